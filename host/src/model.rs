@@ -1,0 +1,11 @@
+//! The nouns of the crawler: plain values that every layer shares.
+//!
+//! Nothing here does IO, waits, or knows WebAssembly or gRPC. A value that can be wrong is parsed
+//! once, here, into a type that cannot be; the layers above never check it again.
+
+pub mod crawl;
+pub mod id;
+pub mod node;
+pub mod plugin;
+pub mod resource;
+pub mod status;

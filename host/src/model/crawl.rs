@@ -1,0 +1,446 @@
+//! One crawl: requests, pages, items, and what becomes of each.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use super::id::{ResourceId, Run};
+
+/// Milliseconds since 1970.
+pub type UnixMillis = u64;
+
+/// A page to be fetched and handed to a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// Absolute.
+    pub url: Url,
+    /// In capitals: `GET`.
+    pub method: String,
+    /// Beyond those that every request carries.
+    pub headers: Vec<(String, String)>,
+    /// Sent as it is.
+    pub body: Option<Bytes>,
+    /// The rule that parses the answer, by name.
+    pub rule: String,
+    /// Higher comes first among the ready pages of one host.
+    pub priority: i32,
+    /// Handed back with the page. At most [`STATE_MAX`] bytes.
+    pub state: Bytes,
+    /// Fetch even if this run has already seen it.
+    pub reload: bool,
+}
+
+/// Bytes of state that a request may carry.
+pub const STATE_MAX: usize = 4 << 10;
+/// Bytes of a URL; a longer one is refused.
+pub const URL_MAX: usize = 8 << 10;
+
+impl Request {
+    /// The request that a redirect to another host leads to.
+    ///
+    /// It asks for the page and hands over nothing that was meant for the first host: no body, and
+    /// no credentials unless only the scheme has become https. It never reloads, or two pages that
+    /// redirect to each other would be fetched without end.
+    pub fn redirected(&self, to: Url) -> Self {
+        let is_same_site = to.host_str() == self.url.host_str() && to.scheme() == "https";
+        let stays = |name: &str| match name.to_ascii_lowercase().as_str() {
+            "authorization" | "cookie" => is_same_site,
+            name => !name.starts_with("content-"),
+        };
+        let headers = self.headers.iter().filter(|(name, _)| stays(name));
+        Self {
+            method: if self.method == "HEAD" { "HEAD" } else { "GET" }.to_owned(),
+            headers: headers.cloned().collect(),
+            body: None,
+            url: to,
+            rule: self.rule.clone(),
+            priority: self.priority,
+            state: self.state.clone(),
+            reload: false,
+        }
+    }
+
+    /// A plain `GET`.
+    pub fn get(url: Url, rule: impl Into<String>) -> Self {
+        Self {
+            url,
+            method: "GET".to_owned(),
+            headers: Vec::new(),
+            body: None,
+            rule: rule.into(),
+            priority: 0,
+            state: Bytes::new(),
+            reload: false,
+        }
+    }
+
+    /// What this request is known by in the seen-set.
+    pub fn fingerprint(&self) -> Fingerprint {
+        use sha2::Digest as _;
+        let mut hash = sha2::Sha256::new();
+        let mut part = |bytes: &[u8]| {
+            hash.update((bytes.len() as u64).to_be_bytes());
+            hash.update(bytes);
+        };
+        part(self.method.as_bytes());
+        let mut url = self.url.clone();
+        url.set_fragment(None);
+        part(url.as_str().as_bytes());
+        part(self.body.as_deref().unwrap_or_default());
+        let digest: [u8; 32] = hash.finalize().into();
+        let mut fingerprint = [0; 16];
+        fingerprint.copy_from_slice(&digest[..16]);
+        Fingerprint(fingerprint)
+    }
+
+    /// The host that politeness counts by: name and port.
+    pub fn host(&self) -> String {
+        host_of(&self.url)
+    }
+}
+
+/// The host that politeness counts by: name and port.
+pub fn host_of(url: &Url) -> String {
+    match url.port_or_known_default() {
+        Some(port) => format!("{}:{port}", url.host_str().unwrap_or_default()),
+        None => url.host_str().unwrap_or_default().to_owned(),
+    }
+}
+
+/// Method, URL without fragment, and body, hashed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fingerprint(pub [u8; 16]);
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex::encode(self.0))
+    }
+}
+
+/// An answer, as rules see it.
+#[derive(Debug, Clone)]
+pub struct Page {
+    /// Where the answer came from.
+    pub url: Url,
+    /// What was asked for.
+    pub requested_url: Url,
+    /// Of the last answer.
+    pub status: u16,
+    /// Names in lower case, in the order received.
+    pub headers: Vec<(String, String)>,
+    /// Every address on the way, without the last.
+    pub redirects: Vec<Url>,
+    /// Of the answer.
+    pub fetched_at: UnixMillis,
+    /// The body was longer than the limit, and is cut.
+    pub truncated: bool,
+    /// Content-encoding removed.
+    pub body: Bytes,
+    /// The body as text.
+    pub text: PageText,
+}
+
+/// The text of a page and the encoding it was decoded from.
+#[derive(Debug, Clone)]
+pub struct PageText {
+    /// By its WHATWG name.
+    pub charset: &'static str,
+    /// None: the body is UTF-8 as it stands.
+    pub decoded: Option<String>,
+}
+
+impl Page {
+    /// The body decoded to Unicode.
+    pub fn text(&self) -> std::borrow::Cow<'_, str> {
+        match &self.text.decoded {
+            Some(text) => text.into(),
+            // Checked first, because that is several times as fast as looking for what to replace.
+            None => match std::str::from_utf8(&self.body) {
+                Ok(text) => text.into(),
+                Err(_) => String::from_utf8_lossy(&self.body),
+            },
+        }
+    }
+
+    /// The first header of this name.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers
+            .iter()
+            .find(|(n, _)| n.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
+    }
+}
+
+/// What the crawl knows of a page beside the answer.
+#[derive(Debug, Clone, Default)]
+pub struct PageContext {
+    /// Links between the root requests (0) and this page.
+    pub depth: u32,
+    /// 1 for the first attempt.
+    pub attempt: u32,
+    /// What the request carried.
+    pub state: Bytes,
+}
+
+/// One record that a rule emitted: a JSON object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// The schema's name.
+    pub schema: String,
+    /// As the rule wrote it; known to be one JSON object.
+    pub json: String,
+}
+
+/// Makes writing an item twice harmless: the same page of the same run gives the same key.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ItemKey(pub String);
+
+impl ItemKey {
+    /// The key of the `ordinal`-th item of one visit of a page.
+    pub fn of(
+        resource: ResourceId,
+        run: Run,
+        fingerprint: Fingerprint,
+        visit: u32,
+        rule: &str,
+        ordinal: u32,
+    ) -> Self {
+        use sha2::Digest as _;
+        let mut hash = sha2::Sha256::new();
+        hash.update(resource.0.to_be_bytes());
+        hash.update(run.0.to_be_bytes());
+        hash.update(fingerprint.0);
+        hash.update(visit.to_be_bytes());
+        hash.update((rule.len() as u64).to_be_bytes());
+        hash.update(rule.as_bytes());
+        hash.update(ordinal.to_be_bytes());
+        Self(hex::encode(&hash.finalize()[..16]))
+    }
+}
+
+/// An item on its way to the sinks: the line of a line file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ItemRecord {
+    /// Writing it twice is harmless.
+    pub key: ItemKey,
+    /// The page it came from.
+    pub url: String,
+    /// The rule that emitted it.
+    pub rule: String,
+    /// Its schema's name.
+    pub schema: String,
+    /// The pass it belongs to.
+    pub run: Run,
+    /// When the page was fetched.
+    pub fetched_at: UnixMillis,
+    /// As the rule wrote it.
+    pub item: Box<serde_json::value::RawValue>,
+}
+
+/// Why a rule gave up on a page. What the host does to a rule is [`Kill`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RuleError {
+    /// Try again, at least this many milliseconds from now.
+    Retry {
+        /// None leaves it to the back-off.
+        after_ms: Option<u64>,
+        /// In the rule's words.
+        why: String,
+    },
+    /// Nothing to take; the page counts as done.
+    Skip(String),
+    /// The site refuses us.
+    Blocked(String),
+    /// The resource fails.
+    Fatal(String),
+    /// A case of a later interface.
+    Other(u32, String),
+}
+
+impl fmt::Display for RuleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RuleError::Retry { why, .. } => write!(f, "retry: {why}"),
+            RuleError::Skip(why) => write!(f, "skip: {why}"),
+            RuleError::Blocked(why) => write!(f, "blocked: {why}"),
+            RuleError::Fatal(why) => write!(f, "fatal: {why}"),
+            RuleError::Other(code, why) => write!(f, "error {code}: {why}"),
+        }
+    }
+}
+
+/// Why the host ended a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kill {
+    /// It did what its code must not: unreachable, out of bounds, a panic.
+    Trapped,
+    /// The call stack was used up.
+    StackOverflow,
+    /// Limit `fuel`.
+    OutOfFuel,
+    /// Limit `cpu`.
+    OutOfCpu,
+    /// Limit `timeout`.
+    OutOfTime,
+    /// Limit `memory`.
+    OutOfMemory,
+    /// Limits `items`, `item-bytes` or `requests`, exceeded again and again.
+    OverBudget,
+    /// It called what it was not granted.
+    Denied,
+    /// The host had no room for the call; the page is tried again.
+    NoRoom,
+}
+
+impl Kill {
+    /// As logs and the API name it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kill::Trapped => "trapped",
+            Kill::StackOverflow => "stack-overflow",
+            Kill::OutOfFuel => "out-of-fuel",
+            Kill::OutOfCpu => "out-of-cpu",
+            Kill::OutOfTime => "out-of-time",
+            Kill::OutOfMemory => "out-of-memory",
+            Kill::OverBudget => "over-budget",
+            Kill::Denied => "denied",
+            Kill::NoRoom => "no-room",
+        }
+    }
+
+    /// The setting that a user could change, where a limit did it.
+    pub fn limit(self) -> Option<&'static str> {
+        match self {
+            Kill::OutOfFuel => Some("fuel"),
+            Kill::OutOfCpu => Some("cpu"),
+            Kill::OutOfTime => Some("timeout"),
+            Kill::OutOfMemory => Some("memory"),
+            Kill::Trapped
+            | Kill::StackOverflow
+            | Kill::OverBudget
+            | Kill::Denied
+            | Kill::NoRoom => None,
+        }
+    }
+}
+
+impl fmt::Display for Kill {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What became of a page for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Done {
+    /// A rule has read it.
+    Parsed,
+    /// A rule wanted nothing of it.
+    Skipped,
+    /// It led to another host; the target is a request of its own.
+    Redirected,
+    /// It led to a page that is already done.
+    Duplicate,
+    /// 404 or 410.
+    Gone,
+    /// Policy: scope, guard, robots.
+    Denied,
+}
+
+/// Totals of one run of one shard.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Counts {
+    /// Pages that a rule has read.
+    pub parsed: u64,
+    /// Pages done in another way: skipped, redirected, duplicate, gone, denied.
+    pub other_done: u64,
+    /// Pages given up.
+    pub dead: u64,
+    /// Attempts that failed and are tried again.
+    pub retries: u64,
+    /// Items stored.
+    pub items: u64,
+    /// Bytes of bodies.
+    pub bytes: u64,
+    /// Known and waiting.
+    pub due: u64,
+    /// Links not taken, by reason.
+    pub refused_links: BTreeMap<String, u64>,
+    /// Pages given up, by reason.
+    pub dead_by_reason: BTreeMap<String, u64>,
+}
+
+impl Counts {
+    /// Pages that came to an end.
+    pub fn pages(&self) -> u64 {
+        self.parsed + self.other_done + self.dead
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(url: &str) -> Request {
+        Request::get(url.parse().unwrap(), "page")
+    }
+
+    #[test]
+    fn a_redirect_to_another_host_is_given_nothing_that_was_meant_for_the_first() {
+        let mut login = request("http://a.test/login");
+        login.method = "POST".to_owned();
+        login.body = Some(Bytes::from_static(b"password=x"));
+        login.reload = true;
+        login.headers = ["Authorization", "cookie", "Content-Type", "accept-language"]
+            .map(|name| (name.to_owned(), "x".to_owned()))
+            .into();
+        let names = |to: &str| {
+            let request = login.redirected(to.parse().unwrap());
+            assert_eq!((request.method.as_str(), request.body), ("GET", None));
+            assert!(!request.reload);
+            let names = request.headers.into_iter().map(|(name, _)| name);
+            names.collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(names("https://b.test/"), "accept-language");
+        assert_eq!(names("http://a.test:8080/"), "accept-language");
+        let same_site = "Authorization cookie accept-language";
+        assert_eq!(names("https://a.test/login"), same_site);
+    }
+
+    #[test]
+    fn f25_method_url_and_body_make_the_fingerprint_and_nothing_else() {
+        let plain = request("http://a.test/x");
+        assert_eq!(
+            plain.fingerprint(),
+            request("http://a.test/x#part").fingerprint()
+        );
+        assert_ne!(
+            plain.fingerprint(),
+            request("http://a.test/y").fingerprint()
+        );
+        let mut post = plain.clone();
+        post.method = "POST".into();
+        assert_ne!(plain.fingerprint(), post.fingerprint());
+        let mut body = post.clone();
+        body.body = Some(Bytes::from_static(b"page=2"));
+        assert_ne!(post.fingerprint(), body.fingerprint());
+        let mut other = plain.clone();
+        other.rule = "detail".into();
+        assert_eq!(plain.fingerprint(), other.fingerprint());
+    }
+
+    #[test]
+    fn the_parts_of_a_fingerprint_cannot_run_into_each_other() {
+        let mut one = request("http://a.test/x");
+        one.method = "GEThttp".into();
+        let mut other = request("http://a.test/x");
+        other.method = "GET".into();
+        other.body = Some(Bytes::from_static(b"http"));
+        assert_ne!(one.fingerprint(), other.fingerprint());
+    }
+}

@@ -1,0 +1,418 @@
+//! Names and numbers that tell things apart, one type each, so that two of them cannot be swapped.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// The longest name of a plugin, resource or node, in bytes.
+pub const NAME_MAX: usize = 128;
+
+/// Why a text is not a name, digest or version.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IdError {
+    /// Nothing at all.
+    #[error("{what} is empty")]
+    Empty {
+        /// What was being named.
+        what: &'static str,
+    },
+    /// More than [`NAME_MAX`] bytes.
+    #[error("{what} is {n_bytes} bytes long; at most {NAME_MAX} are allowed")]
+    TooLong {
+        /// What was being named.
+        what: &'static str,
+        /// How long it was.
+        n_bytes: usize,
+    },
+    /// A character that has no place in a key, a file name or a URL path.
+    #[error(
+        "{what} {text:?} has {found:?}; use letters, digits, '-', '_' and '.', and start with a letter or digit"
+    )]
+    Character {
+        /// What was being named.
+        what: &'static str,
+        /// The text, as received.
+        text: String,
+        /// The first character that is not allowed there.
+        found: char,
+    },
+    /// Not `MAJOR.MINOR.PATCH`.
+    #[error("version {text:?} is not of the form 1.2.3: {why}")]
+    Version {
+        /// The text, as received.
+        text: String,
+        /// What the parser of versions said.
+        why: String,
+    },
+    /// Not 64 hexadecimal digits.
+    #[error("digest {text:?} is not 64 hexadecimal digits")]
+    Digest {
+        /// The text, as received.
+        text: String,
+    },
+}
+
+fn check_name(what: &'static str, text: &str) -> Result<(), IdError> {
+    let Some(first) = text.chars().next() else {
+        return Err(IdError::Empty { what });
+    };
+    if text.len() > NAME_MAX {
+        return Err(IdError::TooLong {
+            what,
+            n_bytes: text.len(),
+        });
+    }
+    let bad = if first.is_ascii_alphanumeric() {
+        text.chars()
+            .find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')))
+    } else {
+        Some(first)
+    };
+    match bad {
+        Some(found) => Err(IdError::Character {
+            what,
+            text: text.to_owned(),
+            found,
+        }),
+        None => Ok(()),
+    }
+}
+
+macro_rules! name_type {
+    ($(#[$doc:meta])* $name:ident, $what:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(String);
+
+        impl $name {
+            /// The name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = IdError;
+
+            fn from_str(text: &str) -> Result<Self, IdError> {
+                check_name($what, text)?;
+                Ok(Self(text.to_owned()))
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = IdError;
+
+            fn try_from(text: String) -> Result<Self, IdError> {
+                text.parse()
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(name: $name) -> String {
+                name.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+name_type!(
+    /// The name of a plugin.
+    PluginName,
+    "plugin name"
+);
+name_type!(
+    /// The name of a resource; free again as soon as the resource is deleted.
+    ResourceName,
+    "resource name"
+);
+name_type!(
+    /// A process of the cluster: `master-2`, `worker-1`.
+    NodeId,
+    "node id"
+);
+
+macro_rules! number_type {
+    ($(#[$doc:meta])* $name:ident, $inner:ty) => {
+        $(#[$doc])*
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+        )]
+        #[serde(transparent)]
+        pub struct $name(pub $inner);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+number_type!(
+    /// One life of a resource. Roughly ordered by time, never issued twice.
+    ResourceId,
+    u64
+);
+number_type!(
+    /// Grows with each assignment of a shard; the smaller one may no longer write.
+    Epoch,
+    u64
+);
+number_type!(
+    /// One pass over the site, from 1.
+    Run,
+    u64
+);
+number_type!(
+    /// Grows with each change of a resource's spec.
+    Generation,
+    u64
+);
+number_type!(
+    /// One part of a resource, from 0.
+    Shard,
+    u32
+);
+number_type!(
+    /// Random, new at each start of a process.
+    Incarnation,
+    u64
+);
+
+impl Run {
+    /// The pass after this one.
+    pub fn next(self) -> Run {
+        Run(self.0 + 1)
+    }
+}
+
+impl Epoch {
+    /// The assignment after this one.
+    pub fn next(self) -> Epoch {
+        Epoch(self.0 + 1)
+    }
+}
+
+impl Generation {
+    /// The change after this one.
+    pub fn next(self) -> Generation {
+        Generation(self.0 + 1)
+    }
+}
+
+/// The version of a plugin: `1.2.3`, as of Semantic Versioning 2.0.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PluginVersion(semver::Version);
+
+impl FromStr for PluginVersion {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        if text.len() > NAME_MAX {
+            return Err(IdError::TooLong {
+                what: "version",
+                n_bytes: text.len(),
+            });
+        }
+        match semver::Version::parse(text) {
+            Ok(version) => Ok(Self(version)),
+            Err(e) => Err(IdError::Version {
+                text: text.to_owned(),
+                why: e.to_string(),
+            }),
+        }
+    }
+}
+
+impl TryFrom<String> for PluginVersion {
+    type Error = IdError;
+
+    fn try_from(text: String) -> Result<Self, IdError> {
+        text.parse()
+    }
+}
+
+impl From<PluginVersion> for String {
+    fn from(version: PluginVersion) -> String {
+        version.to_string()
+    }
+}
+
+impl fmt::Display for PluginVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A plugin as users name it: `books`, or `books@1.2.0` for exactly that version.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PluginRef {
+    /// The plugin.
+    pub name: PluginName,
+    /// None means the highest version there is.
+    pub version: Option<PluginVersion>,
+}
+
+impl FromStr for PluginRef {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        match text.split_once('@') {
+            Some((name, version)) => Ok(Self {
+                name: name.parse()?,
+                version: Some(version.parse()?),
+            }),
+            None => Ok(Self {
+                name: text.parse()?,
+                version: None,
+            }),
+        }
+    }
+}
+
+impl TryFrom<String> for PluginRef {
+    type Error = IdError;
+
+    fn try_from(text: String) -> Result<Self, IdError> {
+        text.parse()
+    }
+}
+
+impl From<PluginRef> for String {
+    fn from(plugin: PluginRef) -> String {
+        plugin.to_string()
+    }
+}
+
+impl fmt::Display for PluginRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.version {
+            Some(version) => write!(f, "{}@{version}", self.name),
+            None => self.name.fmt(f),
+        }
+    }
+}
+
+/// The sha256 of a plugin's bytes; written as 64 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// The digest of these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        use sha2::Digest as _;
+        Self(sha2::Sha256::digest(bytes).into())
+    }
+
+    /// The 32 bytes themselves.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl FromStr for Digest {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let mut bytes = [0; 32];
+        match hex::decode_to_slice(text, &mut bytes) {
+            Ok(()) => Ok(Self(bytes)),
+            Err(_) => Err(IdError::Digest {
+                text: text.chars().take(80).collect(),
+            }),
+        }
+    }
+}
+
+impl TryFrom<String> for Digest {
+    type Error = IdError;
+
+    fn try_from(text: String) -> Result<Self, IdError> {
+        text.parse()
+    }
+}
+
+impl From<Digest> for String {
+    fn from(digest: Digest) -> String {
+        digest.to_string()
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex::encode(self.0))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Digest({})", &hex::encode(self.0)[..12])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_refused(text: &str, expected: &str) {
+        let error = text.parse::<ResourceName>().unwrap_err();
+        assert_eq!(error.to_string(), expected);
+    }
+
+    #[test]
+    fn names_that_could_leave_a_folder_or_a_key_are_refused() {
+        let rest = "use letters, digits, '-', '_' and '.', and start with a letter or digit";
+        check_refused("", "resource name is empty");
+        check_refused("..", &format!("resource name \"..\" has '.'; {rest}"));
+        check_refused("a/b", &format!("resource name \"a/b\" has '/'; {rest}"));
+        check_refused("a\0", &format!("resource name \"a\\0\" has '\\0'; {rest}"));
+        check_refused("ä", &format!("resource name \"ä\" has 'ä'; {rest}"));
+        check_refused(
+            &"a".repeat(300),
+            "resource name is 300 bytes long; at most 128 are allowed",
+        );
+    }
+
+    #[test]
+    fn a_plugin_is_named_with_or_without_a_version() {
+        let exact: PluginRef = "books@1.2.0".parse().unwrap();
+        assert_eq!(
+            exact.version.as_ref().map(ToString::to_string).as_deref(),
+            Some("1.2.0")
+        );
+        assert_eq!(exact.to_string(), "books@1.2.0");
+        let any: PluginRef = "books".parse().unwrap();
+        assert_eq!(
+            (any.version.as_ref(), any.to_string().as_str()),
+            (None, "books")
+        );
+        assert!("books@".parse::<PluginRef>().is_err());
+        assert!("books@one".parse::<PluginRef>().is_err());
+    }
+
+    #[test]
+    fn versions_are_ordered_by_number_not_by_text() {
+        let versions = ["1.10.0", "1.9.0"].map(|v| v.parse::<PluginVersion>().unwrap());
+        assert!(versions[0] > versions[1]);
+    }
+
+    #[test]
+    fn a_digest_survives_being_written_and_read() {
+        let digest = Digest::of(b"abc");
+        assert_eq!(digest.to_string().parse::<Digest>().unwrap(), digest);
+        assert!("abc".parse::<Digest>().is_err());
+    }
+}

@@ -1,0 +1,64 @@
+//! Waiting longer after each failure, with jitter, so that many who failed together do not come
+//! back together ("full jitter": AWS Architecture Blog, "Exponential Backoff And Jitter", 2015).
+
+use std::time::Duration;
+
+use rand::RngExt as _;
+
+/// Delays that double from a first value to a ceiling.
+#[derive(Debug, Clone)]
+pub struct Backoff {
+    first: Duration,
+    ceiling: Duration,
+    n_failures: u32,
+}
+
+impl Backoff {
+    /// Starts at `first`, never waits longer than `ceiling`.
+    pub fn new(first: Duration, ceiling: Duration) -> Self {
+        Self {
+            first,
+            ceiling,
+            n_failures: 0,
+        }
+    }
+
+    /// The next delay: between half of the present step and all of it.
+    pub fn next_delay(&mut self) -> Duration {
+        let delay = delay_after(self.first, self.ceiling, self.n_failures);
+        self.n_failures = self.n_failures.saturating_add(1);
+        delay
+    }
+
+    /// Forgets the failures.
+    pub fn reset(&mut self) {
+        self.n_failures = 0;
+    }
+}
+
+/// The delay after so many failures, between half of its step and all of it.
+pub fn delay_after(first: Duration, ceiling: Duration, n_failures: u32) -> Duration {
+    let step = first
+        .saturating_mul(2u32.saturating_pow(n_failures))
+        .min(ceiling);
+    step.mul_f64(rand::rng().random_range(0.5..=1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_double_up_to_the_ceiling() {
+        let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(4));
+        for step in [1, 2, 4, 4] {
+            let delay = backoff.next_delay();
+            assert!(
+                delay >= Duration::from_secs(step) / 2 && delay <= Duration::from_secs(step),
+                "{delay:?}"
+            );
+        }
+        backoff.reset();
+        assert!(backoff.next_delay() <= Duration::from_secs(1));
+    }
+}
