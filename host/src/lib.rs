@@ -1,7 +1,9 @@
 //! A crawler whose crawl rules are WebAssembly components.
 
 pub mod clock;
+pub mod data;
 pub mod model;
 pub mod retry;
+pub mod store;
 pub mod task;
 pub mod telemetry;

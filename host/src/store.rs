@@ -1,0 +1,304 @@
+//! The store: small, strongly consistent records that masters and workers coordinate by.
+//!
+//! One contract, kept by every backend and checked by one suite (`conformance`):
+//!
+//! - every write grows one revision; a value carries the revision it was written at;
+//! - [`Store::list`] tells the revision it saw, and a watch from there misses nothing;
+//! - there is one write verb, [`Store::commit`]: all guards hold and all changes are made, or none;
+//! - a watch yields changes in order, or [`WatchEvent::StartOver`], after which the reader lists again;
+//! - the keys of a lease vanish together, when it is revoked or not renewed in time.
+//!
+//! Never in here: pages, URLs, plugin bytes. A key with its value has at most [`VALUE_MAX`] bytes.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+pub mod catalog;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
+pub mod embedded;
+pub mod ids;
+pub mod keys;
+pub mod lease;
+
+/// Bytes of one value; larger ones are refused before anything is written.
+pub const VALUE_MAX: usize = 256 << 10;
+
+/// The number of a write. 0 is before the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Revision(pub u64);
+
+/// A lease, by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LeaseId(pub u64);
+
+/// A key with its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The whole key.
+    pub key: String,
+    /// As written.
+    pub value: Bytes,
+    /// Of the write that created the key.
+    pub created: Revision,
+    /// Of the last write to the key.
+    pub revision: Revision,
+}
+
+/// All keys of a prefix at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listing {
+    /// In the order of their keys.
+    pub entries: Vec<Entry>,
+    /// The moment; a watch from here misses nothing.
+    pub revision: Revision,
+}
+
+/// What must hold for a transaction to be carried out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Guard {
+    /// The key does not exist.
+    Absent(String),
+    /// The key exists.
+    Exists(String),
+    /// The key's last write has this revision.
+    RevisionIs(String, Revision),
+    /// The key exists and was created at this revision: "I still lead".
+    CreatedAt(String, Revision),
+}
+
+/// One change of a transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// Writes the key; under a lease it vanishes with it.
+    Put {
+        /// The whole key.
+        key: String,
+        /// At most [`VALUE_MAX`] bytes.
+        value: Bytes,
+        /// None: the key stays until it is deleted.
+        lease: Option<LeaseId>,
+    },
+    /// Deletes the key; nothing happens where it is absent.
+    Delete {
+        /// The whole key.
+        key: String,
+    },
+}
+
+/// Guards and changes, carried out together or not at all. A key is changed at most once.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Txn {
+    /// All must hold.
+    pub guards: Vec<Guard>,
+    /// All are made.
+    pub changes: Vec<Change>,
+}
+
+impl Txn {
+    /// Nothing guarded, nothing changed.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a guard.
+    #[must_use]
+    pub fn guard(mut self, guard: Guard) -> Self {
+        self.guards.push(guard);
+        self
+    }
+
+    /// Adds a put without lease.
+    #[must_use]
+    pub fn put(mut self, key: impl Into<String>, value: impl Into<Bytes>) -> Self {
+        self.changes.push(Change::Put {
+            key: key.into(),
+            value: value.into(),
+            lease: None,
+        });
+        self
+    }
+
+    /// Adds a put under a lease.
+    #[must_use]
+    pub fn put_leased(
+        mut self,
+        key: impl Into<String>,
+        value: impl Into<Bytes>,
+        lease: LeaseId,
+    ) -> Self {
+        self.changes.push(Change::Put {
+            key: key.into(),
+            value: value.into(),
+            lease: Some(lease),
+        });
+        self
+    }
+
+    /// Adds a deletion.
+    #[must_use]
+    pub fn delete(mut self, key: impl Into<String>) -> Self {
+        self.changes.push(Change::Delete { key: key.into() });
+        self
+    }
+}
+
+/// What became of a transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// Carried out and durable, at this revision.
+    Done(Revision),
+    /// Not carried out: this guard, by position, did not hold.
+    Lost(usize),
+    /// The answer was lost; it may have been carried out. The record's write id settles it.
+    Unknown,
+}
+
+/// What a watch reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WatchEvent {
+    /// The key was written.
+    Put(Entry),
+    /// The key was deleted, or its lease ended.
+    Delete {
+        /// The whole key.
+        key: String,
+        /// Of the deletion.
+        revision: Revision,
+    },
+    /// Changes were missed: list again and compare. The watch goes on after this with later changes.
+    StartOver,
+}
+
+/// Changes below one prefix, in order. Dropping it ends the watch.
+#[async_trait]
+pub trait Watch: Send {
+    /// The next change. Waits until there is one; cancelling the wait loses nothing.
+    async fn next(&mut self) -> Result<WatchEvent, StoreError>;
+}
+
+/// The contract of this module's head, in calls.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// The newest value of a key.
+    async fn get(&self, key: &str) -> Result<Option<Entry>, StoreError>;
+
+    /// All keys that start with `prefix`, at one revision.
+    async fn list(&self, prefix: &str) -> Result<Listing, StoreError>;
+
+    /// Carries the transaction out if all guards hold. Durable when answered.
+    async fn commit(&self, txn: Txn) -> Result<Outcome, StoreError>;
+
+    /// Changes below `prefix` that come after `from`.
+    async fn watch(&self, prefix: &str, from: Revision) -> Result<Box<dyn Watch>, StoreError>;
+
+    /// A new lease that lives this long unless renewed.
+    async fn grant_lease(&self, ttl: Duration) -> Result<LeaseId, StoreError>;
+
+    /// Gives the lease its full time again. [`StoreError::LeaseGone`] when it has ended.
+    async fn renew_lease(&self, lease: LeaseId) -> Result<(), StoreError>;
+
+    /// Ends the lease and deletes its keys. Ending one that has ended is fine.
+    async fn revoke_lease(&self, lease: LeaseId) -> Result<(), StoreError>;
+}
+
+/// What can go wrong with the store.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Another process has the folder.
+    #[error(
+        "the state in {folder} is in use by process {holder}; stop it, or choose another folder with --data"
+    )]
+    Locked {
+        /// The folder.
+        folder: String,
+        /// Its pid, or "unknown".
+        holder: String,
+    },
+    /// The folder cannot be used at all.
+    #[error(
+        "cannot keep the state in {folder}; name a folder that this user can write to with --data"
+    )]
+    Folder {
+        /// The folder.
+        folder: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The log was written by a later version.
+    #[error(
+        "the store's log {path} has format {found} and this version knows {known}; use the version that wrote it"
+    )]
+    Format {
+        /// The file.
+        path: String,
+        /// The format it has.
+        found: u32,
+        /// The one known here.
+        known: u32,
+    },
+    /// A file of the folder cannot be used.
+    #[error("cannot {doing} {path}")]
+    Io {
+        /// A verb: "write", "open".
+        doing: &'static str,
+        /// What was used.
+        path: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The log is not what was written.
+    #[error(
+        "the store's log {path} is damaged at byte {offset}: {why}; restore the folder from a copy, or start anew in another one with --data"
+    )]
+    Damaged {
+        /// The file.
+        path: String,
+        /// Where.
+        offset: u64,
+        /// What was found.
+        why: String,
+    },
+    /// A record that does not decode.
+    #[error("record {key} does not decode: {why}")]
+    Record {
+        /// The whole key.
+        key: String,
+        /// What the decoder said.
+        why: String,
+    },
+    /// A value of more than [`VALUE_MAX`] bytes.
+    #[error("record {key} has {n_bytes} bytes; at most {VALUE_MAX} are allowed")]
+    TooLarge {
+        /// The whole key.
+        key: String,
+        /// How many.
+        n_bytes: usize,
+    },
+    /// A transaction that changes a key more than once, which has no meaning.
+    #[error("the transaction changes {key} twice")]
+    ChangedTwice {
+        /// The whole key.
+        key: String,
+    },
+    /// The lease has ended.
+    #[error("the lease has ended")]
+    LeaseGone,
+    /// The store does not answer now.
+    #[error("the store does not answer: {why}")]
+    Unavailable {
+        /// What was seen.
+        why: String,
+    },
+}
+
+impl StoreError {
+    /// Whether the same call may succeed later without anybody's help.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, StoreError::Unavailable { .. })
+    }
+}

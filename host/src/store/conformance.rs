@@ -1,0 +1,239 @@
+//! What every store must do, as tests that any backend runs with [`store_conformance!`].
+//!
+//! The cases keep to their own store and to no absolute revision, so that a backend may hand out a
+//! fresh prefix of a shared server.
+//!
+//! [`store_conformance!`]: crate::store_conformance
+#![expect(missing_docs, reason = "each case is named as the statement it checks")]
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::try_join_all;
+
+use super::{Guard, Outcome, Revision, Store, StoreError, Txn, VALUE_MAX, Watch, WatchEvent};
+
+mod leases;
+mod watches;
+
+pub use self::leases::*;
+pub use self::watches::*;
+
+/// One test per case. The argument is an `async` closure that gives an empty store, and whatever
+/// must live as long as it.
+#[macro_export]
+macro_rules! store_conformance {
+    ($make:expr) => {
+        $crate::store_conformance!(@cases $make,
+            a_key_is_read_back_with_its_revisions
+            f13_a_key_is_not_found_by_its_beginning
+            a_listing_is_sorted_and_keeps_to_its_prefix
+            all_guards_hold_or_nothing_is_changed
+            a_key_made_again_has_another_creation
+            one_of_many_concurrent_writers_wins
+            a_transaction_that_changes_nothing_takes_no_revision
+            a_key_is_changed_once_in_a_transaction
+            a_value_that_is_too_large_changes_nothing
+            a_watch_from_a_listing_misses_nothing
+            a_watch_keeps_the_order_of_a_thousand_changes
+            a_watch_keeps_to_its_prefix_and_tells_of_deletions
+            f05_a_watch_that_was_cancelled_while_waiting_loses_nothing
+            f04_a_reader_of_listing_and_watch_ends_with_what_is_there
+            the_keys_of_a_revoked_lease_vanish_together
+            the_keys_of_a_lease_that_is_not_renewed_vanish
+            a_key_belongs_to_the_lease_of_its_last_write
+            nothing_is_put_under_a_lease_that_has_ended
+        );
+    };
+    (@cases $make:expr, $($case:ident)+) => {
+        $(
+            #[tokio::test]
+            async fn $case() {
+                let (store, _kept) = ($make)().await;
+                let case = $crate::store::conformance::$case(store);
+                let in_time = tokio::time::timeout(std::time::Duration::from_secs(60), case).await;
+                in_time.expect("ends in time").expect("the store answers");
+            }
+        )+
+    };
+}
+
+type Done = Result<(), StoreError>;
+
+async fn done(store: &Arc<dyn Store>, txn: Txn) -> Result<Revision, StoreError> {
+    match store.commit(txn).await? {
+        Outcome::Done(revision) => Ok(revision),
+        other => panic!("expected the transaction to be carried out, got {other:?}"),
+    }
+}
+
+async fn put(store: &Arc<dyn Store>, key: &str, value: &str) -> Result<Revision, StoreError> {
+    done(store, Txn::new().put(key, value.to_owned())).await
+}
+
+async fn keys(store: &Arc<dyn Store>, prefix: &str) -> Result<Vec<String>, StoreError> {
+    let listing = store.list(prefix).await?;
+    Ok(listing.entries.into_iter().map(|entry| entry.key).collect())
+}
+
+pub async fn a_key_is_read_back_with_its_revisions(store: Arc<dyn Store>) -> Done {
+    assert_eq!(store.get("/t/a").await?, None);
+    let first = put(&store, "/t/a", "1").await?;
+    let second = put(&store, "/t/a", "2").await?;
+    assert!(first < second);
+    let entry = store.get("/t/a").await?.expect("is there");
+    assert_eq!(
+        (entry.key.as_str(), entry.value),
+        ("/t/a", Bytes::from("2"))
+    );
+    assert_eq!((entry.created, entry.revision), (first, second));
+    done(&store, Txn::new().delete("/t/a")).await?;
+    assert_eq!(store.get("/t/a").await?, None);
+    Ok(())
+}
+
+pub async fn f13_a_key_is_not_found_by_its_beginning(store: Arc<dyn Store>) -> Done {
+    put(&store, "/t/ab", "1").await?;
+    assert_eq!(store.get("/t/a").await?, None);
+    let txn = Txn::new()
+        .guard(Guard::Absent("/t/a".to_owned()))
+        .put("/t/a", "2");
+    done(&store, txn).await?;
+    done(&store, Txn::new().delete("/t/a")).await?;
+    assert_eq!(keys(&store, "/t/").await?, ["/t/ab"]);
+    Ok(())
+}
+
+pub async fn a_listing_is_sorted_and_keeps_to_its_prefix(store: Arc<dyn Store>) -> Done {
+    for key in ["/t/b", "/t/a/2", "/t/a/10", "/t/ab", "/t/a", "/t0", "/t/é"] {
+        put(&store, key, "").await?;
+    }
+    assert_eq!(keys(&store, "/t/a/").await?, ["/t/a/10", "/t/a/2"]);
+    assert_eq!(
+        keys(&store, "/t/").await?,
+        ["/t/a", "/t/a/10", "/t/a/2", "/t/ab", "/t/b", "/t/é"]
+    );
+    assert_eq!(keys(&store, "/nothing/").await?, [""; 0]);
+    Ok(())
+}
+
+pub async fn all_guards_hold_or_nothing_is_changed(store: Arc<dyn Store>) -> Done {
+    let created = put(&store, "/t/a", "1").await?;
+    let revision = put(&store, "/t/a", "2").await?;
+    let (a, b) = (|| "/t/a".to_owned(), || "/t/b".to_owned());
+    let holding = [
+        Guard::Absent(b()),
+        Guard::Exists(a()),
+        Guard::RevisionIs(a(), revision),
+        Guard::CreatedAt(a(), created),
+    ];
+    let failing = [
+        Guard::Absent(a()),
+        Guard::Exists(b()),
+        Guard::RevisionIs(a(), created),
+        Guard::CreatedAt(a(), revision),
+        Guard::RevisionIs(b(), revision),
+        Guard::CreatedAt(b(), created),
+        Guard::RevisionIs(b(), Revision(0)),
+        Guard::CreatedAt(b(), Revision(0)),
+    ];
+    for guard in failing {
+        let mut txn = Txn::new().put("/t/c", "3").delete("/t/a");
+        txn.guards.extend(holding.clone());
+        txn.guards.push(guard.clone());
+        assert_eq!(store.commit(txn).await?, Outcome::Lost(4), "{guard:?}");
+        assert_eq!(keys(&store, "/t/").await?, ["/t/a"], "{guard:?}");
+    }
+    let mut txn = Txn::new().put("/t/c", "3").delete("/t/a");
+    txn.guards.extend(holding);
+    let together = done(&store, txn).await?;
+    assert_eq!(keys(&store, "/t/").await?, ["/t/c"]);
+    let entry = store.get("/t/c").await?.expect("is there");
+    assert_eq!((entry.created, entry.revision), (together, together));
+    Ok(())
+}
+
+pub async fn a_key_made_again_has_another_creation(store: Arc<dyn Store>) -> Done {
+    let first = put(&store, "/t/a", "1").await?;
+    done(&store, Txn::new().delete("/t/a")).await?;
+    let second = put(&store, "/t/a", "1").await?;
+    let entry = store.get("/t/a").await?.expect("is there");
+    assert_eq!(entry.created, second);
+    let txn = Txn::new()
+        .guard(Guard::CreatedAt("/t/a".to_owned(), first))
+        .put("/t/b", "");
+    assert_eq!(store.commit(txn).await?, Outcome::Lost(0));
+    Ok(())
+}
+
+pub async fn one_of_many_concurrent_writers_wins(store: Arc<dyn Store>) -> Done {
+    let mut revision = put(&store, "/t/a", "start").await?;
+    for _ in 0..5 {
+        let writers = (0..20).map(|n| {
+            let guard = Guard::RevisionIs("/t/a".to_owned(), revision);
+            store.commit(Txn::new().guard(guard).put("/t/a", n.to_string()))
+        });
+        let mut winners = Vec::new();
+        for outcome in try_join_all(writers).await? {
+            match outcome {
+                Outcome::Done(revision) => winners.push(revision),
+                Outcome::Lost(0) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(winners.len(), 1);
+        revision = store.get("/t/a").await?.expect("is there").revision;
+        assert_eq!(winners, [revision]);
+    }
+    Ok(())
+}
+
+pub async fn a_transaction_that_changes_nothing_takes_no_revision(store: Arc<dyn Store>) -> Done {
+    put(&store, "/t/a", "1").await?;
+    let before = store.list("/t/").await?;
+    let guarded = Txn::new().guard(Guard::Absent("/t/b".to_owned()));
+    assert!(done(&store, guarded).await? >= before.revision);
+    done(&store, Txn::new().delete("/t/b")).await?;
+    assert_eq!(store.list("/t/").await?.entries, before.entries);
+    Ok(())
+}
+
+pub async fn a_key_is_changed_once_in_a_transaction(store: Arc<dyn Store>) -> Done {
+    for txn in [
+        Txn::new().put("/t/a", "1").put("/t/a", "2"),
+        Txn::new().put("/t/a", "1").delete("/t/a"),
+    ] {
+        let answer = store.commit(txn).await;
+        assert!(
+            matches!(&answer, Err(StoreError::ChangedTwice { key }) if key == "/t/a"),
+            "{answer:?}"
+        );
+    }
+    assert_eq!(store.get("/t/a").await?, None);
+    Ok(())
+}
+
+pub async fn a_value_that_is_too_large_changes_nothing(store: Arc<dyn Store>) -> Done {
+    let fitting = vec![b'x'; VALUE_MAX - "/t/a".len()];
+    done(&store, Txn::new().put("/t/a", fitting.clone())).await?;
+    let too_large = [fitting, vec![b'x']].concat();
+    let answer = store
+        .commit(Txn::new().put("/t/b", "1").put("/t/a", too_large))
+        .await;
+    let expected = VALUE_MAX + 1;
+    assert!(
+        matches!(&answer, Err(StoreError::TooLarge { key, n_bytes }) if key == "/t/a" && *n_bytes == expected),
+        "{answer:?}"
+    );
+    assert_eq!(keys(&store, "/t/").await?, ["/t/a"]);
+    Ok(())
+}
+
+/// The key and revision of the next change.
+async fn changed(watch: &mut dyn Watch) -> Result<(String, Revision), StoreError> {
+    match watch.next().await? {
+        WatchEvent::Put(entry) => Ok((entry.key, entry.revision)),
+        WatchEvent::Delete { key, revision } => Ok((key, revision)),
+        WatchEvent::StartOver => panic!("expected a change, was told to start over"),
+    }
+}

@@ -1,0 +1,54 @@
+//! One process a folder: an exclusive lock on a file that names its holder. The kernel gives it
+//! back when the holder ends, however it ends.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::path::Path;
+
+use super::StoreError;
+
+/// Creates the folder where it is missing and locks it for as long as the file is open.
+pub(super) fn acquire(folder: &Path) -> Result<File, StoreError> {
+    let unusable = |source| StoreError::Folder {
+        folder: folder.display().to_string(),
+        source,
+    };
+    let mut file = open(folder).map_err(unusable)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            return Err(StoreError::Locked {
+                folder: folder.display().to_string(),
+                holder: read_holder(&mut file),
+            });
+        }
+        Err(TryLockError::Error(source)) => return Err(unusable(source)),
+    }
+    write_holder(&mut file).map_err(unusable)?;
+    Ok(file)
+}
+
+fn open(folder: &Path) -> io::Result<File> {
+    std::fs::create_dir_all(folder)?;
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(folder.join("lock"))
+}
+
+fn write_holder(file: &mut File) -> io::Result<()> {
+    file.set_len(0)?;
+    file.rewind()?;
+    writeln!(file, "{}", std::process::id())
+}
+
+/// The pid in the file, or "unknown": the holder may not have come to writing it.
+fn read_holder(file: &mut File) -> String {
+    let mut text = String::new();
+    match file.take(32).read_to_string(&mut text) {
+        Ok(_) if !text.trim().is_empty() => text.trim().to_owned(),
+        Ok(_) | Err(_) => "unknown".to_owned(),
+    }
+}

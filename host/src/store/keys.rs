@@ -1,0 +1,181 @@
+//! The keys of the store; the only place that spells them. The layout is in `lib.rs`.
+
+use crate::model::id::{NodeId, PluginName, PluginVersion, ResourceId, ResourceName, Shard};
+use crate::model::node::Role;
+use crate::model::resource::ShardId;
+
+/// Prepended to every key, so that several clusters can share a store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Keys {
+    prefix: String,
+}
+
+impl Default for Keys {
+    fn default() -> Self {
+        Self {
+            prefix: "/crawler".to_owned(),
+        }
+    }
+}
+
+impl Keys {
+    /// Everything.
+    pub fn all(&self) -> String {
+        format!("{}/", self.prefix)
+    }
+
+    /// The identity of this cluster.
+    pub fn cluster(&self) -> String {
+        format!("{}/cluster", self.prefix)
+    }
+
+    /// All nodes of a role.
+    pub fn nodes(&self, role: Role) -> String {
+        format!("{}/nodes/{role}/", self.prefix)
+    }
+
+    /// One node's registration.
+    pub fn node(&self, role: Role, id: &NodeId) -> String {
+        format!("{}/nodes/{role}/{id}", self.prefix)
+    }
+
+    /// All plugin versions.
+    pub fn plugins(&self) -> String {
+        format!("{}/plugins/", self.prefix)
+    }
+
+    /// All versions of one plugin.
+    pub fn plugin_versions(&self, name: &PluginName) -> String {
+        format!("{}/plugins/{name}/", self.prefix)
+    }
+
+    /// One plugin version.
+    pub fn plugin(&self, name: &PluginName, version: &PluginVersion) -> String {
+        format!("{}/plugins/{name}/{version}", self.prefix)
+    }
+
+    /// All resources.
+    pub fn resources(&self) -> String {
+        format!("{}/resources/", self.prefix)
+    }
+
+    /// One resource.
+    pub fn resource(&self, name: &ResourceName) -> String {
+        format!("{}/resources/{name}", self.prefix)
+    }
+
+    /// All shards of all resources.
+    pub fn shards(&self) -> String {
+        format!("{}/shards/", self.prefix)
+    }
+
+    /// All shards of one resource.
+    pub fn shards_of(&self, id: ResourceId) -> String {
+        format!("{}/shards/{id}/", self.prefix)
+    }
+
+    /// One shard.
+    pub fn shard(&self, id: ShardId) -> String {
+        format!("{}/shards/{id}", self.prefix)
+    }
+
+    /// The shard that a shard key names.
+    pub fn parse_shard(&self, key: &str) -> Option<ShardId> {
+        parse_shard_id(key.strip_prefix(&self.shards())?)
+    }
+
+    /// All assignments.
+    pub fn assignments(&self) -> String {
+        format!("{}/assignments/", self.prefix)
+    }
+
+    /// The assignments of one worker.
+    pub fn assignments_of(&self, worker: &NodeId) -> String {
+        format!("{}/assignments/{worker}/", self.prefix)
+    }
+
+    /// One worker's assignment of one shard.
+    pub fn assignment(&self, worker: &NodeId, id: ShardId) -> String {
+        format!("{}/assignments/{worker}/{id}", self.prefix)
+    }
+
+    /// The worker and shard that an assignment key names.
+    pub fn parse_assignment(&self, key: &str) -> Option<(NodeId, ShardId)> {
+        let (worker, shard) = key.strip_prefix(&self.assignments())?.split_once('/')?;
+        Some((worker.parse().ok()?, parse_shard_id(shard)?))
+    }
+
+    /// All resources whose name is free already and whose data is being removed.
+    pub fn deleting_all(&self) -> String {
+        format!("{}/deleting/", self.prefix)
+    }
+
+    /// One of them.
+    pub fn deleting(&self, id: ResourceId) -> String {
+        format!("{}/deleting/{id}", self.prefix)
+    }
+
+    /// The mark below which no id is issued again.
+    pub fn ids(&self) -> String {
+        format!("{}/ids", self.prefix)
+    }
+}
+
+fn parse_shard_id(text: &str) -> Option<ShardId> {
+    let (resource, shard) = text.split_once('/')?;
+    Some(ShardId {
+        resource: ResourceId(resource.parse().ok()?),
+        shard: Shard(shard.parse().ok()?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f13_no_prefix_reaches_into_a_longer_name() {
+        let keys = Keys::default();
+        let (short, long) = ("a".parse().unwrap(), "ab".parse().unwrap());
+        let version = "1.0.0".parse().unwrap();
+        assert!(
+            !keys
+                .plugin(&long, &version)
+                .starts_with(&keys.plugin_versions(&short))
+        );
+        let (one, eleven) = (
+            ResourceId(1),
+            ShardId {
+                resource: ResourceId(11),
+                shard: Shard(0),
+            },
+        );
+        assert!(!keys.shard(eleven).starts_with(&keys.shards_of(one)));
+        let (one, eleven) = ("worker-1".parse().unwrap(), "worker-11".parse().unwrap());
+        let shard = ShardId {
+            resource: ResourceId(1),
+            shard: Shard(0),
+        };
+        assert!(
+            !keys
+                .assignment(&eleven, shard)
+                .starts_with(&keys.assignments_of(&one))
+        );
+    }
+
+    #[test]
+    fn keys_are_read_back() {
+        let keys = Keys::default();
+        let shard = ShardId {
+            resource: ResourceId(7),
+            shard: Shard(3),
+        };
+        assert_eq!(keys.parse_shard(&keys.shard(shard)), Some(shard));
+        let worker: NodeId = "worker-1".parse().unwrap();
+        assert_eq!(
+            keys.parse_assignment(&keys.assignment(&worker, shard)),
+            Some((worker, shard))
+        );
+        assert_eq!(keys.parse_shard("/crawler/shards/x/0"), None);
+    }
+}
