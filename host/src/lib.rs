@@ -2,6 +2,7 @@
 
 pub mod clock;
 pub mod data;
+pub mod fetch;
 pub mod model;
 pub mod retry;
 pub mod store;

@@ -1,0 +1,179 @@
+//! Fetching: layers around one trait, outermost first.
+//!
+//! ```text
+//! guard   what may be reached: http and https, public addresses, never our own nodes
+//! gate    when: the clock and the connections of each host, shared by all resources
+//! http    how: one request, limits while streaming, redirects within the host
+//! ```
+//!
+//! No rule and no resource can widen the guard; only the operator's `--allow-networks` does.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use url::Url;
+
+use crate::model::crawl::{Page, UnixMillis};
+
+pub mod charset;
+pub mod gate;
+pub mod guard;
+pub mod http;
+mod resolve;
+
+/// One page to fetch.
+#[derive(Debug, Clone)]
+pub struct FetchRequest {
+    /// Absolute.
+    pub url: Url,
+    /// In capitals.
+    pub method: String,
+    /// Beyond those that every request carries.
+    pub headers: Vec<(String, String)>,
+    /// Sent as it is.
+    pub body: Option<Bytes>,
+    /// Longer bodies are cut there and marked.
+    pub max_body: u64,
+    /// Between the end of an answer and the next request to the host. None: the gate's default.
+    pub delay: Option<Duration>,
+}
+
+/// What came of a fetch.
+#[derive(Debug, Clone)]
+pub struct Fetched {
+    /// The answer, or where it led.
+    pub answer: Answer,
+    /// No request to the host before this moment.
+    pub host_ready_at: UnixMillis,
+}
+
+/// The answer, or where it led.
+#[derive(Debug, Clone)]
+pub enum Answer {
+    /// An answer of any status, after redirects within the host.
+    Page(Box<Page>),
+    /// A redirect to another host: a request of its own.
+    Elsewhere {
+        /// The target.
+        to: Url,
+    },
+}
+
+/// Fetches pages. Called by many tasks at once.
+#[async_trait]
+pub trait Fetch: Send + Sync + 'static {
+    /// Waits for the host's turn, fetches one page, and tells when the host may be asked again.
+    async fn fetch(&self, request: FetchRequest) -> Result<Fetched, Failure>;
+
+    /// How many requests to one host may run at once, given the delay that a resource asks for.
+    fn per_host(&self, host: &Url, delay: Option<Duration>) -> u32;
+}
+
+/// A fetch that brought no answer, and when the host may be asked again.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct Failure {
+    /// What went wrong.
+    #[source]
+    pub error: FetchError,
+    /// No request to the host before this moment.
+    pub host_ready_at: UnixMillis,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// Not http or https.
+    #[error("{url}: only http and https are fetched")]
+    Scheme {
+        /// What was asked for.
+        url: String,
+    },
+    /// The address is not one that may be reached.
+    #[error(
+        "{host} is at {address}, which is not a public address; the operator can allow it with --allow-networks"
+    )]
+    Address {
+        /// As the URL has it.
+        host: String,
+        /// As resolved.
+        address: String,
+    },
+    /// One of the cluster's own nodes.
+    #[error("{host} is a node of this cluster")]
+    OwnNode {
+        /// As the URL has it.
+        host: String,
+    },
+    /// The request cannot be sent as it is.
+    #[error("the request cannot be sent: {why}")]
+    Request {
+        /// What is wrong with it.
+        why: String,
+    },
+    /// No address for the name.
+    #[error("{host} cannot be resolved: {why}")]
+    Resolve {
+        /// As the URL has it.
+        host: String,
+        /// What the resolver said.
+        why: String,
+    },
+    /// No connection, or it broke.
+    #[error("the connection failed: {why}")]
+    Connection {
+        /// The whole chain.
+        why: String,
+    },
+    /// Too slow.
+    #[error("no complete answer within {limit:?}")]
+    Timeout {
+        /// The setting `fetch-timeout`.
+        limit: Duration,
+    },
+    /// Too many redirects, or a loop.
+    #[error("more than {n} redirects")]
+    Redirects {
+        /// How many were followed.
+        n: usize,
+    },
+}
+
+impl FetchError {
+    /// The word that counts and dead letters are kept by.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            FetchError::Scheme { .. } => "scheme",
+            FetchError::Address { .. } => "address-denied",
+            FetchError::OwnNode { .. } => "own-node",
+            FetchError::Request { .. } => "bad-request",
+            FetchError::Resolve { .. } => "resolve",
+            FetchError::Connection { .. } => "connection",
+            FetchError::Timeout { .. } => "timeout",
+            FetchError::Redirects { .. } => "redirects",
+        }
+    }
+
+    /// Whether another attempt may go better.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            FetchError::Resolve { .. }
+            | FetchError::Connection { .. }
+            | FetchError::Timeout { .. } => true,
+            FetchError::Scheme { .. }
+            | FetchError::Address { .. }
+            | FetchError::OwnNode { .. }
+            | FetchError::Request { .. }
+            | FetchError::Redirects { .. } => false,
+        }
+    }
+
+    /// Whether policy, not the network, said no.
+    pub fn is_denied(&self) -> bool {
+        matches!(
+            self,
+            FetchError::Scheme { .. } | FetchError::Address { .. } | FetchError::OwnNode { .. }
+        )
+    }
+}

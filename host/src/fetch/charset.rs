@@ -1,0 +1,258 @@
+//! The text of a body, by the encoding that the answer names or that the body shows.
+//!
+//! In this order: a byte order mark, the `charset` of the content type, what the first
+//! [`PRESCAN`] bytes declare (`<meta charset>`, `<meta http-equiv>`, `<?xml encoding>`), UTF-8 if the
+//! body is valid as such, windows-1252. Nothing fails: what cannot be decoded becomes U+FFFD.
+//!
+//! A body that is not text (an image, an archive) has the charset [`BINARY`] and an empty text, so
+//! that nobody pays for a text of replacement characters; its bytes are there.
+
+use bytes::Bytes;
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
+
+use crate::model::crawl::PageText;
+
+/// Where a declaration is looked for, from the start: as far as browsers look.
+pub const PRESCAN: usize = 1_024;
+/// The charset of a body that is not text.
+pub const BINARY: &str = "binary";
+
+/// Decodes a body.
+pub fn decode(body: &Bytes, content_type: Option<&str>) -> PageText {
+    if let Some((encoding, n_mark)) = Encoding::for_bom(body) {
+        return decoded(encoding, &body[n_mark..], true);
+    }
+    let is_text = content_type
+        .map(essence)
+        .filter(|essence| !essence.is_empty())
+        .map_or_else(|| !body.iter().take(PRESCAN).any(|&b| b == 0), is_textual);
+    if !is_text {
+        return PageText {
+            charset: BINARY,
+            decoded: Some(String::new()),
+        };
+    }
+    let encoding = content_type
+        .and_then(charset_parameter)
+        .and_then(|label| Encoding::for_label(label.as_bytes()))
+        .or_else(|| declared(&body[..body.len().min(PRESCAN)]))
+        .unwrap_or_else(|| guessed(body));
+    decoded(encoding, body, false)
+}
+
+fn decoded(encoding: &'static Encoding, body: &[u8], had_mark: bool) -> PageText {
+    let as_it_stands = encoding == UTF_8 && !had_mark && std::str::from_utf8(body).is_ok();
+    let text = || encoding.decode_without_bom_handling(body).0.into_owned();
+    PageText {
+        charset: encoding.name(),
+        decoded: (!as_it_stands).then(text),
+    }
+}
+
+fn guessed(body: &[u8]) -> &'static Encoding {
+    match std::str::from_utf8(body) {
+        Ok(_) => UTF_8,
+        // A body that was cut may end within a character. If that were its only one, it could as
+        // well be the last letter of "café" in windows-1252.
+        Err(error) if error.error_len().is_none() && !body[..error.valid_up_to()].is_ascii() => {
+            UTF_8
+        }
+        Err(_) => WINDOWS_1252,
+    }
+}
+
+/// `text/html` of `text/html; charset=x`.
+fn essence(content_type: &str) -> &str {
+    content_type.split(';').next().unwrap_or_default().trim()
+}
+
+fn is_textual(essence: &str) -> bool {
+    let essence = essence.to_ascii_lowercase();
+    let Some((kind, subtype)) = essence.split_once('/') else {
+        // Not a content type at all: servers write "html", or "utf-8".
+        return true;
+    };
+    let suffix = subtype.rsplit('+').next().unwrap_or(subtype);
+    kind == "text"
+        || matches!(suffix, "html" | "xhtml" | "xml" | "json" | "javascript")
+        || matches!(
+            subtype,
+            "ecmascript"
+                | "json-seq"
+                | "jsonlines"
+                | "ndjson"
+                | "sql"
+                | "toml"
+                | "x-javascript"
+                | "x-ndjson"
+                | "x-www-form-urlencoded"
+                | "yaml"
+        )
+}
+
+fn charset_parameter(content_type: &str) -> Option<&str> {
+    content_type.split(';').skip(1).find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        let value = value.trim().trim_matches(['"', '\'']);
+        name.trim().eq_ignore_ascii_case("charset").then_some(value)
+    })
+}
+
+/// What the head of a document says of its own encoding.
+fn declared(head: &[u8]) -> Option<&'static Encoding> {
+    let head = String::from_utf8_lossy(head).to_ascii_lowercase();
+    let label = match head.trim_start().strip_prefix("<?xml") {
+        Some(rest) => value_of(rest.split("?>").next()?, "encoding")?,
+        None => meta_charset(&head)?,
+    };
+    let encoding = Encoding::for_label(label.as_bytes())?;
+    // A declaration that was found byte by byte cannot be in UTF-16; the HTML standard says so too.
+    Some(if encoding == UTF_16LE || encoding == UTF_16BE {
+        UTF_8
+    } else if encoding == X_USER_DEFINED {
+        WINDOWS_1252
+    } else {
+        encoding
+    })
+}
+
+fn meta_charset(head: &str) -> Option<&str> {
+    let mut rest = head;
+    while let Some(start) = rest.find('<') {
+        rest = &rest[start..];
+        let end = if rest.starts_with("<!--") {
+            rest.find("-->")?
+        } else {
+            rest.find('>')?
+        };
+        let tag = &rest[..end];
+        if let Some(attributes) = tag.strip_prefix("<meta")
+            && attributes.starts_with(|c: char| c.is_ascii_whitespace() || c == '/')
+            && let Some(label) = value_of(attributes, "charset")
+        {
+            return Some(label);
+        }
+        rest = &rest[end..];
+    }
+    None
+}
+
+/// The value after `name =`, also within a quoted `content="text/html; charset=x"`.
+fn value_of<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let mut rest = text;
+    loop {
+        rest = &rest[rest.find(name)? + name.len()..];
+        if let Some(value) = rest.trim_start().strip_prefix('=') {
+            let value = value.trim_start().trim_start_matches(['"', '\'']);
+            let ends = |c: char| c.is_ascii_whitespace() || matches!(c, '"' | '\'' | ';' | '/');
+            return value.split(ends).next();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(body: &[u8], content_type: &str, charset: &str, text: Option<&str>) {
+        let content_type = (!content_type.is_empty()).then_some(content_type);
+        let found = decode(&Bytes::copy_from_slice(body), content_type);
+        assert_eq!((found.charset, found.decoded.as_deref()), (charset, text));
+    }
+
+    #[test]
+    fn utf_8_is_left_as_it_stands() {
+        check("grün".as_bytes(), "text/html", "UTF-8", None);
+        check("grün".as_bytes(), "text/html; charset=utf-8", "UTF-8", None);
+        check("grün".as_bytes(), "", "UTF-8", None);
+        check(b"", "", "UTF-8", None);
+    }
+
+    #[test]
+    fn a_byte_order_mark_comes_first_and_is_no_text() {
+        check(
+            b"\xef\xbb\xbfx",
+            "text/html; charset=latin1",
+            "UTF-8",
+            Some("x"),
+        );
+        check(b"\xff\xfex\0", "", "UTF-16LE", Some("x"));
+        check(b"\xfe\xff\0x", "application/pdf", "UTF-16BE", Some("x"));
+    }
+
+    #[test]
+    fn the_header_comes_before_the_document() {
+        let body = b"<meta charset=utf-8>\xef";
+        let type_ = "text/html; x=1; Charset = \"ISO-8859-5\"";
+        let text = "<meta charset=utf-8>я";
+        check(body, type_, "ISO-8859-5", Some(text));
+        check(b"\xa4\xe9", "text/html;charset=Big5", "Big5", Some("日"));
+    }
+
+    #[test]
+    fn the_document_tells_its_encoding() {
+        for head in [
+            "<meta charset=gbk>",
+            "<META CharSet = 'GBK' />",
+            "<!-- <meta charset=utf-8> --><p a=1><meta name=x><meta charset=\"gb2312\">",
+            "<meta http-equiv=Content-Type content=\"text/html; charset=gbk\">",
+            "<?xml version=\"1.0\" encoding='gbk'?>",
+        ] {
+            let body = [head.as_bytes(), b"\xd6\xd0"].concat();
+            check(&body, "text/html", "GBK", Some(&format!("{head}中")));
+        }
+        let late = [vec![b' '; PRESCAN], b"<meta charset=gbk>\xd6".to_vec()].concat();
+        assert_eq!(decode(&late.into(), None).charset, "windows-1252");
+    }
+
+    #[test]
+    fn a_declaration_that_cannot_be_true_or_is_unknown_is_passed_over() {
+        check(b"<meta charset=utf-16>", "", "UTF-8", None);
+        check(
+            b"<meta charset=x-user-defined>",
+            "",
+            "windows-1252",
+            Some("<meta charset=x-user-defined>"),
+        );
+        check(
+            b"<meta charset=klingon>",
+            "text/html; charset=none",
+            "UTF-8",
+            None,
+        );
+        check(b"<meta charset", "", "UTF-8", None);
+        check(b"<metacharset=gbk>", "", "UTF-8", None);
+    }
+
+    #[test]
+    fn without_any_word_it_is_utf_8_or_windows_1252() {
+        check(b"gr\xfcn \x80", "text/html", "windows-1252", Some("grün €"));
+        check(b"caf\xe9", "text/html", "windows-1252", Some("café"));
+        let cut = &"é中".as_bytes()[..4];
+        check(cut, "text/html", "UTF-8", Some("é\u{fffd}"));
+        check(
+            b"\xe4b",
+            "text/html;charset=utf-8",
+            "UTF-8",
+            Some("\u{fffd}b"),
+        );
+    }
+
+    #[test]
+    fn what_is_not_text_is_not_decoded() {
+        check(b"\x89PNG\0\xff", "image/png", BINARY, Some(""));
+        check(b"x", "application/octet-stream", BINARY, Some(""));
+        check(b"PK\0\x01", "", BINARY, Some(""));
+        for textual in [
+            "image/svg+xml",
+            "application/ld+json",
+            "application/xhtml+xml",
+            "Application/JSON",
+            "application/x-ndjson",
+            "html",
+        ] {
+            check(b"x", textual, "UTF-8", None);
+        }
+    }
+}

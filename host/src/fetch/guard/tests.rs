@@ -1,0 +1,175 @@
+//! Tables of what passes the guard and what does not.
+
+use super::*;
+
+fn guard(networks: &[&str]) -> Guard {
+    Guard::new(networks.iter().map(|n| n.parse().unwrap()).collect())
+}
+
+#[track_caller]
+fn check(guard: &Guard, url: &str, expected: &str) {
+    let url: Url = url.parse().unwrap();
+    let found = guard.check(&url).map_or_else(|e| e.reason(), |()| "ok");
+    assert_eq!(found, expected, "{url}");
+}
+
+/// Every way to write the addresses that must not be reached.
+const HIDDEN: &[&str] = &[
+    // 127.0.0.1
+    "127.0.0.1",
+    "127.0.0.1.",
+    "127.1",
+    "127.0.1",
+    "2130706433",
+    "0x7f000001",
+    "0x7f.0.0.1",
+    "0x7F.1",
+    "017700000001",
+    "0177.0.0.01",
+    "127.0.0.1%2e",
+    "%31%32%37.0.0.1",
+    "１２７.０.０.１",
+    "127。0。0。1",
+    "127.255.255.254",
+    "[::1]",
+    "[0:0:0:0:0:0:0:1]",
+    "[::ffff:127.0.0.1]",
+    "[::ffff:7f00:1]",
+    "[0:0:0:0:0:ffff:127.0.0.1]",
+    "[::127.0.0.1]",
+    "[::ffff:0:127.0.0.1]",
+    "[64:ff9b::127.0.0.1]",
+    "[64:ff9b::7f00:1]",
+    "[64:ff9b:1::7f00:1]",
+    "[2002:7f00:1::]",
+    "[2002:7f00:0001:0:1::1]",
+    "[2001:0:7f00:1::]",
+    "[2001:0:808:808:0:0:80ff:fffe]",
+    "0.0.0.0",
+    "0",
+    "[::]",
+    // 169.254.169.254
+    "169.254.169.254",
+    "169.254.169.254.",
+    "169.254.43518",
+    "169.16689662",
+    "2852039166",
+    "0xa9fea9fe",
+    "0xA9.0xFE.0xA9.0xFE",
+    "0251.0376.0251.0376",
+    "025177524776",
+    "[::ffff:169.254.169.254]",
+    "[::ffff:a9fe:a9fe]",
+    "[64:ff9b::a9fe:a9fe]",
+    "[2002:a9fe:a9fe::]",
+    // fd00:ec2::254
+    "[fd00:ec2::254]",
+    "[fd00:0ec2:0:0:0:0:0:254]",
+    "[FD00:EC2::0.0.2.84]",
+    // Private, shared, local, reserved.
+    "10.0.0.1",
+    "172.16.0.1",
+    "172.31.255.255",
+    "192.168.0.1",
+    "100.64.0.1",
+    "100.127.255.255",
+    "192.0.0.8",
+    "192.0.2.1",
+    "198.18.0.1",
+    "198.51.100.1",
+    "203.0.113.1",
+    "224.0.0.1",
+    "240.0.0.1",
+    "255.255.255.255",
+    "[fe80::1]",
+    "[fec0::1]",
+    "[ff02::1]",
+    "[2001:db8::1]",
+    "[2001:20::1]",
+    "[3fff:1::1]",
+    "[5f00::1]",
+    "[100::1]",
+];
+
+#[test]
+fn no_spelling_of_an_address_that_is_not_public_passes() {
+    let guard = Guard::default();
+    for host in HIDDEN {
+        check(&guard, &format!("http://{host}/"), "address-denied");
+        check(&guard, &format!("https://{host}:8443/x"), "address-denied");
+    }
+}
+
+#[test]
+fn public_addresses_and_names_pass() {
+    for host in [
+        "example.org",
+        "8.8.8.8",
+        "172.15.0.1",
+        "172.32.0.1",
+        "100.63.0.1",
+        "100.128.0.1",
+        "192.1.0.1",
+        "198.20.0.1",
+        "223.255.255.255",
+        "[2606:4700::1111]",
+        "[2001:4860:4860::8888]",
+        "[::ffff:8.8.8.8]",
+        "[64:ff9b::8.8.8.8]",
+        "[2002:808:808::1]",
+    ] {
+        check(&Guard::default(), &format!("http://{host}:81/"), "ok");
+    }
+}
+
+#[test]
+fn only_http_without_credentials_is_fetched() {
+    let guard = Guard::default();
+    check(&guard, "ftp://example.org/", "scheme");
+    check(&guard, "file:///etc/passwd", "scheme");
+    check(&guard, "data:text/html,x", "scheme");
+    check(&guard, "http://user@example.org/", "bad-request");
+    check(&guard, "http://:secret@example.org/", "bad-request");
+    let error = guard.check(&"http://u:secret@example.org/".parse().unwrap());
+    assert!(!error.unwrap_err().to_string().contains("secret"));
+}
+
+#[test]
+fn the_operator_opens_networks_and_nothing_beside_them() {
+    let guard = guard(&["127.0.0.0/8", "fd00::/8"]);
+    check(&guard, "http://127.0.0.1:8000/", "ok");
+    check(&guard, "http://[::ffff:127.0.0.1]/", "ok");
+    check(&guard, "http://[fd00:ec2::254]/", "ok");
+    check(&guard, "http://[::1]/", "address-denied");
+    check(&guard, "http://0.0.0.0/", "address-denied");
+    check(&guard, "http://169.254.169.254/", "address-denied");
+    assert!(guard.is_inside("::ffff:127.9.9.9".parse().unwrap()));
+    assert!(!guard.is_inside("8.8.8.8".parse().unwrap()));
+}
+
+#[test]
+fn own_nodes_are_refused_even_inside_allowed_networks() {
+    let guard = guard(&["0.0.0.0/0", "::/0"]);
+    check(&guard, "http://127.0.0.1:9091/", "ok");
+    guard.set_own_nodes(
+        [
+            "127.0.0.1:9091",
+            "[::ffff:10.0.0.5]:2379",
+            "Master-1.test:80",
+        ]
+        .map(str::to_owned),
+    );
+    check(&guard, "http://127.0.0.1:9091/", "own-node");
+    check(&guard, "http://2130706433:9091/", "own-node");
+    check(&guard, "http://127.7.7.7:9091/", "own-node");
+    check(&guard, "http://[::1]:9091/", "own-node");
+    check(&guard, "http://0.0.0.0:9091/", "own-node");
+    check(&guard, "http://10.0.0.5:2379/", "own-node");
+    check(&guard, "http://[::ffff:a00:5]:2379/", "own-node");
+    check(&guard, "http://master-1.TEST./", "own-node");
+    check(&guard, "http://127.0.0.1:9092/", "ok");
+    check(&guard, "https://master-1.test/", "ok");
+    let ip = "10.0.0.5".parse().unwrap();
+    assert_eq!(guard.judge(ip, None), Err(Denial::OwnNode));
+    assert_eq!(guard.judge(ip, Some(80)), Ok(()));
+}

@@ -1,0 +1,194 @@
+//! How a page is fetched: one request at a time, bounded while it streams, and its redirects within
+//! the host.
+//!
+//! Every hop, the first included, is judged by the guard, waits for its turn at the gate, and has
+//! `fetch-timeout` from being sent to the last byte of its body. The delay of a host starts when the
+//! hop is over, however it ended. A body is measured after its content-encoding is removed, so a
+//! small archive of a large page is cut like the page.
+//!
+//! `Retry-After`, robots and back-off are for the caller, who gets the answer with its headers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use reqwest::Client;
+use url::Url;
+
+use super::gate::Gate;
+use super::guard::Guard;
+use super::resolve::GuardedResolver;
+use super::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched, charset};
+use crate::clock::Clock;
+use crate::model::crawl::{Page, UnixMillis, host_of};
+use crate::model::resource::DEFAULT_DELAY;
+use hop::{Hop, Outcome};
+
+mod client;
+mod hop;
+
+pub use client::SetupError;
+
+/// How this process fetches.
+#[derive(Debug, Clone)]
+pub struct FetchSettings {
+    /// What the client calls itself, where a request does not say otherwise.
+    pub user_agent: String,
+    /// From a request being sent to the last byte of its answer: setting `fetch-timeout`.
+    pub timeout: Duration,
+    /// For a connection, within that.
+    pub connect_timeout: Duration,
+    /// Followed within one host.
+    pub max_redirects: usize,
+    /// Headers of an answer that are kept.
+    pub max_headers: usize,
+    /// Bytes of those headers, names and values.
+    pub max_header_bytes: usize,
+}
+
+impl Default for FetchSettings {
+    fn default() -> Self {
+        Self {
+            user_agent: concat!("crawler/", env!("CARGO_PKG_VERSION")).to_owned(),
+            timeout: Duration::from_secs(30),
+            connect_timeout: Duration::from_secs(10),
+            max_redirects: 10,
+            max_headers: 256,
+            max_header_bytes: 64 << 10,
+        }
+    }
+}
+
+/// Fetches over HTTP/1.1 and HTTP/2.
+pub struct HttpFetcher {
+    settings: FetchSettings,
+    client: Client,
+    guard: Arc<Guard>,
+    resolver: GuardedResolver,
+    gate: Arc<Gate>,
+    clock: Arc<dyn Clock>,
+}
+
+impl std::fmt::Debug for HttpFetcher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpFetcher")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+impl HttpFetcher {
+    /// A fetcher with its own connections. Guard and gate are those of the process.
+    pub fn new(
+        settings: FetchSettings,
+        guard: Arc<Guard>,
+        gate: Arc<Gate>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, SetupError> {
+        let resolver = GuardedResolver::new(Arc::clone(&guard));
+        Ok(Self {
+            client: client::build(&settings, resolver.clone())?,
+            settings,
+            guard,
+            resolver,
+            gate,
+            clock,
+        })
+    }
+
+    fn delay(&self, url: &Url, asked_for: Option<Duration>) -> Duration {
+        match asked_for {
+            Some(delay) => delay,
+            None if self.resolver.is_inside(url) => Duration::ZERO,
+            None => DEFAULT_DELAY,
+        }
+    }
+
+    /// One hop, and when its host may be asked again.
+    async fn send(
+        &self,
+        hop: &Hop,
+        max_body: u64,
+        delay: Option<Duration>,
+    ) -> (Result<Outcome, FetchError>, UnixMillis) {
+        if let Err(denied) = self.guard.check(&hop.url) {
+            return (Err(denied), self.clock.unix_millis());
+        }
+        let delay = self.delay(&hop.url, delay);
+        let permit = self.gate.enter(&host_of(&hop.url), delay).await;
+        let outcome = {
+            let _want = self.resolver.want(&hop.url);
+            let exchange = hop.exchange(&self.client, &self.settings, max_body);
+            tokio::time::timeout(self.settings.timeout, exchange)
+                .await
+                .unwrap_or(Err(FetchError::Timeout {
+                    limit: self.settings.timeout,
+                }))
+        };
+        let left_alone = u64::try_from(permit.finish().as_millis()).unwrap_or(u64::MAX);
+        let host_ready_at = self.clock.unix_millis().saturating_add(left_alone);
+        (outcome, host_ready_at)
+    }
+
+    fn page(&self, url: Url, redirects: Vec<Url>, answer: hop::Received) -> Page {
+        let content_type = answer.header("content-type");
+        Page {
+            requested_url: redirects.first().unwrap_or(&url).clone(),
+            url,
+            status: answer.status,
+            redirects,
+            fetched_at: self.clock.unix_millis(),
+            truncated: answer.truncated,
+            text: charset::decode(&answer.body, content_type),
+            headers: answer.headers,
+            body: answer.body,
+        }
+    }
+}
+
+#[async_trait]
+impl Fetch for HttpFetcher {
+    async fn fetch(&self, request: FetchRequest) -> Result<Fetched, Failure> {
+        let (max_body, delay) = (request.max_body, request.delay);
+        let mut hop = Hop::first(request).map_err(|error| Failure {
+            error,
+            host_ready_at: self.clock.unix_millis(),
+        })?;
+        let mut on_the_way = Vec::new();
+        loop {
+            let (outcome, host_ready_at) = self.send(&hop, max_body, delay).await;
+            let failure = |error| Failure {
+                error,
+                host_ready_at,
+            };
+            let answer = match outcome.map_err(failure)? {
+                Outcome::Received(answer) => {
+                    Answer::Page(Box::new(self.page(hop.url, on_the_way, answer)))
+                }
+                Outcome::Redirect { to, .. } if host_of(&to) != host_of(&hop.url) => {
+                    Answer::Elsewhere { to }
+                }
+                Outcome::Redirect { .. } if on_the_way.len() >= self.settings.max_redirects => {
+                    let n = self.settings.max_redirects;
+                    return Err(failure(FetchError::Redirects { n }));
+                }
+                Outcome::Redirect { to, status } => {
+                    on_the_way.push(hop.url.clone());
+                    hop = hop.redirected(to, status);
+                    continue;
+                }
+            };
+            return Ok(Fetched {
+                answer,
+                host_ready_at,
+            });
+        }
+    }
+
+    fn per_host(&self, host: &Url, delay: Option<Duration>) -> u32 {
+        self.gate.parallel(self.delay(host, delay))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,58 @@
+//! The HTTP client underneath: no proxies, no redirects, no retries and no resolver of its own.
+
+use std::time::Duration;
+
+use reqwest::{Client, ClientBuilder, redirect, retry};
+use rustls::crypto::{CryptoProvider, ring};
+
+use super::super::resolve::GuardedResolver;
+use super::FetchSettings;
+
+/// Idle connections are kept no longer, so that their number follows the hosts in use.
+const IDLE: Duration = Duration::from_secs(20);
+
+/// The client cannot be set up.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot set up the HTTP client; is the user agent {user_agent:?} a valid header?")]
+pub struct SetupError {
+    user_agent: String,
+    #[source]
+    source: reqwest::Error,
+}
+
+pub(super) fn build(
+    settings: &FetchSettings,
+    resolver: GuardedResolver,
+) -> Result<Client, SetupError> {
+    if CryptoProvider::get_default().is_none() {
+        // It fails only if another thread was faster, and then there is one.
+        let _installed = ring::default_provider().install_default();
+    }
+    let builder = || builder(settings, resolver.clone());
+    let built = builder().build().or_else(|error| {
+        // A machine without root certificates can still fetch http.
+        let without_roots = builder().tls_certs_only([]).build()?;
+        tracing::warn!(%error, "no root certificates: every https request will fail");
+        Ok(without_roots)
+    });
+    built.map_err(|source| SetupError {
+        user_agent: settings.user_agent.clone(),
+        source,
+    })
+}
+
+fn builder(settings: &FetchSettings, resolver: GuardedResolver) -> ClientBuilder {
+    Client::builder()
+        .user_agent(&settings.user_agent)
+        .dns_resolver(resolver)
+        .no_proxy()
+        .redirect(redirect::Policy::none())
+        .retry(retry::never())
+        .referer(false)
+        .connect_timeout(settings.connect_timeout)
+        .pool_idle_timeout(IDLE)
+        .http1_max_headers(settings.max_headers)
+        .http1_ignore_invalid_headers_in_responses(true)
+        .http1_allow_obsolete_multiline_headers_in_responses(true)
+        .http2_max_header_list_size(u32::try_from(settings.max_header_bytes).unwrap_or(u32::MAX))
+}

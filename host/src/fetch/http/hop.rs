@@ -1,0 +1,220 @@
+//! One request and its answer.
+
+use std::error::Error;
+
+use bytes::{Bytes, BytesMut};
+use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Method, Response, StatusCode};
+use url::Url;
+
+use super::super::resolve::ResolveError;
+use super::super::{FetchError, FetchRequest};
+use super::FetchSettings;
+
+/// Headers that frame a message or choose its coding: the client's own business.
+const NOT_FOR_REQUESTS: &[&str] = &[
+    "accept-encoding",
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// The most that is set aside for a body before any of it has come.
+const MAX_RESERVED: u64 = 1 << 20;
+
+/// A request that is ready to be sent.
+#[derive(Debug)]
+pub(super) struct Hop {
+    pub(super) url: Url,
+    method: Method,
+    headers: HeaderMap,
+    body: Option<Bytes>,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// An answer, read as far as the limit.
+    Received(Received),
+    /// A redirect; its body was not read.
+    Redirect {
+        /// Absolute, without fragment.
+        to: Url,
+        /// Which decides the method of the next hop.
+        status: StatusCode,
+    },
+}
+
+/// An answer.
+#[derive(Debug)]
+pub(super) struct Received {
+    pub(super) status: u16,
+    /// Names in lower case.
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: Bytes,
+    pub(super) truncated: bool,
+}
+
+impl Received {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(n, _)| n == name);
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+impl Hop {
+    /// The request as asked for, or what is wrong with it.
+    pub(super) fn first(request: FetchRequest) -> Result<Self, FetchError> {
+        let refused = |why: String| FetchError::Request { why };
+        let method = Method::from_bytes(request.method.as_bytes())
+            .ok()
+            .filter(|method| !matches!(*method, Method::CONNECT | Method::TRACE))
+            .ok_or_else(|| refused(format!("{:?} is not a method for pages", request.method)))?;
+        let mut headers = HeaderMap::new();
+        for (name, value) in request.headers {
+            let valid_name = HeaderName::from_bytes(name.as_bytes())
+                .ok()
+                .filter(|name| !NOT_FOR_REQUESTS.contains(&name.as_str()))
+                .ok_or_else(|| refused(format!("header {name:?} cannot be set")))?;
+            let value = HeaderValue::from_str(&value)
+                .map_err(|_| refused(format!("the value of header {name:?} is not valid")))?;
+            headers.append(valid_name, value);
+        }
+        let mut url = request.url;
+        url.set_fragment(None);
+        Ok(Self {
+            url,
+            method,
+            headers,
+            body: request.body,
+        })
+    }
+
+    /// The hop that a redirect leads to. What browsers do: a POST becomes a GET on 301 and 302,
+    /// anything but HEAD on 303; 307 and 308 repeat the request.
+    pub(super) fn redirected(mut self, to: Url, status: StatusCode) -> Self {
+        let becomes_get = match status {
+            StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => self.method == Method::POST,
+            StatusCode::SEE_OTHER => self.method != Method::HEAD,
+            _ => false,
+        };
+        if becomes_get {
+            self.method = Method::GET;
+            self.body = None;
+            for name in [
+                header::CONTENT_TYPE,
+                header::CONTENT_ENCODING,
+                header::CONTENT_LANGUAGE,
+                header::CONTENT_LOCATION,
+            ] {
+                self.headers.remove(name);
+            }
+        }
+        Self { url: to, ..self }
+    }
+
+    /// Sends it and reads the answer. The caller sees to the deadline.
+    pub(super) async fn exchange(
+        &self,
+        client: &Client,
+        settings: &FetchSettings,
+        max_body: u64,
+    ) -> Result<Outcome, FetchError> {
+        let mut request = client
+            .request(self.method.clone(), self.url.clone())
+            .headers(self.headers.clone());
+        if let Some(body) = &self.body {
+            request = request.body(body.clone());
+        }
+        let failed = |error: reqwest::Error| fetch_error(error, settings);
+        let response = request.send().await.map_err(failed)?;
+        if let Some(to) = self.target(&response) {
+            let status = response.status();
+            return Ok(Outcome::Redirect { to, status });
+        }
+        let (status, headers) = (response.status().as_u16(), headers(&response, settings));
+        let (body, truncated) = read(response, max_body).await.map_err(failed)?;
+        Ok(Outcome::Received(Received {
+            status,
+            headers,
+            body,
+            truncated,
+        }))
+    }
+
+    /// Where a redirect leads. An answer that does not say where is a page like any other.
+    fn target(&self, response: &Response) -> Option<Url> {
+        let redirects = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
+        let location = response.headers().get(header::LOCATION)?;
+        let location = String::from_utf8_lossy(location.as_bytes());
+        let mut to = self.url.join(&location).ok().filter(|_| redirects)?;
+        to.set_fragment(None);
+        Some(to)
+    }
+}
+
+fn headers(response: &Response, settings: &FetchSettings) -> Vec<(String, String)> {
+    let mut n_bytes = 0;
+    response
+        .headers()
+        .iter()
+        .take(settings.max_headers)
+        .take_while(|(name, value)| {
+            n_bytes += name.as_str().len() + value.len();
+            n_bytes <= settings.max_header_bytes
+        })
+        .map(|(name, value)| {
+            let value = String::from_utf8_lossy(value.as_bytes());
+            (name.as_str().to_owned(), value.into_owned())
+        })
+        .collect()
+}
+
+/// The body, and whether it was longer than the limit.
+async fn read(mut response: Response, max_body: u64) -> Result<(Bytes, bool), reqwest::Error> {
+    let expected = response.content_length().unwrap_or(0);
+    let reserved = expected.min(max_body).min(MAX_RESERVED);
+    let mut body = BytesMut::with_capacity(usize::try_from(reserved).unwrap_or(0));
+    while let Some(chunk) = response.chunk().await? {
+        let room = max_body - body.len() as u64;
+        if chunk.len() as u64 > room {
+            body.extend_from_slice(&chunk[..usize::try_from(room).unwrap_or(chunk.len())]);
+            return Ok((body.freeze(), true));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok((body.freeze(), false))
+}
+
+fn fetch_error(error: reqwest::Error, settings: &FetchSettings) -> FetchError {
+    let error = error.without_url();
+    let causes = || {
+        let first: &(dyn Error + 'static) = &error;
+        std::iter::successors(Some(first), |&cause| cause.source())
+    };
+    if let Some(unresolved) = causes().find_map(|cause| cause.downcast_ref::<ResolveError>()) {
+        return unresolved.clone().into_fetch_error();
+    }
+    if error.is_timeout() {
+        return FetchError::Timeout {
+            limit: settings.connect_timeout,
+        };
+    }
+    let mut texts: Vec<String> = causes().map(ToString::to_string).collect();
+    texts.dedup();
+    let why = texts.join(": ");
+    if error.is_builder() {
+        FetchError::Request { why }
+    } else {
+        FetchError::Connection { why }
+    }
+}
