@@ -3,6 +3,7 @@
 pub mod clock;
 pub mod data;
 pub mod fetch;
+pub mod frontier;
 pub mod model;
 pub mod retry;
 pub mod store;

@@ -1,0 +1,142 @@
+//! The suite of every frontier, and what is this backend's own: its bounds.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::frontier::suite::{self, commit_of, item_of, new, parsed, ready};
+
+fn frontier() -> Arc<dyn Frontier> {
+    bounded(MemorySettings::default())
+}
+
+fn bounded(settings: MemorySettings) -> Arc<dyn Frontier> {
+    Arc::new(MemoryFrontier::new(settings))
+}
+
+macro_rules! passes {
+    ($($statement:ident)*) => {$(
+        #[tokio::test]
+        async fn $statement() {
+            suite::$statement(frontier()).await;
+        }
+    )*};
+}
+
+passes! {
+    the_run_is_over_only_after_the_last_page_in_flight
+    f03_a_second_seed_changes_nothing
+    f24_a_failed_page_is_not_lost
+    f25_a_url_is_stored_once_unless_it_asks_to_be_reloaded
+    f26_failures_are_tried_again_at_their_time_and_hold_up_nothing
+    a_claim_that_is_given_back_is_as_it_was
+    a_claim_ends_once
+    a_host_is_left_alone_until_its_clock
+    a_host_has_as_many_in_flight_as_it_may
+    items_stay_in_the_outbox_in_order_until_cleared
+    where_redirects_led_to_is_known_like_a_stored_url
+}
+
+#[tokio::test]
+async fn any_order_of_calls_gives_what_a_plain_list_gives() {
+    for seed in 0..20 {
+        suite::any_order_of_calls_gives_what_a_plain_list_gives(frontier(), seed).await;
+    }
+}
+
+#[tokio::test]
+async fn links_beyond_the_bound_are_refused_and_counted() {
+    let frontier = bounded(MemorySettings {
+        max_urls: 2,
+        ..MemorySettings::default()
+    });
+    let roots = (0..5).map(|n| new(&format!("http://a/{n}"))).collect();
+    let expected = Committed {
+        n_new: 2,
+        n_no_room: 3,
+    };
+    assert_eq!(frontier.seed(roots).await.unwrap(), expected);
+    let mut commit = parsed(ready(frontier.take(0, 1)));
+    commit.refused = vec![("scope", 4)];
+    commit.requests = vec![new("http://a/1"), new("http://a/9")];
+    frontier.commit(commit).await.unwrap();
+    let counts = frontier.counts();
+    assert_eq!(counts.refused_links[NO_ROOM], 4);
+    assert_eq!(counts.refused_links["scope"], 4);
+    assert_eq!(counts.due, 1);
+}
+
+async fn check_full(settings: MemorySettings) {
+    let frontier = bounded(settings);
+    let roots = (0..3).map(|n| new(&format!("http://a/{n}"))).collect();
+    frontier.seed(roots).await.unwrap();
+    let mut commit = parsed(ready(frontier.take(0, 9)));
+    commit.items = (0..4).map(|n| item_of(&commit.claim, n)).collect();
+    frontier.commit(commit).await.unwrap();
+    assert_eq!(frontier.take(0, 9), Take::Blocked);
+    frontier.clear_outbox(2).await.unwrap();
+    ready(frontier.take(0, 9));
+}
+
+#[tokio::test]
+async fn no_page_is_taken_while_the_outbox_is_full() {
+    check_full(MemorySettings {
+        max_outbox_items: 3,
+        ..MemorySettings::default()
+    })
+    .await;
+    check_full(MemorySettings {
+        max_outbox_bytes: 3 * size_of::<ItemRecord>(),
+        ..MemorySettings::default()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_run_with_a_full_outbox_and_no_page_left_is_over() {
+    let frontier = bounded(MemorySettings {
+        max_outbox_items: 1,
+        ..MemorySettings::default()
+    });
+    frontier.seed(vec![new("http://a/")]).await.unwrap();
+    let mut commit = parsed(ready(frontier.take(0, 9)));
+    commit.items = vec![item_of(&commit.claim, 0)];
+    frontier.commit(commit).await.unwrap();
+    assert_eq!(frontier.take(0, 9), Take::Empty);
+}
+
+#[tokio::test]
+async fn pages_in_flight_are_bounded_over_all_hosts() {
+    let frontier = bounded(MemorySettings {
+        max_undurable: 2,
+        ..MemorySettings::default()
+    });
+    let roots = (0..3).map(|n| new(&format!("http://{n}.test/"))).collect();
+    frontier.seed(roots).await.unwrap();
+    let claim = ready(frontier.take(0, 9));
+    ready(frontier.take(0, 9));
+    assert_eq!(frontier.take(0, 9), Take::Blocked);
+    frontier
+        .commit(commit_of(claim, Ended::Retry { at: 0 }))
+        .await
+        .unwrap();
+    ready(frontier.take(0, 9));
+}
+
+/// Counts steps, not seconds: the turns of a host with very many URLs are those of one with few.
+#[tokio::test]
+async fn a_host_with_many_urls_does_not_slow_the_others() {
+    let frontier = frontier();
+    let mut roots: Vec<_> = (0..50_000)
+        .map(|n| new(&format!("http://big/{n}")))
+        .collect();
+    roots.extend((0..100).map(|n| new(&format!("http://small/{n}"))));
+    frontier.seed(roots).await.unwrap();
+    let mut n_small = 0;
+    for now in 1..=200 {
+        let mut commit = parsed(ready(frontier.take(now, 1)));
+        n_small += u32::from(commit.claim.request.url.host_str() == Some("small"));
+        commit.host_ready_at = now;
+        frontier.commit(commit).await.unwrap();
+    }
+    assert_eq!(n_small, 100);
+}
