@@ -6,6 +6,7 @@ pub mod fetch;
 pub mod frontier;
 pub mod model;
 pub mod retry;
+pub mod sink;
 pub mod store;
 pub mod task;
 pub mod telemetry;

@@ -1,0 +1,90 @@
+//! Items as plain JSON lines into a pipe or file that the user of `crawler run` gave.
+//!
+//! Only the item itself is written, not the record around it, so that the output can be piped into
+//! other tools. A stream cannot take back half a line: after an error other than a closed pipe, the
+//! line that was being written may be torn, and is written again on the next try.
+
+use std::io::ErrorKind;
+
+use async_trait::async_trait;
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+
+use super::{Sink, SinkError, end_line};
+use crate::model::crawl::ItemRecord;
+
+/// Writes to a stream.
+#[derive(Debug)]
+pub struct StreamSink<W> {
+    stream: W,
+    name: String,
+}
+
+impl<W: AsyncWrite + Send + Unpin> StreamSink<W> {
+    /// A sink into `stream`; `name` is what errors call it: a path, or "standard output".
+    pub fn new(stream: W, name: impl Into<String>) -> Self {
+        Self {
+            stream,
+            name: name.into(),
+        }
+    }
+}
+
+#[async_trait]
+impl<W: AsyncWrite + Send + Unpin> Sink for StreamSink<W> {
+    async fn write(&mut self, items: &[ItemRecord]) -> Result<(), SinkError> {
+        let mut lines = Vec::new();
+        for record in items {
+            let start = lines.len();
+            lines.extend_from_slice(record.item.get().as_bytes());
+            end_line(&mut lines, start);
+        }
+        let written = match self.stream.write_all(&lines).await {
+            Ok(()) => self.stream.flush().await,
+            Err(error) => Err(error),
+        };
+        written.map_err(|source| match source.kind() {
+            ErrorKind::BrokenPipe => SinkError::Closed,
+            _ => SinkError::Io {
+                doing: "write",
+                path: self.name.clone(),
+                source,
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sink::lines::tests::record;
+
+    #[tokio::test]
+    async fn every_item_is_one_line_whatever_space_the_rule_wrote() {
+        let mut sink = StreamSink::new(Vec::new(), "memory");
+        let items = [record(1, "{\n \"a\": \"x\\ny\"\r\n}"), record(2, "{}")];
+        sink.write(&items).await.unwrap();
+        let text = String::from_utf8(sink.stream).unwrap();
+        assert_eq!(text, "{  \"a\": \"x\\ny\"  }\n{}\n");
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_went_away_closes_the_sink() {
+        let (ours, theirs) = tokio::io::duplex(16);
+        drop(theirs);
+        let error = StreamSink::new(ours, "pipe")
+            .write(&[record(1, "{}")])
+            .await;
+        assert!(matches!(error, Err(SinkError::Closed)), "{error:?}");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_full_disk_is_named() {
+        let file = tokio::fs::File::create("/dev/full").await.unwrap();
+        let error = StreamSink::new(file, "/dev/full")
+            .write(&[record(1, "{}")])
+            .await
+            .unwrap_err();
+        assert_eq!(error.to_string(), "cannot write /dev/full");
+    }
+}
