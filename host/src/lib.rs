@@ -5,6 +5,7 @@ pub mod data;
 pub mod fetch;
 pub mod frontier;
 pub mod model;
+pub mod plugin;
 pub mod retry;
 pub mod sink;
 pub mod store;

@@ -1,0 +1,219 @@
+//! What can be seen of a plugin without compiling or running it, cheapest first.
+
+use semver::Version;
+use wasmparser::{ComponentExternalKind, Encoding, Parser, Payload, Validator};
+use wasmtime::{Engine, WasmFeatures};
+
+use super::Refusal;
+use crate::plugin::host_calls::{logs, up_to, wasi};
+use crate::plugin::{INTERFACE_VERSIONS, PluginError};
+
+const PACKAGE: &str = "crawler:rules/";
+/// The interfaces of our package that a plugin may import.
+const OWN_IMPORTS: [&str; 5] = ["config", "log", "output", "page", "types"];
+const EXPORT: &str = "rules";
+
+/// The version of `crawler:rules` that these bytes export.
+pub(crate) fn check(
+    bytes: &[u8],
+    plugin_size: u64,
+    features: WasmFeatures,
+) -> Result<String, PluginError> {
+    check_size(bytes, plugin_size)?;
+    check_form(bytes)?;
+    if let Err(e) = Validator::new_with_features(features).validate_all(bytes) {
+        return Err(refused(
+            format!("the component is damaged or uses a feature that is switched off: {e}"),
+            "a complete component without threads, 64-bit memories or relaxed SIMD",
+            "build it again, and push the whole file",
+        ));
+    }
+    let names = outer_names(bytes).map_err(|e| {
+        refused(
+            format!("the component cannot be read: {e}"),
+            "a complete component",
+            "build it again, and push the whole file",
+        )
+    })?;
+    check_imports(&names.imports)?;
+    exported_version(&names.exports)
+}
+
+fn check_size(bytes: &[u8], plugin_size: u64) -> Result<(), PluginError> {
+    if bytes.len() as u64 <= plugin_size {
+        return Ok(());
+    }
+    Err(refused(
+        format!("{} bytes", bytes.len()),
+        &format!("at most {plugin_size} are allowed"),
+        "build it in release mode, or raise --plugin-size",
+    ))
+}
+
+/// A component in binary form, and nothing that only looks like one.
+fn check_form(bytes: &[u8]) -> Result<(), PluginError> {
+    const ALLOWED: &str = "a WebAssembly component is needed";
+    const PUSH_BUILT: &str =
+        "push the .wasm file that the build wrote, such as target/wasm32-wasip2/release/NAME.wasm";
+    if bytes.is_empty() {
+        return Err(refused("no bytes".to_owned(), ALLOWED, PUSH_BUILT));
+    }
+    if Engine::detect_precompiled(bytes).is_some() {
+        return Err(refused(
+            "code that wasmtime compiled for one kind of machine".to_owned(),
+            "machine code is never accepted, only components",
+            "push the .wasm file that it was made from",
+        ));
+    }
+    if Parser::is_component(bytes) {
+        return Ok(());
+    }
+    if Parser::is_core_wasm(bytes) {
+        return Err(refused(
+            "a core module".to_owned(),
+            ALLOWED,
+            "build with --target wasm32-wasip2, which makes components",
+        ));
+    }
+    let start = &bytes[..bytes.len().min(512)];
+    let is_text = start
+        .iter()
+        .all(|b| !b.is_ascii_control() || b.is_ascii_whitespace());
+    let found = if is_text {
+        "text"
+    } else {
+        "bytes that are not WebAssembly"
+    };
+    Err(refused(found.to_owned(), ALLOWED, PUSH_BUILT))
+}
+
+#[derive(Default)]
+struct OuterNames {
+    imports: Vec<String>,
+    /// With whether each is an interface.
+    exports: Vec<(String, bool)>,
+}
+
+/// What the outermost component imports and exports; those inside it are its own affair.
+fn outer_names(bytes: &[u8]) -> wasmparser::Result<OuterNames> {
+    let mut names = OuterNames::default();
+    let mut depth = 0_usize;
+    for payload in Parser::new(0).parse_all(bytes) {
+        match payload? {
+            Payload::Version { encoding, .. } => {
+                depth += 1;
+                debug_assert!(depth > 1 || encoding == Encoding::Component);
+            }
+            Payload::End(_) => depth -= 1,
+            Payload::ComponentImportSection(section) if depth == 1 => {
+                for import in section {
+                    names.imports.push(import?.name.name.to_owned());
+                }
+            }
+            Payload::ComponentExportSection(section) if depth == 1 => {
+                for export in section {
+                    let export = export?;
+                    let is_interface = export.kind == ComponentExternalKind::Instance;
+                    names
+                        .exports
+                        .push((export.name.name.to_owned(), is_interface));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(names)
+}
+
+fn check_imports(imports: &[String]) -> Result<(), PluginError> {
+    for import in imports {
+        let (interface, version) = split_version(import);
+        if let Some(own) = interface.strip_prefix(PACKAGE)
+            && OWN_IMPORTS.contains(&own)
+        {
+            check_version(version)?;
+            continue;
+        }
+        let is_wasi = wasi::ALLOWED.contains(&interface);
+        if is_wasi && version.is_some_and(|v| v.major == 0 && v.minor == 2) {
+            continue;
+        }
+        let shown = logs::escaped(up_to(import, 200));
+        return Err(if is_wasi {
+            refused(
+                format!("the component imports {shown}"),
+                "of WASI the versions 0.2 are there",
+                "build with --target wasm32-wasip2",
+            )
+        } else {
+            refused(
+                format!("the component imports {shown}, which rules are not given"),
+                "rules may import crawler:rules, and of WASI what standard libraries need: no network, no files, no processes",
+                "remove the dependency that needs it; pages are fetched with output.follow",
+            )
+        });
+    }
+    Ok(())
+}
+
+fn exported_version(exports: &[(String, bool)]) -> Result<String, PluginError> {
+    let versions = exports.iter().filter(|(_, is_interface)| *is_interface);
+    for (export, _) in versions {
+        let (interface, version) = split_version(export);
+        if interface.strip_prefix(PACKAGE) == Some(EXPORT) {
+            return Ok(check_version(version)?.to_string());
+        }
+    }
+    let found = match exports.first() {
+        None => "a component that exports nothing".to_owned(),
+        Some((first, _)) => format!(
+            "a component that exports {}",
+            logs::escaped(up_to(first, 200))
+        ),
+    };
+    Err(refused(
+        found,
+        &format!(
+            "a plugin exports {PACKAGE}{EXPORT}@{}",
+            INTERFACE_VERSIONS.1
+        ),
+        "build it with the plugin SDK",
+    ))
+}
+
+/// One of the versions of `crawler:rules` that this host runs.
+fn check_version(version: Option<Version>) -> Result<Version, PluginError> {
+    let (first, last) = INTERFACE_VERSIONS;
+    let bound = |text: &str| Version::parse(text).expect("INTERFACE_VERSIONS are versions");
+    match version {
+        Some(version) if (bound(first)..=bound(last)).contains(&version) => Ok(version),
+        version => Err(refused(
+            format!(
+                "the component was built for crawler:rules {}",
+                version.map_or_else(|| "without a version".to_owned(), |v| v.to_string())
+            ),
+            &format!("this host runs {first} to {last}"),
+            "build it with the plugin SDK of this release, or update the cluster",
+        )),
+    }
+}
+
+/// `a:b/c@1.2.3` into its parts.
+fn split_version(name: &str) -> (&str, Option<Version>) {
+    match name.split_once('@') {
+        Some((interface, version)) => (interface, Version::parse(version).ok()),
+        None => (name, None),
+    }
+}
+
+fn refused(found: String, allowed: &str, remedy: &str) -> PluginError {
+    Refusal {
+        found,
+        allowed: allowed.to_owned(),
+        remedy: remedy.to_owned(),
+    }
+    .into()
+}
+
+#[cfg(test)]
+mod tests;

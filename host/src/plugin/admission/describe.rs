@@ -1,0 +1,268 @@
+//! What a plugin may say of itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Refusal;
+use crate::model::plugin::{Description, LimitOverrides, Schema};
+use crate::model::resource::HostPattern;
+use crate::plugin::bindings::crawler::rules::types;
+
+const RULES_MAX: usize = 256;
+const SCHEMAS_MAX: usize = 64;
+const SCHEMA_BYTES_MAX: usize = 64 << 10;
+const HOSTS_MAX: usize = 256;
+const LIMITS_MAX: usize = 64;
+/// Bytes of the name of a rule or schema.
+const NAME_MAX: usize = 128;
+
+/// The description as the model has it.
+pub(super) fn checked(said: types::Description) -> Result<Description, Refusal> {
+    let name = said.name.parse().map_err(|e| {
+        refusal(
+            format!("describe gives the name {:?}", short(&said.name)),
+            format!("{e}"),
+            "change the plugin's name",
+        )
+    })?;
+    let version = said.version.parse().map_err(|e| {
+        refusal(
+            format!("describe gives the version {:?}", short(&said.version)),
+            format!("{e}"),
+            "write a version like 1.2.3",
+        )
+    })?;
+    let rules: Vec<String> = said.rules.into_iter().map(|rule| rule.name).collect();
+    if rules.is_empty() {
+        return Err(refusal(
+            "describe lists no rules".to_owned(),
+            "a plugin has at least one".to_owned(),
+            "add a rule",
+        ));
+    }
+    check_names("rules", rules.iter(), RULES_MAX)?;
+    check_names("schemas", said.schemas.iter().map(|s| &s.name), SCHEMAS_MAX)?;
+    for schema in &said.schemas {
+        check_schema(schema)?;
+    }
+    check_hosts(&said.hosts)?;
+    Ok(Description {
+        name,
+        version,
+        rules,
+        schemas: said
+            .schemas
+            .into_iter()
+            .map(|schema| Schema {
+                name: schema.name,
+                json_schema: schema.json_schema,
+            })
+            .collect(),
+        hosts: said.hosts,
+        limits: checked_limits(said.limits)?,
+    })
+}
+
+fn check_names<'a>(
+    what: &str,
+    names: impl ExactSizeIterator<Item = &'a String>,
+    max: usize,
+) -> Result<(), Refusal> {
+    if names.len() > max {
+        return Err(refusal(
+            format!("describe lists {} {what}", names.len()),
+            format!("at most {max} are allowed"),
+            "split the plugin",
+        ));
+    }
+    let mut seen = BTreeSet::new();
+    for name in names {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(allowed) {
+            return Err(refusal(
+                format!("describe lists {:?} among its {what}", short(name)),
+                format!("a name has 1 to {NAME_MAX} letters, digits, '-', '_' and '.'"),
+                "rename it",
+            ));
+        }
+        if !seen.insert(name) {
+            return Err(refusal(
+                format!("describe lists {name:?} twice among its {what}"),
+                "names are unique within a plugin".to_owned(),
+                "rename one of them",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn check_schema(schema: &types::ItemSchema) -> Result<(), Refusal> {
+    let json = &schema.json_schema;
+    if json.len() > SCHEMA_BYTES_MAX {
+        return Err(refusal(
+            format!("schema {:?} is {} bytes long", schema.name, json.len()),
+            format!("at most {SCHEMA_BYTES_MAX} are allowed"),
+            "shorten it, or leave it empty for any JSON object",
+        ));
+    }
+    if json.is_empty() {
+        return Ok(());
+    }
+    match serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(json) {
+        Ok(_) => Ok(()),
+        Err(e) => Err(refusal(
+            format!("schema {:?} is not JSON: {e}", schema.name),
+            "a schema is a JSON Schema, an object".to_owned(),
+            "correct it, or leave it empty for any JSON object",
+        )),
+    }
+}
+
+fn check_hosts(hosts: &[String]) -> Result<(), Refusal> {
+    if hosts.len() > HOSTS_MAX {
+        return Err(refusal(
+            format!("describe lists {} hosts", hosts.len()),
+            format!("at most {HOSTS_MAX} are allowed"),
+            "use a pattern like *.example.org",
+        ));
+    }
+    for host in hosts {
+        if host.parse::<HostPattern>().is_err() {
+            return Err(refusal(
+                format!("describe lists the host {:?}", short(host)),
+                "a host is written example.org, *.example.org or *".to_owned(),
+                "correct it",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn checked_limits(limits: Vec<(String, u64)>) -> Result<BTreeMap<String, u64>, Refusal> {
+    if limits.len() > LIMITS_MAX {
+        return Err(refusal(
+            format!("describe lists {} limits", limits.len()),
+            format!("at most {LIMITS_MAX} are allowed"),
+            "name each limit once",
+        ));
+    }
+    for (name, value) in &limits {
+        // Wishes are in base units, so `cpu` is given its unit here.
+        let text = match name.as_str() {
+            "cpu" | "timeout" => format!("{value}ms"),
+            _ => value.to_string(),
+        };
+        if let Err(e) = LimitOverrides::default().set(short(name), &text) {
+            return Err(refusal(
+                format!("describe asks for limit {:?} of {value}", short(name)),
+                e.to_string(),
+                "correct it, or leave it out",
+            ));
+        }
+    }
+    Ok(limits.into_iter().collect())
+}
+
+fn short(text: &str) -> &str {
+    crate::plugin::host_calls::up_to(text, NAME_MAX)
+}
+
+fn refusal(found: String, allowed: String, remedy: &str) -> Refusal {
+    Refusal {
+        found,
+        allowed,
+        remedy: remedy.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said() -> types::Description {
+        types::Description {
+            name: "books".to_owned(),
+            version: "1.0.0".to_owned(),
+            rules: vec![rule("list")],
+            schemas: vec![schema("book", "{}")],
+            hosts: vec!["*.example.org".to_owned()],
+            limits: vec![("cpu".to_owned(), 500)],
+            hints: Vec::new(),
+        }
+    }
+
+    fn rule(name: &str) -> types::RuleInfo {
+        types::RuleInfo {
+            name: name.to_owned(),
+            hints: Vec::new(),
+        }
+    }
+
+    fn schema(name: &str, json: &str) -> types::ItemSchema {
+        types::ItemSchema {
+            name: name.to_owned(),
+            json_schema: json.to_owned(),
+        }
+    }
+
+    #[track_caller]
+    fn check(change: impl FnOnce(&mut types::Description), expected: &str) {
+        let mut said = said();
+        change(&mut said);
+        match checked(said) {
+            Ok(description) => assert_eq!(description.name.as_str(), expected),
+            Err(refusal) => assert_eq!(
+                crate::plugin::PluginError::from(refusal).to_string(),
+                expected
+            ),
+        }
+    }
+
+    #[test]
+    fn a_description_is_refused_for_what_is_wrong_with_it() {
+        check(|_| (), "books");
+        check(
+            |d| d.name = "../x".into(),
+            "describe gives the name \"../x\"; plugin name \"../x\" has '.'; use letters, digits, '-', '_' and '.', and start with a letter or digit; change the plugin's name",
+        );
+        check(
+            |d| d.version = "1".into(),
+            "describe gives the version \"1\"; version \"1\" is not of the form 1.2.3: unexpected end of input while parsing major version number; write a version like 1.2.3",
+        );
+        check(
+            |d| d.rules.clear(),
+            "describe lists no rules; a plugin has at least one; add a rule",
+        );
+        check(
+            |d| d.rules = (0..257).map(|n| rule(&n.to_string())).collect(),
+            "describe lists 257 rules; at most 256 are allowed; split the plugin",
+        );
+        check(
+            |d| d.rules.push(rule("a b")),
+            "describe lists \"a b\" among its rules; a name has 1 to 128 letters, digits, '-', '_' and '.'; rename it",
+        );
+        check(
+            |d| d.rules.push(rule("list")),
+            "describe lists \"list\" twice among its rules; names are unique within a plugin; rename one of them",
+        );
+        check(
+            |d| d.schemas = (0..65).map(|n| schema(&n.to_string(), "")).collect(),
+            "describe lists 65 schemas; at most 64 are allowed; split the plugin",
+        );
+        check(
+            |d| d.schemas = vec![schema("book", &" ".repeat(65_537))],
+            "schema \"book\" is 65537 bytes long; at most 65536 are allowed; shorten it, or leave it empty for any JSON object",
+        );
+        check(
+            |d| d.schemas = vec![schema("book", "[]")],
+            "schema \"book\" is not JSON: invalid type: sequence, expected a map at line 1 column 0; a schema is a JSON Schema, an object; correct it, or leave it empty for any JSON object",
+        );
+        check(
+            |d| d.hosts = vec!["http://x".into()],
+            "describe lists the host \"http://x\"; a host is written example.org, *.example.org or *; correct it",
+        );
+        check(
+            |d| d.limits = vec![("ram".into(), 1)],
+            "describe asks for limit \"ram\" of 1; there is no limit \"ram\"; the limits are fuel, cpu, timeout, memory, body, items, item-bytes, requests, log-lines; correct it, or leave it out",
+        );
+    }
+}

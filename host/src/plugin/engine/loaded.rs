@@ -1,0 +1,160 @@
+//! A loaded plugin: linked once, instantiated for every call.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use sha2::Digest as _;
+
+use super::{Engine, host_error};
+use crate::model::crawl::{Page, PageContext, RuleError, UnixMillis};
+use crate::model::id::Digest;
+use crate::model::plugin::Description;
+use crate::plugin::admission::Compiled;
+use crate::plugin::bindings::PluginPre;
+use crate::plugin::host_calls::{CallState, Scene};
+use crate::plugin::instance::{self, Call};
+use crate::plugin::{CallConfig, CallFailure, CallReport, PluginError, Rules, Usage, cache};
+
+/// A plugin that is ready to run.
+pub struct Plugin {
+    engine: Engine,
+    digest: Digest,
+    description: Arc<Description>,
+    linked: PluginPre<CallState>,
+}
+
+impl std::fmt::Debug for Plugin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Plugin")
+            .field("digest", &self.digest)
+            .field("description", &self.description)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Plugin {
+    pub(super) fn new(
+        engine: Engine,
+        digest: Digest,
+        compiled: Compiled,
+    ) -> Result<Self, PluginError> {
+        let component = cache::deserialize(&engine.shared.wasmtime, &compiled.image)
+            .map_err(host_error("load the compiled plugin"))?;
+        let linked = engine
+            .link(&component)
+            .map_err(host_error("link the compiled plugin"))?;
+        Ok(Self {
+            engine,
+            digest,
+            description: Arc::new(compiled.description),
+            linked,
+        })
+    }
+
+    /// Of its bytes.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    async fn call(
+        &self,
+        scene: Scene,
+        rule: Option<u32>,
+        config: CallConfig,
+        now: UnixMillis,
+        seed: [u8; 32],
+    ) -> CallReport {
+        let call = Call {
+            scene,
+            description: Some(Arc::clone(&self.description)),
+            config,
+            now,
+            seed,
+        };
+        let _room = self
+            .engine
+            .shared
+            .calls
+            .acquire()
+            .await
+            .expect("the semaphore is never closed");
+        instance::run(&self.linked, call, rule).await
+    }
+}
+
+#[async_trait]
+impl Rules for Plugin {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    async fn root(&self, config: CallConfig, now: u64) -> CallReport {
+        let mut seed = Seed::new(&self.digest, "root");
+        for (name, value) in config.params.iter() {
+            seed.part(name.as_bytes());
+            seed.part(value.as_bytes());
+        }
+        self.call(Scene::Root, None, config, now, seed.finish())
+            .await
+    }
+
+    async fn parse(
+        &self,
+        config: CallConfig,
+        rule: &str,
+        page: Arc<Page>,
+        context: PageContext,
+    ) -> CallReport {
+        let Some(number) = self.description.rules.iter().position(|name| name == rule) else {
+            return no_such_rule(rule, &self.description);
+        };
+        let mut seed = Seed::new(&self.digest, "parse");
+        seed.part(rule.as_bytes());
+        seed.part(page.requested_url.as_str().as_bytes());
+        let now = page.fetched_at;
+        let number = u32::try_from(number).expect("admission allows 256 rules");
+        self.call(
+            Scene::Parse(page, context),
+            Some(number),
+            config,
+            now,
+            seed.finish(),
+        )
+        .await
+    }
+}
+
+fn no_such_rule(rule: &str, description: &Description) -> CallReport {
+    CallReport {
+        result: Err(CallFailure::Rule(RuleError::Fatal(format!(
+            "plugin {}@{} has no rule {rule:?}; it has {}",
+            description.name,
+            description.version,
+            description.rules.join(", ")
+        )))),
+        logs: Vec::new(),
+        n_logs_dropped: 0,
+        usage: Usage::default(),
+    }
+}
+
+/// What a guest's random numbers follow from: the same call has the same ones, everywhere.
+struct Seed(sha2::Sha256);
+
+impl Seed {
+    fn new(digest: &Digest, call: &str) -> Self {
+        let mut seed = Self(sha2::Sha256::new());
+        seed.part(digest.as_bytes());
+        seed.part(call.as_bytes());
+        seed
+    }
+
+    fn part(&mut self, bytes: &[u8]) {
+        self.0.update((bytes.len() as u64).to_be_bytes());
+        self.0.update(bytes);
+    }
+
+    fn finish(self) -> [u8; 32] {
+        self.0.finalize().into()
+    }
+}

@@ -1,0 +1,99 @@
+//! How wasmtime is set up: the same in the process that compiles and in the one that runs, because
+//! code compiled under one setup is refused under another.
+
+use std::num::NonZeroUsize;
+
+use wasmtime::{
+    Config, InstanceAllocationStrategy, PoolingAllocationConfig, WasmBacktraceDetails, WasmFeatures,
+};
+
+/// Core instances that one component may have: adapters and shims count.
+pub(crate) const CORE_INSTANCES_PER_COMPONENT: u32 = 32;
+/// Memories that one component may have: JavaScript toolchains need three.
+pub(crate) const MEMORIES_PER_COMPONENT: u32 = 4;
+/// Tables that one component may have.
+pub(crate) const TABLES_PER_COMPONENT: u32 = 8;
+/// Elements of one table: Python needs 6 000.
+const TABLE_ELEMENTS: usize = 20_000;
+/// Address space that is set aside for one memory. What a call may use is bounded by its limiter.
+const MEMORY_MAX: usize = 1 << 30;
+/// Stays mapped between two calls of one slot: costs a little clearing, saves page faults.
+const KEEP_RESIDENT: usize = 4 << 20;
+/// The same for one table. Giving pages back stops all threads for a moment, for each table.
+const KEEP_RESIDENT_TABLE: usize = 64 << 10;
+const WASM_STACK: usize = 512 << 10;
+const ASYNC_STACK: usize = 2 << 20;
+/// Frames of a backtrace.
+const N_FRAMES: NonZeroUsize = NonZeroUsize::new(20).expect("twenty is not zero");
+
+/// Where the memories of instances lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Memories {
+    /// Address space for each is set aside, so that compiled code needs no bounds checks.
+    Reserved,
+    /// Address space is short: memories grow by moving, and compiled code checks bounds.
+    Moving,
+}
+
+impl Memories {
+    pub(crate) const ALL: [Memories; 2] = [Memories::Reserved, Memories::Moving];
+
+    /// As the compiling process is told.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Memories::Reserved => "reserved",
+            Memories::Moving => "moving",
+        }
+    }
+}
+
+/// Everything that decides what compiled code looks like and what it may do.
+pub(crate) fn config(memories: Memories) -> Config {
+    let mut config = Config::new();
+    config
+        .consume_fuel(true)
+        .epoch_interruption(true)
+        .concurrency_support(false)
+        .cranelift_nan_canonicalization(true)
+        .max_wasm_stack(WASM_STACK)
+        .async_stack_size(ASYNC_STACK)
+        .wasm_backtrace_max_frames(Some(N_FRAMES))
+        .wasm_backtrace_details(WasmBacktraceDetails::Disable)
+        .memory_init_cow(true)
+        .shared_memory(false)
+        .wasm_relaxed_simd(false)
+        .wasm_memory64(false)
+        .wasm_custom_page_sizes(false)
+        .wasm_features(WasmFeatures::THREADS, false);
+    if memories == Memories::Moving {
+        config
+            .memory_may_move(true)
+            .memory_reservation(0)
+            .memory_reservation_for_growth(1 << 20)
+            .memory_guard_size(64 << 10);
+    }
+    config
+}
+
+/// A pool in which `n` components have room at the same time, whatever they are made of.
+pub(crate) fn pool(n: u32) -> InstanceAllocationStrategy {
+    let mut pool = PoolingAllocationConfig::new();
+    // Not with `pagemap_scan`: it passes over pages that were swapped out, so that a call could see
+    // what an earlier one wrote there.
+    pool.total_component_instances(n)
+        .total_stacks(n)
+        .total_core_instances(n.saturating_mul(CORE_INSTANCES_PER_COMPONENT))
+        .total_memories(n.saturating_mul(MEMORIES_PER_COMPONENT))
+        .total_tables(n.saturating_mul(TABLES_PER_COMPONENT))
+        .max_core_instances_per_component(CORE_INSTANCES_PER_COMPONENT)
+        .max_memories_per_component(MEMORIES_PER_COMPONENT)
+        .max_tables_per_component(TABLES_PER_COMPONENT)
+        .max_memories_per_module(1)
+        .max_tables_per_module(TABLES_PER_COMPONENT)
+        .table_elements(TABLE_ELEMENTS)
+        .max_memory_size(MEMORY_MAX)
+        .linear_memory_keep_resident(KEEP_RESIDENT)
+        .table_keep_resident(KEEP_RESIDENT_TABLE)
+        .max_unused_warm_slots(n);
+    InstanceAllocationStrategy::Pooling(pool)
+}

@@ -1,0 +1,278 @@
+//! What a rule may call while it runs: `page`, `output`, `log`, `config`, and a WASI that answers
+//! nothing.
+//!
+//! All state of a call lies in one [`CallState`] that dies with it. Every call is charged to the
+//! rule's fuel by formula ([`fuel`]), and none waits: only the null WASI can, when a guest sleeps,
+//! and limit `timeout` ends that.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use wasmtime::component::{HasSelf, Linker, ResourceTable};
+use wasmtime_wasi::WasiCtx;
+
+use super::bindings::Plugin;
+use super::bindings::crawler::rules::{config, log, page, types};
+use super::instance::limiter::MemoryLimiter;
+use super::{CallConfig, CallOutput, LogLevel};
+use crate::model::crawl::{Kill, Page, PageContext, UnixMillis};
+use crate::model::plugin::{Description, Limits};
+
+pub(crate) mod fuel;
+mod json;
+pub(crate) mod logs;
+mod output;
+mod request;
+pub(crate) mod wasi;
+
+use fuel::Meter;
+use logs::Logs;
+
+/// Handles that a guest may hold at once.
+const HANDLES_MAX: usize = 4_096;
+/// Bytes of a panic's message and of its place.
+const PANIC_MAX: usize = 4 << 10;
+
+/// What is being called.
+#[derive(Debug, Clone)]
+pub(crate) enum Scene {
+    /// `describe`: neither page nor output nor params.
+    Describe,
+    /// `root`: no page.
+    Root,
+    /// `parse`.
+    Parse(Arc<Page>, PageContext),
+}
+
+impl Scene {
+    fn name(&self) -> &'static str {
+        match self {
+            Scene::Describe => "describe",
+            Scene::Root => "root",
+            Scene::Parse(..) => "parse",
+        }
+    }
+}
+
+/// Ends a call from within a host function.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Ended {
+    pub(crate) kill: Kill,
+    pub(crate) message: String,
+}
+
+/// Everything that belongs to one call.
+pub(crate) struct CallState {
+    pub(crate) scene: Scene,
+    /// The names behind the numbers of rules and schemas. None while describing.
+    description: Option<Arc<Description>>,
+    params: Arc<BTreeMap<String, String>>,
+    pub(crate) limits: Limits,
+    pub(crate) output: CallOutput,
+    spent: output::Spent,
+    pub(crate) logs: Logs,
+    pub(crate) meter: Meter,
+    pub(crate) panic: Option<(String, String)>,
+    pub(crate) memory: MemoryLimiter,
+    wasi: WasiCtx,
+    table: ResourceTable,
+}
+
+impl CallState {
+    pub(crate) fn new(
+        scene: Scene,
+        description: Option<Arc<Description>>,
+        config: CallConfig,
+        now: UnixMillis,
+        seed: [u8; 32],
+    ) -> Self {
+        let logs = Logs::new(config.limits.log_lines);
+        let meter = Meter::default();
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(HANDLES_MAX);
+        Self {
+            scene,
+            description,
+            params: config.params,
+            limits: config.limits,
+            output: CallOutput::default(),
+            spent: output::Spent::default(),
+            wasi: wasi::context(now, seed, &logs, &meter),
+            logs,
+            meter,
+            panic: None,
+            memory: MemoryLimiter::new(config.limits.memory),
+            table,
+        }
+    }
+
+    /// Charges a host call that moves this many bytes, and ends the rule if that was too much.
+    fn charge(&self, n_bytes: usize) -> Result<(), Ended> {
+        self.meter.charge_call(n_bytes);
+        self.check_fuel()
+    }
+
+    fn check_fuel(&self) -> Result<(), Ended> {
+        if self.meter.used() <= self.limits.fuel {
+            return Ok(());
+        }
+        Err(Ended {
+            kill: Kill::OutOfFuel,
+            message: "the rule used up its fuel with host calls".to_owned(),
+        })
+    }
+
+    /// The page of this call, charged as a call that moves `n_bytes` of it.
+    fn page(
+        &self,
+        n_bytes: impl FnOnce(&Page, &PageContext) -> usize,
+    ) -> Result<(&Page, &PageContext), Ended> {
+        match &self.scene {
+            Scene::Parse(page, context) => {
+                self.charge(n_bytes(page, context))?;
+                Ok((page, context))
+            }
+            Scene::Describe | Scene::Root => Err(Ended {
+                kill: Kill::Denied,
+                message: format!(
+                    "the plugin asked for a page in {}, where there is none",
+                    self.scene.name()
+                ),
+            }),
+        }
+    }
+}
+
+/// Links everything that a plugin may import.
+pub(crate) fn link(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
+    Plugin::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
+    wasi::link(linker)
+}
+
+impl types::Host for CallState {}
+
+impl page::Host for CallState {
+    fn url(&mut self) -> wasmtime::Result<String> {
+        let (page, _) = self.page(|page, _| page.url.as_str().len())?;
+        Ok(page.url.to_string())
+    }
+
+    fn requested_url(&mut self) -> wasmtime::Result<String> {
+        let (page, _) = self.page(|page, _| page.requested_url.as_str().len())?;
+        Ok(page.requested_url.to_string())
+    }
+
+    fn status(&mut self) -> wasmtime::Result<u16> {
+        Ok(self.page(|_, _| 0)?.0.status)
+    }
+
+    fn headers(&mut self) -> wasmtime::Result<Vec<(String, String)>> {
+        let (page, _) = self.page(|page, _| named_bytes(&page.headers))?;
+        Ok(page.headers.clone())
+    }
+
+    fn header(&mut self, name: String) -> wasmtime::Result<Option<String>> {
+        let (page, _) = self.page(|page, _| page.header(&name).map_or(0, str::len) + name.len())?;
+        Ok(page.header(&name).map(str::to_owned))
+    }
+
+    fn redirects(&mut self) -> wasmtime::Result<Vec<String>> {
+        let (page, _) =
+            self.page(|page, _| page.redirects.iter().map(|url| url.as_str().len()).sum())?;
+        Ok(page.redirects.iter().map(ToString::to_string).collect())
+    }
+
+    fn fetched_at(&mut self) -> wasmtime::Result<u64> {
+        Ok(self.page(|_, _| 0)?.0.fetched_at)
+    }
+
+    fn charset(&mut self) -> wasmtime::Result<String> {
+        let (page, _) = self.page(|page, _| page.text.charset.len())?;
+        Ok(page.text.charset.to_owned())
+    }
+
+    fn truncated(&mut self) -> wasmtime::Result<bool> {
+        Ok(self.page(|_, _| 0)?.0.truncated)
+    }
+
+    fn depth(&mut self) -> wasmtime::Result<u32> {
+        Ok(self.page(|_, _| 0)?.1.depth)
+    }
+
+    fn state(&mut self) -> wasmtime::Result<Vec<u8>> {
+        let (_, context) = self.page(|_, context| context.state.len())?;
+        Ok(context.state.to_vec())
+    }
+
+    fn attempt(&mut self) -> wasmtime::Result<u32> {
+        Ok(self.page(|_, _| 0)?.1.attempt)
+    }
+
+    fn text(&mut self) -> wasmtime::Result<String> {
+        let (page, _) = self.page(|page, _| {
+            page.text
+                .decoded
+                .as_ref()
+                .map_or(page.body.len(), String::len)
+        })?;
+        Ok(page.text().into_owned())
+    }
+
+    fn body(&mut self) -> wasmtime::Result<Vec<u8>> {
+        let (page, _) = self.page(|page, _| page.body.len())?;
+        Ok(page.body.to_vec())
+    }
+}
+
+impl log::Host for CallState {
+    fn write(&mut self, level: log::Level, message: String) -> wasmtime::Result<()> {
+        self.charge(message.len())?;
+        let level = match level {
+            log::Level::Debug => LogLevel::Debug,
+            log::Level::Info => LogLevel::Info,
+            log::Level::Warn => LogLevel::Warn,
+            log::Level::Error => LogLevel::Error,
+        };
+        self.logs.push(level, &message);
+        Ok(())
+    }
+
+    fn panic(&mut self, message: String, place: String) -> wasmtime::Result<()> {
+        self.charge(message.len() + place.len())?;
+        self.panic = Some((
+            logs::escaped(up_to(&message, PANIC_MAX)),
+            logs::escaped(up_to(&place, PANIC_MAX)),
+        ));
+        Ok(())
+    }
+}
+
+impl config::Host for CallState {
+    fn get(&mut self, name: String) -> wasmtime::Result<Option<String>> {
+        let value = self.params.get(&name).cloned();
+        self.charge(name.len() + value.as_ref().map_or(0, String::len))?;
+        Ok(value)
+    }
+
+    fn all(&mut self) -> wasmtime::Result<Vec<(String, String)>> {
+        let all: Vec<_> = self
+            .params
+            .iter()
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect();
+        self.charge(named_bytes(&all))?;
+        Ok(all)
+    }
+}
+
+fn named_bytes(all: &[(String, String)]) -> usize {
+    all.iter()
+        .map(|(name, value)| name.len() + value.len())
+        .sum()
+}
+
+/// The start of a text, of at most `max` bytes.
+pub(crate) fn up_to(text: &str, max: usize) -> &str {
+    &text[..text.floor_char_boundary(max)]
+}

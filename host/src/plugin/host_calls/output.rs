@@ -1,0 +1,161 @@
+//! `output`: items and requests, checked one by one, held back until the call succeeds.
+
+use std::sync::Arc;
+
+use super::fuel::{PER_JSON_BYTE, PER_REQUEST};
+use super::{CallState, Ended, Scene, json, request, up_to};
+use crate::model::crawl::{Item, Kill};
+use crate::model::plugin::{Description, LimitName};
+use crate::plugin::bindings::crawler::rules::output;
+use crate::plugin::bindings::crawler::rules::types::{OutputError, Request};
+
+/// Refused calls before the rule is ended: each one is cheap for the guest and not for the host.
+const REFUSED_MAX: u32 = 100;
+/// Bytes of all requests of one call: URLs, headers, bodies, states.
+const REQUEST_BYTES_MAX: usize = 16 << 20;
+
+/// How much of the budgets is used.
+#[derive(Debug, Default)]
+pub(super) struct Spent {
+    item_bytes: u64,
+    requests: u64,
+    request_bytes: usize,
+    n_refused: u32,
+}
+
+impl output::Host for CallState {
+    fn emit(&mut self, schema: u32, json: String) -> wasmtime::Result<Result<(), OutputError>> {
+        self.charge(json.len())?;
+        self.meter.charge(PER_JSON_BYTE * json.len() as u64);
+        self.check_fuel()?;
+        let description = self.described("emitted an item")?;
+        match self.checked_item(description, schema, json) {
+            Ok(item) => {
+                self.spent.item_bytes += item.json.len() as u64;
+                self.output.items.push(item);
+                Ok(Ok(()))
+            }
+            Err(error) => Ok(Err(self.refuse(error)?)),
+        }
+    }
+
+    fn follow(&mut self, requests: Vec<Request>) -> wasmtime::Result<Result<(), OutputError>> {
+        let n_bytes = requests.iter().map(request::n_bytes).sum();
+        self.charge(n_bytes)?;
+        self.meter.charge(PER_REQUEST * requests.len() as u64);
+        self.check_fuel()?;
+        let description = self.described("followed a link")?;
+        match self.checked_requests(&description, requests, n_bytes) {
+            Ok((requests, n_bad_urls)) => {
+                self.spent.requests += requests.len() as u64 + n_bad_urls;
+                self.spent.request_bytes += n_bytes;
+                self.output.requests.extend(requests);
+                self.output.n_bad_urls += n_bad_urls;
+                Ok(Ok(()))
+            }
+            Err(error) => Ok(Err(self.refuse(error)?)),
+        }
+    }
+}
+
+impl CallState {
+    /// The names of rules and schemas; while describing there are none, and no output either.
+    fn described(&self, what: &str) -> Result<Arc<Description>, Ended> {
+        self.description.clone().ok_or_else(|| Ended {
+            kill: Kill::Denied,
+            message: format!("the plugin {what} in describe, where there is no output"),
+        })
+    }
+
+    fn checked_item(
+        &self,
+        description: Arc<Description>,
+        schema: u32,
+        mut json: String,
+    ) -> Result<Item, OutputError> {
+        if self.output.items.len() as u64 >= self.limits.items {
+            return Err(over_budget(LimitName::Items, self.limits.items));
+        }
+        if self.spent.item_bytes + json.len() as u64 > self.limits.item_bytes {
+            return Err(over_budget(LimitName::ItemBytes, self.limits.item_bytes));
+        }
+        let Some(named) = description.schemas.get(schema as usize) else {
+            return Err(OutputError::Refused(format!(
+                "schema {schema} does not exist; the plugin describes {}",
+                description.schemas.len()
+            )));
+        };
+        if let Err(e) = json::check_object(&json) {
+            return Err(OutputError::Refused(format!(
+                "an item is one JSON object: {e}"
+            )));
+        }
+        // In valid JSON a raw line break can only stand between tokens, so an item is always one
+        // line of a line file.
+        json.retain(|c| !matches!(c, '\n' | '\r'));
+        Ok(Item {
+            schema: named.name.clone(),
+            json,
+        })
+    }
+
+    fn checked_requests(
+        &self,
+        description: &Description,
+        requests: Vec<Request>,
+        n_bytes: usize,
+    ) -> Result<(Vec<crate::model::crawl::Request>, u64), OutputError> {
+        if self.spent.requests + requests.len() as u64 > self.limits.requests {
+            return Err(over_budget(LimitName::Requests, self.limits.requests));
+        }
+        if self.spent.request_bytes + n_bytes > REQUEST_BYTES_MAX {
+            return Err(OutputError::OverBudget(format!(
+                "the requests of one call may hold {} MiB in all",
+                REQUEST_BYTES_MAX >> 20
+            )));
+        }
+        let base = match &self.scene {
+            Scene::Parse(page, _) => Some(&page.url),
+            Scene::Describe | Scene::Root => None,
+        };
+        let mut checked = Vec::with_capacity(requests.len());
+        let mut n_bad_urls = 0;
+        for request in requests {
+            match (request::url(&request.url, base), base) {
+                (Ok(url), _) => checked.push(request::checked(request, url, description)?),
+                // A page may hold any nonsense; the author of root wrote its URLs by hand.
+                (Err(_), Some(_)) => n_bad_urls += 1,
+                (Err(why), None) => {
+                    return Err(OutputError::Refused(format!(
+                        "url {:?} {why}",
+                        up_to(&request.url, 200)
+                    )));
+                }
+            }
+        }
+        Ok((checked, n_bad_urls))
+    }
+
+    /// Hands back the reason of a refusal, and ends a rule that does not listen.
+    fn refuse(&mut self, error: OutputError) -> Result<OutputError, Ended> {
+        self.spent.n_refused += 1;
+        if self.spent.n_refused < REFUSED_MAX {
+            return Ok(error);
+        }
+        let (OutputError::OverBudget(why)
+        | OutputError::Refused(why)
+        | OutputError::Other((_, why))) = error;
+        Err(Ended {
+            kill: Kill::OverBudget,
+            message: format!(
+                "{REFUSED_MAX} calls of output were refused; the last one because: {why}"
+            ),
+        })
+    }
+}
+
+fn over_budget(limit: LimitName, value: u64) -> OutputError {
+    OutputError::OverBudget(format!(
+        "limit {limit} is {value} for one call; raise it with --limit {limit}=VALUE"
+    ))
+}

@@ -1,0 +1,131 @@
+//! Memory of one call: bytes summed over all memories and tables, because growth that is only
+//! bounded for each of them escapes through their number.
+
+use wasmtime::ResourceLimiter;
+
+/// What one element of a table costs: a pointer.
+const TABLE_ELEMENT_BYTES: usize = 8;
+const MAX_CORE_INSTANCES: usize = super::super::engine::CORE_INSTANCES_PER_COMPONENT as usize;
+const MAX_MEMORIES: usize = super::super::engine::MEMORIES_PER_COMPONENT as usize;
+const MAX_TABLES: usize = super::super::engine::TABLES_PER_COMPONENT as usize;
+
+/// Says no to growth beyond limit `memory`, and remembers that it did.
+#[derive(Debug)]
+pub(crate) struct MemoryLimiter {
+    limit: usize,
+    used: usize,
+    peak: usize,
+    /// Taken back if the growth that was granted last fails for want of room.
+    last_grant: usize,
+    /// Bytes that the last refused growth would have led to.
+    refused: Option<usize>,
+}
+
+impl MemoryLimiter {
+    pub(crate) fn new(limit: u64) -> Self {
+        Self {
+            limit: usize::try_from(limit).unwrap_or(usize::MAX),
+            used: 0,
+            peak: 0,
+            last_grant: 0,
+            refused: None,
+        }
+    }
+
+    pub(crate) fn peak(&self) -> u64 {
+        self.peak as u64
+    }
+
+    pub(crate) fn refused(&self) -> Option<usize> {
+        self.refused
+    }
+
+    fn grow(&mut self, current: usize, desired: usize) -> bool {
+        let more = desired.saturating_sub(current);
+        let total = self.used.saturating_add(more);
+        if total > self.limit {
+            self.refused = Some(total);
+            self.last_grant = 0;
+            return false;
+        }
+        self.used = total;
+        self.last_grant = more;
+        self.peak = self.peak.max(total);
+        true
+    }
+
+    fn take_back(&mut self) {
+        self.used -= self.last_grant;
+        self.last_grant = 0;
+    }
+}
+
+impl ResourceLimiter for MemoryLimiter {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        Ok(self.grow(current, desired))
+    }
+
+    fn memory_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {
+        self.take_back();
+        Ok(())
+    }
+
+    fn table_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        Ok(self.grow(
+            current.saturating_mul(TABLE_ELEMENT_BYTES),
+            desired.saturating_mul(TABLE_ELEMENT_BYTES),
+        ))
+    }
+
+    fn table_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {
+        self.take_back();
+        Ok(())
+    }
+
+    fn instances(&self) -> usize {
+        MAX_CORE_INSTANCES
+    }
+
+    fn memories(&self) -> usize {
+        MAX_MEMORIES
+    }
+
+    fn tables(&self) -> usize {
+        MAX_TABLES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memories_and_tables_share_one_budget() {
+        let mut limiter = MemoryLimiter::new(1_000);
+        assert!(limiter.memory_growing(0, 600, None).unwrap());
+        assert!(limiter.table_growing(0, 50, None).unwrap());
+        assert!(!limiter.memory_growing(0, 1, None).unwrap());
+        assert_eq!(limiter.refused(), Some(1_001));
+        assert_eq!(limiter.peak(), 1_000);
+    }
+
+    #[test]
+    fn growth_that_failed_for_want_of_room_is_given_back() {
+        let mut limiter = MemoryLimiter::new(1_000);
+        assert!(limiter.memory_growing(100, 1_000, None).unwrap());
+        limiter
+            .memory_grow_failed(wasmtime::Error::msg("no room"))
+            .unwrap();
+        assert!(limiter.memory_growing(100, 1_100, None).unwrap());
+    }
+}
