@@ -1,0 +1,135 @@
+//! What stands in `#[plugin(…)]`.
+
+use syn::parse::{Parse, ParseStream};
+use syn::punctuated::Punctuated;
+use syn::{Error, Ident, LitInt, LitStr, Path, Result, Token, parenthesized};
+
+const KEYS: &str = "the keys are items, name, version, hosts and limits";
+
+/// By the names that `--limit` takes.
+const LIMITS: [&str; 9] = [
+    "fuel",
+    "cpu",
+    "timeout",
+    "memory",
+    "body",
+    "items",
+    "item-bytes",
+    "requests",
+    "log-lines",
+];
+
+/// What the author says of the plugin as a whole.
+#[derive(Default)]
+pub(crate) struct Attribute {
+    pub(crate) name: Option<LitStr>,
+    pub(crate) version: Option<LitStr>,
+    pub(crate) items: Vec<Item>,
+    pub(crate) hosts: Vec<LitStr>,
+    pub(crate) limits: Vec<(String, LitInt)>,
+}
+
+/// A kind of item: a type and its name.
+pub(crate) struct Item {
+    pub(crate) path: Path,
+    pub(crate) name: String,
+}
+
+impl Parse for Attribute {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let mut attribute = Attribute::default();
+        let mut seen = Vec::new();
+        while !input.is_empty() {
+            let key: Ident = input.parse()?;
+            let text = key.to_string();
+            if seen.contains(&text) {
+                return Err(Error::new(key.span(), format!("`{text}` is given twice")));
+            }
+            match text.as_str() {
+                "name" => attribute.name = Some(value(input)?),
+                "version" => attribute.version = Some(value(input)?),
+                "items" => attribute.items = items(input)?,
+                "hosts" => attribute.hosts = list(input, |input| input.parse())?,
+                "limits" => attribute.limits = list(input, limit)?,
+                _ => {
+                    return Err(Error::new(
+                        key.span(),
+                        format!("unknown key `{text}`; {KEYS}"),
+                    ));
+                }
+            }
+            seen.push(text);
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        Ok(attribute)
+    }
+}
+
+/// `= "text"`
+fn value(input: ParseStream<'_>) -> Result<LitStr> {
+    input.parse::<Token![=]>()?;
+    input.parse()
+}
+
+/// `(one, two)`
+fn list<T>(input: ParseStream<'_>, one: fn(ParseStream<'_>) -> Result<T>) -> Result<Vec<T>> {
+    let content;
+    parenthesized!(content in input);
+    let parts = Punctuated::<T, Token![,]>::parse_terminated_with(&content, one)?;
+    Ok(parts.into_iter().collect())
+}
+
+fn items(input: ParseStream<'_>) -> Result<Vec<Item>> {
+    let items: Vec<Item> = list(input, item)?;
+    for (n, item) in items.iter().enumerate() {
+        if items[..n].iter().any(|earlier| earlier.name == item.name) {
+            let message = format!("there are two kinds of items named `{}`", item.name);
+            return Err(Error::new_spanned(&item.path, message));
+        }
+    }
+    Ok(items)
+}
+
+/// `model::Book` or `Author = "writer"`
+fn item(input: ParseStream<'_>) -> Result<Item> {
+    let path: Path = input.parse()?;
+    let name = if input.peek(Token![=]) {
+        value(input)?.value()
+    } else {
+        // A parsed path has at least one segment.
+        path.segments
+            .last()
+            .map(|segment| snake_case(&segment.ident))
+            .unwrap_or_default()
+    };
+    Ok(Item { path, name })
+}
+
+/// `item_bytes = 4_000_000`
+fn limit(input: ParseStream<'_>) -> Result<(String, LitInt)> {
+    let name: Ident = input.parse()?;
+    let text = name.to_string().replace('_', "-");
+    if !LIMITS.contains(&text.as_str()) {
+        let names = LIMITS.join(", ").replace('-', "_");
+        return Err(Error::new(
+            name.span(),
+            format!("unknown limit `{name}`; the limits are {names}"),
+        ));
+    }
+    input.parse::<Token![=]>()?;
+    Ok((text, input.parse()?))
+}
+
+/// `BookPage` as `book_page`.
+fn snake_case(ident: &Ident) -> String {
+    let mut name = String::new();
+    for (n, c) in ident.to_string().chars().enumerate() {
+        if c.is_uppercase() && n > 0 {
+            name.push('_');
+        }
+        name.extend(c.to_lowercase());
+    }
+    name
+}

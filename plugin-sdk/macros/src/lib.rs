@@ -1,0 +1,50 @@
+//! The attribute macro of `crawler-plugin-sdk`; use it through that crate.
+//!
+//! ```text
+//! attribute   what stands in #[plugin(…)]
+//! rules       what stands in the impl block, checked: errors point at what is wrong
+//! expand      the code that makes it a plugin
+//! ```
+
+mod attribute;
+mod expand;
+mod rules;
+
+use proc_macro::TokenStream;
+use syn::parse_macro_input;
+
+use attribute::Attribute;
+use rules::Rules;
+
+/// Makes an `impl` block a plugin: `root`, and functions marked with `#[rule]`.
+///
+/// ```text
+/// #[plugin(items(Book))]
+/// impl Books {
+///     fn root(crawl: &mut Crawl) -> Result { … }
+///
+///     #[rule]
+///     fn detail(page: &Page, crawl: &mut Crawl) -> Result { … }
+/// }
+/// ```
+///
+/// Every rule brings a constant named like it in capitals, `Self::DETAIL`, for requests. The
+/// functions stay what they are, so that tests can call them. Compiled to WebAssembly, the crate
+/// exports the plugin; there can be one in a crate.
+///
+/// | key | meaning | without it |
+/// |---|---|---|
+/// | `items(Book, Author = "writer")` | types that `emit` takes, each `Serialize` | no items |
+/// | `name = "books"` | the plugin's name | the package's name |
+/// | `version = "1.2.0"` | the plugin's version | the package's version |
+/// | `hosts("img.shop.test")` | hosts wanted beyond those of the root requests | none |
+/// | `limits(memory = 134_217_728)` | limits wanted, in base units | the crawler's defaults |
+///
+/// `#[rule(name = "detail-page")]` gives a rule a name that differs from the function's; then the
+/// function can be renamed without the loss of pages that wait for it.
+#[proc_macro_attribute]
+pub fn plugin(attribute: TokenStream, block: TokenStream) -> TokenStream {
+    let attribute = parse_macro_input!(attribute as Attribute);
+    let rules = parse_macro_input!(block as Rules);
+    expand::plugin(&attribute, &rules).into()
+}

@@ -1,0 +1,78 @@
+//! The crawl as a call sees it: where results go, and what the user set.
+
+use crate::{Config, Item, Request, Result, Rule};
+
+#[cfg(target_family = "wasm")]
+pub(crate) use crate::guest::Outlet;
+#[cfg(not(target_family = "wasm"))]
+pub(crate) use crate::testing::Outlet;
+
+/// The crawl that a call belongs to: takes its items and requests.
+///
+/// All of it is kept if the call returns `Ok`, and nothing of it otherwise.
+///
+/// ```
+/// use crawler_plugin_sdk::prelude::*;
+/// use crawler_plugin_sdk::testing::Trial;
+///
+/// #[derive(serde::Serialize)]
+/// struct Heading { text: String }
+///
+/// pub struct Notes;
+///
+/// #[plugin(items(Heading))]
+/// impl Notes {
+///     fn root(crawl: &mut Crawl) -> Result {
+///         crawl.follow("http://notes.test/", Self::NOTE)
+///     }
+///
+///     #[rule]
+///     fn note(page: &Page, crawl: &mut Crawl) -> Result {
+///         crawl.emit(&Heading { text: page.text().lines().next().require("a line")?.to_owned() })?;
+///         crawl.follow("next.txt", Self::NOTE)
+///     }
+/// }
+///
+/// let page = Page::from_html("http://notes.test/1.txt", "Milk\nand bread");
+/// let outcome = Trial::new().parse(Notes::note, &page).unwrap();
+/// assert_eq!(outcome.items[0].value["text"], "Milk");
+/// assert_eq!(outcome.urls(), ["http://notes.test/next.txt"]);
+/// ```
+#[derive(Debug)]
+pub struct Crawl {
+    pub(crate) outlet: Outlet,
+}
+
+impl Crawl {
+    /// One item, of a type that the plugin names in `#[plugin(items(…))]`.
+    pub fn emit<T: Item>(&mut self, item: &T) -> Result {
+        let json = serde_json::to_string(item)?;
+        self.outlet.emit(T::NUMBER, T::NAME, json)
+    }
+
+    /// One page to fetch next, absolute or relative to the page of this call.
+    pub fn follow(&mut self, url: impl Into<String>, rule: Rule) -> Result {
+        self.request(Request::get(url, rule))
+    }
+
+    /// Pages to fetch next: all of them are taken, or none.
+    pub fn follow_all<U>(&mut self, urls: impl IntoIterator<Item = U>, rule: Rule) -> Result
+    where
+        U: Into<String>,
+    {
+        let requests = urls.into_iter().map(|url| Request::get(url, rule));
+        self.outlet.follow(requests.collect())
+    }
+
+    /// One request with more to it than address and rule.
+    pub fn request(&mut self, request: Request) -> Result {
+        self.outlet.follow(vec![request])
+    }
+
+    /// What the user set for this crawl.
+    pub fn config(&self) -> Config<'_> {
+        Config {
+            outlet: &self.outlet,
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! HTML with CSS selectors: what a typical rule needs, on top of [`scraper`], which stays visible.
+
+use scraper::{ElementRef, Html, Selector};
+
+use crate::{Page, Require, Result};
+
+impl Page {
+    /// The page as an HTML document.
+    ///
+    /// Parses anew at each call: keep the result. Time and memory count towards the call's limits.
+    pub fn dom(&self) -> Html {
+        Html::parse_document(self.text())
+    }
+}
+
+/// CSS selectors on a document or an element, in few words.
+///
+/// A selector that does not parse is a mistake in the rule: it panics, with the place.
+///
+/// ```
+/// use crawler_plugin_sdk::prelude::*;
+///
+/// let page = Page::from_html(
+///     "http://shop.test/",
+///     r#"<article><h3><a href="7.html">The
+///          W<b>aves</b></a></h3><p class="price">£12.34</p></article>"#,
+/// );
+/// let dom = page.dom();
+/// let article = dom.one("article")?;
+/// assert_eq!(article.text_at("h3")?, "The Waves");
+/// assert_eq!(article.attr_at("h3 a", "href")?, "7.html");
+/// assert_eq!(dom.all("article p.price").len(), 1);
+/// assert!(dom.first("li.next a").is_none());
+/// let error = article.text_at("p.author").unwrap_err();
+/// assert_eq!(error.to_string(), "error 0: the page lacks an element `p.author`");
+/// # Ok::<(), RuleError>(())
+/// ```
+pub trait Select {
+    /// Every element that matches, in document order.
+    #[track_caller]
+    fn all(&self, css: &str) -> Vec<ElementRef<'_>>;
+
+    /// The first element that matches.
+    #[track_caller]
+    fn first(&self, css: &str) -> Option<ElementRef<'_>>;
+
+    /// The first element that matches; it is an error if there is none.
+    #[track_caller]
+    fn one(&self, css: &str) -> Result<ElementRef<'_>> {
+        self.first(css).require(&format!("an element `{css}`"))
+    }
+
+    /// The text of the first element that matches, white space folded.
+    #[track_caller]
+    fn text_at(&self, css: &str) -> Result<String> {
+        Ok(folded_text(self.one(css)?))
+    }
+
+    /// The text of every element that matches, white space folded.
+    #[track_caller]
+    fn texts_at(&self, css: &str) -> Vec<String> {
+        self.all(css).into_iter().map(folded_text).collect()
+    }
+
+    /// An attribute of the first element that matches.
+    #[track_caller]
+    fn attr_at(&self, css: &str, name: &str) -> Result<&str> {
+        self.one(css)?
+            .attr(name)
+            .require(&format!("an attribute `{name}` of `{css}`"))
+    }
+
+    /// An attribute of every element that matches and has it.
+    #[track_caller]
+    fn attrs_at(&self, css: &str, name: &str) -> Vec<&str> {
+        self.all(css)
+            .into_iter()
+            .filter_map(|element| element.attr(name))
+            .collect()
+    }
+}
+
+impl Select for Html {
+    fn all(&self, css: &str) -> Vec<ElementRef<'_>> {
+        self.select(&selector(css)).collect()
+    }
+
+    fn first(&self, css: &str) -> Option<ElementRef<'_>> {
+        self.select(&selector(css)).next()
+    }
+}
+
+impl Select for ElementRef<'_> {
+    fn all(&self, css: &str) -> Vec<ElementRef<'_>> {
+        self.select(&selector(css)).collect()
+    }
+
+    fn first(&self, css: &str) -> Option<ElementRef<'_>> {
+        self.select(&selector(css)).next()
+    }
+}
+
+#[track_caller]
+fn selector(css: &str) -> Selector {
+    match Selector::parse(css) {
+        Ok(selector) => selector,
+        Err(e) => panic!("selector `{css}` does not parse: {e}"),
+    }
+}
+
+fn folded_text(element: ElementRef<'_>) -> String {
+    // Folded only when joined: an element inside a word is no space.
+    let text: String = element.text().collect();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

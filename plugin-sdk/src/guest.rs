@@ -1,0 +1,222 @@
+//! The sandbox's side of the boundary: everything that touches generated bindings.
+//!
+//! The rest of the SDK knows [`Answer`], [`Outlet`] and [`log`]; `testing` has the same three for
+//! native tests. Generated types stay in here, so that another generator is no change for authors.
+
+use std::marker::PhantomData;
+use std::sync::Once;
+
+use crate::{Crawl, Description, Level, Page, Plugin, Request, Result, RuleError};
+
+use bindings::crawler::rules::{config, log as host_log, output, page, types};
+
+#[doc(hidden)]
+pub mod bindings {
+    wit_bindgen::generate!({
+        path: "wit",
+        world: "plugin",
+        pub_export_macro: true,
+        default_bindings_module: "crawler_plugin_sdk::guest::bindings",
+    });
+}
+
+/// The component that exports a plugin.
+#[derive(Debug)]
+pub struct Component<P>(PhantomData<P>);
+
+impl<P: Plugin> bindings::exports::crawler::rules::rules::Guest for Component<P> {
+    fn describe() -> types::Description {
+        send_panics();
+        describe(P::DESCRIPTION)
+    }
+
+    fn root() -> Result<(), types::RuleError> {
+        send_panics();
+        Ok(P::call_root(&mut Crawl { outlet: Outlet })?)
+    }
+
+    fn parse(rule: u32) -> Result<(), types::RuleError> {
+        send_panics();
+        Ok(P::call_rule(
+            rule,
+            &Page::new(Answer),
+            &mut Crawl { outlet: Outlet },
+        )?)
+    }
+}
+
+fn describe(description: Description) -> types::Description {
+    let owned = |names: &[&str]| {
+        names
+            .iter()
+            .map(|&name| name.to_owned())
+            .collect::<Vec<_>>()
+    };
+    let rule = |name| types::RuleInfo {
+        name,
+        hints: Vec::new(),
+    };
+    let schema = |name| types::ItemSchema {
+        name,
+        json_schema: String::new(),
+    };
+    types::Description {
+        name: description.name.to_owned(),
+        version: description.version.to_owned(),
+        rules: owned(description.rules).into_iter().map(rule).collect(),
+        schemas: owned(description.items).into_iter().map(schema).collect(),
+        hosts: owned(description.hosts),
+        limits: description
+            .limits
+            .iter()
+            .map(|&(name, value)| (name.to_owned(), value))
+            .collect(),
+        hints: Vec::new(),
+    }
+}
+
+/// A panic becomes a trap without a text; the host gets message and place before.
+fn send_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        std::panic::set_hook(Box::new(|info| {
+            let message = info.payload_as_str().unwrap_or("a panic without a text");
+            let place = info.location().map(ToString::to_string).unwrap_or_default();
+            host_log::panic(message, &place);
+        }));
+    });
+}
+
+#[doc(hidden)]
+pub fn log(level: Level, message: String) {
+    let level = match level {
+        Level::Debug => host_log::Level::Debug,
+        Level::Info => host_log::Level::Info,
+        Level::Warn => host_log::Level::Warn,
+        Level::Error => host_log::Level::Error,
+    };
+    host_log::write(level, &message);
+}
+
+/// The page of this call.
+#[derive(Debug)]
+pub(crate) struct Answer;
+
+impl Answer {
+    pub(crate) fn url(&self) -> String {
+        page::url()
+    }
+
+    pub(crate) fn requested_url(&self) -> String {
+        page::requested_url()
+    }
+
+    pub(crate) fn status(&self) -> u16 {
+        page::status()
+    }
+
+    pub(crate) fn headers(&self) -> Vec<(String, String)> {
+        page::headers()
+    }
+
+    pub(crate) fn redirects(&self) -> Vec<String> {
+        page::redirects()
+    }
+
+    pub(crate) fn fetched_at(&self) -> u64 {
+        page::fetched_at()
+    }
+
+    pub(crate) fn charset(&self) -> String {
+        page::charset()
+    }
+
+    pub(crate) fn truncated(&self) -> bool {
+        page::truncated()
+    }
+
+    pub(crate) fn depth(&self) -> u32 {
+        page::depth()
+    }
+
+    pub(crate) fn state(&self) -> Vec<u8> {
+        page::state()
+    }
+
+    pub(crate) fn attempt(&self) -> u32 {
+        page::attempt()
+    }
+
+    pub(crate) fn text(&self) -> String {
+        page::text()
+    }
+
+    pub(crate) fn body(&self) -> Vec<u8> {
+        page::body()
+    }
+}
+
+/// Hands over to the host, which buffers until the call succeeds.
+#[derive(Debug)]
+pub(crate) struct Outlet;
+
+impl Outlet {
+    pub(crate) fn emit(&mut self, number: u32, _item: &'static str, json: String) -> Result {
+        output::emit(number, &json).map_err(refusal)
+    }
+
+    pub(crate) fn follow(&mut self, requests: Vec<Request>) -> Result {
+        let requests: Vec<types::Request> = requests.into_iter().map(Into::into).collect();
+        output::follow(&requests).map_err(refusal)
+    }
+
+    pub(crate) fn param(&self, name: &str) -> Option<String> {
+        config::get(name)
+    }
+
+    pub(crate) fn params(&self) -> Vec<(String, String)> {
+        config::all()
+    }
+}
+
+/// The host's text names the limit or the fault; it has to reach the report as it is.
+fn refusal(error: types::OutputError) -> RuleError {
+    match error {
+        types::OutputError::OverBudget(why) | types::OutputError::Refused(why) => {
+            RuleError::unexpected(why)
+        }
+        types::OutputError::Other((code, why)) => RuleError::Other { code, why },
+    }
+}
+
+impl From<Request> for types::Request {
+    fn from(request: Request) -> Self {
+        Self {
+            url: request.url,
+            method: request.method,
+            headers: request.headers,
+            body: request.body,
+            rule: request.rule.number,
+            priority: request.priority,
+            state: request.state,
+            reload: request.reload,
+            hints: request.hints,
+        }
+    }
+}
+
+impl From<RuleError> for types::RuleError {
+    fn from(error: RuleError) -> Self {
+        match error {
+            RuleError::Retry { after, why } => {
+                let after_ms =
+                    after.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
+                types::RuleError::Retry(types::Retry { after_ms, why })
+            }
+            RuleError::Skip(why) => types::RuleError::Skip(why),
+            RuleError::Blocked(why) => types::RuleError::Blocked(why),
+            RuleError::Fatal(why) => types::RuleError::Fatal(why),
+            RuleError::Other { code, why } => types::RuleError::Other((code, why)),
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The page of a call.
+
+use std::cell::OnceCell;
+
+use serde::de::DeserializeOwned;
+use url::Url;
+
+use crate::{Result, RuleError};
+
+#[cfg(target_family = "wasm")]
+pub(crate) use crate::guest::Answer;
+#[cfg(not(target_family = "wasm"))]
+pub(crate) use crate::testing::Answer;
+
+/// The answer to one request.
+///
+/// Parts cross into the sandbox when first asked for: a rule that reads only headers never pays
+/// for the body.
+///
+/// ```
+/// use crawler_plugin_sdk::Page;
+///
+/// let page = Page::from_html("http://shop.test/book/7.html", "<h1>The Waves</h1>")
+///     .with_header("Content-Language", "en")
+///     .with_state("poetry");
+/// assert_eq!(page.status(), 200);
+/// assert_eq!(page.header("content-language"), Some("en"));
+/// assert_eq!(page.state(), b"poetry");
+/// assert_eq!(page.join("../author/woolf.html")?.as_str(), "http://shop.test/author/woolf.html");
+/// # Ok::<(), crawler_plugin_sdk::RuleError>(())
+/// ```
+#[derive(Debug)]
+pub struct Page {
+    pub(crate) answer: Answer,
+    url: OnceCell<String>,
+    parsed_url: OnceCell<Url>,
+    requested_url: OnceCell<String>,
+    headers: OnceCell<Vec<(String, String)>>,
+    redirects: OnceCell<Vec<String>>,
+    charset: OnceCell<String>,
+    state: OnceCell<Vec<u8>>,
+    text: OnceCell<String>,
+    body: OnceCell<Vec<u8>>,
+}
+
+impl Page {
+    pub(crate) fn new(answer: Answer) -> Self {
+        Self {
+            answer,
+            url: OnceCell::new(),
+            parsed_url: OnceCell::new(),
+            requested_url: OnceCell::new(),
+            headers: OnceCell::new(),
+            redirects: OnceCell::new(),
+            charset: OnceCell::new(),
+            state: OnceCell::new(),
+            text: OnceCell::new(),
+            body: OnceCell::new(),
+        }
+    }
+
+    /// Where the answer came from, after redirects.
+    pub fn url(&self) -> &str {
+        self.url.get_or_init(|| self.answer.url())
+    }
+
+    /// What was asked for.
+    pub fn requested_url(&self) -> &str {
+        self.requested_url
+            .get_or_init(|| self.answer.requested_url())
+    }
+
+    /// Of the answer: 200.
+    pub fn status(&self) -> u16 {
+        self.answer.status()
+    }
+
+    /// All headers in the order received; names in lower case.
+    pub fn headers(&self) -> &[(String, String)] {
+        self.headers.get_or_init(|| self.answer.headers())
+    }
+
+    /// The first header of this name, in any case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut headers = self.headers().iter();
+        headers
+            .find(|(n, _)| n.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// Every address on the way, without the last.
+    pub fn redirects(&self) -> &[String] {
+        self.redirects.get_or_init(|| self.answer.redirects())
+    }
+
+    /// When the answer came, in milliseconds since 1970.
+    pub fn fetched_at(&self) -> u64 {
+        self.answer.fetched_at()
+    }
+
+    /// The encoding that [`text`](Page::text) was decoded from, by its WHATWG name.
+    pub fn charset(&self) -> &str {
+        self.charset.get_or_init(|| self.answer.charset())
+    }
+
+    /// The body was longer than limit `body`, and is cut.
+    pub fn truncated(&self) -> bool {
+        self.answer.truncated()
+    }
+
+    /// Links between the root requests (0) and this page.
+    pub fn depth(&self) -> u32 {
+        self.answer.depth()
+    }
+
+    /// What the request carried, see [`Request::state`](crate::Request::state).
+    pub fn state(&self) -> &[u8] {
+        self.state.get_or_init(|| self.answer.state())
+    }
+
+    /// 1 for the first attempt at this page.
+    pub fn attempt(&self) -> u32 {
+        self.answer.attempt()
+    }
+
+    /// The body decoded to Unicode.
+    pub fn text(&self) -> &str {
+        self.text.get_or_init(|| self.answer.text())
+    }
+
+    /// The body as received, content-encoding removed.
+    pub fn body(&self) -> &[u8] {
+        self.body.get_or_init(|| self.answer.body())
+    }
+
+    /// The body read as JSON.
+    ///
+    /// ```
+    /// use crawler_plugin_sdk::Page;
+    ///
+    /// let page = Page::from_html("http://shop.test/api/book/7", r#"{"pence": 1234}"#);
+    /// let answer: std::collections::HashMap<String, u32> = page.json()?;
+    /// assert_eq!(answer["pence"], 1234);
+    /// # Ok::<(), crawler_plugin_sdk::RuleError>(())
+    /// ```
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T> {
+        match serde_json::from_str(self.text()) {
+            Ok(value) => Ok(value),
+            Err(e) => Err(RuleError::unexpected(format!(
+                "the page is not the JSON expected: {e}"
+            ))),
+        }
+    }
+
+    /// A link of this page as an absolute address.
+    ///
+    /// Not needed to follow a link: [`Crawl::follow`](crate::Crawl::follow) takes it as it stands.
+    pub fn join(&self, href: &str) -> Result<Url> {
+        let base = match self.parsed_url.get() {
+            Some(base) => base,
+            None => {
+                let base = Url::parse(self.url())?;
+                self.parsed_url.get_or_init(|| base)
+            }
+        };
+        match base.join(href) {
+            Ok(url) => Ok(url),
+            Err(e) => Err(RuleError::unexpected(format!(
+                "link {href:?} is no address: {e}"
+            ))),
+        }
+    }
+}

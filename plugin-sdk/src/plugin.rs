@@ -1,0 +1,113 @@
+//! What a plugin is to the crawler: a description and numbered rules. `#[plugin]` writes it.
+
+use serde::Serialize;
+
+use crate::{Crawl, Page, Result};
+
+/// A plugin. Implemented by [`#[plugin]`](crate::plugin), never by hand.
+pub trait Plugin {
+    /// What it says of itself.
+    const DESCRIPTION: Description;
+
+    /// Calls `root`.
+    fn call_root(crawl: &mut Crawl) -> Result;
+
+    /// Calls the rule of this number.
+    fn call_rule(number: u32, page: &Page, crawl: &mut Crawl) -> Result;
+}
+
+/// What a plugin says of itself.
+///
+/// ```
+/// use crawler_plugin_sdk::{Plugin, prelude::*};
+///
+/// pub struct Books;
+///
+/// #[plugin(name = "books", version = "1.2.0", hosts("img.shop.test"), limits(memory = 134_217_728))]
+/// impl Books {
+///     fn root(_: &mut Crawl) -> Result {
+///         Ok(())
+///     }
+///
+///     #[rule]
+///     fn list(_: &Page, _: &mut Crawl) -> Result {
+///         Ok(())
+///     }
+/// }
+///
+/// assert_eq!(Books::DESCRIPTION.rules, ["list"]);
+/// assert_eq!(Books::DESCRIPTION.limits, [("memory", 134_217_728)]);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Description {
+    /// The name it is pushed as.
+    pub name: &'static str,
+    /// As of Semantic Versioning. A name and version never change their bytes.
+    pub version: &'static str,
+    /// The names of its rules, in the order of their numbers.
+    pub rules: &'static [&'static str],
+    /// The names of its kinds of items, in the order of their numbers.
+    pub items: &'static [&'static str],
+    /// Hosts wanted beyond those of the root requests. A wish, not a grant.
+    pub hosts: &'static [&'static str],
+    /// Limits wanted, in base units: instructions, milliseconds, bytes, pieces. A wish.
+    pub limits: &'static [(&'static str, u64)],
+}
+
+impl Description {
+    #[doc(hidden)]
+    pub const fn __new(
+        name: &'static str,
+        version: &'static str,
+        rules: &'static [&'static str],
+        items: &'static [&'static str],
+        hosts: &'static [&'static str],
+        limits: &'static [(&'static str, u64)],
+    ) -> Self {
+        Self {
+            name,
+            version,
+            rules,
+            items,
+            hosts,
+            limits,
+        }
+    }
+}
+
+/// A rule of this plugin, as requests name it.
+///
+/// [`#[plugin]`](crate::plugin) gives each `#[rule] fn detail` a constant `Self::DETAIL`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Rule {
+    name: &'static str,
+    /// Only the boundary speaks in numbers.
+    pub(crate) number: u32,
+}
+
+impl Rule {
+    #[doc(hidden)]
+    pub const fn __new(number: u32, name: &'static str) -> Self {
+        Self { name, number }
+    }
+
+    /// The name that frontier, logs and reports show.
+    pub fn name(self) -> &'static str {
+        self.name
+    }
+}
+
+/// A kind of item. Implemented by naming the type in `#[plugin(items(Book))]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an item of this plugin",
+    label = "not declared as an item",
+    note = "declare it where the rules are: `#[plugin(items({Self}))]`"
+)]
+pub trait Item: Serialize {
+    /// `book` for a type `Book`.
+    const NAME: &'static str;
+
+    #[doc(hidden)]
+    const NUMBER: u32;
+}

@@ -1,0 +1,304 @@
+//! Run rules natively on saved pages: `cargo test` needs neither sandbox nor network.
+//!
+//! ```
+//! use crawler_plugin_sdk::prelude::*;
+//! use crawler_plugin_sdk::testing::Trial;
+//!
+//! #[derive(serde::Serialize)]
+//! struct Thread { title: String }
+//!
+//! pub struct Forum;
+//!
+//! #[plugin(items(Thread))]
+//! impl Forum {
+//!     fn root(crawl: &mut Crawl) -> Result {
+//!         crawl.follow(crawl.config().require("start")?, Self::LIST)
+//!     }
+//!
+//!     #[rule]
+//!     fn list(page: &Page, crawl: &mut Crawl) -> Result {
+//!         page.dom().texts_at("li a").into_iter().try_for_each(|title| crawl.emit(&Thread { title }))
+//!     }
+//! }
+//!
+//! let trial = Trial::new().param("start", "http://forum.test/");
+//! let root = trial.root(Forum::root).unwrap();
+//! assert_eq!(root.requests[0].rule, Forum::LIST);
+//!
+//! let page = Page::from_html(&root.requests[0].url, "<li><a>First!</a></li>");
+//! let outcome = trial.parse(Forum::list, &page).unwrap();
+//! assert_eq!(outcome.items[0].value["title"], "First!");
+//! ```
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use url::Url;
+
+use crate::{Crawl, Level, Page, Request, Result, RuleError};
+
+/// Calls of rules, with the params they see.
+#[derive(Debug, Clone, Default)]
+pub struct Trial {
+    params: BTreeMap<String, String>,
+}
+
+/// What a successful call handed over.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Outcome {
+    /// In the order emitted.
+    pub items: Vec<Emitted>,
+    /// In the order followed, with absolute addresses.
+    pub requests: Vec<Request>,
+    /// Followed addresses that do not parse; the crawler counts and drops such.
+    pub bad_urls: Vec<String>,
+    /// In the order logged.
+    pub logs: Vec<(Level, String)>,
+}
+
+/// One item.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Emitted {
+    /// The name of its kind.
+    pub item: &'static str,
+    /// As the crawler stores it.
+    pub value: Value,
+}
+
+impl Trial {
+    /// Without params.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With a param, as by `--param NAME=VALUE`.
+    #[must_use]
+    pub fn param(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.params.insert(name.into(), value.into());
+        self
+    }
+
+    /// Calls a `root`.
+    pub fn root(&self, root: fn(&mut Crawl) -> Result) -> Result<Outcome> {
+        self.call(None, root)
+    }
+
+    /// Calls a rule on a page.
+    pub fn parse(&self, rule: fn(&Page, &mut Crawl) -> Result, page: &Page) -> Result<Outcome> {
+        self.call(Some(page.join("")?), |crawl| rule(page, crawl))
+    }
+
+    fn call(&self, base: Option<Url>, call: impl FnOnce(&mut Crawl) -> Result) -> Result<Outcome> {
+        LOGS.take();
+        let params = self.params.clone();
+        let outlet = Outlet {
+            params,
+            base,
+            outcome: Outcome::default(),
+        };
+        let mut crawl = Crawl { outlet };
+        call(&mut crawl)?;
+        let mut outcome = crawl.outlet.outcome;
+        outcome.logs = LOGS.take();
+        Ok(outcome)
+    }
+}
+
+impl Outcome {
+    /// The addresses of all requests.
+    pub fn urls(&self) -> Vec<&str> {
+        self.requests
+            .iter()
+            .map(|request| request.url.as_str())
+            .collect()
+    }
+}
+
+/// Saved pages: only outside the sandbox.
+impl Page {
+    /// A page as if it had just been fetched, with status 200 and UTF-8.
+    ///
+    /// # Panics
+    ///
+    /// If the address is not absolute.
+    #[track_caller]
+    pub fn from_html(url: &str, html: impl Into<Vec<u8>>) -> Page {
+        assert!(
+            Url::parse(url).is_ok(),
+            "the address of a saved page must be absolute: {url:?}"
+        );
+        Page::new(Answer {
+            url: url.to_owned(),
+            status: 200,
+            headers: Vec::new(),
+            depth: 0,
+            attempt: 1,
+            state: Vec::new(),
+            body: html.into(),
+        })
+    }
+
+    /// With this status.
+    #[must_use]
+    pub fn with_status(mut self, status: u16) -> Page {
+        self.answer.status = status;
+        Page::new(self.answer)
+    }
+
+    /// With one more header.
+    #[must_use]
+    pub fn with_header(mut self, name: &str, value: impl Into<String>) -> Page {
+        self.answer
+            .headers
+            .push((name.to_ascii_lowercase(), value.into()));
+        Page::new(self.answer)
+    }
+
+    /// With this state, as of [`Request::state`].
+    #[must_use]
+    pub fn with_state(mut self, state: impl Into<Vec<u8>>) -> Page {
+        self.answer.state = state.into();
+        Page::new(self.answer)
+    }
+
+    /// This many links away from the root requests.
+    #[must_use]
+    pub fn with_depth(mut self, depth: u32) -> Page {
+        self.answer.depth = depth;
+        Page::new(self.answer)
+    }
+
+    /// At this attempt.
+    #[must_use]
+    pub fn with_attempt(mut self, attempt: u32) -> Page {
+        self.answer.attempt = attempt;
+        Page::new(self.answer)
+    }
+}
+
+/// A saved page. The same functions as the sandbox's, so that [`Page`] is the same code in both.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    url: String,
+    status: u16,
+    headers: Vec<(String, String)>,
+    depth: u32,
+    attempt: u32,
+    state: Vec<u8>,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    pub(crate) fn url(&self) -> String {
+        self.url.clone()
+    }
+
+    pub(crate) fn requested_url(&self) -> String {
+        self.url.clone()
+    }
+
+    pub(crate) fn status(&self) -> u16 {
+        self.status
+    }
+
+    pub(crate) fn headers(&self) -> Vec<(String, String)> {
+        self.headers.clone()
+    }
+
+    pub(crate) fn redirects(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    pub(crate) fn fetched_at(&self) -> u64 {
+        0
+    }
+
+    pub(crate) fn charset(&self) -> String {
+        "UTF-8".to_owned()
+    }
+
+    pub(crate) fn truncated(&self) -> bool {
+        false
+    }
+
+    pub(crate) fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    pub(crate) fn state(&self) -> Vec<u8> {
+        self.state.clone()
+    }
+
+    pub(crate) fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    pub(crate) fn body(&self) -> Vec<u8> {
+        self.body.clone()
+    }
+}
+
+/// Keeps what a call hands over; refuses what the crawler would refuse.
+#[derive(Debug)]
+pub(crate) struct Outlet {
+    params: BTreeMap<String, String>,
+    base: Option<Url>,
+    outcome: Outcome,
+}
+
+impl Outlet {
+    pub(crate) fn emit(&mut self, _number: u32, item: &'static str, json: String) -> Result {
+        let value: Value = serde_json::from_str(&json)?;
+        if !value.is_object() {
+            return Err(RuleError::unexpected(format!(
+                "item {item} is not a JSON object: {json}"
+            )));
+        }
+        self.outcome.items.push(Emitted { item, value });
+        Ok(())
+    }
+
+    pub(crate) fn follow(&mut self, requests: Vec<Request>) -> Result {
+        for mut request in requests {
+            match Url::options()
+                .base_url(self.base.as_ref())
+                .parse(&request.url)
+            {
+                Ok(url) => {
+                    request.url = url.into();
+                    self.outcome.requests.push(request);
+                }
+                Err(_) => self.outcome.bad_urls.push(request.url),
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn param(&self, name: &str) -> Option<String> {
+        self.params.get(name).cloned()
+    }
+
+    pub(crate) fn params(&self) -> Vec<(String, String)> {
+        self.params
+            .iter()
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect()
+    }
+}
+
+thread_local! {
+    /// The lines of the call that runs on this thread.
+    static LOGS: RefCell<Vec<(Level, String)>> = const { RefCell::new(Vec::new()) };
+}
+
+#[doc(hidden)]
+pub fn log(level: Level, message: String) {
+    LOGS.with_borrow_mut(|logs| logs.push((level, message)));
+}

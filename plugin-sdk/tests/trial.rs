@@ -1,0 +1,123 @@
+//! What native tests see is what the crawler would do.
+
+use crawler_plugin_sdk::prelude::*;
+use crawler_plugin_sdk::testing::Trial;
+use crawler_plugin_sdk::{Level, Plugin, info};
+
+#[derive(serde::Serialize)]
+struct Line(String);
+
+#[derive(serde::Serialize)]
+struct LineCount {
+    n_lines: usize,
+}
+
+struct Lines;
+
+#[plugin(
+    items(Line = "text", LineCount),
+    version = "1.2.0",
+    hosts("a.test"),
+    limits(item_bytes = 7)
+)]
+impl Lines {
+    fn root(crawl: &mut Crawl) -> Result {
+        crawl.follow("lines.txt", Self::COUNT)
+    }
+
+    #[rule(name = "count-lines")]
+    fn count(page: &Page, crawl: &mut Crawl) -> Result {
+        let n_lines = page.text().lines().count();
+        info!("{n_lines} lines");
+        crawl.follow_all(["next.txt", "http://["], Self::COUNT)?;
+        crawl.emit(&LineCount { n_lines })
+    }
+
+    #[rule]
+    fn line(page: &Page, crawl: &mut Crawl) -> Result {
+        crawl.emit(&Line(page.text().to_owned()))
+    }
+}
+
+fn page() -> Page {
+    Page::from_html("http://a.test/b/lines.txt", "one\ntwo")
+}
+
+#[test]
+fn the_description_says_what_the_attribute_says() {
+    let description = Lines::DESCRIPTION;
+    assert_eq!(
+        (description.name, description.version),
+        ("crawler-plugin-sdk", "1.2.0")
+    );
+    assert_eq!(description.rules, ["count-lines", "line"]);
+    assert_eq!(description.items, ["text", "line_count"]);
+    assert_eq!(description.hosts, ["a.test"]);
+    assert_eq!(description.limits, [("item-bytes", 7)]);
+    assert_eq!(
+        (Lines::COUNT.name(), Lines::LINE.name()),
+        ("count-lines", "line")
+    );
+}
+
+#[test]
+fn rules_are_called_by_their_number() {
+    let count = |page: &Page, crawl: &mut Crawl| Lines::call_rule(0, page, crawl);
+    assert_eq!(
+        Trial::new().parse(count, &page()).unwrap().items[0].item,
+        "line_count"
+    );
+    let none = |page: &Page, crawl: &mut Crawl| Lines::call_rule(2, page, crawl);
+    let error = Trial::new().parse(none, &page()).unwrap_err();
+    assert_eq!(
+        error,
+        RuleError::fatal("the plugin has no rule of number 2")
+    );
+}
+
+#[test]
+fn addresses_are_resolved_and_bad_ones_are_dropped_without_an_error() {
+    let outcome = Trial::new().parse(Lines::count, &page()).unwrap();
+    assert_eq!(outcome.urls(), ["http://a.test/b/next.txt"]);
+    assert_eq!(outcome.bad_urls, ["http://["]);
+    let root = Trial::new().root(Lines::root).unwrap();
+    assert_eq!(
+        (root.urls().len(), root.bad_urls),
+        (0, vec!["lines.txt".to_owned()])
+    );
+}
+
+#[test]
+fn each_call_has_its_own_log() {
+    let trial = Trial::new();
+    for _ in 0..2 {
+        let outcome = trial.parse(Lines::count, &page()).unwrap();
+        assert_eq!(outcome.logs, [(Level::Info, "2 lines".to_owned())]);
+    }
+}
+
+#[test]
+fn an_item_that_is_no_object_is_refused_as_by_the_crawler() {
+    let error = Trial::new().parse(Lines::line, &page()).unwrap_err();
+    let expected = r#"item text is not a JSON object: "one\ntwo""#;
+    assert_eq!(error, RuleError::unexpected(expected));
+}
+
+#[test]
+fn an_error_is_told_with_its_causes() {
+    #[derive(Debug)]
+    struct Outer(std::num::ParseIntError);
+    impl std::fmt::Display for Outer {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("no price")
+        }
+    }
+    impl std::error::Error for Outer {
+        fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+            Some(&self.0)
+        }
+    }
+    let error = Outer("x".parse::<u8>().unwrap_err());
+    let expected = "error 0: no price: invalid digit found in string";
+    assert_eq!(RuleError::from(error).to_string(), expected);
+}

@@ -1,0 +1,6 @@
+use crawler_plugin_sdk::prelude::*;
+
+#[plugin]
+pub struct Books;
+
+fn main() {}

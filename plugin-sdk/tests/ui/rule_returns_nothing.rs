@@ -1,0 +1,15 @@
+use crawler_plugin_sdk::prelude::*;
+
+pub struct Books;
+
+#[plugin]
+impl Books {
+    fn root(_crawl: &mut Crawl) -> Result {
+        Ok(())
+    }
+
+    #[rule]
+    fn list(_page: &Page, _crawl: &mut Crawl) {}
+}
+
+fn main() {}

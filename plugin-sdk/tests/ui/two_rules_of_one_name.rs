@@ -1,0 +1,22 @@
+use crawler_plugin_sdk::prelude::*;
+
+pub struct Books;
+
+#[plugin]
+impl Books {
+    fn root(_crawl: &mut Crawl) -> Result {
+        Ok(())
+    }
+
+    #[rule]
+    fn list(_page: &Page, _crawl: &mut Crawl) -> Result {
+        Ok(())
+    }
+
+    #[rule(name = "list")]
+    fn catalogue(_page: &Page, _crawl: &mut Crawl) -> Result {
+        Ok(())
+    }
+}
+
+fn main() {}
