@@ -4,6 +4,7 @@ pub mod clock;
 pub mod data;
 pub mod fetch;
 pub mod frontier;
+pub mod master;
 pub mod model;
 pub mod plugin;
 pub mod retry;

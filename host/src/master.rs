@@ -1,0 +1,273 @@
+//! The master: accepts calls, keeps the desired state in the store, and places shards on workers.
+//!
+//! ```text
+//! control    what a call does; gRPC and HTTP both end here
+//! reconcile  a loop that compares desired with observed state and writes the difference
+//! placement  pure: which worker takes which shard, and why not the others
+//! ```
+//!
+//! Desired state is written first and placed later. A watch only wakes the loop, which then looks at
+//! the whole state again.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+
+use crate::model::id::{Digest, PluginRef, ResourceName, Shard};
+use crate::model::node::Node;
+use crate::model::resource::{Phase, Resource, ShardRecord};
+use crate::model::status::{CrawlStatus, LogLine};
+use crate::plugin::PluginError;
+use crate::sink::SinkError;
+use crate::store::StoreError;
+
+pub mod control;
+mod observed;
+pub mod placement;
+pub mod reconcile;
+
+/// Deadline of one call from a master to a worker.
+pub const WORKER_CALL_DEADLINE: Duration = Duration::from_secs(2);
+
+/// A resource with all that follows from it.
+#[derive(Debug, Clone)]
+pub struct ResourceView {
+    /// As stored.
+    pub resource: Resource,
+    /// Where it stands.
+    pub phase: Phase,
+    /// As stored, or as its worker says at this moment.
+    pub shards: Vec<ShardView>,
+}
+
+/// A shard and its present numbers.
+#[derive(Debug, Clone)]
+pub struct ShardView {
+    /// Which part.
+    pub shard: Shard,
+    /// As stored; `counts` as the worker says at this moment, where it does.
+    pub record: ShardRecord,
+    /// Pages in flight at this moment.
+    pub in_flight: u64,
+}
+
+/// A node with what follows from the assignments.
+#[derive(Debug, Clone)]
+pub struct NodeView {
+    /// As registered.
+    pub node: Node,
+    /// The master that places.
+    pub leader: bool,
+    /// Shards assigned to it.
+    pub load: u32,
+}
+
+/// Part of a list, in the order of names.
+#[derive(Debug, Clone)]
+pub struct ListPage<T> {
+    /// At most as many as asked for.
+    pub entries: Vec<T>,
+    /// Where to go on; none at the end.
+    pub next: Option<ResourceName>,
+}
+
+/// Calls from a master to workers, by their addresses. Implemented over gRPC.
+#[async_trait]
+pub trait WorkerCalls: Send + Sync + 'static {
+    /// The numbers of all crawls there, or of one resource.
+    async fn status(
+        &self,
+        address: &str,
+        name: Option<&ResourceName>,
+    ) -> Result<Vec<CrawlStatus>, WorkerCallError>;
+
+    /// The log of one resource there: what is kept, then with `follow` what comes.
+    async fn logs(
+        &self,
+        address: &str,
+        name: &ResourceName,
+        follow: bool,
+    ) -> Result<BoxStream<'static, Result<LogLine, WorkerCallError>>, WorkerCallError>;
+}
+
+/// A worker that does not answer.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the worker at {address} does not answer: {why}")]
+pub struct WorkerCallError {
+    /// Where it was asked.
+    pub address: String,
+    /// What was seen.
+    pub why: String,
+}
+
+/// What a caller can do about an error; the API maps each to one gRPC and one HTTP status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the names of the gRPC status codes")]
+pub enum Code {
+    InvalidArgument,
+    NotFound,
+    AlreadyExists,
+    FailedPrecondition,
+    ResourceExhausted,
+    Unavailable,
+    Internal,
+}
+
+/// Why a call was not carried out. Nothing is half-written.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// A field that cannot be meant.
+    #[error("{why}")]
+    Invalid {
+        /// The field, as the API calls it.
+        field: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// No resource of this name.
+    #[error("there is no resource {name}")]
+    NoResource {
+        /// As asked for.
+        name: String,
+    },
+    /// One of this name is there.
+    #[error("resource {name} exists already")]
+    ResourceExists {
+        /// As asked for.
+        name: ResourceName,
+    },
+    /// The plugin that a resource should run is not there.
+    #[error("there is no plugin {plugin}")]
+    NoPluginFor {
+        /// As asked for.
+        plugin: PluginRef,
+        /// The resource that wants it.
+        resource: ResourceName,
+    },
+    /// No plugin of this name or version.
+    #[error("there is no plugin {plugin}")]
+    NoPlugin {
+        /// As asked for.
+        plugin: String,
+    },
+    /// A name and version never change their bytes.
+    #[error("plugin {plugin} exists with other bytes: digest {present}, pushed {pushed}")]
+    OtherBytes {
+        /// Name and version.
+        plugin: Box<PluginRef>,
+        /// Of what is there.
+        present: Digest,
+        /// Of what was pushed.
+        pushed: Digest,
+    },
+    /// A resource runs it.
+    #[error("plugin {plugin} is used by resource {resource}")]
+    PluginInUse {
+        /// Name and version.
+        plugin: PluginRef,
+        /// One of those that use it.
+        resource: ResourceName,
+    },
+    /// A change that a running crawl cannot take.
+    #[error("{field} of resource {name} cannot be changed while it exists")]
+    NeedsNewResource {
+        /// The resource.
+        name: ResourceName,
+        /// The field, as the API calls it.
+        field: &'static str,
+    },
+    /// More bytes than a plugin may have.
+    #[error("the plugin has more than {max} bytes")]
+    PluginTooLarge {
+        /// The limit `plugin-size`.
+        max: u64,
+    },
+    /// The bytes are not a plugin, or this host cannot look at them.
+    #[error("cannot take the plugin")]
+    Plugin(#[from] PluginError),
+    /// Written at the same time by somebody else, again and again.
+    #[error("{what} was changed by others at the same time")]
+    Contended {
+        /// What was to be written.
+        what: String,
+    },
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The data root.
+    #[error(transparent)]
+    Data(#[from] crate::data::DataError),
+    /// The items.
+    #[error(transparent)]
+    Items(#[from] SinkError),
+    /// The worker that has the answer.
+    #[error(transparent)]
+    Worker(#[from] WorkerCallError),
+}
+
+impl ControlError {
+    /// What a caller can do about it.
+    pub fn code(&self) -> Code {
+        match self {
+            ControlError::Invalid { .. } | ControlError::Plugin(PluginError::Refused { .. }) => {
+                Code::InvalidArgument
+            }
+            ControlError::NoResource { .. } | ControlError::NoPlugin { .. } => Code::NotFound,
+            ControlError::ResourceExists { .. } | ControlError::OtherBytes { .. } => {
+                Code::AlreadyExists
+            }
+            ControlError::NoPluginFor { .. }
+            | ControlError::PluginInUse { .. }
+            | ControlError::NeedsNewResource { .. } => Code::FailedPrecondition,
+            ControlError::PluginTooLarge { .. } => Code::ResourceExhausted,
+            ControlError::Contended { .. } | ControlError::Worker(_) => Code::Unavailable,
+            ControlError::Store(e) if e.is_transient() => Code::Unavailable,
+            ControlError::Store(StoreError::TooLarge { .. }) => Code::InvalidArgument,
+            ControlError::Plugin(PluginError::Host { .. })
+            | ControlError::Store(_)
+            | ControlError::Data(_)
+            | ControlError::Items(_) => Code::Internal,
+        }
+    }
+
+    /// What to do, in a sentence; empty where the message says it all.
+    pub fn hint(&self) -> String {
+        match self {
+            ControlError::NoResource { .. } => {
+                "`crawler resource list` shows those there are".into()
+            }
+            ControlError::ResourceExists { name } => {
+                format!("change it with `crawler resource update {name}`, or delete it first")
+            }
+            ControlError::NoPluginFor { plugin, resource } => format!(
+                "push it first: `crawler plugin push PATH --as {plugin}{}`, or name another with --plugin when adding {resource}",
+                if plugin.version.is_some() {
+                    ""
+                } else {
+                    "@VERSION"
+                },
+            ),
+            ControlError::NoPlugin { .. } => "`crawler plugin list` shows those there are".into(),
+            ControlError::OtherBytes { .. } => {
+                "raise the version in the plugin's Cargo.toml, or push with --as NAME@VERSION"
+                    .into()
+            }
+            ControlError::PluginInUse { resource, .. } => {
+                format!("delete the resource first: `crawler resource delete {resource}`")
+            }
+            ControlError::NeedsNewResource { name, .. } => {
+                format!("delete it and add it again: `crawler resource delete {name}`")
+            }
+            ControlError::PluginTooLarge { .. } => {
+                "build it in release mode, or raise --plugin-size".into()
+            }
+            ControlError::Contended { .. } | ControlError::Worker(_) => "try again".into(),
+            ControlError::Invalid { .. }
+            | ControlError::Plugin(_)
+            | ControlError::Store(_)
+            | ControlError::Data(_)
+            | ControlError::Items(_) => String::new(),
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! Looking at resources, nodes, items and logs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
+
+use super::super::placement::Candidate;
+use super::super::{ListPage, NodeView, ResourceView, ShardView, WORKER_CALL_DEADLINE};
+use super::*;
+use crate::model::crawl::ItemRecord;
+use crate::model::id::{ResourceId, Run};
+use crate::model::node::Role;
+use crate::model::resource::{Owner, Phase, ShardId, ShardRecord, ShardState};
+use crate::model::status::{CrawlStatus, LogLine};
+use crate::sink::lines::LineReader;
+
+/// Items read from the files at once.
+const ITEMS_AT_ONCE: usize = 500;
+/// How often the files are looked at while somebody follows.
+const FOLLOW_PAUSE: Duration = Duration::from_millis(200);
+
+/// What workers say of their crawls, by shard.
+type Live = BTreeMap<ShardId, CrawlStatus>;
+
+impl Control {
+    /// One resource with its present numbers.
+    pub async fn resource(&self, name: &ResourceName) -> Result<ResourceView, ControlError> {
+        let Some(resource) = self.present(name).await? else {
+            return Err(ControlError::NoResource {
+                name: name.to_string(),
+            });
+        };
+        let shards = self.shards(&resource.value).await?;
+        let candidates = observed::candidates(&self.parts.catalog).await?;
+        let live = self
+            .live(addresses(shards.values(), &candidates), Some(name))
+            .await;
+        Ok(view(resource.value, shards, &candidates, &live))
+    }
+
+    /// Resources in the order of their names, from behind `after`.
+    pub async fn resources(
+        &self,
+        after: Option<ResourceName>,
+        max: usize,
+    ) -> Result<ListPage<ResourceView>, ControlError> {
+        let catalog = &self.parts.catalog;
+        let resources: Vec<(String, Versioned<Resource>)> =
+            records(catalog, &catalog.keys().resources()).await?;
+        let mut resources: Vec<Resource> = resources
+            .into_iter()
+            .map(|(_, resource)| resource.value)
+            .filter(|resource| {
+                after
+                    .as_ref()
+                    .is_none_or(|after| resource.spec.name > *after)
+            })
+            .collect();
+        resources.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
+        let has_more = resources.len() > max;
+        resources.truncate(max);
+        let next = resources
+            .last()
+            .filter(|_| has_more)
+            .map(|resource| resource.spec.name.clone());
+
+        let mut shards: BTreeMap<ResourceId, BTreeMap<ShardId, Versioned<ShardRecord>>> =
+            BTreeMap::new();
+        let all: Vec<(String, Versioned<ShardRecord>)> =
+            records(catalog, &catalog.keys().shards()).await?;
+        for (key, shard) in all {
+            if let Some(id) = catalog.keys().parse_shard(&key) {
+                shards.entry(id.resource).or_default().insert(id, shard);
+            }
+        }
+        let candidates = observed::candidates(catalog).await?;
+        let shown = resources
+            .iter()
+            .filter_map(|resource| shards.get(&resource.id));
+        let owners = addresses(shown.flat_map(BTreeMap::values), &candidates);
+        let live = self.live(owners, None).await;
+        let entries = resources
+            .into_iter()
+            .map(|resource| {
+                let shards = shards.remove(&resource.id).unwrap_or_default();
+                view(resource, shards, &candidates, &live)
+            })
+            .collect();
+        Ok(ListPage { entries, next })
+    }
+
+    /// Asks the owners for their numbers. One that does not answer is left out: the stored numbers
+    /// stand in for it.
+    async fn live(&self, addresses: BTreeSet<String>, name: Option<&ResourceName>) -> Live {
+        let asked = addresses.into_iter().map(|address| async move {
+            let call = self.parts.workers.status(&address, name);
+            match tokio::time::timeout(WORKER_CALL_DEADLINE, call).await {
+                Ok(Ok(crawls)) => crawls,
+                Ok(Err(error)) => {
+                    tracing::warn!(%error, "showing stored numbers");
+                    Vec::new()
+                }
+                Err(_elapsed) => {
+                    tracing::warn!(
+                        address,
+                        "showing stored numbers: the worker does not answer"
+                    );
+                    Vec::new()
+                }
+            }
+        });
+        let answers: Vec<Vec<CrawlStatus>> =
+            stream::iter(asked).buffer_unordered(16).collect().await;
+        let by_shard = |crawl: CrawlStatus| {
+            (
+                ShardId {
+                    resource: crawl.id,
+                    shard: crawl.shard,
+                },
+                crawl,
+            )
+        };
+        answers.into_iter().flatten().map(by_shard).collect()
+    }
+
+    /// All nodes, masters first.
+    pub async fn nodes(&self) -> Result<Vec<NodeView>, ControlError> {
+        let catalog = &self.parts.catalog;
+        let masters = observed::nodes(catalog, Role::Master).await?;
+        let masters = masters.into_values().map(|node| {
+            let leader = node.id == self.parts.node;
+            NodeView {
+                node,
+                leader,
+                load: 0,
+            }
+        });
+        let workers = observed::candidates(catalog).await?;
+        let workers = workers.into_values().map(|candidate| NodeView {
+            node: candidate.node,
+            leader: false,
+            load: candidate.load,
+        });
+        Ok(masters.chain(workers).collect())
+    }
+
+    /// The items of a resource's present run; by id, those of one that is deleted. With `follow`
+    /// those to come, until the run is over.
+    pub async fn items(
+        &self,
+        name: &str,
+        follow: bool,
+    ) -> Result<BoxStream<'static, Result<ItemRecord, ControlError>>, ControlError> {
+        let (id, run) = self.run_of(name).await?;
+        let reader = LineReader::new(self.parts.data.items_folder(id), run);
+        let phase = PhaseOf {
+            catalog: self.parts.catalog.clone(),
+            name: name.to_owned(),
+            id,
+        };
+        let state = (reader, phase);
+        let batches = stream::try_unfold(state, move |(mut reader, phase)| async move {
+            loop {
+                // Looked at before the files: what was written before the end is read below.
+                let is_over = !follow || phase.is_over().await?;
+                let items = reader.read(ITEMS_AT_ONCE).await?;
+                if !items.is_empty() {
+                    return Ok::<_, ControlError>(Some((items, (reader, phase))));
+                }
+                if is_over {
+                    return Ok(None);
+                }
+                tokio::time::sleep(FOLLOW_PAUSE).await;
+            }
+        });
+        Ok(batches
+            .map_ok(|items| stream::iter(items.into_iter().map(Ok)))
+            .try_flatten()
+            .boxed())
+    }
+
+    async fn run_of(&self, name: &str) -> Result<(ResourceId, Run), ControlError> {
+        if let Ok(name) = name.parse()
+            && let Some(resource) = self.present(&name).await?
+        {
+            return Ok((resource.value.id, resource.value.run));
+        }
+        if let Ok(id) = name.parse().map(ResourceId)
+            && let Some(run) =
+                crate::sink::lines::newest_run(self.parts.data.items_folder(id)).await?
+        {
+            return Ok((id, run));
+        }
+        Err(ControlError::NoResource {
+            name: name.to_owned(),
+        })
+    }
+
+    /// The log of a resource, as the worker that has it keeps it.
+    pub async fn logs(
+        &self,
+        name: &ResourceName,
+        follow: bool,
+    ) -> Result<BoxStream<'static, Result<LogLine, ControlError>>, ControlError> {
+        let Some(resource) = self.present(name).await? else {
+            return Err(ControlError::NoResource {
+                name: name.to_string(),
+            });
+        };
+        let workers = observed::nodes(&self.parts.catalog, Role::Worker).await?;
+        let mut streams = Vec::new();
+        for shard in self.shards(&resource.value).await?.values() {
+            let owner = shard.value.owner.as_ref();
+            if let Some(node) = owner.and_then(|owner| workers.get(&owner.node)) {
+                let lines = self.parts.workers.logs(&node.address, name, follow).await?;
+                streams.push(lines.map_err(ControlError::from));
+            }
+        }
+        Ok(stream::select_all(streams).boxed())
+    }
+}
+
+/// Where the owners of these shards answer.
+fn addresses<'a>(
+    shards: impl Iterator<Item = &'a Versioned<ShardRecord>>,
+    candidates: &BTreeMap<NodeId, Candidate>,
+) -> BTreeSet<String> {
+    let owners = shards.filter_map(|shard| running_owner(&shard.value));
+    let nodes = owners.filter_map(|owner| candidates.get(&owner.node));
+    nodes
+        .map(|candidate| candidate.node.address.clone())
+        .collect()
+}
+
+/// The owner of a shard that is crawled.
+fn running_owner(shard: &ShardRecord) -> Option<&Owner> {
+    match shard.state {
+        ShardState::Assigned | ShardState::Idle => shard.owner.as_ref(),
+        ShardState::Free | ShardState::Finished | ShardState::Failed { .. } => None,
+    }
+}
+
+pub(super) fn view(
+    resource: Resource,
+    shards: BTreeMap<ShardId, Versioned<ShardRecord>>,
+    candidates: &BTreeMap<NodeId, Candidate>,
+    live: &Live,
+) -> ResourceView {
+    let records: Vec<&ShardRecord> = shards.values().map(|shard| &shard.value).collect();
+    let phase = observed::phase(&resource, &records, candidates);
+    let shards = shards.into_iter().map(|(id, shard)| {
+        let mut record = shard.value;
+        let crawl = live.get(&id).filter(|crawl| crawl.epoch == record.epoch);
+        if let Some(crawl) = crawl
+            && running_owner(&record).is_some()
+        {
+            record.counts = crawl.counts.clone();
+        }
+        ShardView {
+            shard: id.shard,
+            in_flight: crawl.map_or(0, |crawl| crawl.in_flight),
+            record,
+        }
+    });
+    ResourceView {
+        phase,
+        shards: shards.collect(),
+        resource,
+    }
+}
+
+/// Tells whether a resource's run is over, for those who follow.
+struct PhaseOf {
+    catalog: Catalog,
+    name: String,
+    id: ResourceId,
+}
+
+impl PhaseOf {
+    async fn is_over(&self) -> Result<bool, ControlError> {
+        let Ok(name) = self.name.parse::<ResourceName>() else {
+            return Ok(true);
+        };
+        let keys = self.catalog.keys();
+        let Some(resource) = self.catalog.read::<Resource>(&keys.resource(&name)).await? else {
+            return Ok(true);
+        };
+        if resource.value.id != self.id {
+            return Ok(true);
+        }
+        let shards: Vec<(String, Versioned<ShardRecord>)> =
+            records(&self.catalog, &keys.shards_of(self.id)).await?;
+        let shards: Vec<&ShardRecord> = shards.iter().map(|(_, shard)| &shard.value).collect();
+        let phase = observed::phase(&resource.value, &shards, &BTreeMap::new());
+        Ok(matches!(phase, Phase::Finished | Phase::Failed(_)))
+    }
+}

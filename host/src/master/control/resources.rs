@@ -1,0 +1,273 @@
+//! Adding, changing and deleting resources.
+
+use std::collections::BTreeMap;
+
+use super::super::ResourceView;
+use super::super::reconcile::assignment_txn;
+use super::*;
+use crate::master::placement::{self, Candidate};
+use crate::model::crawl::Counts;
+use crate::model::id::{Epoch, Generation, Run, Shard};
+use crate::model::resource::{
+    Assignment, Deleting, PinnedPlugin, ResourceSpec, ShardId, ShardRecord, ShardState,
+};
+use crate::store::catalog::encode;
+use crate::store::{Guard, Revision};
+
+/// What to do with a resource whose plugin is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MissingPlugin {
+    /// Refuse it: somebody waits for the answer.
+    Refuse,
+    /// Let it wait: it comes from a file, the plugin may come later.
+    Wait,
+}
+
+impl Control {
+    /// Adds a resource, and places it where a worker takes it.
+    pub async fn add_resource(&self, spec: ResourceSpec) -> Result<ResourceView, ControlError> {
+        self.add(spec, MissingPlugin::Refuse).await
+    }
+
+    /// Adds a resource of the config file if there is none of its name; without its plugin it waits.
+    pub async fn seed_resource(&self, spec: ResourceSpec) -> Result<bool, ControlError> {
+        match self.add(spec, MissingPlugin::Wait).await {
+            Ok(_) => Ok(true),
+            Err(ControlError::ResourceExists { .. }) => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+
+    async fn add(
+        &self,
+        spec: ResourceSpec,
+        missing: MissingPlugin,
+    ) -> Result<ResourceView, ControlError> {
+        self.check_limits(&spec.limits)?;
+        Self::check_settings(&spec.crawl)?;
+        let catalog = &self.parts.catalog;
+        let keys = catalog.keys();
+        let _turn = self.turn.lock().await;
+        for _try in 0..MAX_TRIES {
+            if self.present(&spec.name).await?.is_some() {
+                return Err(ControlError::ResourceExists { name: spec.name });
+            }
+            let plugins: Vec<PluginRecord> = self.plugin_versions(&spec.plugin.name).await?;
+            let plugin = newest(&plugins, &spec.plugin);
+            if plugin.is_none() && missing == MissingPlugin::Refuse {
+                return Err(ControlError::NoPluginFor {
+                    plugin: spec.plugin,
+                    resource: spec.name,
+                });
+            }
+            let id = ShardId {
+                resource: self.parts.ids.next().await?,
+                shard: Shard(0),
+            };
+            let resource = Resource {
+                id: id.resource,
+                assigned_node: String::new(),
+                creation_time: self.parts.clock.unix_nanos(),
+                generation: Generation(1),
+                run: Run(1),
+                pinned: plugin.map(|p| PinnedPlugin {
+                    version: p.version.clone(),
+                    digest: p.digest,
+                }),
+                spec: spec.clone(),
+            };
+            let shard = ShardRecord {
+                resource: spec.name.clone(),
+                owner: None,
+                epoch: Epoch(0),
+                state: ShardState::Free,
+                created: false,
+                counts: Counts::default(),
+            };
+            let candidates = observed::candidates(catalog).await?;
+            let (mut txn, resource, shard) =
+                new_resource_txn(catalog, resource, (id, shard), &candidates);
+            if let Some(plugin) = plugin {
+                txn = txn.guard(Guard::Exists(keys.plugin(&plugin.name, &plugin.version)));
+            }
+            if self.commit(txn).await? {
+                tracing::info!(resource = %spec.name, id = %id.resource, "resource added");
+                // As written: it may be deleted already, and its worker has nothing to tell yet.
+                let shards = BTreeMap::from([(id, created(shard))]);
+                return Ok(reads::view(resource, shards, &candidates, &BTreeMap::new()));
+            }
+        }
+        Err(ControlError::Contended {
+            what: format!("resource {}", spec.name),
+        })
+    }
+
+    /// Changes limits and crawl settings; the crawl goes on with them. Plugin and params stay.
+    ///
+    /// `change` makes the spec out of the present one. It is asked again when another change was
+    /// quicker, so that none undoes what another did.
+    pub async fn update_resource(
+        &self,
+        name: &ResourceName,
+        change: impl Fn(ResourceSpec) -> Result<ResourceSpec, ControlError>,
+    ) -> Result<ResourceView, ControlError> {
+        let keys = self.parts.catalog.keys();
+        for _try in 0..MAX_TRIES {
+            let Some(present) = self.present(name).await? else {
+                return Err(ControlError::NoResource {
+                    name: name.to_string(),
+                });
+            };
+            let spec = ResourceSpec {
+                name: name.clone(),
+                ..change(present.value.spec.clone())?
+            };
+            self.check_limits(&spec.limits)?;
+            Self::check_settings(&spec.crawl)?;
+            let fixed = |field| ControlError::NeedsNewResource {
+                name: name.clone(),
+                field,
+            };
+            if spec.plugin != present.value.spec.plugin {
+                return Err(fixed("plugin"));
+            }
+            if spec.params != present.value.spec.params {
+                return Err(fixed("params"));
+            }
+            let generation = present.value.generation.next();
+            let resource = Resource {
+                generation,
+                spec,
+                ..present.value
+            };
+            let key = keys.resource(name);
+            let mut txn = Txn::new()
+                .guard(Guard::RevisionIs(key.clone(), present.revision))
+                .put(key, encode(&resource));
+            for (id, shard) in self.shards(&resource).await? {
+                txn = txn.guard(Guard::RevisionIs(keys.shard(id), shard.revision));
+                if let (ShardState::Assigned | ShardState::Idle, Some(owner)) =
+                    (&shard.value.state, &shard.value.owner)
+                {
+                    let mirror = Assignment {
+                        name: name.clone(),
+                        epoch: shard.value.epoch,
+                        incarnation: owner.incarnation,
+                        generation,
+                    };
+                    txn = txn.put(keys.assignment(&owner.node, id), encode(&mirror));
+                }
+            }
+            if self.commit(txn).await? {
+                tracing::info!(resource = %name, %generation, "resource updated");
+                return self.resource(name).await;
+            }
+        }
+        Err(ControlError::Contended {
+            what: format!("resource {name}"),
+        })
+    }
+
+    /// Stops a resource and frees its name; its items stay unless `purge`.
+    pub async fn delete_resource(
+        &self,
+        name: &ResourceName,
+        purge: bool,
+    ) -> Result<(), ControlError> {
+        let keys = self.parts.catalog.keys();
+        for _try in 0..MAX_TRIES {
+            let Some(present) = self.present(name).await? else {
+                return Err(ControlError::NoResource {
+                    name: name.to_string(),
+                });
+            };
+            let resource = &present.value;
+            let key = keys.resource(name);
+            let mut txn = Txn::new()
+                .guard(Guard::RevisionIs(key.clone(), present.revision))
+                .delete(key);
+            let mut owners = Vec::new();
+            for (id, shard) in self.shards(resource).await? {
+                let shard_key = keys.shard(id);
+                txn = txn
+                    .guard(Guard::RevisionIs(shard_key.clone(), shard.revision))
+                    .delete(shard_key);
+                if let Some(owner) = shard.value.owner {
+                    txn = txn.delete(keys.assignment(&owner.node, id));
+                    owners.push(owner);
+                }
+            }
+            if purge {
+                let deleting = Deleting {
+                    name: name.clone(),
+                    id: resource.id,
+                    owners,
+                };
+                txn = txn.put(keys.deleting(resource.id), encode(&deleting));
+            }
+            if self.commit(txn).await? {
+                tracing::info!(resource = %name, id = %resource.id, purge, "resource deleted");
+                return Ok(());
+            }
+        }
+        Err(ControlError::Contended {
+            what: format!("resource {name}"),
+        })
+    }
+
+    /// The shards of one life of a resource.
+    pub(super) async fn shards(
+        &self,
+        resource: &Resource,
+    ) -> Result<BTreeMap<ShardId, Versioned<ShardRecord>>, ControlError> {
+        let catalog = &self.parts.catalog;
+        let shards = records(catalog, &catalog.keys().shards_of(resource.id)).await?;
+        Ok(shards
+            .into_iter()
+            .filter_map(|(key, shard)| Some((catalog.keys().parse_shard(&key)?, shard)))
+            .collect())
+    }
+}
+
+/// Creates a resource with its shard, assigned at once where a worker takes it; with the records
+/// it writes.
+fn new_resource_txn(
+    catalog: &Catalog,
+    resource: Resource,
+    (id, shard): (ShardId, ShardRecord),
+    candidates: &BTreeMap<NodeId, Candidate>,
+) -> (Txn, Resource, ShardRecord) {
+    let keys = catalog.keys();
+    let key = keys.resource(&resource.spec.name);
+    let node = match &resource.pinned {
+        Some(_) => placement::place(id, candidates).ok(),
+        None => None,
+    };
+    let (mut txn, resource, shard) = match node {
+        Some(node) => {
+            let (resource, shard) = (created(resource), created(shard));
+            let (mut txn, resource, shard) = assignment_txn(keys, &resource, (id, &shard), node);
+            // What is created has no revision to be guarded by.
+            txn.guards
+                .retain(|guard| !matches!(guard, Guard::RevisionIs(..)));
+            (txn, resource, shard)
+        }
+        None => {
+            let txn = Txn::new()
+                .put(key.clone(), encode(&resource))
+                .put(keys.shard(id), encode(&shard));
+            (txn, resource, shard)
+        }
+    };
+    txn.guards.push(Guard::Absent(key));
+    (txn, resource, shard)
+}
+
+/// A record that was not there before.
+fn created<T>(value: T) -> Versioned<T> {
+    Versioned {
+        value,
+        revision: Revision(0),
+        created: Revision(0),
+    }
+}

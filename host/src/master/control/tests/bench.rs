@@ -1,0 +1,265 @@
+//! What the tests of the calls work on: a store in a folder, and twins of admission and workers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use tempfile::TempDir;
+
+use super::super::*;
+use crate::clock::SystemClock;
+use crate::master::{Code, ResourceView, WorkerCallError};
+use crate::model::id::Incarnation;
+use crate::model::node::{Node, Role};
+use crate::model::plugin::Description;
+use crate::model::resource::{Assignment, Phase, ResourceSpec, ShardId, ShardRecord, ShardState};
+use crate::model::status::{CrawlStatus, LogLine};
+use crate::plugin::{Admitted, PluginError};
+use crate::store::catalog::encode;
+use crate::store::embedded::{EmbeddedStore, Settings};
+use crate::store::keys::Keys;
+
+/// Takes bytes like `books@1.0.0`: a plugin of that name and version.
+struct ByText;
+
+#[async_trait]
+impl Admit for ByText {
+    async fn admit(&self, bytes: Bytes) -> Result<Admitted, PluginError> {
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        // What follows a blank tells builds of one version apart.
+        let (name, version) = text.split(' ').next().unwrap().split_once('@').unwrap();
+        Ok(Admitted {
+            digest: Digest::of(&bytes),
+            size: bytes.len() as u64,
+            interface: "0.1.0".into(),
+            description: Description {
+                name: name.parse().unwrap(),
+                version: version.parse().unwrap(),
+                rules: Vec::new(),
+                schemas: Vec::new(),
+                hosts: Vec::new(),
+                limits: BTreeMap::new(),
+            },
+        })
+    }
+}
+
+/// Workers that never answer.
+pub(super) struct Mute;
+
+#[async_trait]
+impl WorkerCalls for Mute {
+    async fn status(
+        &self,
+        _address: &str,
+        _name: Option<&ResourceName>,
+    ) -> Result<Vec<CrawlStatus>, WorkerCallError> {
+        std::future::pending().await
+    }
+
+    async fn logs(
+        &self,
+        _address: &str,
+        _name: &ResourceName,
+        _follow: bool,
+    ) -> Result<BoxStream<'static, Result<LogLine, WorkerCallError>>, WorkerCallError> {
+        std::future::pending().await
+    }
+}
+
+/// Workers that answer, and crawl nothing.
+pub(super) struct Resting;
+
+#[async_trait]
+impl WorkerCalls for Resting {
+    async fn status(
+        &self,
+        _address: &str,
+        _name: Option<&ResourceName>,
+    ) -> Result<Vec<CrawlStatus>, WorkerCallError> {
+        Ok(Vec::new())
+    }
+
+    async fn logs(
+        &self,
+        _address: &str,
+        _name: &ResourceName,
+        _follow: bool,
+    ) -> Result<BoxStream<'static, Result<LogLine, WorkerCallError>>, WorkerCallError> {
+        Ok(Box::pin(futures::stream::empty()))
+    }
+}
+
+pub(super) struct Bench {
+    pub(super) control: Control,
+    /// Gone with the test.
+    _folder: TempDir,
+}
+
+impl Bench {
+    pub(super) fn new() -> Self {
+        Self::with(Arc::new(Resting))
+    }
+
+    pub(super) fn with(workers: Arc<dyn WorkerCalls>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = EmbeddedStore::open(&folder.path().join("store"), Settings::default()).unwrap();
+        let catalog = Catalog::new(Arc::new(store), Keys::default());
+        let clock = Arc::new(SystemClock);
+        let control = Control::new(ControlParts {
+            node: "master-1".parse().unwrap(),
+            catalog: catalog.clone(),
+            data: Arc::new(DataRoot::open(folder.path().to_str().unwrap()).unwrap()),
+            admission: Arc::new(ByText),
+            ids: IdIssuer::new(catalog, clock.clone()),
+            clock,
+            workers,
+            wake: Arc::default(),
+            limit_ceilings: LimitOverrides::default(),
+            max_plugin_size: 100,
+        });
+        Self {
+            control,
+            _folder: folder,
+        }
+    }
+
+    pub(super) fn catalog(&self) -> &Catalog {
+        &self.control.parts.catalog
+    }
+
+    pub(super) async fn register(&self, id: &str, capacity: u32) {
+        let node = Node {
+            id: id.parse().unwrap(),
+            role: Role::Worker,
+            address: format!("{id}:1"),
+            incarnation: Incarnation(1),
+            labels: BTreeMap::new(),
+            capacity,
+            version: "0".into(),
+            draining: false,
+            started_at: 0,
+        };
+        let key = self.catalog().keys().node(Role::Worker, &node.id);
+        self.write(Txn::new().put(key, encode(&node))).await;
+    }
+
+    pub(super) async fn write(&self, txn: Txn) {
+        let outcome = self.catalog().store().commit(txn).await.unwrap();
+        assert!(matches!(outcome, Outcome::Done(_)), "{outcome:?}");
+    }
+
+    pub(super) async fn push(&self, text: &str) -> Result<PluginRecord, ControlError> {
+        let bytes = Bytes::from(text.to_owned());
+        self.control.push_plugin(None, bytes).await
+    }
+
+    pub(super) async fn add(&self, name: &str) -> Result<ResourceView, ControlError> {
+        self.control.add_resource(spec(name, "books")).await
+    }
+
+    pub(super) async fn update(
+        &self,
+        name: &str,
+        change: impl Fn(&mut ResourceSpec),
+    ) -> Result<ResourceView, ControlError> {
+        let name = name.parse().unwrap();
+        let change = |mut spec| {
+            change(&mut spec);
+            Ok(spec)
+        };
+        self.control.update_resource(&name, change).await
+    }
+
+    pub(super) async fn delete(&self, name: &str) -> Result<(), ControlError> {
+        self.control
+            .delete_resource(&name.parse().unwrap(), false)
+            .await
+    }
+
+    pub(super) async fn phase(&self, name: &str) -> Phase {
+        let name = name.parse().unwrap();
+        self.control.resource(&name).await.unwrap().phase
+    }
+
+    pub(super) async fn shard(&self, name: &str) -> (ShardId, ShardRecord) {
+        let name = name.parse().unwrap();
+        let resource = self.control.present(&name).await.unwrap().unwrap().value;
+        let shards = self.control.shards(&resource).await.unwrap();
+        let (id, shard) = shards.into_iter().next().unwrap();
+        (id, shard.value)
+    }
+
+    pub(super) async fn end(&self, name: &str, state: ShardState) {
+        let (id, mut shard) = self.shard(name).await;
+        shard.state = state;
+        let key = self.catalog().keys().shard(id);
+        self.write(Txn::new().put(key, encode(&shard))).await;
+    }
+
+    /// Resources, shards and assignments back each other, one to one; how many there are.
+    pub(super) async fn check_consistent(&self) -> usize {
+        let (catalog, keys) = (self.catalog(), self.catalog().keys());
+        let resources = records::<Resource>(catalog, &keys.resources())
+            .await
+            .unwrap();
+        let shards = records::<ShardRecord>(catalog, &keys.shards())
+            .await
+            .unwrap();
+        let mirrors = records::<Assignment>(catalog, &keys.assignments())
+            .await
+            .unwrap();
+        let by_resource: BTreeSet<_> = resources.iter().map(|(_, r)| r.value.id).collect();
+        let by_shard: BTreeSet<_> = shards
+            .iter()
+            .map(|(key, _)| keys.parse_shard(key).unwrap().resource)
+            .collect();
+        let by_mirror: BTreeSet<_> = mirrors
+            .iter()
+            .map(|(key, _)| keys.parse_assignment(key).unwrap().1.resource)
+            .collect();
+        assert_eq!(
+            by_resource.len(),
+            resources.len(),
+            "every life has its own id"
+        );
+        assert_eq!(by_resource, by_shard);
+        assert_eq!(by_shard, by_mirror);
+        assert_eq!(mirrors.len(), shards.len());
+        resources.len()
+    }
+
+    pub(super) async fn loads(&self) -> Vec<u32> {
+        let nodes = self.control.nodes().await.unwrap();
+        nodes.iter().map(|node| node.load).collect()
+    }
+}
+
+pub(super) fn spec(name: &str, plugin: &str) -> ResourceSpec {
+    ResourceSpec {
+        name: name.parse().unwrap(),
+        plugin: plugin.parse().unwrap(),
+        params: BTreeMap::new(),
+        limits: LimitOverrides::default(),
+        crawl: CrawlSettings::default(),
+    }
+}
+
+#[track_caller]
+pub(super) fn check_refused<T: std::fmt::Debug>(
+    result: Result<T, ControlError>,
+    code: Code,
+    text: &str,
+) {
+    let error = result.unwrap_err();
+    assert_eq!((error.code(), error.to_string().as_str()), (code, text));
+}
+
+/// A plugin `books` and two workers.
+pub(super) async fn bench() -> Bench {
+    let bench = Bench::new();
+    bench.push("books@1.0.0").await.unwrap();
+    bench.register("worker-1", 1_000).await;
+    bench.register("worker-2", 1_000).await;
+    bench
+}

@@ -1,0 +1,190 @@
+//! What the plan is, by what was observed.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::model::id::{Digest, Epoch, Generation, Incarnation, ResourceId, Run, Shard};
+use crate::model::plugin::Description;
+use crate::model::resource::{ResourceSpec, ShardState};
+use crate::store::Revision;
+
+fn versioned<T>(value: T) -> Versioned<T> {
+    Versioned {
+        value,
+        revision: Revision(1),
+        created: Revision(1),
+    }
+}
+
+/// One worker, one plugin, one resource with one shard in the state given.
+fn observed(state: ShardState, owner_incarnation: Option<u64>) -> Observed {
+    let id = ShardId {
+        resource: ResourceId(7),
+        shard: Shard(0),
+    };
+    let worker: NodeId = "worker-1".parse().unwrap();
+    let owner = owner_incarnation.map(|n| Owner {
+        node: worker.clone(),
+        incarnation: Incarnation(n),
+    });
+    let node = Node {
+        id: worker.clone(),
+        role: Role::Worker,
+        address: "127.0.0.1:1".into(),
+        incarnation: Incarnation(2),
+        labels: BTreeMap::new(),
+        capacity: 10,
+        version: "0".into(),
+        draining: false,
+        started_at: 0,
+    };
+    let name: ResourceName = "books".parse().unwrap();
+    let resource = Resource {
+        id: id.resource,
+        assigned_node: String::new(),
+        creation_time: 0,
+        generation: Generation(1),
+        run: Run(1),
+        pinned: Some(PinnedPlugin {
+            version: "1.0.0".parse().unwrap(),
+            digest: Digest::of(b""),
+        }),
+        spec: ResourceSpec {
+            name: name.clone(),
+            plugin: "books".parse().unwrap(),
+            params: BTreeMap::new(),
+            limits: Default::default(),
+            crawl: Default::default(),
+        },
+    };
+    let shard = ShardRecord {
+        resource: name.clone(),
+        owner: owner.clone(),
+        epoch: Epoch(3),
+        state,
+        created: true,
+        counts: Counts::default(),
+    };
+    Observed {
+        workers: BTreeMap::from([(worker, node)]),
+        plugins: vec![plugin("1.0.0"), plugin("1.10.0"), plugin("1.9.0")],
+        resources: BTreeMap::from([(name, versioned(resource))]),
+        shards: BTreeMap::from([(id, versioned(shard))]),
+        assignments: owner.map(|owner| (owner.node, id)).into_iter().collect(),
+        deleting: BTreeMap::new(),
+    }
+}
+
+fn plugin(version: &str) -> PluginRecord {
+    PluginRecord {
+        name: "books".parse().unwrap(),
+        version: version.parse().unwrap(),
+        digest: Digest::of(version.as_bytes()),
+        size: 0,
+        interface: "0.1.0".into(),
+        description: Description {
+            name: "books".parse().unwrap(),
+            version: version.parse().unwrap(),
+            rules: Vec::new(),
+            schemas: Vec::new(),
+            hosts: Vec::new(),
+            limits: BTreeMap::new(),
+        },
+        pushed_at: 0,
+    }
+}
+
+fn the_shard() -> ShardId {
+    ShardId {
+        resource: ResourceId(7),
+        shard: Shard(0),
+    }
+}
+
+fn assign() -> Action {
+    Action::Assign(the_shard(), "worker-1".parse().unwrap())
+}
+
+#[test]
+fn what_nobody_has_is_assigned() {
+    assert_eq!(plan(&observed(ShardState::Free, None)), [assign()]);
+}
+
+#[test]
+fn what_runs_well_is_left_alone() {
+    assert_eq!(plan(&observed(ShardState::Assigned, Some(2))), []);
+    let mut over = observed(ShardState::Finished, Some(2));
+    over.assignments.clear();
+    assert_eq!(plan(&over), []);
+}
+
+#[test]
+fn a_shard_of_an_earlier_process_under_the_same_id_is_assigned_again() {
+    assert_eq!(plan(&observed(ShardState::Assigned, Some(1))), [assign()]);
+}
+
+#[test]
+fn f17_without_a_worker_a_shard_waits_and_is_placed_when_one_comes() {
+    let mut observed = observed(ShardState::Free, None);
+    let workers = std::mem::take(&mut observed.workers);
+    assert_eq!(plan(&observed), []);
+    observed.workers = workers;
+    assert_eq!(plan(&observed), [assign()]);
+}
+
+#[test]
+fn an_idle_shard_is_finished_even_when_its_worker_is_gone() {
+    let mut observed = observed(ShardState::Idle, Some(2));
+    assert_eq!(plan(&observed), [Action::Finish(the_shard())]);
+    observed.workers.clear();
+    assert_eq!(plan(&observed), [Action::Finish(the_shard())]);
+}
+
+#[test]
+fn an_assignment_that_no_shard_backs_is_removed() {
+    let mut observed = observed(ShardState::Assigned, Some(2));
+    let stray = ShardId {
+        resource: ResourceId(8),
+        shard: Shard(0),
+    };
+    let worker: NodeId = "worker-1".parse().unwrap();
+    observed.assignments.insert((worker.clone(), stray));
+    assert_eq!(plan(&observed), [Action::Unassign(worker, stray)]);
+}
+
+#[test]
+fn a_resource_waits_for_its_plugin_and_takes_the_highest_version() {
+    let mut observed = observed(ShardState::Free, None);
+    observed
+        .resources
+        .values_mut()
+        .for_each(|r| r.value.pinned = None);
+    let actions = plan(&observed);
+    let [Action::Pin(name, pinned)] = actions.as_slice() else {
+        panic!("{actions:?}")
+    };
+    assert_eq!(
+        (name.as_str(), pinned.version.to_string().as_str()),
+        ("books", "1.10.0")
+    );
+    observed.plugins.clear();
+    assert_eq!(plan(&observed), []);
+}
+
+#[test]
+fn a_crawl_whose_frontier_went_with_its_process_begins_again_as_the_next_run() {
+    let observed = observed(ShardState::Assigned, Some(1));
+    let (resource, shard) = (
+        observed.resources.values().next().unwrap(),
+        &observed.shards[&the_shard()],
+    );
+    let node = observed.workers.values().next().unwrap();
+    let (txn, _resource, record) =
+        assignment_txn(&Keys::default(), resource, (the_shard(), shard), node);
+    assert_eq!((record.epoch, record.created), (Epoch(4), false));
+    let text = format!("{txn:?}");
+    assert!(
+        text.contains(r#"\"run\":2"#) && text.contains("worker-1|127.0.0.1:1"),
+        "{text}"
+    );
+}
