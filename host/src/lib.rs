@@ -12,3 +12,4 @@ pub mod sink;
 pub mod store;
 pub mod task;
 pub mod telemetry;
+pub mod worker;

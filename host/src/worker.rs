@@ -1,0 +1,152 @@
+//! The worker: watches what is assigned to it, loads each resource's plugin, and crawls.
+//!
+//! ```text
+//! agent     compares its assignments with its crawls, starts and stops; knows the store
+//! assigned  one assignment from start to end: what a crawl needs, and what its end means
+//! crawl     one run of one shard: root, then take, fetch, parse, commit until nothing is left
+//! page      one attempt at one page
+//! verdict   pure: what becomes of an answer, of links, of a rule's errors
+//! drain     the outbox into the sink
+//! report    the log of a crawl
+//! ```
+//!
+//! `crawl` and below run without a store and without a master: `crawler run` uses them as they are.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::stream::{self, BoxStream, StreamExt as _};
+
+use crate::frontier::Frontier;
+use crate::model::id::{Epoch, ResourceName, Run};
+use crate::model::resource::ShardId;
+use crate::model::status::{CrawlStatus, LogLine};
+
+pub mod agent;
+mod assigned;
+pub mod crawl;
+mod drain;
+mod page;
+pub mod report;
+mod verdict;
+
+use report::CrawlLog;
+
+/// Logs kept of crawls that are over.
+const KEPT_LOGS: usize = 256;
+
+/// The crawls of this process, for whoever asks. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Crawls {
+    shared: Arc<Mutex<Known>>,
+}
+
+#[derive(Default)]
+struct Known {
+    running: BTreeMap<ShardId, Running>,
+    /// Of the last crawl of each name, running or over; the oldest lives go first.
+    logs: BTreeMap<ResourceName, (ShardId, CrawlLog)>,
+}
+
+struct Running {
+    name: ResourceName,
+    epoch: Epoch,
+    run: Run,
+    frontier: Arc<dyn Frontier>,
+}
+
+impl Crawls {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The numbers of all crawls, or of one resource.
+    pub fn status(&self, name: Option<&ResourceName>) -> Vec<CrawlStatus> {
+        let known = self.known();
+        let asked = known
+            .running
+            .iter()
+            .filter(|(_, crawl)| name.is_none_or(|n| crawl.name == *n));
+        asked
+            .map(|(id, crawl)| CrawlStatus {
+                name: crawl.name.clone(),
+                id: id.resource,
+                shard: id.shard,
+                epoch: crawl.epoch,
+                run: crawl.run,
+                counts: crawl.frontier.counts(),
+                in_flight: crawl.frontier.in_flight() as u64,
+            })
+            .collect()
+    }
+
+    /// The log of the last crawl of this name; with `follow` until that crawl is over.
+    pub fn logs(&self, name: &ResourceName, follow: bool) -> BoxStream<'static, LogLine> {
+        match self.known().logs.get(name) {
+            Some((_, log)) => log.read(follow),
+            None => stream::empty().boxed(),
+        }
+    }
+
+    fn enter(&self, id: ShardId, crawl: Running, log: CrawlLog) {
+        let mut known = self.known();
+        known.logs.insert(crawl.name.clone(), (id, log));
+        known.running.insert(id, crawl);
+        while known.logs.len() > KEPT_LOGS {
+            let over = known
+                .logs
+                .iter()
+                .filter(|(_, (id, _))| !known.running.contains_key(id));
+            let Some(oldest) = over
+                .min_by_key(|(_, (id, _))| *id)
+                .map(|(name, _)| name.clone())
+            else {
+                break;
+            };
+            known.logs.remove(&oldest);
+        }
+    }
+
+    /// Ends what was entered under this epoch; the shard's next assignment may be running already.
+    fn leave(&self, id: ShardId, epoch: Epoch) {
+        let mut known = self.known();
+        if known
+            .running
+            .get(&id)
+            .is_some_and(|crawl| crawl.epoch == epoch)
+        {
+            known.running.remove(&id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemClock;
+    use crate::frontier::memory::{MemoryFrontier, MemorySettings};
+    use crate::model::id::{ResourceId, Shard};
+
+    #[test]
+    fn a_crawl_that_ends_late_does_not_hide_the_next_one_of_its_shard() {
+        let crawls = Crawls::default();
+        let id = ShardId {
+            resource: ResourceId(1),
+            shard: Shard(0),
+        };
+        for epoch in [Epoch(1), Epoch(2)] {
+            let running = Running {
+                name: "books".parse().unwrap(),
+                epoch,
+                run: Run(epoch.0),
+                frontier: Arc::new(MemoryFrontier::new(MemorySettings::default())),
+            };
+            crawls.enter(id, running, CrawlLog::new("books", Arc::new(SystemClock)));
+        }
+        crawls.leave(id, Epoch(1));
+        let epochs: Vec<Epoch> = crawls.status(None).iter().map(|c| c.epoch).collect();
+        assert_eq!(epochs, [Epoch(2)]);
+        crawls.leave(id, Epoch(2));
+        assert!(crawls.status(None).is_empty());
+    }
+}

@@ -1,0 +1,334 @@
+//! One run of one shard, from `root` to nothing left.
+//!
+//! The loop takes URLs and gives each to a task of its own; `page` tells what happens there. Items
+//! flow beside it, from the outbox into the sink. Knows no store and no master: whoever calls
+//! [`run`] decides what its end means.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+use super::report::CrawlLog;
+use super::verdict::{Bounds, MAX_ATTEMPTS, MAX_RETRY};
+use super::{drain, page};
+use crate::clock::Clock;
+use crate::fetch::Fetch;
+use crate::frontier::{Frontier, NewRequest, Take};
+use crate::model::crawl::{Kill, Request, RuleError};
+use crate::model::id::{ResourceId, Run};
+use crate::model::plugin::Limits;
+use crate::model::resource::CrawlSettings;
+use crate::plugin::{CallConfig, CallFailure, CallOutput, Rules};
+use crate::retry::Backoff;
+use crate::sink::Sink;
+use crate::task::TaskScope;
+
+/// How long pages in flight may take to notice that the crawl ends; they only put back what they hold.
+const STOP_GRACE: Duration = Duration::from_secs(2);
+/// Root requests by which the connections per host are judged.
+const JUDGED_ROOTS: usize = 8;
+
+/// What a crawl is made of.
+pub struct CrawlParts {
+    /// Of item keys.
+    pub resource: ResourceId,
+    /// The present pass.
+    pub run: Run,
+    /// Handed to the rules.
+    pub params: Arc<BTreeMap<String, String>>,
+    /// What may change while the crawl runs.
+    pub config: watch::Receiver<CrawlConfig>,
+    /// The plugin.
+    pub rules: Arc<dyn Rules>,
+    /// Its URLs. Nobody else writes to it.
+    pub frontier: Arc<dyn Frontier>,
+    /// Shared with all crawls of the process.
+    pub fetch: Arc<dyn Fetch>,
+    /// Wall-clock time.
+    pub clock: Arc<dyn Clock>,
+    /// Where rules and kills are told of.
+    pub log: CrawlLog,
+}
+
+/// What may change while a crawl runs; applies to pages taken from then on.
+#[derive(Debug, Clone, Default)]
+pub struct CrawlConfig {
+    /// Of each call of a rule.
+    pub limits: Limits,
+    /// How far and how fast.
+    pub settings: CrawlSettings,
+}
+
+/// How a crawl ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CrawlEnd {
+    /// Nothing is left, and every item is at its sink.
+    Finished,
+    /// It cannot go on, for this reason.
+    Failed(String),
+    /// Whoever read its items has gone away.
+    Unread,
+    /// It was told to stop.
+    Stopped,
+}
+
+/// What the tasks of one crawl share.
+pub(super) struct Shared {
+    pub(super) parts: CrawlParts,
+    /// Of the root requests, as scope knows them.
+    pub(super) root_hosts: Vec<String>,
+    /// A page has ended, or the outbox has room: the loop looks again.
+    pub(super) progress: Notify,
+    /// The outbox has items.
+    pub(super) items: Notify,
+    /// Pages that came to an end in this run.
+    pub(super) n_ended: AtomicU64,
+    early_end: Mutex<Option<CrawlEnd>>,
+}
+
+impl Shared {
+    /// Ends the crawl as failed; the first end stays.
+    pub(super) fn fail(&self, reason: String) {
+        self.end(CrawlEnd::Failed(reason));
+    }
+
+    /// Ends the crawl before its time; the first end stays.
+    pub(super) fn end(&self, end: CrawlEnd) {
+        self.early_end
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert(end);
+        self.progress.notify_one();
+    }
+
+    fn early_end(&self) -> Option<CrawlEnd> {
+        self.early_end
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    pub(super) fn config(&self) -> CrawlConfig {
+        self.parts.config.borrow().clone()
+    }
+
+    pub(super) fn bounds(&self, settings: &CrawlSettings) -> Bounds {
+        Bounds {
+            root_hosts: self.root_hosts.clone(),
+            scope: settings.scope.clone(),
+            max_depth: settings.max_depth(),
+        }
+    }
+
+    pub(super) fn call_config(&self, limits: Limits) -> CallConfig {
+        CallConfig {
+            params: self.parts.params.clone(),
+            limits,
+        }
+    }
+}
+
+/// Crawls until nothing is left, the crawl fails, or `stop` is cancelled.
+///
+/// Not cancel-safe: pages in flight and undelivered items would be left behind. Use `stop`.
+pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken) -> CrawlEnd {
+    let roots = tokio::select! {
+        roots = call_root(&parts) => roots,
+        () = stop.cancelled() => return CrawlEnd::Stopped,
+    };
+    let roots = match roots {
+        Ok(roots) => roots,
+        Err(reason) => return CrawlEnd::Failed(reason),
+    };
+    let root_urls: Vec<Url> = roots
+        .iter()
+        .take(JUDGED_ROOTS)
+        .map(|r| r.url.clone())
+        .collect();
+    let mut root_hosts: Vec<String> = roots
+        .iter()
+        .filter_map(|r| r.url.host_str().map(str::to_owned))
+        .collect();
+    root_hosts.sort_unstable();
+    root_hosts.dedup();
+    let requests = roots
+        .into_iter()
+        .map(|request| NewRequest { request, depth: 0 })
+        .collect();
+    if let Err(e) = parts.frontier.seed(requests).await {
+        return CrawlEnd::Failed(format!("the root requests cannot be stored: {e}"));
+    }
+
+    let shared = Arc::new(Shared {
+        n_ended: AtomicU64::new(parts.frontier.counts().pages()),
+        parts,
+        root_hosts,
+        progress: Notify::new(),
+        items: Notify::new(),
+        early_end: Mutex::new(None),
+    });
+    let no_more_items = CancellationToken::new();
+    let pages = async {
+        let end = run_pages(&shared, &root_urls, &stop).await;
+        no_more_items.cancel();
+        end
+    };
+    let (end, ()) = tokio::join!(pages, drain::drain(&shared, sink, &no_more_items, &stop));
+    match (end, shared.early_end()) {
+        (CrawlEnd::Finished, Some(early)) => early,
+        (end, _) => end,
+    }
+}
+
+/// The root requests, all of them acceptable.
+async fn call_root(parts: &CrawlParts) -> Result<Vec<Request>, String> {
+    let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
+    let mut attempt = 1;
+    loop {
+        let limits = parts.config.borrow().limits;
+        let config = CallConfig {
+            params: parts.params.clone(),
+            limits,
+        };
+        let report = parts.rules.root(config, parts.clock.unix_millis()).await;
+        page::note_logs(&parts.log, "", "root", &report);
+        let (why, wait) = match report.result {
+            Ok(output) => return check_roots(output),
+            Err(CallFailure::Rule(RuleError::Retry { after_ms, why })) => (
+                why,
+                after_ms.map_or_else(
+                    || backoff.next_delay(),
+                    |ms| Duration::from_millis(ms).min(MAX_RETRY),
+                ),
+            ),
+            Err(CallFailure::Rule(error)) => return Err(format!("root gave up: {error}")),
+            Err(CallFailure::Killed(kill)) => match kill.kill {
+                Kill::NoRoom => (kill.message, backoff.next_delay()),
+                Kill::OutOfCpu | Kill::OutOfTime if attempt == 1 => {
+                    (kill.message, backoff.next_delay())
+                }
+                Kill::OutOfCpu
+                | Kill::OutOfTime
+                | Kill::Trapped
+                | Kill::StackOverflow
+                | Kill::OutOfFuel
+                | Kill::OutOfMemory
+                | Kill::OverBudget
+                | Kill::Denied => {
+                    return Err(format!("root was ended ({}): {}", kill.kill, kill.message));
+                }
+            },
+        };
+        if attempt == MAX_ATTEMPTS {
+            return Err(format!("root failed {attempt} times, the last time: {why}"));
+        }
+        parts
+            .log
+            .note("warn", format!("root will be called again: {why}"));
+        attempt += 1;
+        tokio::time::sleep(wait).await;
+    }
+}
+
+fn check_roots(output: CallOutput) -> Result<Vec<Request>, String> {
+    if let Some(bad) = output
+        .requests
+        .iter()
+        .find(|r| !matches!(r.url.scheme(), "http" | "https"))
+    {
+        return Err(format!(
+            "root asked for {}; only http and https are fetched",
+            bad.url
+        ));
+    }
+    if output.requests.is_empty() {
+        return Err("root gave no request: check the resource's params".to_owned());
+    }
+    Ok(output.requests)
+}
+
+/// Takes URLs and starts a task for each, until there is a reason to end.
+async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationToken) -> CrawlEnd {
+    let frontier = &shared.parts.frontier;
+    let tasks = TaskScope::under(stop);
+    let end = loop {
+        if let Some(end) = shared.early_end() {
+            break end;
+        }
+        // Its page would be waited for without end.
+        if tasks.failed().is_cancelled() {
+            break CrawlEnd::Failed("a page's task failed; the log above tells why".to_owned());
+        }
+        if stop.is_cancelled() {
+            break CrawlEnd::Stopped;
+        }
+        let settings = shared.config().settings;
+        let in_flight = frontier.in_flight() as u64;
+        if in_flight >= u64::from(settings.concurrency()) {
+            wait(shared, None, &tasks).await;
+            continue;
+        }
+        if shared.n_ended.load(Ordering::Relaxed) + in_flight >= settings.max_pages() {
+            if in_flight == 0 {
+                shared.parts.log.note(
+                    "warn",
+                    format!(
+                        "stopped at {} pages, the limit set by --max-pages",
+                        settings.max_pages()
+                    ),
+                );
+                break CrawlEnd::Finished;
+            }
+            wait(shared, None, &tasks).await;
+            continue;
+        }
+        let delay = settings.delay();
+        let per_host = root_urls
+            .iter()
+            .map(|url| shared.parts.fetch.per_host(url, delay))
+            .max()
+            .unwrap_or(1);
+        match frontier.take(shared.parts.clock.unix_millis(), per_host) {
+            Take::Ready(claim) => {
+                tasks.spawn(
+                    "page",
+                    page::attempt(shared.clone(), claim, tasks.stop_signal()),
+                );
+            }
+            Take::WaitUntil(at) => wait(shared, Some(at), &tasks).await,
+            Take::Blocked => wait(shared, None, &tasks).await,
+            Take::Empty => break CrawlEnd::Finished,
+        }
+    };
+    tasks.stop(STOP_GRACE).await;
+    end
+}
+
+/// Waits until something may be different: a page has ended, a moment has come, the crawl stops, a
+/// task has failed.
+async fn wait(shared: &Shared, until: Option<u64>, tasks: &TaskScope) {
+    let (stop, failed) = (tasks.stop_signal(), tasks.failed());
+    let moment = async {
+        match until {
+            Some(at) => {
+                let now = shared.parts.clock.unix_millis();
+                tokio::time::sleep(Duration::from_millis(at.saturating_sub(now).max(1))).await;
+            }
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = shared.progress.notified() => {}
+        () = moment => {}
+        () = stop.cancelled() => {}
+        () = failed.cancelled() => {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

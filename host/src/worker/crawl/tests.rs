@@ -1,0 +1,474 @@
+//! Whole crawls against twins of fetcher, rules and sink.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicU32;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use super::*;
+use crate::clock::SystemClock;
+use crate::fetch::{Answer, Failure, FetchError, FetchRequest, Fetched};
+use crate::frontier::memory::{MemoryFrontier, MemorySettings};
+use crate::frontier::{Claim, Commit, Committed, FrontierError, OutboxBatch};
+use crate::model::crawl::Fingerprint;
+use crate::model::crawl::{Counts, Item, ItemRecord, Page, PageContext, PageText};
+
+use crate::model::plugin::Description;
+use crate::plugin::{CallReport, KillReport, Usage};
+use crate::sink::SinkError;
+
+/// Answers by path; counts what it was asked.
+#[derive(Default)]
+struct Site {
+    asked: Mutex<Vec<String>>,
+    flaky: AtomicU32,
+}
+
+fn page(url: &Url, requested: &Url, status: u16) -> Box<Page> {
+    Box::new(Page {
+        url: url.clone(),
+        requested_url: requested.clone(),
+        status,
+        headers: Vec::new(),
+        redirects: Vec::new(),
+        fetched_at: 1,
+        truncated: false,
+        body: Bytes::from_static(b"body"),
+        text: PageText {
+            charset: "UTF-8",
+            decoded: None,
+        },
+    })
+}
+
+#[async_trait]
+impl Fetch for Site {
+    async fn fetch(&self, request: FetchRequest) -> Result<Fetched, Failure> {
+        self.asked
+            .lock()
+            .unwrap()
+            .push(request.url.path().to_owned());
+        let url = &request.url;
+        let answer = match url.path() {
+            "/flaky" if self.flaky.fetch_add(1, Ordering::Relaxed) == 0 => {
+                let error = FetchError::Connection {
+                    why: "reset".into(),
+                };
+                return Err(Failure {
+                    error,
+                    host_ready_at: 0,
+                });
+            }
+            "/gone" => Answer::Page(page(url, url, 404)),
+            "/moved" | "/moved-too" => Answer::Page(page(&url.join("/target").unwrap(), url, 200)),
+            "/away" => Answer::Elsewhere {
+                to: "http://other.test/".parse().unwrap(),
+            },
+            "/panic" => panic!("on purpose"),
+            "/hang" => std::future::pending().await,
+            _ => Answer::Page(page(url, url, 200)),
+        };
+        Ok(Fetched {
+            answer,
+            host_ready_at: 0,
+        })
+    }
+
+    fn per_host(&self, _host: &Url, _delay: Option<Duration>) -> u32 {
+        8
+    }
+}
+
+/// Follows what each path is told to lead to, and emits one item a page.
+struct Links {
+    description: Description,
+    roots: Vec<&'static str>,
+}
+
+fn report(result: Result<CallOutput, CallFailure>) -> CallReport {
+    CallReport {
+        result,
+        logs: Vec::new(),
+        n_logs_dropped: 0,
+        usage: Usage::default(),
+    }
+}
+
+fn requests(base: &str, links: &[&str]) -> Vec<Request> {
+    let base: Url = base.parse().unwrap();
+    links
+        .iter()
+        .map(|link| Request::get(base.join(link).unwrap(), "page"))
+        .collect()
+}
+
+fn kill(kill: Kill) -> CallFailure {
+    let report = KillReport {
+        kill,
+        message: "ended".into(),
+        panic: None,
+        backtrace: Vec::new(),
+    };
+    CallFailure::Killed(Box::new(report))
+}
+
+#[async_trait]
+impl Rules for Links {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    async fn root(&self, _config: CallConfig, _now: u64) -> CallReport {
+        report(Ok(CallOutput {
+            requests: requests("http://site.test/", &self.roots),
+            ..Default::default()
+        }))
+    }
+
+    async fn parse(
+        &self,
+        _config: CallConfig,
+        _rule: &str,
+        page: Arc<Page>,
+        _context: PageContext,
+    ) -> CallReport {
+        let links: &[&str] = match page.url.path() {
+            "/" => &[
+                "/a",
+                "/b",
+                "/a#again",
+                "/gone",
+                "http://other.test/x",
+                "mailto:x@site.test",
+            ],
+            "/a" => &["/", "/b", "/deep"],
+            "/deep" => &["/deeper"],
+            "/fatal" => return report(Err(CallFailure::Rule(RuleError::Fatal("no sense".into())))),
+            "/skip" => return report(Err(CallFailure::Rule(RuleError::Skip("no".into())))),
+            "/fuel" => return report(Err(kill(Kill::OutOfFuel))),
+            _ => &[],
+        };
+        let json = format!("{{\"path\":\"{}\"}}", page.url.path());
+        let items = vec![Item {
+            schema: "page".into(),
+            json,
+        }];
+        report(Ok(CallOutput {
+            items,
+            requests: requests(page.url.as_str(), links),
+            n_bad_urls: 0,
+        }))
+    }
+}
+
+/// Keeps what it gets; fails the first so many times.
+#[derive(Clone, Default)]
+struct Kept {
+    items: Arc<Mutex<Vec<ItemRecord>>>,
+    n_failures: Arc<AtomicU32>,
+}
+
+#[async_trait]
+impl Sink for Kept {
+    async fn write(&mut self, items: &[ItemRecord]) -> Result<(), SinkError> {
+        let left = self.n_failures.load(Ordering::Relaxed);
+        if left > 0 {
+            self.n_failures.store(left - 1, Ordering::Relaxed);
+            let source = std::io::Error::other("disk full");
+            return Err(SinkError::Io {
+                doing: "write",
+                path: "x".into(),
+                source,
+            });
+        }
+        self.items.lock().unwrap().extend_from_slice(items);
+        Ok(())
+    }
+}
+
+struct Ended {
+    end: CrawlEnd,
+    asked: Vec<String>,
+    paths: BTreeSet<String>,
+    n_items: usize,
+    counts: Counts,
+}
+
+async fn crawl(roots: &[&'static str], settings: CrawlSettings, sink: Kept) -> Ended {
+    crawl_until(roots, settings, sink, CancellationToken::new()).await
+}
+
+async fn crawl_until(
+    roots: &[&'static str],
+    settings: CrawlSettings,
+    sink: Kept,
+    stop: CancellationToken,
+) -> Ended {
+    let frontier = Arc::new(MemoryFrontier::new(MemorySettings::default()));
+    crawl_on(frontier, roots, settings, sink, stop).await
+}
+
+async fn crawl_on(
+    frontier: Arc<dyn Frontier>,
+    roots: &[&'static str],
+    settings: CrawlSettings,
+    sink: Kept,
+    stop: CancellationToken,
+) -> Ended {
+    let description = Description {
+        name: "links".parse().unwrap(),
+        version: "1.0.0".parse().unwrap(),
+        rules: vec!["page".into()],
+        schemas: Vec::new(),
+        hosts: Vec::new(),
+        limits: BTreeMap::new(),
+    };
+    let site = Arc::new(Site::default());
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let parts = CrawlParts {
+        resource: ResourceId(1),
+        run: Run(1),
+        params: Arc::default(),
+        config: watch::channel(CrawlConfig {
+            limits: Limits::default(),
+            settings,
+        })
+        .1,
+        rules: Arc::new(Links {
+            description,
+            roots: roots.to_vec(),
+        }),
+        frontier: frontier.clone(),
+        fetch: site.clone(),
+        log: CrawlLog::new("links", clock.clone()),
+        clock,
+    };
+    let run = run(parts, Box::new(sink.clone()), stop);
+    let end = tokio::time::timeout(Duration::from_secs(60), run)
+        .await
+        .expect("the crawl ends");
+    let items = sink.items.lock().unwrap();
+    let paths = items
+        .iter()
+        .map(|record| record.item.get().to_owned())
+        .collect();
+    let asked = site.asked.lock().unwrap().clone();
+    Ended {
+        end,
+        asked,
+        paths,
+        n_items: items.len(),
+        counts: frontier.counts(),
+    }
+}
+
+fn item(path: &str) -> String {
+    format!("{{\"path\":\"{path}\"}}")
+}
+
+#[tokio::test]
+async fn every_page_in_scope_is_fetched_once_and_its_items_are_kept() {
+    let ended = crawl(&["/"], CrawlSettings::default(), Kept::default()).await;
+    assert_eq!(ended.end, CrawlEnd::Finished);
+    let mut asked = ended.asked;
+    asked.sort();
+    assert_eq!(asked, ["/", "/a", "/b", "/deep", "/deeper", "/gone"]);
+    let expected: BTreeSet<String> = ["/", "/a", "/b", "/deep", "/deeper"].map(item).into();
+    assert_eq!((ended.paths, ended.n_items), (expected, 5));
+    assert_eq!(
+        (
+            ended.counts.parsed,
+            ended.counts.other_done,
+            ended.counts.items
+        ),
+        (5, 1, 5)
+    );
+    assert_eq!(
+        ended.counts.refused_links,
+        BTreeMap::from([("out-of-scope".to_owned(), 1), ("scheme".to_owned(), 1)])
+    );
+}
+
+#[tokio::test]
+async fn depth_and_pages_are_limited() {
+    let settings = CrawlSettings {
+        max_depth: Some(1),
+        ..Default::default()
+    };
+    let ended = crawl(&["/"], settings, Kept::default()).await;
+    assert!(
+        !ended.asked.contains(&"/deep".to_owned()),
+        "{:?}",
+        ended.asked
+    );
+    let settings = CrawlSettings {
+        max_pages: Some(2),
+        ..Default::default()
+    };
+    let ended = crawl(&["/"], settings, Kept::default()).await;
+    assert_eq!((ended.end, ended.asked.len()), (CrawlEnd::Finished, 2));
+}
+
+#[tokio::test]
+async fn f24_a_page_that_failed_once_is_fetched_again() {
+    let ended = crawl(&["/flaky"], CrawlSettings::default(), Kept::default()).await;
+    assert_eq!(ended.asked, ["/flaky", "/flaky"]);
+    assert_eq!(ended.paths, BTreeSet::from([item("/flaky")]));
+}
+
+#[tokio::test]
+async fn two_redirects_to_one_page_give_its_items_once() {
+    let settings = CrawlSettings {
+        concurrency: Some(1),
+        ..Default::default()
+    };
+    let ended = crawl(
+        &["/moved", "/moved-too", "/target"],
+        settings,
+        Kept::default(),
+    )
+    .await;
+    assert_eq!((ended.end, ended.n_items), (CrawlEnd::Finished, 1));
+}
+
+#[tokio::test]
+async fn a_redirect_to_another_host_is_followed_only_in_scope() {
+    let ended = crawl(&["/away"], CrawlSettings::default(), Kept::default()).await;
+    assert_eq!(ended.asked, ["/away"]);
+    let scope = vec!["other.test".parse().unwrap()];
+    let settings = CrawlSettings {
+        scope,
+        ..Default::default()
+    };
+    let ended = crawl(&["/away"], settings, Kept::default()).await;
+    assert_eq!(ended.asked[..2], ["/away", "/"]);
+}
+
+#[tokio::test]
+async fn f27_a_panic_while_a_page_is_handled_costs_that_page_only() {
+    let ended = crawl(&["/panic", "/b"], CrawlSettings::default(), Kept::default()).await;
+    assert_eq!(
+        (ended.end, ended.paths),
+        (CrawlEnd::Finished, BTreeSet::from([item("/b")]))
+    );
+    assert_eq!(
+        ended.counts.dead_by_reason,
+        BTreeMap::from([("host-panic".to_owned(), 1)])
+    );
+}
+
+/// A frontier with a fault where pages are committed.
+struct FaultyFrontier(MemoryFrontier);
+
+#[async_trait]
+impl Frontier for FaultyFrontier {
+    async fn seed(&self, requests: Vec<NewRequest>) -> Result<Committed, FrontierError> {
+        self.0.seed(requests).await
+    }
+
+    fn is_seeded(&self) -> bool {
+        self.0.is_seeded()
+    }
+
+    fn take(&self, now: u64, per_host: u32) -> Take {
+        self.0.take(now, per_host)
+    }
+
+    async fn commit(&self, _commit: Commit) -> Result<Committed, FrontierError> {
+        panic!("on purpose")
+    }
+
+    fn give_back(&self, claim: Box<Claim>) {
+        self.0.give_back(claim);
+    }
+
+    async fn outbox(&self, max: usize) -> Result<OutboxBatch, FrontierError> {
+        self.0.outbox(max).await
+    }
+
+    async fn clear_outbox(&self, end: u64) -> Result<(), FrontierError> {
+        self.0.clear_outbox(end).await
+    }
+
+    fn knows(&self, fingerprint: Fingerprint) -> bool {
+        self.0.knows(fingerprint)
+    }
+
+    fn counts(&self) -> Counts {
+        self.0.counts()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.0.in_flight()
+    }
+}
+
+#[tokio::test]
+async fn f27_a_page_that_is_never_committed_ends_the_crawl_instead_of_holding_it_up() {
+    let frontier = FaultyFrontier(MemoryFrontier::new(MemorySettings::default()));
+    let ended = crawl_on(
+        Arc::new(frontier),
+        &["/"],
+        CrawlSettings::default(),
+        Kept::default(),
+        CancellationToken::new(),
+    )
+    .await;
+    assert!(matches!(ended.end, CrawlEnd::Failed(_)), "{:?}", ended.end);
+}
+
+#[tokio::test]
+async fn a_killed_or_skipped_page_does_not_end_the_crawl_and_a_fatal_one_does() {
+    let ended = crawl(
+        &["/fuel", "/skip", "/b"],
+        CrawlSettings::default(),
+        Kept::default(),
+    )
+    .await;
+    assert_eq!(ended.end, CrawlEnd::Finished);
+    assert_eq!(
+        (
+            ended.counts.dead,
+            ended.counts.other_done,
+            ended.counts.parsed
+        ),
+        (1, 1, 1)
+    );
+    let ended = crawl(&["/fatal"], CrawlSettings::default(), Kept::default()).await;
+    let reason = "rule page gave up at http://site.test/fatal: no sense";
+    assert_eq!(ended.end, CrawlEnd::Failed(reason.into()));
+}
+
+#[tokio::test]
+async fn a_root_without_requests_fails_the_crawl() {
+    let ended = crawl(&[], CrawlSettings::default(), Kept::default()).await;
+    let reason = "root gave no request: check the resource's params";
+    assert_eq!(ended.end, CrawlEnd::Failed(reason.into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn f33_items_are_kept_while_their_sink_fails() {
+    let sink = Kept {
+        n_failures: Arc::new(AtomicU32::new(3)),
+        ..Default::default()
+    };
+    let ended = crawl(&["/"], CrawlSettings::default(), sink).await;
+    assert_eq!((ended.end, ended.n_items), (CrawlEnd::Finished, 5));
+}
+
+#[tokio::test]
+async fn s19_a_stop_ends_pages_in_flight_at_once() {
+    let stop = CancellationToken::new();
+    let crawl = crawl_until(
+        &["/hang"],
+        CrawlSettings::default(),
+        Kept::default(),
+        stop.clone(),
+    );
+    let (ended, ()) = tokio::join!(crawl, async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        stop.cancel();
+    });
+    assert_eq!((ended.end, ended.asked.len()), (CrawlEnd::Stopped, 1));
+}

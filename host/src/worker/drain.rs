@@ -1,0 +1,66 @@
+//! The outbox into the sink: in order, as fast as the sink takes it, again after an error.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::crawl::{CrawlEnd, Shared};
+use crate::retry::Backoff;
+use crate::sink::{Sink, SinkError};
+use crate::telemetry;
+
+/// Items of one write. While one is made durable the next ones gather.
+const BATCH: usize = 2_000;
+
+/// Runs until `no_more` is cancelled and the outbox is empty, or the sink is gone for good.
+///
+/// When the crawl was told to stop, a sink that fails is not waited for.
+pub(super) async fn drain(
+    shared: &Shared,
+    mut sink: Box<dyn Sink>,
+    no_more: &CancellationToken,
+    stop: &CancellationToken,
+) {
+    let frontier = &shared.parts.frontier;
+    let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(30));
+    loop {
+        // Read before the outbox: what was committed before the end is seen below.
+        let is_last_look = no_more.is_cancelled();
+        let batch = match frontier.outbox(BATCH).await {
+            Ok(batch) => batch,
+            Err(e) => return shared.fail(format!("the outbox cannot be read: {e}")),
+        };
+        if batch.items.is_empty() {
+            if is_last_look {
+                return;
+            }
+            tokio::select! {
+                () = shared.items.notified() => {}
+                () = no_more.cancelled() => {}
+            }
+            continue;
+        }
+        let error = match sink.write(&batch.items).await {
+            Ok(()) => {
+                backoff.reset();
+                if let Err(e) = frontier.clear_outbox(batch.end).await {
+                    return shared.fail(format!("the outbox cannot be cleared: {e}"));
+                }
+                shared.progress.notify_one();
+                continue;
+            }
+            Err(SinkError::Closed) => return shared.end(CrawlEnd::Unread),
+            Err(error) => error,
+        };
+        let error = telemetry::chain(&error);
+        shared
+            .parts
+            .log
+            .note("error", format!("items wait for their sink: {error}"));
+        tracing::error!(error, "items wait for their sink");
+        tokio::select! {
+            () = tokio::time::sleep(backoff.next_delay()) => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! One attempt at one page: fetch, parse, commit. Whatever happens in it ends in one commit, or
+//! with the page put back when the crawl stops.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use futures::FutureExt as _;
+use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
+
+use super::crawl::{CrawlConfig, Shared};
+use super::report::CrawlLog;
+use super::verdict::{self, Verdict};
+use crate::fetch::{Answer, FetchRequest};
+use crate::frontier::{Claim, Commit, Ended, NewRequest};
+use crate::model::crawl::{
+    Done, Fingerprint, Item, ItemKey, ItemRecord, Page, PageContext, Request, RuleError, UnixMillis,
+};
+use crate::plugin::{CallFailure, CallReport, KillReport};
+
+/// What an attempt came to, before it is committed.
+struct Harvest {
+    ended: Ended,
+    bytes: u64,
+    requests: Vec<NewRequest>,
+    refused: Vec<(&'static str, u64)>,
+    items: Vec<ItemRecord>,
+    host_ready_at: UnixMillis,
+    final_url: Option<Fingerprint>,
+}
+
+impl Harvest {
+    fn nothing(ended: Ended, host_ready_at: UnixMillis) -> Self {
+        Self {
+            ended,
+            bytes: 0,
+            requests: Vec::new(),
+            refused: Vec::new(),
+            items: Vec::new(),
+            host_ready_at,
+            final_url: None,
+        }
+    }
+}
+
+/// Fetches, parses and commits one page; on `stop` puts it back.
+pub(super) async fn attempt(shared: Arc<Shared>, claim: Box<Claim>, stop: CancellationToken) {
+    let config = shared.config();
+    let harvest = tokio::select! {
+        biased;
+        () = stop.cancelled() => {
+            shared.parts.frontier.give_back(claim);
+            shared.progress.notify_one();
+            return;
+        }
+        harvest = AssertUnwindSafe(harvest(&shared, &claim, &config)).catch_unwind() => harvest,
+    };
+    // A panic here is a bug of the host. It costs this page and is told; the crawl goes on.
+    let harvest = harvest.unwrap_or_else(|_panic| {
+        tracing::error!(url = %claim.request.url, "handling a page panicked");
+        Harvest::nothing(
+            Ended::Dead {
+                reason: "host-panic".to_owned(),
+            },
+            0,
+        )
+    });
+    if let Ended::Dead { reason } = &harvest.ended {
+        let request = &claim.request;
+        let message = format!("given up after attempt {}: {reason}", claim.attempt);
+        shared
+            .parts
+            .log
+            .on_page("warn", request.url.as_str(), &request.rule, message);
+    }
+    let has_items = !harvest.items.is_empty();
+    let is_over = !matches!(harvest.ended, Ended::Retry { .. });
+    let commit = Commit {
+        claim,
+        ended: harvest.ended,
+        bytes: harvest.bytes,
+        requests: harvest.requests,
+        refused: harvest.refused,
+        items: harvest.items,
+        host_ready_at: harvest.host_ready_at,
+        final_url: harvest.final_url,
+    };
+    // Before the commit, which takes the page out of flight: between the two it would be counted
+    // nowhere, and a page more than --max-pages be taken.
+    if is_over {
+        shared.n_ended.fetch_add(1, Ordering::Relaxed);
+    }
+    match shared.parts.frontier.commit(commit).await {
+        Ok(_committed) => {
+            if has_items {
+                shared.items.notify_one();
+            }
+        }
+        Err(e) => shared.fail(format!("a page cannot be committed: {e}")),
+    }
+    shared.progress.notify_one();
+}
+
+async fn harvest(shared: &Shared, claim: &Claim, config: &CrawlConfig) -> Harvest {
+    let request = &claim.request;
+    let fetch_request = FetchRequest {
+        url: request.url.clone(),
+        method: request.method.clone(),
+        headers: request.headers.clone(),
+        body: request.body.clone(),
+        max_body: config.limits.body,
+        delay: config.settings.delay(),
+    };
+    let now = || shared.parts.clock.unix_millis();
+    let fetched = match shared.parts.fetch.fetch(fetch_request).await {
+        Ok(fetched) => fetched,
+        Err(failure) => {
+            let message = format!("attempt {} failed: {}", claim.attempt, failure.error);
+            shared
+                .parts
+                .log
+                .on_page("warn", request.url.as_str(), &request.rule, message);
+            let ended = verdict::of_fetch_error(&failure.error, claim.attempt, now());
+            return Harvest::nothing(ended, failure.host_ready_at);
+        }
+    };
+    let page = match fetched.answer {
+        Answer::Page(page) => Arc::new(*page),
+        Answer::Elsewhere { to } => {
+            let target = request.redirected(to);
+            let (requests, refused) = shared
+                .bounds(&config.settings)
+                .sort(vec![target], claim.depth);
+            let refused = refused.into_iter().collect();
+            let ended = Ended::Done(Done::Redirected);
+            return Harvest {
+                requests,
+                refused,
+                ..Harvest::nothing(ended, fetched.host_ready_at)
+            };
+        }
+    };
+    let mut harvest = match verdict::of_status(&page, claim.attempt, now()) {
+        Verdict::End(ended) => Harvest::nothing(ended, fetched.host_ready_at),
+        Verdict::Parse => parse(shared, claim, config, &page, fetched.host_ready_at).await,
+    };
+    harvest.bytes = page.body.len() as u64;
+    harvest
+}
+
+async fn parse(
+    shared: &Shared,
+    claim: &Claim,
+    config: &CrawlConfig,
+    page: &Arc<Page>,
+    host_ready_at: UnixMillis,
+) -> Harvest {
+    let request = &claim.request;
+    let final_url = (page.url != request.url).then(|| {
+        Request {
+            url: page.url.clone(),
+            ..request.clone()
+        }
+        .fingerprint()
+    });
+    if let Some(final_url) = final_url
+        && final_url != claim.fingerprint
+        && !request.reload
+        && shared.parts.frontier.knows(final_url)
+    {
+        return Harvest::nothing(Ended::Done(Done::Duplicate), host_ready_at);
+    }
+    let context = PageContext {
+        depth: claim.depth,
+        attempt: claim.attempt,
+        state: request.state.clone(),
+    };
+    let call = shared.call_config(config.limits);
+    let report = shared
+        .parts
+        .rules
+        .parse(call, &request.rule, page.clone(), context)
+        .await;
+    note_logs(
+        &shared.parts.log,
+        request.url.as_str(),
+        &request.rule,
+        &report,
+    );
+    let now = shared.parts.clock.unix_millis();
+    let output = match report.result {
+        Ok(output) => output,
+        Err(CallFailure::Rule(error)) => {
+            shared.parts.log.on_page(
+                "warn",
+                request.url.as_str(),
+                &request.rule,
+                error.to_string(),
+            );
+            if let RuleError::Fatal(why) = &error {
+                shared.fail(format!(
+                    "rule {} gave up at {}: {why}",
+                    request.rule, request.url
+                ));
+            }
+            let ended = verdict::of_rule_error(&error, claim.attempt, now);
+            return Harvest::nothing(ended, host_ready_at);
+        }
+        Err(CallFailure::Killed(kill)) => {
+            let ended = verdict::of_kill(kill.kill, claim.attempt, now);
+            return Harvest::nothing(ended, host_ready_at);
+        }
+    };
+    let (requests, refused) = shared
+        .bounds(&config.settings)
+        .sort(output.requests, claim.depth.saturating_add(1));
+    let mut refused: Vec<(&'static str, u64)> = refused.into_iter().collect();
+    if output.n_bad_urls > 0 {
+        refused.push(("bad-url", output.n_bad_urls));
+    }
+    match records(shared, claim, page, output.items) {
+        Ok(items) => Harvest {
+            requests,
+            refused,
+            items,
+            final_url,
+            ..Harvest::nothing(Ended::Done(Done::Parsed), host_ready_at)
+        },
+        Err(e) => {
+            let message = format!("an item is not JSON after all: {e}");
+            shared
+                .parts
+                .log
+                .on_page("error", request.url.as_str(), &request.rule, message);
+            Harvest::nothing(
+                Ended::Dead {
+                    reason: "bad-item".to_owned(),
+                },
+                host_ready_at,
+            )
+        }
+    }
+}
+
+fn records(
+    shared: &Shared,
+    claim: &Claim,
+    page: &Page,
+    items: Vec<Item>,
+) -> Result<Vec<ItemRecord>, serde_json::Error> {
+    let parts = &shared.parts;
+    let rule = &claim.request.rule;
+    let record = |(ordinal, item): (u32, Item)| {
+        Ok(ItemRecord {
+            key: ItemKey::of(
+                parts.resource,
+                parts.run,
+                claim.fingerprint,
+                claim.visit,
+                rule,
+                ordinal,
+            ),
+            url: page.url.to_string(),
+            rule: rule.clone(),
+            schema: item.schema,
+            run: parts.run,
+            fetched_at: page.fetched_at,
+            item: RawValue::from_string(item.json)?,
+        })
+    };
+    (0..).zip(items).map(record).collect()
+}
+
+/// Writes what a call logged, and why it was ended, into the crawl's log.
+pub(super) fn note_logs(log: &CrawlLog, url: &str, rule: &str, report: &CallReport) {
+    for line in &report.logs {
+        log.on_page(line.level.as_str(), url, rule, line.message.clone());
+    }
+    if report.n_logs_dropped > 0 {
+        let message = format!(
+            "{} more lines, beyond the limit set by --limit log-lines",
+            report.n_logs_dropped
+        );
+        log.on_page("warn", url, rule, message);
+    }
+    if let Err(CallFailure::Killed(kill)) = &report.result {
+        log.on_page("error", url, rule, kill_text(kill, report));
+    }
+}
+
+fn kill_text(kill: &KillReport, report: &CallReport) -> String {
+    use std::fmt::Write as _;
+    let mut text = format!(
+        "ended by the host ({}): {}; fuel {}, peak memory {} bytes, {} ms",
+        kill.kill,
+        kill.message,
+        report.usage.fuel,
+        report.usage.peak_memory,
+        report.usage.elapsed.as_millis(),
+    );
+    if let Some((message, place)) = &kill.panic {
+        let _infallible = write!(text, "; panicked at {place}: {message}");
+    }
+    for frame in &kill.backtrace {
+        let _infallible = write!(text, "\n    at {frame}");
+    }
+    text
+}
