@@ -1,6 +1,9 @@
 //! A crawler whose crawl rules are WebAssembly components.
 
+pub mod api;
+pub mod cli;
 pub mod clock;
+pub mod config;
 pub mod data;
 pub mod fetch;
 pub mod frontier;

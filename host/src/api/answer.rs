@@ -1,0 +1,250 @@
+//! What calls answer, as plain values: HTTP and `-o json` give them as JSON with these names, gRPC
+//! as the messages of the same names.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::master::{NodeView, ResourceView, ShardView};
+use crate::model::crawl::Counts;
+use crate::model::plugin::{LimitOverrides, PluginRecord, Schema};
+use crate::model::resource::{CrawlSettings, ShardState};
+
+/// The node that crawls; both empty while none does.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Placed {
+    /// `worker-1`.
+    pub id: String,
+    /// Where its gRPC answers. With a capital letter, as clients of old read it.
+    #[serde(rename = "Address")]
+    pub address: String,
+}
+
+/// A resource and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ResourceAnswer {
+    /// As asked for, with what the master gave it.
+    pub spec: SpecAnswer,
+    /// Pending, Running, Finished, Failed.
+    pub phase: String,
+    /// Why, where the phase has a reason.
+    pub reason: String,
+    /// Grows with each change of the spec.
+    pub generation: u64,
+    /// The present pass.
+    pub run: u64,
+    /// Empty while it waits for a plugin.
+    pub plugin_version: String,
+    /// Empty while it waits for a plugin.
+    pub plugin_digest: String,
+    /// Its parts.
+    pub shards: Vec<ShardAnswer>,
+    /// Summed over the shards.
+    pub counts: CountsAnswer,
+}
+
+/// As asked for, with what the master gave it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the fields of the message ResourceSpec")]
+pub struct SpecAnswer {
+    pub id: String,
+    pub name: String,
+    pub assigned_node: String,
+    #[serde(serialize_with = "as_text")]
+    pub creation_time: u64,
+    pub plugin: String,
+    pub params: BTreeMap<String, String>,
+    pub limits: LimitOverrides,
+    pub crawl: CrawlSettings,
+}
+
+/// One part of a resource.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the fields of the message ShardStatus")]
+pub struct ShardAnswer {
+    pub shard: u32,
+    pub owner: String,
+    pub epoch: u64,
+    pub state: String,
+    pub counts: CountsAnswer,
+}
+
+/// Totals, with what is in flight.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct CountsAnswer {
+    /// Of the run.
+    #[serde(flatten)]
+    pub totals: Counts,
+    /// At this moment.
+    pub in_flight: u64,
+}
+
+/// Part of the list of resources.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ResourcesAnswer {
+    /// In the order of names.
+    pub resources: Vec<ResourceAnswer>,
+    /// Empty at the end.
+    pub next_page_token: String,
+}
+
+/// A master or worker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the fields of the message Node")]
+pub struct NodeAnswer {
+    pub id: String,
+    pub role: String,
+    pub address: String,
+    pub leader: bool,
+    pub load: u32,
+    pub capacity: u32,
+    pub version: String,
+    pub labels: BTreeMap<String, String>,
+    pub started_at: u64,
+}
+
+/// A pushed plugin version.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the fields of the message Plugin")]
+pub struct PluginAnswer {
+    pub name: String,
+    pub version: String,
+    pub digest: String,
+    pub size: u64,
+    pub interface: String,
+    pub rules: Vec<String>,
+    pub schemas: Vec<Schema>,
+    pub pushed_at: u64,
+}
+
+impl CountsAnswer {
+    /// Pages that came to an end.
+    pub fn pages(&self) -> u64 {
+        self.totals.pages()
+    }
+
+    fn add(&mut self, shard: &CountsAnswer) {
+        let (sum, part) = (&mut self.totals, &shard.totals);
+        sum.parsed += part.parsed;
+        sum.other_done += part.other_done;
+        sum.dead += part.dead;
+        sum.retries += part.retries;
+        sum.items += part.items;
+        sum.bytes += part.bytes;
+        sum.due += part.due;
+        for (reason, n) in &part.refused_links {
+            *sum.refused_links.entry(reason.clone()).or_default() += n;
+        }
+        for (reason, n) in &part.dead_by_reason {
+            *sum.dead_by_reason.entry(reason.clone()).or_default() += n;
+        }
+        self.in_flight += shard.in_flight;
+    }
+}
+
+impl From<&ResourceView> for Placed {
+    fn from(view: &ResourceView) -> Self {
+        match view.resource.assigned_node.split_once('|') {
+            Some((id, address)) => Self {
+                id: id.to_owned(),
+                address: address.to_owned(),
+            },
+            None => Self::default(),
+        }
+    }
+}
+
+impl From<ResourceView> for ResourceAnswer {
+    fn from(view: ResourceView) -> Self {
+        let ResourceView {
+            resource,
+            phase,
+            shards,
+        } = view;
+        let shards: Vec<ShardAnswer> = shards.into_iter().map(ShardAnswer::from).collect();
+        let mut counts = CountsAnswer::default();
+        for shard in &shards {
+            counts.add(&shard.counts);
+        }
+        let pinned = resource.pinned.as_ref();
+        Self {
+            phase: phase.as_str().to_owned(),
+            reason: phase.reason().to_owned(),
+            generation: resource.generation.0,
+            run: resource.run.0,
+            plugin_version: pinned.map(|p| p.version.to_string()).unwrap_or_default(),
+            plugin_digest: pinned.map(|p| p.digest.to_string()).unwrap_or_default(),
+            shards,
+            counts,
+            spec: SpecAnswer {
+                id: resource.id.to_string(),
+                name: resource.spec.name.to_string(),
+                assigned_node: resource.assigned_node,
+                creation_time: resource.creation_time,
+                plugin: resource.spec.plugin.to_string(),
+                params: resource.spec.params,
+                limits: resource.spec.limits,
+                crawl: resource.spec.crawl,
+            },
+        }
+    }
+}
+
+impl From<ShardView> for ShardAnswer {
+    fn from(view: ShardView) -> Self {
+        let record = view.record;
+        Self {
+            shard: view.shard.0,
+            owner: record.owner.map(|o| o.node.to_string()).unwrap_or_default(),
+            epoch: record.epoch.0,
+            state: match record.state {
+                ShardState::Free => "free",
+                ShardState::Assigned => "assigned",
+                ShardState::Idle => "idle",
+                ShardState::Finished => "finished",
+                ShardState::Failed { .. } => "failed",
+            }
+            .to_owned(),
+            counts: CountsAnswer {
+                totals: record.counts,
+                in_flight: view.in_flight,
+            },
+        }
+    }
+}
+
+impl From<NodeView> for NodeAnswer {
+    fn from(view: NodeView) -> Self {
+        let node = view.node;
+        Self {
+            id: node.id.to_string(),
+            role: node.role.to_string(),
+            address: node.address,
+            leader: view.leader,
+            load: view.load,
+            capacity: node.capacity,
+            version: node.version,
+            labels: node.labels,
+            started_at: node.started_at,
+        }
+    }
+}
+
+impl From<PluginRecord> for PluginAnswer {
+    fn from(record: PluginRecord) -> Self {
+        Self {
+            name: record.name.to_string(),
+            version: record.version.to_string(),
+            digest: record.digest.to_string(),
+            size: record.size,
+            interface: record.interface,
+            rules: record.description.rules,
+            schemas: record.description.schemas,
+            pushed_at: record.pushed_at,
+        }
+    }
+}
+
+fn as_text<S: serde::Serializer>(value: &u64, s: S) -> Result<S::Ok, S::Error> {
+    s.collect_str(value)
+}

@@ -1,0 +1,112 @@
+//! The calls of a master to workers, over connections that are kept.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::{Mutex, PoisonError};
+
+use async_trait::async_trait;
+use crawler_proto as proto;
+use futures::stream::{BoxStream, StreamExt as _};
+use proto::crawler_worker_client::CrawlerWorkerClient;
+use tonic::transport::Channel;
+use tonic::{Response, Status, Streaming};
+
+use super::{ANSWER_MAX, endpoint, transport_failure};
+use crate::master::{WORKER_CALL_DEADLINE, WorkerCallError, WorkerCalls};
+use crate::model::id::ResourceName;
+use crate::model::status::{CrawlStatus, LogLine};
+use crate::telemetry::chain;
+
+/// Connections kept to workers; above it all are forgotten and made anew.
+const CHANNELS_MAX: usize = 1_024;
+
+/// The calls of a master to workers. Connections are kept and made again when they break.
+#[derive(Debug, Default)]
+pub struct GrpcWorkerCalls {
+    channels: Mutex<HashMap<String, Channel>>,
+}
+
+impl GrpcWorkerCalls {
+    /// No connection yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn worker(&self, address: &str) -> Result<CrawlerWorkerClient<Channel>, WorkerCallError> {
+        let mut channels = self.channels.lock().unwrap_or_else(PoisonError::into_inner);
+        let channel = match channels.get(address) {
+            Some(channel) => channel.clone(),
+            None => {
+                let endpoint = endpoint(format!("http://{address}"));
+                let endpoint = endpoint.map_err(|e| silent(address, chain(&e)))?;
+                let channel = endpoint.connect_lazy();
+                if channels.len() >= CHANNELS_MAX {
+                    channels.clear();
+                }
+                channels.insert(address.to_owned(), channel.clone());
+                channel
+            }
+        };
+        Ok(CrawlerWorkerClient::new(channel).max_decoding_message_size(ANSWER_MAX))
+    }
+}
+
+#[async_trait]
+impl WorkerCalls for GrpcWorkerCalls {
+    async fn status(
+        &self,
+        address: &str,
+        name: Option<&ResourceName>,
+    ) -> Result<Vec<CrawlStatus>, WorkerCallError> {
+        let name = name.map(ToString::to_string).unwrap_or_default();
+        let mut worker = self.worker(address)?;
+        let call = worker.get_status(proto::WorkerStatusRequest { name });
+        let status = worker_call(address, call).await?;
+        let crawls = status.crawls.into_iter().map(CrawlStatus::try_from);
+        let crawls = crawls.collect::<Result<_, _>>();
+        crawls.map_err(|e| silent(address, e.to_string()))
+    }
+
+    async fn logs(
+        &self,
+        address: &str,
+        name: &ResourceName,
+        follow: bool,
+    ) -> Result<BoxStream<'static, Result<LogLine, WorkerCallError>>, WorkerCallError> {
+        let name = name.to_string();
+        let mut worker = self.worker(address)?;
+        let call = worker.read_logs(proto::ReadLogsRequest { name, follow });
+        let lines: Streaming<proto::LogLine> = worker_call(address, call).await?;
+        let address = address.to_owned();
+        let lines = lines.map(move |line| match line {
+            Ok(line) => Ok(LogLine::from(line)),
+            Err(status) => Err(silent(&address, why(&status))),
+        });
+        Ok(lines.boxed())
+    }
+}
+
+async fn worker_call<T>(
+    address: &str,
+    call: impl Future<Output = Result<Response<T>, Status>>,
+) -> Result<T, WorkerCallError> {
+    match tokio::time::timeout(WORKER_CALL_DEADLINE, call).await {
+        Ok(Ok(response)) => Ok(response.into_inner()),
+        Ok(Err(status)) => Err(silent(address, why(&status))),
+        Err(_elapsed) => {
+            let seconds = WORKER_CALL_DEADLINE.as_secs();
+            Err(silent(address, format!("no answer within {seconds} s")))
+        }
+    }
+}
+
+fn silent(address: &str, why: String) -> WorkerCallError {
+    WorkerCallError {
+        address: address.to_owned(),
+        why,
+    }
+}
+
+fn why(status: &Status) -> String {
+    transport_failure(status).unwrap_or_else(|| status.message().to_owned())
+}

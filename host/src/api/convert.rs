@@ -1,0 +1,389 @@
+//! Between the messages of gRPC and plain values.
+//!
+//! Only this file and its siblings `grpc` and `client` name generated types. What arrives is
+//! parsed here, once; what does not parse is an error that names the field.
+
+use crawler_proto as proto;
+
+use super::answer::{
+    CountsAnswer, NodeAnswer, Placed, PluginAnswer, ResourceAnswer, ResourcesAnswer, ShardAnswer,
+    SpecAnswer,
+};
+use super::spec::{SpecRequest, invalid, plugin_ref, resource_name, scope};
+use crate::master::ControlError;
+use crate::model::crawl::{Counts, ItemKey, ItemRecord};
+use crate::model::id::{Epoch, ResourceId, Run, Shard};
+use crate::model::plugin::{LimitOverrides, Schema};
+use crate::model::resource::CrawlSettings;
+use crate::model::status::{CrawlStatus, LogLine};
+
+/// A spec out of a request. Id, assigned node and creation time are the master's to give.
+pub(crate) fn spec_request(message: proto::ResourceSpec) -> Result<SpecRequest, ControlError> {
+    Ok(SpecRequest {
+        name: resource_name(&message.name)?,
+        plugin: match message.plugin.as_str() {
+            "" => None,
+            text => Some(plugin_ref("plugin", text)?),
+        },
+        params: message.params.into_iter().collect(),
+        limits: limits(message.limits)?,
+        crawl: crawl_settings(message.crawl.unwrap_or_default())?,
+    })
+}
+
+/// A spec on its way to a master.
+pub(crate) fn spec_message(request: SpecRequest) -> proto::ResourceSpec {
+    proto::ResourceSpec {
+        name: request.name.to_string(),
+        plugin: request.plugin.map(|p| p.to_string()).unwrap_or_default(),
+        params: request.params.into_iter().collect(),
+        limits: limits_message(&request.limits),
+        crawl: Some(crawl_message(request.crawl)),
+        ..proto::ResourceSpec::default()
+    }
+}
+
+fn limits(
+    message: impl IntoIterator<Item = (String, u64)>,
+) -> Result<LimitOverrides, ControlError> {
+    let mut limits = LimitOverrides::default();
+    for (name, value) in message {
+        let set = limits.set_number(&name, value);
+        set.map_err(|e| invalid("limits", e))?;
+    }
+    Ok(limits)
+}
+
+fn limits_message(limits: &LimitOverrides) -> std::collections::HashMap<String, u64> {
+    let limits = limits.iter();
+    limits
+        .map(|(name, value)| (name.as_str().to_owned(), value))
+        .collect()
+}
+
+fn crawl_settings(message: proto::CrawlSettings) -> Result<CrawlSettings, ControlError> {
+    Ok(CrawlSettings {
+        delay_ms: message.delay_ms,
+        concurrency: message.concurrency,
+        max_pages: message.max_pages,
+        max_depth: message.max_depth,
+        scope: scope(message.scope.iter().map(String::as_str))?,
+    })
+}
+
+fn crawl_message(crawl: CrawlSettings) -> proto::CrawlSettings {
+    proto::CrawlSettings {
+        delay_ms: crawl.delay_ms,
+        concurrency: crawl.concurrency,
+        max_pages: crawl.max_pages,
+        max_depth: crawl.max_depth,
+        scope: crawl.scope.iter().map(ToString::to_string).collect(),
+    }
+}
+
+impl From<Placed> for proto::NodeSpec {
+    fn from(placed: Placed) -> Self {
+        Self {
+            id: placed.id,
+            address: placed.address,
+        }
+    }
+}
+
+impl From<proto::NodeSpec> for Placed {
+    fn from(message: proto::NodeSpec) -> Self {
+        Self {
+            id: message.id,
+            address: message.address,
+        }
+    }
+}
+
+impl From<ResourceAnswer> for proto::Resource {
+    fn from(answer: ResourceAnswer) -> Self {
+        let spec = answer.spec;
+        Self {
+            spec: Some(proto::ResourceSpec {
+                id: spec.id,
+                name: spec.name,
+                assigned_node: spec.assigned_node,
+                creation_time: i64::try_from(spec.creation_time).unwrap_or(i64::MAX),
+                plugin: spec.plugin,
+                params: spec.params.into_iter().collect(),
+                limits: limits_message(&spec.limits),
+                crawl: Some(crawl_message(spec.crawl)),
+                purge: false,
+            }),
+            phase: answer.phase,
+            reason: answer.reason,
+            generation: answer.generation,
+            run: answer.run,
+            plugin_version: answer.plugin_version,
+            plugin_digest: answer.plugin_digest,
+            shards: answer.shards.into_iter().map(Into::into).collect(),
+            counts: Some(answer.counts.into()),
+        }
+    }
+}
+
+impl TryFrom<proto::Resource> for ResourceAnswer {
+    type Error = ControlError;
+
+    fn try_from(message: proto::Resource) -> Result<Self, ControlError> {
+        let spec = message.spec.unwrap_or_default();
+        Ok(Self {
+            spec: SpecAnswer {
+                id: spec.id,
+                name: spec.name,
+                assigned_node: spec.assigned_node,
+                creation_time: u64::try_from(spec.creation_time).unwrap_or_default(),
+                plugin: spec.plugin,
+                params: spec.params.into_iter().collect(),
+                limits: limits(spec.limits)?,
+                crawl: crawl_settings(spec.crawl.unwrap_or_default())?,
+            },
+            phase: message.phase,
+            reason: message.reason,
+            generation: message.generation,
+            run: message.run,
+            plugin_version: message.plugin_version,
+            plugin_digest: message.plugin_digest,
+            shards: message.shards.into_iter().map(Into::into).collect(),
+            counts: message.counts.unwrap_or_default().into(),
+        })
+    }
+}
+
+impl From<ResourcesAnswer> for proto::ListResourcesResponse {
+    fn from(answer: ResourcesAnswer) -> Self {
+        Self {
+            resources: answer.resources.into_iter().map(Into::into).collect(),
+            next_page_token: answer.next_page_token,
+        }
+    }
+}
+
+impl From<ShardAnswer> for proto::ShardStatus {
+    fn from(answer: ShardAnswer) -> Self {
+        Self {
+            shard: answer.shard,
+            owner: answer.owner,
+            epoch: answer.epoch,
+            state: answer.state,
+            counts: Some(answer.counts.into()),
+        }
+    }
+}
+
+impl From<proto::ShardStatus> for ShardAnswer {
+    fn from(message: proto::ShardStatus) -> Self {
+        Self {
+            shard: message.shard,
+            owner: message.owner,
+            epoch: message.epoch,
+            state: message.state,
+            counts: message.counts.unwrap_or_default().into(),
+        }
+    }
+}
+
+impl From<CountsAnswer> for proto::Counts {
+    fn from(answer: CountsAnswer) -> Self {
+        let totals = answer.totals;
+        Self {
+            parsed: totals.parsed,
+            other_done: totals.other_done,
+            dead: totals.dead,
+            retries: totals.retries,
+            items: totals.items,
+            bytes: totals.bytes,
+            due: totals.due,
+            in_flight: answer.in_flight,
+            refused_links: totals.refused_links.into_iter().collect(),
+            dead_by_reason: totals.dead_by_reason.into_iter().collect(),
+        }
+    }
+}
+
+impl From<proto::Counts> for CountsAnswer {
+    fn from(message: proto::Counts) -> Self {
+        Self {
+            totals: Counts {
+                parsed: message.parsed,
+                other_done: message.other_done,
+                dead: message.dead,
+                retries: message.retries,
+                items: message.items,
+                bytes: message.bytes,
+                due: message.due,
+                refused_links: message.refused_links.into_iter().collect(),
+                dead_by_reason: message.dead_by_reason.into_iter().collect(),
+            },
+            in_flight: message.in_flight,
+        }
+    }
+}
+
+impl From<NodeAnswer> for proto::Node {
+    fn from(answer: NodeAnswer) -> Self {
+        Self {
+            id: answer.id,
+            role: answer.role,
+            address: answer.address,
+            leader: answer.leader,
+            load: answer.load,
+            capacity: answer.capacity,
+            version: answer.version,
+            labels: answer.labels.into_iter().collect(),
+            started_at: answer.started_at,
+        }
+    }
+}
+
+impl From<proto::Node> for NodeAnswer {
+    fn from(message: proto::Node) -> Self {
+        Self {
+            id: message.id,
+            role: message.role,
+            address: message.address,
+            leader: message.leader,
+            load: message.load,
+            capacity: message.capacity,
+            version: message.version,
+            labels: message.labels.into_iter().collect(),
+            started_at: message.started_at,
+        }
+    }
+}
+
+impl From<PluginAnswer> for proto::Plugin {
+    fn from(answer: PluginAnswer) -> Self {
+        let schema = |schema: Schema| proto::Schema {
+            name: schema.name,
+            json_schema: schema.json_schema,
+        };
+        Self {
+            name: answer.name,
+            version: answer.version,
+            digest: answer.digest,
+            size: answer.size,
+            interface: answer.interface,
+            rules: answer.rules,
+            schemas: answer.schemas.into_iter().map(schema).collect(),
+            pushed_at: answer.pushed_at,
+        }
+    }
+}
+
+impl From<proto::Plugin> for PluginAnswer {
+    fn from(message: proto::Plugin) -> Self {
+        let schema = |message: proto::Schema| Schema {
+            name: message.name,
+            json_schema: message.json_schema,
+        };
+        Self {
+            name: message.name,
+            version: message.version,
+            digest: message.digest,
+            size: message.size,
+            interface: message.interface,
+            rules: message.rules,
+            schemas: message.schemas.into_iter().map(schema).collect(),
+            pushed_at: message.pushed_at,
+        }
+    }
+}
+
+impl From<ItemRecord> for proto::Item {
+    fn from(record: ItemRecord) -> Self {
+        Self {
+            key: record.key.0,
+            url: record.url,
+            rule: record.rule,
+            schema: record.schema,
+            run: record.run.0,
+            fetched_at: record.fetched_at,
+            json: Box::<str>::from(record.item).into_string(),
+        }
+    }
+}
+
+impl TryFrom<proto::Item> for ItemRecord {
+    type Error = ControlError;
+
+    fn try_from(message: proto::Item) -> Result<Self, ControlError> {
+        let item = serde_json::value::RawValue::from_string(message.json);
+        Ok(Self {
+            key: ItemKey(message.key),
+            url: message.url,
+            rule: message.rule,
+            schema: message.schema,
+            run: Run(message.run),
+            fetched_at: message.fetched_at,
+            item: item.map_err(|e| invalid("json", e))?,
+        })
+    }
+}
+
+impl From<LogLine> for proto::LogLine {
+    fn from(line: LogLine) -> Self {
+        Self {
+            at: line.at,
+            level: line.level.to_owned(),
+            url: line.url,
+            rule: line.rule,
+            message: line.message,
+        }
+    }
+}
+
+impl From<proto::LogLine> for LogLine {
+    fn from(message: proto::LogLine) -> Self {
+        Self {
+            at: message.at,
+            level: match message.level.as_str() {
+                "debug" => "debug",
+                "warn" => "warn",
+                "error" => "error",
+                _ => "info",
+            },
+            url: message.url,
+            rule: message.rule,
+            message: message.message,
+        }
+    }
+}
+
+impl From<CrawlStatus> for proto::CrawlStatus {
+    fn from(status: CrawlStatus) -> Self {
+        let counts = CountsAnswer {
+            totals: status.counts,
+            in_flight: status.in_flight,
+        };
+        Self {
+            name: status.name.to_string(),
+            resource_id: status.id.0,
+            shard: status.shard.0,
+            epoch: status.epoch.0,
+            run: status.run.0,
+            counts: Some(counts.into()),
+        }
+    }
+}
+
+impl TryFrom<proto::CrawlStatus> for CrawlStatus {
+    type Error = ControlError;
+
+    fn try_from(message: proto::CrawlStatus) -> Result<Self, ControlError> {
+        let counts = CountsAnswer::from(message.counts.unwrap_or_default());
+        Ok(Self {
+            name: resource_name(&message.name)?,
+            id: ResourceId(message.resource_id),
+            shard: Shard(message.shard),
+            epoch: Epoch(message.epoch),
+            run: Run(message.run),
+            counts: counts.totals,
+            in_flight: counts.in_flight,
+        })
+    }
+}

@@ -1,0 +1,271 @@
+//! The gRPC servers of masters and workers, with health and reflection, on one listener.
+
+use std::future::Future;
+use std::io;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use crawler_proto as proto;
+use futures::stream::{BoxStream, StreamExt as _};
+use proto::crawler_master_server::{CrawlerMaster, CrawlerMasterServer};
+use proto::crawler_worker_server::{CrawlerWorker, CrawlerWorkerServer};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tonic::transport::server::TcpIncoming;
+use tonic::{Request, Response, Status, Streaming};
+
+use super::problem::Problem;
+use super::spec::resource_name;
+use super::{Api, CALLS_MAX, REQUEST_MAX, Upload, convert};
+use crate::master::ControlError;
+use crate::worker::Crawls;
+
+/// Connections that say nothing for this long are asked, and closed if they do not answer.
+const KEEPALIVE: Duration = Duration::from_secs(20);
+
+/// What one listener serves.
+#[derive(Clone, Default)]
+pub struct Services {
+    /// On a master.
+    pub master: Option<Api>,
+    /// On a worker.
+    pub worker: Option<Crawls>,
+}
+
+/// Serves until `stop` is cancelled and the calls in hand are done. Streams end at once then.
+pub async fn serve(
+    listener: TcpListener,
+    services: Services,
+    stop: CancellationToken,
+) -> io::Result<()> {
+    let (reporter, health) = tonic_health::server::health_reporter();
+    let master = services
+        .master
+        .map(|api| CrawlerMasterServer::new(Master { api }).max_decoding_message_size(REQUEST_MAX));
+    if master.is_some() {
+        reporter.set_serving::<CrawlerMasterServer<Master>>().await;
+    }
+    let worker = services.worker.map(|worker| {
+        let stop = stop.clone();
+        CrawlerWorkerServer::new(Worker { worker, stop }).max_decoding_message_size(REQUEST_MAX)
+    });
+    if worker.is_some() {
+        reporter.set_serving::<CrawlerWorkerServer<Worker>>().await;
+    }
+    let reflection = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(proto::FILE_DESCRIPTOR_SET)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    let sound = "the descriptors are generated from the .proto files by the build";
+    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+    tonic::transport::Server::builder()
+        .http2_keepalive_interval(Some(KEEPALIVE))
+        .http2_keepalive_timeout(Some(KEEPALIVE))
+        .max_concurrent_streams(CALLS_MAX as u32)
+        .add_service(health)
+        .add_service(reflection().build_v1().expect(sound))
+        .add_service(reflection().build_v1alpha().expect(sound))
+        .add_optional_service(master)
+        .add_optional_service(worker)
+        .serve_with_incoming_shutdown(incoming, stop.cancelled_owned())
+        .await
+        .map_err(io::Error::other)
+}
+
+struct Master {
+    api: Api,
+}
+
+type Answer<T> = Result<Response<T>, Status>;
+type Stream<T> = BoxStream<'static, Result<T, Status>>;
+
+/// Waits for a call and gives its answer as a message.
+async fn answer<T, M: From<T>>(call: impl Future<Output = Result<T, Problem>>) -> Answer<M> {
+    match call.await {
+        Ok(value) => Ok(Response::new(value.into())),
+        Err(problem) => Err(problem.to_status()),
+    }
+}
+
+/// Waits for a stream to open and gives its values as messages.
+async fn stream<T: 'static, M: From<T> + 'static>(
+    call: impl Future<Output = Result<BoxStream<'static, Result<T, Problem>>, Problem>>,
+) -> Answer<Stream<M>> {
+    let values = call.await.map_err(|p| p.to_status())?;
+    let messages = values.map(|value| value.map(M::from).map_err(|p| p.to_status()));
+    Ok(Response::new(messages.boxed()))
+}
+
+fn refused(error: ControlError) -> Status {
+    Problem::from(error).to_status()
+}
+
+#[tonic::async_trait]
+impl CrawlerMaster for Master {
+    async fn add_resource(&self, request: Request<proto::ResourceSpec>) -> Answer<proto::NodeSpec> {
+        let spec = convert::spec_request(request.into_inner()).map_err(refused)?;
+        answer(self.api.add_resource(spec)).await
+    }
+
+    async fn delete_resource(&self, request: Request<proto::ResourceSpec>) -> Answer<()> {
+        let request = request.into_inner();
+        answer(self.api.delete_resource(&request.name, request.purge)).await
+    }
+
+    async fn get_resource(
+        &self,
+        request: Request<proto::ResourceRequest>,
+    ) -> Answer<proto::Resource> {
+        answer(self.api.resource(&request.into_inner().name)).await
+    }
+
+    async fn update_resource(
+        &self,
+        request: Request<proto::ResourceSpec>,
+    ) -> Answer<proto::Resource> {
+        let spec = convert::spec_request(request.into_inner()).map_err(refused)?;
+        answer(self.api.update_resource(spec)).await
+    }
+
+    async fn list_resources(
+        &self,
+        request: Request<proto::ListResourcesRequest>,
+    ) -> Answer<proto::ListResourcesResponse> {
+        let request = request.into_inner();
+        answer(self.api.resources(request.page_size, &request.page_token)).await
+    }
+
+    async fn list_nodes(
+        &self,
+        _request: Request<proto::ListNodesRequest>,
+    ) -> Answer<proto::ListNodesResponse> {
+        let nodes = self.api.nodes().await.map_err(|p| p.to_status())?;
+        let nodes = nodes.into_iter().map(Into::into).collect();
+        Ok(Response::new(proto::ListNodesResponse { nodes }))
+    }
+
+    async fn push_plugin(
+        &self,
+        request: Request<Streaming<proto::PushPluginRequest>>,
+    ) -> Answer<proto::Plugin> {
+        let upload = upload(request.into_inner(), self.api.max_plugin_size());
+        answer(Box::pin(self.api.push_plugin(upload))).await
+    }
+
+    type FetchPluginStream = Stream<proto::PluginChunk>;
+
+    async fn fetch_plugin(
+        &self,
+        request: Request<proto::FetchPluginRequest>,
+    ) -> Answer<Self::FetchPluginStream> {
+        let request = request.into_inner();
+        let pieces = self.api.plugin_bytes(&request.digest, request.offset);
+        let pieces = pieces.await.map_err(|p| p.to_status())?;
+        let chunks = pieces.map(|piece| match piece {
+            Ok(piece) => Ok(proto::PluginChunk {
+                chunk: piece.into(),
+            }),
+            Err(problem) => Err(problem.to_status()),
+        });
+        Ok(Response::new(chunks.boxed()))
+    }
+
+    async fn get_plugin(&self, request: Request<proto::PluginRequest>) -> Answer<proto::Plugin> {
+        answer(self.api.plugin(&request.into_inner().plugin)).await
+    }
+
+    async fn list_plugins(
+        &self,
+        _request: Request<proto::ListPluginsRequest>,
+    ) -> Answer<proto::ListPluginsResponse> {
+        let plugins = self.api.plugins().await.map_err(|p| p.to_status())?;
+        let plugins = plugins.into_iter().map(Into::into).collect();
+        Ok(Response::new(proto::ListPluginsResponse { plugins }))
+    }
+
+    async fn delete_plugin(&self, request: Request<proto::PluginRequest>) -> Answer<()> {
+        answer(self.api.delete_plugin(&request.into_inner().plugin)).await
+    }
+
+    type ReadItemsStream = Stream<proto::Item>;
+
+    async fn read_items(
+        &self,
+        request: Request<proto::ReadItemsRequest>,
+    ) -> Answer<Self::ReadItemsStream> {
+        let request = request.into_inner();
+        stream(self.api.items(&request.name, request.follow)).await
+    }
+
+    type ReadLogsStream = Stream<proto::LogLine>;
+
+    async fn read_logs(
+        &self,
+        request: Request<proto::ReadLogsRequest>,
+    ) -> Answer<Self::ReadLogsStream> {
+        let request = request.into_inner();
+        stream(self.api.logs(&request.name, request.follow)).await
+    }
+}
+
+/// Gathers the pieces of a plugin, no more of them than a plugin may have.
+async fn upload(
+    mut pieces: Streaming<proto::PushPluginRequest>,
+    max: u64,
+) -> Result<Upload, Problem> {
+    let mut push_as = None;
+    let mut bytes = BytesMut::new();
+    let broken = |status: Status| {
+        Problem::invalid(
+            format!("the plugin did not arrive whole: {}", status.message()),
+            "push it again",
+        )
+    };
+    while let Some(piece) = pieces.message().await.map_err(broken)? {
+        push_as.get_or_insert(piece.r#as);
+        if bytes.len() as u64 + piece.chunk.len() as u64 > max {
+            return Err(ControlError::PluginTooLarge { max }.into());
+        }
+        bytes.extend_from_slice(&piece.chunk);
+    }
+    Ok(Upload {
+        push_as: push_as.unwrap_or_default(),
+        bytes: bytes.freeze(),
+    })
+}
+
+struct Worker {
+    worker: Crawls,
+    stop: CancellationToken,
+}
+
+#[tonic::async_trait]
+impl CrawlerWorker for Worker {
+    async fn get_status(
+        &self,
+        request: Request<proto::WorkerStatusRequest>,
+    ) -> Answer<proto::WorkerStatus> {
+        let name = match request.into_inner().name.as_str() {
+            "" => None,
+            name => Some(resource_name(name).map_err(refused)?),
+        };
+        let crawls = self.worker.status(name.as_ref());
+        let crawls = crawls.into_iter().map(Into::into).collect();
+        Ok(Response::new(proto::WorkerStatus { crawls }))
+    }
+
+    type ReadLogsStream = Stream<proto::LogLine>;
+
+    async fn read_logs(
+        &self,
+        request: Request<proto::ReadLogsRequest>,
+    ) -> Answer<Self::ReadLogsStream> {
+        let request = request.into_inner();
+        let name = resource_name(&request.name).map_err(refused)?;
+        let lines = self.worker.logs(&name, request.follow);
+        let lines = lines.map(|line| Ok(line.into()));
+        let lines = lines.take_until(self.stop.clone().cancelled_owned());
+        Ok(Response::new(lines.boxed()))
+    }
+}

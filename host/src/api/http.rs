@@ -1,0 +1,304 @@
+//! HTTP with JSON: the same calls as gRPC, for curl and browsers of files.
+//!
+//! ```text
+//! POST   /crawler/resource             add; answers the node that crawls
+//! PATCH  /crawler/resource             change; what is absent stays
+//! DELETE /crawler/resource             {"name": …}; ?purge deletes its items too
+//! GET    /crawler/resource             ?page_size ?page_token
+//! GET    /crawler/resource/NAME
+//! GET    /crawler/resource/NAME/items  ?follow ?envelope; JSON lines
+//! GET    /crawler/resource/NAME/logs   ?follow; JSON lines
+//! GET    /crawler/node
+//! PUT    /crawler/plugin               ?as=NAME@VERSION; the bytes as application/wasm
+//! GET    /crawler/plugin
+//! GET    /crawler/plugin/NAME[@VERSION]
+//! DELETE /crawler/plugin/NAME@VERSION
+//! GET    /healthz
+//! ```
+//!
+//! Errors are `application/problem+json`. A stream that breaks off is cut before its end, so that
+//! no reader takes a part for the whole.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use axum::body::{Body, to_bytes};
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{Path, Query, Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use futures::stream::{BoxStream, StreamExt as _};
+use serde::Serialize;
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::problem::Problem;
+use super::{Api, CALL_DEADLINE, REQUEST_MAX, Upload};
+use crate::config::suggest;
+use crate::master::{Code, ControlError};
+use crate::model::status::LogLine;
+use crate::telemetry::chain;
+
+mod body;
+mod local;
+
+/// Serves until `stop` is cancelled and the calls in hand are done. Streams end at once then.
+pub async fn serve(listener: TcpListener, api: Api, stop: CancellationToken) -> io::Result<()> {
+    let is_local = listener.local_addr()?.ip().is_loopback();
+    let router = match is_local {
+        true => router(api).layer(axum::middleware::from_fn(local::only)),
+        false => router(api),
+    };
+    axum::serve(listener, router)
+        .with_graceful_shutdown(stop.cancelled_owned())
+        .await
+}
+
+/// All paths.
+pub(crate) fn router(api: Api) -> Router {
+    let resource = get(list_resources)
+        .post(add_resource)
+        .patch(update_resource)
+        .delete(delete_resource);
+    Router::new()
+        .route("/crawler/resource", resource)
+        .route("/crawler/resource/{name}", get(get_resource))
+        .route("/crawler/resource/{name}/items", get(read_items))
+        .route("/crawler/resource/{name}/logs", get(read_logs))
+        .route("/crawler/node", get(list_nodes))
+        .route("/crawler/plugin", get(list_plugins).put(push_plugin))
+        .route(
+            "/crawler/plugin/{plugin}",
+            get(get_plugin).delete(delete_plugin),
+        )
+        .route("/healthz", get(healthz))
+        .fallback(unknown_path)
+        .method_not_allowed_fallback(wrong_method)
+        .with_state(api)
+}
+
+type Answer = Result<Response, Problem>;
+type PathPart = Result<Path<String>, PathRejection>;
+type Params = Result<Query<BTreeMap<String, String>>, QueryRejection>;
+
+async fn add_resource(State(api): State<Api>, request: Request) -> Answer {
+    let spec = body::spec(&json_body(request).await?)?;
+    answer(api.add_resource(spec).await)
+}
+
+async fn update_resource(State(api): State<Api>, request: Request) -> Answer {
+    let spec = body::spec(&json_body(request).await?)?;
+    answer(api.update_resource(spec).await)
+}
+
+async fn delete_resource(State(api): State<Api>, params: Params, request: Request) -> Answer {
+    let params = known(params, &["purge"])?;
+    let (name, purge) = body::deletion(&json_body(request).await?)?;
+    let purge = purge || flag(&params, "purge")?;
+    api.delete_resource(&name, purge).await?;
+    answer(Ok(json!({})))
+}
+
+async fn list_resources(State(api): State<Api>, params: Params) -> Answer {
+    let params = known(params, &["page_size", "page_token"])?;
+    let page_size = match params.get("page_size") {
+        None => 0,
+        Some(text) => text.parse().map_err(|_| {
+            Problem::invalid(format!("page_size takes a whole number, not {text:?}"), "")
+        })?,
+    };
+    let page_token = params.get("page_token").map(String::as_str);
+    answer(
+        api.resources(page_size, page_token.unwrap_or_default())
+            .await,
+    )
+}
+
+async fn get_resource(State(api): State<Api>, name: PathPart) -> Answer {
+    answer(api.resource(&part(name)?).await)
+}
+
+async fn read_items(State(api): State<Api>, name: PathPart, params: Params) -> Answer {
+    let params = known(params, &["follow", "envelope"])?;
+    let envelope = flag(&params, "envelope")?;
+    let items = api.items(&part(name)?, flag(&params, "follow")?).await?;
+    lines(items, move |item| match envelope {
+        true => serde_json::to_string(&item),
+        false => Ok(Box::<str>::from(item.item).into_string()),
+    })
+}
+
+async fn read_logs(State(api): State<Api>, name: PathPart, params: Params) -> Answer {
+    let params = known(params, &["follow"])?;
+    let logs = api.logs(&part(name)?, flag(&params, "follow")?).await?;
+    lines(logs, |line| Ok(log_line(&line).to_string()))
+}
+
+async fn list_nodes(State(api): State<Api>) -> Answer {
+    answer(api.nodes().await.map(|nodes| json!({ "nodes": nodes })))
+}
+
+async fn list_plugins(State(api): State<Api>) -> Answer {
+    let plugins = api.plugins().await;
+    answer(plugins.map(|plugins| json!({ "plugins": plugins })))
+}
+
+async fn get_plugin(State(api): State<Api>, plugin: PathPart) -> Answer {
+    answer(api.plugin(&part(plugin)?).await)
+}
+
+async fn delete_plugin(State(api): State<Api>, plugin: PathPart) -> Answer {
+    api.delete_plugin(&part(plugin)?).await?;
+    answer(Ok(json!({})))
+}
+
+async fn push_plugin(State(api): State<Api>, params: Params, request: Request) -> Answer {
+    let params = known(params, &["as"])?;
+    let push_as = params.get("as").cloned().unwrap_or_default();
+    let max = api.max_plugin_size();
+    let upload = async {
+        check_type(
+            request.headers(),
+            "application/wasm",
+            "--data-binary @FILE.wasm",
+        )?;
+        let too_large = || Problem::from(ControlError::PluginTooLarge { max });
+        let limit = usize::try_from(max).unwrap_or(usize::MAX);
+        let bytes = bytes_of(request, limit, too_large).await?;
+        Ok(Upload { push_as, bytes })
+    };
+    answer(api.push_plugin(upload).await)
+}
+
+async fn healthz() -> &'static str {
+    "ok\n"
+}
+
+async fn unknown_path(request: Request) -> Problem {
+    let detail = format!("there is nothing at {}", request.uri().path());
+    let hint =
+        "resources are at /crawler/resource, plugins at /crawler/plugin, nodes at /crawler/node";
+    Problem::new(Code::NotFound, detail, hint)
+}
+
+async fn wrong_method(request: Request) -> Problem {
+    let path = request.uri().path();
+    Problem::invalid(format!("{path} does not take {}", request.method()), "")
+        .with_status(StatusCode::METHOD_NOT_ALLOWED)
+}
+
+/// One log line as JSON, as `-o json` and this API give it.
+pub(crate) fn log_line(line: &LogLine) -> serde_json::Value {
+    json!({
+        "at": line.at,
+        "level": line.level,
+        "url": line.url,
+        "rule": line.rule,
+        "message": line.message,
+    })
+}
+
+fn answer<T: Serialize>(result: Result<T, Problem>) -> Answer {
+    Ok(Json(result?).into_response())
+}
+
+fn lines<T: Send + 'static>(
+    stream: BoxStream<'static, Result<T, Problem>>,
+    to_line: impl Fn(T) -> serde_json::Result<String> + Send + 'static,
+) -> Answer {
+    let lines = stream.map(move |value| {
+        let mut line = to_line(value.map_err(io::Error::other)?)?;
+        line.push('\n');
+        Ok::<_, io::Error>(line)
+    });
+    let kind = [(header::CONTENT_TYPE, "application/jsonl")];
+    Ok((kind, Body::from_stream(lines)).into_response())
+}
+
+async fn json_body(request: Request) -> Result<bytes::Bytes, Problem> {
+    check_type(
+        request.headers(),
+        "application/json",
+        "-d '{\"name\":\"books\"}'",
+    )?;
+    let too_large = || {
+        let detail = format!("the body has more than {REQUEST_MAX} bytes");
+        Problem::new(Code::ResourceExhausted, detail, "")
+    };
+    let body = bytes_of(request, REQUEST_MAX, too_large);
+    match tokio::time::timeout(CALL_DEADLINE, body).await {
+        Ok(bytes) => bytes,
+        Err(_elapsed) => {
+            let detail = format!("no body arrived within {} s", CALL_DEADLINE.as_secs());
+            Err(Problem::invalid(detail, "").with_status(StatusCode::REQUEST_TIMEOUT))
+        }
+    }
+}
+
+async fn bytes_of(
+    request: Request,
+    max: usize,
+    too_large: impl Fn() -> Problem,
+) -> Result<bytes::Bytes, Problem> {
+    // A length that is announced is refused before it is read.
+    let announced = request.headers().get(header::CONTENT_LENGTH);
+    let announced = announced.and_then(|n| n.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|n| n > max as u64) {
+        return Err(too_large());
+    }
+    to_bytes(request.into_body(), max).await.map_err(|e| {
+        let error = chain(&e);
+        match error.contains("length limit exceeded") {
+            true => too_large(),
+            false => Problem::invalid(format!("the body did not arrive whole: {error}"), ""),
+        }
+    })
+}
+
+/// The type must be given: a page in a browser can send anything else to a local server unasked.
+fn check_type(headers: &HeaderMap, expected: &str, body: &str) -> Result<(), Problem> {
+    let given = headers.get(header::CONTENT_TYPE);
+    let given = given.map(|v| String::from_utf8_lossy(v.as_bytes()));
+    let essence = given.as_deref().and_then(|v| v.split(';').next());
+    if essence.is_some_and(|v| v.trim().eq_ignore_ascii_case(expected)) {
+        return Ok(());
+    }
+    let detail = match given {
+        Some(given) => format!("the body is of type {given}, not {expected}"),
+        None => format!("the body has no type; it should be {expected}"),
+    };
+    let hint = format!("with curl: -H 'content-type: {expected}' {body}");
+    Err(Problem::invalid(detail, hint).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE))
+}
+
+fn part(part: PathPart) -> Result<String, Problem> {
+    match part {
+        Ok(Path(part)) => Ok(part),
+        Err(rejection) => Err(Problem::invalid(rejection.body_text(), "")),
+    }
+}
+
+fn known(params: Params, known: &[&str]) -> Result<BTreeMap<String, String>, Problem> {
+    let Query(params) = params.map_err(|e| Problem::invalid(e.body_text(), ""))?;
+    match params.keys().find(|name| !known.contains(&name.as_str())) {
+        Some(name) => Err(Problem::invalid(
+            format!("there is no parameter {name:?} here"),
+            suggest::hint(name, known),
+        )),
+        None => Ok(params),
+    }
+}
+
+fn flag(params: &BTreeMap<String, String>, name: &str) -> Result<bool, Problem> {
+    match params.get(name).map(String::as_str) {
+        None | Some("false" | "0") => Ok(false),
+        Some("" | "true" | "1") => Ok(true),
+        Some(text) => Err(Problem::invalid(
+            format!("{name} takes true or false, not {text:?}"),
+            "",
+        )),
+    }
+}

@@ -1,0 +1,325 @@
+//! JSON bodies: parsed field by field, so that each error names its field and what it takes.
+//!
+//! Names are those of the `.proto` file, in snake_case or camelCase. Whole numbers may be written
+//! as strings, as the JSON form of Protocol Buffers does.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::api::problem::Problem;
+use crate::api::spec::{self, SpecRequest};
+use crate::config::suggest;
+use crate::model::plugin::{LimitName, LimitOverrides};
+use crate::model::resource::CrawlSettings;
+
+const SPEC: [&str; 9] = [
+    "id",
+    "name",
+    "assigned_node",
+    "creation_time",
+    "plugin",
+    "params",
+    "limits",
+    "crawl",
+    "purge",
+];
+const CRAWL: [&str; 5] = ["delay_ms", "concurrency", "max_pages", "max_depth", "scope"];
+
+/// A resource to be added or changed. Id, assigned node, creation time and purge say nothing here.
+pub(super) fn spec(bytes: &[u8]) -> Result<SpecRequest, Problem> {
+    let mut fields = Fields::of_body(bytes)?;
+    let name = fields.text("name")?.unwrap_or_default();
+    let plugin = fields.text("plugin")?.filter(|text| !text.is_empty());
+    Ok(SpecRequest {
+        name: spec::resource_name(&name)?,
+        plugin: match plugin {
+            Some(text) => Some(spec::plugin_ref("plugin", &text)?),
+            None => None,
+        },
+        params: params(&mut fields)?,
+        limits: limits(&mut fields)?,
+        crawl: crawl(&mut fields)?,
+    })
+}
+
+/// The name of a resource to be deleted, and whether its items go with it.
+pub(super) fn deletion(bytes: &[u8]) -> Result<(String, bool), Problem> {
+    let mut fields = Fields::of_body(bytes)?;
+    let purge = match fields.take("purge") {
+        None => false,
+        Some(Value::Bool(purge)) => purge,
+        Some(other) => return Err(wrong("purge", "true or false", &other)),
+    };
+    Ok((fields.text("name")?.unwrap_or_default(), purge))
+}
+
+fn params(fields: &mut Fields) -> Result<BTreeMap<String, String>, Problem> {
+    let params = fields.object("params")?.into_iter();
+    params
+        .map(|(name, value)| match value {
+            Value::String(text) => Ok((name, text)),
+            other => Err(wrong(&format!("params.{name}"), "a string", &other)),
+        })
+        .collect()
+}
+
+fn limits(fields: &mut Fields) -> Result<LimitOverrides, Problem> {
+    let mut limits = LimitOverrides::default();
+    for (name, value) in fields.object("limits")? {
+        let set = match &value {
+            Value::String(text) => limits.set(&name, text),
+            Value::Number(number) => match number.as_u64() {
+                Some(number) => limits.set_number(&name, number),
+                None => limits.set(&name, &number.to_string()),
+            },
+            other => {
+                let field = format!("limits.{name}");
+                return Err(wrong(&field, "a number, or a text like \"64MiB\"", other));
+            }
+        };
+        set.map_err(|e| {
+            let known = LimitName::ALL.map(LimitName::as_str);
+            let hint = match suggest::nearest(&name, known) {
+                Some(near) if near != name => format!("did you mean {near:?}?"),
+                _ => String::new(),
+            };
+            Problem::invalid(e.to_string(), hint)
+        })?;
+    }
+    Ok(limits)
+}
+
+fn crawl(fields: &mut Fields) -> Result<CrawlSettings, Problem> {
+    let mut fields = Fields::new("field crawl", fields.object("crawl")?, &CRAWL)?;
+    let scope = match fields.take("scope") {
+        None => Vec::new(),
+        Some(Value::Array(hosts)) => {
+            let text = |host| match host {
+                Value::String(text) => Ok(text),
+                other => Err(wrong("crawl.scope", "a list of hosts", &other)),
+            };
+            let hosts = hosts.into_iter().map(text);
+            let hosts: Vec<String> = hosts.collect::<Result<_, _>>()?;
+            spec::scope(hosts.iter().map(String::as_str))?
+        }
+        Some(other) => return Err(wrong("crawl.scope", "a list of hosts", &other)),
+    };
+    Ok(CrawlSettings {
+        delay_ms: fields.number("delay_ms")?,
+        concurrency: fields.number("concurrency")?,
+        max_pages: fields.number("max_pages")?,
+        max_depth: fields.number("max_depth")?,
+        scope,
+    })
+}
+
+/// The fields of an object whose names are all known; `null` counts as absent.
+struct Fields {
+    what: &'static str,
+    values: Map<String, Value>,
+}
+
+impl Fields {
+    fn of_body(bytes: &[u8]) -> Result<Self, Problem> {
+        let example = r#"send an object like {"name":"books"}"#;
+        let value = serde_json::from_slice(bytes)
+            .map_err(|e| Problem::invalid(format!("the body is not JSON: {e}"), example))?;
+        match value {
+            Value::Object(values) => Self::new("the body", values, &SPEC),
+            other => Err(wrong("body", "an object", &other)),
+        }
+    }
+
+    fn new(what: &'static str, given: Map<String, Value>, known: &[&str]) -> Result<Self, Problem> {
+        let mut values = Map::new();
+        for (given, value) in given {
+            let name = snake_case(&given);
+            if !known.contains(&name.as_str()) {
+                let hint = if CRAWL.contains(&name.as_str()) {
+                    format!("write it inside crawl: {{\"crawl\":{{\"{name}\":…}}}}")
+                } else {
+                    suggest::hint(&name, known)
+                };
+                let detail = format!("{what} has an unknown field {given:?}");
+                return Err(Problem::invalid(detail, hint));
+            }
+            if values.insert(name, value).is_some() {
+                return Err(Problem::invalid(
+                    format!("{what} has field {given:?} twice"),
+                    "write it once, in snake_case or camelCase",
+                ));
+            }
+        }
+        Ok(Self { what, values })
+    }
+
+    fn take(&mut self, name: &str) -> Option<Value> {
+        self.values.remove(name).filter(|value| !value.is_null())
+    }
+
+    fn text(&mut self, name: &str) -> Result<Option<String>, Problem> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(other) => Err(wrong(name, "a string", &other)),
+        }
+    }
+
+    fn object(&mut self, name: &str) -> Result<Map<String, Value>, Problem> {
+        match self.take(name) {
+            None => Ok(Map::new()),
+            Some(Value::Object(values)) => Ok(values),
+            Some(other) => Err(wrong(name, "an object", &other)),
+        }
+    }
+
+    fn number<N: TryFrom<u64>>(&mut self, name: &str) -> Result<Option<N>, Problem> {
+        let Some(value) = self.take(name) else {
+            return Ok(None);
+        };
+        let number = match &value {
+            Value::Number(number) => number.as_u64(),
+            Value::String(text) => text.parse().ok(),
+            _ => None,
+        };
+        match number.and_then(|n| N::try_from(n).ok()) {
+            Some(number) => Ok(Some(number)),
+            None => {
+                let what = self.what.strip_prefix("field ").unwrap_or(self.what);
+                Err(wrong(&format!("{what}.{name}"), "a whole number", &value))
+            }
+        }
+    }
+}
+
+fn wrong(field: &str, expected: &str, value: &Value) -> Problem {
+    let mut text = value.to_string();
+    if text.len() > 80 {
+        text.truncate(text.floor_char_boundary(80));
+        text.push('…');
+    }
+    Problem::invalid(format!("field {field} takes {expected}, not {text}"), "")
+}
+
+/// `creationTime` as `creation_time`; other names as they are.
+fn snake_case(name: &str) -> String {
+    let mut snake = String::with_capacity(name.len() + 2);
+    for (i, c) in name.char_indices() {
+        if c.is_ascii_uppercase() && i > 0 {
+            snake.push('_');
+        }
+        snake.push(c.to_ascii_lowercase());
+    }
+    snake
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_refused(body: &str, detail: &str, hint: &str) {
+        let problem = spec(body.as_bytes()).unwrap_err();
+        assert_eq!(
+            (problem.detail.as_str(), problem.hint.as_str()),
+            (detail, hint)
+        );
+    }
+
+    #[test]
+    fn s12_the_body_of_the_course_is_taken_and_what_is_the_masters_to_give_is_ignored() {
+        let snake =
+            spec(br#"{"id":"zjx","name":"task-test-4","assigned_node":"x","creation_time":"12"}"#);
+        let camel =
+            spec(br#"{"id":"zjx","name":"task-test-4","assignedNode":"x","creationTime":12}"#);
+        let name = spec(br#"{"name":"task-test-4"}"#);
+        assert_eq!(snake, name);
+        assert_eq!(camel, name);
+        assert_eq!(name.unwrap().name.as_str(), "task-test-4");
+    }
+
+    #[test]
+    fn all_settings_are_taken_in_both_spellings_and_both_forms_of_numbers() {
+        let snake = spec(
+            br#"{"name":"b","plugin":"p@1.0.0","params":{"a":"1"},"limits":{"memory":"8MiB","cpu":100},
+                "crawl":{"delay_ms":0,"max_pages":"10","concurrency":2,"max_depth":3,"scope":["*.a.test"]}}"#,
+        )
+        .unwrap();
+        let camel = spec(
+            br#"{"name":"b","plugin":"p@1.0.0","params":{"a":"1"},"limits":{"memory":8388608,"cpu":"100ms"},
+                "crawl":{"delayMs":"0","maxPages":10,"concurrency":2,"maxDepth":3,"scope":["*.a.test"]}}"#,
+        )
+        .unwrap();
+        assert_eq!(snake, camel);
+        assert_eq!(snake.crawl.delay_ms, Some(0));
+        assert_eq!(snake.crawl.max_pages, Some(10));
+        assert_eq!(snake.limits.iter().count(), 2);
+    }
+
+    #[test]
+    fn s13_a_deletion_names_its_resource() {
+        assert_eq!(
+            deletion(br#"{"name":"a"}"#).unwrap(),
+            ("a".to_owned(), false)
+        );
+        assert_eq!(
+            deletion(br#"{"name":"a","purge":true}"#).unwrap(),
+            ("a".to_owned(), true)
+        );
+        assert!(deletion(br#"{"name":"a","purge":"yes"}"#).is_err());
+    }
+
+    #[test]
+    fn a_body_that_cannot_be_meant_is_refused_with_a_way_out() {
+        let example = r#"send an object like {"name":"books"}"#;
+        check_refused(
+            "{\"name\":\n \"a\",,}",
+            "the body is not JSON: key must be a string at line 2 column 6",
+            example,
+        );
+        check_refused(
+            "",
+            "the body is not JSON: EOF while parsing a value at line 1 column 0",
+            example,
+        );
+        check_refused("[]", "field body takes an object, not []", "");
+        check_refused("{}", "resource name is empty", "");
+        check_refused(
+            r#"{"nmae":"a"}"#,
+            "the body has an unknown field \"nmae\"",
+            "did you mean \"name\"?",
+        );
+        check_refused(
+            r#"{"name":"a","maxPages":5}"#,
+            "the body has an unknown field \"maxPages\"",
+            r#"write it inside crawl: {"crawl":{"max_pages":…}}"#,
+        );
+        check_refused(
+            r#"{"name":"a","creation_time":1,"creationTime":1}"#,
+            "the body has field \"creation_time\" twice",
+            "write it once, in snake_case or camelCase",
+        );
+        check_refused(r#"{"name":7}"#, "field name takes a string, not 7", "");
+        check_refused(
+            r#"{"name":"a","params":{"x":1}}"#,
+            "field params.x takes a string, not 1",
+            "",
+        );
+        check_refused(
+            r#"{"name":"a","crawl":{"max_pages":-1}}"#,
+            "field crawl.max_pages takes a whole number, not -1",
+            "",
+        );
+        check_refused(
+            r#"{"name":"a","limits":{"memroy":1}}"#,
+            "there is no limit \"memroy\"; the limits are fuel, cpu, timeout, memory, body, items, item-bytes, requests, log-lines",
+            "did you mean \"memory\"?",
+        );
+        check_refused(
+            r#"{"name":"a","crawl":{"scope":["http://a"]}}"#,
+            "setting scope has \"http://a\", which is not a host; write example.org, *.example.org or *",
+            "",
+        );
+    }
+}

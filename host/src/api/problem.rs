@@ -1,0 +1,408 @@
+//! Errors as callers see them: one table of codes for gRPC and HTTP.
+//!
+//! HTTP gives `application/problem+json` (RFC 9457) with `code`, `detail` and `hint`; gRPC gives the
+//! status of the same row with the message `detail; hint` and the hint once more as metadata.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use tonic::metadata::{Ascii, MetadataValue};
+
+use crate::master::{Code, ControlError};
+use crate::telemetry::chain;
+
+/// gRPC metadata key of the hint.
+const HINT: &str = "hint";
+/// Bytes of a message; it travels in a header, and clients refuse headers of more than 16 KiB.
+const MESSAGE_MAX: usize = 2 << 10;
+
+/// Why a call was not carried out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{detail}")]
+pub struct Problem {
+    /// What the caller can do about it.
+    pub code: Code,
+    /// As HTTP says it: of the code's row, or closer where HTTP has a word of its own (405, 415).
+    pub status: StatusCode,
+    /// What went wrong, on what.
+    pub detail: String,
+    /// What to do; empty where the detail says it all.
+    pub hint: String,
+}
+
+/// One code in its three forms.
+struct Row {
+    code: Code,
+    name: &'static str,
+    http: StatusCode,
+    grpc: tonic::Code,
+}
+
+const fn row(code: Code) -> Row {
+    let (name, http, grpc) = match code {
+        Code::InvalidArgument => (
+            "INVALID_ARGUMENT",
+            StatusCode::BAD_REQUEST,
+            tonic::Code::InvalidArgument,
+        ),
+        Code::NotFound => ("NOT_FOUND", StatusCode::NOT_FOUND, tonic::Code::NotFound),
+        Code::AlreadyExists => (
+            "ALREADY_EXISTS",
+            StatusCode::CONFLICT,
+            tonic::Code::AlreadyExists,
+        ),
+        Code::FailedPrecondition => (
+            "FAILED_PRECONDITION",
+            StatusCode::PRECONDITION_FAILED,
+            tonic::Code::FailedPrecondition,
+        ),
+        Code::ResourceExhausted => (
+            "RESOURCE_EXHAUSTED",
+            StatusCode::PAYLOAD_TOO_LARGE,
+            tonic::Code::ResourceExhausted,
+        ),
+        Code::Unavailable => (
+            "UNAVAILABLE",
+            StatusCode::SERVICE_UNAVAILABLE,
+            tonic::Code::Unavailable,
+        ),
+        Code::Internal => (
+            "INTERNAL",
+            StatusCode::INTERNAL_SERVER_ERROR,
+            tonic::Code::Internal,
+        ),
+    };
+    Row {
+        code,
+        name,
+        http,
+        grpc,
+    }
+}
+
+impl Problem {
+    /// A problem with the HTTP status of its code.
+    pub fn new(code: Code, detail: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            code,
+            status: row(code).http,
+            detail: detail.into(),
+            hint: hint.into(),
+        }
+    }
+
+    /// A request that cannot be meant.
+    pub fn invalid(detail: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::new(Code::InvalidArgument, detail, hint)
+    }
+
+    /// The same problem under a closer HTTP status.
+    #[must_use]
+    pub fn with_status(mut self, status: StatusCode) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// As HTTP says it, without the headers.
+    pub fn to_json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "title": self.status.canonical_reason().unwrap_or_default(),
+            "status": self.status.as_u16(),
+            "code": row(self.code).name,
+            "detail": self.detail,
+            "hint": self.hint,
+        })
+    }
+
+    /// As gRPC says it.
+    pub fn to_status(&self) -> tonic::Status {
+        let message = if self.hint.is_empty() {
+            self.detail.clone()
+        } else {
+            format!("{}; {}", self.detail, self.hint)
+        };
+        let mut status = tonic::Status::new(row(self.code).grpc, cut(&message));
+        if let Some(hint) = ascii(&self.hint) {
+            status.metadata_mut().insert(HINT, hint);
+        }
+        status
+    }
+
+    /// As a client reads it. A status that no row has is what a server of another kind, or the
+    /// transport, says: internal.
+    pub fn from_status(status: &tonic::Status) -> Self {
+        let code = [
+            Code::InvalidArgument,
+            Code::NotFound,
+            Code::AlreadyExists,
+            Code::FailedPrecondition,
+            Code::ResourceExhausted,
+            Code::Unavailable,
+        ]
+        .map(row)
+        .into_iter()
+        .find(|row| row.grpc == status.code())
+        .map_or(Code::Internal, |row| row.code);
+        let hint = status.metadata().get(HINT).and_then(|h| h.to_str().ok());
+        let message = status.message();
+        // A hint that is not ASCII, or was cut, stays in the message only.
+        let (detail, hint) = hint
+            .and_then(|hint| Some((message.strip_suffix(hint)?.strip_suffix("; ")?, hint)))
+            .unwrap_or((message, ""));
+        Self::new(code, detail, hint)
+    }
+}
+
+impl From<ControlError> for Problem {
+    fn from(error: ControlError) -> Self {
+        Self::new(error.code(), chain(&error), error.hint())
+    }
+}
+
+fn cut(message: &str) -> &str {
+    &message[..message.floor_char_boundary(MESSAGE_MAX)]
+}
+
+fn ascii(hint: &str) -> Option<MetadataValue<Ascii>> {
+    let plain: String = cut(hint)
+        .chars()
+        .map(|c| if matches!(c, ' '..='~') { c } else { '?' })
+        .collect();
+    if plain.is_empty() {
+        return None;
+    }
+    plain.parse().ok()
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = Response::new(Body::from(self.to_json().to_string()));
+        *response.status_mut() = self.status;
+        response.headers_mut().insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/problem+json"),
+        );
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::master::WorkerCallError;
+    use crate::model::id::Digest;
+    use crate::plugin::PluginError;
+    use crate::store::StoreError;
+
+    /// One error in both forms; the hint is part of the gRPC message, and apart in HTTP.
+    #[track_caller]
+    fn check(error: ControlError, http: u16, code: &str, detail: &str, hint: &str) {
+        let problem = Problem::from(error);
+        assert_eq!(
+            problem.to_json(),
+            serde_json::json!({
+                "title": StatusCode::from_u16(http).unwrap().canonical_reason().unwrap(),
+                "status": http,
+                "code": code,
+                "detail": detail,
+                "hint": hint,
+            })
+        );
+        let status = problem.to_status();
+        let grpc: String = format!("{:?}", status.code());
+        assert_eq!(grpc.to_uppercase(), code.replace('_', ""));
+        let message = match hint {
+            "" => detail.to_owned(),
+            hint => format!("{detail}; {hint}"),
+        };
+        assert_eq!(status.message(), message);
+        assert_eq!(
+            Problem::from_status(&status),
+            problem,
+            "a client reads what was written"
+        );
+    }
+
+    #[test]
+    fn s10_an_existing_name_is_told_how_to_change_it() {
+        check(
+            ControlError::ResourceExists {
+                name: "books".parse().unwrap(),
+            },
+            409,
+            "ALREADY_EXISTS",
+            "resource books exists already",
+            "change it with `crawler resource update books`, or delete it first",
+        );
+    }
+
+    #[test]
+    fn s12_a_resource_without_its_plugin_is_told_how_to_push_it() {
+        check(
+            ControlError::NoPluginFor {
+                plugin: "shop".parse().unwrap(),
+                resource: "books".parse().unwrap(),
+            },
+            412,
+            "FAILED_PRECONDITION",
+            "there is no plugin shop",
+            "push it first: `crawler plugin push PATH --as shop@VERSION`, or name another with --plugin when adding books",
+        );
+    }
+
+    #[test]
+    fn s13_an_unknown_name_is_not_found_and_told_where_names_are_listed() {
+        check(
+            ControlError::NoResource { name: "a".into() },
+            404,
+            "NOT_FOUND",
+            "there is no resource a",
+            "`crawler resource list` shows those there are",
+        );
+        check(
+            ControlError::NoPlugin {
+                plugin: "a@1.0.0".into(),
+            },
+            404,
+            "NOT_FOUND",
+            "there is no plugin a@1.0.0",
+            "`crawler plugin list` shows those there are",
+        );
+    }
+
+    #[test]
+    fn every_other_error_has_its_row_too() {
+        let why = || "no".to_owned();
+        let books = "books@1.0.0";
+        check(
+            ControlError::Invalid {
+                field: "name",
+                why: "resource name is empty".into(),
+            },
+            400,
+            "INVALID_ARGUMENT",
+            "resource name is empty",
+            "",
+        );
+        check(
+            ControlError::OtherBytes {
+                plugin: Box::new(books.parse().unwrap()),
+                present: Digest::of(b"a"),
+                pushed: Digest::of(b"b"),
+            },
+            409,
+            "ALREADY_EXISTS",
+            &format!(
+                "plugin {books} exists with other bytes: digest {}, pushed {}",
+                Digest::of(b"a"),
+                Digest::of(b"b"),
+            ),
+            "raise the version in the plugin's Cargo.toml, or push with --as NAME@VERSION",
+        );
+        check(
+            ControlError::PluginInUse {
+                plugin: books.parse().unwrap(),
+                resource: "shop".parse().unwrap(),
+            },
+            412,
+            "FAILED_PRECONDITION",
+            "plugin books@1.0.0 is used by resource shop",
+            "delete the resource first: `crawler resource delete shop`",
+        );
+        check(
+            ControlError::NeedsNewResource {
+                name: "shop".parse().unwrap(),
+                field: "params",
+            },
+            412,
+            "FAILED_PRECONDITION",
+            "params of resource shop cannot be changed while it exists",
+            "delete it and add it again: `crawler resource delete shop`",
+        );
+        check(
+            ControlError::PluginTooLarge { max: 10 },
+            413,
+            "RESOURCE_EXHAUSTED",
+            "the plugin has more than 10 bytes",
+            "build it in release mode, or raise --plugin-size",
+        );
+        let refused = PluginError::Refused {
+            found: why(),
+            allowed: "b".into(),
+            remedy: "c".into(),
+        };
+        check(
+            ControlError::Plugin(refused),
+            400,
+            "INVALID_ARGUMENT",
+            "cannot take the plugin: no; b; c",
+            "",
+        );
+        let host = PluginError::Host {
+            doing: "start it",
+            why: why(),
+        };
+        check(
+            ControlError::Plugin(host),
+            500,
+            "INTERNAL",
+            "cannot take the plugin: cannot start it: no",
+            "",
+        );
+        check(
+            ControlError::Contended {
+                what: "resource a".into(),
+            },
+            503,
+            "UNAVAILABLE",
+            "resource a was changed by others at the same time",
+            "try again",
+        );
+        check(
+            ControlError::Worker(WorkerCallError {
+                address: "a:1".into(),
+                why: why(),
+            }),
+            503,
+            "UNAVAILABLE",
+            "the worker at a:1 does not answer: no",
+            "try again",
+        );
+        check(
+            ControlError::Store(StoreError::Unavailable { why: why() }),
+            503,
+            "UNAVAILABLE",
+            "the store does not answer: no",
+            "",
+        );
+        check(
+            ControlError::Store(StoreError::TooLarge {
+                key: "k".into(),
+                n_bytes: 300_000,
+            }),
+            400,
+            "INVALID_ARGUMENT",
+            "record k has 300000 bytes; at most 262144 are allowed",
+            "",
+        );
+        let source = std::io::Error::other("disk full");
+        check(
+            ControlError::Store(StoreError::Io {
+                doing: "write",
+                path: "/log".into(),
+                source,
+            }),
+            500,
+            "INTERNAL",
+            "cannot write /log: disk full",
+            "",
+        );
+    }
+
+    #[test]
+    fn a_message_that_no_header_could_carry_is_cut() {
+        let status = Problem::invalid("ä".repeat(10_000), "ask ä").to_status();
+        assert!(status.message().len() <= MESSAGE_MAX);
+        assert_eq!(status.metadata().get(HINT).unwrap(), "ask ?");
+    }
+}

@@ -1,0 +1,156 @@
+//! What a caller says of a resource, before defaults: the one form that gRPC, HTTP and the command
+//! line all come to.
+
+use std::collections::BTreeMap;
+
+use crate::master::ControlError;
+use crate::model::id::{PluginRef, ResourceName};
+use crate::model::plugin::LimitOverrides;
+use crate::model::resource::{CrawlSettings, HostPattern, ResourceSpec, SettingError};
+
+/// A resource to be added, or a change to one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpecRequest {
+    /// The resource.
+    pub name: ResourceName,
+    /// None: the plugin of the resource's name; in a change, the present one.
+    pub plugin: Option<PluginRef>,
+    /// In a change, those not named stay.
+    pub params: BTreeMap<String, String>,
+    /// In a change, those not named stay.
+    pub limits: LimitOverrides,
+    /// In a change, what is absent stays.
+    pub crawl: CrawlSettings,
+}
+
+impl SpecRequest {
+    /// The whole spec of something to be added.
+    pub fn into_spec(self) -> Result<ResourceSpec, ControlError> {
+        self.crawl.check().map_err(invalid_setting)?;
+        let plugin = match self.plugin {
+            Some(plugin) => plugin,
+            None => plugin_ref("name", self.name.as_str())?,
+        };
+        Ok(ResourceSpec {
+            name: self.name,
+            plugin,
+            params: self.params,
+            limits: self.limits,
+            crawl: self.crawl,
+        })
+    }
+
+    /// The whole spec after this change to the present one.
+    pub fn over(self, present: ResourceSpec) -> Result<ResourceSpec, ControlError> {
+        let mut spec = present;
+        spec.plugin = self.plugin.unwrap_or(spec.plugin);
+        spec.params.extend(self.params);
+        for (limit, value) in self.limits.iter() {
+            let set = spec.limits.set_value(limit, value);
+            set.map_err(|e| invalid("limits", e))?;
+        }
+        let crawl = CrawlSettings {
+            delay_ms: self.crawl.delay_ms.or(spec.crawl.delay_ms),
+            concurrency: self.crawl.concurrency.or(spec.crawl.concurrency),
+            max_pages: self.crawl.max_pages.or(spec.crawl.max_pages),
+            max_depth: self.crawl.max_depth.or(spec.crawl.max_depth),
+            scope: if self.crawl.scope.is_empty() {
+                spec.crawl.scope
+            } else {
+                self.crawl.scope
+            },
+        };
+        crawl.check().map_err(invalid_setting)?;
+        spec.crawl = crawl;
+        Ok(spec)
+    }
+}
+
+/// The name of a resource, as the field `name` carries it.
+pub(crate) fn resource_name(text: &str) -> Result<ResourceName, ControlError> {
+    text.parse().map_err(|e| invalid("name", e))
+}
+
+/// A plugin, as this field carries it.
+pub(crate) fn plugin_ref(field: &'static str, text: &str) -> Result<PluginRef, ControlError> {
+    text.parse().map_err(|e| invalid(field, e))
+}
+
+/// The field `scope`.
+pub(crate) fn scope<'a>(
+    hosts: impl IntoIterator<Item = &'a str>,
+) -> Result<Vec<HostPattern>, ControlError> {
+    let hosts = hosts.into_iter().map(str::parse);
+    hosts
+        .collect::<Result<_, _>>()
+        .map_err(|e: SettingError| invalid("scope", e))
+}
+
+/// A field that does not parse.
+pub(crate) fn invalid(field: &'static str, why: impl std::fmt::Display) -> ControlError {
+    ControlError::Invalid {
+        field,
+        why: why.to_string(),
+    }
+}
+
+fn invalid_setting(error: SettingError) -> ControlError {
+    invalid(error.setting, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(name: &str) -> SpecRequest {
+        SpecRequest {
+            name: name.parse().unwrap(),
+            plugin: None,
+            params: BTreeMap::new(),
+            limits: LimitOverrides::default(),
+            crawl: CrawlSettings::default(),
+        }
+    }
+
+    #[test]
+    fn a_name_alone_runs_the_plugin_of_that_name() {
+        let spec = request("books").into_spec().unwrap();
+        assert_eq!(spec.plugin.to_string(), "books");
+    }
+
+    #[test]
+    fn a_change_keeps_what_it_does_not_name() {
+        let mut first = request("books");
+        first.plugin = Some("shop@1.0.0".parse().unwrap());
+        first.params = [("a", "1"), ("b", "2")]
+            .map(|(k, v)| (k.into(), v.into()))
+            .into();
+        first.limits.set("memory", "8MiB").unwrap();
+        first.crawl.max_pages = Some(5);
+        first.crawl.scope = scope(["a.test"]).unwrap();
+        let mut change = request("books");
+        change.params = [("b".into(), "3".into())].into();
+        change.limits.set("cpu", "1s").unwrap();
+        change.crawl.concurrency = Some(2);
+        let spec = change.over(first.into_spec().unwrap()).unwrap();
+        assert_eq!(spec.plugin.to_string(), "shop@1.0.0");
+        assert_eq!(spec.params["a"], "1");
+        assert_eq!(spec.params["b"], "3");
+        assert_eq!(spec.limits.iter().count(), 2);
+        assert_eq!(
+            (spec.crawl.max_pages, spec.crawl.concurrency),
+            (Some(5), Some(2))
+        );
+        assert_eq!(spec.crawl.scope.len(), 1);
+    }
+
+    #[test]
+    fn a_change_that_cannot_be_meant_is_refused() {
+        let mut change = request("books");
+        change.crawl.concurrency = Some(0);
+        let error = change
+            .over(request("books").into_spec().unwrap())
+            .unwrap_err();
+        assert_eq!(error.to_string(), "setting concurrency must be above zero");
+    }
+}

@@ -1,0 +1,231 @@
+//! The command line: what was typed, parsed into plain options, and the commands that call a master.
+//!
+//! Commands that start parts of the crawler themselves (`up`, `run`, `worker`, `demo`) come out of
+//! [`Cli::parse`] as options for `app`; the others run here, through [`run`].
+
+#![expect(clippy::print_stderr, reason = "the command line talks to a person")]
+
+use std::ffi::OsString;
+use std::io;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use self::options::{DemoArgs, RunArgs, UpArgs, WorkerArgs};
+pub use self::options::{DemoOptions, RunOptions, UpOptions, WorkerOptions};
+use crate::api::client::{Client, ClientError};
+use crate::config::{ConfigError, DEFAULT_MASTER, Environment};
+use crate::master::ControlError;
+use crate::telemetry::chain;
+
+mod args;
+mod items;
+mod node;
+pub mod options;
+pub mod plugin;
+mod resource;
+mod table;
+
+/// What was asked for.
+#[derive(Debug)]
+pub enum Command {
+    /// A master and a worker in this process.
+    Up(UpOptions),
+    /// One crawl in this terminal.
+    Run(RunOptions),
+    /// A worker alone.
+    Worker(WorkerOptions),
+    /// The bundled book shop, crawled.
+    Demo(DemoOptions),
+    /// A call to a master, or the build of a plugin: [`run`] does it.
+    Client(ClientCommand),
+}
+
+impl Command {
+    /// The filter of the log unless `CRAWLER_LOG` gives another: what a server does is told, what a
+    /// command does is seen in its output.
+    pub fn default_log(&self) -> &'static str {
+        match self {
+            Command::Up(_) | Command::Worker(_) => "info",
+            Command::Run(_) | Command::Demo(_) | Command::Client(_) => "warn",
+        }
+    }
+}
+
+/// A command that runs here.
+#[derive(Debug)]
+pub struct ClientCommand {
+    master: String,
+    family: Family,
+}
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "crawler",
+    version,
+    about = "A crawler whose rules are sandboxed WebAssembly components",
+    after_help = "Try it:\n  crawler demo\n\nStart here:\n  crawler up --allow-networks 127.0.0.0/8\n  crawler plugin push plugins/books\n  crawler resource add books --param start=http://127.0.0.1:8000/\n  crawler items books --follow"
+)]
+struct Args {
+    /// The master to call [env: CRAWLER_MASTER] [default: http://127.0.0.1:9091]
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        help_heading = "Global options"
+    )]
+    master: Option<String>,
+    #[command(subcommand)]
+    command: Typed,
+}
+
+#[derive(Debug, Subcommand)]
+enum Typed {
+    /// Crawl once in this terminal: no server, items to stdout or a file
+    Run(RunArgs),
+    /// Start a master and a worker in one process; its folder survives any restart
+    Up(UpArgs),
+    /// Start a worker alone, with tasks from a config file
+    Worker(WorkerArgs),
+    #[command(flatten)]
+    Client(Family),
+    /// Crawl the bundled book shop, from the rule's source to items that are compared with the truth
+    Demo(DemoArgs),
+}
+
+#[derive(Debug, Subcommand)]
+enum Family {
+    /// Build, push and list plugins: the rules of crawls
+    #[command(subcommand)]
+    Plugin(plugin::PluginCommand),
+    /// Add, change, watch and delete resources: named crawls
+    #[command(subcommand)]
+    Resource(resource::ResourceCommand),
+    /// Print the items of a resource, one JSON object a line
+    Items(items::ItemsArgs),
+    /// List masters and workers
+    #[command(subcommand)]
+    Node(node::NodeCommand),
+    /// Print the version
+    Version,
+}
+
+/// The program's arguments, parsed.
+#[derive(Debug)]
+pub struct Cli {
+    /// What to do.
+    pub command: Command,
+}
+
+impl Cli {
+    /// Parses all arguments, the program's name first. Help and versions are "errors" too:
+    /// [`report`] prints each of them where it belongs.
+    pub fn parse(
+        args: impl IntoIterator<Item = OsString>,
+        environment: &Environment,
+    ) -> anyhow::Result<Self> {
+        let args = Args::try_parse_from(args)?;
+        let master = args.master.or_else(|| environment.master.clone());
+        let command = match args.command {
+            Typed::Run(args) => Command::Run(args.into_options(environment)),
+            Typed::Up(args) => Command::Up(args.into_options(environment)?),
+            Typed::Worker(args) => Command::Worker(args.into_options(environment)?),
+            Typed::Demo(args) => Command::Demo(args.into_options()),
+            Typed::Client(family) => Command::Client(ClientCommand {
+                master: master.unwrap_or_else(|| DEFAULT_MASTER.to_owned()),
+                family,
+            }),
+        };
+        Ok(Self { command })
+    }
+}
+
+/// Carries out a command that needs nothing but a master to call. Dropping it ends it.
+pub async fn run(command: ClientCommand) -> anyhow::Result<()> {
+    let ClientCommand { master, family } = command;
+    let connect = Client::connect(&master);
+    let result = match family {
+        Family::Plugin(command) => plugin::run(command, connect).await,
+        Family::Resource(command) => resource::run(command, connect.await?).await,
+        Family::Items(args) => items::run(args, connect.await?).await,
+        Family::Node(command) => node::run(command, connect.await?).await,
+        Family::Version => Ok(table::print_line(concat!(
+            "crawler ",
+            env!("CARGO_PKG_VERSION")
+        ))?),
+    };
+    match result {
+        // Whoever read the output has read enough.
+        Err(error) if is_closed_pipe(&error) => Ok(()),
+        result => result,
+    }
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let cause = error.downcast_ref::<io::Error>();
+    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// A command that cannot be carried out, and what would help.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+pub struct Failure {
+    /// What went wrong, on what.
+    pub what: String,
+    /// What to do.
+    pub hint: String,
+}
+
+impl Failure {
+    fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            what: what.into(),
+            hint: hint.into(),
+        }
+    }
+}
+
+/// Says why arguments were not accepted, or gives the help that was asked for; the exit code to end
+/// with.
+pub fn report(error: &anyhow::Error) -> ExitCode {
+    match error.downcast_ref::<clap::Error>() {
+        Some(usage) => {
+            // Printing fails only where nobody reads.
+            let _unread = usage.print();
+            ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(2))
+        }
+        None => {
+            print_error(error);
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Says on stderr why a command failed and what would help.
+pub fn print_error(error: &anyhow::Error) {
+    eprintln!("error: {}", chain(error.as_ref()));
+    let hint = hint(error);
+    if !hint.is_empty() {
+        eprintln!("hint: {hint}");
+    }
+}
+
+/// What would help, as far as one of the causes knows.
+fn hint(error: &anyhow::Error) -> String {
+    let hints = error.chain().filter_map(|cause| {
+        if let Some(error) = cause.downcast_ref::<Failure>() {
+            Some(error.hint.clone())
+        } else if let Some(error) = cause.downcast_ref::<ClientError>() {
+            Some(error.hint().to_owned())
+        } else if let Some(error) = cause.downcast_ref::<ConfigError>() {
+            Some(error.hint().to_owned())
+        } else {
+            cause.downcast_ref::<ControlError>().map(ControlError::hint)
+        }
+    });
+    let mut hints = hints.filter(|hint| !hint.is_empty());
+    hints.next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

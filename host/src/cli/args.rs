@@ -1,0 +1,135 @@
+//! Arguments that several commands share, and the forms their values take.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use clap::{Args, ValueEnum};
+
+use crate::model::plugin::{LimitName, LimitOverrides, parse_bytes};
+use crate::model::resource::{CrawlSettings, HostPattern};
+
+/// How far and how fast a crawl goes.
+#[derive(Debug, Args)]
+pub(super) struct CrawlArgs {
+    /// Between two requests to one host, like 250ms [default: 1s, and 0 in allowed networks]
+    #[arg(long, value_name = "TIME", value_parser = millis)]
+    delay: Option<u64>,
+    /// Pages in flight at once [default: 16]
+    #[arg(long, value_name = "N")]
+    concurrency: Option<u32>,
+    /// Pages fetched in one run [default: 1000000]
+    #[arg(long, value_name = "N")]
+    max_pages: Option<u64>,
+    /// Links followed from the root requests [default: 50]
+    #[arg(long, value_name = "N")]
+    max_depth: Option<u32>,
+    /// Hosts beyond those of the root requests: example.org, *.example.org or *
+    #[arg(long, value_name = "HOST,…", value_delimiter = ',')]
+    scope: Vec<HostPattern>,
+}
+
+impl CrawlArgs {
+    pub(super) fn settings(self) -> CrawlSettings {
+        CrawlSettings {
+            delay_ms: self.delay,
+            concurrency: self.concurrency,
+            max_pages: self.max_pages,
+            max_depth: self.max_depth,
+            scope: self.scope,
+        }
+    }
+}
+
+/// What a crawl's rules get and may use.
+#[derive(Debug, Args)]
+pub(super) struct RuleArgs {
+    /// Handed to the rules as their config; may be given several times
+    #[arg(long = "param", value_name = "KEY=VALUE", value_parser = key_value)]
+    params: Vec<(String, String)>,
+    /// What one call of a rule may use, like memory=128MiB; may be given several times
+    #[arg(long = "limit", value_name = "NAME=VALUE", value_parser = limit)]
+    limits: Vec<(LimitName, u64)>,
+}
+
+impl RuleArgs {
+    pub(super) fn params(&self) -> BTreeMap<String, String> {
+        self.params.iter().cloned().collect()
+    }
+
+    pub(super) fn limits(&self) -> LimitOverrides {
+        overrides(&self.limits)
+    }
+}
+
+/// How an answer is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// For people
+    Table,
+    /// For programs
+    Json,
+}
+
+/// How an answer is printed.
+#[derive(Debug, Args)]
+pub(super) struct OutputArgs {
+    /// How the answer is printed
+    #[arg(
+        short = 'o',
+        long = "output",
+        value_name = "FORMAT",
+        default_value = "table"
+    )]
+    pub(super) format: Format,
+}
+
+/// Limits that were parsed one by one.
+pub(super) fn overrides(limits: &[(LimitName, u64)]) -> LimitOverrides {
+    let mut overrides = LimitOverrides::default();
+    for (name, value) in limits {
+        overrides
+            .set_value(*name, *value)
+            .expect("zero was refused when the value was parsed");
+    }
+    overrides
+}
+
+/// `NAME=VALUE` of a limit, in its base unit.
+pub(super) fn limit(text: &str) -> Result<(LimitName, u64), String> {
+    let (name, value) = key_value(text)?;
+    let mut overrides = LimitOverrides::default();
+    overrides.set(&name, &value).map_err(|e| e.to_string())?;
+    let set = overrides.iter().next();
+    set.ok_or_else(|| format!("limit {name} was not set"))
+}
+
+/// `KEY=VALUE`; the value may be empty and may have further equals signs.
+pub(super) fn key_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("write it as NAME=VALUE".to_owned()),
+    }
+}
+
+/// `1s`, `250ms`.
+pub(super) fn millis(text: &str) -> Result<u64, String> {
+    let delay = humantime::parse_duration(text).ok();
+    let millis = delay.and_then(|delay| u64::try_from(delay.as_millis()).ok());
+    millis.ok_or_else(|| "write a time like 250ms or 1s".to_owned())
+}
+
+/// `64MiB`, `4096`.
+pub(super) fn size(text: &str) -> Result<u64, String> {
+    let size = parse_bytes(text).filter(|size| *size > 0);
+    size.ok_or_else(|| "write a size like 64MiB or 4096".to_owned())
+}
+
+/// `:PORT` on this machine only, or `ADDRESS:PORT`.
+pub(super) fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    let local = text.strip_prefix("localhost").unwrap_or(text);
+    if let Some(Ok(port)) = local.strip_prefix(':').map(str::parse) {
+        return Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
+    }
+    let expected = "write :PORT, or an address like 127.0.0.1:8081; port 0 takes a free one";
+    text.parse().map_err(|_| expected.to_owned())
+}

@@ -1,0 +1,354 @@
+//! The commands that start parts of the crawler: their arguments, and the options these come to.
+//!
+//! Options are complete: defaults are filled in, and what contradicts itself was refused.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use ipnet::IpNet;
+
+use super::Failure;
+use super::args::{CrawlArgs, RuleArgs, limit, listen_address, overrides, size};
+use crate::config::{self, Environment, FileConfig};
+use crate::model::plugin::{LimitName, LimitOverrides};
+use crate::model::resource::CrawlSettings;
+
+/// Where compiled code of processes without a port lies, below the state folder.
+const NO_PORT: u16 = 0;
+/// Bytes that a plugin may have unless told otherwise; `--plugin-size` shows it.
+const DEFAULT_PLUGIN_SIZE: u64 = 64 << 20;
+/// How long a node that went silent counts as there unless told otherwise; `--lease-ttl` shows it.
+const DEFAULT_LEASE_TTL: Duration = Duration::from_secs(10);
+
+/// What `crawler up` was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UpOptions {
+    /// The data root: keeps everything.
+    pub data: String,
+    /// Where HTTP listens.
+    pub http: SocketAddr,
+    /// Where gRPC listens.
+    pub grpc: SocketAddr,
+    /// Plugins to push and resources to add.
+    pub config: FileConfig,
+    /// Networks that may be fetched from though they are not public.
+    pub allow_networks: Vec<IpNet>,
+    /// `HOST:PORT` under which others reach gRPC; none: where it listens.
+    pub advertise: Option<String>,
+    /// What a resource may ask for at most.
+    pub limit_ceilings: LimitOverrides,
+    /// Bytes that a plugin may have.
+    pub plugin_size: u64,
+    /// Keeps what is local to this machine: compiled code.
+    pub state: PathBuf,
+    /// How long a node that went silent counts as there.
+    pub lease_ttl: Duration,
+}
+
+/// What `crawler run` was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunOptions {
+    /// A folder with a Cargo.toml, or a .wasm file.
+    pub plugin: PathBuf,
+    /// Handed to the rules as their config.
+    pub params: BTreeMap<String, String>,
+    /// Of one call of a rule.
+    pub limits: LimitOverrides,
+    /// How far and how fast.
+    pub crawl: CrawlSettings,
+    /// None: stdout.
+    pub output: Option<PathBuf>,
+    /// Networks that may be fetched from though they are not public.
+    pub allow_networks: Vec<IpNet>,
+    /// Bytes that a plugin may have.
+    pub plugin_size: u64,
+    /// Keeps compiled code.
+    pub state: PathBuf,
+}
+
+/// What `crawler worker --cluster=false` was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerOptions {
+    /// Plugins to push and resources to add.
+    pub config: FileConfig,
+    /// The data root: keeps the items.
+    pub data: String,
+    /// Networks that may be fetched from though they are not public.
+    pub allow_networks: Vec<IpNet>,
+    /// What a resource may ask for at most.
+    pub limit_ceilings: LimitOverrides,
+    /// Bytes that a plugin may have.
+    pub plugin_size: u64,
+    /// Keeps compiled code.
+    pub state: PathBuf,
+}
+
+/// What `crawler demo` was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DemoOptions {
+    /// The folder stays.
+    pub keep: bool,
+    /// Only the shop is served.
+    pub site_only: bool,
+    /// Where it listens, on this machine; 0 takes a free port.
+    pub port: u16,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  crawler up\n  crawler up --allow-networks 127.0.0.0/8 --http :8081 --grpc :9091\n\nEverything is kept in --data: the same folder, the same state. Stop it with Ctrl-C."
+)]
+pub(super) struct UpArgs {
+    /// Keeps plugins, resources and items
+    #[arg(long, value_name = "DIR", default_value = "crawler-data")]
+    data: String,
+    /// Where HTTP listens; :PORT is this machine only, port 0 a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8081", value_parser = listen_address)]
+    http: SocketAddr,
+    /// Where gRPC listens; :PORT is this machine only, port 0 a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9091", value_parser = listen_address)]
+    grpc: SocketAddr,
+    /// Plugins to push and resources to add if they are not there [default: crawler.toml if it exists]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    networks: NetworkArgs,
+    /// Where others reach gRPC; needed when it listens on 0.0.0.0 or [::]
+    #[arg(long, value_name = "HOST[:PORT]")]
+    advertise: Option<String>,
+    /// Listen on addresses that other machines reach, though nobody is asked who they are
+    #[arg(long)]
+    insecure: bool,
+    /// What resources may ask for with --limit; may be given several times [default: 10 times each default]
+    #[arg(long = "limit-ceiling", value_name = "NAME=VALUE", value_parser = limit)]
+    limit_ceilings: Vec<(LimitName, u64)>,
+    /// How long a node that went silent counts as there
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
+    lease_ttl: Duration,
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  crawler run plugins/books --param start=https://books.example/ -o items.jsonl\n  crawler run books.wasm --max-pages 100 | head"
+)]
+pub(super) struct RunArgs {
+    /// A plugin: a folder with a Cargo.toml, or a .wasm file
+    #[arg(value_name = "PATH_OR_WASM")]
+    plugin: PathBuf,
+    #[command(flatten)]
+    rules: RuleArgs,
+    #[command(flatten)]
+    crawl: CrawlArgs,
+    /// Where items go, one JSON object a line [default: stdout]
+    #[arg(short = 'o', long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    networks: NetworkArgs,
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  crawler worker --cluster=false --config crawler.toml\n\nWorkers that join a cluster are not in this version: `crawler up` has a master and a worker in one process."
+)]
+pub(super) struct WorkerArgs {
+    /// Join a cluster; only false is there in this version
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    cluster: bool,
+    /// Plugins and resources to crawl [default: crawler.toml if it exists]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Keeps the items
+    #[arg(long, value_name = "DIR", default_value = "crawler-data")]
+    data: String,
+    /// What resources may ask for with `limits`; may be given several times [default: 10 times each default]
+    #[arg(long = "limit-ceiling", value_name = "NAME=VALUE", value_parser = limit)]
+    limit_ceilings: Vec<(LimitName, u64)>,
+    #[command(flatten)]
+    networks: NetworkArgs,
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  crawler demo\n  crawler demo --site-only --port 8000")]
+pub(super) struct DemoArgs {
+    /// Keep the folder with plugins and items afterwards
+    #[arg(long, conflicts_with = "site_only")]
+    keep: bool,
+    /// Only serve the shop, for a crawl by hand
+    #[arg(long)]
+    site_only: bool,
+    /// Where the shop listens; 0 takes a free port
+    #[arg(long, default_value_t = 0, requires = "site_only")]
+    port: u16,
+}
+
+#[derive(Debug, Args)]
+struct NetworkArgs {
+    /// Networks that may be fetched from though they are not public, like 127.0.0.0/8
+    #[arg(long, value_name = "CIDR,…", value_delimiter = ',')]
+    allow_networks: Vec<IpNet>,
+}
+
+#[derive(Debug, Args)]
+struct EngineArgs {
+    /// Bytes that a plugin may have
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size)]
+    plugin_size: u64,
+    /// Keeps compiled code; local to this machine [default: a folder in ~/.local/state/crawler]
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+}
+
+impl UpOptions {
+    /// Everything in one folder and on free ports of this machine.
+    pub fn in_folder(folder: &Path) -> Self {
+        let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        Self {
+            data: folder.join("data").display().to_string(),
+            http: free,
+            grpc: free,
+            config: FileConfig::default(),
+            allow_networks: Vec::new(),
+            advertise: None,
+            limit_ceilings: LimitOverrides::default(),
+            plugin_size: DEFAULT_PLUGIN_SIZE,
+            state: folder.join("state"),
+            lease_ttl: DEFAULT_LEASE_TTL,
+        }
+    }
+}
+
+impl UpArgs {
+    pub(super) fn into_options(self, environment: &Environment) -> anyhow::Result<UpOptions> {
+        check_open("--http", self.http, self.insecure)?;
+        check_open("--grpc", self.grpc, self.insecure)?;
+        let advertise = self.advertise.as_deref();
+        let advertise = advertise.map(|host| advertised(host, self.grpc.port()));
+        if advertise.is_none() && self.grpc.ip().is_unspecified() {
+            return Err(Failure::new(
+                format!("--grpc {} is no address that others can reach", self.grpc),
+                "say how they do: --advertise HOST[:PORT]",
+            )
+            .into());
+        }
+        if self.lease_ttl < Duration::from_secs(1) {
+            return Err(Failure::new(
+                format!(
+                    "--lease-ttl {:?} is too short to be renewed in time",
+                    self.lease_ttl
+                ),
+                "use at least 1s",
+            )
+            .into());
+        }
+        Ok(UpOptions {
+            advertise: advertise.transpose()?,
+            state: self.engine.state(environment, "up", self.grpc.port()),
+            plugin_size: self.engine.plugin_size,
+            data: self.data,
+            http: self.http,
+            grpc: self.grpc,
+            config: config::load(self.config.as_deref())?,
+            allow_networks: self.networks.allow_networks,
+            limit_ceilings: overrides(&self.limit_ceilings),
+            lease_ttl: self.lease_ttl,
+        })
+    }
+}
+
+impl RunArgs {
+    pub(super) fn into_options(self, environment: &Environment) -> RunOptions {
+        RunOptions {
+            state: self.engine.state(environment, "run", NO_PORT),
+            plugin_size: self.engine.plugin_size,
+            params: self.rules.params(),
+            limits: self.rules.limits(),
+            crawl: self.crawl.settings(),
+            plugin: self.plugin,
+            output: self.output,
+            allow_networks: self.networks.allow_networks,
+        }
+    }
+}
+
+impl WorkerArgs {
+    pub(super) fn into_options(self, environment: &Environment) -> anyhow::Result<WorkerOptions> {
+        if self.cluster {
+            return Err(Failure::new(
+                "workers that join a cluster are not in this version",
+                "`crawler up` has a master and a worker in one process; a worker alone is `crawler worker --cluster=false --config crawler.toml`",
+            )
+            .into());
+        }
+        Ok(WorkerOptions {
+            state: self.engine.state(environment, "worker", NO_PORT),
+            plugin_size: self.engine.plugin_size,
+            config: config::load(self.config.as_deref())?,
+            limit_ceilings: overrides(&self.limit_ceilings),
+            data: self.data,
+            allow_networks: self.networks.allow_networks,
+        })
+    }
+}
+
+impl DemoArgs {
+    pub(super) fn into_options(self) -> DemoOptions {
+        DemoOptions {
+            keep: self.keep,
+            site_only: self.site_only,
+            port: self.port,
+        }
+    }
+}
+
+impl EngineArgs {
+    fn state(&self, environment: &Environment, role: &str, grpc_port: u16) -> PathBuf {
+        match &self.state {
+            Some(state) => state.clone(),
+            None => environment.state_folder(role, grpc_port),
+        }
+    }
+}
+
+fn check_open(flag: &str, address: SocketAddr, insecure: bool) -> Result<(), Failure> {
+    if insecure || address.ip().is_loopback() {
+        return Ok(());
+    }
+    Err(Failure::new(
+        format!("{flag} {address} would let everybody who reaches it control the crawler"),
+        format!(
+            "listen on this machine only, {flag} :{}, or add --insecure",
+            address.port()
+        ),
+    ))
+}
+
+/// `HOST:PORT`, with the port that gRPC listens on where none was given.
+fn advertised(text: &str, grpc_port: u16) -> Result<String, Failure> {
+    let wrong = |hint: &str| Failure::new(format!("--advertise {text} is no address"), hint);
+    let expected = "write HOST or HOST:PORT, like 10.0.0.5:9091";
+    let url = format!("http://{text}").parse::<url::Url>();
+    let url = url.map_err(|_| wrong(expected))?;
+    let bare = url.username().is_empty() && url.path() == "/" && url.query().is_none();
+    let host = url.host_str().filter(|_| bare && !text.ends_with('/'));
+    let host = host.ok_or_else(|| wrong(expected))?;
+    // A port that is the scheme's own one is not kept by the parser.
+    let port = match text.rsplit_once(':') {
+        Some((_, port)) => port.parse().unwrap_or(grpc_port),
+        None => grpc_port,
+    };
+    match port {
+        0 => Err(wrong(
+            "write HOST:PORT; the port of --grpc is not known before it listens",
+        )),
+        port => Ok(format!("{host}:{port}")),
+    }
+}

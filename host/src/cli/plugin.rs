@@ -1,0 +1,158 @@
+//! `crawler plugin …`: from the source of rules to a plugin that masters know by name.
+
+use std::future::Future;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Subcommand;
+use serde_json::json;
+
+pub use self::build::build_plugin;
+use super::args::{Format, OutputArgs};
+use super::table;
+use crate::api::answer::PluginAnswer;
+use crate::api::client::{Client, ClientError};
+use crate::model::id::PluginRef;
+
+mod build;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum PluginCommand {
+    /// Build a plugin from a folder with a Cargo.toml, and print where it lies
+    #[command(after_help = "Example:\n  crawler plugin build plugins/books")]
+    Build {
+        /// A folder with a Cargo.toml
+        #[arg(default_value = ".")]
+        path: PathBuf,
+    },
+    /// Build a plugin if it is a folder, and push it
+    #[command(
+        after_help = "Examples:\n  crawler plugin push plugins/books\n  crawler plugin push books.wasm --as books@1.2.0"
+    )]
+    Push {
+        /// A folder with a Cargo.toml, or a .wasm file
+        #[arg(value_name = "PATH_OR_WASM")]
+        path: PathBuf,
+        /// The name to push as [default: what the plugin says of itself]
+        #[arg(long = "as", value_name = "NAME@VERSION", value_parser = exact)]
+        push_as: Option<PluginRef>,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// List all plugins and their versions
+    #[command(after_help = "Example:\n  crawler plugin list -o json")]
+    List(OutputArgs),
+    /// Show one plugin: its rules and the shapes of its items
+    #[command(after_help = "Example:\n  crawler plugin get books@1.2.0")]
+    Get {
+        /// Without a version, the highest there is
+        #[arg(value_name = "NAME[@VERSION]")]
+        plugin: PluginRef,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// Delete one version of a plugin that no resource runs
+    #[command(after_help = "Example:\n  crawler plugin delete books@1.2.0")]
+    Delete {
+        /// With its version
+        #[arg(value_name = "NAME@VERSION", value_parser = exact)]
+        plugin: PluginRef,
+    },
+}
+
+/// Connects only for what needs a master, and only after a build that may fail.
+pub(super) async fn run(
+    command: PluginCommand,
+    connect: impl Future<Output = Result<Client, ClientError>>,
+) -> anyhow::Result<()> {
+    match command {
+        PluginCommand::Build { path } => {
+            let wasm = build_plugin(&path).await?;
+            table::print_line(&wasm.display().to_string())?;
+        }
+        PluginCommand::Push {
+            path,
+            push_as,
+            output,
+        } => {
+            let wasm = build_plugin(&path).await?;
+            let bytes = tokio::fs::read(&wasm).await;
+            let bytes = bytes.with_context(|| format!("cannot read {}", wasm.display()))?;
+            let client = connect.await?;
+            let plugin = client.push_plugin(push_as.as_ref(), bytes.into()).await;
+            let plugin = plugin.with_context(|| format!("cannot push {}", wasm.display()))?;
+            match output.format {
+                Format::Json => table::print_json(&plugin)?,
+                Format::Table => table::print_line(&format!(
+                    "pushed {}@{} ({}, digest {})",
+                    plugin.name,
+                    plugin.version,
+                    table::size(plugin.size),
+                    short(&plugin.digest),
+                ))?,
+            }
+        }
+        PluginCommand::List(output) => list(connect.await?.plugins().await?, &output)?,
+        PluginCommand::Get { plugin, output } => {
+            show(&connect.await?.plugin(&plugin).await?, &output)?;
+        }
+        PluginCommand::Delete { plugin } => {
+            connect.await?.delete_plugin(&plugin).await?;
+            table::print_line(&format!("deleted {plugin}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn list(plugins: Vec<PluginAnswer>, output: &OutputArgs) -> anyhow::Result<()> {
+    if output.format == Format::Json {
+        return table::print_json(&json!({ "plugins": plugins }));
+    }
+    let rows: Vec<[String; 5]> = plugins
+        .into_iter()
+        .map(|plugin| {
+            [
+                plugin.name,
+                plugin.version,
+                table::size(plugin.size),
+                short(&plugin.digest).to_owned(),
+                table::time(plugin.pushed_at),
+            ]
+        })
+        .collect();
+    table::print(["PLUGIN", "VERSION", "SIZE", "DIGEST", "PUSHED"], &rows)?;
+    Ok(())
+}
+
+fn show(plugin: &PluginAnswer, output: &OutputArgs) -> anyhow::Result<()> {
+    if output.format == Format::Json {
+        return table::print_json(plugin);
+    }
+    let schemas: Vec<&str> = plugin.schemas.iter().map(|s| s.name.as_str()).collect();
+    let rows = [
+        ["plugin", &format!("{}@{}", plugin.name, plugin.version)],
+        ["digest", &plugin.digest],
+        ["size", &table::size(plugin.size)],
+        ["interface", &format!("crawler:rules@{}", plugin.interface)],
+        ["rules", &plugin.rules.join(", ")],
+        ["items", &schemas.join(", ")],
+        ["pushed", &table::time(plugin.pushed_at)],
+    ];
+    for [name, value] in rows {
+        table::print_line(&format!("{name:<10} {value}"))?;
+    }
+    Ok(())
+}
+
+/// The beginning of a digest: enough to tell plugins apart by eye.
+fn short(digest: &str) -> &str {
+    digest.get(..12).unwrap_or(digest)
+}
+
+fn exact(text: &str) -> Result<PluginRef, String> {
+    let plugin: PluginRef = text.parse().map_err(|e| format!("{e}"))?;
+    match plugin.version {
+        Some(_) => Ok(plugin),
+        None => Err(format!("name its version too: {text}@VERSION")),
+    }
+}

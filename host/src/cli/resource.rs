@@ -1,0 +1,251 @@
+//! `crawler resource …`: named crawls.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use futures::stream::StreamExt as _;
+
+use super::args::{CrawlArgs, Format, OutputArgs, RuleArgs};
+use super::table;
+use crate::api::answer::{ResourceAnswer, ResourcesAnswer};
+use crate::api::client::Client;
+use crate::api::spec::SpecRequest;
+use crate::model::id::{PluginRef, ResourceName};
+
+mod wait;
+
+/// Resources asked for at once when listing.
+const PAGE: u32 = 200;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ResourceCommand {
+    /// Add a named crawl; it starts as soon as a worker takes it
+    #[command(
+        after_help = "Examples:\n  crawler resource add books --param start=https://books.example/\n  crawler resource add again --plugin books@1.2.0 --max-pages 100 --delay 250ms"
+    )]
+    Add(Box<SpecArgs>),
+    /// Change the settings of a crawl while it runs; what is not named stays
+    #[command(
+        after_help = "Example:\n  crawler resource update books --max-pages 5000 --limit memory=128MiB"
+    )]
+    Update(Box<SpecArgs>),
+    /// List all resources
+    #[command(after_help = "Example:\n  crawler resource list")]
+    List(OutputArgs),
+    /// Show one resource: where it stands, its numbers, its settings
+    #[command(after_help = "Example:\n  crawler resource get books -o json")]
+    Get {
+        /// The resource
+        name: ResourceName,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// Wait until a crawl is over; success only if it finished
+    #[command(
+        after_help = "Example:\n  crawler resource wait books --timeout 1h && crawler items books"
+    )]
+    Wait {
+        /// The resource
+        name: ResourceName,
+        /// How long to wait
+        #[arg(long, value_name = "TIME", default_value = "10m", value_parser = humantime::parse_duration)]
+        timeout: Duration,
+    },
+    /// Stop a crawl and forget it; its name is free at once
+    #[command(after_help = "Example:\n  crawler resource delete books --purge")]
+    Delete {
+        /// The resource
+        name: ResourceName,
+        /// Delete its items too
+        #[arg(long)]
+        purge: bool,
+    },
+    /// Print what the crawl logs: refused pages, killed calls, lines of its rules
+    #[command(after_help = "Example:\n  crawler resource logs books --follow")]
+    Logs {
+        /// The resource
+        name: ResourceName,
+        /// Go on as lines come, until the crawl is over
+        #[arg(long)]
+        follow: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SpecArgs {
+    /// The resource
+    name: ResourceName,
+    /// The plugin that runs [default: the one of the resource's name]
+    #[arg(long, value_name = "NAME[@VERSION]")]
+    plugin: Option<PluginRef>,
+    #[command(flatten)]
+    rules: RuleArgs,
+    #[command(flatten)]
+    crawl: CrawlArgs,
+}
+
+impl SpecArgs {
+    fn into_request(self) -> SpecRequest {
+        SpecRequest {
+            name: self.name,
+            plugin: self.plugin,
+            params: self.rules.params(),
+            limits: self.rules.limits(),
+            crawl: self.crawl.settings(),
+        }
+    }
+}
+
+pub(super) async fn run(command: ResourceCommand, client: Client) -> anyhow::Result<()> {
+    match command {
+        ResourceCommand::Add(args) => {
+            let name = args.name.clone();
+            let placed = client.add_resource(args.into_request()).await?;
+            if placed.id.is_empty() {
+                let reason = client.resource(&name).await?.reason;
+                table::print_line(&format!("resource {name} added; it waits: {reason}"))?;
+            } else {
+                let line = format!("resource {name} added; {} crawls it", placed.id);
+                table::print_line(&line)?;
+            }
+        }
+        ResourceCommand::Update(args) => {
+            let resource = client.update_resource(args.into_request()).await?;
+            let (name, generation) = (resource.spec.name, resource.generation);
+            table::print_line(&format!("resource {name} changed; generation {generation}"))?;
+        }
+        ResourceCommand::List(output) => list(all(&client).await?, &output)?,
+        ResourceCommand::Get { name, output } => {
+            show(&client.resource(&name).await?, &output)?;
+        }
+        ResourceCommand::Wait { name, timeout } => wait::run(&client, &name, timeout).await?,
+        ResourceCommand::Delete { name, purge } => {
+            client.delete_resource(&name, purge).await?;
+            table::print_line(&format!("deleted {name}"))?;
+        }
+        ResourceCommand::Logs { name, follow } => {
+            let mut lines = client.logs(&name, follow).await?;
+            while let Some(line) = lines.next().await {
+                let line = line?;
+                let parts = [
+                    &table::time(line.at),
+                    line.level,
+                    &line.rule,
+                    &line.url,
+                    &line.message,
+                ];
+                let parts = parts.into_iter().filter(|part| !part.is_empty());
+                table::print_line(&parts.collect::<Vec<_>>().join(" "))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn all(client: &Client) -> anyhow::Result<Vec<ResourceAnswer>> {
+    let mut all = Vec::new();
+    let mut token = String::new();
+    loop {
+        let page: ResourcesAnswer = client.resources(PAGE, token).await?;
+        all.extend(page.resources);
+        if page.next_page_token.is_empty() {
+            return Ok(all);
+        }
+        token = page.next_page_token;
+    }
+}
+
+fn list(resources: Vec<ResourceAnswer>, output: &OutputArgs) -> anyhow::Result<()> {
+    if output.format == Format::Json {
+        let next_page_token = String::new();
+        return table::print_json(&ResourcesAnswer {
+            resources,
+            next_page_token,
+        });
+    }
+    let rows: Vec<[String; 7]> = resources
+        .into_iter()
+        .map(|resource| {
+            [
+                resource.spec.name,
+                resource.phase,
+                resource.spec.plugin,
+                node_id(&resource.spec.assigned_node).to_owned(),
+                resource.counts.pages().to_string(),
+                resource.counts.totals.items.to_string(),
+                resource.reason,
+            ]
+        })
+        .collect();
+    let head = [
+        "RESOURCE", "PHASE", "PLUGIN", "NODE", "PAGES", "ITEMS", "REASON",
+    ];
+    table::print(head, &rows)?;
+    Ok(())
+}
+
+fn show(resource: &ResourceAnswer, output: &OutputArgs) -> anyhow::Result<()> {
+    if output.format == Format::Json {
+        return table::print_json(resource);
+    }
+    let (spec, counts) = (&resource.spec, &resource.counts);
+    let phase = match resource.reason.as_str() {
+        "" => resource.phase.clone(),
+        reason => format!("{}: {reason}", resource.phase),
+    };
+    let pages = format!(
+        "{} parsed, {} done otherwise, {} dead, {} waiting, {} in flight",
+        counts.totals.parsed,
+        counts.totals.other_done,
+        counts.totals.dead,
+        counts.totals.due,
+        counts.in_flight,
+    );
+    let by_reason = |reasons: &std::collections::BTreeMap<String, u64>| {
+        let reasons: Vec<_> = reasons
+            .iter()
+            .map(|(why, n)| format!("{why} {n}"))
+            .collect();
+        reasons.join(", ")
+    };
+    let plugin = match resource.plugin_version.as_str() {
+        "" => spec.plugin.clone(),
+        version => format!("{} (runs {version})", spec.plugin),
+    };
+    let params: Vec<_> = spec
+        .params
+        .iter()
+        .map(|(k, v)| format!("{k}={v}"))
+        .collect();
+    let limits: Vec<_> = spec
+        .limits
+        .iter()
+        .map(|(k, v)| format!("{k}={v}"))
+        .collect();
+    let rows = [
+        ("resource", format!("{} (id {})", spec.name, spec.id)),
+        ("phase", phase),
+        ("node", spec.assigned_node.replace('|', " at ")),
+        ("plugin", plugin),
+        ("params", params.join(" ")),
+        ("limits", limits.join(" ")),
+        (
+            "run",
+            format!("{}, generation {}", resource.run, resource.generation),
+        ),
+        ("added", table::time(spec.creation_time / 1_000_000)),
+        ("pages", pages),
+        ("items", counts.totals.items.to_string()),
+        ("bytes", table::size(counts.totals.bytes)),
+        ("dead", by_reason(&counts.totals.dead_by_reason)),
+        ("not taken", by_reason(&counts.totals.refused_links)),
+    ];
+    for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
+        table::print_line(&format!("{name:<10} {value}"))?;
+    }
+    Ok(())
+}
+
+fn node_id(assigned_node: &str) -> &str {
+    assigned_node.split('|').next().unwrap_or_default()
+}

@@ -1,0 +1,210 @@
+//! What is typed and what it comes to; what cannot be meant and what is said about it.
+
+use clap::CommandFactory as _;
+
+use super::*;
+
+fn parse(line: &str) -> anyhow::Result<Command> {
+    let args = std::iter::once("crawler").chain(line.split_whitespace());
+    let environment = Environment::default();
+    Ok(Cli::parse(args.map(OsString::from), &environment)?.command)
+}
+
+#[track_caller]
+fn check_refused(line: &str, message: &str) {
+    let error = parse(line).unwrap_err();
+    let text = match error.downcast_ref::<clap::Error>() {
+        Some(usage) => usage.to_string(),
+        None => format!("error: {error}\nhint: {}", hint(&error)),
+    };
+    assert!(text.contains(message), "{line}: {text}");
+}
+
+fn up(line: &str) -> UpOptions {
+    match parse(line) {
+        Ok(Command::Up(options)) => options,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_definition_of_the_command_line_is_sound() {
+    Args::command().debug_assert();
+}
+
+#[test]
+fn every_command_has_an_example_in_its_help() {
+    fn check(command: &clap::Command) {
+        let n_below = command.get_subcommands().count();
+        if n_below == 0 && !["help", "version"].contains(&command.get_name()) {
+            let help = command.get_after_help().map(ToString::to_string);
+            let has_example = help.is_some_and(|text| text.contains("Example"));
+            assert!(has_example, "{}", command.get_name());
+        }
+        command.get_subcommands().for_each(check);
+    }
+    check(&Args::command());
+}
+
+#[test]
+fn up_takes_ports_of_this_machine_and_fills_in_defaults() {
+    let options = up("up --http :0 --grpc localhost:9092 --allow-networks 127.0.0.0/8,10.0.0.0/8");
+    assert_eq!(options.http.to_string(), "127.0.0.1:0");
+    assert_eq!(options.grpc.to_string(), "127.0.0.1:9092");
+    assert_eq!(options.allow_networks.len(), 2);
+    let options = up("up");
+    assert_eq!(options.http.to_string(), "127.0.0.1:8081");
+    assert_eq!(options.grpc.to_string(), "127.0.0.1:9091");
+    assert_eq!(options.data, "crawler-data");
+    assert_eq!(options.plugin_size, 64 << 20);
+    assert_eq!(options.lease_ttl.as_secs(), 10);
+    assert_eq!(
+        UpOptions::in_folder(std::path::Path::new("")).plugin_size,
+        options.plugin_size
+    );
+    assert_eq!(
+        UpOptions::in_folder(std::path::Path::new("")).lease_ttl,
+        options.lease_ttl
+    );
+    assert_eq!(options.advertise, None);
+}
+
+#[test]
+fn f35_a_listener_that_others_reach_is_asked_for_in_so_many_words() {
+    check_refused(
+        "up --http 0.0.0.0:8081",
+        "error: --http 0.0.0.0:8081 would let everybody who reaches it control the crawler\nhint: listen on this machine only, --http :8081, or add --insecure",
+    );
+    check_refused(
+        "up --grpc [::]:9091 --insecure",
+        "error: --grpc [::]:9091 is no address that others can reach\nhint: say how they do: --advertise HOST[:PORT]",
+    );
+    let options = up("up --grpc 0.0.0.0:9091 --insecure --advertise node.test");
+    assert_eq!(options.advertise.as_deref(), Some("node.test:9091"));
+    let options = up("up --advertise [fd00::1]:80");
+    assert_eq!(options.advertise.as_deref(), Some("[fd00::1]:80"));
+    check_refused("up --advertise a/b", "--advertise a/b is no address");
+    check_refused("up --grpc :0 --advertise a", "write HOST:PORT");
+}
+
+#[test]
+fn s16_a_worker_is_alone_or_says_that_clusters_are_not_there() {
+    check_refused(
+        "worker",
+        "workers that join a cluster are not in this version",
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("c.toml");
+    std::fs::write(&file, "[[resource]]\nname = 'books'\n").unwrap();
+    let line = format!("worker --cluster=false --config {}", file.display());
+    match parse(&line) {
+        Ok(Command::Worker(options)) => assert_eq!(options.config.resources.len(), 1),
+        other => panic!("{other:?}"),
+    }
+    check_refused(
+        "up --config /nowhere/c.toml",
+        "cannot read the config file /nowhere/c.toml",
+    );
+}
+
+#[test]
+fn run_takes_params_limits_and_settings() {
+    let Ok(Command::Run(options)) = parse(
+        "run p --param a=b=c --param d= -o i.jsonl --max-pages 3 --scope a.test,*.b.test --limit cpu=1s --delay 0s",
+    ) else {
+        panic!("not parsed")
+    };
+    assert_eq!(
+        (options.params["a"].as_str(), options.params["d"].as_str()),
+        ("b=c", "")
+    );
+    assert_eq!(options.crawl.scope.len(), 2);
+    assert_eq!(
+        (options.crawl.delay_ms, options.crawl.max_pages),
+        (Some(0), Some(3))
+    );
+    assert_eq!(
+        options.limits.iter().map(|(_, v)| v).collect::<Vec<_>>(),
+        [1000]
+    );
+    assert_eq!(options.output, Some("i.jsonl".into()));
+}
+
+#[test]
+fn demo_serves_the_site_alone_only_when_asked() {
+    let demo = |line| match parse(line) {
+        Ok(Command::Demo(options)) => options,
+        other => panic!("{other:?}"),
+    };
+    assert!(!demo("demo").site_only);
+    let site = demo("demo --site-only --port 8000");
+    assert_eq!((site.site_only, site.port), (true, 8000));
+    check_refused("demo --port 8000", "--site-only");
+}
+
+#[test]
+fn the_master_is_named_by_flag_then_environment_then_default() {
+    let master = |line: &str, variable: Option<&str>| {
+        let environment = Environment {
+            master: variable.map(str::to_owned),
+            ..Environment::default()
+        };
+        let args = line.split_whitespace().map(OsString::from);
+        match Cli::parse(args, &environment).unwrap().command {
+            Command::Client(command) => command.master,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(master("crawler node list", None), DEFAULT_MASTER);
+    assert_eq!(
+        master("crawler node list", Some("http://e:1")),
+        "http://e:1"
+    );
+    assert_eq!(
+        master("crawler node list --master http://f:1", Some("http://e:1")),
+        "http://f:1"
+    );
+}
+
+#[test]
+fn a_bad_value_is_told_what_it_takes() {
+    check_refused(
+        "up --http 8081",
+        "write :PORT, or an address like 127.0.0.1:8081",
+    );
+    check_refused(
+        "up --allow-networks local",
+        "invalid value 'local' for '--allow-networks",
+    );
+    check_refused("up --plugin-size big", "write a size like 64MiB or 4096");
+    check_refused("up --limit-ceiling ram=1", "there is no limit \"ram\"");
+    check_refused("up --lease-ttl 1ms", "too short to be renewed in time");
+    check_refused("run p --param start", "write it as NAME=VALUE");
+    check_refused("run p --limit items=0", "limit items must be above zero");
+    check_refused("run p --delay 5", "write a time like 250ms or 1s");
+    check_refused("resource add ../x", "resource name \"../x\" has '.'");
+    check_refused("plugin delete books", "name its version too: books@VERSION");
+    check_refused("resorce list", "a similar subcommand exists: 'resource'");
+}
+
+#[tokio::test]
+async fn a_master_that_is_not_there_is_named_with_the_way_to_start_one() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let Ok(Command::Client(command)) = parse(&format!("node list --master {url}")) else {
+        panic!("not parsed")
+    };
+    let error = run(command).await.unwrap_err();
+    let said = format!("{error}");
+    assert!(
+        said.starts_with(&format!(
+            "cannot reach the master at {url}: Connection refused"
+        )),
+        "{said}"
+    );
+    assert_eq!(
+        hint(&error),
+        "start one with `crawler up`, or name another with --master URL"
+    );
+}

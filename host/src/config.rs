@@ -1,0 +1,130 @@
+//! What is set from outside: the environment and the config file. Nothing else reads either.
+//!
+//! ```toml
+//! [[plugin]]
+//! path = "plugins/books"          # a folder with a Cargo.toml, or a .wasm file
+//!
+//! [[resource]]
+//! name = "books"
+//! params = { start = "https://books.example/" }
+//! max-pages = 1000
+//! ```
+//!
+//! All keys are shown in `config/example.toml`. Paths are relative to the file.
+
+use std::path::{Path, PathBuf};
+
+mod file;
+pub(crate) mod suggest;
+
+pub use file::{ConfigError, FileConfig, PluginSource};
+
+/// The config file that is read without being named, if it is there.
+pub const DEFAULT_FILE: &str = "crawler.toml";
+/// The master that client commands call unless told otherwise.
+pub const DEFAULT_MASTER: &str = "http://127.0.0.1:9091";
+
+/// The variables that the program knows.
+#[derive(Debug, Clone, Default)]
+pub struct Environment {
+    /// `CRAWLER_MASTER`: the URL that client commands call.
+    pub master: Option<String>,
+    /// `CRAWLER_BIN`: the program to start for compiling plugins, instead of this one.
+    pub bin: Option<PathBuf>,
+    /// `CRAWLER_LOG` and `CRAWLER_LOG_FORMAT`.
+    pub log: crate::telemetry::Settings,
+    /// `XDG_STATE_HOME`, or `.local/state` in the home folder.
+    pub state_home: Option<PathBuf>,
+}
+
+impl Environment {
+    /// As this process was started. Empty variables count as absent.
+    pub fn read() -> Self {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the one place that reads the environment"
+        )]
+        Self::from_lookup(|name| std::env::var(name).ok())
+    }
+
+    fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Self {
+        let set = |name: &str| lookup(name).filter(|value| !value.is_empty());
+        let home = set("HOME").map(|home| PathBuf::from(home).join(".local/state"));
+        Self {
+            master: set("CRAWLER_MASTER"),
+            bin: set("CRAWLER_BIN").map(PathBuf::from),
+            log: crate::telemetry::Settings {
+                filter: set("CRAWLER_LOG"),
+                json: set("CRAWLER_LOG_FORMAT").is_some_and(|format| format == "json"),
+            },
+            // The specification of XDG folders has relative paths ignored.
+            state_home: set("XDG_STATE_HOME")
+                .map(PathBuf::from)
+                .filter(|path| path.is_absolute())
+                .or(home),
+        }
+    }
+
+    /// Where a process of this role keeps what is local to the machine: compiled code. Without a
+    /// home folder, in the present one.
+    pub fn state_folder(&self, role: &str, grpc_port: u16) -> PathBuf {
+        let home = match &self.state_home {
+            Some(home) => home.join("crawler"),
+            None => PathBuf::from(".crawler-state"),
+        };
+        home.join(format!("{role}-{grpc_port}"))
+    }
+}
+
+/// The program to start for compiling plugins, where it is not this one: `CRAWLER_BIN`.
+pub fn program() -> Option<PathBuf> {
+    Environment::read().bin
+}
+
+/// Reads the named config file, or the default one if it is there.
+pub fn load(path: Option<&Path>) -> Result<FileConfig, ConfigError> {
+    match path {
+        Some(path) => FileConfig::read(path),
+        None if Path::new(DEFAULT_FILE).exists() => FileConfig::read(Path::new(DEFAULT_FILE)),
+        None => Ok(FileConfig::default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(variables: &[(&str, &str)]) -> Environment {
+        Environment::from_lookup(|name| {
+            let found = variables.iter().find(|(n, _)| *n == name);
+            found.map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn an_empty_variable_is_an_absent_one() {
+        assert_eq!(environment(&[("CRAWLER_MASTER", "")]).master, None);
+        let set = environment(&[
+            ("CRAWLER_MASTER", "http://a:1"),
+            ("CRAWLER_LOG_FORMAT", "json"),
+        ]);
+        assert_eq!(set.master.as_deref(), Some("http://a:1"));
+        assert!(set.log.json);
+    }
+
+    #[test]
+    fn state_lies_in_the_xdg_folder_or_below_home() {
+        let folder = |variables: &[_]| environment(variables).state_folder("up", 9091);
+        let home = ("HOME", "/home/a");
+        assert_eq!(folder(&[]), Path::new(".crawler-state/up-9091"));
+        assert_eq!(
+            folder(&[home]),
+            Path::new("/home/a/.local/state/crawler/up-9091")
+        );
+        assert_eq!(
+            folder(&[home, ("XDG_STATE_HOME", "/x")]),
+            Path::new("/x/crawler/up-9091")
+        );
+        assert_eq!(folder(&[home, ("XDG_STATE_HOME", "x")]), folder(&[home]));
+    }
+}

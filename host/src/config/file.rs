@@ -1,0 +1,346 @@
+//! The config file: TOML with known keys only; an error names file, line and what was meant.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::suggest;
+use crate::model::id::{PluginRef, ResourceName};
+use crate::model::plugin::LimitOverrides;
+use crate::model::resource::{CrawlSettings, HostPattern, ResourceSpec};
+
+const TOP: [&str; 2] = ["plugin", "resource"];
+const PLUGIN: [&str; 1] = ["path"];
+const RESOURCE: [&str; 9] = [
+    "name",
+    "plugin",
+    "params",
+    "limits",
+    "delay",
+    "concurrency",
+    "max-pages",
+    "max-depth",
+    "scope",
+];
+
+/// What a config file asks for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FileConfig {
+    /// To be pushed, in this order.
+    pub plugins: Vec<PluginSource>,
+    /// To be added if they are not there.
+    pub resources: Vec<ResourceSpec>,
+}
+
+/// Where a plugin comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PluginSource {
+    /// A folder with a Cargo.toml, or a .wasm file.
+    pub path: PathBuf,
+}
+
+/// Why a config file is not accepted.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// It cannot be read.
+    #[error("cannot read the config file {path}")]
+    Read {
+        /// The file.
+        path: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// It does not say what a config file says.
+    #[error("{path}:{line}: {why}")]
+    Wrong {
+        /// The file.
+        path: String,
+        /// From 1.
+        line: usize,
+        /// What is wrong there.
+        why: String,
+        /// What was meant; empty where the message says it all.
+        hint: String,
+    },
+}
+
+impl ConfigError {
+    /// What to do; empty where the message says it all.
+    pub fn hint(&self) -> &str {
+        match self {
+            ConfigError::Read { .. } => "name another file with --config",
+            ConfigError::Wrong { hint, .. } => hint,
+        }
+    }
+}
+
+impl FileConfig {
+    pub(super) fn read(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
+            path: path.display().to_string(),
+            source,
+        })?;
+        Self::parse(&text, path)
+    }
+
+    /// `path` is where the text comes from: relative paths in it start there.
+    fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
+        let source = Source { text, path };
+        let table = DeTable::parse(text).map_err(|e| source.toml_error(&e))?;
+        source.check_keys("the file", table.get_ref(), &TOP)?;
+        source.check_tables(table.get_ref(), "plugin", &PLUGIN)?;
+        source.check_tables(table.get_ref(), "resource", &RESOURCE)?;
+        let file: File = toml::from_str(text).map_err(|e| source.toml_error(&e))?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let plugins = file.plugin.into_iter().map(|plugin| PluginSource {
+            path: folder.join(plugin.path),
+        });
+        let resources = file.resource.into_iter().map(|resource| {
+            let span = resource.span();
+            let spec = resource.into_inner().into_spec();
+            spec.map_err(|why| source.wrong(span, why, String::new()))
+        });
+        Ok(Self {
+            plugins: plugins.collect(),
+            resources: resources.collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct File {
+    #[serde(default)]
+    plugin: Vec<PluginTable>,
+    #[serde(default)]
+    resource: Vec<Spanned<ResourceTable>>,
+}
+
+#[derive(Deserialize)]
+struct PluginTable {
+    path: PathBuf,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct ResourceTable {
+    name: ResourceName,
+    plugin: Option<PluginRef>,
+    #[serde(default)]
+    params: std::collections::BTreeMap<String, String>,
+    #[serde(default)]
+    limits: std::collections::BTreeMap<String, toml::Value>,
+    delay: Option<String>,
+    concurrency: Option<u32>,
+    max_pages: Option<u64>,
+    max_depth: Option<u32>,
+    #[serde(default)]
+    scope: Vec<HostPattern>,
+}
+
+impl ResourceTable {
+    fn into_spec(self) -> Result<ResourceSpec, String> {
+        let mut limits = LimitOverrides::default();
+        for (name, value) in &self.limits {
+            let set = match value {
+                toml::Value::String(text) => limits.set(name, text),
+                toml::Value::Integer(number) if *number >= 0 => {
+                    limits.set_number(name, number.unsigned_abs())
+                }
+                other => limits.set(name, &other.to_string()),
+            };
+            set.map_err(|e| e.to_string())?;
+        }
+        let delay = self.delay.as_deref().map(|text| {
+            let delay = humantime::parse_duration(text);
+            let millis = delay.ok().and_then(|d| u64::try_from(d.as_millis()).ok());
+            millis.ok_or_else(|| format!("delay takes a time like 250ms or 1s, not {text:?}"))
+        });
+        let crawl = CrawlSettings {
+            delay_ms: delay.transpose()?,
+            concurrency: self.concurrency,
+            max_pages: self.max_pages,
+            max_depth: self.max_depth,
+            scope: self.scope,
+        };
+        crawl.check().map_err(|e| e.to_string())?;
+        let plugin = match self.plugin {
+            Some(plugin) => plugin,
+            None => self.name.as_str().parse().map_err(|e| format!("{e}"))?,
+        };
+        Ok(ResourceSpec {
+            name: self.name,
+            plugin,
+            params: self.params,
+            limits,
+            crawl,
+        })
+    }
+}
+
+struct Source<'a> {
+    text: &'a str,
+    path: &'a Path,
+}
+
+impl Source<'_> {
+    fn check_tables(
+        &self,
+        file: &DeTable<'_>,
+        key: &str,
+        known: &[&str],
+    ) -> Result<(), ConfigError> {
+        let Some(tables) = file.get(key) else {
+            return Ok(());
+        };
+        let what = format!("[[{key}]]");
+        let DeValue::Array(tables) = tables.get_ref() else {
+            let why = format!("{key} is not a list of tables");
+            return Err(self.wrong(tables.span(), why, format!("write {what} above its keys")));
+        };
+        for table in tables.iter() {
+            if let DeValue::Table(table) = table.get_ref() {
+                self.check_keys(&what, table, known)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_keys(
+        &self,
+        what: &str,
+        table: &DeTable<'_>,
+        known: &[&str],
+    ) -> Result<(), ConfigError> {
+        match table.keys().find(|key| !known.contains(&&**key.get_ref())) {
+            Some(key) => {
+                let why = format!("{what} has an unknown key {:?}", key.get_ref());
+                Err(self.wrong(key.span(), why, suggest::hint(key.get_ref(), known)))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn toml_error(&self, error: &toml::de::Error) -> ConfigError {
+        let why = error.message().to_owned();
+        self.wrong(error.span().unwrap_or_default(), why, String::new())
+    }
+
+    fn wrong(&self, at: Range<usize>, why: String, hint: String) -> ConfigError {
+        let before = self.text.get(..at.start).unwrap_or_default();
+        ConfigError::Wrong {
+            path: self.path.display().to_string(),
+            line: before.matches('\n').count() + 1,
+            why,
+            hint,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXAMPLE: &str = include_str!("example.toml");
+
+    #[test]
+    fn the_example_has_every_key_and_parses() {
+        let config = FileConfig::parse(EXAMPLE, Path::new("/etc/crawler/crawler.toml")).unwrap();
+        let mut limits = LimitOverrides::default();
+        for (name, value) in [("memory", "128MiB"), ("cpu", "500ms"), ("timeout", "3s")] {
+            limits.set(name, value).unwrap();
+        }
+        let forum = ResourceSpec {
+            name: "forum".parse().unwrap(),
+            plugin: "forum".parse().unwrap(),
+            params: [].into(),
+            limits: LimitOverrides::default(),
+            crawl: CrawlSettings::default(),
+        };
+        let books = ResourceSpec {
+            name: "books".parse().unwrap(),
+            plugin: "books@0.1.0".parse().unwrap(),
+            params: [("start".into(), "https://books.example/".into())].into(),
+            limits,
+            crawl: CrawlSettings {
+                delay_ms: Some(250),
+                concurrency: Some(4),
+                max_pages: Some(10_000),
+                max_depth: Some(20),
+                scope: ["books.example", "*.books.example"]
+                    .map(|host| host.parse().unwrap())
+                    .into(),
+            },
+        };
+        let plugins = ["/etc/crawler/plugins/books", "/opt/rules/forum.wasm"];
+        assert_eq!(config.resources, [books, forum]);
+        assert_eq!(
+            config.plugins,
+            plugins.map(|path| PluginSource { path: path.into() })
+        );
+        for key in RESOURCE.iter().chain(&PLUGIN) {
+            let written = EXAMPLE
+                .lines()
+                .any(|line| line.starts_with(&format!("{key} =")));
+            assert!(written, "{key}");
+        }
+    }
+
+    #[track_caller]
+    fn check_refused(text: &str, message: &str, hint: &str) {
+        let error = FileConfig::parse(text, Path::new("c.toml")).unwrap_err();
+        assert_eq!((error.to_string().as_str(), error.hint()), (message, hint));
+    }
+
+    #[test]
+    fn an_error_names_file_and_line_and_what_was_meant() {
+        check_refused(
+            "[[plugin]]\npath = 'a'\n[[resource]]\nname = 'a'\nmax_pages = 3\n",
+            "c.toml:5: [[resource]] has an unknown key \"max_pages\"",
+            "did you mean \"max-pages\"?",
+        );
+        check_refused(
+            "\n[[resorce]]\nname = 'a'\n",
+            "c.toml:2: the file has an unknown key \"resorce\"",
+            "did you mean \"resource\"?",
+        );
+        check_refused(
+            "[resource]\nname = 'a'\n",
+            "c.toml:1: resource is not a list of tables",
+            "write [[resource]] above its keys",
+        );
+        check_refused(
+            "[[resource]]\nname = 7\n",
+            "c.toml:2: invalid type: integer `7`, expected a string",
+            "",
+        );
+        check_refused("[[plugin]]\n", "c.toml:1: missing field `path`", "");
+        check_refused(
+            "\n[[resource]]\nname = 'a'\nlimits = { memory = 'much' }\n",
+            "c.toml:2: limit memory takes a size like 64MiB or 4096, not \"much\"",
+            "",
+        );
+        check_refused(
+            "[[resource]]\nname = 'a'\ndelay = 'soon'\n",
+            "c.toml:1: delay takes a time like 250ms or 1s, not \"soon\"",
+            "",
+        );
+        check_refused(
+            "[[resource]]\nname = 'a'\nconcurrency = 0\n",
+            "c.toml:1: setting concurrency must be above zero",
+            "",
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_named() {
+        let error = FileConfig::read(Path::new("/nowhere/c.toml")).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "cannot read the config file /nowhere/c.toml"
+        );
+    }
+}

@@ -1,0 +1,32 @@
+//! What somebody may have meant by a name that is not there.
+
+/// The nearest of the known names, where one is near enough to be meant.
+pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let distance = |known: &'a str| (strsim::damerau_levenshtein(name, known), known);
+    let (n_edits, known) = known.into_iter().map(distance).min()?;
+    let near = n_edits <= 1 + name.chars().count() / 4;
+    near.then_some(known)
+}
+
+/// `did you mean "x"?`, or the list of all where none is near.
+pub(crate) fn hint(name: &str, known: &[&str]) -> String {
+    match nearest(name, known.iter().copied()) {
+        Some(known) => format!("did you mean {known:?}?"),
+        None => format!("there are {}", known.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_the_finger_is_recognised_and_another_word_is_not() {
+        let known = ["name", "plugin", "max-pages"];
+        assert_eq!(nearest("nmae", known), Some("name"));
+        assert_eq!(nearest("max_pages", known), Some("max-pages"));
+        assert_eq!(nearest("colour", known), None);
+        assert_eq!(hint("nam", &known), "did you mean \"name\"?");
+        assert_eq!(hint("colour", &known), "there are name, plugin, max-pages");
+    }
+}
