@@ -1,0 +1,96 @@
+//! The composition root: what each mode of the program is made of.
+//!
+//! The only place that names concrete backends together; everything below it knows traits.
+
+use std::io;
+use std::process::ExitCode;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::cli::{self, Command};
+
+mod demo;
+mod parts;
+mod registration;
+mod run;
+mod standalone;
+mod up;
+
+/// A command was ended by Ctrl-C or SIGTERM before it was done.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted")]
+pub struct Interrupted;
+
+/// The exit code after Ctrl-C, as shells know it.
+const INTERRUPTED: u8 = 130;
+
+/// Carries a command out. The first Ctrl-C or SIGTERM asks it to end, the second ends it.
+pub async fn run(command: Command) -> ExitCode {
+    match until_told(command).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<Interrupted>() => ExitCode::from(INTERRUPTED),
+        Err(error) => {
+            cli::print_error(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn until_told(command: Command) -> anyhow::Result<()> {
+    // Before anything is begun: from here on no signal ends the process without its clean-up.
+    let mut signals = Signals::listen()?;
+    let stop = CancellationToken::new();
+    let mut work = Box::pin(carry_out(command, stop.clone()));
+    tokio::select! {
+        result = &mut work => return result,
+        () = signals.next() => stop.cancel(),
+    }
+    tokio::select! {
+        result = &mut work => result,
+        () = signals.next() => Err(Interrupted.into()),
+    }
+}
+
+async fn carry_out(command: Command, stop: CancellationToken) -> anyhow::Result<()> {
+    match command {
+        Command::Run(options) => run::run(options, stop).await,
+        Command::Up(options) => up::run(options, stop).await,
+        Command::Worker(options) => standalone::run(options, stop).await,
+        Command::Demo(options) => demo::run(options, stop).await,
+        Command::Client(command) => unless_stopped(&stop, Box::pin(cli::run(command))).await,
+    }
+}
+
+/// Carries out a part that dropping ends; a stop ends it.
+async fn unless_stopped<T>(
+    stop: &CancellationToken,
+    part: impl Future<Output = anyhow::Result<T>>,
+) -> anyhow::Result<T> {
+    tokio::select! {
+        result = part => result,
+        () = stop.cancelled() => Err(Interrupted.into()),
+    }
+}
+
+/// Ctrl-C and SIGTERM. One that comes while nobody waits is kept.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! `crawler run`: one crawl in this terminal. No server, no store; items go to stdout or a file.
+
+#![expect(
+    clippy::print_stderr,
+    reason = "a command that reports to its terminal"
+)]
+
+use std::io::IsTerminal as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use futures::StreamExt as _;
+use indicatif::{ProgressBar, ProgressStyle};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::parts;
+use crate::cli::RunOptions;
+use crate::cli::plugin::build_plugin;
+use crate::clock::{Clock, SystemClock};
+use crate::frontier::Frontier;
+use crate::frontier::memory::{MemoryFrontier, MemorySettings};
+use crate::model::crawl::Counts;
+use crate::model::id::{Digest, ResourceId, Run};
+use crate::model::plugin::{LimitOverrides, Limits};
+use crate::plugin::Rules;
+use crate::plugin::engine::EngineSettings;
+use crate::sink::Sink;
+use crate::sink::stream::StreamSink;
+use crate::task::TaskScope;
+use crate::worker::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
+use crate::worker::report::CrawlLog;
+
+/// How often progress is shown.
+const PROGRESS: Duration = Duration::from_millis(100);
+/// How long the last lines of the log may take to be printed.
+const LOG_GRACE: Duration = Duration::from_secs(2);
+
+/// Builds, crawls, and says on stderr how it went.
+pub(super) async fn run(options: RunOptions, stop: CancellationToken) -> anyhow::Result<()> {
+    let limits = Limits::default().with(&options.limits, &LimitOverrides::unlimited())?;
+    options.crawl.check()?;
+    let rules = super::unless_stopped(&stop, load(&options)).await?;
+    let sink = open_sink(options.output.as_deref()).await?;
+
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let frontier: Arc<dyn Frontier> = Arc::new(MemoryFrontier::new(MemorySettings::default()));
+    let log = CrawlLog::new("run", clock.clone());
+    let config = CrawlConfig {
+        limits,
+        settings: options.crawl.clone(),
+    };
+    // The sender stays here: nothing changes while it runs.
+    let (_config, receiver) = watch::channel(config);
+    let crawl_parts = CrawlParts {
+        resource: ResourceId(0),
+        run: Run(1),
+        params: Arc::new(options.params.clone()),
+        config: receiver,
+        rules,
+        frontier: frontier.clone(),
+        fetch: parts::fetcher(&options.allow_networks, &[], clock.clone())?,
+        clock,
+        log: log.clone(),
+    };
+    let started = Instant::now();
+    let scope = TaskScope::new();
+    let progress = progress_bar();
+    scope.spawn("log", print_log(log.clone(), progress.clone()));
+    scope.spawn(
+        "progress",
+        show_progress(
+            frontier.clone(),
+            progress.clone(),
+            started,
+            scope.stop_signal(),
+        ),
+    );
+    let end = crawl::run(crawl_parts, sink, stop).await;
+    log.close();
+    scope.stop(LOG_GRACE).await;
+    progress.finish_and_clear();
+    summarize(&frontier.counts(), started.elapsed());
+    match end {
+        CrawlEnd::Finished => Ok(()),
+        // Whoever read the items has read enough.
+        CrawlEnd::Unread => Ok(()),
+        CrawlEnd::Failed(reason) => anyhow::bail!("the crawl failed: {reason}"),
+        CrawlEnd::Stopped => Err(super::Interrupted.into()),
+    }
+}
+
+/// Builds the plugin if it is a folder, and loads it.
+async fn load(options: &RunOptions) -> anyhow::Result<Arc<dyn Rules>> {
+    let wasm = build_plugin(&options.plugin).await?;
+    let bytes = parts::read(&wasm).await?;
+    let engine = parts::engine(EngineSettings {
+        plugin_size: options.plugin_size,
+        ..parts::engine_settings(&options.state)
+    })
+    .await?;
+    let digest = Digest::of(&bytes);
+    let rules = engine.load(digest, bytes).await;
+    Ok(rules.with_context(|| format!("cannot load {}", wasm.display()))?)
+}
+
+async fn open_sink(output: Option<&Path>) -> anyhow::Result<Box<dyn Sink>> {
+    match output {
+        Some(path) => {
+            let file = tokio::fs::File::create(path).await;
+            let file = file.with_context(|| format!("cannot create {}", path.display()))?;
+            Ok(Box::new(StreamSink::new(file, path.display().to_string())))
+        }
+        None => Ok(Box::new(StreamSink::new(tokio::io::stdout(), "stdout"))),
+    }
+}
+
+fn progress_bar() -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style =
+        ProgressStyle::with_template("{spinner} {msg}").expect("the template is well formed");
+    ProgressBar::new_spinner().with_style(style)
+}
+
+async fn show_progress(
+    frontier: Arc<dyn Frontier>,
+    progress: ProgressBar,
+    started: Instant,
+    stop: CancellationToken,
+) {
+    let mut tick = tokio::time::interval(PROGRESS);
+    loop {
+        tokio::select! {
+            _ = tick.tick() => {}
+            () = stop.cancelled() => return,
+        }
+        let counts = frontier.counts();
+        let rate = counts.pages() as f64 / started.elapsed().as_secs_f64().max(0.001);
+        let (pages, due, items) = (counts.pages(), counts.due, counts.items);
+        progress.set_message(format!(
+            "{pages} pages, {due} waiting, {items} items, {rate:.0} pages/s"
+        ));
+        progress.tick();
+    }
+}
+
+/// Prints what rules log and what goes wrong, above the progress.
+async fn print_log(log: CrawlLog, progress: ProgressBar) {
+    let mut lines = log.read(true);
+    while let Some(line) = lines.next().await {
+        let place = if line.url.is_empty() {
+            String::new()
+        } else {
+            format!("{} ", line.url)
+        };
+        progress.suspend(|| eprintln!("{}: {place}{}", line.level, line.message));
+    }
+}
+
+fn summarize(counts: &Counts, took: Duration) {
+    let seconds = took.as_secs_f64();
+    let (pages, items, bytes) = (counts.pages(), counts.items, counts.bytes as f64 / 1e6);
+    eprintln!(
+        "{pages} pages, {items} items, {bytes:.1} MB in {seconds:.1} s ({:.0} pages/s)",
+        pages as f64 / seconds.max(0.001)
+    );
+    for (reason, n) in &counts.dead_by_reason {
+        eprintln!("  {n} pages given up: {reason}");
+    }
+    for (reason, n) in &counts.refused_links {
+        eprintln!("  {n} links not followed: {reason}");
+    }
+}

@@ -1,0 +1,188 @@
+//! The books of the shop, made up from word lists and a fixed seed.
+//!
+//! Titles, tags and descriptions hold `&`, `<`, `'`, `"` and letters beyond ASCII, so that a crawl
+//! which gets them right has parsed, not guessed. Changing a list changes the truth, nothing else.
+
+use std::collections::HashSet;
+
+const N_BOOKS: usize = 400;
+const SEED: u64 = 0x0b00_c5e1_1e55;
+
+/// One book, as the shop knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Book {
+    /// From 1, without gaps.
+    pub(super) id: usize,
+    pub(super) title: String,
+    pub(super) author: String,
+    pub(super) price_pence: u32,
+    /// Copies on the shelf; 0 is sold out.
+    pub(super) stock: u32,
+    /// Stars, 1 to 5.
+    pub(super) rating: u32,
+    pub(super) tags: Vec<&'static str>,
+    pub(super) description: String,
+}
+
+/// Every book; every call gives the same.
+pub(super) fn all() -> Vec<Book> {
+    let mut dice = Dice(SEED);
+    let mut titles = HashSet::new();
+    (1..=N_BOOKS)
+        .map(|id| {
+            let title = loop {
+                let title = title(&mut dice);
+                if titles.insert(title.clone()) {
+                    break title;
+                }
+            };
+            Book {
+                id,
+                title,
+                author: format!("{} {}", dice.pick(FIRST_NAMES), dice.pick(LAST_NAMES)),
+                price_pence: 299 + dice.below(4_700),
+                stock: if dice.below(8) == 0 {
+                    0
+                } else {
+                    1 + dice.below(40)
+                },
+                rating: 1 + dice.below(5),
+                tags: tags(&mut dice),
+                description: description(&mut dice),
+            }
+        })
+        .collect()
+}
+
+fn title(dice: &mut Dice) -> String {
+    let (adjective, noun, other) = (dice.pick(ADJECTIVES), dice.pick(NOUNS), dice.pick(NOUNS));
+    match dice.below(8) {
+        0 => format!("The {adjective} {noun}"),
+        1 => format!("{noun} & {other}"),
+        2 => format!("The {noun}'s {other}"),
+        3 => format!("Café {adjective}: A {noun} in {}", dice.pick(PLACES)),
+        4 => format!("Why {noun} < {other}, and Other {adjective} Proofs"),
+        5 => format!("\"{adjective}\" Is Not a {noun}"),
+        6 => format!(
+            "From {} to {} by {noun}",
+            dice.pick(PLACES),
+            dice.pick(PLACES)
+        ),
+        _ => format!("{adjective} {noun}, {adjective} {other}"),
+    }
+}
+
+fn tags(dice: &mut Dice) -> Vec<&'static str> {
+    let n_tags = 1 + dice.below(4) as usize;
+    let mut tags = Vec::with_capacity(n_tags);
+    while tags.len() < n_tags {
+        let tag = dice.pick(TAGS);
+        if !tags.contains(&tag) {
+            tags.push(tag);
+        }
+    }
+    tags
+}
+
+fn description(dice: &mut Dice) -> String {
+    let opening = format!(
+        "One {} {} arrives in {}, and nobody there is ready for it.",
+        dice.pick(ADJECTIVES).to_lowercase(),
+        dice.pick(NOUNS).to_lowercase(),
+        dice.pick(PLACES),
+    );
+    let middle = match dice.below(4) {
+        0 => format!(
+            "What follows is a tale of {} & {}, told with a naïve charm.",
+            dice.pick(TAGS),
+            dice.pick(TAGS)
+        ),
+        1 => format!(
+            "\"It's the {} that counts,\" says old {} <who should know>.",
+            dice.pick(NOUNS).to_lowercase(),
+            dice.pick(LAST_NAMES)
+        ),
+        2 => format!(
+            "Chapter {} alone, where x < y && y > z is settled over a crème brûlée, is worth the price.",
+            2 + dice.below(30)
+        ),
+        _ => format!(
+            "{} wrote most of it on the night train to {} – it shows.",
+            dice.pick(FIRST_NAMES),
+            dice.pick(PLACES)
+        ),
+    };
+    format!("{opening} {middle} {}", dice.pick(VERDICTS))
+}
+
+/// The splitmix64 generator: written out, so that no dependency's next version changes the shop.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, bound: u32) -> u32 {
+        (self.roll() % u64::from(bound)) as u32
+    }
+
+    fn pick(&mut self, words: &[&'static str]) -> &'static str {
+        words[self.below(words.len() as u32) as usize]
+    }
+}
+
+#[rustfmt::skip]
+const ADJECTIVES: &[&str] = &[
+    "Amber", "Borrowed", "Crooked", "Déjà-Vu", "Drowsy", "Eleventh", "Feathered", "Gilded", "Hollow",
+    "Invisible", "Jolly", "Knotted", "Lunar", "Mossy", "Nameless", "Obstinate", "Paper", "Quiet",
+    "Restless", "Salted", "Tin", "Unfinished", "Velvet", "Wandering", "Yellow", "Zealous",
+];
+
+#[rustfmt::skip]
+const NOUNS: &[&str] = &[
+    "Almanac", "Bridge", "Compass", "Dragonfly", "Engine", "Fjord", "Gardener", "Harbour", "Island",
+    "Jackdaw", "Kettle", "Lantern", "Mountain", "Notebook", "Orchard", "Piñata", "Quarry", "Raincoat",
+    "Staircase", "Teapot", "Umbrella", "Violin", "Windmill", "Xylophone", "Yardstick", "Zeppelin",
+];
+
+#[rustfmt::skip]
+const PLACES: &[&str] = &[
+    "Århus", "Bath", "Córdoba", "Dundee", "Évora", "Faro", "Ghent", "Husavík", "Ísafjörður", "Jena",
+    "Kraków", "Łódź", "Málaga", "Nîmes", "Oban", "Pärnu", "Québec", "Ravenna", "St. John's", "Tromsø",
+];
+
+#[rustfmt::skip]
+const FIRST_NAMES: &[&str] = &[
+    "Agnès", "Bram", "Clío", "Dunja", "Edvin", "Fiadh", "Göran", "Hedda", "Iain", "José", "Katya",
+    "Liang", "Maeve", "Noor", "Odile", "Pål", "Rhys", "Søren", "Tove", "Ursula", "Wren", "Zoë",
+];
+
+#[rustfmt::skip]
+const LAST_NAMES: &[&str] = &[
+    "Abernathy", "Bergström", "Castañeda", "D'Arcy", "Eskelinen", "Fairweather", "Grünwald", "Hollis",
+    "Ivarsson", "Jones & Daughter", "Kováč", "Lindqvist", "Moreau", "Nakamura", "O'Hara", "Petrov",
+    "Quill", "Rossi", "Szabó", "Tanaka", "Vance", "Whitlock", "Ying", "Żeromski",
+];
+
+#[rustfmt::skip]
+const TAGS: &[&str] = &[
+    "adventure", "biography", "children's", "cookery", "crime", "essays", "fantasy", "garden & home",
+    "history", "letters", "mathematics", "mystery", "naïve art", "philosophy", "poetry",
+    "science fiction", "sea stories", "travel",
+];
+
+#[rustfmt::skip]
+const VERDICTS: &[&str] = &[
+    "Readers under < 12 will want it twice.",
+    "It's best read aloud.",
+    "Illustrated by the author & her cat.",
+    "The ending isn't what you think.",
+    "With maps, an index and a très long footnote.",
+    "Prix Éphémère, two years running.",
+    "Our copy lost its cover; the story didn't mind.",
+];

@@ -1,0 +1,31 @@
+//! The `crawler` program: reads what it was told, and leaves the rest to the library.
+
+use std::process::ExitCode;
+
+use crawler::cli::{self, Cli};
+use crawler::config::Environment;
+use crawler::{app, plugin, telemetry};
+
+fn main() -> ExitCode {
+    let mut args = std::env::args_os();
+    // The process that compiles plugins for this one, see `plugin::admission`: it gets no
+    // environment, no runtime and no log.
+    if args.nth(1).is_some_and(|command| command == "__compile") {
+        return plugin::admission::child_main(args);
+    }
+    match start() {
+        Ok(code) => code,
+        Err(error) => cli::report(&error),
+    }
+}
+
+fn start() -> anyhow::Result<ExitCode> {
+    let environment = Environment::read();
+    let cli = Cli::parse(std::env::args_os(), &environment)?;
+    telemetry::init(&environment.log, cli.command.default_log())?;
+    let runtime = tokio::runtime::Runtime::new()?;
+    let code = runtime.block_on(app::run(cli.command));
+    // What is left was given its time; waiting for a blocked thread would hold the exit up.
+    runtime.shutdown_background();
+    Ok(code)
+}

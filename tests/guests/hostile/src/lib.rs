@@ -1,0 +1,353 @@
+//! A plugin whose rules do what no rule should: each is named for what it does.
+//!
+//! It is written against the interface itself, without the SDK, because the SDK would stop some of
+//! it. What `describe` does is chosen by [`DESCRIBE`], which tests overwrite in the built bytes;
+//! what `root` does by the params `root` and `rules`.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "sleeping, ending the process and asking for the time are what it is here for"
+)]
+
+use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::hint::black_box;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use crawler::rules::types::{ItemSchema, OutputError, Request, Retry, RuleInfo};
+use crawler::rules::{config, log, output, page};
+use exports::crawler::rules::rules::{Description, Guest, RuleError};
+
+wit_bindgen::generate!({
+    path: "../../../plugin-sdk/wit",
+    world: "plugin",
+});
+
+/// What `describe` does. Tests find the text in the component and put another of its length there.
+#[unsafe(no_mangle)]
+static DESCRIBE: [u8; 24] = *b"describe=honest.........";
+
+type Behaviour = fn() -> Result<(), RuleError>;
+
+const RULES: &[(&str, Behaviour)] = &[
+    ("ok", ok),
+    ("loop", || {
+        loop {
+            black_box(());
+        }
+    }),
+    ("spin-on-host", || {
+        loop {
+            black_box(page::status());
+        }
+    }),
+    ("sleep", || {
+        std::thread::sleep(std::time::Duration::from_secs(60));
+        Ok(())
+    }),
+    ("alloc", || {
+        let mut hoard = Vec::new();
+        loop {
+            hoard.push(black_box(vec![1_u8; 64 << 10]));
+        }
+    }),
+    ("alloc-at-once", || {
+        black_box(vec![1_u8; 1 << 30]);
+        Ok(())
+    }),
+    ("recurse", || {
+        black_box(recurse(1));
+        Ok(())
+    }),
+    ("trap", || core::arch::wasm32::unreachable()),
+    ("panic", || {
+        std::panic::set_hook(Box::new(|info| {
+            let place = info.location().map(ToString::to_string).unwrap_or_default();
+            log::panic(info.payload_as_str().unwrap_or_default(), &place);
+        }));
+        emit("{}").ok();
+        panic!("no such \u{1b}[31mbook")
+    }),
+    ("exit", || std::process::exit(0)),
+    ("follow-flood", || {
+        loop {
+            black_box(output::follow(&vec![get("/x"); 1_000])).ok();
+        }
+    }),
+    ("follow-budget", || {
+        let over = output::follow(&vec![get("/x"); 2_001]).unwrap_err();
+        emit(&format!("{{\"error\":{:?}}}", text(&over))).ok();
+        Ok(())
+    }),
+    ("follow-odd", || {
+        let links = ["../b", "http://[", "//c.test/d", &"x".repeat(9_000)];
+        output::follow(&links.map(get)).map_err(|e| RuleError::Fatal(text(&e)))
+    }),
+    ("follow-nowhere", || {
+        let mut to = get("/x");
+        to.rule = 9_999;
+        output::follow(&[to]).map_err(|e| RuleError::Skip(text(&e)))
+    }),
+    ("item-flood", || {
+        loop {
+            black_box(emit("{}")).ok();
+        }
+    }),
+    ("item-huge", || {
+        let huge = format!("{{\"x\":\"{}\"}}", "x".repeat(5 << 20));
+        emit(&huge).map_err(|e| RuleError::Skip(text(&e)))
+    }),
+    ("bad-json", || {
+        let deep = "[".repeat(100_000);
+        let mut refusals = Vec::new();
+        for json in [
+            "",
+            "[]",
+            "{",
+            "{}{}",
+            "{\"a\":1e999}",
+            &format!("{{\"a\":{deep}"),
+        ] {
+            refusals.push(format!("{:?}", text(&emit(json).unwrap_err())));
+        }
+        emit(&format!("{{\"refused\":\n[{}\r\n]}}", refusals.join(",")))
+            .map_err(|e| RuleError::Fatal(text(&e)))
+    }),
+    ("bad-schema", || {
+        output::emit(7, "{}").map_err(|e| RuleError::Skip(text(&e)))
+    }),
+    ("log-flood", || {
+        loop {
+            log::write(log::Level::Info, "again");
+        }
+    }),
+    ("log-some", || {
+        for n in 0..1_000 {
+            log::write(log::Level::Debug, &format!("{n}\u{1b}]0;x\u{7}"));
+        }
+        Ok(())
+    }),
+    ("log-huge", || {
+        let huge = "x".repeat(32 << 20);
+        log::write(log::Level::Error, &huge);
+        Ok(())
+    }),
+    ("print", || {
+        println!("to stdout");
+        eprint!("to stderr");
+        Ok(())
+    }),
+    ("write-secret", || {
+        let secret = vec![SECRET; 1 << 20];
+        black_box(&secret);
+        std::mem::forget(secret);
+        Ok(())
+    }),
+    ("read-secret", || {
+        let n_found = scan_memory();
+        emit(&format!("{{\"found\":{n_found}}}")).ok();
+        Ok(())
+    }),
+    ("probe", || {
+        let map: HashMap<u32, u32, RandomState> = (0..10).map(|n| (n, n)).collect();
+        let order: Vec<u32> = map.keys().copied().collect();
+        let random = RandomState::new().build_hasher().finish();
+        let mut secure = [0_u8; 8];
+        // The C library gives access to `wasi:random/random`, which std does not use.
+        let failed = unsafe { getentropy(secure.as_mut_ptr(), secure.len()) };
+        assert_eq!(failed, 0);
+        let wall = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap()
+            .as_millis();
+        let start = Instant::now();
+        let passed = start.elapsed().as_nanos();
+        let env = std::env::vars().count() + std::env::args().count();
+        let nan = f64::NAN.to_bits() ^ (black_box(0.0_f64) / black_box(0.0)).to_bits();
+        let files = std::fs::read_dir("/").is_ok() || std::fs::write("x", "x").is_ok();
+        let mut line = String::new();
+        let stdin = std::io::stdin().read_line(&mut line).unwrap_or(0);
+        emit(&format!(
+            "{{\"order\":{order:?},\"random\":{random},\"secure\":{secure:?},\"wall\":{wall},\"passed\":{passed},\"env\":{env},\"nan\":{nan},\"files\":{files},\"stdin\":{stdin}}}"
+        ))
+        .map_err(|e| RuleError::Fatal(text(&e)))
+    }),
+    ("read-page", || {
+        black_box(page::text());
+        Ok(())
+    }),
+    ("show-page", || {
+        emit(&format!(
+            "{{\"url\":{:?},\"status\":{},\"header\":{:?},\"n_headers\":{},\"text\":{:?},\"body\":{},\"depth\":{},\"attempt\":{},\"state\":{:?},\"greeting\":{:?}}}",
+            page::url(),
+            page::status(),
+            page::header("Content-Type").unwrap_or_default(),
+            page::headers().len(),
+            page::text(),
+            page::body().len(),
+            page::depth(),
+            page::attempt(),
+            String::from_utf8_lossy(&page::state()),
+            config::get("greeting").unwrap_or_default(),
+        ))
+        .map_err(|e| RuleError::Fatal(text(&e)))
+    }),
+    ("retry", || {
+        emit("{}").ok();
+        output::follow(&[get("/x")]).ok();
+        Err(RuleError::Retry(Retry {
+            after_ms: Some(1_500),
+            why: "busy\n".into(),
+        }))
+    }),
+    ("nothing", || Ok(())),
+];
+
+const SECRET: u64 = 0x5ec2_e75e_c2e7_0bad;
+
+unsafe extern "C" {
+    fn getentropy(buffer: *mut u8, n_bytes: usize) -> i32;
+}
+
+struct Hostile;
+
+export!(Hostile);
+
+impl Guest for Hostile {
+    fn describe() -> Description {
+        let mut rules: Vec<RuleInfo> = RULES
+            .iter()
+            .map(|(name, _)| RuleInfo {
+                name: (*name).into(),
+                hints: Vec::new(),
+            })
+            .collect();
+        let behaviour: Vec<u8> = DESCRIBE
+            .iter()
+            .map(|b| unsafe { std::ptr::read_volatile(b) })
+            .collect();
+        match String::from_utf8_lossy(&behaviour).trim_end_matches('.') {
+            "describe=honest" => {}
+            "describe=loop" => loop {
+                black_box(());
+            },
+            "describe=alloc" => {
+                black_box(vec![1_u8; 1 << 30]);
+            }
+            "describe=page" => {
+                black_box(page::url());
+            }
+            "describe=emit" => {
+                emit("{}").ok();
+            }
+            "describe=twice" => rules.push(rules[0].clone()),
+            other => panic!("{other:?} is not implemented"),
+        }
+        Description {
+            name: "hostile".into(),
+            version: "0.1.0".into(),
+            rules,
+            schemas: vec![ItemSchema {
+                name: "any".into(),
+                json_schema: String::new(),
+            }],
+            hosts: Vec::new(),
+            limits: Vec::new(),
+            hints: Vec::new(),
+        }
+    }
+
+    fn root() -> Result<(), RuleError> {
+        match config::get("root").as_deref() {
+            None => follow_all(&[get("http://a.test/")]),
+            Some("page") => {
+                black_box(page::url());
+                Ok(())
+            }
+            Some("loop") => loop {
+                black_box(());
+            },
+            Some(url) => match config::get("rules") {
+                None => follow_all(&[get(url)]),
+                Some(rules) => follow_all(&one_page_each(url, &rules)),
+            },
+        }
+    }
+
+    fn parse(rule: u32) -> Result<(), RuleError> {
+        RULES[rule as usize].1()
+    }
+}
+
+fn ok() -> Result<(), RuleError> {
+    log::write(log::Level::Info, "parsing");
+    emit(&format!("{{\"url\":{:?}}}", page::url())).map_err(|e| RuleError::Fatal(text(&e)))?;
+    output::follow(&[get("next")]).map_err(|e| RuleError::Fatal(text(&e)))
+}
+
+fn emit(json: &str) -> Result<(), OutputError> {
+    output::emit(0, json)
+}
+
+fn get(url: &str) -> Request {
+    Request {
+        url: url.into(),
+        method: "GET".into(),
+        headers: Vec::new(),
+        body: None,
+        rule: 0,
+        priority: 0,
+        state: Vec::new(),
+        reload: false,
+        hints: Vec::new(),
+    }
+}
+
+fn follow_all(requests: &[Request]) -> Result<(), RuleError> {
+    output::follow(requests).map_err(|e| RuleError::Fatal(text(&e)))
+}
+
+/// Pages `/0-ok`, `/1-loop` and so on below this URL, each for the rule that it is named after.
+fn one_page_each(url: &str, rules: &str) -> Vec<Request> {
+    let pages = rules.split(',').enumerate().map(|(n, wanted)| {
+        let rule = RULES.iter().position(|(name, _)| *name == wanted);
+        Request {
+            rule: rule.expect("tests name rules that are there") as u32,
+            ..get(&format!("{url}{n}-{wanted}"))
+        }
+    });
+    pages.collect()
+}
+
+fn text(error: &OutputError) -> String {
+    match error {
+        OutputError::OverBudget(why) => format!("over budget: {why}"),
+        OutputError::Refused(why) => format!("refused: {why}"),
+        OutputError::Other((code, why)) => format!("{code}: {why}"),
+    }
+}
+
+#[inline(never)]
+fn recurse(n: u64) -> u64 {
+    if black_box(n) == 0 {
+        return 0;
+    }
+    black_box(recurse(n + 1)) + n
+}
+
+/// How often the secret lies in this instance's whole memory, grown by what a page before may have
+/// had.
+fn scan_memory() -> usize {
+    core::arch::wasm32::memory_grow::<0>(64);
+    let n_bytes = core::arch::wasm32::memory_size::<0>() << 16;
+    let mut n_found = 0;
+    let mut at = 8;
+    while at < n_bytes {
+        // Every address below the memory's size may be read; the word is only compared.
+        let word = unsafe { std::ptr::read_volatile(at as *const u64) };
+        n_found += usize::from(word == black_box(!SECRET) ^ u64::MAX);
+        at += 8;
+    }
+    n_found
+}
