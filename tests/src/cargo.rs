@@ -1,0 +1,38 @@
+//! Builds what a test needs when `tests/run` has not: once a process, in the order asked for.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Runs `cargo build` in a folder and returns the names of targets with the files made of them.
+pub(crate) fn build(folder: &Path, arguments: &[&str]) -> Vec<(String, PathBuf)> {
+    let built = Command::new("cargo")
+        .arg("build")
+        .args(arguments)
+        .arg("--message-format=json-render-diagnostics")
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .unwrap_or_else(|e| panic!("cargo does not start: {e}"));
+    assert!(
+        built.status.success(),
+        "cargo build {arguments:?} failed in {}",
+        folder.display()
+    );
+    String::from_utf8_lossy(&built.stdout)
+        .lines()
+        .flat_map(artifacts)
+        .collect()
+}
+
+fn artifacts(line: &str) -> Vec<(String, PathBuf)> {
+    let message: serde_json::Value = serde_json::from_str(line).unwrap_or_default();
+    let Some(name) = message["target"]["name"].as_str() else {
+        return Vec::new();
+    };
+    let files = message["filenames"].as_array().into_iter().flatten();
+    let files = files
+        .chain([&message["executable"]])
+        .filter_map(|file| file.as_str());
+    files.map(|file| (name.to_owned(), file.into())).collect()
+}

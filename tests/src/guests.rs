@@ -1,0 +1,51 @@
+//! Built guests: the example plugins, and those that misbehave on purpose.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use crate::{cargo, repository, setting};
+
+/// The component of a guest by its crate name, as in `books` or `forum_list`: from `CRAWLER_GUESTS`,
+/// or built once.
+#[track_caller]
+pub fn guest(name: &str) -> PathBuf {
+    if let Some(folder) = setting("CRAWLER_GUESTS") {
+        let path = PathBuf::from(folder).join(name).with_extension("wasm");
+        assert!(
+            path.is_file(),
+            "there is no {}; tests/run builds it",
+            path.display()
+        );
+        return path;
+    }
+    static BUILT: OnceLock<BTreeMap<String, PathBuf>> = OnceLock::new();
+    let built = BUILT.get_or_init(build);
+    built
+        .get(name)
+        .unwrap_or_else(|| panic!("no guest {name}; there are {:?}", built.keys()))
+        .clone()
+}
+
+fn build() -> BTreeMap<String, PathBuf> {
+    let guests = repository().join("tests/guests");
+    let entries = std::fs::read_dir(&guests)
+        .unwrap_or_else(|e| panic!("{} cannot be read: {e}", guests.display()));
+    let folders = entries.map(|entry| entry.expect("a folder can be listed").path());
+    let workspaces = folders
+        .chain([repository().join("plugins")])
+        .filter(|folder| folder.join("Cargo.toml").is_file());
+    workspaces
+        .flat_map(|folder| {
+            cargo::build(
+                &folder,
+                &["--release", "--workspace", "--target=wasm32-wasip2"],
+            )
+        })
+        .filter(|(_, file)| {
+            file.extension()
+                .is_some_and(|extension| extension == "wasm")
+        })
+        .map(|(name, file)| (name.replace('-', "_"), file))
+        .collect()
+}

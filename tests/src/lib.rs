@@ -1,0 +1,86 @@
+//! What whole-system tests stand on: a fake web that keeps a log, the documentation of Rust as a
+//! real site with a known truth, processes that are always reaped, and built guests.
+//!
+//! Helpers panic with a message that says what was expected: a test has nothing better to do. None
+//! of them needs a runtime, and each may be called from within one.
+//!
+//! ```no_run
+//! use crawler_tests::process::Home;
+//! use crawler_tests::web::Site;
+//! use crawler_tests::{PATIENCE, guests};
+//!
+//! let web = Site::new().page("/", "<h1>Hello</h1>").open();
+//! let home = Home::new();
+//! let mut up = home.start(["up", "--http=:0", "--grpc=:0"]);
+//! let address = up.word_after("http=", PATIENCE);
+//! let added = home.run(["plugin", "push", guests::guest("books").to_str().unwrap()]);
+//! assert_eq!(added.code, Some(0), "{}", added.stderr);
+//! web.wait_for("a request for /", PATIENCE, |log| log.iter().any(|hit| hit.path == "/"));
+//! up.interrupt();
+//! assert_eq!(up.wait(PATIENCE).code, Some(0));
+//! ```
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+mod cargo;
+pub mod guests;
+pub mod process;
+pub mod random;
+pub mod rustdoc;
+pub mod web;
+
+/// A deadline for what takes a moment: long enough for a busy machine, so that missing it is a fault.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The folder of the repository.
+pub fn repository() -> PathBuf {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    tests
+        .parent()
+        .expect("the tests have a folder of their own in the repository")
+        .to_owned()
+}
+
+/// Whether loops run in full, as `tests/run soak NAME` asks, or shortened.
+pub fn soak() -> bool {
+    setting("CRAWLER_SOAK").is_some_and(|value| value == "1")
+}
+
+/// Says that something could not be tested here. `tests/run` counts these lines, and fails where
+/// `TESTS_REQUIRE` has the name.
+#[expect(clippy::print_stdout, reason = "the line is read by tests/run")]
+pub fn skipped(name: &str, why: &str) {
+    println!("skipped: {name}: {why}");
+}
+
+/// Asks again and again until there is an answer. For states that nothing announces; a log line or
+/// a request to the fake web is better waited for where it is kept.
+#[track_caller]
+pub fn until<T>(what: &str, deadline: Duration, mut ask: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(start.elapsed() < deadline, "no {what} within {deadline:?}");
+        pause();
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "between two looks at a state that nothing announces"
+)]
+fn pause() {
+    std::thread::sleep(Duration::from_millis(20));
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests/run names what it has built in the environment"
+)]
+fn setting(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}

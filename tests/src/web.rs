@@ -1,0 +1,306 @@
+//! A fake web on loopback that does what it is told and keeps a log of every request.
+//!
+//! It has a thread and a runtime of its own: a test that blocks does not slow it, and the times in
+//! its log are those of the server alone.
+
+use std::fs;
+use std::future::Future;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Component, Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::Request;
+pub use axum::http::{HeaderMap, Method, StatusCode, header};
+pub use axum::response::{IntoResponse, Response};
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+mod log;
+
+pub use log::{Hit, most_at_once, shortest_pause};
+use log::{Log, Open};
+
+const BODY_MAX: usize = 64 << 20;
+
+type Handler = Arc<dyn Fn(Asked) -> Pin<Box<dyn Future<Output = Response> + Send>> + Send + Sync>;
+
+/// What a site answers, until it is opened.
+#[derive(Clone, Default)]
+pub struct Site {
+    routes: Vec<(String, Handler)>,
+    folder: Option<PathBuf>,
+}
+
+/// A request, as handlers see it.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// In capitals.
+    pub method: Method,
+    /// Without the query.
+    pub path: String,
+    /// After the question mark; empty if there is none.
+    pub query: String,
+    /// As received.
+    pub headers: HeaderMap,
+    /// As received.
+    pub body: Bytes,
+    /// 1 for the first request for this path, with any method or query.
+    pub nth: usize,
+}
+
+impl Site {
+    /// A site where every path is 404.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Answers paths that no handler has with the files of a folder; a folder is its `index.html`,
+    /// and its path without the last slash redirects there.
+    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// Answers a path with a page of HTML.
+    pub fn page(self, path: &str, html: impl Into<String>) -> Self {
+        let html: Arc<str> = html.into().into();
+        self.handle(path, move |_| {
+            let html = Arc::clone(&html);
+            async move { axum::response::Html(html.to_string()) }
+        })
+    }
+
+    /// Answers a path with 404, whatever the folder has.
+    pub fn without(self, path: &str) -> Self {
+        self.handle(path, |_| async { StatusCode::NOT_FOUND })
+    }
+
+    /// Answers a path as the handler says. A path that ends with `*` stands for all that start like
+    /// it; the longest path that fits is asked.
+    pub fn handle<F, A, R>(mut self, path: &str, handler: F) -> Self
+    where
+        F: Fn(Asked) -> A + Send + Sync + 'static,
+        A: Future<Output = R> + Send + 'static,
+        R: IntoResponse,
+    {
+        let handler: Handler = Arc::new(move |asked| {
+            let answer = handler(asked);
+            Box::pin(async move { answer.await.into_response() })
+        });
+        self.routes.push((path.to_owned(), handler));
+        self
+    }
+
+    /// Opens the site on a free port of 127.0.0.1.
+    pub fn open(self) -> Web {
+        self.open_at((Ipv4Addr::LOCALHOST, 0).into())
+    }
+
+    /// Opens the site at an address: every 127.x.y.z is another host, port 0 is a free one.
+    pub fn open_at(self, address: SocketAddr) -> Web {
+        let listener =
+            TcpListener::bind(address).unwrap_or_else(|e| panic!("no port at {address}: {e}"));
+        listener
+            .set_nonblocking(true)
+            .expect("a new socket can be made non-blocking");
+        let address = listener
+            .local_addr()
+            .expect("a bound socket has an address");
+        let (log, stop) = (Arc::new(Log::default()), CancellationToken::new());
+        let serving = serve(listener, Arc::new(self), Arc::clone(&log), stop.clone());
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime of one thread needs nothing that could be missing");
+        let thread = std::thread::Builder::new()
+            .name("fake-web".to_owned())
+            .spawn(move || runtime.block_on(serving))
+            .unwrap_or_else(|e| panic!("no thread for the fake web: {e}"));
+        Web {
+            address,
+            log,
+            stop,
+            thread: Some(thread),
+        }
+    }
+
+    fn handler(&self, path: &str) -> Option<&Handler> {
+        let fits = |route: &str| match route.strip_suffix('*') {
+            Some(start) => path.starts_with(start),
+            None => path == route,
+        };
+        let fitting = self.routes.iter().filter(|(route, _)| fits(route));
+        fitting
+            .max_by_key(|(route, _)| route.len())
+            .map(|(_, handler)| handler)
+    }
+}
+
+/// An open site. Dropping it closes it, and breaks the connections that are left.
+pub struct Web {
+    address: SocketAddr,
+    log: Arc<Log>,
+    stop: CancellationToken,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Web {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The URL of a path.
+    pub fn url(&self, path: &str) -> Url {
+        let text = format!("http://{}{path}", self.address);
+        text.parse()
+            .unwrap_or_else(|e| panic!("{text} is no URL: {e}"))
+    }
+
+    /// Every request so far, in the order of their starts.
+    pub fn log(&self) -> Vec<Hit> {
+        self.log.hits().clone()
+    }
+
+    /// How often a path was asked for, with any method or query.
+    pub fn count(&self, path: &str) -> usize {
+        self.log
+            .hits()
+            .iter()
+            .filter(|hit| hit.path == path)
+            .count()
+    }
+
+    /// Waits until the log is as wished, and returns it.
+    #[track_caller]
+    pub fn wait_for(
+        &self,
+        what: &str,
+        deadline: Duration,
+        wished: impl Fn(&[Hit]) -> bool,
+    ) -> Vec<Hit> {
+        let (hits, came) = self.log.wait(deadline, wished);
+        assert!(
+            came,
+            "no {what} within {deadline:?}; {} requests came",
+            hits.len()
+        );
+        hits
+    }
+}
+
+impl Drop for Web {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        if let Some(Err(_)) = self.thread.take().map(JoinHandle::join)
+            && !std::thread::panicking()
+        {
+            panic!("the fake web panicked");
+        }
+    }
+}
+
+async fn serve(listener: TcpListener, site: Arc<Site>, log: Arc<Log>, stop: CancellationToken) {
+    let listener = tokio::net::TcpListener::from_std(listener)
+        .expect("the socket is non-blocking and inside a runtime");
+    let router =
+        Router::new().fallback(move |request| answer(Arc::clone(&site), Arc::clone(&log), request));
+    tokio::select! {
+        served = axum::serve(listener, router).into_future() => {
+            served.unwrap_or_else(|e| panic!("the fake web cannot go on: {e}"));
+        }
+        () = stop.cancelled() => {}
+    }
+}
+
+async fn answer(site: Arc<Site>, log: Arc<Log>, request: Request) -> Response {
+    let start = Instant::now();
+    let (head, body) = request.into_parts();
+    let (path, query) = (
+        head.uri.path().to_owned(),
+        head.uri.query().unwrap_or_default().to_owned(),
+    );
+    let (place, nth) = log.note(Hit {
+        method: head.method.clone(),
+        path: path.clone(),
+        query: query.clone(),
+        headers: head.headers.clone(),
+        start,
+        end: None,
+        status: None,
+    });
+    let mut open = Open {
+        log,
+        place,
+        status: None,
+    };
+    let Ok(body) = to_bytes(body, BODY_MAX).await else {
+        return StatusCode::BAD_REQUEST.into_response();
+    };
+    let response = match (site.handler(&path), &site.folder) {
+        (Some(handler), _) => {
+            handler(Asked {
+                method: head.method,
+                path,
+                query,
+                headers: head.headers,
+                body,
+                nth,
+            })
+            .await
+        }
+        (None, Some(folder)) => file(folder, &path),
+        (None, None) => StatusCode::NOT_FOUND.into_response(),
+    };
+    open.status = Some(response.status());
+    response
+}
+
+fn file(folder: &Path, path: &str) -> Response {
+    let Some(mut file) = file_of(folder, path) else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    if file.is_dir() {
+        if !path.ends_with('/') {
+            let there = [(header::LOCATION, format!("{path}/"))];
+            return (StatusCode::MOVED_PERMANENTLY, there).into_response();
+        }
+        file.push("index.html");
+    }
+    let content_type = match file.extension().and_then(|extension| extension.to_str()) {
+        Some("html") => "text/html; charset=utf-8",
+        Some("css") => "text/css",
+        Some("js") => "text/javascript",
+        Some("txt" | "md") => "text/plain; charset=utf-8",
+        Some("svg") => "image/svg+xml",
+        _ => "application/octet-stream",
+    };
+    match fs::read(&file) {
+        Ok(bytes) => ([(header::CONTENT_TYPE, content_type)], Body::from(bytes)).into_response(),
+        Err(_) => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+/// The file or folder that a URL path means; none outside of the folder.
+pub(crate) fn file_of(folder: &Path, path: &str) -> Option<PathBuf> {
+    let mut url: Url = "file:///".parse().ok()?;
+    url.set_path(path);
+    let below = url.to_file_path().ok()?;
+    let mut file = folder.to_owned();
+    for part in below.components() {
+        match part {
+            Component::RootDir => {}
+            Component::Normal(name) => file.push(name),
+            Component::Prefix(_) | Component::CurDir | Component::ParentDir => return None,
+        }
+    }
+    Some(file)
+}
+
+#[cfg(test)]
+mod tests;

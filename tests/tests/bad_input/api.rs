@@ -1,0 +1,291 @@
+//! Calls that cannot be meant, or not be carried out: over HTTP, gRPC and the command line.
+
+use crawler_proto as proto;
+use crawler_tests::guests;
+
+use crate::Differences;
+use crate::server::{Server, failure, status};
+
+const JSON: &str = "application/json";
+const NAME_RULE: &str = "use letters, digits, '-', '_' and '.', and start with a letter or digit";
+const EXISTS: &str = "change it with `crawler resource update there`, or delete it first";
+const NO_RESOURCE: &str = "`crawler resource list` shows those there are";
+
+/// A request line, the type of its body, the body, and the problem that answers it.
+type HttpCase = (&'static str, &'static str, String, String);
+
+fn http_cases() -> Vec<HttpCase> {
+    let post = |body: &str, problem: &str| -> HttpCase {
+        ("POST /crawler/resource", JSON, body.into(), problem.into())
+    };
+    let bare = |line, problem: &str| -> HttpCase { (line, "", String::new(), problem.into()) };
+    let curl = r#"with curl: -H 'content-type: application/json' -d '{"name":"books"}'"#;
+    let paths =
+        "resources are at /crawler/resource, plugins at /crawler/plugin, nodes at /crawler/node";
+    vec![
+        post(
+            r#"{"name":"shop"}"#,
+            "412 FAILED_PRECONDITION: there is no plugin shop | push it first: `crawler plugin push PATH --as shop@VERSION`, or name another with --plugin when adding shop",
+        ),
+        post(
+            r#"{"name":"there","plugin":"hostile"}"#,
+            &format!("409 ALREADY_EXISTS: resource there exists already | {EXISTS}"),
+        ),
+        post(
+            r#"{"name":""}"#,
+            "400 INVALID_ARGUMENT: resource name is empty",
+        ),
+        post(
+            r#"{"name":"a/b"}"#,
+            &format!(r#"400 INVALID_ARGUMENT: resource name "a/b" has '/'; {NAME_RULE}"#),
+        ),
+        post(
+            r#"{"name":".."}"#,
+            &format!(r#"400 INVALID_ARGUMENT: resource name ".." has '.'; {NAME_RULE}"#),
+        ),
+        post(
+            r#"{"name":"a\u0000"}"#,
+            &format!(r#"400 INVALID_ARGUMENT: resource name "a\0" has '\0'; {NAME_RULE}"#),
+        ),
+        post(
+            &format!(r#"{{"name":"{}"}}"#, "a".repeat(300)),
+            "400 INVALID_ARGUMENT: resource name is 300 bytes long; at most 128 are allowed",
+        ),
+        post(
+            r#"{"name":"shop","plugin":"a@1"}"#,
+            r#"400 INVALID_ARGUMENT: version "1" is not of the form 1.2.3: unexpected end of input while parsing major version number"#,
+        ),
+        post(
+            r#"{"name":"#,
+            r#"400 INVALID_ARGUMENT: the body is not JSON: EOF while parsing a value at line 1 column 8 | send an object like {"name":"books"}"#,
+        ),
+        post(
+            r#"{"nmae":"a"}"#,
+            r#"400 INVALID_ARGUMENT: the body has an unknown field "nmae" | did you mean "name"?"#,
+        ),
+        post(
+            r#"{"name":"shop","limits":{"memory":"100GiB"}}"#,
+            "400 INVALID_ARGUMENT: limit memory is 107374182400, above the ceiling of 671088640; the operator can raise it with --limit-ceiling memory=VALUE",
+        ),
+        post(
+            r#"{"name":"shop","crawl":{"concurrency":0}}"#,
+            "400 INVALID_ARGUMENT: setting concurrency must be above zero",
+        ),
+        post(
+            &" ".repeat((4 << 20) + 1),
+            "413 RESOURCE_EXHAUSTED: the body has more than 4194304 bytes",
+        ),
+        (
+            "POST /crawler/resource",
+            "text/plain",
+            r#"{"name":"shop"}"#.into(),
+            format!(
+                "415 INVALID_ARGUMENT: the body is of type text/plain, not application/json | {curl}"
+            ),
+        ),
+        (
+            "POST /crawler/resource",
+            "",
+            r#"{"name":"shop"}"#.into(),
+            format!(
+                "415 INVALID_ARGUMENT: the body has no type; it should be application/json | {curl}"
+            ),
+        ),
+        (
+            "PATCH /crawler/resource",
+            JSON,
+            r#"{"name":"shop"}"#.into(),
+            format!("404 NOT_FOUND: there is no resource shop | {NO_RESOURCE}"),
+        ),
+        (
+            "DELETE /crawler/resource",
+            JSON,
+            r#"{"name":"shop"}"#.into(),
+            format!("404 NOT_FOUND: there is no resource shop | {NO_RESOURCE}"),
+        ),
+        bare(
+            "GET /crawler/resource/shop",
+            &format!("404 NOT_FOUND: there is no resource shop | {NO_RESOURCE}"),
+        ),
+        bare(
+            "GET /crawler/resource/shop/items",
+            &format!("404 NOT_FOUND: there is no resource shop | {NO_RESOURCE}"),
+        ),
+        bare(
+            "GET /crawler/resource/shop/logs",
+            &format!("404 NOT_FOUND: there is no resource shop | {NO_RESOURCE}"),
+        ),
+        bare(
+            "GET /crawler/resource/a%2Fb",
+            &format!(r#"400 INVALID_ARGUMENT: resource name "a/b" has '/'; {NAME_RULE}"#),
+        ),
+        bare(
+            "GET /crawler/resource/..",
+            &format!(r#"400 INVALID_ARGUMENT: resource name ".." has '.'; {NAME_RULE}"#),
+        ),
+        bare(
+            "GET /crawler/resource/%FF",
+            "400 INVALID_ARGUMENT: Invalid URL: Invalid UTF-8 in `name`",
+        ),
+        bare(
+            "GET /crawler/resource?page=2",
+            r#"400 INVALID_ARGUMENT: there is no parameter "page" here | there are page_size, page_token"#,
+        ),
+        bare(
+            "GET /crawler/plugin/shop",
+            "404 NOT_FOUND: there is no plugin shop | `crawler plugin list` shows those there are",
+        ),
+        bare(
+            "DELETE /crawler/plugin/shop@1.0.0",
+            "404 NOT_FOUND: there is no plugin shop@1.0.0 | `crawler plugin list` shows those there are",
+        ),
+        bare(
+            "DELETE /crawler/plugin/shop",
+            "400 INVALID_ARGUMENT: plugin shop is named without a version; write shop@VERSION",
+        ),
+        bare(
+            "GET /nowhere",
+            &format!("404 NOT_FOUND: there is nothing at /nowhere | {paths}"),
+        ),
+        bare(
+            "PUT /crawler/resource",
+            "405 INVALID_ARGUMENT: /crawler/resource does not take PUT",
+        ),
+    ]
+}
+
+/// The same faults over gRPC, as far as it can carry them.
+async fn grpc_cases(server: &Server) -> Vec<(String, String)> {
+    let mut calls = server.calls().await;
+    let mut cases = Vec::new();
+    let named = |name: &str| proto::ResourceSpec {
+        name: name.into(),
+        ..Default::default()
+    };
+    for (name, expected) in [
+        (
+            "shop",
+            "FailedPrecondition: there is no plugin shop; push it first: `crawler plugin push PATH --as shop@VERSION`, or name another with --plugin when adding shop".to_owned(),
+        ),
+        (
+            "there",
+            format!("AlreadyExists: resource there exists already; {EXISTS}"),
+        ),
+        ("", "InvalidArgument: resource name is empty".to_owned()),
+        (
+            "a/b",
+            format!(r#"InvalidArgument: resource name "a/b" has '/'; {NAME_RULE}"#),
+        ),
+        (
+            "..",
+            format!(r#"InvalidArgument: resource name ".." has '.'; {NAME_RULE}"#),
+        ),
+        (
+            "a\0",
+            format!(r#"InvalidArgument: resource name "a\0" has '\0'; {NAME_RULE}"#),
+        ),
+        (
+            &"a".repeat(300),
+            "InvalidArgument: resource name is 300 bytes long; at most 128 are allowed".to_owned(),
+        ),
+    ] {
+        let answer = calls.add_resource(named(name)).await.map(drop);
+        cases.push((status(&answer.expect_err(name)), expected));
+    }
+    let none = format!("NotFound: there is no resource shop; {NO_RESOURCE}");
+    let answer = calls.delete_resource(named("shop")).await.map(drop);
+    cases.push((status(&answer.expect_err("delete")), none.clone()));
+    let shop = proto::ResourceRequest {
+        name: "shop".into(),
+    };
+    let answer = calls.get_resource(shop).await.map(drop);
+    cases.push((status(&answer.expect_err("get")), none.clone()));
+    let shop = proto::ReadItemsRequest {
+        name: "shop".into(),
+        follow: true,
+    };
+    let answer = calls.read_items(shop).await.map(drop);
+    cases.push((status(&answer.expect_err("items")), none));
+    let mut unknown_limit = named("shop");
+    unknown_limit.limits.insert("memroy".into(), 1);
+    let answer = calls.add_resource(unknown_limit).await.map(drop);
+    cases.push((
+        status(&answer.expect_err("limit")),
+        r#"InvalidArgument: there is no limit "memroy"; the limits are fuel, cpu, timeout, memory, body, items, item-bytes, requests, log-lines"#.to_owned(),
+    ));
+    let digest = proto::FetchPluginRequest {
+        digest: "../x".into(),
+        offset: 0,
+    };
+    let answer = calls.fetch_plugin(digest).await.map(drop);
+    cases.push((
+        status(&answer.expect_err("digest")),
+        r#"InvalidArgument: digest "../x" is not 64 hexadecimal digits"#.to_owned(),
+    ));
+    cases
+}
+
+fn cli_cases() -> Vec<(&'static [&'static str], String)> {
+    let none = format!("1: there is no resource shop | {NO_RESOURCE}");
+    vec![
+        (
+            &["resource", "add", "shop"],
+            "1: there is no plugin shop | push it first: `crawler plugin push PATH --as shop@VERSION`, or name another with --plugin when adding shop".into(),
+        ),
+        (
+            &["resource", "add", "there", "--plugin=hostile"],
+            format!("1: resource there exists already | {EXISTS}"),
+        ),
+        (&["resource", "get", "shop"], none.clone()),
+        (&["resource", "logs", "shop", "--follow"], none.clone()),
+        (&["resource", "wait", "shop"], none.clone()),
+        (&["resource", "update", "shop", "--max-pages=3"], none.clone()),
+        (&["resource", "delete", "shop", "--purge"], none.clone()),
+        (&["items", "shop", "--follow"], none),
+        (
+            &["plugin", "get", "shop@1.0.0"],
+            "1: there is no plugin shop@1.0.0 | `crawler plugin list` shows those there are".into(),
+        ),
+        (
+            &["resource", "add", "shop", "--limit=memory=100GiB"],
+            "1: limit memory is 107374182400, above the ceiling of 671088640; the operator can raise it with --limit-ceiling memory=VALUE".into(),
+        ),
+        (
+            &["resource", "add", "shop", "--concurrency=0"],
+            "1: setting concurrency must be above zero".into(),
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn s12_s13_a_call_that_cannot_be_carried_out_is_told_why_at_every_door() {
+    let mut server = Server::start();
+    let mut differences = Differences::default();
+    let hostile = guests::guest("hostile");
+    server.ok(&["plugin", "push", &hostile.display().to_string()]);
+    server.ok(&[
+        "resource",
+        "add",
+        "there",
+        "--plugin=hostile",
+        "--param=root=page",
+    ]);
+    let before = server.json("/crawler/resource/there")["spec"].clone();
+    for (line, kind, body, expected) in http_cases() {
+        let answer = server.http(line, kind, body.as_bytes());
+        let case = format!("{line} {}", body.get(..80).unwrap_or(&body));
+        differences.compare(&case, &answer.problem(), &expected);
+    }
+    for (found, expected) in grpc_cases(&server).await {
+        differences.compare("gRPC", &found, &expected);
+    }
+    for (arguments, expected) in cli_cases() {
+        let ended = server.cli(arguments);
+        differences.compare(&arguments.join(" "), &failure(&ended), &expected);
+    }
+    differences.assert_none();
+    let resources = server.json("/crawler/resource")["resources"].clone();
+    assert_eq!(resources.as_array().map(Vec::len), Some(1), "{resources}");
+    assert_eq!(resources[0]["spec"], before, "nothing half-written stays");
+    assert!(server.process.is_running());
+}

@@ -1,0 +1,176 @@
+//! What is typed wrongly, and plugins that cannot be built: the message says what was meant, and
+//! the exit code that nothing was done.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+
+use crawler_tests::guests;
+use crawler_tests::process::Home;
+
+use crate::Differences;
+use crate::server::failure;
+
+const USAGE: &str = "\n\nFor more information, try '--help'.";
+
+#[test]
+fn what_cannot_be_meant_is_refused_before_anything_is_done() {
+    let home = Home::new();
+    home.write("rules.txt", "no rules");
+    fs::create_dir(home.path().join("empty")).expect("a folder can be made");
+    let limits = "fuel, cpu, timeout, memory, body, items, item-bytes, requests, log-lines";
+    let address = "write :PORT, or an address like 127.0.0.1:8081; port 0 takes a free one";
+    let cases: &[(&str, String)] = &[
+        ("fly", format!("2: unrecognized subcommand 'fly'\n\nUsage: crawler [OPTIONS] <COMMAND>{USAGE}")),
+        (
+            "up --wings",
+            format!("2: unexpected argument '--wings' found\n\nUsage: crawler up [OPTIONS]{USAGE}"),
+        ),
+        (
+            "run a.wasm --limit memroy=1",
+            format!("2: invalid value 'memroy=1' for '--limit <NAME=VALUE>': there is no limit \"memroy\"; the limits are {limits}{USAGE}"),
+        ),
+        (
+            "run a.wasm --limit memory=much",
+            format!("2: invalid value 'memory=much' for '--limit <NAME=VALUE>': limit memory takes a size like 64MiB or 4096, not \"much\"{USAGE}"),
+        ),
+        (
+            "run a.wasm --limit fuel",
+            format!("2: invalid value 'fuel' for '--limit <NAME=VALUE>': write it as NAME=VALUE{USAGE}"),
+        ),
+        ("run a.wasm --concurrency 0", "1: setting concurrency must be above zero".into()),
+        (
+            "run a.wasm --concurrency many",
+            format!("2: invalid value 'many' for '--concurrency <N>': invalid digit found in string{USAGE}"),
+        ),
+        (
+            "run a.wasm --delay 5",
+            format!("2: invalid value '5' for '--delay <TIME>': write a time like 250ms or 1s{USAGE}"),
+        ),
+        (
+            "run a.wasm --scope http://a.test",
+            format!("2: invalid value 'http://a.test' for '--scope <HOST,…>': setting scope has \"http://a.test\", which is not a host; write example.org, *.example.org or *{USAGE}"),
+        ),
+        (
+            "up --http 8081",
+            format!("2: invalid value '8081' for '--http <ADDRESS>': {address}{USAGE}"),
+        ),
+        (
+            "up --http 0.0.0.0:8081",
+            "2: --http 0.0.0.0:8081 would let everybody who reaches it control the crawler | listen on this machine only, --http :8081, or add --insecure".into(),
+        ),
+        (
+            "up --grpc 0.0.0.0:9091 --insecure",
+            "2: --grpc 0.0.0.0:9091 is no address that others can reach | say how they do: --advertise HOST[:PORT]".into(),
+        ),
+        (
+            "up --advertise http://a/",
+            "2: --advertise http://a/ is no address | write HOST or HOST:PORT, like 10.0.0.5:9091".into(),
+        ),
+        (
+            "worker",
+            "2: workers that join a cluster are not in this version | `crawler up` has a master and a worker in one process; a worker alone is `crawler worker --cluster=false --config crawler.toml`".into(),
+        ),
+        (
+            "plugin push a.wasm --as books",
+            format!("2: invalid value 'books' for '--as <NAME@VERSION>': name its version too: books@VERSION{USAGE}"),
+        ),
+        (
+            "resource add a/b",
+            format!("2: invalid value 'a/b' for '<NAME>': resource name \"a/b\" has '/'; use letters, digits, '-', '_' and '.', and start with a letter or digit{USAGE}"),
+        ),
+        (
+            "run gone.wasm",
+            "1: cannot find a plugin at gone.wasm: No such file or directory (os error 2)".into(),
+        ),
+        (
+            "plugin build empty",
+            "1: folder empty has no Cargo.toml | name the folder that has the plugin's Cargo.toml, or a .wasm file".into(),
+        ),
+        (
+            "run empty",
+            "1: folder empty has no Cargo.toml | name the folder that has the plugin's Cargo.toml, or a .wasm file".into(),
+        ),
+        (
+            "plugin push rules.txt",
+            "1: rules.txt is neither a folder nor a .wasm file | name the folder that has the plugin's Cargo.toml, or a component that is built already".into(),
+        ),
+        (
+            "node list --master there",
+            "1: \"there\" is not the URL of a master: it does not start with http:// | write it like http://127.0.0.1:9091".into(),
+        ),
+    ];
+    let mut differences = Differences::default();
+    for (line, expected) in cases {
+        let ended = home.run(line.split(' '));
+        differences.compare(line, &failure(&ended), expected);
+        differences.compare(line, &ended.stdout, "");
+    }
+    differences.assert_none();
+    assert!(
+        !home.path().join("crawler-data").exists(),
+        "nothing half-written stays"
+    );
+}
+
+#[test]
+fn a_master_that_is_not_there_is_named_with_the_flag_and_the_way_to_start_one() {
+    let home = Home::new();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let url = format!("http://{}", listener.local_addr().expect("it is bound"));
+    drop(listener);
+    home.write("a.wasm", "text");
+    for line in ["resource list", "items a --follow", "plugin push a.wasm"] {
+        let ended = home.run(line.split(' ').chain(["--master", &url]));
+        assert_eq!(
+            failure(&ended),
+            format!(
+                "1: cannot reach the master at {url}: Connection refused (os error 111) | start one with `crawler up`, or name another with --master URL"
+            )
+        );
+    }
+}
+
+fn crate_of(folder: &Path, source: &str) {
+    let manifest = "[package]\nname = \"shop\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[lib]\ncrate-type = [\"cdylib\"]\n\n[workspace]\n";
+    fs::create_dir_all(folder.join("src")).expect("a folder can be made");
+    fs::write(folder.join("Cargo.toml"), manifest).expect("a file can be written");
+    fs::write(folder.join("src/lib.rs"), source).expect("a file can be written");
+}
+
+#[test]
+fn a_plugin_that_does_not_compile_shows_what_the_compiler_says() {
+    let home = Home::new();
+    crate_of(
+        &home.path().join("shop"),
+        "pub fn price() -> u32 { \"ten\" }\n",
+    );
+    for line in [["plugin", "build"], ["plugin", "push"]] {
+        let mut command = home.command(line.iter().chain(&["shop"]));
+        // A target folder of its own: the crate is not part of this workspace.
+        command.env_remove("CARGO_TARGET_DIR");
+        let ended =
+            crawler_tests::process::Process::start(&mut command).wait(crawler_tests::PATIENCE);
+        assert_eq!(ended.code, Some(1));
+        let said = &ended.stderr;
+        assert!(said.contains("error[E0308]: mismatched types"), "{said}");
+        assert!(said.contains("src/lib.rs:1:25"), "{said}");
+        let end =
+            "error: plugin shop does not build\nhint: the messages above are those of cargo\n";
+        assert!(said.ends_with(end), "{said}");
+        assert_eq!(ended.stdout, "");
+    }
+}
+
+#[test]
+fn a_param_that_a_rule_misses_is_asked_for_in_the_words_of_the_rule() {
+    let home = Home::new();
+    let books = guests::guest("books").display().to_string();
+    let ended = home.run(["run", &books, "-o", "items.jsonl"]);
+    assert_eq!(ended.code, Some(1));
+    let last = ended.stderr.lines().last().unwrap_or_default();
+    assert_eq!(
+        last,
+        "error: the crawl failed: root gave up: fatal: param `start` is missing; give it with --param start=VALUE"
+    );
+}

@@ -1,0 +1,71 @@
+//! Config files that say what cannot be meant: the file, the line and what was meant are named, and
+//! nothing is started.
+
+use crawler_tests::process::Home;
+
+use crate::Differences;
+use crate::server::failure;
+
+#[test]
+fn a_config_file_that_cannot_be_meant_starts_nothing_and_names_its_line() {
+    let home = Home::new();
+    let mut differences = Differences::default();
+    let cases = [
+        (
+            "[[resource]]\nname = 'a'\nmax_pages = 3\n",
+            r#"2: c.toml:3: [[resource]] has an unknown key "max_pages" | did you mean "max-pages"?"#,
+        ),
+        (
+            "[[plugins]]\npath = 'a'\n",
+            r#"2: c.toml:1: the file has an unknown key "plugins" | did you mean "plugin"?"#,
+        ),
+        (
+            "[[resource]]\nname = 'a'\nmax-pages = 'many'\n",
+            r#"2: c.toml:3: invalid type: string "many", expected u64"#,
+        ),
+        (
+            "[[resource]]\nname = 'a/b'\n",
+            r#"2: c.toml:2: resource name "a/b" has '/'; use letters, digits, '-', '_' and '.', and start with a letter or digit"#,
+        ),
+        (
+            "\n[[resource]]\nname = 'a'\nlimits = { memroy = 1 }\n",
+            r#"2: c.toml:2: there is no limit "memroy"; the limits are fuel, cpu, timeout, memory, body, items, item-bytes, requests, log-lines"#,
+        ),
+        (
+            "name = \n",
+            "2: c.toml:1: string values must be quoted, expected literal string",
+        ),
+        (
+            "[[plugin]]\npath = 'gone'\n",
+            "1: cannot find a plugin at gone: No such file or directory (os error 2)",
+        ),
+        (
+            "[[resource]]\nname = 'a'\nlimits = { memory = '100GiB' }\n",
+            "1: cannot add resource a: limit memory is 107374182400, above the ceiling of 671088640; the operator can raise it with --limit-ceiling memory=VALUE",
+        ),
+    ];
+    for (text, expected) in cases {
+        home.write("c.toml", text);
+        let mut ended = home.run(["up", "--http=:0", "--grpc=:0", "--config=c.toml"]);
+        // What a server logs until it gives up stands before its error.
+        let start = ended.stderr.find("error: ").unwrap_or(0);
+        ended.stderr.drain(..start);
+        differences.compare(text, &failure(&ended), expected);
+        let is_early = expected.starts_with('2');
+        let has_data = home.path().join("crawler-data").exists();
+        assert!(!(is_early && has_data), "{text} started something");
+    }
+    let gone = home.run(["up", "--config=gone.toml"]);
+    differences.compare(
+        "gone.toml",
+        &failure(&gone),
+        "2: cannot read the config file gone.toml: No such file or directory (os error 2) | name another file with --config",
+    );
+    let alone = home.run(["worker", "--cluster=false"]);
+    differences.compare(
+        "a worker without a config file",
+        &failure(&alone),
+        "1: there is nothing to crawl: no [[resource]] is configured | write a crawler.toml here, or name a file with --config",
+    );
+    differences.assert_none();
+}

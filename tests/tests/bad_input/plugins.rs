@@ -1,0 +1,345 @@
+//! Bytes that are no plugin, or not one that may run: refused in the same words at every door, and
+//! nothing of them stays.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crawler_proto as proto;
+use crawler_tests::guests;
+use crawler_tests::process::Home;
+use futures::stream;
+
+use crate::Differences;
+use crate::server::{Server, failure, names, status};
+
+/// What `crawler plugin push` and all other doors say of these bytes, without what they put before.
+struct Bad {
+    file: &'static str,
+    bytes: Vec<u8>,
+    why: String,
+}
+
+/// The hostile plugin with another text of the same length somewhere in it.
+pub(crate) fn hostile_with(text: &str, instead: &str) -> Vec<u8> {
+    assert_eq!(text.len(), instead.len());
+    let mut bytes = fs::read(guests::guest("hostile")).expect("the guest is built");
+    let at = bytes
+        .windows(text.len())
+        .position(|window| window == text.as_bytes());
+    let at = at.expect("the text is in the component");
+    bytes[at..at + text.len()].copy_from_slice(instead.as_bytes());
+    bytes
+}
+
+fn describing(behaviour: &str) -> Vec<u8> {
+    hostile_with(
+        "describe=honest.........",
+        &format!("{:.<24}", format!("describe={behaviour}")),
+    )
+}
+
+fn bad(file: &'static str, bytes: impl Into<Vec<u8>>, why: impl Into<String>) -> Bad {
+    Bad {
+        file,
+        bytes: bytes.into(),
+        why: why.into(),
+    }
+}
+
+fn component(file: &'static str, wat: &str, why: &str) -> Bad {
+    bad(
+        file,
+        wat::parse_str(wat).expect("the text is a component"),
+        why,
+    )
+}
+
+/// All but the one that is too large, which does not reach the checks.
+fn bad_plugins(machine_code: Vec<u8>) -> Vec<Bad> {
+    const PUSH_BUILT: &str =
+        "push the .wasm file that the build wrote, such as target/wasm32-wasip2/release/NAME.wasm";
+    const DESCRIBE: &str =
+        "describe returns at once, and calls neither page nor output; return constants from it";
+    let whole = fs::read(guests::guest("hostile")).expect("the guest is built");
+    let half = whole[..whole.len() / 2].to_vec();
+    vec![
+        bad(
+            "text.wasm",
+            "hello\n",
+            format!("text; a WebAssembly component is needed; {PUSH_BUILT}"),
+        ),
+        bad(
+            "empty.wasm",
+            "",
+            format!("no bytes; a WebAssembly component is needed; {PUSH_BUILT}"),
+        ),
+        component(
+            "core.wasm",
+            "(module)",
+            "a core module; a WebAssembly component is needed; build with --target wasm32-wasip2, which makes components",
+        ),
+        bad(
+            "machine.wasm",
+            machine_code,
+            "code that wasmtime compiled for one kind of machine; machine code is never accepted, only components; push the .wasm file that it was made from",
+        ),
+        bad(
+            "half.wasm",
+            half,
+            "the component is damaged or uses a feature that is switched off: unexpected end-of-file (at offset PLACE); a complete component without threads, 64-bit memories or relaxed SIMD; build it again, and push the whole file",
+        ),
+        component(
+            "sockets.wasm",
+            r#"(component (import "wasi:sockets/tcp@0.2.6" (instance)))"#,
+            "the component imports wasi:sockets/tcp@0.2.6, which rules are not given; rules may import crawler:rules, and of WASI what standard libraries need: no network, no files, no processes; remove the dependency that needs it; pages are fetched with output.follow",
+        ),
+        component(
+            "other-export.wasm",
+            r#"(component (instance $i) (export "shop:rules/rules@0.1.0" (instance $i)))"#,
+            "a component that exports shop:rules/rules@0.1.0; a plugin exports crawler:rules/rules@0.1.0; build it with the plugin SDK",
+        ),
+        component(
+            "without-functions.wasm",
+            r#"(component (instance $i) (export "crawler:rules/rules@0.1.0" (instance $i)))"#,
+            "the component cannot be used: instance export `crawler:rules/rules@0.1.0` does not have export `describe`; a plugin imports and exports crawler:rules as plugin-sdk/wit/rules.wit has it; build it with the plugin SDK",
+        ),
+        component(
+            "newer.wasm",
+            r#"(component (instance $i) (export "crawler:rules/rules@0.2.0" (instance $i)))"#,
+            "the component was built for crawler:rules 0.2.0; this host runs 0.1.0 to 0.1.0; build it with the plugin SDK of this release, or update the cluster",
+        ),
+        bad(
+            "describe-loops.wasm",
+            describing("loop"),
+            format!("describe was ended (out-of-fuel): the rule used up its fuel; {DESCRIBE}"),
+        ),
+        bad(
+            "describe-emits.wasm",
+            describing("emit"),
+            format!(
+                "describe was ended (denied): the plugin emitted an item in describe, where there is no output; {DESCRIBE}"
+            ),
+        ),
+        bad(
+            "describe-twice.wasm",
+            describing("twice"),
+            r#"describe lists "ok" twice among its rules; names are unique within a plugin; rename one of them"#,
+        ),
+    ]
+}
+
+/// What the compiler made of the plugins that this server has: kept on the machine, never a plugin.
+fn machine_code(server: &Server) -> Vec<u8> {
+    let compiled = server.home.path().join("state/crawler/up-0/compiled");
+    let mut images = names(&compiled).into_iter().filter(|name| name != "key");
+    let image = images.next().expect("a pushed plugin is kept compiled");
+    let bytes = fs::read(compiled.join(image)).expect("the image can be read");
+    let start = bytes.windows(4).position(|window| window == b"\x7fELF");
+    bytes[start.expect("machine code is an ELF image")..].to_vec()
+}
+
+async fn push_over_grpc(server: &Server, name: &str, bytes: &[u8]) -> String {
+    let piece = |name: &str, chunk: &[u8]| proto::PushPluginRequest {
+        r#as: name.to_owned(),
+        chunk: chunk.to_vec(),
+    };
+    let pieces = bytes.chunks(1 << 20).map(|chunk| piece("", chunk));
+    let pieces: Vec<_> = std::iter::once(piece(name, b"")).chain(pieces).collect();
+    let mut calls = server.calls().await;
+    match calls.push_plugin(stream::iter(pieces)).await {
+        Ok(plugin) => format!("pushed {}", plugin.into_inner().digest),
+        Err(refusal) => status(&refusal),
+    }
+}
+
+/// What was said, but for the byte at which a cut component ends: that depends on the compiler.
+fn without_place(said: &str) -> String {
+    match said.split_once("(at offset 0x") {
+        Some((before, rest)) => {
+            let after = rest.trim_start_matches(|c: char| c.is_ascii_hexdigit());
+            format!("{before}(at offset PLACE{after}")
+        }
+        None => said.to_owned(),
+    }
+}
+
+const WASM: &str = "application/wasm";
+
+/// Pushes the good plugin under a version that is not there yet.
+fn push_good(server: &Server, version: usize) {
+    let hostile = guests::guest("hostile").display().to_string();
+    let push_as = format!("--as=good@{version}.0.0");
+    let said = server.ok(&["plugin", "push", &hostile, &push_as]);
+    assert!(
+        said.starts_with(&format!("pushed good@{version}.0.0 ")),
+        "{said}"
+    );
+}
+
+#[tokio::test]
+async fn f31_bytes_that_are_no_plugin_are_refused_at_every_door_and_leave_nothing() {
+    let mut server = Server::start();
+    push_good(&server, 0);
+    let mut differences = Differences::default();
+    let mut cases = bad_plugins(machine_code(&server));
+    let size = 200_000_000;
+    cases.push(bad("large.wasm", vec![0; size], ""));
+    for (n, case) in cases.iter().enumerate() {
+        let path = server.home.path().join(case.file);
+        fs::write(&path, &case.bytes).expect("a file in the home can be written");
+        let before = server.plugins();
+        let (code, http, grpc, hint, why) = match case.file {
+            "large.wasm" => (
+                "ResourceExhausted",
+                "413 RESOURCE_EXHAUSTED",
+                "; build it in release mode, or raise --plugin-size",
+                " | build it in release mode, or raise --plugin-size",
+                "the plugin has more than 67108864 bytes".to_owned(),
+            ),
+            _ => (
+                "InvalidArgument",
+                "400 INVALID_ARGUMENT",
+                "",
+                "",
+                format!("cannot take the plugin: {}", case.why),
+            ),
+        };
+        let pushed = server.cli(&["plugin", "push", case.file, "--as=shop@1.0.0"]);
+        differences.compare(
+            &format!("plugin push {}", case.file),
+            &without_place(&failure(&pushed)),
+            &format!("1: cannot push {}: {why}{hint}", case.file),
+        );
+        let put = server.http("PUT /crawler/plugin?as=shop@1.0.0", WASM, &case.bytes);
+        differences.compare(
+            &format!("PUT {}", case.file),
+            &without_place(&put.problem()),
+            &format!("{http}: {why}{hint}"),
+        );
+        differences.compare(
+            &format!("PushPlugin {}", case.file),
+            &without_place(&push_over_grpc(&server, "shop@1.0.0", &case.bytes).await),
+            &format!("{code}: {why}{grpc}"),
+        );
+        assert_eq!(server.plugins(), before, "{} left something", case.file);
+        push_good(&server, n + 1);
+        fs::remove_file(&path).expect("the file is ours");
+    }
+    differences.assert_none();
+    assert!(server.process.is_running());
+}
+
+#[tokio::test]
+async fn f31_other_bytes_under_a_name_and_version_are_refused_with_both_digests() {
+    let server = Server::start();
+    push_good(&server, 1);
+    let digest = server.json("/crawler/plugin/good@1.0.0")["digest"].clone();
+    let digest = digest.as_str().expect("a digest is text");
+    let other = hostile_with("no such ", "No such ");
+    fs::write(server.home.path().join("other.wasm"), &other).expect("a file can be written");
+    let again = "raise the version in the plugin's Cargo.toml, or push with --as NAME@VERSION";
+    let (list, files) = server.plugins();
+
+    let put = server.http("PUT /crawler/plugin?as=good@1.0.0", WASM, &other);
+    let problem = put.problem();
+    let (start, end) = (
+        format!(
+            "409 ALREADY_EXISTS: plugin good@1.0.0 exists with other bytes: digest {digest}, pushed "
+        ),
+        format!(" | {again}"),
+    );
+    let pushed = problem
+        .strip_prefix(&start)
+        .and_then(|rest| rest.strip_suffix(&end));
+    let pushed = pushed.unwrap_or_else(|| panic!("{problem}"));
+    assert!(pushed.len() == 64 && pushed != digest, "{pushed}");
+    let detail =
+        format!("plugin good@1.0.0 exists with other bytes: digest {digest}, pushed {pushed}");
+    assert_eq!(
+        push_over_grpc(&server, "good@1.0.0", &other).await,
+        format!("AlreadyExists: {detail}; {again}")
+    );
+    assert_eq!(
+        failure(&server.cli(&["plugin", "push", "other.wasm", "--as=good@1.0.0"])),
+        format!("1: cannot push other.wasm: {detail} | {again}")
+    );
+    assert_eq!(
+        server.plugins(),
+        (list, files),
+        "nothing half-written stays"
+    );
+}
+
+/// Files of plugins in a data root.
+fn pushed(home: &Home) -> BTreeSet<String> {
+    names(&home.path().join("data/plugins"))
+}
+
+#[test]
+fn f31_bytes_that_are_no_plugin_are_refused_from_a_config_file_and_in_a_single_run() {
+    let server = Server::start();
+    push_good(&server, 0);
+    let cases = bad_plugins(machine_code(&server));
+    drop(server);
+    let home = Home::new();
+    let mut differences = Differences::default();
+    for case in &cases {
+        fs::write(home.path().join(case.file), &case.bytes).expect("a file can be written");
+        let ended = home.run(["run", case.file]);
+        differences.compare(
+            &format!("run {}", case.file),
+            &without_place(&failure(&ended)),
+            &format!("1: cannot load {}: {}", case.file, case.why),
+        );
+        assert_eq!(ended.stdout, "", "{}", case.file);
+        let file = config(&home, Path::new(case.file));
+        let ended = home.run(["up", "--http=:0", "--grpc=:0", "--data=data", &file]);
+        let last = ended.stderr.lines().last().unwrap_or_default();
+        differences.compare(
+            &format!("config file with {}", case.file),
+            &without_place(last),
+            &format!(
+                "error: cannot push {}: cannot take the plugin: {}",
+                case.file, case.why
+            ),
+        );
+        assert_eq!(ended.code, Some(1), "{}", case.file);
+        assert_eq!(pushed(&home), BTreeSet::new(), "{}", case.file);
+    }
+    differences.assert_none();
+    let file = config(&home, &guests::guest("hostile"));
+    let up = home.start(["up", "--http=:0", "--grpc=:0", "--data=data", &file]);
+    up.word_after("listening grpc=", crawler_tests::PATIENCE);
+    assert_eq!(pushed(&home).len(), 1);
+}
+
+#[test]
+fn a_worker_alone_takes_no_plugin_above_its_plugin_size() {
+    let home = Home::new();
+    let hostile = guests::guest("hostile");
+    let size = fs::metadata(&hostile).expect("the guest is built").len();
+    let file = config(&home, &hostile);
+    let text = home.path().join("crawler-test.toml");
+    let plugin = fs::read_to_string(&text).expect("it was written");
+    home.write(
+        "crawler-test.toml",
+        &format!("{plugin}\n[[resource]]\nname = 'hostile'\n"),
+    );
+    let ended = home.run(["worker", "--cluster=false", "--plugin-size=4KiB", &file]);
+    assert_eq!(
+        failure(&ended),
+        format!(
+            "1: cannot load {}: {size} bytes; at most 4096 are allowed; build it in release mode, or raise --plugin-size",
+            hostile.display()
+        )
+    );
+}
+
+/// Writes a config file that pushes one plugin; the flag that names it.
+fn config(home: &Home, plugin: &Path) -> String {
+    let text = format!("[[plugin]]\npath = {:?}\n", plugin.display().to_string());
+    let path: PathBuf = home.write("crawler-test.toml", &text);
+    let name = path.file_name().expect("the file has a name");
+    format!("--config={}", name.to_string_lossy())
+}

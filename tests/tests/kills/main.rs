@@ -1,0 +1,366 @@
+//! `crawler up`, killed between any two instructions and started again on the same folders: what was
+//! answered holds, what was not is there whole or not at all, and a crawl that was cut off begins
+//! again and brings what it should.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(
+    clippy::print_stdout,
+    reason = "what a loop has seen is part of its result"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crawler::api::answer::ResourceAnswer;
+use crawler::api::client::Client;
+use crawler::api::spec::SpecRequest;
+use crawler::demo::{self, START, Shop};
+use crawler::model::id::{Digest, ResourceName};
+use crawler::model::resource::CrawlSettings;
+use crawler::task::TaskScope;
+use crawler_tests::process::{Home, Process};
+use crawler_tests::random::Random;
+use crawler_tests::{PATIENCE, guests, soak};
+use serde_json::Value;
+use url::Url;
+
+use checks::{check_whole, goes_on, sorted};
+use clients::{Caller, Doors, state_of};
+use store::Left;
+
+mod checks;
+mod clients;
+mod store;
+
+const N_CALLERS: usize = 3;
+/// Between two requests of the long crawl, in milliseconds: it takes longer than most lives.
+const DELAY_MS: u64 = 5;
+
+/// A folder that many processes live in, one after the other, and what must hold in it.
+struct World {
+    home: Home,
+    random: Random,
+    callers: Vec<Caller>,
+    n_pushed: u64,
+    wasm: Vec<u8>,
+    start: String,
+    truth: Vec<Value>,
+    /// Every id that was ever seen, with the life of the name that has it.
+    ids: BTreeMap<String, (ResourceName, u64)>,
+    /// Of the long crawl's name.
+    shop_life: u64,
+    n_shops_finished: u64,
+}
+
+/// A running process.
+struct Up {
+    process: Process,
+    grpc: String,
+    http: String,
+    client: Client,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn kills_lose_nothing_that_was_answered() {
+    let scope = TaskScope::new();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base: Url = format!("http://{}/", listener.local_addr().unwrap())
+        .parse()
+        .unwrap();
+    let shop = Arc::new(Shop::new());
+    let truth = shop.truth(&base);
+    let serving = demo::serve(listener, shop, scope.stop_signal());
+    scope.spawn("shop", async move { serving.await.unwrap() });
+
+    let mut random = Random::new("kills");
+    let start = base.join(START).unwrap().to_string();
+    let callers = (0..N_CALLERS).map(|n| Caller::new(n, random.fork(), &start));
+    let mut world = World {
+        home: Home::new(),
+        callers: callers.collect(),
+        n_pushed: 0,
+        wasm: std::fs::read(guests::guest("books")).unwrap(),
+        start,
+        truth,
+        ids: BTreeMap::new(),
+        shop_life: 0,
+        n_shops_finished: 0,
+        random,
+    };
+
+    let up = world.up().await;
+    up.client
+        .push_plugin(None, world.wasm.clone().into())
+        .await
+        .unwrap();
+    world.add_shop(&up.client).await;
+    world.live_and_kill(up).await;
+    let n_rounds = if soak() { 19 } else { 7 };
+    for _ in 0..n_rounds {
+        if world.random.below(4) == 0 {
+            world.kill_while_it_starts();
+        }
+        let left = store::records(&world.data()).await;
+        let up = world.up().await;
+        world.check(&up, &left).await;
+        world.live_and_kill(up).await;
+    }
+
+    let left = store::records(&world.data()).await;
+    world.leave_an_orphan();
+    let up = world.up().await;
+    world.check(&up, &left).await;
+    world.check_the_end(&up).await;
+    let n_answered: u64 = world.callers.iter().map(|caller| caller.n_answered).sum();
+    println!(
+        "{n_answered} calls answered, {} ids, {} pushes tried, {} long crawls ended between kills",
+        world.ids.len(),
+        world.n_pushed,
+        world.n_shops_finished,
+    );
+    assert!(n_answered > 0);
+    up.process.terminate();
+    let mut process = up.process;
+    assert_eq!(process.wait(PATIENCE).code, Some(0));
+}
+
+fn shop() -> ResourceName {
+    "shop".parse().unwrap()
+}
+
+impl World {
+    fn data(&self) -> PathBuf {
+        self.home.path().join("data")
+    }
+
+    fn start(&self) -> Process {
+        let folders = ["--data=data", "--state=state"];
+        let ports = ["--http=:0", "--grpc=:0", "--allow-networks=127.0.0.0/8"];
+        self.home
+            .start(["up"].into_iter().chain(folders).chain(ports))
+    }
+
+    async fn up(&self) -> Up {
+        let process = self.start();
+        let grpc = process.word_after("grpc=", PATIENCE);
+        let http = process.word_after("http=", PATIENCE);
+        let client = Client::connect(&format!("http://{grpc}")).await.unwrap();
+        Up {
+            process,
+            grpc,
+            http,
+            client,
+        }
+    }
+
+    fn kill_while_it_starts(&mut self) {
+        let mut process = self.start();
+        let moment = Duration::from_millis(self.random.below(400));
+        let started = Instant::now();
+        crawler_tests::until("moment", PATIENCE, || {
+            (started.elapsed() >= moment).then_some(())
+        });
+        process.kill();
+    }
+
+    /// As a push leaves it that was killed after its bytes and before its record.
+    fn leave_an_orphan(&self) {
+        let digest = Digest::of(b"orphan");
+        let path = self.data().join(format!("plugins/{digest}.wasm"));
+        std::fs::write(path, "orphan").unwrap();
+    }
+
+    async fn add_shop(&mut self, client: &Client) {
+        self.shop_life += 1;
+        let spec = SpecRequest {
+            name: shop(),
+            plugin: Some("books".parse().unwrap()),
+            params: BTreeMap::from([("start".to_owned(), self.start.clone())]),
+            limits: Default::default(),
+            crawl: CrawlSettings {
+                delay_ms: Some(DELAY_MS),
+                ..CrawlSettings::default()
+            },
+        };
+        client.add_resource(spec).await.unwrap();
+    }
+
+    /// All clients call, until the process is killed at a random moment.
+    async fn live_and_kill(&mut self, up: Up) {
+        let Up {
+            mut process,
+            grpc,
+            http,
+            client,
+        } = up;
+        let master = format!("http://{grpc}");
+        let items = ["--master", &master, "items", "shop", "--follow"];
+        let mut items = self.home.start(items);
+        let killed = AtomicBool::new(false);
+        let doors = Doors {
+            grpc: client,
+            http,
+            killed: &killed,
+        };
+        let moment = Duration::from_millis(self.random.below(1_500));
+        let kill = async {
+            tokio::time::sleep(moment).await;
+            killed.store(true, Ordering::SeqCst);
+            process.kill();
+        };
+        let work = self.callers.iter_mut().map(|caller| caller.work(&doors));
+        let work = futures::future::join_all(work);
+        let push = clients::push(&doors, &self.wasm, &mut self.n_pushed);
+        tokio::join!(kill, work, push);
+        let lines = items.wait(PATIENCE).stdout;
+        let items = lines.lines().map(|line| {
+            serde_json::from_str::<Value>(line)
+                .unwrap_or_else(|e| panic!("{e} in a line of a killed run: {line:?}"))
+        });
+        self.check_items(items.collect(), "crawler items");
+    }
+
+    /// Compares what a process that was started again says with what must be there.
+    async fn check(&mut self, up: &Up, left: &BTreeMap<ResourceName, Left>) {
+        let seen = self.seen_again(up, left).await;
+        for (name, seen) in &seen {
+            check_whole(seen);
+            let life = match self.callers.iter().find_map(|c| c.slots.get(name)) {
+                Some(slot) => slot.life,
+                None if *name == shop() => self.shop_life,
+                None => panic!("{name} was never added"),
+            };
+            let id = seen.spec.id.clone();
+            let known = self.ids.entry(id.clone()).or_insert((name.clone(), life));
+            assert_eq!(*known, (name.clone(), life), "id {id} was given twice");
+            let others = self
+                .ids
+                .values()
+                .filter(|known| **known == (name.clone(), life));
+            assert_eq!(others.count(), 1, "{name} has changed its id");
+        }
+        for (name, slot) in self.callers.iter_mut().flat_map(|c| &mut c.slots) {
+            let state = seen.get(name).map(state_of);
+            let possible = &slot.possible;
+            assert!(
+                possible.contains(&state),
+                "{name} is {state:?}, not of {possible:?}"
+            );
+            slot.possible = vec![state];
+        }
+        let runs = store::items(&self.data(), left[&shop()].resource.id).await;
+        let was_finished = seen[&shop()].phase == "Finished";
+        if was_finished {
+            assert_eq!(sorted(runs.last().unwrap()), self.truth);
+        }
+        for (n, run) in runs.into_iter().enumerate() {
+            self.check_items(run, &format!("run {}", n + 1));
+        }
+        if was_finished {
+            self.n_shops_finished += 1;
+            up.client.delete_resource(&shop(), false).await.unwrap();
+            self.add_shop(&up.client).await;
+        }
+    }
+
+    /// All resources, once what had no worker is assigned again.
+    async fn seen_again(
+        &self,
+        up: &Up,
+        left: &BTreeMap<ResourceName, Left>,
+    ) -> BTreeMap<ResourceName, ResourceAnswer> {
+        let start = Instant::now();
+        loop {
+            let resources = up
+                .client
+                .resources(0, String::new())
+                .await
+                .unwrap()
+                .resources;
+            let seen = resources
+                .into_iter()
+                .map(|r| (r.spec.name.parse().unwrap(), r));
+            let seen: BTreeMap<ResourceName, ResourceAnswer> = seen.collect();
+            let names: BTreeSet<&ResourceName> = seen.keys().collect();
+            assert_eq!(names, left.keys().collect());
+            let load: u32 = up
+                .client
+                .nodes()
+                .await
+                .unwrap()
+                .iter()
+                .map(|node| node.load)
+                .sum();
+            let n_running = seen.values().filter(|r| r.phase == "Running").count();
+            let goes_on = seen.iter().all(|(name, seen)| goes_on(seen, &left[name]));
+            if goes_on && n_running == load as usize {
+                return seen;
+            }
+            let elapsed = start.elapsed();
+            assert!(
+                elapsed < PATIENCE,
+                "not taken up again: load {load}, {seen:#?}"
+            );
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    fn check_items(&self, items: Vec<Value>, whose: &str) {
+        let n_items = items.len();
+        let urls: BTreeSet<&str> = items.iter().map(|i| i["url"].as_str().unwrap()).collect();
+        assert_eq!(urls.len(), n_items, "{whose} has an item twice");
+        let all_true = items.iter().all(|item| self.truth.contains(item));
+        assert!(all_true, "{whose} has an item that the shop does not sell");
+    }
+
+    /// Left alone, everything comes to its end, and what is to go is gone.
+    async fn check_the_end(&mut self, up: &Up) {
+        let start = Instant::now();
+        let resource = loop {
+            let resources = up
+                .client
+                .resources(0, String::new())
+                .await
+                .unwrap()
+                .resources;
+            resources.iter().for_each(check_whole);
+            if resources
+                .iter()
+                .all(|resource| resource.phase == "Finished")
+            {
+                break up.client.resource(&shop()).await.unwrap();
+            }
+            assert!(start.elapsed() < PATIENCE, "not finished: {resources:#?}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        };
+        println!("the long crawl has finished in run {}", resource.run);
+        let master = format!("http://{}", up.grpc);
+        let lines = self.home.ok(["--master", &master, "items", "shop"]);
+        let items: Vec<Value> = lines
+            .lines()
+            .map(|l| serde_json::from_str(l).unwrap())
+            .collect();
+        assert_eq!(sorted(&items), self.truth);
+
+        // By its id, after its name is free.
+        up.client.delete_resource(&shop(), false).await.unwrap();
+        let by_id = self
+            .home
+            .ok(["--master", &master, "items", &resource.spec.id]);
+        assert_eq!(by_id, lines);
+
+        let plugins = up.client.plugins().await.unwrap();
+        let named = plugins
+            .into_iter()
+            .map(|plugin| format!("{}.wasm", plugin.digest));
+        let files = std::fs::read_dir(self.data().join("plugins")).unwrap();
+        let files = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+        assert_eq!(
+            files.collect::<BTreeSet<_>>(),
+            named.collect(),
+            "bytes and records"
+        );
+    }
+}

@@ -1,0 +1,133 @@
+//! Plugins that misbehave: a page is lost, and nothing else.
+
+use crawler_tests::guests;
+use crawler_tests::web::Site;
+use serde_json::json;
+
+use crate::server::{Server, text};
+use crate::sites;
+
+/// Adds a crawl of the guest `hostile` with one page for each of these rules.
+fn add(server: &Server, web: &crawler_tests::web::Web, name: &str, rules: &[&str], more: &[&str]) {
+    let root = format!("root={}", web.url("/"));
+    let rules = format!("rules={}", rules.join(","));
+    let add = [
+        "resource",
+        "add",
+        name,
+        "--plugin=hostile",
+        "--param",
+        &root,
+        "--param",
+        &rules,
+    ];
+    server.ok(&[&add, more].concat());
+}
+
+/// A site with pages for rules, and no page that such a page leads to.
+fn site() -> Site {
+    Site::new().page("/*", "x").without("/next")
+}
+
+#[test]
+fn f27_a_plugin_that_traps_on_one_page_stops_no_other() {
+    let (web, chain) = (site().open(), sites::chain(20).open());
+    let server = Server::with_puppet();
+    server.push("hostile", &[]);
+    server.add("good", &chain.url("/0"), &["--delay=20ms"]);
+    // As many traps at once as pages are in flight, and one after the other.
+    add(
+        &server,
+        &web,
+        "bad",
+        &["trap", "ok", "trap", "trap", "ok", "trap", "nothing"],
+        &["--concurrency=2"],
+    );
+    let bad = server.finished("bad");
+    assert_eq!(bad["counts"]["dead_by_reason"], json!({"trapped": 4}));
+    assert_eq!(bad["counts"]["parsed"], 3);
+    let urls = ["/1-ok", "/4-ok"].map(|path| json!({"url": web.url(path)}));
+    assert_eq!(server.items("bad"), urls);
+    // The log names page, rule and reason.
+    let logs = server.ok(&["resource", "logs", "bad"]);
+    let traps = logs
+        .lines()
+        .filter(|line| line.contains("ended by the host (trapped)"))
+        .count();
+    assert_eq!(traps, 4, "{logs}");
+    assert!(
+        logs.contains(&format!("error trap {}", web.url("/0-trap"))),
+        "{logs}"
+    );
+    server.finished("good");
+    assert_eq!(server.items("good").len(), 20);
+}
+
+#[test]
+fn f31_a_rule_that_never_ends_grabs_memory_or_panics_costs_its_page() {
+    let (web, chain) = (site().open(), sites::chain(20).open());
+    let server = Server::with_puppet();
+    server.push("hostile", &[]);
+    server.add("good", &chain.url("/0"), &["--delay=20ms"]);
+    let rules = [
+        "loop",
+        "spin-on-host",
+        "alloc",
+        "alloc-at-once",
+        "recurse",
+        "panic",
+        "exit",
+        "follow-flood",
+        "item-flood",
+        "log-flood",
+    ];
+    let with_ok = [&["ok"], &rules[..], &["ok"]].concat();
+    // Few instructions, so that loops end by their count and not by the clock of a busy machine.
+    let limits = [
+        "--limit=fuel=20000000",
+        "--limit=cpu=2s",
+        "--limit=timeout=20s",
+    ];
+    add(&server, &web, "bad", &with_ok, &limits);
+    let bad = server.finished("bad");
+    let counts = &bad["counts"];
+    assert_eq!(
+        (&counts["dead"], &counts["parsed"]),
+        (&json!(rules.len()), &json!(2)),
+        "{counts}"
+    );
+    let reasons = counts["dead_by_reason"]
+        .as_object()
+        .expect("reasons are counted");
+    for reason in ["out-of-fuel", "out-of-memory", "stack-overflow", "trapped"] {
+        assert!(reasons.contains_key(reason), "{counts}");
+    }
+    assert_eq!(server.items("bad").len(), 2);
+    server.finished("good");
+    assert_eq!(server.items("good").len(), 20);
+}
+
+#[test]
+fn f31_plugins_keep_their_names_and_cannot_collide() {
+    let server = Server::with_puppet();
+    let puppet = server.get("/crawler/plugin/puppet").json();
+    let hostile = guests::guest("hostile").display().to_string();
+    let other = server.cli(&["plugin", "push", &hostile, "--as=puppet@0.1.0"]);
+    assert_eq!(other.code, Some(1));
+    assert!(
+        other
+            .stderr
+            .contains("plugin puppet@0.1.0 exists with other bytes"),
+        "{}",
+        other.stderr
+    );
+    assert_eq!(server.get("/crawler/plugin/puppet").json(), puppet);
+    // The same bytes again are fine, and another version has its own.
+    server.push("puppet", &[]);
+    server.push("hostile", &["--as=puppet@0.2.0"]);
+    let first = server.get("/crawler/plugin/puppet@0.1.0").json();
+    let second = server.get("/crawler/plugin/puppet").json();
+    assert_eq!(first, puppet);
+    assert_eq!(second["version"], "0.2.0");
+    assert_ne!(text(&first["digest"]), text(&second["digest"]));
+}

@@ -1,0 +1,16 @@
+//! What users see of the whole system: real processes of the program on free ports and in temporary
+//! folders, called by command line, HTTP and gRPC, crawling the fake web.
+//!
+//! One program for all of it, so that the tests run beside each other. Most crawl with the guest
+//! `puppet`, which does what pages tell it, so that a test says in one place what is crawled.
+
+mod alone;
+mod grpc;
+mod guests;
+mod life;
+mod resources;
+mod restart;
+mod rules;
+mod seeding;
+mod server;
+mod sites;

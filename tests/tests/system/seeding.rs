@@ -1,0 +1,130 @@
+//! What the config file asks for: added once, kept while it waits, run when it can.
+
+use std::fs;
+use std::time::Duration;
+
+use crawler_tests::process::Home;
+use crawler_tests::web::Site;
+use crawler_tests::{guests, repository};
+use serde_json::json;
+
+use crate::server::{Server, text};
+use crate::sites;
+
+/// One plugin that is there, and a resource for it and for one that is not.
+fn config(start: &url::Url) -> String {
+    let puppet = guests::guest("puppet");
+    format!(
+        "[[plugin]]\npath = {puppet:?}\n\n\
+         [[resource]]\nname = \"ready\"\nplugin = \"puppet\"\nparams = {{ start = \"{start}\" }}\n\n\
+         [[resource]]\nname = \"later\"\nparams = {{ start = \"{start}\" }}\n"
+    )
+}
+
+#[test]
+fn s07_resources_of_the_config_file_are_added_once_and_wait_for_their_plugin() {
+    let web = sites::chain(1).open();
+    let home = Home::new();
+    home.write("crawler.toml", &config(&web.url("/0")));
+    let server = Server::start_in(home, &[]);
+    server.finished("ready");
+    let later = server.resource("later");
+    assert_eq!(later["phase"], "Pending");
+    assert_eq!(later["reason"], "plugin later is not pushed yet");
+    assert_eq!(later["spec"]["assigned_node"], "");
+    assert_eq!(web.count("/0"), 1);
+
+    server.push("puppet", &["--as=later@1.0.0"]);
+    server.finished("later");
+    assert_eq!(web.count("/0"), 2);
+
+    let before = server.get("/crawler/resource").json();
+    let server = Server::start_in(server.stop(), &[]);
+    let after = server.get("/crawler/resource").json();
+    for n in 0..2 {
+        let (before, after) = (&before["resources"][n], &after["resources"][n]);
+        for field in ["spec", "phase", "generation", "run"] {
+            assert_eq!(before[field], after[field]);
+        }
+    }
+    assert_eq!(after["resources"].as_array().map(Vec::len), Some(2));
+    let log = server.process.stderr();
+    assert!(
+        !log.iter()
+            .any(|line| line.contains("resource of the config file added"))
+    );
+    assert_eq!(web.count("/0"), 2);
+}
+
+#[test]
+fn f17_what_cannot_be_placed_is_kept_over_restarts_and_placed_when_it_can() {
+    let web = sites::chain(1).open();
+    let home = Home::new();
+    let later = config(&web.url("/0"))
+        .split_once("[[resource]]")
+        .map(|(_, rest)| format!("[[resource]]{rest}"));
+    let file = home.write("first.toml", &later.expect("the config has resources"));
+    let server = Server::start_in(home, &["--config", &file.display().to_string()]);
+    let id = server.in_phase("later", "Pending")["spec"]["id"].clone();
+    assert_eq!(server.load(), 0);
+
+    // No config file any more: the store alone knows of them.
+    let server = Server::start_in(server.stop(), &[]);
+    assert_eq!(server.in_phase("later", "Pending")["spec"]["id"], id);
+    server.push("puppet", &["--as=later@1.0.0"]);
+    assert_eq!(server.finished("later")["spec"]["id"], id);
+    assert_eq!(
+        server.in_phase("ready", "Pending")["reason"],
+        "plugin puppet is not pushed yet"
+    );
+    assert_eq!(web.count("/0"), 1);
+}
+
+#[test]
+fn the_example_config_runs_as_it_stands() {
+    let shop = repository().join("plugins/books/tests/pages");
+    let page = |name: &str| fs::read_to_string(shop.join(name)).expect("the plugin has pages");
+    let web = Site::new()
+        .page("/catalogue/page-1.html", page("list.html"))
+        .page("/catalogue/page-2.html", page("last.html"))
+        .page("/book/7.html", page("book.html"))
+        .page("/book/8.html", page("book.html"))
+        .page("/book/9.html", page("book.html"))
+        .open();
+    let example = repository().join("host/src/config/example.toml");
+    let mut config = fs::read_to_string(example).expect("the example is there");
+    let quoted = |guest: &str| format!("{:?}", guests::guest(guest));
+    // Only what lies outside of this machine is replaced.
+    for (there, here) in [
+        ("\"plugins/books\"", quoted("books")),
+        ("\"/opt/rules/forum.wasm\"", quoted("forum_list")),
+        (
+            "https://books.example/",
+            web.url("/catalogue/page-1.html").to_string(),
+        ),
+    ] {
+        assert!(config.contains(there), "the example has no {there}");
+        config = config.replace(there, &here);
+    }
+    let home = Home::new();
+    home.write("crawler.toml", &config);
+    let server = Server::start_in(home, &[]);
+    let books = server.finished("books");
+    assert_eq!(
+        (&books["counts"]["parsed"], &books["counts"]["items"]),
+        (&json!(5), &json!(3))
+    );
+    let crawl = json!({
+        "delay_ms": 250, "concurrency": 4, "max_pages": 10_000, "max_depth": 20,
+        "scope": ["books.example", "*.books.example"],
+    });
+    assert_eq!(books["spec"]["crawl"], crawl);
+    assert_eq!(text(&books["spec"]["plugin"]), "books@0.1.0");
+    let pause = crawler_tests::web::shortest_pause(&web.log());
+    assert!(pause >= Some(Duration::from_millis(245)), "{pause:?}");
+    // This plugin calls itself otherwise.
+    assert_eq!(
+        server.resource("forum")["reason"],
+        "plugin forum is not pushed yet"
+    );
+}

@@ -1,0 +1,274 @@
+//! A running `crawler up` with its three doors: command line, HTTP, gRPC.
+
+use std::future::Future;
+use std::time::Duration;
+
+use crawler_tests::process::{Ended, Home, Process};
+use crawler_tests::web::Method;
+use crawler_tests::{PATIENCE, guests, until};
+use serde_json::Value;
+
+/// A master and a worker in one process that may crawl loopback.
+pub(crate) struct Server {
+    pub(crate) home: Home,
+    pub(crate) process: Process,
+    http: String,
+    grpc: String,
+}
+
+/// An answer over HTTP.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    /// Content type.
+    pub(crate) kind: String,
+    pub(crate) text: String,
+}
+
+impl Answer {
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|e| panic!("{self:?} is no JSON: {e}"))
+    }
+
+    /// A problem document as `STATUS CODE: DETAIL`, with its hint checked to be there.
+    #[track_caller]
+    pub(crate) fn problem(&self) -> String {
+        assert_eq!(self.kind, "application/problem+json", "{self:?}");
+        let problem = self.json();
+        assert_eq!(problem["status"], self.status);
+        for field in ["title", "hint"] {
+            assert!(!text(&problem[field]).is_empty(), "no {field}: {problem}");
+        }
+        let (code, detail) = (text(&problem["code"]), text(&problem["detail"]));
+        format!("{} {code}: {detail}", self.status)
+    }
+}
+
+impl Server {
+    /// In a home of its own.
+    #[track_caller]
+    pub(crate) fn start() -> Self {
+        Self::start_in(Home::new(), &[])
+    }
+
+    /// In a home of its own, with the guest `puppet` pushed.
+    #[track_caller]
+    pub(crate) fn with_puppet() -> Self {
+        let server = Self::start();
+        server.push("puppet", &[]);
+        server
+    }
+
+    /// With further arguments; what was there in the home is there again.
+    #[track_caller]
+    pub(crate) fn start_in(home: Home, arguments: &[&str]) -> Self {
+        let usual = ["up", "--http=:0", "--grpc=:0"];
+        let allow = ["--allow-networks=127.0.0.0/8"];
+        let process = home.start(usual.iter().chain(&allow).chain(arguments));
+        let grpc = process.word_after("listening grpc=", PATIENCE);
+        let listening = process.line("addresses", PATIENCE, |line| {
+            line.contains(&grpc) && line.contains("http=")
+        });
+        let (_, http) = listening
+            .split_once("http=")
+            .expect("the line was chosen for it");
+        let http = http.split(' ').next().unwrap_or_default().to_owned();
+        Self {
+            home,
+            process,
+            http,
+            grpc,
+        }
+    }
+
+    /// Ends it by Ctrl-C, which must succeed; what it kept is in its home.
+    #[track_caller]
+    pub(crate) fn stop(mut self) -> Home {
+        self.process.interrupt();
+        let ended = self.process.wait(PATIENCE);
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        self.home
+    }
+
+    /// Where gRPC answers, as `HOST:PORT`.
+    pub(crate) fn grpc(&self) -> &str {
+        &self.grpc
+    }
+
+    /// Starts a command that calls this master.
+    #[track_caller]
+    pub(crate) fn command(&self, arguments: &[&str]) -> Process {
+        let mut command = self.home.command(arguments);
+        Process::start(command.env("CRAWLER_MASTER", format!("http://{}", self.grpc)))
+    }
+
+    /// Runs a command that calls this master.
+    #[track_caller]
+    pub(crate) fn cli(&self, arguments: &[&str]) -> Ended {
+        self.command(arguments).wait(PATIENCE)
+    }
+
+    /// Runs a command that must succeed; what it wrote to stdout.
+    #[track_caller]
+    pub(crate) fn ok(&self, arguments: &[&str]) -> String {
+        let ended = self.cli(arguments);
+        assert_eq!(ended.code, Some(0), "{arguments:?}: {}", ended.stderr);
+        ended.stdout
+    }
+
+    /// Pushes a built guest.
+    #[track_caller]
+    pub(crate) fn push(&self, guest: &str, arguments: &[&str]) {
+        let path = guests::guest(guest).display().to_string();
+        self.ok(&[&["plugin", "push", &path], arguments].concat());
+    }
+
+    /// Adds a resource that runs the guest `puppet`, from this page.
+    #[track_caller]
+    pub(crate) fn add(&self, name: &str, start: &url::Url, arguments: &[&str]) {
+        let start = format!("start={start}");
+        let add = [
+            "resource",
+            "add",
+            name,
+            "--plugin=puppet",
+            "--param",
+            &start,
+        ];
+        self.ok(&[&add, arguments].concat());
+    }
+
+    /// Asks over HTTP, as curl would.
+    #[track_caller]
+    pub(crate) fn http(&self, method: Method, path: &str, body: Option<&str>) -> Answer {
+        let url = format!("http://{}{path}", self.http);
+        block_on(async {
+            let mut request = http_client().request(method, &url).timeout(PATIENCE);
+            if let Some(body) = body {
+                request = request
+                    .header("content-type", "application/json")
+                    .body(body.to_owned());
+            }
+            let answer = request
+                .send()
+                .await
+                .unwrap_or_else(|e| panic!("{url}: {e}"));
+            let kind = answer.headers().get("content-type");
+            let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+            Answer {
+                status: answer.status().as_u16(),
+                kind: kind.to_owned(),
+                text: answer.text().await.unwrap_or_else(|e| panic!("{url}: {e}")),
+            }
+        })
+    }
+
+    /// Asks over HTTP for what must be there.
+    #[track_caller]
+    pub(crate) fn get(&self, path: &str) -> Answer {
+        let answer = self.http(Method::GET, path, None);
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+        answer
+    }
+
+    /// A resource, as HTTP shows it.
+    #[track_caller]
+    pub(crate) fn resource(&self, name: &str) -> Value {
+        self.get(&format!("/crawler/resource/{name}")).json()
+    }
+
+    /// Waits until a resource has finished; returns it.
+    #[track_caller]
+    pub(crate) fn finished(&self, name: &str) -> Value {
+        self.in_phase(name, "Finished")
+    }
+
+    /// Waits until a resource is in this phase; returns it.
+    #[track_caller]
+    pub(crate) fn in_phase(&self, name: &str, phase: &str) -> Value {
+        until(&format!("{name} in phase {phase}"), PATIENCE, || {
+            let resource = self.resource(name);
+            let present = text(&resource["phase"]);
+            assert!(present != "Failed" || phase == present, "{resource}");
+            (present == phase).then_some(resource)
+        })
+    }
+
+    /// The items of a resource, by its name or id, in the order of their URLs.
+    #[track_caller]
+    pub(crate) fn items(&self, name: &str) -> Vec<Value> {
+        sorted(lines(
+            &self.get(&format!("/crawler/resource/{name}/items")).text,
+        ))
+    }
+
+    /// The items of a resource with all that is known of each, in the order of their URLs.
+    #[track_caller]
+    pub(crate) fn records(&self, name: &str) -> Vec<Value> {
+        sorted(lines(
+            &self
+                .get(&format!("/crawler/resource/{name}/items?envelope"))
+                .text,
+        ))
+    }
+
+    /// How many crawls the worker has.
+    #[track_caller]
+    pub(crate) fn load(&self) -> u64 {
+        let nodes = self.get("/crawler/node").json();
+        let nodes = nodes["nodes"].as_array().expect("nodes are a list").clone();
+        let worker = nodes.iter().find(|node| node["id"] == "worker-1");
+        worker
+            .and_then(|node| node["load"].as_u64())
+            .expect("the worker is listed with its load")
+    }
+}
+
+/// JSON lines, parsed.
+#[track_caller]
+pub(crate) fn lines(text: &str) -> Vec<Value> {
+    let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|e| panic!("{line}: {e}"));
+    text.lines().map(parse).collect()
+}
+
+fn sorted(mut items: Vec<Value>) -> Vec<Value> {
+    items.sort_by(|one, other| text(&one["url"]).cmp(text(&other["url"])));
+    items
+}
+
+/// A value that must be a text.
+#[track_caller]
+pub(crate) fn text(value: &Value) -> &str {
+    value
+        .as_str()
+        .unwrap_or_else(|| panic!("{value} is no text"))
+}
+
+/// Lets time pass; for what must *not* happen meanwhile.
+pub(crate) fn pass(time: Duration) {
+    let start = std::time::Instant::now();
+    until("end of the wait", time + PATIENCE, || {
+        (start.elapsed() >= time).then_some(())
+    });
+}
+
+pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    runtime
+        .expect("a runtime of one thread needs nothing that could be missing")
+        .block_on(work)
+}
+
+fn http_client() -> reqwest::Client {
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        // It fails only if another thread was faster, and then there is one.
+        let _installed = rustls::crypto::ring::default_provider().install_default();
+    }
+    let client = reqwest::Client::builder().no_proxy().tls_certs_only([]);
+    client
+        .build()
+        .expect("a client without certificates can be built")
+}

@@ -1,0 +1,356 @@
+//! What the compiler does not check about the shape of the tree: the layers, the size of files,
+//! their opening words, the entries of the root, and that each row of `behaviours.md` has a test.
+//!
+//! Each failure names the file and tells what to do about it. Code is read as tokens, so that
+//! comments and texts name what they like; unit tests are exempt from the layers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crawler_tests::repository;
+use proc_macro2::TokenStream;
+
+mod code;
+
+use code::{collect_literals, collect_words, crate_paths, cycle, without_tests};
+
+/// The modules of `host/src` by layer, lowest first. Arrows point down only.
+const LAYERS: [&[&str]; 6] = [
+    &["model"],
+    &["clock", "task", "retry", "telemetry"],
+    &["store", "plugin", "fetch", "frontier", "sink", "data"],
+    &["master", "worker"],
+    &["api", "ui", "cli", "config", "demo"],
+    &["app", "main", "lib"],
+];
+
+/// Layers whose modules never name each other. In the others they may, as long as there is no cycle.
+const WITHOUT_SIBLINGS: [usize; 2] = [2, 3];
+
+/// A name that belongs to one place: where it is allowed, and what to do elsewhere.
+struct Home {
+    names: &'static [&'static str],
+    allowed: fn(&str) -> bool,
+    instead: &'static str,
+}
+
+const HOMES: [Home; 3] = [
+    Home {
+        names: &["crawler_proto"],
+        allowed: |file| in_module(file, "api"),
+        instead: "convert to model types in api/convert.rs and pass those",
+    },
+    Home {
+        names: &["wasmtime", "wasmtime_wasi"],
+        allowed: |file| in_module(file, "plugin"),
+        instead: "speak to plugins through the types of plugin.rs",
+    },
+    Home {
+        names: &[
+            "tokio",
+            "tokio_util",
+            "wasmtime",
+            "tonic",
+            "prost",
+            "axum",
+            "hyper",
+            "reqwest",
+            "object_store",
+            "fs",
+        ],
+        allowed: |file| !in_module(file, "model"),
+        instead: "model holds nouns only; move what does IO to the layer that needs it",
+    },
+];
+
+/// What keys of the store begin with, after the default prefix. `/crawler/resource` is a path of the
+/// HTTP API, so the ending counts.
+const KEYS: [&str; 10] = [
+    "cluster",
+    "election/",
+    "nodes/",
+    "plugins/",
+    "resources/",
+    "shards/",
+    "assignments/",
+    "deleting/",
+    "ids",
+    "status/",
+];
+
+const ROOT: [&str; 8] = [
+    "Cargo.lock",
+    "Cargo.toml",
+    "README.md",
+    "host",
+    "plugin-sdk",
+    "plugins",
+    "proto",
+    "tests",
+];
+
+const LINES_MAX: usize = 400;
+
+#[test]
+fn arrows_between_layers_point_down_only() {
+    let mut faults = Vec::new();
+    let mut siblings: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for file in host_files() {
+        let from = module_of(&file);
+        let Some(layer) = layer_of(&from) else {
+            faults.push(format!(
+                "{file}: module {from} has no layer; add it to LAYERS in tests/tests/tidy/main.rs"
+            ));
+            continue;
+        };
+        for to in crate_paths(&tokens(&file), depth_of(&file)) {
+            let Some(target) = layer_of(&to) else {
+                continue;
+            };
+            if to == from {
+                continue;
+            }
+            if target > layer {
+                faults.push(format!(
+                    "{file}: {from} (L{layer}) names crate::{to} (L{target}), which is above it; \
+                     define a trait or a value in {from} or below, and let app connect the two"
+                ));
+            } else if target == layer && WITHOUT_SIBLINGS.contains(&layer) {
+                faults.push(format!(
+                    "{file}: {from} names its sibling crate::{to} (both L{layer}); \
+                     pass what is needed as a model value, or connect the two one layer up"
+                ));
+            } else if target == layer {
+                siblings.entry(from.clone()).or_default().insert(to);
+            }
+        }
+    }
+    faults.extend(cycle(&siblings).map(|path| {
+        format!(
+            "{} name each other in a circle; move what they share to a lower layer",
+            path.join(" -> ")
+        )
+    }));
+    report(&faults);
+}
+
+#[test]
+fn what_belongs_to_one_place_is_named_there_only() {
+    let mut faults = Vec::new();
+    for file in host_files() {
+        let mut words = BTreeSet::new();
+        collect_words(tokens(&file), &mut words);
+        for home in HOMES.iter().filter(|home| !(home.allowed)(&file)) {
+            for name in home.names.iter().filter(|name| words.contains(**name)) {
+                faults.push(format!("{file}: names {name}; {}", home.instead));
+            }
+        }
+    }
+    report(&faults);
+}
+
+#[test]
+fn only_store_keys_spells_keys() {
+    let mut faults = Vec::new();
+    for file in host_files()
+        .into_iter()
+        .filter(|file| file != "host/src/store/keys.rs")
+    {
+        let mut literals = Vec::new();
+        collect_literals(tokens(&file), &mut literals);
+        for literal in literals {
+            let mut rest = literal.split("/crawler/").skip(1);
+            if rest.any(|rest| KEYS.iter().any(|key| rest.starts_with(key))) {
+                faults.push(format!(
+                    "{file}: spells the key {literal}; add a function to host/src/store/keys.rs"
+                ));
+            }
+        }
+    }
+    report(&faults);
+}
+
+#[test]
+fn files_are_short_and_open_with_what_they_are_for() {
+    let mut faults = Vec::new();
+    for file in rust_files() {
+        // Plugins that must not compile: a line more would move every line of the snapshots.
+        if file.starts_with("plugin-sdk/tests/ui/") {
+            continue;
+        }
+        let text = read(&file);
+        if !text.starts_with("//!") {
+            faults.push(format!("{file}: does not start with //!; say why it exists, what it promises, what it leaves"));
+        }
+        let is_test = file.ends_with("/tests.rs") || file.contains("/tests/");
+        let n_lines = without_tests(&text).lines().count();
+        if n_lines > LINES_MAX && !is_test {
+            faults.push(format!("{file}: {n_lines} lines before its tests, at most {LINES_MAX}; split it by what it does"));
+        }
+    }
+    report(&faults);
+}
+
+#[test]
+fn the_root_has_its_eight_entries_and_hidden_files_only() {
+    let entries: BTreeSet<String> = tracked_files(&[])
+        .iter()
+        .map(|file| file.split('/').next().unwrap_or(file).to_owned())
+        .filter(|entry| !entry.starts_with('.'))
+        .collect();
+    let wanted: BTreeSet<String> = ROOT.map(str::to_owned).into();
+    let surplus = entries
+        .difference(&wanted)
+        .map(|entry| format!("{entry}: move it below one of {ROOT:?}"));
+    let missing = wanted
+        .difference(&entries)
+        .map(|entry| format!("{entry}: is missing from the root"));
+    report(&surplus.chain(missing).collect::<Vec<_>>());
+}
+
+#[test]
+fn every_behaviour_has_a_test() {
+    let files = rust_files()
+        .into_iter()
+        .filter(|file| !file.starts_with("tests/tests/tidy/"));
+    let sources: Vec<String> = files.map(|file| read(&file)).collect();
+    let rows = rows(&read("tests/behaviours.md"));
+    assert!(!rows.is_empty(), "tests/behaviours.md has no rows");
+    let mut faults = Vec::new();
+    let mut listed = BTreeSet::new();
+    for (id, sentence) in rows {
+        let prefix = test_prefix(&id);
+        if sentence.is_empty() {
+            faults.push(format!("tests/behaviours.md: {id} has no sentence"));
+        }
+        if !sources
+            .iter()
+            .any(|text| text.contains(&format!("fn {prefix}")))
+        {
+            faults.push(format!(
+                "{id}: no test is named {prefix}…; write one that shows: {sentence}"
+            ));
+        }
+        if !listed.insert(prefix) {
+            faults.push(format!("tests/behaviours.md: {id} is listed twice"));
+        }
+    }
+    report(&faults);
+}
+
+#[track_caller]
+fn report(faults: &[String]) {
+    assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
+}
+
+/// Files that git knows or would add, and that are there.
+fn tracked_files(patterns: &[&str]) -> Vec<String> {
+    let listed = Command::new("git")
+        .args([
+            "ls-files",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+            "--deduplicate",
+            "--",
+        ])
+        .args(patterns)
+        .current_dir(repository())
+        .output()
+        .expect("git starts");
+    assert!(
+        listed.status.success(),
+        "{}",
+        String::from_utf8_lossy(&listed.stderr)
+    );
+    let files = String::from_utf8(listed.stdout).expect("file names are UTF-8");
+    files
+        .lines()
+        .filter(|file| repository().join(file).exists())
+        .map(str::to_owned)
+        .collect()
+}
+
+fn rust_files() -> Vec<String> {
+    tracked_files(&["*.rs"])
+}
+
+/// The files of `host/src` that are no tests.
+fn host_files() -> Vec<String> {
+    let files = tracked_files(&["host/src/*.rs"]);
+    let is_test = |file: &String| file.ends_with("/tests.rs") || file.contains("/tests/");
+    let files: Vec<String> = files.into_iter().filter(|file| !is_test(file)).collect();
+    assert!(
+        files.len() > 10,
+        "host/src is looked for at the wrong place"
+    );
+    files
+}
+
+fn read(file: &str) -> String {
+    fs::read_to_string(repository().join(file)).unwrap_or_else(|e| panic!("{file}: {e}"))
+}
+
+fn tokens(file: &str) -> TokenStream {
+    let text = read(file);
+    without_tests(&text)
+        .parse()
+        .unwrap_or_else(|e| panic!("{file} is not Rust: {e}"))
+}
+
+/// `store` for `host/src/store.rs` and for all below `host/src/store/`.
+fn module_of(file: &str) -> String {
+    let path = file.strip_prefix("host/src/").unwrap_or(file);
+    path.split(['/', '.']).next().unwrap_or(path).to_owned()
+}
+
+fn in_module(file: &str, module: &str) -> bool {
+    module_of(file) == module
+}
+
+/// How many `super` lead from the top of a file to the root of the crate.
+fn depth_of(file: &str) -> usize {
+    match module_of(file).as_str() {
+        "lib" | "main" => 0,
+        _ => Path::new(file).components().count() - 2,
+    }
+}
+
+fn layer_of(module: &str) -> Option<usize> {
+    LAYERS.iter().position(|layer| layer.contains(&module))
+}
+
+/// The rows of a table: id and sentence.
+fn rows(table: &str) -> Vec<(String, String)> {
+    let cells = table
+        .lines()
+        .filter_map(|line| line.strip_prefix("| ")?.strip_suffix('|')?.split_once('|'));
+    let is_id = |id: &str| id.starts_with(['S', 'F']) && id[1..].parse::<u32>().is_ok();
+    cells
+        .map(|(id, rest)| (id.trim().to_owned(), rest.trim().to_owned()))
+        .filter(|(id, _)| is_id(id))
+        .collect()
+}
+
+/// `s07_` for S7.
+fn test_prefix(id: &str) -> String {
+    format!("{}{:0>2}_", id[..1].to_lowercase(), &id[1..])
+}
+
+#[test]
+fn rows_and_tests_are_matched_by_name() {
+    let rows = rows("| id | sentence |\n|---|---|\n| S7 | Runs. |\n| F13 | Never. |\n");
+    assert_eq!(
+        rows,
+        [
+            ("S7".to_owned(), "Runs.".to_owned()),
+            ("F13".to_owned(), "Never.".to_owned())
+        ]
+    );
+    assert_eq!(
+        (test_prefix("S7"), test_prefix("F13")),
+        ("s07_".to_owned(), "f13_".to_owned())
+    );
+}
