@@ -1,0 +1,140 @@
+//! A whole crawl of the documentation of Rust from a server on loopback: rules in the sandbox beside
+//! a bare loop of reqwest and scraper, which has no limits, no politeness, no retries and no sandbox.
+//!
+//! Both follow the same links with the same number of pages in flight and write one line for each
+//! page. They take turns, so that a busy machine is as busy for the one as for the other; ratios
+//! are medians over the pairs. Time of the processors is that of this process: the server is another.
+
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Runtime;
+use url::Url;
+
+#[path = "crawl/bare.rs"]
+mod bare;
+#[path = "../tests/engine/components.rs"]
+mod components;
+#[path = "crawl/sandboxed.rs"]
+mod sandboxed;
+#[path = "crawl/site.rs"]
+mod site;
+
+/// Pairs of crawls, after one that warms up.
+const N_PAIRS: usize = 9;
+/// No further pair is begun.
+const ENOUGH: Duration = Duration::from_secs(50);
+/// Where crawls start. All that is followed lies below its folder.
+const START: &str = "/std/index.html";
+const BELOW: &str = "/std/";
+
+/// What a crawl did, and what it took.
+struct Crawled {
+    n_pages: u64,
+    n_bytes: u64,
+    wall: Duration,
+    processors: Duration,
+}
+
+/// What a crawl did.
+struct Harvest {
+    n_pages: u64,
+    n_bytes: u64,
+}
+
+#[expect(clippy::print_stdout, reason = "a benchmark reports to its terminal")]
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    if arguments.next().as_deref() == Some(site::SERVE) {
+        return site::serve(&arguments.next().expect("a folder follows"));
+    }
+    let Some(site) = site::Site::start() else {
+        println!("left out: the documentation is not installed (rustup component add rust-docs)");
+        return;
+    };
+    let runtime = Runtime::new().expect("a runtime starts");
+    let start = site.base.join(START).expect("it is a path");
+    let crawler = runtime.block_on(sandboxed::Crawler::new());
+    let sandboxed = || measured(&runtime, || crawler.crawl(&start));
+    let bare = || measured(&runtime, || bare::crawl(&start, sandboxed::CONCURRENCY));
+
+    let began = Instant::now();
+    let warm = (sandboxed(), bare());
+    assert_eq!(
+        (warm.0.n_pages, warm.0.n_bytes),
+        (warm.1.n_pages, warm.1.n_bytes),
+        "both crawls find the same pages"
+    );
+    let mut pairs = Vec::new();
+    while pairs.len() < N_PAIRS && began.elapsed() < ENOUGH {
+        // Whoever comes first finds the machine as the other left it.
+        pairs.push(if pairs.len() % 2 == 0 {
+            let first = sandboxed();
+            (first, bare())
+        } else {
+            let first = bare();
+            (sandboxed(), first)
+        });
+    }
+    let (sandboxed, bare): (Vec<Crawled>, Vec<Crawled>) = pairs.into_iter().unzip();
+    println!("sandboxed  {}", told(&sandboxed));
+    println!("bare       {}", told(&bare));
+    let ratio = |of: fn(&Crawled) -> Duration| {
+        let pairs = sandboxed.iter().zip(&bare);
+        median(pairs.map(|(s, b)| of(b).as_secs_f64() / of(s).as_secs_f64()))
+    };
+    println!(
+        "ratio      {:.2}x the pages/s of bare, {:.2}x the pages per second of the processors ({} pairs)",
+        ratio(|crawled| crawled.wall),
+        ratio(|crawled| crawled.processors),
+        sandboxed.len()
+    );
+}
+
+fn measured<F: Future<Output = Harvest>>(runtime: &Runtime, crawl: impl Fn() -> F) -> Crawled {
+    let (began, used) = (Instant::now(), processor_time());
+    let harvest = runtime.block_on(crawl());
+    Crawled {
+        n_pages: harvest.n_pages,
+        n_bytes: harvest.n_bytes,
+        wall: began.elapsed(),
+        processors: processor_time() - used,
+    }
+}
+
+/// Of all threads of this process.
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::try_from(time).expect("it grows from zero")
+}
+
+fn told(crawls: &[Crawled]) -> String {
+    let pages = |of: fn(&Crawled) -> Duration| {
+        median(
+            crawls
+                .iter()
+                .map(|c| c.n_pages as f64 / of(c).as_secs_f64()),
+        )
+    };
+    let wall = pages(|crawled| crawled.wall);
+    let per_page = crawls[0].n_bytes as f64 / crawls[0].n_pages as f64;
+    format!(
+        "{:5} pages  {wall:6.0} pages/s  {:6.1} MB/s  {:5.2} ms of a processor per page",
+        crawls[0].n_pages,
+        wall * per_page / 1e6,
+        1e3 / pages(|crawled| crawled.processors),
+    )
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// Whether a link leads to a page of the crawl, as plugin `rustdoc` sees it.
+fn belongs(link: &Url, start: &Url) -> bool {
+    let path = link.path();
+    (path.ends_with(".html") || path.ends_with('/'))
+        && path.starts_with(BELOW)
+        && link.origin() == start.origin()
+}

@@ -1,0 +1,98 @@
+//! The worker's crawl as it is: the engine with plugin `rustdoc`, fetcher, frontier and line files.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crawler::clock::{Clock, SystemClock};
+use crawler::fetch::gate::{Gate, GateSettings};
+use crawler::fetch::guard::Guard;
+use crawler::fetch::http::{FetchSettings, HttpFetcher};
+use crawler::frontier::Frontier as _;
+use crawler::frontier::memory::{MemoryFrontier, MemorySettings};
+use crawler::model::id::{Digest, ResourceId, Run};
+use crawler::model::plugin::Limits;
+use crawler::model::resource::{CrawlSettings, DEFAULT_CONCURRENCY};
+use crawler::plugin::engine::{Engine, EngineSettings, Plugin};
+use crawler::sink::lines::{LineFiles, LineSettings};
+use crawler::worker::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
+use crawler::worker::report::CrawlLog;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+use super::Harvest;
+use super::components::component;
+
+/// Pages in flight, here and in the bare loop.
+pub(crate) const CONCURRENCY: u32 = DEFAULT_CONCURRENCY;
+
+/// What outlives a crawl.
+pub(crate) struct Crawler {
+    rules: Arc<Plugin>,
+}
+
+impl Crawler {
+    pub(crate) async fn new() -> Self {
+        let component = component("rustdoc", "plugins/rustdoc");
+        let engine = Engine::new(EngineSettings {
+            child_program: Some(env!("CARGO_BIN_EXE_crawler").into()),
+            ..EngineSettings::default()
+        });
+        let engine = engine.expect("the engine starts");
+        let loaded = engine.load(Digest::of(&component), component).await;
+        Self {
+            rules: loaded.expect("the plugin is loaded"),
+        }
+    }
+
+    pub(crate) async fn crawl(&self, start: &Url) -> Harvest {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let lines = LineFiles::open(folder.path().to_owned(), Run(1), LineSettings::default());
+        let sink = Box::new(lines.await.expect("the folder can be written"));
+        let frontier = Arc::new(MemoryFrontier::new(MemorySettings::default()));
+        let (_config, config) = watch::channel(config());
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let parts = CrawlParts {
+            resource: ResourceId(1),
+            run: Run(1),
+            params: Arc::new(BTreeMap::from([("start".to_owned(), start.to_string())])),
+            config,
+            rules: self.rules.clone(),
+            frontier: frontier.clone(),
+            fetch: Arc::new(fetcher(clock.clone())),
+            log: CrawlLog::new("bench", clock.clone()),
+            clock,
+        };
+        let end = crawl::run(parts, sink, CancellationToken::new()).await;
+        assert_eq!(end, CrawlEnd::Finished);
+        let counts = frontier.counts();
+        assert_eq!(counts.dead, 0, "{:?}", counts.dead_by_reason);
+        assert_eq!(counts.items, counts.parsed, "one item a page");
+        Harvest {
+            n_pages: counts.pages(),
+            n_bytes: counts.bytes,
+        }
+    }
+}
+
+fn config() -> CrawlConfig {
+    CrawlConfig {
+        limits: Limits {
+            // The list of all items has more links than most pages may have.
+            requests: 100_000,
+            ..Limits::default()
+        },
+        settings: CrawlSettings {
+            concurrency: Some(CONCURRENCY),
+            max_depth: Some(u32::MAX),
+            ..CrawlSettings::default()
+        },
+    }
+}
+
+fn fetcher(clock: Arc<dyn Clock>) -> HttpFetcher {
+    let loopback = "127.0.0.0/8".parse().expect("it is a network");
+    let guard = Arc::new(Guard::new(vec![loopback]));
+    let gate = Arc::new(Gate::new(GateSettings::default()));
+    HttpFetcher::new(FetchSettings::default(), guard, gate, clock).expect("it has no odd settings")
+}

@@ -1,0 +1,104 @@
+//! What a call costs: an instance alone, a call that does nothing, a page handed over, and a page
+//! read with a tree and selectors, beside the same work done without a sandbox.
+
+#[path = "engine/document.rs"]
+mod document;
+#[path = "../tests/engine/guests.rs"]
+mod guests;
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use crawler::model::crawl::Page;
+use crawler::plugin::engine::Plugin;
+use crawler::plugin::{CallReport, Rules as _};
+use criterion::{Criterion, criterion_group, criterion_main};
+use guests::{component, config, context, page, plugin, plugin_of};
+use tokio::runtime::Runtime;
+use wasmtime::component::{Component, Linker};
+use wasmtime::{InstanceAllocationStrategy, PoolingAllocationConfig, Store};
+
+/// A listing page of a shop, in size.
+const PAGE_BYTES: usize = 55_000;
+
+fn instance(criterion: &mut Criterion) {
+    let mut settings = wasmtime::Config::new();
+    settings
+        .consume_fuel(true)
+        .epoch_interruption(true)
+        .allocation_strategy(InstanceAllocationStrategy::Pooling(
+            PoolingAllocationConfig::new(),
+        ));
+    let engine = wasmtime::Engine::new(&settings).expect("the engine starts");
+    let outline = component("outline", "tests/guests/outline");
+    let component = Component::new(&engine, outline).expect("the plugin compiles");
+    let mut linker = Linker::<()>::new(&engine);
+    linker
+        .define_unknown_imports_as_traps(&component)
+        .expect("imports can be stubbed");
+    let linked = linker.instantiate_pre(&component).expect("it links");
+    criterion.bench_function("instance alone", |bencher| {
+        bencher.iter(|| {
+            let mut store = Store::new(&engine, ());
+            store.set_fuel(u64::MAX).expect("fuel is counted");
+            store.set_epoch_deadline(1);
+            black_box(linked.instantiate(&mut store)).expect("it is instantiated")
+        });
+    });
+}
+
+fn calls(criterion: &mut Criterion) {
+    let runtime = Runtime::new().expect("a runtime starts");
+    let plugin = runtime.block_on(plugin());
+    let empty = page("http://a.test/", "");
+    let large = page("http://a.test/", "<p>text</p>".repeat(PAGE_BYTES / 11));
+    for (name, rule, page) in [
+        ("empty call", "nothing", &empty),
+        ("one item, one link", "ok", &empty),
+        ("read a page of 55 kB", "read-page", &large),
+    ] {
+        call(criterion, &runtime, name, &plugin, rule, page);
+    }
+}
+
+fn trees(criterion: &mut Criterion) {
+    let Some(document) = document::read() else {
+        return;
+    };
+    let runtime = Runtime::new().expect("a runtime starts");
+    let outline = component("outline", "tests/guests/outline");
+    let rustdoc = component("rustdoc", "plugins/rustdoc");
+    criterion.bench_function("document, scraper without a sandbox", |bencher| {
+        bencher.iter(|| black_box(document::outline(&document)));
+    });
+    let page = page("http://a.test/std/error/struct.Report.html", document);
+    for (name, guest) in [
+        ("document, scraper in a plugin", outline),
+        ("document, plugin rustdoc", rustdoc),
+    ] {
+        let plugin = runtime.block_on(plugin_of(guest));
+        call(criterion, &runtime, name, &plugin, "page", &page);
+    }
+}
+
+fn call(
+    criterion: &mut Criterion,
+    runtime: &Runtime,
+    name: &str,
+    plugin: &Arc<Plugin>,
+    rule: &str,
+    page: &Arc<Page>,
+) {
+    let config = config(|_| (), &[("start", "http://a.test/std/index.html")]);
+    criterion.bench_function(name, |bencher| {
+        bencher.to_async(runtime).iter(async || -> CallReport {
+            let report = plugin.parse(config.clone(), rule, page.clone(), context());
+            let report = report.await;
+            assert!(report.result.is_ok(), "{:?}", report.result);
+            black_box(report)
+        });
+    });
+}
+
+criterion_group!(benches, instance, calls, trees);
+criterion_main!(benches);
