@@ -4,23 +4,41 @@
 //!
 //! - a page is *taken* in memory only; it stays due until its batch is committed, so a crash costs
 //!   at most fetching it again;
-//! - what a page leads to is one atomic [`Commit`]: its end, the new URLs, the items, the host's clock;
+//! - what a page leads to is one atomic [`Commit`]: its end, the new URLs, the items, the host's clock.
+//!   Batches become durable in the order of their commits, a moment after [`Frontier::commit`] has
+//!   answered; at most so many pages wait for that;
 //! - a URL is stored once per run, by its fingerprint, unless it asks to be reloaded; a reload of one
 //!   that still waits is passed over, because it will be fetched anyway;
-//! - items wait in the outbox until the sink says they are durable there; above its bound
-//!   [`Frontier::take`] gives nothing;
-//! - nothing left to do and nothing in flight means [`Take::Empty`], and the run is over.
+//! - the outbox gives an item only once it is durable, and keeps it until the sink says that it is
+//!   durable there; above its bound [`Frontier::take`] gives nothing;
+//! - nothing left to do, nothing in flight and nothing that is not durable means [`Take::Empty`], and
+//!   the run is over.
 //!
-//! Present backend: [`memory`], bounded, gone with the process.
+//! Backends: [`durable`], on an object store, which survives any crash; [`memory`], bounded, gone with
+//! the process.
 
 use async_trait::async_trait;
+use object_store::path::Path as ObjectPath;
+use url::Url;
 
 use crate::model::crawl::{Counts, Done, Fingerprint, ItemRecord, Request, UnixMillis};
+use crate::model::frontier::{SinkMark, Validators};
+use crate::model::resource::ShardId;
 
 pub mod memory;
+pub mod reader;
 #[cfg(test)]
 pub(crate) mod suite;
 mod workbench;
+
+/// Where a shard's frontier lies in the data root.
+pub fn path_of(shard: ShardId) -> ObjectPath {
+    ObjectPath::from_iter([
+        "frontiers".to_owned(),
+        shard.resource.to_string(),
+        shard.shard.to_string(),
+    ])
+}
 
 /// A request on its way into the frontier.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +64,10 @@ pub struct Claim {
     pub fingerprint: Fingerprint,
     /// The backend's own name for the entry.
     pub entry: u64,
+    /// The process may have ended because of it: nothing else is in flight beside it.
+    pub alone: bool,
+    /// Of the page as an earlier run saw it.
+    pub validators: Option<Box<Validators>>,
 }
 
 /// What the frontier has to do next.
@@ -71,6 +93,8 @@ pub enum Ended {
     Retry {
         /// Not before.
         at: UnixMillis,
+        /// Why: as it would be given up for.
+        reason: String,
     },
     /// It is given up, for this reason: a short word that counts are kept by.
     Dead {
@@ -98,6 +122,8 @@ pub struct Commit {
     pub host_ready_at: UnixMillis,
     /// Where redirects within the host led to: known from here on, like a URL that was stored.
     pub final_url: Option<Fingerprint>,
+    /// What the next run can tell by whether the page has changed.
+    pub validators: Option<Validators>,
 }
 
 /// What a batch came to.
@@ -125,33 +151,46 @@ pub trait Frontier: Send + Sync + 'static {
     /// second call changes nothing.
     async fn seed(&self, requests: Vec<NewRequest>) -> Result<Committed, FrontierError>;
 
-    /// `root` ran in this run.
-    fn is_seeded(&self) -> bool;
+    /// `root` ran in this run, and gave these requests; none before.
+    fn roots(&self) -> Option<Vec<Url>>;
 
     /// The next URL, by host clock, priority and age. At most `per_host` URLs of one host are in
     /// flight. Touches memory only.
     fn take(&self, now: UnixMillis, per_host: u32) -> Take;
 
-    /// One atomic batch; durable, as far as the backend is, when answered.
+    /// Notes that this page is about to enter its rule, so that one that ends the process can be told
+    /// from those that do not. Cleared by the page's commit, and by giving it back.
+    async fn suspect(&self, claim: &Claim) -> Result<(), FrontierError>;
+
+    /// One atomic batch. What it leads to can be taken when this returns.
     async fn commit(&self, commit: Commit) -> Result<Committed, FrontierError>;
 
     /// Puts a claim back as it was. One that is not in flight is ignored, with a warning.
     fn give_back(&self, claim: Box<Claim>);
 
-    /// The oldest items of the outbox, at most `max`; they stay there.
+    /// The oldest items of the outbox that are durable, at most `max`; they stay there.
     async fn outbox(&self, max: usize) -> Result<OutboxBatch, FrontierError>;
 
-    /// Forgets all items before `end`: the sink has them.
-    async fn clear_outbox(&self, end: u64) -> Result<(), FrontierError>;
+    /// Forgets all items before `end`, because the sink has them, and keeps in the same batch what
+    /// the sink says of its file.
+    async fn clear_outbox(&self, end: u64, mark: Option<SinkMark>) -> Result<(), FrontierError>;
 
-    /// Whether this run has stored it, or was led to it.
-    fn knows(&self, fingerprint: Fingerprint) -> bool;
+    /// Whether this run has stored the request, or was led to it.
+    async fn knows(&self, request: &Request) -> Result<bool, FrontierError>;
 
     /// Totals of this run.
     fn counts(&self) -> Counts;
 
     /// Pages taken and not yet committed or given back.
     fn in_flight(&self) -> usize;
+
+    /// Waits until [`Frontier::take`] or [`Frontier::outbox`] may answer differently without a call
+    /// that changed something: URLs were read in, or a batch has become durable.
+    async fn changed(&self);
+
+    /// Ends the use of this frontier. What was committed is durable when this answers; what is in
+    /// flight stays due.
+    async fn close(&self) -> Result<(), FrontierError>;
 }
 
 /// What can go wrong with a frontier.
@@ -163,4 +202,83 @@ pub enum FrontierError {
         /// Of the claim.
         url: String,
     },
+    /// A frontier that was there is gone.
+    #[error(
+        "the frontier {shard} was there and is gone from the data root; restore it from a copy, or crawl anew with `crawler resource restart`"
+    )]
+    Missing {
+        /// Whose.
+        shard: ShardId,
+    },
+    /// It is not what was written.
+    #[error(
+        "the frontier {shard} is damaged: {why}; restore it from a copy, or delete the resource and add it again"
+    )]
+    Damaged {
+        /// Whose.
+        shard: ShardId,
+        /// What was found.
+        why: String,
+    },
+    /// It was written by another version.
+    #[error(
+        "the frontier {shard} has format {found} and this version knows {known}; use the version that wrote it, or delete the resource and add it again"
+    )]
+    Format {
+        /// Whose.
+        shard: ShardId,
+        /// The format it has.
+        found: u32,
+        /// The one known here.
+        known: u32,
+    },
+    /// It belongs to somebody else.
+    #[error(
+        "the frontier {shard} in the data root belongs to {found}, not to {expected}; was the folder copied?"
+    )]
+    Foreign {
+        /// Whose it should be.
+        shard: ShardId,
+        /// Whose it is.
+        found: String,
+        /// Who asked.
+        expected: String,
+    },
+    /// Another process has opened it; nothing more can be written here.
+    #[error("another process has opened the frontier {shard}")]
+    Fenced {
+        /// Whose.
+        shard: ShardId,
+    },
+    /// The object store does not answer, or refuses.
+    #[error("cannot {doing} the frontier {shard}: {why}")]
+    Unavailable {
+        /// A verb: "open", "write", "read".
+        doing: &'static str,
+        /// Whose.
+        shard: ShardId,
+        /// What was seen.
+        why: String,
+    },
+    /// It was closed here.
+    #[error("the frontier {shard} is closed")]
+    Closed {
+        /// Whose.
+        shard: ShardId,
+    },
+}
+
+impl FrontierError {
+    /// The name of the state that a resource is in because of this.
+    pub fn condition(&self) -> &'static str {
+        match self {
+            FrontierError::Missing { .. } => "FrontierMissing",
+            FrontierError::Damaged { .. } => "FrontierDamaged",
+            FrontierError::Format { .. } => "FrontierFormat",
+            FrontierError::Foreign { .. } => "FrontierForeign",
+            FrontierError::Fenced { .. } => "FrontierFenced",
+            FrontierError::Unavailable { .. } => "StorageUnavailable",
+            FrontierError::NotInFlight { .. } | FrontierError::Closed { .. } => "FrontierClosed",
+        }
+    }
 }

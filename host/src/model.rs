@@ -4,6 +4,7 @@
 //! once, here, into a type that cannot be; the layers above never check it again.
 
 pub mod crawl;
+pub mod frontier;
 pub mod id;
 pub mod node;
 pub mod plugin;

@@ -9,6 +9,7 @@
 use async_trait::async_trait;
 
 use crate::model::crawl::ItemRecord;
+use crate::model::frontier::SinkMark;
 
 pub mod lines;
 pub mod stream;
@@ -16,8 +17,9 @@ pub mod stream;
 /// One destination of one shard's items. One task writes to it.
 #[async_trait]
 pub trait Sink: Send {
-    /// Writes the items; they are durable at the destination when this returns.
-    async fn write(&mut self, items: &[ItemRecord]) -> Result<(), SinkError>;
+    /// Writes the items; they are durable at the destination when this returns. What it answers is
+    /// kept in the batch that empties the outbox of them.
+    async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError>;
 }
 
 /// Why items could not be written. The caller keeps them and tries again.

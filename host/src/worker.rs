@@ -76,6 +76,7 @@ impl Crawls {
                 run: crawl.run,
                 counts: crawl.frontier.counts(),
                 in_flight: crawl.frontier.in_flight() as u64,
+                waits: None,
             })
             .collect()
     }

@@ -14,7 +14,7 @@ use crate::master::ControlError;
 use crate::model::crawl::{Counts, ItemKey, ItemRecord};
 use crate::model::id::{Epoch, ResourceId, Run, Shard};
 use crate::model::plugin::{LimitOverrides, Schema};
-use crate::model::resource::CrawlSettings;
+use crate::model::resource::{CrawlSettings, Waits};
 use crate::model::status::{CrawlStatus, LogLine};
 
 /// A spec out of a request. Id, assigned node and creation time are the master's to give.
@@ -367,6 +367,10 @@ impl From<CrawlStatus> for proto::CrawlStatus {
             epoch: status.epoch.0,
             run: status.run.0,
             counts: Some(counts.into()),
+            waits: status.waits.map(|waits| proto::Waits {
+                condition: waits.condition,
+                why: waits.why,
+            }),
         }
     }
 }
@@ -384,6 +388,10 @@ impl TryFrom<proto::CrawlStatus> for CrawlStatus {
             run: Run(message.run),
             counts: counts.totals,
             in_flight: counts.in_flight,
+            waits: message.waits.map(|waits| Waits {
+                condition: waits.condition,
+                why: waits.why,
+            }),
         })
     }
 }

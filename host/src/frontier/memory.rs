@@ -11,12 +11,14 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use url::Url;
 
 use super::workbench::{Next, Waiting, Workbench};
 use super::{
     Claim, Commit, Committed, Ended, Frontier, FrontierError, NewRequest, OutboxBatch, Take,
 };
-use crate::model::crawl::{Counts, Done, Fingerprint, ItemRecord, UnixMillis};
+use crate::model::crawl::{Counts, Done, Fingerprint, ItemRecord, Request, UnixMillis};
+use crate::model::frontier::SinkMark;
 
 /// The reason that refused links are counted by when there is no room, and the setting that helps.
 pub const NO_ROOM: &str = "frontier-urls";
@@ -54,7 +56,8 @@ pub struct MemoryFrontier {
 
 #[derive(Debug, Default)]
 struct State {
-    seeded: bool,
+    /// Of the root requests; none before `root` ran.
+    roots: Option<Vec<Url>>,
     workbench: Workbench,
     seen: HashMap<Fingerprint, Seen>,
     /// By entry.
@@ -106,22 +109,23 @@ impl MemoryFrontier {
 #[async_trait]
 impl Frontier for MemoryFrontier {
     async fn seed(&self, requests: Vec<NewRequest>) -> Result<Committed, FrontierError> {
+        let urls = requests.iter().map(|new| new.request.url.clone()).collect();
         let requests = fingerprinted(requests);
         let mut state = self.state();
-        if state.seeded {
+        if state.roots.is_some() {
             return Ok(Committed::default());
         }
-        state.seeded = true;
+        state.roots = Some(urls);
         Ok(state.store(requests, self.settings.max_urls))
     }
 
-    fn is_seeded(&self) -> bool {
-        self.state().seeded
+    fn roots(&self) -> Option<Vec<Url>> {
+        self.state().roots.clone()
     }
 
     fn take(&self, now: UnixMillis, per_host: u32) -> Take {
         let mut state = self.state();
-        if !state.seeded {
+        if state.roots.is_none() {
             return Take::Blocked;
         }
         if state.workbench.n_waiting() == 0 {
@@ -142,6 +146,11 @@ impl Frontier for MemoryFrontier {
             Next::At(at) => Take::WaitUntil(at),
             Next::Full => Take::Blocked,
         }
+    }
+
+    /// A crash leaves nothing behind that a note could be of use to.
+    async fn suspect(&self, _claim: &Claim) -> Result<(), FrontierError> {
+        Ok(())
     }
 
     async fn commit(&self, mut commit: Commit) -> Result<Committed, FrontierError> {
@@ -170,13 +179,13 @@ impl Frontier for MemoryFrontier {
         })
     }
 
-    async fn clear_outbox(&self, end: u64) -> Result<(), FrontierError> {
+    async fn clear_outbox(&self, end: u64, _mark: Option<SinkMark>) -> Result<(), FrontierError> {
         self.state().outbox.clear(end);
         Ok(())
     }
 
-    fn knows(&self, fingerprint: Fingerprint) -> bool {
-        self.state().seen.contains_key(&fingerprint)
+    async fn knows(&self, request: &Request) -> Result<bool, FrontierError> {
+        Ok(self.state().seen.contains_key(&request.fingerprint()))
     }
 
     fn counts(&self) -> Counts {
@@ -188,6 +197,15 @@ impl Frontier for MemoryFrontier {
 
     fn in_flight(&self) -> usize {
         self.state().in_flight.len()
+    }
+
+    /// Never: here, only calls change anything.
+    async fn changed(&self) {
+        std::future::pending().await
+    }
+
+    async fn close(&self) -> Result<(), FrontierError> {
+        Ok(())
     }
 }
 
@@ -216,6 +234,8 @@ impl State {
             visit: waiting.visit,
             fingerprint: waiting.fingerprint,
             entry: waiting.entry,
+            alone: false,
+            validators: None,
         })
     }
 
@@ -275,13 +295,18 @@ impl State {
         match commit.ended {
             Ended::Done(Done::Parsed) => counts.parsed += 1,
             Ended::Done(
-                Done::Skipped | Done::Redirected | Done::Duplicate | Done::Gone | Done::Denied,
+                Done::Skipped
+                | Done::NotModified
+                | Done::Redirected
+                | Done::Duplicate
+                | Done::Gone
+                | Done::Denied,
             ) => counts.other_done += 1,
             Ended::Dead { reason } => {
                 counts.dead += 1;
                 *counts.dead_by_reason.entry(reason).or_default() += 1;
             }
-            Ended::Retry { at } => {
+            Ended::Retry { at, reason: _ } => {
                 counts.retries += 1;
                 let attempt = commit.claim.attempt.saturating_add(1);
                 self.wait_again(*commit.claim, at, attempt);

@@ -54,6 +54,14 @@ pub(crate) fn commit_of(claim: Box<Claim>, ended: Ended) -> Commit {
         items: Vec::new(),
         host_ready_at: 0,
         final_url: None,
+        validators: None,
+    }
+}
+
+pub(crate) fn retry(at: UnixMillis) -> Ended {
+    Ended::Retry {
+        at,
+        reason: "timeout".into(),
     }
 }
 
@@ -72,10 +80,11 @@ pub(crate) fn ready(take: Take) -> Box<Claim> {
 pub(crate) async fn the_run_is_over_only_after_the_last_page_in_flight(
     frontier: Arc<dyn Frontier>,
 ) {
-    assert!(!frontier.is_seeded());
+    assert_eq!(frontier.roots(), None);
     assert_eq!(frontier.take(0, 1), Take::Blocked);
     let seeded = frontier.seed(vec![new("http://a/")]).await.unwrap();
-    assert_eq!((seeded.n_new, frontier.is_seeded()), (1, true));
+    assert_eq!(seeded.n_new, 1);
+    assert_eq!(frontier.roots(), Some(vec!["http://a/".parse().unwrap()]));
     let claim = ready(frontier.take(0, 1));
     assert_eq!((claim.attempt, claim.visit, claim.depth), (1, 0, 0));
     assert_eq!((frontier.in_flight(), frontier.counts().due), (1, 1));
@@ -97,7 +106,7 @@ pub(crate) async fn f03_a_second_seed_changes_nothing(frontier: Arc<dyn Frontier
 pub(crate) async fn f24_a_failed_page_is_not_lost(frontier: Arc<dyn Frontier>) {
     frontier.seed(vec![new("http://a/")]).await.unwrap();
     let claim = ready(frontier.take(0, 1));
-    let failed = commit_of(claim, Ended::Retry { at: 500 });
+    let failed = commit_of(claim, retry(500));
     frontier.commit(failed).await.unwrap();
     assert_eq!(frontier.take(0, 1), Take::WaitUntil(500));
     let again = ready(frontier.take(500, 1));
@@ -117,7 +126,7 @@ pub(crate) async fn f26_failures_are_tried_again_at_their_time_and_hold_up_nothi
 ) {
     let urls = vec![new("http://a/1"), new("http://a/2"), new("http://b/1")];
     frontier.seed(urls).await.unwrap();
-    let failed = commit_of(ready(frontier.take(0, 1)), Ended::Retry { at: 9_000 });
+    let failed = commit_of(ready(frontier.take(0, 1)), retry(9_000));
     frontier.commit(failed).await.unwrap();
     for _ in 0..2 {
         let claim = ready(frontier.take(1, 1));
@@ -159,7 +168,7 @@ pub(crate) async fn a_claim_that_is_given_back_is_as_it_was(frontier: Arc<dyn Fr
 pub(crate) async fn a_claim_ends_once(frontier: Arc<dyn Frontier>) {
     frontier.seed(vec![new("http://a/")]).await.unwrap();
     let claim = ready(frontier.take(0, 1));
-    let failed = commit_of(claim.clone(), Ended::Retry { at: 0 });
+    let failed = commit_of(claim.clone(), retry(0));
     frontier.commit(failed).await.unwrap();
     let again = ready(frontier.take(0, 1));
     let mut late = parsed(claim.clone());
@@ -209,14 +218,14 @@ pub(crate) async fn items_stay_in_the_outbox_in_order_until_cleared(frontier: Ar
         let found: Vec<_> = batch.items.iter().map(|item| &item.key).collect();
         assert_eq!((found, batch.end), (vec![&keys[0], &keys[1]], 2));
     }
-    frontier.clear_outbox(2).await.unwrap();
-    frontier.clear_outbox(1).await.unwrap();
+    frontier.clear_outbox(2, None).await.unwrap();
+    frontier.clear_outbox(1, None).await.unwrap();
     let batch = frontier.outbox(9).await.unwrap();
     assert_eq!(
         (batch.items[0].key.clone(), batch.end),
         (keys[2].clone(), 5)
     );
-    frontier.clear_outbox(batch.end).await.unwrap();
+    frontier.clear_outbox(batch.end, None).await.unwrap();
     let batch = frontier.outbox(9).await.unwrap();
     assert_eq!((batch.items.len(), batch.end), (0, 5));
     assert_eq!(frontier.counts().items, 5);
@@ -224,14 +233,14 @@ pub(crate) async fn items_stay_in_the_outbox_in_order_until_cleared(frontier: Ar
 
 pub(crate) async fn where_redirects_led_to_is_known_like_a_stored_url(frontier: Arc<dyn Frontier>) {
     let target = new("http://a/target");
-    let fingerprint = target.request.fingerprint();
+    let request = target.request.clone();
     frontier.seed(vec![new("http://a/moved")]).await.unwrap();
-    assert!(!frontier.knows(fingerprint));
+    assert!(!frontier.knows(&request).await.unwrap());
     let mut commit = parsed(ready(frontier.take(0, 1)));
-    commit.final_url = Some(fingerprint);
+    commit.final_url = Some(request.fingerprint());
     commit.requests = vec![target];
     frontier.commit(commit).await.unwrap();
-    assert!(frontier.knows(fingerprint));
+    assert!(frontier.knows(&request).await.unwrap());
     assert_eq!(frontier.take(0, 1), Take::Empty);
 }
 
@@ -318,7 +327,7 @@ pub(crate) async fn any_order_of_calls_gives_what_a_plain_list_gives(
             let at = now + rng.random_range(0..300);
             (list[index].in_flight, list[index].due) = (false, at);
             list[index].attempt += 1;
-            commit_of(claim, Ended::Retry { at })
+            commit_of(claim, retry(at))
         } else {
             assert!(ended.insert(list.remove(index).url), "ended twice");
             parsed(claim)

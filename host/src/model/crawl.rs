@@ -341,6 +341,8 @@ pub enum Done {
     Parsed,
     /// A rule wanted nothing of it.
     Skipped,
+    /// As an earlier run saw it; no rule has read it again.
+    NotModified,
     /// It led to another host; the target is a request of its own.
     Redirected,
     /// It led to a page that is already done.
@@ -351,13 +353,28 @@ pub enum Done {
     Denied,
 }
 
+impl Done {
+    /// As the API and the command line name it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Done::Parsed => "parsed",
+            Done::Skipped => "skipped",
+            Done::NotModified => "not-modified",
+            Done::Redirected => "redirected",
+            Done::Duplicate => "duplicate",
+            Done::Gone => "gone",
+            Done::Denied => "denied",
+        }
+    }
+}
+
 /// Totals of one run of one shard.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Counts {
     /// Pages that a rule has read.
     pub parsed: u64,
-    /// Pages done in another way: skipped, redirected, duplicate, gone, denied.
+    /// Pages done in another way: skipped, not modified, redirected, duplicate, gone, denied.
     pub other_done: u64,
     /// Pages given up.
     pub dead: u64,

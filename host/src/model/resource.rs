@@ -223,10 +223,54 @@ pub struct ShardRecord {
     pub epoch: Epoch,
     /// What its crawl has come to.
     pub state: ShardState,
-    /// A frontier of this run was opened: what is assigned again is not new.
+    /// The writer epoch of the frontier's database that the owner found before it opened it. Nobody
+    /// else keeps it; see `worker::opening`.
+    #[serde(default)]
+    pub storage_epoch: u64,
+    /// The frontier was opened once: if it is not there, it is missing, and not new.
     pub created: bool,
+    /// The owner cannot go on at present.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<Waits>,
+    /// Dead letters are to be tried again as soon as the frontier is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redrive: Option<Redrive>,
     /// As of the last change of state.
     pub counts: Counts,
+}
+
+impl ShardRecord {
+    /// A shard that nobody has crawled yet.
+    pub fn new(resource: ResourceName) -> Self {
+        Self {
+            resource,
+            owner: None,
+            epoch: Epoch(0),
+            state: ShardState::Free,
+            storage_epoch: 0,
+            created: false,
+            waits: None,
+            redrive: None,
+            counts: Counts::default(),
+        }
+    }
+}
+
+/// Why an owner cannot go on; it tries again by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waits {
+    /// The name of the state: `StorageUnavailable`, `FrontierMissing`, …
+    pub condition: String,
+    /// In a sentence.
+    pub why: String,
+}
+
+/// Which dead letters are to be tried again.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Redrive {
+    /// Given up for this reason; all of them where none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// The process that a shard is assigned to.
@@ -384,14 +428,10 @@ mod tests {
     #[test]
     fn a_record_is_json_that_a_person_can_read() {
         let record = ShardRecord {
-            resource: "books".parse().unwrap(),
-            owner: None,
-            epoch: Epoch(0),
             state: ShardState::Failed {
                 reason: "no".into(),
             },
-            created: false,
-            counts: Counts::default(),
+            ..ShardRecord::new("books".parse().unwrap())
         };
         let text = serde_json::to_string(&record).unwrap();
         assert!(

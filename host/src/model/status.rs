@@ -2,6 +2,7 @@
 
 use super::crawl::{Counts, UnixMillis};
 use super::id::{Epoch, ResourceId, ResourceName, Run, Shard};
+use super::resource::Waits;
 
 /// One line of a resource's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,4 +36,6 @@ pub struct CrawlStatus {
     pub counts: Counts,
     /// Pages in flight.
     pub in_flight: u64,
+    /// It cannot go on at present.
+    pub waits: Option<Waits>,
 }

@@ -21,6 +21,7 @@ use async_trait::async_trait;
 
 use super::{Sink, SinkError, end_line};
 use crate::model::crawl::ItemRecord;
+use crate::model::frontier::SinkMark;
 use crate::model::id::Run;
 
 pub use reader::{LineReader, newest_run};
@@ -85,7 +86,7 @@ impl LineFiles {
 
 #[async_trait]
 impl Sink for LineFiles {
-    async fn write(&mut self, items: &[ItemRecord]) -> Result<(), SinkError> {
+    async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError> {
         let mut lines = Vec::new();
         for record in items {
             let start = lines.len();
@@ -98,7 +99,8 @@ impl Sink for LineFiles {
             let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
             writer.write(&lines)
         })
-        .await
+        .await?;
+        Ok(None)
     }
 }
 

@@ -11,6 +11,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
 use super::{Sink, SinkError, end_line};
 use crate::model::crawl::ItemRecord;
+use crate::model::frontier::SinkMark;
 
 /// Writes to a stream.
 #[derive(Debug)]
@@ -31,7 +32,7 @@ impl<W: AsyncWrite + Send + Unpin> StreamSink<W> {
 
 #[async_trait]
 impl<W: AsyncWrite + Send + Unpin> Sink for StreamSink<W> {
-    async fn write(&mut self, items: &[ItemRecord]) -> Result<(), SinkError> {
+    async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError> {
         let mut lines = Vec::new();
         for record in items {
             let start = lines.len();
@@ -42,14 +43,16 @@ impl<W: AsyncWrite + Send + Unpin> Sink for StreamSink<W> {
             Ok(()) => self.stream.flush().await,
             Err(error) => Err(error),
         };
-        written.map_err(|source| match source.kind() {
-            ErrorKind::BrokenPipe => SinkError::Closed,
-            _ => SinkError::Io {
-                doing: "write",
-                path: self.name.clone(),
-                source,
-            },
-        })
+        written
+            .map(|()| None)
+            .map_err(|source| match source.kind() {
+                ErrorKind::BrokenPipe => SinkError::Closed,
+                _ => SinkError::Io {
+                    doing: "write",
+                    path: self.name.clone(),
+                    source,
+                },
+            })
     }
 }
 

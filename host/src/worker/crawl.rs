@@ -137,32 +137,20 @@ impl Shared {
 ///
 /// Not cancel-safe: pages in flight and undelivered items would be left behind. Use `stop`.
 pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken) -> CrawlEnd {
-    let roots = tokio::select! {
-        roots = call_root(&parts) => roots,
+    let root_urls = tokio::select! {
+        roots = roots(&parts) => roots,
         () = stop.cancelled() => return CrawlEnd::Stopped,
     };
-    let roots = match roots {
-        Ok(roots) => roots,
+    let root_urls = match root_urls {
+        Ok(root_urls) => root_urls,
         Err(reason) => return CrawlEnd::Failed(reason),
     };
-    let root_urls: Vec<Url> = roots
+    let mut root_hosts: Vec<String> = root_urls
         .iter()
-        .take(JUDGED_ROOTS)
-        .map(|r| r.url.clone())
-        .collect();
-    let mut root_hosts: Vec<String> = roots
-        .iter()
-        .filter_map(|r| r.url.host_str().map(str::to_owned))
+        .filter_map(|url| url.host_str().map(str::to_owned))
         .collect();
     root_hosts.sort_unstable();
     root_hosts.dedup();
-    let requests = roots
-        .into_iter()
-        .map(|request| NewRequest { request, depth: 0 })
-        .collect();
-    if let Err(e) = parts.frontier.seed(requests).await {
-        return CrawlEnd::Failed(format!("the root requests cannot be stored: {e}"));
-    }
 
     let shared = Arc::new(Shared {
         n_ended: AtomicU64::new(parts.frontier.counts().pages()),
@@ -183,6 +171,22 @@ pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken
         (CrawlEnd::Finished, Some(early)) => early,
         (end, _) => end,
     }
+}
+
+/// Where this run began. A run that goes on after a restart has asked `root` already.
+async fn roots(parts: &CrawlParts) -> Result<Vec<Url>, String> {
+    if let Some(urls) = parts.frontier.roots() {
+        return Ok(urls);
+    }
+    let requests = call_root(parts).await?;
+    let urls = requests.iter().map(|r| r.url.clone()).collect();
+    let requests = requests
+        .into_iter()
+        .map(|request| NewRequest { request, depth: 0 })
+        .collect();
+    let seeded = parts.frontier.seed(requests).await;
+    seeded.map_err(|e| format!("the root requests cannot be stored: {e}"))?;
+    Ok(urls)
 }
 
 /// The root requests, all of them acceptable.
@@ -290,6 +294,7 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
         let delay = settings.delay();
         let per_host = root_urls
             .iter()
+            .take(JUDGED_ROOTS)
             .map(|url| shared.parts.fetch.per_host(url, delay))
             .max()
             .unwrap_or(1);
@@ -324,6 +329,7 @@ async fn wait(shared: &Shared, until: Option<u64>, tasks: &TaskScope) {
     };
     tokio::select! {
         () = shared.progress.notified() => {}
+        () = shared.parts.frontier.changed() => {}
         () = moment => {}
         () = stop.cancelled() => {}
         () = failed.cancelled() => {}

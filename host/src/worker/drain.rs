@@ -36,14 +36,15 @@ pub(super) async fn drain(
             }
             tokio::select! {
                 () = shared.items.notified() => {}
+                () = frontier.changed() => {}
                 () = no_more.cancelled() => {}
             }
             continue;
         }
         let error = match sink.write(&batch.items).await {
-            Ok(()) => {
+            Ok(mark) => {
                 backoff.reset();
-                if let Err(e) = frontier.clear_outbox(batch.end).await {
+                if let Err(e) = frontier.clear_outbox(batch.end, mark).await {
                     return shared.fail(format!("the outbox cannot be cleared: {e}"));
                 }
                 shared.progress.notify_one();

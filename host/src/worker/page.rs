@@ -85,6 +85,7 @@ pub(super) async fn attempt(shared: Arc<Shared>, claim: Box<Claim>, stop: Cancel
         items: harvest.items,
         host_ready_at: harvest.host_ready_at,
         final_url: harvest.final_url,
+        validators: None,
     };
     // Before the commit, which takes the page out of flight: between the two it would be counted
     // nowhere, and a page more than --max-pages be taken.
@@ -157,19 +158,20 @@ async fn parse(
     host_ready_at: UnixMillis,
 ) -> Harvest {
     let request = &claim.request;
-    let final_url = (page.url != request.url).then(|| {
-        Request {
-            url: page.url.clone(),
-            ..request.clone()
-        }
-        .fingerprint()
+    let led_to = (page.url != request.url).then(|| Request {
+        url: page.url.clone(),
+        ..request.clone()
     });
-    if let Some(final_url) = final_url
-        && final_url != claim.fingerprint
+    let final_url = led_to.as_ref().map(Request::fingerprint);
+    if let Some(led_to) = led_to
+        && final_url != Some(claim.fingerprint)
         && !request.reload
-        && shared.parts.frontier.knows(final_url)
     {
-        return Harvest::nothing(Ended::Done(Done::Duplicate), host_ready_at);
+        match shared.parts.frontier.knows(&led_to).await {
+            Ok(true) => return Harvest::nothing(Ended::Done(Done::Duplicate), host_ready_at),
+            Ok(false) => {}
+            Err(e) => shared.fail(format!("a page cannot be looked up: {e}")),
+        }
     }
     let context = PageContext {
         depth: claim.depth,

@@ -122,6 +122,7 @@ fn retry_or_dead(
     let delay = asked.map_or(backoff, |asked| asked.clamp(Duration::ZERO, MAX_RETRY));
     Ended::Retry {
         at: now + delay.as_millis() as u64,
+        reason: reason.to_owned(),
     }
 }
 
@@ -202,6 +203,13 @@ mod tests {
         })
     }
 
+    fn retry(at: UnixMillis, reason: &str) -> Verdict {
+        Verdict::End(Ended::Retry {
+            at,
+            reason: reason.to_owned(),
+        })
+    }
+
     #[test]
     fn f28_a_small_body_is_parsed_like_any_other() {
         assert_eq!(of_status(&page(200, &[]), 1, 0), Verdict::Parse);
@@ -220,9 +228,9 @@ mod tests {
     #[test]
     fn a_busy_server_is_asked_again_when_it_says() {
         let verdict = of_status(&page(503, &[("retry-after", "7")]), 1, 1_000);
-        assert_eq!(verdict, Verdict::End(Ended::Retry { at: 8_000 }));
+        assert_eq!(verdict, retry(8_000, "status-503"));
         let verdict = of_status(&page(503, &[("retry-after", "999999")]), 1, 0);
-        assert_eq!(verdict, Verdict::End(Ended::Retry { at: 300_000 }));
+        assert_eq!(verdict, retry(300_000, "status-503"));
         assert_eq!(
             of_status(&page(503, &[]), MAX_ATTEMPTS, 0),
             dead("status-503")
@@ -236,7 +244,7 @@ mod tests {
         };
         let mut last = 0;
         for attempt in [1, 3, 4] {
-            let Ended::Retry { at } = of_fetch_error(&error, attempt, 0) else {
+            let Ended::Retry { at, .. } = of_fetch_error(&error, attempt, 0) else {
                 panic!("attempt {attempt}")
             };
             assert!(at > last, "attempt {attempt}: {at} after {last}");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::frontier::suite::{self, commit_of, item_of, new, parsed, ready};
+use crate::frontier::suite::{self, commit_of, item_of, new, parsed, ready, retry};
 
 fn frontier() -> Arc<dyn Frontier> {
     bounded(MemorySettings::default())
@@ -73,7 +73,7 @@ async fn check_full(settings: MemorySettings) {
     commit.items = (0..4).map(|n| item_of(&commit.claim, n)).collect();
     frontier.commit(commit).await.unwrap();
     assert_eq!(frontier.take(0, 9), Take::Blocked);
-    frontier.clear_outbox(2).await.unwrap();
+    frontier.clear_outbox(2, None).await.unwrap();
     ready(frontier.take(0, 9));
 }
 
@@ -115,10 +115,7 @@ async fn pages_in_flight_are_bounded_over_all_hosts() {
     let claim = ready(frontier.take(0, 9));
     ready(frontier.take(0, 9));
     assert_eq!(frontier.take(0, 9), Take::Blocked);
-    frontier
-        .commit(commit_of(claim, Ended::Retry { at: 0 }))
-        .await
-        .unwrap();
+    frontier.commit(commit_of(claim, retry(0))).await.unwrap();
     ready(frontier.take(0, 9));
 }
 

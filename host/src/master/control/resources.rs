@@ -6,8 +6,7 @@ use super::super::ResourceView;
 use super::super::reconcile::assignment_txn;
 use super::*;
 use crate::master::placement::{self, Candidate};
-use crate::model::crawl::Counts;
-use crate::model::id::{Epoch, Generation, Run, Shard};
+use crate::model::id::{Generation, Run, Shard};
 use crate::model::resource::{
     Assignment, Deleting, PinnedPlugin, ResourceSpec, ShardId, ShardRecord, ShardState,
 };
@@ -76,14 +75,7 @@ impl Control {
                 }),
                 spec: spec.clone(),
             };
-            let shard = ShardRecord {
-                resource: spec.name.clone(),
-                owner: None,
-                epoch: Epoch(0),
-                state: ShardState::Free,
-                created: false,
-                counts: Counts::default(),
-            };
+            let shard = ShardRecord::new(spec.name.clone());
             let candidates = observed::candidates(catalog).await?;
             let (mut txn, resource, shard) =
                 new_resource_txn(catalog, resource, (id, shard), &candidates);

@@ -58,12 +58,11 @@ fn observed(state: ShardState, owner_incarnation: Option<u64>) -> Observed {
         },
     };
     let shard = ShardRecord {
-        resource: name.clone(),
         owner: owner.clone(),
         epoch: Epoch(3),
         state,
         created: true,
-        counts: Counts::default(),
+        ..ShardRecord::new(name.clone())
     };
     Observed {
         workers: BTreeMap::from([(worker, node)]),

@@ -8,7 +8,6 @@ use url::Url;
 use super::*;
 use crate::clock::SystemClock;
 use crate::fetch::{Failure, FetchRequest, Fetched};
-use crate::model::crawl::Counts;
 use crate::model::id::{Digest, Incarnation, ResourceId, Run, Shard};
 use crate::model::node::Role;
 use crate::model::resource::{CrawlSettings, Owner, PinnedPlugin, ShardRecord, ShardState};
@@ -104,12 +103,10 @@ async fn assign(catalog: &Catalog, node: &Node) {
     };
     let name = resource.spec.name.clone();
     let shard = ShardRecord {
-        resource: name.clone(),
         owner: Some(owner),
         epoch: Epoch(1),
         state: ShardState::Assigned,
-        created: false,
-        counts: Counts::default(),
+        ..ShardRecord::new(name.clone())
     };
     let mirror = Assignment {
         name: name.clone(),

@@ -11,8 +11,8 @@ use crate::clock::SystemClock;
 use crate::fetch::{Answer, Failure, FetchError, FetchRequest, Fetched};
 use crate::frontier::memory::{MemoryFrontier, MemorySettings};
 use crate::frontier::{Claim, Commit, Committed, FrontierError, OutboxBatch};
-use crate::model::crawl::Fingerprint;
 use crate::model::crawl::{Counts, Item, ItemRecord, Page, PageContext, PageText};
+use crate::model::frontier::SinkMark;
 
 use crate::model::plugin::Description;
 use crate::plugin::{CallReport, KillReport, Usage};
@@ -171,7 +171,7 @@ struct Kept {
 
 #[async_trait]
 impl Sink for Kept {
-    async fn write(&mut self, items: &[ItemRecord]) -> Result<(), SinkError> {
+    async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError> {
         let left = self.n_failures.load(Ordering::Relaxed);
         if left > 0 {
             self.n_failures.store(left - 1, Ordering::Relaxed);
@@ -183,7 +183,7 @@ impl Sink for Kept {
             });
         }
         self.items.lock().unwrap().extend_from_slice(items);
-        Ok(())
+        Ok(None)
     }
 }
 
@@ -367,12 +367,16 @@ impl Frontier for FaultyFrontier {
         self.0.seed(requests).await
     }
 
-    fn is_seeded(&self) -> bool {
-        self.0.is_seeded()
+    fn roots(&self) -> Option<Vec<Url>> {
+        self.0.roots()
     }
 
     fn take(&self, now: u64, per_host: u32) -> Take {
         self.0.take(now, per_host)
+    }
+
+    async fn suspect(&self, claim: &Claim) -> Result<(), FrontierError> {
+        self.0.suspect(claim).await
     }
 
     async fn commit(&self, _commit: Commit) -> Result<Committed, FrontierError> {
@@ -387,12 +391,12 @@ impl Frontier for FaultyFrontier {
         self.0.outbox(max).await
     }
 
-    async fn clear_outbox(&self, end: u64) -> Result<(), FrontierError> {
-        self.0.clear_outbox(end).await
+    async fn clear_outbox(&self, end: u64, mark: Option<SinkMark>) -> Result<(), FrontierError> {
+        self.0.clear_outbox(end, mark).await
     }
 
-    fn knows(&self, fingerprint: Fingerprint) -> bool {
-        self.0.knows(fingerprint)
+    async fn knows(&self, request: &Request) -> Result<bool, FrontierError> {
+        self.0.knows(request).await
     }
 
     fn counts(&self) -> Counts {
@@ -401,6 +405,14 @@ impl Frontier for FaultyFrontier {
 
     fn in_flight(&self) -> usize {
         self.0.in_flight()
+    }
+
+    async fn changed(&self) {
+        self.0.changed().await;
+    }
+
+    async fn close(&self) -> Result<(), FrontierError> {
+        self.0.close().await
     }
 }
 
