@@ -3,6 +3,7 @@
 //! Nothing here does IO, waits, or knows WebAssembly or gRPC. A value that can be wrong is parsed
 //! once, here, into a type that cannot be; the layers above never check it again.
 
+pub mod canonical;
 pub mod crawl;
 pub mod frontier;
 pub mod id;

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use super::canonical::canonical;
 use super::id::{ResourceId, Run};
 
 /// Milliseconds since 1970.
@@ -77,7 +78,7 @@ impl Request {
         }
     }
 
-    /// What this request is known by in the seen-set.
+    /// What this request is known by in the seen-set. Allocates nothing where the URL is canonical.
     pub fn fingerprint(&self) -> Fingerprint {
         use sha2::Digest as _;
         let mut hash = sha2::Sha256::new();
@@ -86,9 +87,7 @@ impl Request {
             hash.update(bytes);
         };
         part(self.method.as_bytes());
-        let mut url = self.url.clone();
-        url.set_fragment(None);
-        part(url.as_str().as_bytes());
+        part(canonical(&self.url).as_bytes());
         part(self.body.as_deref().unwrap_or_default());
         let digest: [u8; 32] = hash.finalize().into();
         let mut fingerprint = [0; 16];
@@ -110,7 +109,7 @@ pub fn host_of(url: &Url) -> String {
     }
 }
 
-/// Method, URL without fragment, and body, hashed.
+/// Method, canonical URL and body, hashed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint(pub [u8; 16]);
 
@@ -430,11 +429,15 @@ mod tests {
     }
 
     #[test]
-    fn f25_method_url_and_body_make_the_fingerprint_and_nothing_else() {
+    fn f25_method_canonical_url_and_body_make_the_fingerprint_and_nothing_else() {
         let plain = request("http://a.test/x");
         assert_eq!(
             plain.fingerprint(),
             request("http://a.test/x#part").fingerprint()
+        );
+        assert_eq!(
+            request("http://a.test/~x").fingerprint(),
+            request("http://A.test:80/%7ex?").fingerprint()
         );
         assert_ne!(
             plain.fingerprint(),
