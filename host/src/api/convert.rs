@@ -9,13 +9,16 @@ use super::answer::{
     CountsAnswer, NodeAnswer, Placed, PluginAnswer, ResourceAnswer, ResourcesAnswer, ShardAnswer,
     SpecAnswer,
 };
-use super::spec::{SpecRequest, invalid, plugin_ref, resource_name, scope};
+use super::spec::{SpecRequest, invalid, plugin_ref, resource_name};
 use crate::master::ControlError;
 use crate::model::crawl::{Counts, ItemKey, ItemRecord};
 use crate::model::id::{Epoch, ResourceId, Run, Shard};
 use crate::model::plugin::{LimitOverrides, Schema};
-use crate::model::resource::{CrawlSettings, Waits};
+use crate::model::resource::Waits;
 use crate::model::status::{CrawlStatus, LogLine};
+use settings::{crawl_message, crawl_settings};
+
+mod settings;
 
 /// A spec out of a request. Id, assigned node and creation time are the master's to give.
 pub(crate) fn spec_request(message: proto::ResourceSpec) -> Result<SpecRequest, ControlError> {
@@ -59,26 +62,6 @@ fn limits_message(limits: &LimitOverrides) -> std::collections::HashMap<String, 
     limits
         .map(|(name, value)| (name.as_str().to_owned(), value))
         .collect()
-}
-
-fn crawl_settings(message: proto::CrawlSettings) -> Result<CrawlSettings, ControlError> {
-    Ok(CrawlSettings {
-        delay_ms: message.delay_ms,
-        concurrency: message.concurrency,
-        max_pages: message.max_pages,
-        max_depth: message.max_depth,
-        scope: scope(message.scope.iter().map(String::as_str))?,
-    })
-}
-
-fn crawl_message(crawl: CrawlSettings) -> proto::CrawlSettings {
-    proto::CrawlSettings {
-        delay_ms: crawl.delay_ms,
-        concurrency: crawl.concurrency,
-        max_pages: crawl.max_pages,
-        max_depth: crawl.max_depth,
-        scope: crawl.scope.iter().map(ToString::to_string).collect(),
-    }
 }
 
 impl From<Placed> for proto::NodeSpec {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::master::ControlError;
 use crate::model::id::{PluginRef, ResourceName};
 use crate::model::plugin::LimitOverrides;
-use crate::model::resource::{CrawlSettings, HostPattern, ResourceSpec, SettingError};
+use crate::model::resource::{CrawlSettings, HostPattern, ResourceSpec, SettingError, Unchanged};
 
 /// A resource to be added, or a change to one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,17 +49,7 @@ impl SpecRequest {
             let set = spec.limits.set_value(limit, value);
             set.map_err(|e| invalid("limits", e))?;
         }
-        let crawl = CrawlSettings {
-            delay_ms: self.crawl.delay_ms.or(spec.crawl.delay_ms),
-            concurrency: self.crawl.concurrency.or(spec.crawl.concurrency),
-            max_pages: self.crawl.max_pages.or(spec.crawl.max_pages),
-            max_depth: self.crawl.max_depth.or(spec.crawl.max_depth),
-            scope: if self.crawl.scope.is_empty() {
-                spec.crawl.scope
-            } else {
-                self.crawl.scope
-            },
-        };
+        let crawl = self.crawl.over(spec.crawl);
         crawl.check().map_err(invalid_setting)?;
         spec.crawl = crawl;
         Ok(spec)
@@ -84,6 +74,11 @@ pub(crate) fn scope<'a>(
     hosts
         .collect::<Result<_, _>>()
         .map_err(|e: SettingError| invalid("scope", e))
+}
+
+/// The field `unchanged`.
+pub(crate) fn unchanged(text: &str) -> Result<Unchanged, ControlError> {
+    text.parse().map_err(invalid_setting)
 }
 
 /// A field that does not parse.

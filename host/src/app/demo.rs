@@ -81,7 +81,7 @@ async fn in_folder(
         ..UpOptions::in_folder(&path)
     };
     let up = Up::start(&up_options).await?;
-    let result = super::unless_stopped(stop, crawl(&up, shop, base, &wasm, &path)).await;
+    let result = super::unless_stopped(stop, Box::pin(crawl(&up, shop, base, &wasm, &path))).await;
     // What still writes would keep the folder from being removed.
     up.stop().await;
     if options.keep {

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use clap::{Args, ValueEnum};
 
 use crate::model::plugin::{LimitName, LimitOverrides, parse_bytes};
-use crate::model::resource::{CrawlSettings, HostPattern};
+use crate::model::resource::{CrawlSettings, HostPattern, Unchanged};
 
 /// How far and how fast a crawl goes.
 #[derive(Debug, Args)]
@@ -20,9 +20,31 @@ pub(super) struct CrawlArgs {
     /// Pages fetched in one run [default: 1000000]
     #[arg(long, value_name = "N")]
     max_pages: Option<u64>,
+    /// Bytes of bodies in one run, like 10GiB [default: 1TiB]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    max_bytes: Option<u64>,
     /// Links followed from the root requests [default: 50]
     #[arg(long, value_name = "N")]
     max_depth: Option<u32>,
+    /// Bytes of a URL; longer links are not followed [default: 2048]
+    #[arg(long, value_name = "N")]
+    max_url_length: Option<u32>,
+    /// How often one segment may stand in the path of a link [default: 3]
+    #[arg(long, value_name = "N")]
+    max_segment_repeats: Option<u32>,
+    /// Links of one host that differ only in numbers, long tokens or query values [default: 100000]
+    #[arg(long, value_name = "N")]
+    max_pattern_urls: Option<u64>,
+    /// Attempts at one page before it is given up [default: 5]
+    #[arg(long, value_name = "N")]
+    max_attempts: Option<u32>,
+    /// The longest wait before another attempt, whatever a server or a rule asks for [default: 5m]
+    #[arg(long, value_name = "TIME", value_parser = millis)]
+    max_retry_wait: Option<u64>,
+    /// What is done with a page that is as the last run saw it: parse it all the same, or skip it
+    /// with its items and links [default: parse]
+    #[arg(long, value_name = "parse|skip")]
+    unchanged: Option<Unchanged>,
     /// Hosts beyond those of the root requests: example.org, *.example.org or *
     #[arg(long, value_name = "HOST,…", value_delimiter = ',')]
     scope: Vec<HostPattern>,
@@ -34,7 +56,14 @@ impl CrawlArgs {
             delay_ms: self.delay,
             concurrency: self.concurrency,
             max_pages: self.max_pages,
+            max_bytes: self.max_bytes,
             max_depth: self.max_depth,
+            max_url_length: self.max_url_length,
+            max_segment_repeats: self.max_segment_repeats,
+            max_pattern_urls: self.max_pattern_urls,
+            max_attempts: self.max_attempts,
+            max_retry_wait_ms: self.max_retry_wait,
+            unchanged: self.unchanged,
             scope: self.scope,
         }
     }

@@ -3,6 +3,7 @@
 use clap::CommandFactory as _;
 
 use super::*;
+use crate::model::resource::{CrawlSettings, Unchanged};
 
 fn parse(line: &str) -> anyhow::Result<Command> {
     let args = std::iter::once("crawler").chain(line.split_whitespace());
@@ -110,7 +111,9 @@ fn s16_a_worker_is_alone_or_says_that_clusters_are_not_there() {
 #[test]
 fn run_takes_params_limits_and_settings() {
     let Ok(Command::Run(options)) = parse(
-        "run p --param a=b=c --param d= -o i.jsonl --max-pages 3 --scope a.test,*.b.test --limit cpu=1s --delay 0s",
+        "run p --param a=b=c --param d= -o i.jsonl --max-pages 3 --scope a.test,*.b.test --limit cpu=1s --delay 0s \
+         --max-bytes 2GiB --max-url-length 99 --max-segment-repeats 4 --max-pattern-urls 5 --max-attempts 6 \
+         --max-retry-wait 7s --unchanged skip",
     ) else {
         panic!("not parsed")
     };
@@ -123,6 +126,17 @@ fn run_takes_params_limits_and_settings() {
         (options.crawl.delay_ms, options.crawl.max_pages),
         (Some(0), Some(3))
     );
+    let expected = CrawlSettings {
+        max_bytes: Some(2 << 30),
+        max_url_length: Some(99),
+        max_segment_repeats: Some(4),
+        max_pattern_urls: Some(5),
+        max_attempts: Some(6),
+        max_retry_wait_ms: Some(7_000),
+        unchanged: Some(Unchanged::Skip),
+        ..options.crawl.clone()
+    };
+    assert_eq!(options.crawl, expected);
     assert_eq!(
         options.limits.iter().map(|(_, v)| v).collect::<Vec<_>>(),
         [1000]

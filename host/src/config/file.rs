@@ -9,12 +9,12 @@ use toml::de::{DeTable, DeValue};
 
 use super::suggest;
 use crate::model::id::{PluginRef, ResourceName};
-use crate::model::plugin::LimitOverrides;
-use crate::model::resource::{CrawlSettings, HostPattern, ResourceSpec};
+use crate::model::plugin::{LimitOverrides, parse_bytes};
+use crate::model::resource::{CrawlSettings, HostPattern, ResourceSpec, SettingError};
 
 const TOP: [&str; 2] = ["plugin", "resource"];
 const PLUGIN: [&str; 1] = ["path"];
-const RESOURCE: [&str; 9] = [
+const RESOURCE: [&str; 16] = [
     "name",
     "plugin",
     "params",
@@ -22,7 +22,14 @@ const RESOURCE: [&str; 9] = [
     "delay",
     "concurrency",
     "max-pages",
+    "max-bytes",
     "max-depth",
+    "max-url-length",
+    "max-segment-repeats",
+    "max-pattern-urls",
+    "max-attempts",
+    "max-retry-wait",
+    "unchanged",
     "scope",
 ];
 
@@ -136,7 +143,14 @@ struct ResourceTable {
     delay: Option<String>,
     concurrency: Option<u32>,
     max_pages: Option<u64>,
+    max_bytes: Option<toml::Value>,
     max_depth: Option<u32>,
+    max_url_length: Option<u32>,
+    max_segment_repeats: Option<u32>,
+    max_pattern_urls: Option<u64>,
+    max_attempts: Option<u32>,
+    max_retry_wait: Option<String>,
+    unchanged: Option<String>,
     #[serde(default)]
     scope: Vec<HostPattern>,
 }
@@ -154,16 +168,19 @@ impl ResourceTable {
             };
             set.map_err(|e| e.to_string())?;
         }
-        let delay = self.delay.as_deref().map(|text| {
-            let delay = humantime::parse_duration(text);
-            let millis = delay.ok().and_then(|d| u64::try_from(d.as_millis()).ok());
-            millis.ok_or_else(|| format!("delay takes a time like 250ms or 1s, not {text:?}"))
-        });
+        let unchanged = self.unchanged.as_deref().map(str::parse).transpose();
         let crawl = CrawlSettings {
-            delay_ms: delay.transpose()?,
+            delay_ms: millis("delay", self.delay.as_deref())?,
             concurrency: self.concurrency,
             max_pages: self.max_pages,
+            max_bytes: bytes("max-bytes", self.max_bytes.as_ref())?,
             max_depth: self.max_depth,
+            max_url_length: self.max_url_length,
+            max_segment_repeats: self.max_segment_repeats,
+            max_pattern_urls: self.max_pattern_urls,
+            max_attempts: self.max_attempts,
+            max_retry_wait_ms: millis("max-retry-wait", self.max_retry_wait.as_deref())?,
+            unchanged: unchanged.map_err(|e: SettingError| e.to_string())?,
             scope: self.scope,
         };
         crawl.check().map_err(|e| e.to_string())?;
@@ -178,6 +195,29 @@ impl ResourceTable {
             limits,
             crawl,
         })
+    }
+}
+
+fn millis(key: &str, text: Option<&str>) -> Result<Option<u64>, String> {
+    let Some(text) = text else { return Ok(None) };
+    let time = humantime::parse_duration(text).ok();
+    match time.and_then(|time| u64::try_from(time.as_millis()).ok()) {
+        Some(millis) => Ok(Some(millis)),
+        None => Err(format!("{key} takes a time like 250ms or 1s, not {text:?}")),
+    }
+}
+
+fn bytes(key: &str, value: Option<&toml::Value>) -> Result<Option<u64>, String> {
+    let Some(value) = value else { return Ok(None) };
+    let size = match value {
+        toml::Value::String(text) => parse_bytes(text),
+        other => other.as_integer().and_then(|n| u64::try_from(n).ok()),
+    };
+    match size {
+        Some(size) => Ok(Some(size)),
+        None => Err(format!(
+            "{key} takes a size like 64MiB or 4096, not {value}"
+        )),
     }
 }
 
@@ -243,6 +283,7 @@ impl Source<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::resource::Unchanged;
 
     const EXAMPLE: &str = include_str!("example.toml");
 
@@ -269,7 +310,14 @@ mod tests {
                 delay_ms: Some(250),
                 concurrency: Some(4),
                 max_pages: Some(10_000),
+                max_bytes: Some(20 << 30),
                 max_depth: Some(20),
+                max_url_length: Some(1_000),
+                max_segment_repeats: Some(2),
+                max_pattern_urls: Some(5_000),
+                max_attempts: Some(3),
+                max_retry_wait_ms: Some(60_000),
+                unchanged: Some(Unchanged::Skip),
                 scope: ["books.example", "*.books.example"]
                     .map(|host| host.parse().unwrap())
                     .into(),
@@ -326,6 +374,26 @@ mod tests {
         check_refused(
             "[[resource]]\nname = 'a'\ndelay = 'soon'\n",
             "c.toml:1: delay takes a time like 250ms or 1s, not \"soon\"",
+            "",
+        );
+        check_refused(
+            "[[resource]]\nname = 'a'\nmax-retry-wait = 'long'\n",
+            "c.toml:1: max-retry-wait takes a time like 250ms or 1s, not \"long\"",
+            "",
+        );
+        for given in ["'much'", "-1", "1.5"] {
+            check_refused(
+                &format!("[[resource]]\nname = 'a'\nmax-bytes = {given}\n"),
+                &format!(
+                    "c.toml:1: max-bytes takes a size like 64MiB or 4096, not {}",
+                    given.replace('\'', "\"")
+                ),
+                "",
+            );
+        }
+        check_refused(
+            "[[resource]]\nname = 'a'\nunchanged = 'ignore'\n",
+            "c.toml:1: setting unchanged takes parse or skip, not \"ignore\"",
             "",
         );
         check_refused(

@@ -333,6 +333,8 @@ pub fn parse_bytes(text: &str) -> Option<u64> {
         "KiB" => 1 << 10,
         "MiB" => 1 << 20,
         "GiB" => 1 << 30,
+        "TB" => 1_000_000_000_000,
+        "TiB" => 1 << 40,
         _ => return None,
     };
     number.parse::<u64>().ok()?.checked_mul(factor)

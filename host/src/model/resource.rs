@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::str::FromStr;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +11,8 @@ use super::id::{
     ResourceName, Run, Shard,
 };
 use super::plugin::LimitOverrides;
+pub use super::scope::HostPattern;
+pub use super::settings::{CrawlSettings, DEFAULT_DELAY, SettingError, Unchanged};
 
 /// What a user asks for; everything but the name has a default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,157 +30,6 @@ pub struct ResourceSpec {
     /// How far and how fast the crawl goes.
     #[serde(default)]
     pub crawl: CrawlSettings,
-}
-
-/// How far and how fast a crawl goes.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct CrawlSettings {
-    /// Between the end of an answer and the next request to the same host, in milliseconds.
-    /// None: 1 s, and 0 inside the networks that the operator allowed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub delay_ms: Option<u64>,
-    /// Pages in flight at once. None: [`DEFAULT_CONCURRENCY`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub concurrency: Option<u32>,
-    /// Pages fetched in one run. None: [`DEFAULT_MAX_PAGES`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_pages: Option<u64>,
-    /// Links followed from the root requests. None: [`DEFAULT_MAX_DEPTH`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_depth: Option<u32>,
-    /// Hosts beyond those of the root requests.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub scope: Vec<HostPattern>,
-}
-
-/// Pages in flight at once, for one resource.
-pub const DEFAULT_CONCURRENCY: u32 = 16;
-/// Pages fetched in one run.
-pub const DEFAULT_MAX_PAGES: u64 = 1_000_000;
-/// Links followed from the root requests.
-pub const DEFAULT_MAX_DEPTH: u32 = 50;
-/// Between two requests to one host outside the allowed networks.
-pub const DEFAULT_DELAY: Duration = Duration::from_secs(1);
-/// No setting may ask for a longer delay: all crawls of a host keep the longest that one asks for.
-pub const MAX_DELAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// No setting may ask for more pages in flight than this.
-pub const MAX_CONCURRENCY: u32 = 1_024;
-
-impl CrawlSettings {
-    /// Pages in flight at once.
-    pub fn concurrency(&self) -> u32 {
-        self.concurrency.unwrap_or(DEFAULT_CONCURRENCY)
-    }
-
-    /// Pages fetched in one run.
-    pub fn max_pages(&self) -> u64 {
-        self.max_pages.unwrap_or(DEFAULT_MAX_PAGES)
-    }
-
-    /// Links followed from the root requests.
-    pub fn max_depth(&self) -> u32 {
-        self.max_depth.unwrap_or(DEFAULT_MAX_DEPTH)
-    }
-
-    /// The delay asked for, if any.
-    pub fn delay(&self) -> Option<Duration> {
-        self.delay_ms.map(Duration::from_millis)
-    }
-
-    /// Refuses what cannot be meant.
-    pub fn check(&self) -> Result<(), SettingError> {
-        match self.concurrency {
-            Some(0) => Err(SettingError {
-                setting: "concurrency",
-                why: "must be above zero".into(),
-            }),
-            Some(n) if n > MAX_CONCURRENCY => Err(SettingError {
-                setting: "concurrency",
-                why: format!("is {n}; at most {MAX_CONCURRENCY} are allowed"),
-            }),
-            _ if self.delay().is_some_and(|delay| delay > MAX_DELAY) => Err(SettingError {
-                setting: "delay",
-                why: "is longer than a day".into(),
-            }),
-            _ if self.max_pages == Some(0) => Err(SettingError {
-                setting: "max-pages",
-                why: "must be above zero".into(),
-            }),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// A setting of a crawl that cannot be meant.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("setting {setting} {why}")]
-pub struct SettingError {
-    /// As the command line calls it.
-    pub setting: &'static str,
-    /// What is wrong with it, as the end of a sentence that starts with its name.
-    pub why: String,
-}
-
-/// Hosts that a crawl may visit: `example.org`, `*.example.org` (with all below it) or `*` (all).
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct HostPattern(String);
-
-impl HostPattern {
-    /// Whether this host, in the form `Url::host_str` gives, is meant.
-    pub fn admits(&self, host: &str) -> bool {
-        match self.0.strip_prefix('*') {
-            Some("") => true,
-            Some(suffix) => host.ends_with(suffix) || host == &suffix[1..],
-            None => host == self.0,
-        }
-    }
-}
-
-impl FromStr for HostPattern {
-    type Err = SettingError;
-
-    fn from_str(text: &str) -> Result<Self, SettingError> {
-        let refused = || SettingError {
-            setting: "scope",
-            why: format!(
-                "has {text:?}, which is not a host; write example.org, *.example.org or *"
-            ),
-        };
-        if text == "*" {
-            return Ok(Self(text.to_owned()));
-        }
-        let (stars, host) = match text.strip_prefix("*.") {
-            Some(host) => ("*.", host),
-            None => ("", text),
-        };
-        let host = url::Host::parse(host).map_err(|_| refused())?.to_string();
-        if host.contains('*') {
-            return Err(refused());
-        }
-        Ok(Self(format!("{stars}{host}")))
-    }
-}
-
-impl TryFrom<String> for HostPattern {
-    type Error = SettingError;
-
-    fn try_from(text: String) -> Result<Self, SettingError> {
-        text.parse()
-    }
-}
-
-impl From<HostPattern> for String {
-    fn from(pattern: HostPattern) -> String {
-        pattern.0
-    }
-}
-
-impl fmt::Display for HostPattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
 }
 
 /// A resource as the store keeps it, under `resources/<name>`.
@@ -378,52 +227,6 @@ impl fmt::Display for ShardId {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[track_caller]
-    fn check_scope(pattern: &str, host: &str, admitted: bool) {
-        assert_eq!(
-            pattern.parse::<HostPattern>().unwrap().admits(host),
-            admitted,
-            "{pattern} {host}"
-        );
-    }
-
-    #[test]
-    fn a_host_pattern_admits_its_host_or_all_below_it() {
-        check_scope("example.org", "example.org", true);
-        check_scope("EXAMPLE.org", "example.org", true);
-        check_scope("example.org", "www.example.org", false);
-        check_scope("*.example.org", "www.example.org", true);
-        check_scope("*.example.org", "example.org", true);
-        check_scope("*.example.org", "badexample.org", false);
-        check_scope("*", "anything.test", true);
-    }
-
-    #[test]
-    fn a_delay_that_would_close_a_host_to_all_is_refused() {
-        let asks = |delay_ms| CrawlSettings {
-            delay_ms: Some(delay_ms),
-            ..Default::default()
-        };
-        assert_eq!(asks(86_400_000).check(), Ok(()));
-        for delay_ms in [86_400_001, u64::MAX] {
-            let error = asks(delay_ms).check().unwrap_err();
-            assert_eq!(error.to_string(), "setting delay is longer than a day");
-        }
-    }
-
-    #[test]
-    fn a_pattern_that_is_no_host_is_refused() {
-        for text in [
-            "",
-            "http://example.org",
-            "a b",
-            "*example.org",
-            "example.org/path",
-        ] {
-            assert!(text.parse::<HostPattern>().is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn a_record_is_json_that_a_person_can_read() {

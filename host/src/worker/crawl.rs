@@ -14,7 +14,6 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::report::CrawlLog;
-use super::verdict::{Bounds, MAX_ATTEMPTS, MAX_RETRY};
 use super::{drain, page};
 use crate::clock::Clock;
 use crate::fetch::Fetch;
@@ -23,6 +22,7 @@ use crate::model::crawl::{Kill, Request, RuleError};
 use crate::model::id::{ResourceId, Run};
 use crate::model::plugin::Limits;
 use crate::model::resource::CrawlSettings;
+use crate::model::scope::{Bounds, RootHosts};
 use crate::plugin::{CallConfig, CallFailure, CallOutput, Rules};
 use crate::retry::Backoff;
 use crate::sink::Sink;
@@ -81,13 +81,15 @@ pub enum CrawlEnd {
 pub(super) struct Shared {
     pub(super) parts: CrawlParts,
     /// Of the root requests, as scope knows them.
-    pub(super) root_hosts: Vec<String>,
+    pub(super) root_hosts: RootHosts,
     /// A page has ended, or the outbox has room: the loop looks again.
     pub(super) progress: Notify,
     /// The outbox has items.
     pub(super) items: Notify,
     /// Pages that came to an end in this run.
     pub(super) n_ended: AtomicU64,
+    /// Bytes of bodies in this run.
+    pub(super) n_bytes: AtomicU64,
     early_end: Mutex<Option<CrawlEnd>>,
 }
 
@@ -117,12 +119,27 @@ impl Shared {
         self.parts.config.borrow().clone()
     }
 
-    pub(super) fn bounds(&self, settings: &CrawlSettings) -> Bounds {
+    pub(super) fn bounds<'a>(&'a self, settings: &'a CrawlSettings) -> Bounds<'a> {
         Bounds {
-            root_hosts: self.root_hosts.clone(),
-            scope: settings.scope.clone(),
-            max_depth: settings.max_depth(),
+            root_hosts: &self.root_hosts,
+            settings,
         }
+    }
+
+    /// The bound of the run that leaves no room for another page, as the log tells it.
+    fn spent(&self, settings: &CrawlSettings, in_flight: u64) -> Option<String> {
+        let (max_pages, max_bytes) = (settings.max_pages(), settings.max_bytes());
+        if self.n_ended.load(Ordering::Relaxed) + in_flight >= max_pages {
+            return Some(format!(
+                "stopped at {max_pages} pages, the limit set by --max-pages"
+            ));
+        }
+        let n_bytes = self.n_bytes.load(Ordering::Relaxed);
+        (n_bytes >= max_bytes).then(|| {
+            format!(
+                "stopped at {n_bytes} bytes, the limit of {max_bytes} set by --max-bytes is reached"
+            )
+        })
     }
 
     pub(super) fn call_config(&self, limits: Limits) -> CallConfig {
@@ -145,17 +162,12 @@ pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken
         Ok(root_urls) => root_urls,
         Err(reason) => return CrawlEnd::Failed(reason),
     };
-    let mut root_hosts: Vec<String> = root_urls
-        .iter()
-        .filter_map(|url| url.host_str().map(str::to_owned))
-        .collect();
-    root_hosts.sort_unstable();
-    root_hosts.dedup();
-
+    let counts = parts.frontier.counts();
     let shared = Arc::new(Shared {
-        n_ended: AtomicU64::new(parts.frontier.counts().pages()),
+        n_ended: AtomicU64::new(counts.pages()),
+        n_bytes: AtomicU64::new(counts.bytes),
         parts,
-        root_hosts,
+        root_hosts: RootHosts::of(&root_urls),
         progress: Notify::new(),
         items: Notify::new(),
         early_end: Mutex::new(None),
@@ -194,7 +206,7 @@ async fn call_root(parts: &CrawlParts) -> Result<Vec<Request>, String> {
     let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
     let mut attempt = 1;
     loop {
-        let limits = parts.config.borrow().limits;
+        let CrawlConfig { limits, settings } = parts.config.borrow().clone();
         let config = CallConfig {
             params: parts.params.clone(),
             limits,
@@ -207,7 +219,7 @@ async fn call_root(parts: &CrawlParts) -> Result<Vec<Request>, String> {
                 why,
                 after_ms.map_or_else(
                     || backoff.next_delay(),
-                    |ms| Duration::from_millis(ms).min(MAX_RETRY),
+                    |ms| Duration::from_millis(ms).min(settings.max_retry_wait()),
                 ),
             ),
             Err(CallFailure::Rule(error)) => return Err(format!("root gave up: {error}")),
@@ -228,7 +240,7 @@ async fn call_root(parts: &CrawlParts) -> Result<Vec<Request>, String> {
                 }
             },
         };
-        if attempt == MAX_ATTEMPTS {
+        if attempt >= settings.max_attempts() {
             return Err(format!("root failed {attempt} times, the last time: {why}"));
         }
         parts
@@ -277,15 +289,9 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
             wait(shared, None, &tasks).await;
             continue;
         }
-        if shared.n_ended.load(Ordering::Relaxed) + in_flight >= settings.max_pages() {
+        if let Some(why) = shared.spent(&settings, in_flight) {
             if in_flight == 0 {
-                shared.parts.log.note(
-                    "warn",
-                    format!(
-                        "stopped at {} pages, the limit set by --max-pages",
-                        settings.max_pages()
-                    ),
-                );
+                shared.parts.log.note("warn", why);
                 break CrawlEnd::Finished;
             }
             wait(shared, None, &tasks).await;

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::crawl::{CrawlConfig, Shared};
 use super::report::CrawlLog;
-use super::verdict::{self, Verdict};
+use super::verdict::{self, Attempt, Verdict};
 use crate::fetch::{Answer, FetchRequest};
 use crate::frontier::{Claim, Commit, Ended, NewRequest};
 use crate::model::crawl::{
@@ -92,6 +92,7 @@ pub(super) async fn attempt(shared: Arc<Shared>, claim: Box<Claim>, stop: Cancel
     if is_over {
         shared.n_ended.fetch_add(1, Ordering::Relaxed);
     }
+    shared.n_bytes.fetch_add(commit.bytes, Ordering::Relaxed);
     match shared.parts.frontier.commit(commit).await {
         Ok(_committed) => {
             if has_items {
@@ -114,6 +115,7 @@ async fn harvest(shared: &Shared, claim: &Claim, config: &CrawlConfig) -> Harves
         delay: config.settings.delay(),
     };
     let now = || shared.parts.clock.unix_millis();
+    let attempt = || Attempt::ended(claim.attempt, &config.settings, now());
     let fetched = match shared.parts.fetch.fetch(fetch_request).await {
         Ok(fetched) => fetched,
         Err(failure) => {
@@ -122,7 +124,7 @@ async fn harvest(shared: &Shared, claim: &Claim, config: &CrawlConfig) -> Harves
                 .parts
                 .log
                 .on_page("warn", request.url.as_str(), &request.rule, message);
-            let ended = verdict::of_fetch_error(&failure.error, claim.attempt, now());
+            let ended = verdict::of_fetch_error(&failure.error, attempt());
             return Harvest::nothing(ended, failure.host_ready_at);
         }
     };
@@ -130,9 +132,8 @@ async fn harvest(shared: &Shared, claim: &Claim, config: &CrawlConfig) -> Harves
         Answer::Page(page) => Arc::new(*page),
         Answer::Elsewhere { to } => {
             let target = request.redirected(to);
-            let (requests, refused) = shared
-                .bounds(&config.settings)
-                .sort(vec![target], claim.depth);
+            let bounds = shared.bounds(&config.settings);
+            let (requests, refused) = verdict::of_links(bounds, vec![target], claim.depth);
             let refused = refused.into_iter().collect();
             let ended = Ended::Done(Done::Redirected);
             return Harvest {
@@ -142,7 +143,7 @@ async fn harvest(shared: &Shared, claim: &Claim, config: &CrawlConfig) -> Harves
             };
         }
     };
-    let mut harvest = match verdict::of_status(&page, claim.attempt, now()) {
+    let mut harvest = match verdict::of_status(&page, attempt()) {
         Verdict::End(ended) => Harvest::nothing(ended, fetched.host_ready_at),
         Verdict::Parse => parse(shared, claim, config, &page, fetched.host_ready_at).await,
     };
@@ -191,6 +192,7 @@ async fn parse(
         &report,
     );
     let now = shared.parts.clock.unix_millis();
+    let attempt = Attempt::ended(claim.attempt, &config.settings, now);
     let output = match report.result {
         Ok(output) => output,
         Err(CallFailure::Rule(error)) => {
@@ -206,17 +208,17 @@ async fn parse(
                     request.rule, request.url
                 ));
             }
-            let ended = verdict::of_rule_error(&error, claim.attempt, now);
+            let ended = verdict::of_rule_error(&error, attempt);
             return Harvest::nothing(ended, host_ready_at);
         }
         Err(CallFailure::Killed(kill)) => {
-            let ended = verdict::of_kill(kill.kill, claim.attempt, now);
+            let ended = verdict::of_kill(kill.kill, attempt);
             return Harvest::nothing(ended, host_ready_at);
         }
     };
-    let (requests, refused) = shared
-        .bounds(&config.settings)
-        .sort(output.requests, claim.depth.saturating_add(1));
+    let bounds = shared.bounds(&config.settings);
+    let depth = claim.depth.saturating_add(1);
+    let (requests, refused) = verdict::of_links(bounds, output.requests, depth);
     let mut refused: Vec<(&'static str, u64)> = refused.into_iter().collect();
     if output.n_bad_urls > 0 {
         refused.push(("bad-url", output.n_bad_urls));

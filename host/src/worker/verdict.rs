@@ -1,22 +1,58 @@
 //! What becomes of a page: pure decisions on answers, links and errors of rules.
+//!
+//! Failures fall into classes:
+//!
+//! | what failed | what follows |
+//! |---|---|
+//! | no address, no connection, no answer in time; 408, 425, 5xx but 501 and 505 | tried again, from 1 s on |
+//! | 429; a rule says `blocked` | tried again, from 30 s on |
+//! | a rule says `retry` | tried again when it says, else from 1 s on |
+//! | a call used up its time, on the first attempt only; the host had no room | tried again, from 1 s on |
+//! | 404, 410; the guard; a rule says `skip` | done |
+//! | every other status; any other end of a call; a redirect without end | given up |
+//!
+//! Each wait is twice the one before, less up to a half of it by chance. `Retry-After`, where a
+//! status that is tried again carries it, and the wait that a rule asks for replace it. None is
+//! longer than setting `max-retry-wait`, and setting `max-attempts` bounds them all.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::fetch::FetchError;
 use crate::frontier::{Ended, NewRequest};
-use crate::model::crawl::{Done, Kill, Page, Request, RuleError, URL_MAX, UnixMillis};
-use crate::model::resource::HostPattern;
+use crate::model::crawl::{Done, Kill, Page, Request, RuleError, UnixMillis};
+use crate::model::resource::CrawlSettings;
+use crate::model::scope::Bounds;
 use crate::retry::delay_after;
 
-/// Attempts at one page before it is given up.
-pub(super) const MAX_ATTEMPTS: u32 = 5;
 /// After a first failure; doubled by each further one.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 /// After a first refusal by the site; doubled by each further one.
 const FIRST_BLOCKED_RETRY: Duration = Duration::from_secs(30);
-/// The longest wait before a retry, `Retry-After` included.
-pub(super) const MAX_RETRY: Duration = Duration::from_secs(300);
+
+/// What a failure is judged by.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Attempt {
+    /// From 1.
+    n: u32,
+    /// Setting `max-attempts`.
+    max: u32,
+    /// Setting `max-retry-wait`.
+    longest_wait: Duration,
+    now: UnixMillis,
+}
+
+impl Attempt {
+    /// This attempt, which has come to its end now.
+    pub(super) fn ended(n: u32, settings: &CrawlSettings, now: UnixMillis) -> Self {
+        Self {
+            n,
+            max: settings.max_attempts(),
+            longest_wait: settings.max_retry_wait(),
+            now,
+        }
+    }
+}
 
 /// Why an attempt failed, in one short word, and how soon another may help.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,22 +64,21 @@ pub(super) enum Verdict {
 }
 
 /// What an answer's status means before any rule sees it.
-pub(super) fn of_status(page: &Page, attempt: u32, now: UnixMillis) -> Verdict {
+pub(super) fn of_status(page: &Page, attempt: Attempt) -> Verdict {
     match page.status {
         200..=299 => Verdict::Parse,
         404 | 410 => Verdict::End(Ended::Done(Done::Gone)),
-        status @ (408 | 425 | 429 | 500..=599) => {
+        status @ (408 | 425 | 429 | 500 | 502..=504 | 506..=599) => {
             let asked = page
                 .header("retry-after")
                 .and_then(|v| v.trim().parse().ok())
                 .map(Duration::from_secs);
-            Verdict::End(retry_or_dead(
-                &format!("status-{status}"),
-                asked,
-                FIRST_RETRY,
-                attempt,
-                now,
-            ))
+            let first = match status {
+                429 => FIRST_BLOCKED_RETRY,
+                _ => FIRST_RETRY,
+            };
+            let reason = format!("status-{status}");
+            Verdict::End(retry_or_dead(&reason, asked, first, attempt))
         }
         status => Verdict::End(Ended::Dead {
             reason: format!("status-{status}"),
@@ -52,11 +87,11 @@ pub(super) fn of_status(page: &Page, attempt: u32, now: UnixMillis) -> Verdict {
 }
 
 /// What a fetch without an answer means.
-pub(super) fn of_fetch_error(error: &FetchError, attempt: u32, now: UnixMillis) -> Ended {
+pub(super) fn of_fetch_error(error: &FetchError, attempt: Attempt) -> Ended {
     if error.is_denied() {
         Ended::Done(Done::Denied)
     } else if error.is_transient() {
-        retry_or_dead(error.reason(), None, FIRST_RETRY, attempt, now)
+        retry_or_dead(error.reason(), None, FIRST_RETRY, attempt)
     } else {
         Ended::Dead {
             reason: error.reason().to_owned(),
@@ -65,17 +100,16 @@ pub(super) fn of_fetch_error(error: &FetchError, attempt: u32, now: UnixMillis) 
 }
 
 /// What a rule's error means for its page. `Fatal` also ends the crawl, which is the caller's part.
-pub(super) fn of_rule_error(error: &RuleError, attempt: u32, now: UnixMillis) -> Ended {
+pub(super) fn of_rule_error(error: &RuleError, attempt: Attempt) -> Ended {
     match error {
         RuleError::Retry { after_ms, .. } => retry_or_dead(
             "rule-retry",
             after_ms.map(Duration::from_millis),
             FIRST_RETRY,
             attempt,
-            now,
         ),
         RuleError::Skip(_) => Ended::Done(Done::Skipped),
-        RuleError::Blocked(_) => retry_or_dead("blocked", None, FIRST_BLOCKED_RETRY, attempt, now),
+        RuleError::Blocked(_) => retry_or_dead("blocked", None, FIRST_BLOCKED_RETRY, attempt),
         RuleError::Fatal(_) => Ended::Dead {
             reason: "fatal".to_owned(),
         },
@@ -87,11 +121,11 @@ pub(super) fn of_rule_error(error: &RuleError, attempt: u32, now: UnixMillis) ->
 
 /// What a killed call means for its page. Kills by the clock are tried once more, since a busy
 /// machine can cause them; the others would only happen again.
-pub(super) fn of_kill(kill: Kill, attempt: u32, now: UnixMillis) -> Ended {
+pub(super) fn of_kill(kill: Kill, attempt: Attempt) -> Ended {
     match kill {
-        Kill::NoRoom => retry_or_dead(kill.as_str(), None, FIRST_RETRY, attempt, now),
-        Kill::OutOfCpu | Kill::OutOfTime if attempt == 1 => {
-            retry_or_dead(kill.as_str(), None, FIRST_RETRY, attempt, now)
+        Kill::NoRoom => retry_or_dead(kill.as_str(), None, FIRST_RETRY, attempt),
+        Kill::OutOfCpu | Kill::OutOfTime if attempt.n == 1 => {
+            retry_or_dead(kill.as_str(), None, FIRST_RETRY, attempt)
         }
         Kill::Trapped
         | Kill::StackOverflow
@@ -110,71 +144,44 @@ fn retry_or_dead(
     reason: &str,
     asked: Option<Duration>,
     first: Duration,
-    attempt: u32,
-    now: UnixMillis,
+    attempt: Attempt,
 ) -> Ended {
-    if attempt >= MAX_ATTEMPTS {
+    if attempt.n >= attempt.max {
         return Ended::Dead {
             reason: reason.to_owned(),
         };
     }
-    let backoff = delay_after(first, MAX_RETRY, attempt.saturating_sub(1));
-    let delay = asked.map_or(backoff, |asked| asked.clamp(Duration::ZERO, MAX_RETRY));
+    let backoff = || delay_after(first, attempt.longest_wait, attempt.n.saturating_sub(1));
+    let wait = asked.map_or_else(backoff, |asked| asked.min(attempt.longest_wait));
+    let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
     Ended::Retry {
-        at: now + delay.as_millis() as u64,
+        at: attempt.now.saturating_add(wait),
         reason: reason.to_owned(),
     }
 }
 
-/// Where a crawl may go: the hosts of its root requests, and those that the resource adds.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Bounds {
-    pub(super) root_hosts: Vec<String>,
-    pub(super) scope: Vec<HostPattern>,
-    pub(super) max_depth: u32,
-}
-
-impl Bounds {
-    /// Why a link is not followed; none where it is.
-    fn refusal(&self, request: &Request, depth: u32) -> Option<&'static str> {
-        let host = request.url.host_str().unwrap_or_default();
-        if !matches!(request.url.scheme(), "http" | "https") {
-            Some("scheme")
-        } else if request.url.as_str().len() > URL_MAX {
-            Some("url-too-long")
-        } else if !self.root_hosts.iter().any(|h| h == host)
-            && !self.scope.iter().any(|p| p.admits(host))
-        {
-            Some("out-of-scope")
-        } else if depth > self.max_depth {
-            Some("max-depth")
-        } else {
-            None
+/// Splits the links found at a depth into those to follow and those refused, counted by reason.
+pub(super) fn of_links(
+    bounds: Bounds<'_>,
+    requests: Vec<Request>,
+    depth: u32,
+) -> (Vec<NewRequest>, BTreeMap<&'static str, u64>) {
+    let mut refused = BTreeMap::new();
+    let mut admitted = Vec::with_capacity(requests.len());
+    for request in requests {
+        match bounds.refusal(&request, depth) {
+            Some(refusal) => *refused.entry(refusal.as_str()).or_default() += 1,
+            None => admitted.push(NewRequest { request, depth }),
         }
     }
-
-    /// Splits links into those to follow and those refused, counted by reason.
-    pub(super) fn sort(
-        &self,
-        requests: Vec<Request>,
-        depth: u32,
-    ) -> (Vec<NewRequest>, BTreeMap<&'static str, u64>) {
-        let mut refused = BTreeMap::new();
-        let mut admitted = Vec::with_capacity(requests.len());
-        for request in requests {
-            match self.refusal(&request, depth) {
-                Some(reason) => *refused.entry(reason).or_default() += 1,
-                None => admitted.push(NewRequest { request, depth }),
-            }
-        }
-        (admitted, refused)
-    }
+    (admitted, refused)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::crawl::PageText;
+    use crate::model::scope::RootHosts;
 
     fn page(status: u16, headers: &[(&str, &str)]) -> Page {
         let url: url::Url = "http://a.test/".parse().unwrap();
@@ -197,6 +204,11 @@ mod tests {
         }
     }
 
+    /// With at most five attempts and 300 s between them.
+    fn attempt(n: u32, now: UnixMillis) -> Attempt {
+        Attempt::ended(n, &CrawlSettings::default(), now)
+    }
+
     fn dead(reason: &str) -> Verdict {
         Verdict::End(Ended::Dead {
             reason: reason.to_owned(),
@@ -212,14 +224,14 @@ mod tests {
 
     #[test]
     fn f28_a_small_body_is_parsed_like_any_other() {
-        assert_eq!(of_status(&page(200, &[]), 1, 0), Verdict::Parse);
+        assert_eq!(of_status(&page(200, &[]), attempt(1, 0)), Verdict::Parse);
     }
 
     #[test]
     fn a_page_that_is_not_there_is_done() {
         for status in [404, 410] {
             assert_eq!(
-                of_status(&page(status, &[]), 1, 0),
+                of_status(&page(status, &[]), attempt(1, 0)),
                 Verdict::End(Ended::Done(Done::Gone))
             );
         }
@@ -227,12 +239,12 @@ mod tests {
 
     #[test]
     fn a_busy_server_is_asked_again_when_it_says() {
-        let verdict = of_status(&page(503, &[("retry-after", "7")]), 1, 1_000);
+        let verdict = of_status(&page(503, &[("retry-after", "7")]), attempt(1, 1_000));
         assert_eq!(verdict, retry(8_000, "status-503"));
-        let verdict = of_status(&page(503, &[("retry-after", "999999")]), 1, 0);
+        let verdict = of_status(&page(503, &[("retry-after", "999999")]), attempt(1, 0));
         assert_eq!(verdict, retry(300_000, "status-503"));
         assert_eq!(
-            of_status(&page(503, &[]), MAX_ATTEMPTS, 0),
+            of_status(&page(503, &[]), attempt(5, 0)),
             dead("status-503")
         );
     }
@@ -243,15 +255,15 @@ mod tests {
             why: "reset".into(),
         };
         let mut last = 0;
-        for attempt in [1, 3, 4] {
-            let Ended::Retry { at, .. } = of_fetch_error(&error, attempt, 0) else {
-                panic!("attempt {attempt}")
+        for n in [1, 3, 4] {
+            let Ended::Retry { at, .. } = of_fetch_error(&error, attempt(n, 0)) else {
+                panic!("attempt {n}")
             };
-            assert!(at > last, "attempt {attempt}: {at} after {last}");
+            assert!(at > last, "attempt {n}: {at} after {last}");
             last = at;
         }
         assert_eq!(
-            of_fetch_error(&error, MAX_ATTEMPTS, 0),
+            of_fetch_error(&error, attempt(5, 0)),
             Ended::Dead {
                 reason: "connection".into()
             }
@@ -259,16 +271,72 @@ mod tests {
     }
 
     #[test]
+    fn attempts_and_waits_are_bounded_by_their_settings() {
+        let settings = CrawlSettings {
+            max_attempts: Some(2),
+            max_retry_wait_ms: Some(500),
+            ..CrawlSettings::default()
+        };
+        let after = |n| Attempt::ended(n, &settings, 0);
+        let asks = page(503, &[("retry-after", "7")]);
+        assert_eq!(of_status(&asks, after(1)), retry(500, "status-503"));
+        assert_eq!(of_status(&asks, after(2)), dead("status-503"));
+        let error = RuleError::Retry {
+            after_ms: Some(u64::MAX),
+            why: String::new(),
+        };
+        let Ended::Retry { at: 500, .. } = of_rule_error(&error, after(1)) else {
+            panic!("a rule waits no longer than it may")
+        };
+        let Ended::Retry { at: 250..=500, .. } = of_kill(Kill::NoRoom, after(1)) else {
+            panic!("the back-off keeps to the longest wait")
+        };
+        let no_longer_than_time = CrawlSettings {
+            max_attempts: Some(u32::MAX),
+            ..CrawlSettings::default()
+        };
+        let last = Attempt::ended(u32::MAX - 1, &no_longer_than_time, u64::MAX - 1);
+        let Verdict::End(Ended::Retry { at: u64::MAX, .. }) = of_status(&page(500, &[]), last)
+        else {
+            panic!("the end of time is not passed")
+        };
+    }
+
+    #[test]
+    fn a_site_that_says_no_is_left_alone_for_longer_than_one_that_fails() {
+        let wait = |status| match of_status(&page(status, &[]), attempt(1, 0)) {
+            Verdict::End(Ended::Retry { at, .. }) => at,
+            other => panic!("{status}: {other:?}"),
+        };
+        for status in [408, 425, 500, 502, 503, 504, 520] {
+            assert!(wait(status) <= 1_000, "{status}");
+        }
+        assert!((15_000..=30_000).contains(&wait(429)));
+        for (status, reason) in [
+            (304, "status-304"),
+            (403, "status-403"),
+            (501, "status-501"),
+            (505, "status-505"),
+        ] {
+            let found = of_status(&page(status, &[]), attempt(1, 0));
+            assert_eq!(found, dead(reason));
+        }
+    }
+
+    #[test]
     fn a_kill_that_would_happen_again_is_not_tried_again() {
         assert_eq!(
-            of_kill(Kill::OutOfFuel, 1, 0),
+            of_kill(Kill::OutOfFuel, attempt(1, 0)),
             Ended::Dead {
                 reason: "out-of-fuel".into()
             }
         );
-        assert!(matches!(of_kill(Kill::OutOfCpu, 1, 0), Ended::Retry { .. }));
+        assert!(matches!(
+            of_kill(Kill::OutOfCpu, attempt(1, 0)),
+            Ended::Retry { .. }
+        ));
         assert_eq!(
-            of_kill(Kill::OutOfCpu, 2, 0),
+            of_kill(Kill::OutOfCpu, attempt(2, 0)),
             Ended::Dead {
                 reason: "out-of-cpu".into()
             }
@@ -277,32 +345,20 @@ mod tests {
 
     #[test]
     fn links_that_are_not_followed_are_counted_by_reason() {
-        let bounds = Bounds {
-            root_hosts: vec!["a.test".into()],
-            scope: vec!["*.b.test".parse().unwrap()],
-            max_depth: 3,
+        let root_hosts = RootHosts::of(&["http://a.test/".parse().unwrap()]);
+        let settings = CrawlSettings {
+            max_depth: Some(3),
+            ..CrawlSettings::default()
         };
-        let urls = [
-            "http://a.test/1",
-            "http://www.b.test/",
-            "http://c.test/",
-            "mailto:x@a.test",
-        ];
-        let long = format!("http://a.test/{}", "x".repeat(URL_MAX));
-        let requests: Vec<Request> = urls
-            .iter()
-            .copied()
-            .chain([long.as_str()])
-            .map(|u| Request::get(u.parse().unwrap(), "page"))
-            .collect();
-        let (admitted, refused) = bounds.sort(requests.clone(), 3);
-        let admitted: Vec<&str> = admitted.iter().map(|r| r.request.url.as_str()).collect();
-        assert_eq!(admitted, ["http://a.test/1", "http://www.b.test/"]);
-        assert_eq!(
-            refused,
-            BTreeMap::from([("out-of-scope", 1), ("scheme", 1), ("url-too-long", 1)])
-        );
-        let (admitted, refused) = bounds.sort(requests, 4);
-        assert_eq!((admitted.len(), refused["max-depth"]), (0, 2));
+        let bounds = Bounds {
+            root_hosts: &root_hosts,
+            settings: &settings,
+        };
+        let links = ["http://a.test/1", "http://c.test/", "http://c.test/x"];
+        let requests = links.map(|url| Request::get(url.parse().unwrap(), "page"));
+        let (admitted, refused) = of_links(bounds, requests.to_vec(), 3);
+        let urls: Vec<&str> = admitted.iter().map(|r| r.request.url.as_str()).collect();
+        assert_eq!((urls, admitted[0].depth), (vec!["http://a.test/1"], 3));
+        assert_eq!(refused, BTreeMap::from([("out-of-scope", 2)]));
     }
 }

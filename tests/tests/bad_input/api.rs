@@ -72,6 +72,18 @@ fn http_cases() -> Vec<HttpCase> {
             "400 INVALID_ARGUMENT: setting concurrency must be above zero",
         ),
         post(
+            r#"{"name":"shop","crawl":{"max_url_length":9000}}"#,
+            "400 INVALID_ARGUMENT: setting max-url-length is 9000; at most 8192 are allowed",
+        ),
+        post(
+            r#"{"name":"shop","crawl":{"maxBytes":"10GiB"}}"#,
+            r#"400 INVALID_ARGUMENT: field crawl.max_bytes takes a whole number, not "10GiB""#,
+        ),
+        post(
+            r#"{"name":"shop","crawl":{"unchanged":"ignore"}}"#,
+            "400 INVALID_ARGUMENT: setting unchanged takes parse or skip, not \"ignore\"",
+        ),
+        post(
             &" ".repeat((4 << 20) + 1),
             "413 RESOURCE_EXHAUSTED: the body has more than 4194304 bytes",
         ),

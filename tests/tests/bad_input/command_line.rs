@@ -47,6 +47,23 @@ fn what_cannot_be_meant_is_refused_before_anything_is_done() {
             "run a.wasm --delay 5",
             format!("2: invalid value '5' for '--delay <TIME>': write a time like 250ms or 1s{USAGE}"),
         ),
+        ("run a.wasm --max-bytes 0", format!("2: invalid value '0' for '--max-bytes <SIZE>': write a size like 64MiB or 4096{USAGE}")),
+        (
+            "run a.wasm --max-url-length 8193",
+            "1: setting max-url-length is 8193; at most 8192 are allowed".into(),
+        ),
+        ("run a.wasm --max-segment-repeats 0", "1: setting max-segment-repeats must be above zero".into()),
+        ("run a.wasm --max-pattern-urls 0", "1: setting max-pattern-urls must be above zero".into()),
+        ("run a.wasm --max-attempts 0", "1: setting max-attempts must be above zero".into()),
+        ("run a.wasm --max-retry-wait 2d", "1: setting max-retry-wait is longer than a day".into()),
+        (
+            "run a.wasm --max-retry-wait 5",
+            format!("2: invalid value '5' for '--max-retry-wait <TIME>': write a time like 250ms or 1s{USAGE}"),
+        ),
+        (
+            "run a.wasm --unchanged ignore",
+            format!("2: invalid value 'ignore' for '--unchanged <parse|skip>': setting unchanged takes parse or skip, not \"ignore\"{USAGE}"),
+        ),
         (
             "run a.wasm --scope http://a.test",
             format!("2: invalid value 'http://a.test' for '--scope <HOST,…>': setting scope has \"http://a.test\", which is not a host; write example.org, *.example.org or *{USAGE}"),

@@ -24,6 +24,18 @@ fn a_config_file_that_cannot_be_meant_starts_nothing_and_names_its_line() {
             r#"2: c.toml:3: invalid type: string "many", expected u64"#,
         ),
         (
+            "[[resource]]\nname = 'a'\nmax-bytes = 'much'\n",
+            r#"2: c.toml:1: max-bytes takes a size like 64MiB or 4096, not "much""#,
+        ),
+        (
+            "[[resource]]\nname = 'a'\nunchanged = 'ignore'\n",
+            r#"2: c.toml:1: setting unchanged takes parse or skip, not "ignore""#,
+        ),
+        (
+            "[[resource]]\nname = 'a'\nmax-atempts = 3\n",
+            r#"2: c.toml:3: [[resource]] has an unknown key "max-atempts" | did you mean "max-attempts"?"#,
+        ),
+        (
             "[[resource]]\nname = 'a/b'\n",
             r#"2: c.toml:2: resource name "a/b" has '/'; use letters, digits, '-', '_' and '.', and start with a letter or digit"#,
         ),

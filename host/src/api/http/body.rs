@@ -24,7 +24,20 @@ const SPEC: [&str; 9] = [
     "crawl",
     "purge",
 ];
-const CRAWL: [&str; 5] = ["delay_ms", "concurrency", "max_pages", "max_depth", "scope"];
+const CRAWL: [&str; 12] = [
+    "delay_ms",
+    "concurrency",
+    "max_pages",
+    "max_depth",
+    "scope",
+    "max_bytes",
+    "max_url_length",
+    "max_segment_repeats",
+    "max_pattern_urls",
+    "unchanged",
+    "max_attempts",
+    "max_retry_wait_ms",
+];
 
 /// A resource to be added or changed. Id, assigned node, creation time and purge say nothing here.
 pub(super) fn spec(bytes: &[u8]) -> Result<SpecRequest, Problem> {
@@ -105,11 +118,19 @@ fn crawl(fields: &mut Fields) -> Result<CrawlSettings, Problem> {
         }
         Some(other) => return Err(wrong("crawl.scope", "a list of hosts", &other)),
     };
+    let unchanged = fields.text("unchanged")?;
     Ok(CrawlSettings {
         delay_ms: fields.number("delay_ms")?,
         concurrency: fields.number("concurrency")?,
         max_pages: fields.number("max_pages")?,
+        max_bytes: fields.number("max_bytes")?,
         max_depth: fields.number("max_depth")?,
+        max_url_length: fields.number("max_url_length")?,
+        max_segment_repeats: fields.number("max_segment_repeats")?,
+        max_pattern_urls: fields.number("max_pattern_urls")?,
+        max_attempts: fields.number("max_attempts")?,
+        max_retry_wait_ms: fields.number("max_retry_wait_ms")?,
+        unchanged: unchanged.as_deref().map(spec::unchanged).transpose()?,
         scope,
     })
 }
@@ -162,7 +183,7 @@ impl Fields {
         match self.take(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
-            Some(other) => Err(wrong(name, "a string", &other)),
+            Some(other) => Err(wrong(&self.path(name), "a string", &other)),
         }
     }
 
@@ -185,10 +206,15 @@ impl Fields {
         };
         match number.and_then(|n| N::try_from(n).ok()) {
             Some(number) => Ok(Some(number)),
-            None => {
-                let what = self.what.strip_prefix("field ").unwrap_or(self.what);
-                Err(wrong(&format!("{what}.{name}"), "a whole number", &value))
-            }
+            None => Err(wrong(&self.path(name), "a whole number", &value)),
+        }
+    }
+
+    /// A field as messages name it.
+    fn path(&self, name: &str) -> String {
+        match self.what.strip_prefix("field ") {
+            Some(object) => format!("{object}.{name}"),
+            None => name.to_owned(),
         }
     }
 }
@@ -217,6 +243,7 @@ fn snake_case(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::resource::Unchanged;
 
     #[track_caller]
     fn check_refused(body: &str, detail: &str, hint: &str) {
@@ -243,17 +270,28 @@ mod tests {
     fn all_settings_are_taken_in_both_spellings_and_both_forms_of_numbers() {
         let snake = spec(
             br#"{"name":"b","plugin":"p@1.0.0","params":{"a":"1"},"limits":{"memory":"8MiB","cpu":100},
-                "crawl":{"delay_ms":0,"max_pages":"10","concurrency":2,"max_depth":3,"scope":["*.a.test"]}}"#,
+                "crawl":{"delay_ms":0,"max_pages":"10","concurrency":2,"max_depth":3,"scope":["*.a.test"],
+                "max_bytes":4,"max_url_length":5,"max_segment_repeats":6,"max_pattern_urls":7,
+                "unchanged":"skip","max_attempts":8,"max_retry_wait_ms":9}}"#,
         )
         .unwrap();
         let camel = spec(
             br#"{"name":"b","plugin":"p@1.0.0","params":{"a":"1"},"limits":{"memory":8388608,"cpu":"100ms"},
-                "crawl":{"delayMs":"0","maxPages":10,"concurrency":2,"maxDepth":3,"scope":["*.a.test"]}}"#,
+                "crawl":{"delayMs":"0","maxPages":10,"concurrency":2,"maxDepth":3,"scope":["*.a.test"],
+                "maxBytes":"4","maxUrlLength":5,"maxSegmentRepeats":6,"maxPatternUrls":7,
+                "unchanged":"skip","maxAttempts":8,"maxRetryWaitMs":9}}"#,
         )
         .unwrap();
         assert_eq!(snake, camel);
         assert_eq!(snake.crawl.delay_ms, Some(0));
         assert_eq!(snake.crawl.max_pages, Some(10));
+        let crawl = &snake.crawl;
+        assert_eq!((crawl.max_bytes, crawl.max_url_length), (Some(4), Some(5)));
+        assert_eq!(crawl.max_segment_repeats, Some(6));
+        assert_eq!(crawl.max_pattern_urls, Some(7));
+        assert_eq!(crawl.unchanged, Some(Unchanged::Skip));
+        assert_eq!(crawl.max_attempts, Some(8));
+        assert_eq!(crawl.max_retry_wait_ms, Some(9));
         assert_eq!(snake.limits.iter().count(), 2);
     }
 
@@ -309,6 +347,16 @@ mod tests {
         check_refused(
             r#"{"name":"a","crawl":{"max_pages":-1}}"#,
             "field crawl.max_pages takes a whole number, not -1",
+            "",
+        );
+        check_refused(
+            r#"{"name":"a","crawl":{"unchanged":"ignore"}}"#,
+            "setting unchanged takes parse or skip, not \"ignore\"",
+            "",
+        );
+        check_refused(
+            r#"{"name":"a","crawl":{"unchanged":true}}"#,
+            "field crawl.unchanged takes a string, not true",
             "",
         );
         check_refused(

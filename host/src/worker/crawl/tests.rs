@@ -310,6 +310,30 @@ async fn depth_and_pages_are_limited() {
     assert_eq!((ended.end, ended.asked.len()), (CrawlEnd::Finished, 2));
 }
 
+/// Each page has four bytes.
+#[tokio::test]
+async fn bytes_are_limited_over_all_lives_of_a_run() {
+    let limited_to = |max_bytes| CrawlSettings {
+        max_bytes: Some(max_bytes),
+        concurrency: Some(1),
+        ..Default::default()
+    };
+    let frontier = Arc::new(MemoryFrontier::new(MemorySettings::default()));
+    for (max_bytes, n_asked) in [(5, 2), (8, 0), (12, 1)] {
+        let ended = crawl_on(
+            frontier.clone(),
+            &["/"],
+            limited_to(max_bytes),
+            Kept::default(),
+            CancellationToken::new(),
+        )
+        .await;
+        let found = (ended.end, ended.asked.len());
+        assert_eq!(found, (CrawlEnd::Finished, n_asked), "{max_bytes}");
+    }
+    assert_eq!(frontier.counts().bytes, 12);
+}
+
 #[tokio::test]
 async fn f24_a_page_that_failed_once_is_fetched_again() {
     let ended = crawl(&["/flaky"], CrawlSettings::default(), Kept::default()).await;

@@ -1,0 +1,73 @@
+//! The settings of a crawl, to and from their message.
+
+use crawler_proto as proto;
+
+use crate::api::spec::{scope, unchanged};
+use crate::master::ControlError;
+use crate::model::resource::CrawlSettings;
+
+pub(super) fn crawl_settings(message: proto::CrawlSettings) -> Result<CrawlSettings, ControlError> {
+    Ok(CrawlSettings {
+        delay_ms: message.delay_ms,
+        concurrency: message.concurrency,
+        max_pages: message.max_pages,
+        max_bytes: message.max_bytes,
+        max_depth: message.max_depth,
+        max_url_length: message.max_url_length,
+        max_segment_repeats: message.max_segment_repeats,
+        max_pattern_urls: message.max_pattern_urls,
+        max_attempts: message.max_attempts,
+        max_retry_wait_ms: message.max_retry_wait_ms,
+        unchanged: message.unchanged.as_deref().map(unchanged).transpose()?,
+        scope: scope(message.scope.iter().map(String::as_str))?,
+    })
+}
+
+pub(super) fn crawl_message(crawl: CrawlSettings) -> proto::CrawlSettings {
+    proto::CrawlSettings {
+        delay_ms: crawl.delay_ms,
+        concurrency: crawl.concurrency,
+        max_pages: crawl.max_pages,
+        max_bytes: crawl.max_bytes,
+        max_depth: crawl.max_depth,
+        max_url_length: crawl.max_url_length,
+        max_segment_repeats: crawl.max_segment_repeats,
+        max_pattern_urls: crawl.max_pattern_urls,
+        max_attempts: crawl.max_attempts,
+        max_retry_wait_ms: crawl.max_retry_wait_ms,
+        unchanged: crawl.unchanged.map(|unchanged| unchanged.to_string()),
+        scope: crawl.scope.iter().map(ToString::to_string).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::resource::Unchanged;
+
+    #[test]
+    fn every_setting_survives_its_message() {
+        let crawl = CrawlSettings {
+            delay_ms: Some(1),
+            concurrency: Some(2),
+            max_pages: Some(3),
+            max_bytes: Some(4),
+            max_depth: Some(5),
+            max_url_length: Some(6),
+            max_segment_repeats: Some(7),
+            max_pattern_urls: Some(8),
+            max_attempts: Some(9),
+            max_retry_wait_ms: Some(10),
+            unchanged: Some(Unchanged::Skip),
+            scope: vec!["a.test".parse().unwrap()],
+        };
+        assert_eq!(crawl_settings(crawl_message(crawl.clone())).unwrap(), crawl);
+        let message = proto::CrawlSettings {
+            unchanged: Some("ignore".into()),
+            ..crawl_message(crawl)
+        };
+        let error = crawl_settings(message).unwrap_err();
+        let expected = "setting unchanged takes parse or skip, not \"ignore\"";
+        assert_eq!(error.to_string(), expected);
+    }
+}

@@ -1,0 +1,375 @@
+//! Where a crawl may go: which links are followed, and why the others are not.
+//!
+//! Pure rules over a request and its depth. A worker sorts links by them, and whoever explains a URL
+//! asks the same rules, so both give the same answer. What hangs on all that was stored before (room,
+//! and how many URLs a pattern has) is counted by the frontier.
+//!
+//! Root requests are what the user asked for; only links are judged.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use url::{Position, Url};
+
+use super::crawl::{Request, URL_MAX};
+use super::settings::{CrawlSettings, SettingError};
+
+/// What a crawl may reach from its root requests.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds<'a> {
+    /// Of the run.
+    pub root_hosts: &'a RootHosts,
+    /// Of the resource.
+    pub settings: &'a CrawlSettings,
+}
+
+impl Bounds<'_> {
+    /// Why a link that is found at this depth is not followed; none where it is.
+    pub fn refusal(&self, request: &Request, depth: u32) -> Option<Refusal> {
+        let (url, settings) = (&request.url, self.settings);
+        let host = url.host_str().unwrap_or_default();
+        let length = url[..Position::AfterQuery].len();
+        let max_length = settings.max_url_length();
+        if !matches!(url.scheme(), "http" | "https") {
+            Some(Refusal::Scheme)
+        } else if length > URL_MAX.min(max_length as usize) {
+            Some(Refusal::UrlLength {
+                length,
+                max: max_length,
+            })
+        } else if !self.root_hosts.has(host) && !settings.scope.iter().any(|p| p.admits(host)) {
+            Some(Refusal::OutOfScope)
+        } else if depth > settings.max_depth() {
+            Some(Refusal::Depth {
+                depth,
+                max: settings.max_depth(),
+            })
+        } else if repeats_segment(url.path(), settings.max_segment_repeats()) {
+            Some(Refusal::SegmentRepeats {
+                max: settings.max_segment_repeats(),
+            })
+        } else {
+            None
+        }
+    }
+}
+
+/// Whether one segment stands in the path more than so many times. A sequence of segments that
+/// repeats is found by each segment in it.
+fn repeats_segment(path: &str, max: u32) -> bool {
+    let max = max as usize;
+    let n_segments = path.bytes().filter(|&b| b == b'/').count();
+    if n_segments <= max {
+        return false;
+    }
+    let mut segments: Vec<&str> = path.split('/').skip(1).collect();
+    segments.sort_unstable();
+    segments
+        .chunk_by(|a, b| a == b)
+        .any(|same| same.len() > max)
+}
+
+/// Why a link is not followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// Neither http nor https.
+    Scheme,
+    /// Setting `max-url-length`.
+    UrlLength {
+        /// Bytes, without the fragment.
+        length: usize,
+        /// As set.
+        max: u32,
+    },
+    /// Setting `scope`.
+    OutOfScope,
+    /// Setting `max-depth`.
+    Depth {
+        /// Links between the root requests and this one.
+        depth: u32,
+        /// As set.
+        max: u32,
+    },
+    /// Setting `max-segment-repeats`.
+    SegmentRepeats {
+        /// As set.
+        max: u32,
+    },
+    /// Setting `max-pattern-urls`. [`Bounds::refusal`] cannot know it: the frontier counts.
+    PatternUrls {
+        /// As set.
+        max: u64,
+    },
+}
+
+/// What links are counted by that setting `max-pattern-urls` keeps out.
+pub const PATTERN_URLS: &str = "max-pattern-urls";
+
+impl Refusal {
+    /// What refused links are counted by.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Refusal::Scheme => "scheme",
+            Refusal::UrlLength { .. } => "max-url-length",
+            Refusal::OutOfScope => "out-of-scope",
+            Refusal::Depth { .. } => "max-depth",
+            Refusal::SegmentRepeats { .. } => "max-segment-repeats",
+            Refusal::PatternUrls { .. } => PATTERN_URLS,
+        }
+    }
+}
+
+/// In a sentence about the URL, without a full stop.
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Scheme => f.write_str("only http and https are fetched"),
+            Refusal::UrlLength { length, max } => write!(
+                f,
+                "it is {length} bytes long, and setting max-url-length allows {max}"
+            ),
+            Refusal::OutOfScope => {
+                f.write_str("its host is not one of the root requests' and not in setting scope")
+            }
+            Refusal::Depth { depth, max } => write!(
+                f,
+                "it is {depth} links away from the root requests, and setting max-depth allows {max}"
+            ),
+            Refusal::SegmentRepeats { max } => write!(
+                f,
+                "its path has one segment more than {max} times, and setting max-segment-repeats allows no more"
+            ),
+            Refusal::PatternUrls { max } => write!(
+                f,
+                "{max} URLs that differ from it only in numbers, tokens or query values are stored, and setting max-pattern-urls allows no more"
+            ),
+        }
+    }
+}
+
+/// The hosts of the root requests: always in scope.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RootHosts(Arc<[String]>);
+
+impl RootHosts {
+    /// Those of these URLs.
+    pub fn of(urls: &[Url]) -> Self {
+        let hosts = urls.iter().filter_map(Url::host_str);
+        hosts.map(str::to_owned).collect()
+    }
+
+    fn has(&self, host: &str) -> bool {
+        self.0
+            .binary_search_by(|known| known.as_str().cmp(host))
+            .is_ok()
+    }
+}
+
+impl FromIterator<String> for RootHosts {
+    fn from_iter<T: IntoIterator<Item = String>>(hosts: T) -> Self {
+        let mut hosts: Vec<String> = hosts.into_iter().collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        Self(hosts.into())
+    }
+}
+
+/// Hosts that a crawl may visit: `example.org`, `*.example.org` (with all below it) or `*` (all).
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct HostPattern(String);
+
+impl HostPattern {
+    /// Whether this host, in the form `Url::host_str` gives, is meant.
+    pub fn admits(&self, host: &str) -> bool {
+        match self.0.strip_prefix('*') {
+            Some("") => true,
+            Some(suffix) => host.ends_with(suffix) || host == &suffix[1..],
+            None => host == self.0,
+        }
+    }
+}
+
+impl FromStr for HostPattern {
+    type Err = SettingError;
+
+    fn from_str(text: &str) -> Result<Self, SettingError> {
+        let refused = || SettingError {
+            setting: "scope",
+            why: format!(
+                "has {text:?}, which is not a host; write example.org, *.example.org or *"
+            ),
+        };
+        if text == "*" {
+            return Ok(Self(text.to_owned()));
+        }
+        let (stars, host) = match text.strip_prefix("*.") {
+            Some(host) => ("*.", host),
+            None => ("", text),
+        };
+        let host = url::Host::parse(host).map_err(|_| refused())?.to_string();
+        if host.contains('*') {
+            return Err(refused());
+        }
+        Ok(Self(format!("{stars}{host}")))
+    }
+}
+
+impl TryFrom<String> for HostPattern {
+    type Error = SettingError;
+
+    fn try_from(text: String) -> Result<Self, SettingError> {
+        text.parse()
+    }
+}
+
+impl From<HostPattern> for String {
+    fn from(pattern: HostPattern) -> String {
+        pattern.0
+    }
+}
+
+impl fmt::Display for HostPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(settings: &CrawlSettings, url: &str, depth: u32, reason: &str) {
+        let root_hosts = ["b.test", "a.test"]
+            .map(str::to_owned)
+            .into_iter()
+            .collect();
+        let bounds = Bounds {
+            root_hosts: &root_hosts,
+            settings,
+        };
+        let request = Request::get(url.parse().unwrap(), "page");
+        let refusal = bounds.refusal(&request, depth);
+        assert_eq!(refusal.map_or("", Refusal::as_str), reason, "{url}");
+    }
+
+    #[test]
+    fn f25_links_go_to_root_hosts_and_scope_and_no_deeper_than_they_may() {
+        let settings = CrawlSettings {
+            scope: vec!["*.c.test".parse().unwrap()],
+            max_depth: Some(3),
+            ..CrawlSettings::default()
+        };
+        for (url, reason) in [
+            ("http://a.test/1", ""),
+            ("http://b.test:8080/1", ""),
+            ("https://www.c.test/", ""),
+            ("http://d.test/", "out-of-scope"),
+            ("http://www.a.test/", "out-of-scope"),
+            ("mailto:x@a.test", "scheme"),
+        ] {
+            check(&settings, url, 3, reason);
+        }
+        check(&settings, "http://a.test/1", 4, "max-depth");
+    }
+
+    #[test]
+    fn a_url_that_is_too_long_is_not_followed() {
+        let mut settings = CrawlSettings::default();
+        let long = |length: usize| format!("{:x<length$}", "http://a.test/");
+        check(&settings, &long(2_048), 1, "");
+        check(&settings, &format!("{}#part", long(2_048)), 1, "");
+        check(&settings, &long(2_049), 1, "max-url-length");
+        settings.max_url_length = Some(20);
+        check(&settings, &long(20), 1, "");
+        check(&settings, &long(21), 1, "max-url-length");
+    }
+
+    #[test]
+    fn a_path_that_repeats_itself_is_not_followed() {
+        let mut settings = CrawlSettings::default();
+        let trap = "max-segment-repeats";
+        for (path, reason) in [
+            ("/a/a/a/", ""),
+            ("/a/b/a/c/a/d", ""),
+            ("/2011/11/11/11/", ""),
+            ("/a/a/a/a", trap),
+            ("/a/b/a/c/a/d/a", trap),
+            ("/a/b/a/b/a/b/a/b/", trap),
+            ("/x////", trap),
+        ] {
+            check(&settings, &format!("http://a.test{path}"), 1, reason);
+        }
+        settings.max_segment_repeats = Some(1);
+        check(&settings, "http://a.test/a/b/c/", 1, "");
+        check(&settings, "http://a.test/a/b/a", 1, trap);
+    }
+
+    /// The longest path a rule can hand over, on a page with as many links as one may have.
+    #[test]
+    fn a_page_of_the_worst_links_is_judged_in_no_time() {
+        let started = std::time::Instant::now();
+        let path: String = (0..URL_MAX / 4)
+            .map(|n| format!("/{:03x}", n % 4_096))
+            .collect();
+        for _ in 0..500 {
+            assert!(!repeats_segment(&path, 3));
+        }
+        let elapsed = started.elapsed();
+        assert!(elapsed.as_secs() < 5, "{elapsed:?}");
+    }
+
+    #[test]
+    fn every_refusal_by_a_setting_names_it() {
+        for refusal in [
+            Refusal::UrlLength { length: 9, max: 8 },
+            Refusal::Depth { depth: 9, max: 8 },
+            Refusal::SegmentRepeats { max: 8 },
+            Refusal::PatternUrls { max: 8 },
+        ] {
+            let text = refusal.to_string();
+            assert!(
+                text.contains(&format!("setting {}", refusal.as_str())),
+                "{text}"
+            );
+            assert!(text.contains('8'), "{text}");
+        }
+        assert!(Refusal::OutOfScope.to_string().ends_with("setting scope"));
+    }
+
+    #[track_caller]
+    fn check_scope(pattern: &str, host: &str, admitted: bool) {
+        assert_eq!(
+            pattern.parse::<HostPattern>().unwrap().admits(host),
+            admitted,
+            "{pattern} {host}"
+        );
+    }
+
+    #[test]
+    fn a_host_pattern_admits_its_host_or_all_below_it() {
+        check_scope("example.org", "example.org", true);
+        check_scope("EXAMPLE.org", "example.org", true);
+        check_scope("example.org", "www.example.org", false);
+        check_scope("*.example.org", "www.example.org", true);
+        check_scope("*.example.org", "example.org", true);
+        check_scope("*.example.org", "badexample.org", false);
+        check_scope("*", "anything.test", true);
+    }
+
+    #[test]
+    fn a_pattern_that_is_no_host_is_refused() {
+        for text in [
+            "",
+            "http://example.org",
+            "a b",
+            "*example.org",
+            "example.org/path",
+        ] {
+            assert!(text.parse::<HostPattern>().is_err(), "{text}");
+        }
+    }
+}

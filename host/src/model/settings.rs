@@ -1,0 +1,352 @@
+//! How far and how fast a crawl goes: what a user may set, and what holds where nothing is set.
+//!
+//! Every door (gRPC, HTTP, command line, config file) takes the same settings under the same names.
+//! Messages name a setting as the command line does; counts of refused links do so, too.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::crawl::URL_MAX;
+use super::scope::HostPattern;
+
+/// How far and how fast a crawl goes.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CrawlSettings {
+    /// Between the end of an answer and the next request to the same host, in milliseconds.
+    /// None: 1 s, and 0 inside the networks that the operator allowed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_ms: Option<u64>,
+    /// Pages in flight at once. None: [`DEFAULT_CONCURRENCY`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<u32>,
+    /// Pages fetched in one run. None: [`DEFAULT_MAX_PAGES`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_pages: Option<u64>,
+    /// Bytes of bodies in one run; pages in flight when it is reached still count. None:
+    /// [`DEFAULT_MAX_BYTES`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_bytes: Option<u64>,
+    /// Links followed from the root requests. None: [`DEFAULT_MAX_DEPTH`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_depth: Option<u32>,
+    /// Bytes of a URL, without its fragment. None: [`DEFAULT_MAX_URL_LENGTH`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_url_length: Option<u32>,
+    /// How often one segment may stand in one path. None: [`DEFAULT_MAX_SEGMENT_REPEATS`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_segment_repeats: Option<u32>,
+    /// URLs of one host and one pattern in one run. None: [`DEFAULT_MAX_PATTERN_URLS`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_pattern_urls: Option<u64>,
+    /// Attempts at one page before it is given up. None: [`DEFAULT_MAX_ATTEMPTS`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_attempts: Option<u32>,
+    /// The longest wait before another attempt, in milliseconds; a longer one that a server or a
+    /// rule asks for is cut to it. None: [`DEFAULT_MAX_RETRY_WAIT`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_retry_wait_ms: Option<u64>,
+    /// What happens to a page that is as the last run saw it. None: [`Unchanged::Parse`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unchanged: Option<Unchanged>,
+    /// Hosts beyond those of the root requests.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scope: Vec<HostPattern>,
+}
+
+/// What happens to a page that is as the last run saw it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unchanged {
+    /// It is fetched and handed to its rule like any other: every run gives all items.
+    #[default]
+    Parse,
+    /// It is asked for with the condition that it has changed, and ends as `not-modified`, without
+    /// items and without links: what no changed page leads to is not visited in that run.
+    Skip,
+}
+
+/// Pages in flight at once, for one resource.
+pub const DEFAULT_CONCURRENCY: u32 = 16;
+/// Pages fetched in one run.
+pub const DEFAULT_MAX_PAGES: u64 = 1_000_000;
+/// Bytes of bodies in one run: ten times what a million pages weigh on most sites, so that the pages
+/// come to their bound first unless something is odd.
+pub const DEFAULT_MAX_BYTES: u64 = 1 << 40;
+/// Links followed from the root requests.
+pub const DEFAULT_MAX_DEPTH: u32 = 50;
+/// Bytes of a URL: what sitemaps may hold and every browser, proxy and server takes. Longer ones are
+/// nearly always made by links that append to themselves.
+pub const DEFAULT_MAX_URL_LENGTH: u32 = 2_048;
+/// How often one segment may stand in one path: relative links that append to themselves make every
+/// word over a few segments, and the number of those grows like a factorial with this bound.
+pub const DEFAULT_MAX_SEGMENT_REPEATS: u32 = 3;
+/// URLs of one host and one pattern: a tenth of the pages of a run, so that an endless calendar cannot
+/// use it up, and more products, threads or articles than most sites have.
+pub const DEFAULT_MAX_PATTERN_URLS: u64 = 100_000;
+/// Attempts at one page before it is given up.
+pub const DEFAULT_MAX_ATTEMPTS: u32 = 5;
+/// The longest wait before another attempt.
+pub const DEFAULT_MAX_RETRY_WAIT: Duration = Duration::from_secs(300);
+/// Between two requests to one host outside the allowed networks.
+pub const DEFAULT_DELAY: Duration = Duration::from_secs(1);
+/// No setting may ask for a longer delay: all crawls of a host keep the longest that one asks for.
+pub const MAX_DELAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// No setting may ask for more pages in flight than this.
+pub const MAX_CONCURRENCY: u32 = 1_024;
+
+impl CrawlSettings {
+    /// Pages in flight at once.
+    pub fn concurrency(&self) -> u32 {
+        self.concurrency.unwrap_or(DEFAULT_CONCURRENCY)
+    }
+
+    /// Pages fetched in one run.
+    pub fn max_pages(&self) -> u64 {
+        self.max_pages.unwrap_or(DEFAULT_MAX_PAGES)
+    }
+
+    /// Bytes of bodies in one run.
+    pub fn max_bytes(&self) -> u64 {
+        self.max_bytes.unwrap_or(DEFAULT_MAX_BYTES)
+    }
+
+    /// Links followed from the root requests.
+    pub fn max_depth(&self) -> u32 {
+        self.max_depth.unwrap_or(DEFAULT_MAX_DEPTH)
+    }
+
+    /// Bytes of a URL.
+    pub fn max_url_length(&self) -> u32 {
+        self.max_url_length.unwrap_or(DEFAULT_MAX_URL_LENGTH)
+    }
+
+    /// How often one segment may stand in one path.
+    pub fn max_segment_repeats(&self) -> u32 {
+        self.max_segment_repeats
+            .unwrap_or(DEFAULT_MAX_SEGMENT_REPEATS)
+    }
+
+    /// URLs of one host and one pattern in one run.
+    pub fn max_pattern_urls(&self) -> u64 {
+        self.max_pattern_urls.unwrap_or(DEFAULT_MAX_PATTERN_URLS)
+    }
+
+    /// Attempts at one page before it is given up.
+    pub fn max_attempts(&self) -> u32 {
+        self.max_attempts.unwrap_or(DEFAULT_MAX_ATTEMPTS)
+    }
+
+    /// The longest wait before another attempt.
+    pub fn max_retry_wait(&self) -> Duration {
+        self.max_retry_wait_ms
+            .map_or(DEFAULT_MAX_RETRY_WAIT, Duration::from_millis)
+    }
+
+    /// What happens to a page that is as the last run saw it.
+    pub fn unchanged(&self) -> Unchanged {
+        self.unchanged.unwrap_or_default()
+    }
+
+    /// The delay asked for, if any.
+    pub fn delay(&self) -> Option<Duration> {
+        self.delay_ms.map(Duration::from_millis)
+    }
+
+    /// These settings, and those of `present` where these say nothing.
+    pub fn over(self, present: Self) -> Self {
+        Self {
+            delay_ms: self.delay_ms.or(present.delay_ms),
+            concurrency: self.concurrency.or(present.concurrency),
+            max_pages: self.max_pages.or(present.max_pages),
+            max_bytes: self.max_bytes.or(present.max_bytes),
+            max_depth: self.max_depth.or(present.max_depth),
+            max_url_length: self.max_url_length.or(present.max_url_length),
+            max_segment_repeats: self.max_segment_repeats.or(present.max_segment_repeats),
+            max_pattern_urls: self.max_pattern_urls.or(present.max_pattern_urls),
+            max_attempts: self.max_attempts.or(present.max_attempts),
+            max_retry_wait_ms: self.max_retry_wait_ms.or(present.max_retry_wait_ms),
+            unchanged: self.unchanged.or(present.unchanged),
+            scope: if self.scope.is_empty() {
+                present.scope
+            } else {
+                self.scope
+            },
+        }
+    }
+
+    /// Refuses what cannot be meant.
+    pub fn check(&self) -> Result<(), SettingError> {
+        at_least_one("concurrency", self.concurrency)?;
+        at_most("concurrency", self.concurrency, MAX_CONCURRENCY)?;
+        at_most_a_day("delay", self.delay_ms)?;
+        at_least_one("max-pages", self.max_pages)?;
+        at_least_one("max-bytes", self.max_bytes)?;
+        at_least_one("max-url-length", self.max_url_length)?;
+        at_most("max-url-length", self.max_url_length, URL_MAX as u32)?;
+        at_least_one("max-segment-repeats", self.max_segment_repeats)?;
+        at_least_one("max-pattern-urls", self.max_pattern_urls)?;
+        at_least_one("max-attempts", self.max_attempts)?;
+        at_least_one("max-retry-wait", self.max_retry_wait_ms)?;
+        at_most_a_day("max-retry-wait", self.max_retry_wait_ms)
+    }
+}
+
+fn at_least_one(setting: &'static str, value: Option<impl Into<u64>>) -> Result<(), SettingError> {
+    match value.map(Into::into) {
+        Some(0) => Err(SettingError {
+            setting,
+            why: "must be above zero".to_owned(),
+        }),
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn at_most(setting: &'static str, value: Option<u32>, max: u32) -> Result<(), SettingError> {
+    match value {
+        Some(n) if n > max => Err(SettingError {
+            setting,
+            why: format!("is {n}; at most {max} are allowed"),
+        }),
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn at_most_a_day(setting: &'static str, millis: Option<u64>) -> Result<(), SettingError> {
+    match millis.map(Duration::from_millis) {
+        Some(time) if time > MAX_DELAY => Err(SettingError {
+            setting,
+            why: "is longer than a day".to_owned(),
+        }),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// A setting of a crawl that cannot be meant.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("setting {setting} {why}")]
+pub struct SettingError {
+    /// As the command line calls it.
+    pub setting: &'static str,
+    /// What is wrong with it, as the end of a sentence that starts with its name.
+    pub why: String,
+}
+
+impl Unchanged {
+    /// As every door names it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Unchanged::Parse => "parse",
+            Unchanged::Skip => "skip",
+        }
+    }
+}
+
+impl FromStr for Unchanged {
+    type Err = SettingError;
+
+    fn from_str(text: &str) -> Result<Self, SettingError> {
+        match text {
+            "parse" => Ok(Unchanged::Parse),
+            "skip" => Ok(Unchanged::Skip),
+            other => Err(SettingError {
+                setting: "unchanged",
+                why: format!("takes parse or skip, not {other:?}"),
+            }),
+        }
+    }
+}
+
+impl fmt::Display for Unchanged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(set: impl FnOnce(&mut CrawlSettings), refusal: &str) {
+        let mut settings = CrawlSettings::default();
+        set(&mut settings);
+        let found = settings.check().map_err(|e| e.to_string());
+        assert_eq!(found.err().unwrap_or_default(), refusal);
+    }
+
+    #[test]
+    fn a_setting_that_cannot_be_meant_is_refused_by_its_name() {
+        let zero = |name| format!("setting {name} must be above zero");
+        check(|s| s.concurrency = Some(0), &zero("concurrency"));
+        check(|s| s.max_pages = Some(0), &zero("max-pages"));
+        check(|s| s.max_bytes = Some(0), &zero("max-bytes"));
+        check(|s| s.max_url_length = Some(0), &zero("max-url-length"));
+        check(
+            |s| s.max_segment_repeats = Some(0),
+            &zero("max-segment-repeats"),
+        );
+        check(|s| s.max_pattern_urls = Some(0), &zero("max-pattern-urls"));
+        check(|s| s.max_attempts = Some(0), &zero("max-attempts"));
+        check(|s| s.max_retry_wait_ms = Some(0), &zero("max-retry-wait"));
+        check(
+            |s| s.concurrency = Some(1_025),
+            "setting concurrency is 1025; at most 1024 are allowed",
+        );
+        check(
+            |s| s.max_url_length = Some(8_193),
+            "setting max-url-length is 8193; at most 8192 are allowed",
+        );
+        check(
+            |s| s.max_retry_wait_ms = Some(86_400_001),
+            "setting max-retry-wait is longer than a day",
+        );
+        check(|s| s.max_url_length = Some(8_192), "");
+        check(|s| s.max_depth = Some(0), "");
+    }
+
+    #[test]
+    fn a_delay_that_would_close_a_host_to_all_is_refused() {
+        check(|s| s.delay_ms = Some(86_400_000), "");
+        for delay_ms in [86_400_001, u64::MAX] {
+            check(
+                |s| s.delay_ms = Some(delay_ms),
+                "setting delay is longer than a day",
+            );
+        }
+    }
+
+    #[test]
+    fn what_a_change_does_not_name_stays() {
+        let all = CrawlSettings {
+            delay_ms: Some(1),
+            concurrency: Some(2),
+            max_pages: Some(3),
+            max_bytes: Some(4),
+            max_depth: Some(5),
+            max_url_length: Some(6),
+            max_segment_repeats: Some(7),
+            max_pattern_urls: Some(8),
+            max_attempts: Some(9),
+            max_retry_wait_ms: Some(10),
+            unchanged: Some(Unchanged::Skip),
+            scope: vec!["a.test".parse().unwrap()],
+        };
+        let nothing = CrawlSettings::default();
+        assert_eq!(nothing.clone().over(all.clone()), all);
+        assert_eq!(all.clone().over(nothing.clone()), all);
+        let other = CrawlSettings {
+            delay_ms: Some(11),
+            unchanged: Some(Unchanged::Parse),
+            ..nothing
+        };
+        let mixed = other.over(all.clone());
+        assert_eq!(
+            (mixed.delay_ms, mixed.unchanged, mixed.max_bytes),
+            (Some(11), Some(Unchanged::Parse), all.max_bytes)
+        );
+    }
+}
