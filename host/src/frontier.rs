@@ -114,6 +114,9 @@ pub struct Commit {
     pub bytes: u64,
     /// Links to follow; those already known are passed over.
     pub requests: Vec<NewRequest>,
+    /// Of the links that this run has stored so far, no more than so many may have one
+    /// [pattern](crate::model::pattern::path_pattern); one beyond that is not stored. Root requests do not count.
+    pub max_pattern_urls: u64,
     /// Links not taken, by reason.
     pub refused: Vec<(&'static str, u64)>,
     /// Items for the outbox.
@@ -133,6 +136,9 @@ pub struct Committed {
     pub n_new: u64,
     /// URLs not stored for want of room: limit `frontier-urls`.
     pub n_no_room: u64,
+    /// URLs not stored because their pattern has as many as it may: setting `max-pattern-urls`.
+    /// Counted among the refused links as [`PATTERN_URLS`](crate::model::scope::PATTERN_URLS).
+    pub n_over_pattern: u64,
 }
 
 /// Items in the order they were committed; the first has this number.

@@ -7,7 +7,7 @@
 //! refused and counted), pages in flight, and the outbox, above whose bound no page is taken. Pages
 //! in flight at that moment may still add their items.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -19,6 +19,12 @@ use super::{
 };
 use crate::model::crawl::{Counts, Done, Fingerprint, ItemRecord, Request, UnixMillis};
 use crate::model::frontier::SinkMark;
+use crate::model::scope::PATTERN_URLS;
+use outbox::Outbox;
+use patterns::Patterns;
+
+mod outbox;
+mod patterns;
 
 /// The reason that refused links are counted by when there is no room, and the setting that helps.
 pub const NO_ROOM: &str = "frontier-urls";
@@ -60,6 +66,7 @@ struct State {
     roots: Option<Vec<Url>>,
     workbench: Workbench,
     seen: HashMap<Fingerprint, Seen>,
+    patterns: Patterns,
     /// By entry.
     in_flight: HashMap<u64, InFlight>,
     next_entry: u64,
@@ -82,14 +89,6 @@ struct InFlight {
     fingerprint: Fingerprint,
     attempt: u32,
     due: UnixMillis,
-}
-
-#[derive(Debug, Default)]
-struct Outbox {
-    /// The number of the first item.
-    first: u64,
-    items: VecDeque<ItemRecord>,
-    n_bytes: usize,
 }
 
 impl MemoryFrontier {
@@ -116,7 +115,7 @@ impl Frontier for MemoryFrontier {
             return Ok(Committed::default());
         }
         state.roots = Some(urls);
-        Ok(state.store(requests, self.settings.max_urls))
+        Ok(state.store(requests, self.settings.max_urls, None))
     }
 
     fn roots(&self) -> Option<Vec<Url>> {
@@ -156,10 +155,11 @@ impl Frontier for MemoryFrontier {
     async fn commit(&self, mut commit: Commit) -> Result<Committed, FrontierError> {
         // Hashing is most of the work, and needs no lock.
         let requests = fingerprinted(std::mem::take(&mut commit.requests));
+        let max_pattern_urls = Some(commit.max_pattern_urls);
         let mut state = self.state();
         state.land(&commit.claim, commit.host_ready_at)?;
         state.end(commit);
-        Ok(state.store(requests, self.settings.max_urls))
+        Ok(state.store(requests, self.settings.max_urls, max_pattern_urls))
     }
 
     fn give_back(&self, claim: Box<Claim>) {
@@ -314,7 +314,12 @@ impl State {
         }
     }
 
-    fn store(&mut self, requests: Vec<(Fingerprint, NewRequest)>, max_urls: u64) -> Committed {
+    fn store(
+        &mut self,
+        requests: Vec<(Fingerprint, NewRequest)>,
+        max_urls: u64,
+        max_pattern_urls: Option<u64>,
+    ) -> Committed {
         let mut committed = Committed::default();
         for (fingerprint, NewRequest { request, depth }) in requests {
             let has_room = (self.seen.len() as u64) < max_urls;
@@ -326,6 +331,12 @@ impl State {
                 Some(_) => continue,
                 None if !has_room => {
                     committed.n_no_room += 1;
+                    continue;
+                }
+                None if max_pattern_urls
+                    .is_some_and(|max| !self.patterns.admit(&request.url, max)) =>
+                {
+                    committed.n_over_pattern += 1;
                     continue;
                 }
                 None => {
@@ -351,35 +362,17 @@ impl State {
                 visit,
             });
         }
-        if committed.n_no_room > 0 {
-            let refused = self.counts.refused_links.entry(NO_ROOM.to_owned());
-            *refused.or_default() += committed.n_no_room;
+        for (reason, n) in [
+            (NO_ROOM, committed.n_no_room),
+            (PATTERN_URLS, committed.n_over_pattern),
+        ] {
+            if n > 0 {
+                let refused = self.counts.refused_links.entry(reason.to_owned());
+                *refused.or_default() += n;
+            }
         }
         committed
     }
-}
-
-impl Outbox {
-    fn push(&mut self, items: Vec<ItemRecord>) {
-        for item in items {
-            self.n_bytes += size_of_item(&item);
-            self.items.push_back(item);
-        }
-    }
-
-    fn clear(&mut self, end: u64) {
-        while self.first < end
-            && let Some(item) = self.items.pop_front()
-        {
-            self.n_bytes -= size_of_item(&item);
-            self.first += 1;
-        }
-    }
-}
-
-fn size_of_item(item: &ItemRecord) -> usize {
-    let text = item.key.0.len() + item.url.len() + item.rule.len() + item.schema.len();
-    size_of::<ItemRecord>() + text + item.item.get().len()
 }
 
 #[cfg(test)]

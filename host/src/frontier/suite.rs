@@ -13,6 +13,10 @@ use super::{Claim, Commit, Committed, Ended, Frontier, FrontierError, NewRequest
 use crate::model::crawl::{Done, Item, ItemKey, ItemRecord, Request, UnixMillis};
 use crate::model::id::{ResourceId, Run};
 
+mod patterns;
+
+pub(crate) use patterns::f25_links_of_one_pattern_are_stored_up_to_their_bound;
+
 pub(crate) fn new(url: &str) -> NewRequest {
     NewRequest {
         request: Request::get(url.parse().unwrap(), "page"),
@@ -50,6 +54,7 @@ pub(crate) fn commit_of(claim: Box<Claim>, ended: Ended) -> Commit {
         ended,
         bytes: 0,
         requests: Vec::new(),
+        max_pattern_urls: u64::MAX,
         refused: Vec::new(),
         items: Vec::new(),
         host_ready_at: 0,

@@ -81,6 +81,7 @@ pub(super) async fn attempt(shared: Arc<Shared>, claim: Box<Claim>, stop: Cancel
         ended: harvest.ended,
         bytes: harvest.bytes,
         requests: harvest.requests,
+        max_pattern_urls: config.settings.max_pattern_urls(),
         refused: harvest.refused,
         items: harvest.items,
         host_ready_at: harvest.host_ready_at,
