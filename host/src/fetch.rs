@@ -15,6 +15,7 @@ use bytes::Bytes;
 use url::Url;
 
 use crate::model::crawl::{Page, UnixMillis};
+use crate::model::frontier::Validators;
 
 pub mod charset;
 pub mod gate;
@@ -37,6 +38,9 @@ pub struct FetchRequest {
     pub max_body: u64,
     /// Between the end of an answer and the next request to the host. None: the gate's default.
     pub delay: Option<Duration>,
+    /// The page is wanted only if it has changed since; if not, the answer has status 304. Redirects
+    /// are followed without this condition, because it is not about the URL they lead to.
+    pub unless: Option<Validators>,
 }
 
 /// What came of a fetch.

@@ -28,6 +28,7 @@ pub mod crawl;
 mod drain;
 mod page;
 pub mod report;
+mod unchanged;
 mod verdict;
 
 use report::CrawlLog;

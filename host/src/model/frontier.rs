@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::crawl::{Counts, Done, Request, UnixMillis};
+use super::crawl::{Counts, Done, Page, Request, UnixMillis};
 use super::id::Run;
 
 /// Where a URL stands in its run.
@@ -98,9 +98,47 @@ pub struct Validators {
     pub content: Option<ContentHash>,
 }
 
+/// Bytes of an `etag` or a `last-modified`; a longer one is not kept.
+pub const VALIDATOR_MAX: usize = 1 << 10;
+
+impl Validators {
+    /// Of a page as it was received. Headers that cannot be sent back are not kept, nor are those of
+    /// a page that redirects led to: they belong to another URL than the one that is asked for.
+    pub fn of(page: &Page) -> Self {
+        let header = |name| {
+            let value = page.header(name).filter(|_| page.redirects.is_empty())?;
+            let can_be_sent = !value.is_empty()
+                && value.len() <= VALIDATOR_MAX
+                && value.bytes().all(|b| (b' '..=b'~').contains(&b));
+            can_be_sent.then(|| value.to_owned())
+        };
+        Self {
+            etag: header("etag"),
+            last_modified: header("last-modified"),
+            content: Some(ContentHash::of(&page.body)),
+        }
+    }
+
+    /// Whether a server can be asked for the page only if it has changed.
+    pub fn make_a_condition(&self) -> bool {
+        self.etag.is_some() || self.last_modified.is_some()
+    }
+}
+
 /// A body, hashed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContentHash(pub [u8; 16]);
+
+impl ContentHash {
+    /// Of a body without its content-encoding, cut where it was cut.
+    pub fn of(body: &[u8]) -> Self {
+        use sha2::Digest as _;
+        let digest: [u8; 32] = sha2::Sha256::digest(body).into();
+        let mut hash = [0; 16];
+        hash.copy_from_slice(&digest[..16]);
+        Self(hash)
+    }
+}
 
 /// How much of one file of items counts: the rest of it was never delivered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,4 +149,53 @@ pub struct SinkMark {
     pub length: u64,
     /// The runs of the items in it: the first and the last.
     pub runs: (Run, Run),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::crawl::PageText;
+
+    #[track_caller]
+    fn check(etag: &str, redirects: &[&str], kept: Option<&str>) {
+        let url: url::Url = "http://a.test/".parse().unwrap();
+        let page = Page {
+            url: url.clone(),
+            requested_url: url,
+            status: 200,
+            headers: vec![("etag".into(), etag.into())],
+            redirects: redirects.iter().map(|url| url.parse().unwrap()).collect(),
+            fetched_at: 0,
+            truncated: false,
+            body: bytes::Bytes::from_static(b"body"),
+            text: PageText {
+                charset: "UTF-8",
+                decoded: None,
+            },
+        };
+        let validators = Validators::of(&page);
+        assert_eq!(validators.etag.as_deref(), kept);
+        assert_eq!(validators.content, Some(ContentHash::of(b"body")));
+        assert_eq!(validators.make_a_condition(), kept.is_some());
+    }
+
+    #[test]
+    fn only_what_can_be_sent_back_to_the_same_url_is_kept() {
+        check("W/\"v 1\"", &[], Some("W/\"v 1\""));
+        check("\"v1\"", &["http://a.test/moved"], None);
+        check("", &[], None);
+        check("\"\u{fffd}\"", &[], None);
+        check("\"a\r\nb\"", &[], None);
+        check(
+            &"x".repeat(VALIDATOR_MAX),
+            &[],
+            Some(&"x".repeat(VALIDATOR_MAX)),
+        );
+        check(&"x".repeat(VALIDATOR_MAX + 1), &[], None);
+    }
+
+    #[test]
+    fn a_body_that_differs_in_one_byte_has_another_hash() {
+        assert_ne!(ContentHash::of(b"body"), ContentHash::of(b"bodz"));
+    }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
@@ -90,6 +90,8 @@ pub(super) struct Shared {
     pub(super) n_ended: AtomicU64,
     /// Bytes of bodies in this run.
     pub(super) n_bytes: AtomicU64,
+    /// The log tells once that a pattern has as many URLs as it may.
+    pub(super) told_of_pattern: Once,
     early_end: Mutex<Option<CrawlEnd>>,
 }
 
@@ -170,6 +172,7 @@ pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken
         root_hosts: RootHosts::of(&root_urls),
         progress: Notify::new(),
         items: Notify::new(),
+        told_of_pattern: Once::new(),
         early_end: Mutex::new(None),
     });
     let no_more_items = CancellationToken::new();

@@ -1,5 +1,5 @@
 //! One attempt at one page: fetch, parse, commit. Whatever happens in it ends in one commit, or
-//! with the page put back when the crawl stops.
+//! with the page put back when the crawl stops or its frontier fails.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -11,12 +11,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::crawl::{CrawlConfig, Shared};
 use super::report::CrawlLog;
+use super::unchanged;
 use super::verdict::{self, Attempt, Verdict};
 use crate::fetch::{Answer, FetchRequest};
-use crate::frontier::{Claim, Commit, Ended, NewRequest};
+use crate::frontier::{Claim, Commit, Ended, FrontierError, NewRequest};
 use crate::model::crawl::{
     Done, Fingerprint, Item, ItemKey, ItemRecord, Page, PageContext, Request, RuleError, UnixMillis,
 };
+use crate::model::frontier::Validators;
+use crate::model::scope::Refusal;
 use crate::plugin::{CallFailure, CallReport, KillReport};
 
 /// What an attempt came to, before it is committed.
@@ -28,6 +31,7 @@ struct Harvest {
     items: Vec<ItemRecord>,
     host_ready_at: UnixMillis,
     final_url: Option<Fingerprint>,
+    validators: Option<Validators>,
 }
 
 impl Harvest {
@@ -40,6 +44,7 @@ impl Harvest {
             items: Vec::new(),
             host_ready_at,
             final_url: None,
+            validators: None,
         }
     }
 }
@@ -47,25 +52,30 @@ impl Harvest {
 /// Fetches, parses and commits one page; on `stop` puts it back.
 pub(super) async fn attempt(shared: Arc<Shared>, claim: Box<Claim>, stop: CancellationToken) {
     let config = shared.config();
+    let put_back = |claim| {
+        shared.parts.frontier.give_back(claim);
+        shared.progress.notify_one();
+    };
     let harvest = tokio::select! {
         biased;
-        () = stop.cancelled() => {
-            shared.parts.frontier.give_back(claim);
-            shared.progress.notify_one();
-            return;
-        }
+        () = stop.cancelled() => return put_back(claim),
         harvest = AssertUnwindSafe(harvest(&shared, &claim, &config)).catch_unwind() => harvest,
     };
-    // A panic here is a bug of the host. It costs this page and is told; the crawl goes on.
-    let harvest = harvest.unwrap_or_else(|_panic| {
-        tracing::error!(url = %claim.request.url, "handling a page panicked");
-        Harvest::nothing(
-            Ended::Dead {
+    let harvest = match harvest {
+        Ok(Ok(harvest)) => harvest,
+        Ok(Err(error)) => {
+            shared.fail(format!("the frontier failed: {error}"));
+            return put_back(claim);
+        }
+        // A panic here is a bug of the host. It costs this page and is told; the crawl goes on.
+        Err(_panic) => {
+            tracing::error!(url = %claim.request.url, "handling a page panicked");
+            let ended = Ended::Dead {
                 reason: "host-panic".to_owned(),
-            },
-            0,
-        )
-    });
+            };
+            Harvest::nothing(ended, 0)
+        }
+    };
     if let Ended::Dead { reason } = &harvest.ended {
         let request = &claim.request;
         let message = format!("given up after attempt {}: {reason}", claim.attempt);
@@ -86,7 +96,7 @@ pub(super) async fn attempt(shared: Arc<Shared>, claim: Box<Claim>, stop: Cancel
         items: harvest.items,
         host_ready_at: harvest.host_ready_at,
         final_url: harvest.final_url,
-        validators: None,
+        validators: harvest.validators,
     };
     // Before the commit, which takes the page out of flight: between the two it would be counted
     // nowhere, and a page more than --max-pages be taken.
@@ -95,7 +105,16 @@ pub(super) async fn attempt(shared: Arc<Shared>, claim: Box<Claim>, stop: Cancel
     }
     shared.n_bytes.fetch_add(commit.bytes, Ordering::Relaxed);
     match shared.parts.frontier.commit(commit).await {
-        Ok(_committed) => {
+        Ok(committed) => {
+            if committed.n_over_pattern > 0 {
+                shared.told_of_pattern.call_once(|| {
+                    let max = config.settings.max_pattern_urls();
+                    let refusal = Refusal::PatternUrls { max };
+                    let message =
+                        format!("a link is not followed, and others may not be: {refusal}");
+                    shared.parts.log.note("warn", message);
+                });
+            }
             if has_items {
                 shared.items.notify_one();
             }
@@ -105,8 +124,14 @@ pub(super) async fn attempt(shared: Arc<Shared>, claim: Box<Claim>, stop: Cancel
     shared.progress.notify_one();
 }
 
-async fn harvest(shared: &Shared, claim: &Claim, config: &CrawlConfig) -> Harvest {
+/// Fetches and parses; an error is the frontier's.
+async fn harvest(
+    shared: &Shared,
+    claim: &Claim,
+    config: &CrawlConfig,
+) -> Result<Harvest, FrontierError> {
     let request = &claim.request;
+    let unless = unchanged::condition(claim, &config.settings);
     let fetch_request = FetchRequest {
         url: request.url.clone(),
         method: request.method.clone(),
@@ -114,6 +139,7 @@ async fn harvest(shared: &Shared, claim: &Claim, config: &CrawlConfig) -> Harves
         body: request.body.clone(),
         max_body: config.limits.body,
         delay: config.settings.delay(),
+        unless: unless.cloned(),
     };
     let now = || shared.parts.clock.unix_millis();
     let attempt = || Attempt::ended(claim.attempt, &config.settings, now());
@@ -126,7 +152,7 @@ async fn harvest(shared: &Shared, claim: &Claim, config: &CrawlConfig) -> Harves
                 .log
                 .on_page("warn", request.url.as_str(), &request.rule, message);
             let ended = verdict::of_fetch_error(&failure.error, attempt());
-            return Harvest::nothing(ended, failure.host_ready_at);
+            return Ok(Harvest::nothing(ended, failure.host_ready_at));
         }
     };
     let page = match fetched.answer {
@@ -137,19 +163,29 @@ async fn harvest(shared: &Shared, claim: &Claim, config: &CrawlConfig) -> Harves
             let (requests, refused) = verdict::of_links(bounds, vec![target], claim.depth);
             let refused = refused.into_iter().collect();
             let ended = Ended::Done(Done::Redirected);
-            return Harvest {
+            return Ok(Harvest {
                 requests,
                 refused,
                 ..Harvest::nothing(ended, fetched.host_ready_at)
-            };
+            });
         }
     };
+    if let Some(known) = unless
+        && page.status == 304
+        && page.redirects.is_empty()
+    {
+        let ended = Ended::Done(Done::NotModified);
+        return Ok(Harvest {
+            validators: Some(known.clone()),
+            ..Harvest::nothing(ended, fetched.host_ready_at)
+        });
+    }
     let mut harvest = match verdict::of_status(&page, attempt()) {
         Verdict::End(ended) => Harvest::nothing(ended, fetched.host_ready_at),
-        Verdict::Parse => parse(shared, claim, config, &page, fetched.host_ready_at).await,
+        Verdict::Parse => parse(shared, claim, config, &page, fetched.host_ready_at).await?,
     };
     harvest.bytes = page.body.len() as u64;
-    harvest
+    Ok(harvest)
 }
 
 async fn parse(
@@ -158,8 +194,8 @@ async fn parse(
     config: &CrawlConfig,
     page: &Arc<Page>,
     host_ready_at: UnixMillis,
-) -> Harvest {
-    let request = &claim.request;
+) -> Result<Harvest, FrontierError> {
+    let (request, frontier) = (&claim.request, &shared.parts.frontier);
     let led_to = (page.url != request.url).then(|| Request {
         url: page.url.clone(),
         ..request.clone()
@@ -168,13 +204,22 @@ async fn parse(
     if let Some(led_to) = led_to
         && final_url != Some(claim.fingerprint)
         && !request.reload
+        && frontier.knows(&led_to).await?
     {
-        match shared.parts.frontier.knows(&led_to).await {
-            Ok(true) => return Harvest::nothing(Ended::Done(Done::Duplicate), host_ready_at),
-            Ok(false) => {}
-            Err(e) => shared.fail(format!("a page cannot be looked up: {e}")),
-        }
+        let ended = Ended::Done(Done::Duplicate);
+        return Ok(Harvest::nothing(ended, host_ready_at));
     }
+    let validators = (request.method == "GET").then(|| Validators::of(page));
+    if let Some(validators) = &validators
+        && unchanged::is_as_known(claim, &config.settings, validators)
+    {
+        return Ok(Harvest {
+            final_url,
+            validators: Some(validators.clone()),
+            ..Harvest::nothing(Ended::Done(Done::NotModified), host_ready_at)
+        });
+    }
+    frontier.suspect(claim).await?;
     let context = PageContext {
         depth: claim.depth,
         attempt: claim.attempt,
@@ -210,11 +255,14 @@ async fn parse(
                 ));
             }
             let ended = verdict::of_rule_error(&error, attempt);
-            return Harvest::nothing(ended, host_ready_at);
+            return Ok(Harvest {
+                validators: validators.filter(|_| ended == Ended::Done(Done::Skipped)),
+                ..Harvest::nothing(ended, host_ready_at)
+            });
         }
         Err(CallFailure::Killed(kill)) => {
             let ended = verdict::of_kill(kill.kill, attempt);
-            return Harvest::nothing(ended, host_ready_at);
+            return Ok(Harvest::nothing(ended, host_ready_at));
         }
     };
     let bounds = shared.bounds(&config.settings);
@@ -224,12 +272,13 @@ async fn parse(
     if output.n_bad_urls > 0 {
         refused.push(("bad-url", output.n_bad_urls));
     }
-    match records(shared, claim, page, output.items) {
+    Ok(match records(shared, claim, page, output.items) {
         Ok(items) => Harvest {
             requests,
             refused,
             items,
             final_url,
+            validators,
             ..Harvest::nothing(Ended::Done(Done::Parsed), host_ready_at)
         },
         Err(e) => {
@@ -245,7 +294,7 @@ async fn parse(
                 host_ready_at,
             )
         }
-    }
+    })
 }
 
 fn records(

@@ -89,6 +89,17 @@ impl Hop {
                 .map_err(|_| refused(format!("the value of header {name:?} is not valid")))?;
             headers.append(valid_name, value);
         }
+        let unless = request.unless.unwrap_or_default();
+        for (name, value) in [
+            (header::IF_NONE_MATCH, unless.etag),
+            (header::IF_MODIFIED_SINCE, unless.last_modified),
+        ] {
+            if let Some(value) = value {
+                let value = HeaderValue::from_str(&value)
+                    .map_err(|_| refused(format!("the value of header {name} is not valid")))?;
+                headers.insert(name, value);
+            }
+        }
         let mut url = request.url;
         url.set_fragment(None);
         Ok(Self {
@@ -118,6 +129,10 @@ impl Hop {
             ] {
                 self.headers.remove(name);
             }
+        }
+        // What is known is known of the first URL.
+        for name in [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE] {
+            self.headers.remove(name);
         }
         Self { url: to, ..self }
     }

@@ -10,6 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 use crate::fetch::gate::GateSettings;
+use crate::model::frontier::Validators;
 use crate::task::TaskScope;
 
 /// "hello " 10 000 times, gzip.
@@ -135,6 +136,7 @@ fn get(url: Url) -> FetchRequest {
         body: None,
         max_body: 1 << 20,
         delay: None,
+        unless: None,
     }
 }
 
@@ -287,6 +289,54 @@ async fn a_redirect_within_the_host_is_followed() {
     );
     assert_eq!(page.redirects, [web.url("/1"), web.url("/2")]);
     assert_eq!(&page.body[..], b"end");
+}
+
+#[tokio::test]
+async fn a_page_that_has_not_changed_is_not_sent_again() {
+    let web = Web::new(|request| {
+        let is_known = request.contains("if-none-match: \"v1\"\r\n")
+            && request.contains("if-modified-since: Fri, 20 Nov 2026 08:00:00 GMT\r\n");
+        Reply::Close(if is_known {
+            answer("304 Not Modified", &["etag: \"v1\""], b"")
+        } else {
+            answer("200 OK", &[], b"all")
+        })
+    })
+    .await;
+    let known = FetchRequest {
+        unless: Some(Validators {
+            etag: Some("\"v1\"".into()),
+            last_modified: Some("Fri, 20 Nov 2026 08:00:00 GMT".into()),
+            content: None,
+        }),
+        ..get(web.url("/"))
+    };
+    let same = page(known).await;
+    assert_eq!((same.status, same.body.len()), (304, 0));
+    assert_eq!(page(get(web.url("/"))).await.status, 200);
+}
+
+/// What is known is known of the URL that was asked for.
+#[tokio::test]
+async fn a_condition_is_not_handed_on_to_where_a_redirect_leads() {
+    let web = Web::new(|request| {
+        Reply::Close(if request.starts_with("GET /moved ") {
+            answer("302 Found", &["location: /new"], b"")
+        } else {
+            answer("200 OK", &[], b"all")
+        })
+    })
+    .await;
+    let mut request = get(web.url("/moved"));
+    request.unless = Some(Validators {
+        etag: Some("\"v1\"".into()),
+        last_modified: Some("Fri, 20 Nov 2026 08:00:00 GMT".into()),
+        content: None,
+    });
+    assert_eq!(page(request).await.status, 200);
+    let heard = web.heard();
+    assert!(heard[0].contains("if-none-match: \"v1\""), "{}", heard[0]);
+    assert!(!heard[1].contains("\r\nif-"), "{}", heard[1]);
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU32;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::StreamExt as _;
 
 use super::*;
 use crate::clock::SystemClock;
@@ -12,7 +13,9 @@ use crate::fetch::{Answer, Failure, FetchError, FetchRequest, Fetched};
 use crate::frontier::memory::{MemoryFrontier, MemorySettings};
 use crate::frontier::{Claim, Commit, Committed, FrontierError, OutboxBatch};
 use crate::model::crawl::{Counts, Item, ItemRecord, Page, PageContext, PageText};
-use crate::model::frontier::SinkMark;
+use crate::model::frontier::{SinkMark, Validators};
+use crate::model::id::Shard;
+use crate::model::resource::ShardId;
 
 use crate::model::plugin::Description;
 use crate::plugin::{CallReport, KillReport, Usage};
@@ -22,6 +25,7 @@ use crate::sink::SinkError;
 #[derive(Default)]
 struct Site {
     asked: Mutex<Vec<String>>,
+    conditions: Mutex<Vec<Option<Validators>>>,
     flaky: AtomicU32,
 }
 
@@ -30,7 +34,7 @@ fn page(url: &Url, requested: &Url, status: u16) -> Box<Page> {
         url: url.clone(),
         requested_url: requested.clone(),
         status,
-        headers: Vec::new(),
+        headers: vec![("etag".into(), "v1".into())],
         redirects: Vec::new(),
         fetched_at: 1,
         truncated: false,
@@ -49,7 +53,12 @@ impl Fetch for Site {
             .lock()
             .unwrap()
             .push(request.url.path().to_owned());
+        self.conditions.lock().unwrap().push(request.unless.clone());
         let url = &request.url;
+        let is_known = request
+            .unless
+            .as_ref()
+            .is_some_and(|v| v.etag.as_deref() == Some("v1"));
         let answer = match url.path() {
             "/flaky" if self.flaky.fetch_add(1, Ordering::Relaxed) == 0 => {
                 let error = FetchError::Connection {
@@ -59,6 +68,11 @@ impl Fetch for Site {
                     error,
                     host_ready_at: 0,
                 });
+            }
+            "/etag" | "/rude" if is_known || url.path() == "/rude" => {
+                let mut page = page(url, url, 304);
+                page.body = Bytes::new();
+                Answer::Page(page)
             }
             "/gone" => Answer::Page(page(url, url, 404)),
             "/moved" | "/moved-too" => Answer::Page(page(&url.join("/target").unwrap(), url, 200)),
@@ -144,6 +158,7 @@ impl Rules for Links {
             ],
             "/a" => &["/", "/b", "/deep"],
             "/deep" => &["/deeper"],
+            "/numbers" | "/1" | "/2" => &["/1", "/2", "/3", "/4"],
             "/fatal" => return report(Err(CallFailure::Rule(RuleError::Fatal("no sense".into())))),
             "/skip" => return report(Err(CallFailure::Rule(RuleError::Skip("no".into())))),
             "/fuel" => return report(Err(kill(Kill::OutOfFuel))),
@@ -193,6 +208,8 @@ struct Ended {
     paths: BTreeSet<String>,
     n_items: usize,
     counts: Counts,
+    log: Vec<String>,
+    conditions: Vec<Option<Validators>>,
 }
 
 async fn crawl(roots: &[&'static str], settings: CrawlSettings, sink: Kept) -> Ended {
@@ -226,6 +243,7 @@ async fn crawl_on(
     };
     let site = Arc::new(Site::default());
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let log = CrawlLog::new("links", clock.clone());
     let parts = CrawlParts {
         resource: ResourceId(1),
         run: Run(1),
@@ -241,14 +259,15 @@ async fn crawl_on(
         }),
         frontier: frontier.clone(),
         fetch: site.clone(),
-        log: CrawlLog::new("links", clock.clone()),
+        log: log.clone(),
         clock,
     };
     let run = run(parts, Box::new(sink.clone()), stop);
     let end = tokio::time::timeout(Duration::from_secs(60), run)
         .await
         .expect("the crawl ends");
-    let items = sink.items.lock().unwrap();
+    let conditions = site.conditions.lock().unwrap().clone();
+    let items = sink.items.lock().unwrap().clone();
     let paths = items
         .iter()
         .map(|record| record.item.get().to_owned())
@@ -260,6 +279,8 @@ async fn crawl_on(
         paths,
         n_items: items.len(),
         counts: frontier.counts(),
+        log: log.read(false).map(|line| line.message).collect().await,
+        conditions,
     }
 }
 
@@ -310,6 +331,23 @@ async fn depth_and_pages_are_limited() {
     assert_eq!((ended.end, ended.asked.len()), (CrawlEnd::Finished, 2));
 }
 
+#[tokio::test]
+async fn a_pattern_that_is_full_is_told_once() {
+    let settings = CrawlSettings {
+        max_pattern_urls: Some(2),
+        concurrency: Some(1),
+        ..CrawlSettings::default()
+    };
+    let ended = crawl(&["/numbers"], settings, Kept::default()).await;
+    assert_eq!((ended.end, ended.asked.len()), (CrawlEnd::Finished, 3));
+    assert_eq!(ended.counts.refused_links["max-pattern-urls"], 2 * 3);
+    let told = ended
+        .log
+        .iter()
+        .filter(|line| line.contains("max-pattern-urls"));
+    assert_eq!(told.count(), 1, "{:?}", ended.log);
+}
+
 /// Each page has four bytes.
 #[tokio::test]
 async fn bytes_are_limited_over_all_lives_of_a_run() {
@@ -330,6 +368,8 @@ async fn bytes_are_limited_over_all_lives_of_a_run() {
         .await;
         let found = (ended.end, ended.asked.len());
         assert_eq!(found, (CrawlEnd::Finished, n_asked), "{max_bytes}");
+        let told = format!("the limit of {max_bytes} set by --max-bytes is reached");
+        assert!(ended.log[0].ends_with(&told), "{:?}", ended.log);
     }
     assert_eq!(frontier.counts().bytes, 12);
 }
@@ -382,67 +422,108 @@ async fn f27_a_panic_while_a_page_is_handled_costs_that_page_only() {
     );
 }
 
-/// A frontier with a fault where pages are committed.
-struct FaultyFrontier(MemoryFrontier);
+/// A frontier with a fault, or with a memory of an earlier run.
+#[derive(Default)]
+struct FrontierTwin {
+    inner: Inner,
+    panics_on_commit: bool,
+    fails_on_suspect: bool,
+    /// Of the earlier run, for every page.
+    known: Option<Validators>,
+    /// In order: which pages were about to enter their rule, and what was left of each that ended.
+    suspects: Mutex<Vec<String>>,
+    left: Mutex<Vec<(String, Option<Validators>)>>,
+}
+
+struct Inner(MemoryFrontier);
+
+impl Default for Inner {
+    fn default() -> Self {
+        Self(MemoryFrontier::new(MemorySettings::default()))
+    }
+}
 
 #[async_trait]
-impl Frontier for FaultyFrontier {
+impl Frontier for FrontierTwin {
     async fn seed(&self, requests: Vec<NewRequest>) -> Result<Committed, FrontierError> {
-        self.0.seed(requests).await
+        self.inner.0.seed(requests).await
     }
 
     fn roots(&self) -> Option<Vec<Url>> {
-        self.0.roots()
+        self.inner.0.roots()
     }
 
     fn take(&self, now: u64, per_host: u32) -> Take {
-        self.0.take(now, per_host)
+        match self.inner.0.take(now, per_host) {
+            Take::Ready(mut claim) => {
+                claim.validators = self.known.clone().map(Box::new);
+                Take::Ready(claim)
+            }
+            other @ (Take::WaitUntil(_) | Take::Blocked | Take::Empty) => other,
+        }
     }
 
     async fn suspect(&self, claim: &Claim) -> Result<(), FrontierError> {
-        self.0.suspect(claim).await
+        if self.fails_on_suspect {
+            return Err(FrontierError::Closed {
+                shard: ShardId {
+                    resource: ResourceId(1),
+                    shard: Shard(0),
+                },
+            });
+        }
+        let path = claim.request.url.path().to_owned();
+        self.suspects.lock().unwrap().push(path);
+        self.inner.0.suspect(claim).await
     }
 
-    async fn commit(&self, _commit: Commit) -> Result<Committed, FrontierError> {
-        panic!("on purpose")
+    async fn commit(&self, commit: Commit) -> Result<Committed, FrontierError> {
+        assert!(!self.panics_on_commit, "on purpose");
+        let path = commit.claim.request.url.path().to_owned();
+        let left = (path, commit.validators.clone());
+        self.left.lock().unwrap().push(left);
+        self.inner.0.commit(commit).await
     }
 
     fn give_back(&self, claim: Box<Claim>) {
-        self.0.give_back(claim);
+        self.inner.0.give_back(claim);
     }
 
     async fn outbox(&self, max: usize) -> Result<OutboxBatch, FrontierError> {
-        self.0.outbox(max).await
+        self.inner.0.outbox(max).await
     }
 
     async fn clear_outbox(&self, end: u64, mark: Option<SinkMark>) -> Result<(), FrontierError> {
-        self.0.clear_outbox(end, mark).await
+        self.inner.0.clear_outbox(end, mark).await
     }
 
     async fn knows(&self, request: &Request) -> Result<bool, FrontierError> {
-        self.0.knows(request).await
+        self.inner.0.knows(request).await
     }
 
     fn counts(&self) -> Counts {
-        self.0.counts()
+        self.inner.0.counts()
     }
 
     fn in_flight(&self) -> usize {
-        self.0.in_flight()
+        self.inner.0.in_flight()
     }
 
     async fn changed(&self) {
-        self.0.changed().await;
+        self.inner.0.changed().await;
     }
 
     async fn close(&self) -> Result<(), FrontierError> {
-        self.0.close().await
+        self.inner.0.close().await
     }
 }
 
 #[tokio::test]
 async fn f27_a_page_that_is_never_committed_ends_the_crawl_instead_of_holding_it_up() {
-    let frontier = FaultyFrontier(MemoryFrontier::new(MemorySettings::default()));
+    let frontier = FrontierTwin {
+        panics_on_commit: true,
+        ..FrontierTwin::default()
+    };
     let ended = crawl_on(
         Arc::new(frontier),
         &["/"],
@@ -508,3 +589,5 @@ async fn s19_a_stop_ends_pages_in_flight_at_once() {
     });
     assert_eq!((ended.end, ended.asked.len()), (CrawlEnd::Stopped, 1));
 }
+
+mod unchanged;
