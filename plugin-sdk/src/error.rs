@@ -23,7 +23,8 @@ pub type Result<T = (), E = RuleError> = std::result::Result<T, E>;
 pub enum RuleError {
     /// Try this page again later.
     Retry {
-        /// At least this long from now; none leaves it to the crawler's back-off.
+        /// At least this long from now, but no longer than the crawl's setting `max-retry-wait`; none
+        /// leaves it to the crawler's back-off.
         after: Option<Duration>,
         /// Shown to whoever runs the crawl.
         why: String,
@@ -52,7 +53,8 @@ impl RuleError {
         }
     }
 
-    /// Try this page again, at least this long from now.
+    /// Try this page again, at least this long from now. The crawl's setting `max-retry-wait` cuts
+    /// what is longer, and `max-attempts` ends it.
     pub fn retry_after(after: Duration, why: impl Into<String>) -> Self {
         RuleError::Retry {
             after: Some(after),

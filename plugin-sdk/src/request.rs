@@ -93,7 +93,8 @@ impl Request {
         self
     }
 
-    /// Fetches it even if this run has already seen it.
+    /// Fetches it even if this run has already seen it. What a run has seen it knows by method, body
+    /// and canonical URL: without fragment, without an empty query, percent-encoding in one spelling.
     #[must_use]
     pub fn reload(mut self) -> Self {
         self.reload = true;

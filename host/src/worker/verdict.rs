@@ -16,7 +16,7 @@
 //! longer than setting `max-retry-wait`, and setting `max-attempts` bounds them all.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use crate::fetch::FetchError;
 use crate::frontier::{Ended, NewRequest};
@@ -69,10 +69,7 @@ pub(super) fn of_status(page: &Page, attempt: Attempt) -> Verdict {
         200..=299 => Verdict::Parse,
         404 | 410 => Verdict::End(Ended::Done(Done::Gone)),
         status @ (408 | 425 | 429 | 500 | 502..=504 | 506..=599) => {
-            let asked = page
-                .header("retry-after")
-                .and_then(|v| v.trim().parse().ok())
-                .map(Duration::from_secs);
+            let asked = asked_wait(page, attempt.now);
             let first = match status {
                 429 => FIRST_BLOCKED_RETRY,
                 _ => FIRST_RETRY,
@@ -84,6 +81,17 @@ pub(super) fn of_status(page: &Page, attempt: Attempt) -> Verdict {
             reason: format!("status-{status}"),
         }),
     }
+}
+
+/// What `Retry-After` asks for: so many seconds, or a moment.
+fn asked_wait(page: &Page, now: UnixMillis) -> Option<Duration> {
+    let text = page.header("retry-after")?.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let moment = httpdate::parse_http_date(text).ok()?;
+    let moment = moment.duration_since(UNIX_EPOCH).ok()?;
+    Some(moment.saturating_sub(Duration::from_millis(now)))
 }
 
 /// What a fetch without an answer means.
@@ -243,6 +251,10 @@ mod tests {
         assert_eq!(verdict, retry(8_000, "status-503"));
         let verdict = of_status(&page(503, &[("retry-after", "999999")]), attempt(1, 0));
         assert_eq!(verdict, retry(300_000, "status-503"));
+        let says = page(503, &[("retry-after", "Thu, 01 Jan 1970 00:01:00 GMT")]);
+        let at = |now| of_status(&says, attempt(1, now));
+        assert_eq!(at(20_000), retry(60_000, "status-503"));
+        assert_eq!(at(70_000), retry(70_000, "status-503"));
         assert_eq!(
             of_status(&page(503, &[]), attempt(5, 0)),
             dead("status-503")
