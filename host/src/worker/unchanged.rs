@@ -71,6 +71,8 @@ mod tests {
         };
         change(&mut claim, &mut settings);
         let found = condition(&claim, &settings).is_some();
+        let nothing = Validators::default();
+        assert!(!is_as_known(&claim, &settings, &nothing));
         assert_eq!(
             (found, is_as_known(&claim, &settings, &seen())),
             (sent, known)

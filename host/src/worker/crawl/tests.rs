@@ -74,6 +74,11 @@ impl Fetch for Site {
                 page.body = Bytes::new();
                 Answer::Page(page)
             }
+            "/moved-rude" => {
+                let mut page = page(&url.join("/target").unwrap(), url, 304);
+                page.redirects = vec![url.clone()];
+                Answer::Page(page)
+            }
             "/gone" => Answer::Page(page(url, url, 404)),
             "/moved" | "/moved-too" => Answer::Page(page(&url.join("/target").unwrap(), url, 200)),
             "/away" => Answer::Elsewhere {
@@ -134,6 +139,12 @@ impl Rules for Links {
     }
 
     async fn root(&self, _config: CallConfig, _now: u64) -> CallReport {
+        if self.roots == ["/retry"] {
+            return report(Err(CallFailure::Rule(RuleError::Retry {
+                after_ms: Some(u64::MAX),
+                why: "not yet".into(),
+            })));
+        }
         report(Ok(CallOutput {
             requests: requests("http://site.test/", &self.roots),
             ..Default::default()
@@ -562,6 +573,20 @@ async fn a_root_without_requests_fails_the_crawl() {
     let ended = crawl(&[], CrawlSettings::default(), Kept::default()).await;
     let reason = "root gave no request: check the resource's params";
     assert_eq!(ended.end, CrawlEnd::Failed(reason.into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn root_is_called_as_often_as_a_page_is_tried_and_waited_for_no_longer() {
+    let settings = CrawlSettings {
+        max_attempts: Some(3),
+        max_retry_wait_ms: Some(5_000),
+        ..CrawlSettings::default()
+    };
+    let started = tokio::time::Instant::now();
+    let ended = crawl(&["/retry"], settings, Kept::default()).await;
+    let reason = "root failed 3 times, the last time: not yet";
+    assert_eq!(ended.end, CrawlEnd::Failed(reason.into()));
+    assert_eq!(started.elapsed().as_secs(), 10);
 }
 
 #[tokio::test(start_paused = true)]
