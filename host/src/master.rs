@@ -14,6 +14,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 
+use crate::frontier::FrontierError;
 use crate::model::id::{Digest, PluginRef, ResourceName, Shard};
 use crate::model::node::Node;
 use crate::model::resource::{Phase, Resource, ShardRecord};
@@ -201,9 +202,19 @@ pub enum ControlError {
     /// The items.
     #[error(transparent)]
     Items(#[from] SinkError),
+    /// A frontier that was to be read, with the name of the state it is in.
+    #[error("{condition}: {_0}", condition = .0.condition())]
+    Frontier(FrontierError),
     /// The worker that has the answer.
     #[error(transparent)]
     Worker(#[from] WorkerCallError),
+}
+
+// By hand: the message has the cause in it, so the cause is not a source as well.
+impl From<FrontierError> for ControlError {
+    fn from(error: FrontierError) -> Self {
+        ControlError::Frontier(error)
+    }
 }
 
 impl ControlError {
@@ -222,6 +233,16 @@ impl ControlError {
             | ControlError::NeedsNewResource { .. } => Code::FailedPrecondition,
             ControlError::PluginTooLarge { .. } => Code::ResourceExhausted,
             ControlError::Contended { .. } | ControlError::Worker(_) => Code::Unavailable,
+            ControlError::Frontier(e) => match e {
+                FrontierError::Unavailable { .. }
+                | FrontierError::Fenced { .. }
+                | FrontierError::Closed { .. }
+                | FrontierError::NotInFlight { .. } => Code::Unavailable,
+                FrontierError::Missing { .. }
+                | FrontierError::Damaged { .. }
+                | FrontierError::Format { .. }
+                | FrontierError::Foreign { .. } => Code::FailedPrecondition,
+            },
             ControlError::Store(e) if e.is_transient() => Code::Unavailable,
             ControlError::Store(StoreError::TooLarge { .. }) => Code::InvalidArgument,
             ControlError::Plugin(PluginError::Host { .. })
@@ -263,11 +284,57 @@ impl ControlError {
                 "build it in release mode, or raise --plugin-size".into()
             }
             ControlError::Contended { .. } | ControlError::Worker(_) => "try again".into(),
-            ControlError::Invalid { .. }
+            ControlError::Frontier(_) if self.code() == Code::Unavailable => {
+                "try again; the master's log and `crawler resource show` tell more".into()
+            }
+            // What is wrong with a frontier says what can be done about it.
+            ControlError::Frontier(_)
+            | ControlError::Invalid { .. }
             | ControlError::Plugin(_)
             | ControlError::Store(_)
             | ControlError::Data(_)
             | ControlError::Items(_) => String::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::id::ResourceId;
+    use crate::model::resource::ShardId;
+
+    #[track_caller]
+    fn check(error: FrontierError, code: Code, text: &str) {
+        let error = ControlError::from(error);
+        assert_eq!((error.code(), error.to_string().as_str()), (code, text));
+        assert!(std::error::Error::source(&error).is_none(), "said twice");
+    }
+
+    #[test]
+    fn a_frontier_that_cannot_be_read_is_named_by_its_condition_and_cause() {
+        let shard = ShardId {
+            resource: ResourceId(7),
+            shard: Shard(0),
+        };
+        let why = "no space left".to_owned();
+        check(
+            FrontierError::Unavailable {
+                doing: "read",
+                shard,
+                why,
+            },
+            Code::Unavailable,
+            "StorageUnavailable: cannot read the frontier 7/0: no space left",
+        );
+        check(
+            FrontierError::Damaged {
+                shard,
+                why: "a batch is missing".to_owned(),
+            },
+            Code::FailedPrecondition,
+            "FrontierDamaged: the frontier 7/0 is damaged: a batch is missing; \
+             restore it from a copy, or delete the resource and add it again",
+        );
     }
 }
