@@ -7,7 +7,8 @@
 //! ```text
 //! cluster.json                                which cluster the folder belongs to
 //! plugins/<digest>.wasm                       immutable, verified on each read
-//! items/<resource id>/<shard>/<run>-<n>.jsonl line files, see `sink`
+//! frontiers/<resource id>/<shard>/…           see `frontier`
+//! items/<resource id>/<shard>/…               line files, see `sink`
 //! ```
 
 use std::collections::BTreeSet;
@@ -25,6 +26,8 @@ use crate::model::id::{Digest, ResourceId};
 
 /// The folder of plugin bytes.
 const PLUGINS: &str = "plugins";
+/// The folder of items.
+const ITEMS: &str = "items";
 
 /// What can go wrong with the data root.
 #[derive(Debug, thiserror::Error)]
@@ -326,7 +329,7 @@ impl DataRoot {
 
     /// Where line files of a resource's items are. It may not be there yet.
     pub fn items_folder(&self, resource: ResourceId) -> PathBuf {
-        self.folder.join("items").join(resource.to_string())
+        self.folder.join(ITEMS).join(resource.to_string())
     }
 
     /// Deletes the items of a resource; fine where there are none.
@@ -334,7 +337,7 @@ impl DataRoot {
         let folder = self.items_folder(resource);
         match tokio::fs::remove_dir_all(&folder).await {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                let path = ObjectPath::from_iter(["items".to_owned(), resource.to_string()]);
+                let path = ObjectPath::from_iter([ITEMS.to_owned(), resource.to_string()]);
                 let source = ObjectError::Generic {
                     store: "folder",
                     source: e.into(),
@@ -372,9 +375,9 @@ impl fmt::Debug for DataRoot {
 }
 
 /// Creates the folder and writes into it once, so that a mistake shows at start and not at the
-/// first page.
+/// first page. Nobody makes the folder of items later: a root that was taken away does not come back.
 fn prepare(folder: &Path) -> std::io::Result<PathBuf> {
-    std::fs::create_dir_all(folder)?;
+    std::fs::create_dir_all(folder.join(ITEMS))?;
     tempfile::tempfile_in(folder)?;
     folder.canonicalize()
 }

@@ -47,8 +47,8 @@ impl Crawler {
 
     pub(crate) async fn crawl(&self, start: &Url) -> Harvest {
         let folder = tempfile::tempdir().expect("a folder can be made");
-        let lines = LineFiles::open(folder.path().to_owned(), Run(1), LineSettings::default());
-        let sink = Box::new(lines.await.expect("the folder can be written"));
+        let lines = LineFiles::open(folder.path().join("0"), 1, LineSettings::default());
+        let sink = Box::new(lines);
         let frontier = Arc::new(MemoryFrontier::new(MemorySettings::default()));
         let (_config, config) = watch::channel(config());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);

@@ -16,12 +16,12 @@ use crate::data::DataRoot;
 use crate::fetch::Fetch;
 use crate::frontier::Frontier;
 use crate::frontier::memory::{MemoryFrontier, MemorySettings};
-use crate::model::id::{Digest, PluginRef, ResourceId, Run};
+use crate::model::id::{Digest, PluginRef, ResourceId, Run, Shard};
 use crate::model::plugin::{Description, Limits};
 use crate::model::resource::ResourceSpec;
 use crate::plugin::Rules;
 use crate::plugin::engine::EngineSettings;
-use crate::sink::lines::{LineFiles, LineSettings, newest_run};
+use crate::sink::lines::{Extent, Extents, LineFiles, LineSettings, newest_run};
 use crate::worker::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
 use crate::worker::report::CrawlLog;
 
@@ -106,8 +106,10 @@ async fn crawl(
     let limits = Limits::default().with(&spec.limits, &options.limit_ceilings)?;
     let id = id_of(spec);
     let folder = shared.data.items_folder(id);
-    let run = newest_run(folder.clone()).await?.map_or(Run(1), Run::next);
-    let sink = LineFiles::open(folder.join("0"), run, LineSettings::default()).await?;
+    let extents = Arc::new(Extents::from([(Shard(0), Extent::Whole)]));
+    let run = newest_run(folder.clone(), &extents).await?;
+    let run = run.map_or(Run(1), Run::next);
+    let sink = LineFiles::open(folder.join("0"), run.0, LineSettings::default());
     let frontier: Arc<dyn Frontier> = Arc::new(MemoryFrontier::new(MemorySettings::default()));
     let config = CrawlConfig {
         limits,

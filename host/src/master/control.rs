@@ -21,6 +21,7 @@ use crate::store::catalog::{Catalog, Versioned};
 use crate::store::ids::IdIssuer;
 use crate::store::{Outcome, Txn};
 
+mod items;
 mod plugins;
 mod reads;
 mod resources;

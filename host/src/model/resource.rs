@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::crawl::Counts;
+use super::crawl::{Counts, UnixMillis};
 use super::id::{
     Digest, Epoch, Generation, Incarnation, NodeId, PluginRef, PluginVersion, ResourceId,
     ResourceName, Run, Shard,
@@ -165,15 +165,23 @@ pub struct Assignment {
     pub generation: Generation,
 }
 
-/// A resource whose name is free already and whose data is to go, under `deleting/<id>`.
+/// A resource whose name is free already and whose data is to go, under `deleting/<id>`. The record
+/// is the last of it: when it is gone, so is the frontier.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deleting {
     /// The name it had.
     pub name: ResourceName,
     /// Its life.
     pub id: ResourceId,
-    /// Who may still be writing.
+    /// Who may still be writing. Emptied when they have stopped.
     pub owners: Vec<Owner>,
+    /// When it was deleted: its frontier stays for the minimum age.
+    pub deleted_at: UnixMillis,
+    /// Its items go too.
+    pub purge: bool,
+    /// Its line files were cut to what counts, and the frontier is being taken apart.
+    #[serde(default)]
+    pub items_cut: bool,
 }
 
 /// Where a resource stands.

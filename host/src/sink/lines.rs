@@ -1,19 +1,18 @@
 //! Items as JSON lines in a folder, one folder for each shard.
 //!
 //! ```text
-//! items/<resource id>/<shard>/<run>-<n>.jsonl      one item record a line
-//! items/<resource id>/<shard>/<run>-<n>.jsonl.len  how many bytes of it are committed
+//! items/<resource id>/<shard>/<storage epoch>-<n>.jsonl    one item record a line
 //! ```
 //!
-//! A batch is appended and synced, and then the committed length is replaced as a whole (a file
-//! beside it, renamed over it, with the folder synced). What lies behind the committed length is
-//! nothing: [`LineReader`] stops there, and it is cut off before the next append, after a failed one
-//! and when a run is opened again. So a batch can be tried again without a torn or doubled line.
-//!
-//! One process at a time writes to a folder; whoever assigns shards sees to that.
+//! Each opening of a frontier has a storage epoch of its own, so no two lives ever write to one file.
+//! A batch is appended and synced, with the folder where the file is new; then the answer says how
+//! much of the file counts, and the frontier keeps that in the batch that empties its outbox. What
+//! lies behind that length is nothing: [`LineReader`] stops there, and it is cut off before the next
+//! append. So a batch can be tried again without a torn or doubled line.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -24,8 +23,11 @@ use crate::model::crawl::ItemRecord;
 use crate::model::frontier::SinkMark;
 use crate::model::id::Run;
 
-pub use reader::{LineReader, newest_run};
+pub use cut::cut_to_marks;
+pub use reader::{Extent, Extents, LineReader, Lines, newest_run, shards};
 
+mod cut;
+mod names;
 mod reader;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -45,48 +47,70 @@ impl Default for LineSettings {
     }
 }
 
-/// The line files of one run of one shard.
+/// The line files of one shard, written in one life of its frontier.
 #[derive(Debug)]
 pub struct LineFiles {
-    // Locked on the blocking threads only. A write whose caller went away goes on there, and the
-    // next one waits for it.
+    folder: PathBuf,
+    storage_epoch: u64,
+    settings: LineSettings,
+    /// What the last answer said. A write whose caller went away has answered nothing, so the next
+    /// one takes back what it wrote.
+    present: Option<Present>,
+    /// Writes so far.
+    n_writes: u64,
+    /// Locked on the blocking threads only: a write whose caller went away goes on there.
     writer: Arc<Mutex<Writer>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Writer {
-    folder: PathBuf,
-    run: Run,
-    settings: LineSettings,
-    /// The number of the present file.
+    /// The latest write that has begun; an earlier one that comes late must not undo it.
+    latest: u64,
+    open: Option<Open>,
+}
+
+/// The file that is written to.
+#[derive(Debug, Clone)]
+struct Present {
     n: u64,
-    /// Of the present file.
-    committed: u64,
-    /// Cut to the committed length, at its end. None: not opened, or an append failed.
-    file: Option<File>,
-    /// Lines that readers may see already, though the folder could not be synced after them.
-    unsynced: Option<Vec<u8>>,
+    /// Bytes that were answered for.
+    length: u64,
+    /// The first and the last run in it.
+    runs: (Run, Run),
+}
+
+/// An open file, and its number.
+#[derive(Debug)]
+struct Open {
+    n: u64,
+    file: File,
+    /// Its name is durable in the folder.
+    is_named: bool,
 }
 
 impl LineFiles {
-    /// Opens the files of a run in a shard's folder, which is made where it is missing, and cuts off
-    /// what an earlier process did not commit.
-    pub async fn open(
-        folder: PathBuf,
-        run: Run,
-        settings: LineSettings,
-    ) -> Result<Self, SinkError> {
-        let path = folder.clone();
-        let writer = blocking(&path, move || Writer::open(folder, run, settings)).await?;
-        Ok(Self {
-            writer: Arc::new(Mutex::new(writer)),
-        })
+    /// The files of a shard's folder in the life of this storage epoch. Nothing is made before the
+    /// first write; that makes the folder and the one above it, but none further up: a data root
+    /// that was taken away must not come back half-empty.
+    pub fn open(folder: PathBuf, storage_epoch: u64, settings: LineSettings) -> Self {
+        Self {
+            folder,
+            storage_epoch,
+            settings,
+            present: None,
+            n_writes: 0,
+            writer: Arc::default(),
+        }
     }
 }
 
 #[async_trait]
 impl Sink for LineFiles {
     async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError> {
+        let runs = items.iter().map(|record| record.run);
+        let (Some(first), Some(last)) = (runs.clone().min(), runs.max()) else {
+            return Ok(None);
+        };
         let mut lines = Vec::new();
         for record in items {
             let start = lines.len();
@@ -94,140 +118,153 @@ impl Sink for LineFiles {
                 .map_err(|e| failed("encode", Path::new(&record.url))(e.into()))?;
             end_line(&mut lines, start);
         }
-        let writer = Arc::clone(&self.writer);
-        blocking(Path::new("the items"), move || {
+        let append = Append {
+            folder: self.folder.clone(),
+            storage_epoch: self.storage_epoch,
+            max_file_bytes: self.settings.max_file_bytes,
+            present: self.present.clone(),
+        };
+        self.n_writes += 1;
+        let (nth, writer) = (self.n_writes, Arc::clone(&self.writer));
+        let present = blocking(&self.folder, move || {
             let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
-            writer.write(&lines)
+            if nth < writer.latest {
+                let late = io::Error::new(ErrorKind::Interrupted, "a later write was quicker");
+                return Err(failed("write", &append.folder)(late));
+            }
+            writer.latest = nth;
+            append.run(&mut writer.open, &lines, (first, last))
         })
         .await?;
-        Ok(None)
+        let mark = SinkMark {
+            file: names::file(self.storage_epoch, present.n),
+            length: present.length,
+            runs: present.runs,
+        };
+        self.present = Some(present);
+        Ok(Some(mark))
     }
 }
 
-impl Writer {
-    fn open(folder: PathBuf, run: Run, settings: LineSettings) -> Result<Self, SinkError> {
-        create_folder(&folder)?;
-        let files = reader::files(&folder)?;
-        let n = files
-            .filter_map(|(of, n)| (of == run).then_some(n))
-            .max()
-            .unwrap_or(0);
-        let committed = committed_length(&path_of(&folder, run, n))?.unwrap_or(0);
-        let mut writer = Self {
-            folder,
-            run,
-            settings,
-            n,
-            committed,
-            file: None,
-            unsynced: None,
-        };
-        writer.file()?;
-        Ok(writer)
-    }
+/// One batch on its way into the files.
+struct Append {
+    folder: PathBuf,
+    storage_epoch: u64,
+    max_file_bytes: u64,
+    present: Option<Present>,
+}
 
-    fn write(&mut self, mut lines: &[u8]) -> Result<(), SinkError> {
-        if let Some(unsynced) = &self.unsynced {
-            sync_folder(&self.folder)?;
-            // The batch is most likely the same one, tried again.
-            lines = lines.strip_prefix(unsynced.as_slice()).unwrap_or(lines);
-            self.unsynced = None;
-        }
-        if lines.is_empty() {
-            return Ok(());
-        }
-        let written = self.append(lines);
-        if written.is_err() {
-            self.file = None;
-        }
-        written
-    }
-
-    fn append(&mut self, lines: &[u8]) -> Result<(), SinkError> {
-        self.file()?;
+impl Append {
+    fn run(
+        self,
+        open: &mut Option<Open>,
+        lines: &[u8],
+        (first, last): (Run, Run),
+    ) -> Result<Present, SinkError> {
         let n_bytes = lines.len() as u64;
-        if self.committed > 0 && self.committed + n_bytes > self.settings.max_file_bytes {
-            self.n += 1;
-            self.committed = 0;
-            self.file = None;
+        let continued = self
+            .present
+            .as_ref()
+            .filter(|present| present.length + n_bytes <= self.max_file_bytes);
+        let (length, runs) = match continued {
+            Some(present) => (
+                present.length,
+                (present.runs.0.min(first), present.runs.1.max(last)),
+            ),
+            None => (0, (first, last)),
+        };
+        let answered = self.present.as_ref().map(|present| present.n);
+        let file = match (continued, open.take()) {
+            (Some(present), Some(file)) if file.n == present.n => file,
+            (Some(present), _) => self.reopen(present.n)?,
+            // Made by a write that answered nothing.
+            (None, Some(file)) if Some(file.n) != answered => file,
+            (None, _) => self.create(answered.map_or(0, |n| n + 1))?,
+        };
+        let file = open.insert(file);
+        let (n, path) = (file.n, self.path_of(file.n));
+        cut(&mut file.file, length).map_err(failed("cut", &path))?;
+        file.file.write_all(lines).map_err(failed("write", &path))?;
+        file.file.sync_data().map_err(failed("sync", &path))?;
+        if !file.is_named {
+            sync_folder(&self.folder)?;
+            file.is_named = true;
         }
-        let path = path_of(&self.folder, self.run, self.n);
-        let file = self.file()?;
-        file.write_all(lines).map_err(failed("write", &path))?;
-        file.sync_data().map_err(failed("sync", &path))?;
-        replace_length(&path, self.committed + n_bytes)?;
-        self.committed += n_bytes;
-        let synced = sync_folder(&self.folder);
-        if synced.is_err() {
-            self.unsynced = Some(lines.to_vec());
+        if let Err(error) = check_name(&file.file, &path) {
+            *open = None;
+            return Err(failed("write", &path)(error));
         }
-        synced
+        Ok(Present {
+            n,
+            length: length + n_bytes,
+            runs,
+        })
     }
 
-    /// The present file, cut to its committed length.
-    fn file(&mut self) -> Result<&mut File, SinkError> {
-        let file = match self.file.take() {
-            Some(file) => file,
-            None => {
-                let path = path_of(&self.folder, self.run, self.n);
-                cut(&path, self.committed).map_err(failed("open", &path))?
+    fn path_of(&self, n: u64) -> PathBuf {
+        self.folder.join(names::file(self.storage_epoch, n))
+    }
+
+    fn reopen(&self, n: u64) -> Result<Open, SinkError> {
+        let path = self.path_of(n);
+        let file = OpenOptions::new()
+            .write(true)
+            .open(&path)
+            .map_err(failed("open", &path))?;
+        // It was answered for once, so its name is durable.
+        Ok(Open {
+            n,
+            file,
+            is_named: true,
+        })
+    }
+
+    /// The first file from `n` on that is not there yet. One that nobody was told of does no harm: it
+    /// has no mark.
+    fn create(&self, mut n: u64) -> Result<Open, SinkError> {
+        create_folder(&self.folder)?;
+        loop {
+            let path = self.path_of(n);
+            match OpenOptions::new().write(true).create_new(true).open(&path) {
+                Ok(file) => {
+                    return Ok(Open {
+                        n,
+                        file,
+                        is_named: false,
+                    });
+                }
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => n += 1,
+                Err(error) => return Err(failed("create", &path)(error)),
             }
-        };
-        Ok(self.file.insert(file))
+        }
     }
 }
 
-fn cut(path: &Path, committed: u64) -> io::Result<File> {
-    let mut file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(path)?;
-    if file.metadata()?.len() < committed {
+/// Makes a file end after `length` bytes, and writing go on there.
+fn cut(file: &mut File, length: u64) -> io::Result<()> {
+    let present = file.metadata()?.len();
+    if present < length {
         return Err(io::Error::new(
             ErrorKind::InvalidData,
-            format!("it is shorter than the {committed} bytes that were committed"),
+            format!("it has {present} of the {length} bytes that were committed"),
         ));
     }
-    file.set_len(committed)?;
-    file.seek(SeekFrom::End(0))?;
-    Ok(file)
+    if present > length {
+        file.set_len(length)?;
+    }
+    file.seek(SeekFrom::Start(length)).map(drop)
 }
 
-fn path_of(folder: &Path, run: Run, n: u64) -> PathBuf {
-    folder.join(format!("{run}-{n}.jsonl"))
-}
-
-fn length_path_of(path: &Path) -> PathBuf {
-    path.with_added_extension("len")
-}
-
-/// None: nothing of this file was ever committed.
-fn committed_length(path: &Path) -> Result<Option<u64>, SinkError> {
-    let path = length_path_of(path);
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(failed("read", &path)(error)),
-    };
-    let length = text.trim_end().parse().map_err(|e| {
-        let error = io::Error::new(ErrorKind::InvalidData, e);
-        failed("read", &path)(error)
-    })?;
-    Ok(Some(length))
-}
-
-/// Leaves syncing the folder to the caller.
-fn replace_length(path: &Path, length: u64) -> Result<(), SinkError> {
-    let path = length_path_of(path);
-    let beside = path.with_added_extension("tmp");
-    let write = || {
-        let mut file = File::create(&beside)?;
-        writeln!(file, "{length}")?;
-        file.sync_all()?;
-        std::fs::rename(&beside, &path)
-    };
-    write().map_err(failed("write", &path))
+/// A file can be written to after its name was removed; then nobody would ever read it.
+fn check_name(file: &File, path: &Path) -> io::Result<()> {
+    let (ours, named) = (file.metadata()?, std::fs::metadata(path)?);
+    if (ours.dev(), ours.ino()) == (named.dev(), named.ino()) {
+        return Ok(());
+    }
+    Err(io::Error::new(
+        ErrorKind::NotFound,
+        "another file was put in its place",
+    ))
 }
 
 fn sync_folder(folder: &Path) -> Result<(), SinkError> {
@@ -235,18 +272,20 @@ fn sync_folder(folder: &Path) -> Result<(), SinkError> {
     sync().map_err(failed("sync", folder))
 }
 
-/// Makes a folder and those above it, each durable in the one above.
+/// Makes a shard's folder and its resource's, each durable in the one above. One that is there may
+/// have been made a moment before a crash, so it is synced as well.
 fn create_folder(folder: &Path) -> Result<(), SinkError> {
-    let missing: Vec<&Path> = folder
-        .ancestors()
-        .take_while(|path| !path.exists())
-        .collect();
-    std::fs::create_dir_all(folder).map_err(failed("create", folder))?;
-    missing
-        .into_iter()
-        .filter_map(Path::parent)
-        .filter(|parent| !parent.as_os_str().is_empty())
-        .try_for_each(sync_folder)
+    for folder in folder.parent().into_iter().chain([folder]) {
+        match std::fs::create_dir(folder) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(failed("create", folder)(error)),
+        }
+        if let Some(above) = folder.parent() {
+            sync_folder(above)?;
+        }
+    }
+    Ok(())
 }
 
 fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SinkError {

@@ -99,7 +99,9 @@ impl Assigned {
         let rules = self.load().await?;
         self.record(|record| (record.created, record.counts) = (true, Counts::default()))
             .await?;
-        let sink = self.open_sink(log).await?;
+        let folder = self.parts.data.items_folder(self.id.resource);
+        let folder = folder.join(self.id.shard.to_string());
+        let sink = LineFiles::open(folder, self.epoch.0, LineSettings::default());
         log.note("info", format!("run {} starts", self.resource.run));
         let parts = CrawlParts {
             resource: self.resource.id,
@@ -140,28 +142,6 @@ impl Assigned {
                     )));
                 }
                 Err(error @ PluginError::Host { .. }) => self.wait(&mut backoff, &error).await?,
-            }
-        }
-    }
-
-    async fn open_sink(&self, log: &CrawlLog) -> Result<LineFiles, Stop> {
-        let folder = self
-            .parts
-            .data
-            .items_folder(self.id.resource)
-            .join(self.id.shard.to_string());
-        let mut backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(30));
-        loop {
-            match LineFiles::open(folder.clone(), self.resource.run, LineSettings::default()).await
-            {
-                Ok(sink) => return Ok(sink),
-                Err(error) => {
-                    log.note(
-                        "error",
-                        format!("items cannot be written: {}", telemetry::chain(&error)),
-                    );
-                    self.wait(&mut backoff, &error).await?;
-                }
             }
         }
     }

@@ -6,10 +6,12 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use crawler::model::id::{ResourceId, ResourceName, Run};
+use crawler::data::DataRoot;
+use crawler::frontier::reader::FrontierReader;
+use crawler::model::id::{ResourceId, ResourceName, Run, Shard};
 use crawler::model::plugin::PluginRecord;
-use crawler::model::resource::{Assignment, Deleting, Resource, ShardRecord, ShardState};
-use crawler::sink::lines::{LineReader, newest_run};
+use crawler::model::resource::{Assignment, Deleting, Resource, ShardId, ShardRecord, ShardState};
+use crawler::sink::lines::{Extent, Extents, LineReader, newest_run};
 use crawler::store::catalog::Catalog;
 use crawler::store::embedded::{EmbeddedStore, Settings};
 use crawler::store::keys::Keys;
@@ -48,9 +50,9 @@ pub(crate) async fn records(data: &Path) -> BTreeMap<ResourceName, Left> {
     for (key, resource) in resources {
         let name = resource.spec.name.clone();
         assert_eq!(key, keys.resource(&name));
-        let id = crawler::model::resource::ShardId {
+        let id = ShardId {
             resource: resource.id,
-            shard: crawler::model::id::Shard(0),
+            shard: Shard(0),
         };
         let shard = shards.remove(&keys.shard(id));
         let shard = shard.unwrap_or_else(|| panic!("resource {name} has no shard"));
@@ -103,8 +105,10 @@ async fn scan<T: DeserializeOwned>(catalog: &Catalog, prefix: &str) -> BTreeMap<
 
 /// The items of every run of a resource, oldest run first: whole, and none twice in one run.
 pub(crate) async fn items(data: &Path, id: ResourceId) -> Vec<Vec<Value>> {
-    let folder = data.join("items").join(id.to_string());
-    let newest = newest_run(folder.clone())
+    let root = DataRoot::open(&data.display().to_string()).expect("the data root opens");
+    let folder = root.items_folder(id);
+    let extents = Arc::new(extents(&root, id).await);
+    let newest = newest_run(folder.clone(), &extents)
         .await
         .expect("line files are listed");
     let mut runs = Vec::new();
@@ -112,12 +116,9 @@ pub(crate) async fn items(data: &Path, id: ResourceId) -> Vec<Vec<Value>> {
         let mut reader = LineReader::new(folder.clone(), Run(run));
         let (mut keys, mut items) = (BTreeSet::new(), Vec::new());
         loop {
-            let read = reader.read(1_000).await;
+            let read = reader.read(&extents, 1_000).await;
             let read = read.unwrap_or_else(|e| panic!("run {run} of {id} cannot be read: {e}"));
-            if read.is_empty() {
-                break;
-            }
-            for record in read {
+            for record in read.items {
                 assert_eq!(record.run, Run(run));
                 assert!(
                     keys.insert(record.key),
@@ -126,8 +127,26 @@ pub(crate) async fn items(data: &Path, id: ResourceId) -> Vec<Vec<Value>> {
                 );
                 items.push(serde_json::from_str(record.item.get()).expect("an item is JSON"));
             }
+            if read.is_end {
+                break;
+            }
         }
         runs.push(items);
     }
     runs
+}
+
+/// How much of a resource's line files counts, as its frontier says.
+async fn extents(root: &DataRoot, resource: ResourceId) -> Extents {
+    let shard = ShardId {
+        resource,
+        shard: Shard(0),
+    };
+    let reader = FrontierReader::open(root.object_store(), shard).await;
+    let Some(reader) = reader.unwrap_or_else(|e| panic!("{e}")) else {
+        return Extents::new();
+    };
+    let marks = reader.marks().await.unwrap_or_else(|e| panic!("{e}"));
+    reader.close().await;
+    Extents::from([(shard.shard, Extent::Marks(marks))])
 }

@@ -1,24 +1,16 @@
-//! Looking at resources, nodes, items and logs.
+//! Looking at resources, nodes and logs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
 
 use super::super::placement::Candidate;
 use super::super::{ListPage, NodeView, ResourceView, ShardView, WORKER_CALL_DEADLINE};
 use super::*;
-use crate::model::crawl::ItemRecord;
-use crate::model::id::{ResourceId, Run};
+use crate::model::id::ResourceId;
 use crate::model::node::Role;
-use crate::model::resource::{Owner, Phase, ShardId, ShardRecord, ShardState};
+use crate::model::resource::{Owner, ShardId, ShardRecord, ShardState};
 use crate::model::status::{CrawlStatus, LogLine};
-use crate::sink::lines::LineReader;
-
-/// Items read from the files at once.
-const ITEMS_AT_ONCE: usize = 500;
-/// How often the files are looked at while somebody follows.
-const FOLLOW_PAUSE: Duration = Duration::from_millis(200);
 
 /// What workers say of their crawls, by shard.
 type Live = BTreeMap<ShardId, CrawlStatus>;
@@ -145,58 +137,6 @@ impl Control {
         Ok(masters.chain(workers).collect())
     }
 
-    /// The items of a resource's present run; by id, those of one that is deleted. With `follow`
-    /// those to come, until the run is over.
-    pub async fn items(
-        &self,
-        name: &str,
-        follow: bool,
-    ) -> Result<BoxStream<'static, Result<ItemRecord, ControlError>>, ControlError> {
-        let (id, run) = self.run_of(name).await?;
-        let reader = LineReader::new(self.parts.data.items_folder(id), run);
-        let phase = PhaseOf {
-            catalog: self.parts.catalog.clone(),
-            name: name.to_owned(),
-            id,
-        };
-        let state = (reader, phase);
-        let batches = stream::try_unfold(state, move |(mut reader, phase)| async move {
-            loop {
-                // Looked at before the files: what was written before the end is read below.
-                let is_over = !follow || phase.is_over().await?;
-                let items = reader.read(ITEMS_AT_ONCE).await?;
-                if !items.is_empty() {
-                    return Ok::<_, ControlError>(Some((items, (reader, phase))));
-                }
-                if is_over {
-                    return Ok(None);
-                }
-                tokio::time::sleep(FOLLOW_PAUSE).await;
-            }
-        });
-        Ok(batches
-            .map_ok(|items| stream::iter(items.into_iter().map(Ok)))
-            .try_flatten()
-            .boxed())
-    }
-
-    async fn run_of(&self, name: &str) -> Result<(ResourceId, Run), ControlError> {
-        if let Ok(name) = name.parse()
-            && let Some(resource) = self.present(&name).await?
-        {
-            return Ok((resource.value.id, resource.value.run));
-        }
-        if let Ok(id) = name.parse().map(ResourceId)
-            && let Some(run) =
-                crate::sink::lines::newest_run(self.parts.data.items_folder(id)).await?
-        {
-            return Ok((id, run));
-        }
-        Err(ControlError::NoResource {
-            name: name.to_owned(),
-        })
-    }
-
     /// The log of a resource, as the worker that has it keeps it.
     pub async fn logs(
         &self,
@@ -267,32 +207,5 @@ pub(super) fn view(
         phase,
         shards: shards.collect(),
         resource,
-    }
-}
-
-/// Tells whether a resource's run is over, for those who follow.
-struct PhaseOf {
-    catalog: Catalog,
-    name: String,
-    id: ResourceId,
-}
-
-impl PhaseOf {
-    async fn is_over(&self) -> Result<bool, ControlError> {
-        let Ok(name) = self.name.parse::<ResourceName>() else {
-            return Ok(true);
-        };
-        let keys = self.catalog.keys();
-        let Some(resource) = self.catalog.read::<Resource>(&keys.resource(&name)).await? else {
-            return Ok(true);
-        };
-        if resource.value.id != self.id {
-            return Ok(true);
-        }
-        let shards: Vec<(String, Versioned<ShardRecord>)> =
-            records(&self.catalog, &keys.shards_of(self.id)).await?;
-        let shards: Vec<&ShardRecord> = shards.iter().map(|(_, shard)| &shard.value).collect();
-        let phase = observed::phase(&resource.value, &shards, &BTreeMap::new());
-        Ok(matches!(phase, Phase::Finished | Phase::Failed(_)))
     }
 }

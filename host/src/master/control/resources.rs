@@ -160,7 +160,8 @@ impl Control {
         })
     }
 
-    /// Stops a resource and frees its name; its items stay unless `purge`.
+    /// Stops a resource and frees its name; its items stay unless `purge`. Its data goes later, see
+    /// `reconcile`.
     pub async fn delete_resource(
         &self,
         name: &ResourceName,
@@ -189,14 +190,15 @@ impl Control {
                     owners.push(owner);
                 }
             }
-            if purge {
-                let deleting = Deleting {
-                    name: name.clone(),
-                    id: resource.id,
-                    owners,
-                };
-                txn = txn.put(keys.deleting(resource.id), encode(&deleting));
-            }
+            let deleting = Deleting {
+                name: name.clone(),
+                id: resource.id,
+                owners,
+                deleted_at: self.parts.clock.unix_millis(),
+                purge,
+                items_cut: false,
+            };
+            txn = txn.put(keys.deleting(resource.id), encode(&deleting));
             if self.commit(txn).await? {
                 tracing::info!(resource = %name, id = %resource.id, purge, "resource deleted");
                 return Ok(());

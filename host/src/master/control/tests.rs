@@ -9,7 +9,7 @@ use crate::model::id::{Generation, PluginName, PluginVersion};
 use crate::model::resource::{Assignment, Deleting, Phase, ResourceSpec, ShardState};
 use bench::{Bench, Mute, Resting, bench, check_refused, spec};
 
-mod bench;
+pub(super) mod bench;
 
 #[tokio::test]
 async fn an_added_resource_is_assigned_at_once_and_its_name_is_taken() {

@@ -4,14 +4,41 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::super::SinkError;
-use super::{blocking, committed_length, failed, path_of};
+use super::names::{self, FileId};
+use super::{blocking, failed};
 use crate::model::crawl::ItemRecord;
+use crate::model::frontier::SinkMark;
 use crate::model::id::{Run, Shard};
 
 /// Bytes of lines after which a read ends, even with fewer items than asked for.
 const MAX_READ_BYTES: u64 = 16 << 20;
+/// Where the search for a file's last line begins: most lines are shorter.
+const TAIL_BYTES: u64 = 64 << 10;
+
+/// How much of the files of each shard counts.
+pub type Extents = BTreeMap<Shard, Extent>;
+
+/// How much of a shard's files counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Extent {
+    /// As the frontier says; other files count for nothing.
+    Marks(Vec<SinkMark>),
+    /// All whole lines: there is no frontier any more, and before it went the files were cut to
+    /// their marks.
+    Whole,
+}
+
+/// What one read came to.
+#[derive(Debug, Default)]
+pub struct Lines {
+    /// In order within a shard. There may be none though there is more to read.
+    pub items: Vec<ItemRecord>,
+    /// Everything that counts at present has been read.
+    pub is_end: bool,
+}
 
 /// Reads the items of one run of a resource, all shards, from the first on.
 #[derive(Debug)]
@@ -30,8 +57,22 @@ struct Places {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Place {
-    n: u64,
+    file: FileId,
     offset: u64,
+}
+
+/// A file and how much of it counts.
+struct Span {
+    file: FileId,
+    length: u64,
+    /// The first and the last run in it. None: known by reading only.
+    runs: Option<(Run, Run)>,
+}
+
+/// Ends a read.
+struct Budget {
+    max_items: usize,
+    n_bytes: u64,
 }
 
 impl LineReader {
@@ -44,28 +85,39 @@ impl LineReader {
         }
     }
 
-    /// What is committed since the last call: at most `max` items, in order within a shard. Empty
-    /// when there is nothing at present. Cancelling it loses nothing.
-    pub async fn read(&mut self, max: usize) -> Result<Vec<ItemRecord>, SinkError> {
+    /// What counts by now and was not read yet: at most `max` items. Going on where it was, also
+    /// across new files and other owners, as long as each call is given extents that are no older
+    /// than those of the call before. Cancelling it loses nothing.
+    pub async fn read(&mut self, extents: &Arc<Extents>, max: usize) -> Result<Lines, SinkError> {
         let (folder, run, mut places) = (self.folder.clone(), self.run, self.places.clone());
-        let (items, places) = blocking(&self.folder, move || {
-            let items = places.read(&folder, run, max)?;
-            Ok((items, places))
+        let extents = Arc::clone(extents);
+        let (lines, places) = blocking(&self.folder, move || {
+            let lines = places.read(&folder, run, &extents, max)?;
+            Ok((lines, places))
         })
         .await?;
         self.places = places;
-        Ok(items)
+        Ok(lines)
     }
 }
 
-/// The latest run that has line files in `items/<resource id>`.
-pub async fn newest_run(folder: PathBuf) -> Result<Option<Run>, SinkError> {
+/// The shards that have line files in `items/<resource id>`, which need not exist.
+pub async fn shards(folder: PathBuf) -> Result<Vec<Shard>, SinkError> {
     let path = folder.clone();
+    blocking(&path, move || names::shards(&folder)).await
+}
+
+/// The latest run with an item that counts in `items/<resource id>`.
+pub async fn newest_run(folder: PathBuf, extents: &Arc<Extents>) -> Result<Option<Run>, SinkError> {
+    let (path, extents) = (folder.clone(), Arc::clone(extents));
     blocking(&path, move || {
         let mut newest = None;
-        for shard in shards(&folder)? {
-            let files = files(&folder.join(shard.to_string()))?;
-            newest = newest.max(files.map(|(run, _)| run).max());
+        for (shard, extent) in extents.iter() {
+            let run = match extent {
+                Extent::Marks(marks) => marks.iter().map(|mark| mark.runs.1).max(),
+                Extent::Whole => last_run(&folder.join(shard.to_string()))?,
+            };
+            newest = newest.max(run);
         }
         Ok(newest)
     })
@@ -73,98 +125,176 @@ pub async fn newest_run(folder: PathBuf) -> Result<Option<Run>, SinkError> {
 }
 
 impl Places {
-    fn read(&mut self, folder: &Path, run: Run, max: usize) -> Result<Vec<ItemRecord>, SinkError> {
-        let mut shards = shards(folder)?;
+    fn read(
+        &mut self,
+        folder: &Path,
+        run: Run,
+        extents: &Extents,
+        max: usize,
+    ) -> Result<Lines, SinkError> {
+        let mut shards: Vec<Shard> = extents.keys().copied().collect();
         // A shard that always has more must not keep the others waiting.
         let n_before = shards.partition_point(|shard| Some(*shard) <= self.last);
         shards.rotate_left(n_before);
-        let (mut items, mut n_bytes) = (Vec::new(), 0);
+        let mut lines = Lines {
+            items: Vec::new(),
+            is_end: true,
+        };
+        let mut budget = Budget {
+            max_items: max,
+            n_bytes: MAX_READ_BYTES,
+        };
         for shard in shards {
             let place = self.by_shard.entry(shard).or_default();
             let folder = folder.join(shard.to_string());
-            while items.len() < max && n_bytes < MAX_READ_BYTES {
-                let path = path_of(&folder, run, place.n);
-                let Some(committed) = committed_length(&path)? else {
-                    break;
-                };
-                if place.offset < committed {
-                    let before = place.offset;
-                    place
-                        .read(&path, committed, max, &mut items)
-                        .map_err(failed("read", &path))?;
-                    n_bytes += place.offset - before;
-                    self.last = Some(shard);
-                } else if committed_length(&path_of(&folder, run, place.n + 1))?.is_some() {
+            for span in spans(&folder, &extents[&shard], place.file)? {
+                if span.file != place.file {
                     *place = Place {
-                        n: place.n + 1,
+                        file: span.file,
                         offset: 0,
                     };
-                } else {
-                    break;
+                }
+                let is_of_run = |(first, last): (Run, Run)| (first..=last).contains(&run);
+                if !span.runs.is_none_or(is_of_run) || place.offset >= span.length {
+                    continue;
+                }
+                if budget.is_spent(&lines.items) {
+                    lines.is_end = false;
+                    return Ok(lines);
+                }
+                self.last = Some(shard);
+                let path = folder.join(names::file(span.file.storage_epoch, span.file.n));
+                let is_read = place
+                    .read(&path, &span, run, &mut budget, &mut lines.items)
+                    .map_err(failed("read", &path))?;
+                if !is_read {
+                    lines.is_end = false;
+                    return Ok(lines);
                 }
             }
         }
-        Ok(items)
+        Ok(lines)
+    }
+}
+
+impl Budget {
+    fn is_spent(&self, items: &[ItemRecord]) -> bool {
+        items.len() >= self.max_items || self.n_bytes == 0
     }
 }
 
 impl Place {
+    /// Reads on in a file; false where the budget ended it.
     fn read(
         &mut self,
         path: &Path,
-        committed: u64,
-        max: usize,
+        span: &Span,
+        run: Run,
+        budget: &mut Budget,
         items: &mut Vec<ItemRecord>,
-    ) -> io::Result<()> {
+    ) -> io::Result<bool> {
         let mut file = File::open(path)?;
         file.seek(SeekFrom::Start(self.offset))?;
-        let end = committed.min(self.offset.saturating_add(MAX_READ_BYTES));
-        let mut lines = BufReader::new(file.take(committed - self.offset));
+        let mut lines = BufReader::new(file.take(span.length - self.offset));
         let mut line = Vec::new();
-        while items.len() < max && self.offset < end {
-            line.clear();
-            let n_bytes = lines.read_until(b'\n', &mut line)?;
-            if line.last() != Some(&b'\n') {
-                return Err(io::Error::new(
-                    ErrorKind::UnexpectedEof,
-                    format!("it ends within the {committed} bytes that were committed"),
-                ));
+        while self.offset < span.length {
+            if budget.is_spent(items) {
+                return Ok(false);
             }
-            items.push(serde_json::from_slice(&line)?);
-            self.offset += n_bytes as u64;
+            line.clear();
+            let n_bytes = lines.read_until(b'\n', &mut line)? as u64;
+            if line.last() != Some(&b'\n') {
+                return match span.runs {
+                    // Its end was never answered for.
+                    None => Ok(true),
+                    Some(_) => Err(io::Error::new(
+                        ErrorKind::UnexpectedEof,
+                        format!(
+                            "it ends within the {} bytes that were committed",
+                            span.length
+                        ),
+                    )),
+                };
+            }
+            let record: ItemRecord = serde_json::from_slice(&line)?;
+            if record.run == run {
+                items.push(record);
+            }
+            self.offset += n_bytes;
+            budget.n_bytes = budget.n_bytes.saturating_sub(n_bytes);
         }
-        Ok(())
+        Ok(true)
     }
 }
 
-/// In order. None where there is no such folder.
-fn shards(folder: &Path) -> Result<Vec<Shard>, SinkError> {
-    let names = names(folder)?;
-    let mut shards: Vec<Shard> = names
-        .filter_map(|name| name.parse().ok())
-        .map(Shard)
-        .collect();
-    shards.sort();
-    Ok(shards)
-}
-
-/// Run and number of each line file in a shard's folder.
-pub(super) fn files(folder: &Path) -> Result<impl Iterator<Item = (Run, u64)> + use<>, SinkError> {
-    let names = names(folder)?;
-    Ok(names.filter_map(|name| {
-        let (run, n) = name.strip_suffix(".jsonl")?.split_once('-')?;
-        Some((Run(run.parse().ok()?), n.parse().ok()?))
-    }))
-}
-
-fn names(folder: &Path) -> Result<impl Iterator<Item = String> + use<>, SinkError> {
-    let entries = match std::fs::read_dir(folder) {
-        Ok(entries) => entries.collect::<io::Result<Vec<_>>>(),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(error),
+/// The files of a shard that count, in the order in which they were written, from one on.
+fn spans(folder: &Path, extent: &Extent, from: FileId) -> Result<Vec<Span>, SinkError> {
+    let mut spans = match extent {
+        Extent::Marks(marks) => marks
+            .iter()
+            .map(|mark| marked(folder, mark))
+            .collect::<Result<Vec<_>, _>>()?,
+        Extent::Whole => names::files(folder)?
+            .into_iter()
+            .map(|file| whole(folder, file))
+            .collect::<Result<Vec<_>, _>>()?,
     };
-    let entries = entries.map_err(failed("list", folder))?;
-    Ok(entries
-        .into_iter()
-        .filter_map(|entry| entry.file_name().into_string().ok()))
+    spans.retain(|span| span.file >= from);
+    spans.sort_by_key(|span| span.file);
+    Ok(spans)
+}
+
+fn marked(folder: &Path, mark: &SinkMark) -> Result<Span, SinkError> {
+    let file = names::parse_file(&mark.file).ok_or_else(|| {
+        let error = io::Error::new(ErrorKind::InvalidData, "it is not the name of a line file");
+        failed("read", &folder.join(&mark.file))(error)
+    })?;
+    Ok(Span {
+        file,
+        length: mark.length,
+        runs: Some(mark.runs),
+    })
+}
+
+fn whole(folder: &Path, file: FileId) -> Result<Span, SinkError> {
+    let path = folder.join(names::file(file.storage_epoch, file.n));
+    let metadata = std::fs::metadata(&path).map_err(failed("read", &path))?;
+    Ok(Span {
+        file,
+        length: metadata.len(),
+        runs: None,
+    })
+}
+
+/// The run of the last whole line of a shard: runs follow each other.
+fn last_run(folder: &Path) -> Result<Option<Run>, SinkError> {
+    for file in names::files(folder)?.into_iter().rev() {
+        let path = folder.join(names::file(file.storage_epoch, file.n));
+        let line = last_line(&path).map_err(failed("read", &path))?;
+        if let Some(line) = line {
+            let record: ItemRecord =
+                serde_json::from_slice(&line).map_err(|e| failed("read", &path)(e.into()))?;
+            return Ok(Some(record.run));
+        }
+    }
+    Ok(None)
+}
+
+fn last_line(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    let mut n_bytes = TAIL_BYTES.min(length);
+    loop {
+        file.seek(SeekFrom::Start(length - n_bytes))?;
+        let mut tail = Vec::new();
+        file.by_ref().take(n_bytes).read_to_end(&mut tail)?;
+        let end = tail.iter().rposition(|byte| *byte == b'\n');
+        let before = end.and_then(|end| tail[..end].iter().rposition(|byte| *byte == b'\n'));
+        match (before, end) {
+            (Some(before), Some(end)) => return Ok(Some(tail[before + 1..end].to_vec())),
+            (None, Some(end)) if n_bytes == length => return Ok(Some(tail[..end].to_vec())),
+            (None, None) if n_bytes == length => return Ok(None),
+            _ => n_bytes = n_bytes.saturating_mul(2).min(length),
+        }
+    }
 }

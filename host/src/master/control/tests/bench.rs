@@ -45,7 +45,7 @@ impl Admit for ByText {
 }
 
 /// Workers that never answer.
-pub(super) struct Mute;
+pub(in crate::master::control) struct Mute;
 
 #[async_trait]
 impl WorkerCalls for Mute {
@@ -68,7 +68,7 @@ impl WorkerCalls for Mute {
 }
 
 /// Workers that answer, and crawl nothing.
-pub(super) struct Resting;
+pub(in crate::master::control) struct Resting;
 
 #[async_trait]
 impl WorkerCalls for Resting {
@@ -90,18 +90,18 @@ impl WorkerCalls for Resting {
     }
 }
 
-pub(super) struct Bench {
-    pub(super) control: Control,
+pub(in crate::master::control) struct Bench {
+    pub(in crate::master::control) control: Control,
     /// Gone with the test.
     _folder: TempDir,
 }
 
 impl Bench {
-    pub(super) fn new() -> Self {
+    pub(in crate::master::control) fn new() -> Self {
         Self::with(Arc::new(Resting))
     }
 
-    pub(super) fn with(workers: Arc<dyn WorkerCalls>) -> Self {
+    pub(in crate::master::control) fn with(workers: Arc<dyn WorkerCalls>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = EmbeddedStore::open(&folder.path().join("store"), Settings::default()).unwrap();
         let catalog = Catalog::new(Arc::new(store), Keys::default());
@@ -124,11 +124,11 @@ impl Bench {
         }
     }
 
-    pub(super) fn catalog(&self) -> &Catalog {
+    pub(in crate::master::control) fn catalog(&self) -> &Catalog {
         &self.control.parts.catalog
     }
 
-    pub(super) async fn register(&self, id: &str, capacity: u32) {
+    pub(in crate::master::control) async fn register(&self, id: &str, capacity: u32) {
         let node = Node {
             id: id.parse().unwrap(),
             role: Role::Worker,
@@ -144,21 +144,27 @@ impl Bench {
         self.write(Txn::new().put(key, encode(&node))).await;
     }
 
-    pub(super) async fn write(&self, txn: Txn) {
+    pub(in crate::master::control) async fn write(&self, txn: Txn) {
         let outcome = self.catalog().store().commit(txn).await.unwrap();
         assert!(matches!(outcome, Outcome::Done(_)), "{outcome:?}");
     }
 
-    pub(super) async fn push(&self, text: &str) -> Result<PluginRecord, ControlError> {
+    pub(in crate::master::control) async fn push(
+        &self,
+        text: &str,
+    ) -> Result<PluginRecord, ControlError> {
         let bytes = Bytes::from(text.to_owned());
         self.control.push_plugin(None, bytes).await
     }
 
-    pub(super) async fn add(&self, name: &str) -> Result<ResourceView, ControlError> {
+    pub(in crate::master::control) async fn add(
+        &self,
+        name: &str,
+    ) -> Result<ResourceView, ControlError> {
         self.control.add_resource(spec(name, "books")).await
     }
 
-    pub(super) async fn update(
+    pub(in crate::master::control) async fn update(
         &self,
         name: &str,
         change: impl Fn(&mut ResourceSpec),
@@ -171,18 +177,18 @@ impl Bench {
         self.control.update_resource(&name, change).await
     }
 
-    pub(super) async fn delete(&self, name: &str) -> Result<(), ControlError> {
+    pub(in crate::master::control) async fn delete(&self, name: &str) -> Result<(), ControlError> {
         self.control
             .delete_resource(&name.parse().unwrap(), false)
             .await
     }
 
-    pub(super) async fn phase(&self, name: &str) -> Phase {
+    pub(in crate::master::control) async fn phase(&self, name: &str) -> Phase {
         let name = name.parse().unwrap();
         self.control.resource(&name).await.unwrap().phase
     }
 
-    pub(super) async fn shard(&self, name: &str) -> (ShardId, ShardRecord) {
+    pub(in crate::master::control) async fn shard(&self, name: &str) -> (ShardId, ShardRecord) {
         let name = name.parse().unwrap();
         let resource = self.control.present(&name).await.unwrap().unwrap().value;
         let shards = self.control.shards(&resource).await.unwrap();
@@ -190,7 +196,7 @@ impl Bench {
         (id, shard.value)
     }
 
-    pub(super) async fn end(&self, name: &str, state: ShardState) {
+    pub(in crate::master::control) async fn end(&self, name: &str, state: ShardState) {
         let (id, mut shard) = self.shard(name).await;
         shard.state = state;
         let key = self.catalog().keys().shard(id);
@@ -198,7 +204,7 @@ impl Bench {
     }
 
     /// Resources, shards and assignments back each other, one to one; how many there are.
-    pub(super) async fn check_consistent(&self) -> usize {
+    pub(in crate::master::control) async fn check_consistent(&self) -> usize {
         let (catalog, keys) = (self.catalog(), self.catalog().keys());
         let resources = records::<Resource>(catalog, &keys.resources())
             .await
@@ -229,13 +235,13 @@ impl Bench {
         resources.len()
     }
 
-    pub(super) async fn loads(&self) -> Vec<u32> {
+    pub(in crate::master::control) async fn loads(&self) -> Vec<u32> {
         let nodes = self.control.nodes().await.unwrap();
         nodes.iter().map(|node| node.load).collect()
     }
 }
 
-pub(super) fn spec(name: &str, plugin: &str) -> ResourceSpec {
+pub(in crate::master::control) fn spec(name: &str, plugin: &str) -> ResourceSpec {
     ResourceSpec {
         name: name.parse().unwrap(),
         plugin: plugin.parse().unwrap(),
@@ -246,7 +252,7 @@ pub(super) fn spec(name: &str, plugin: &str) -> ResourceSpec {
 }
 
 #[track_caller]
-pub(super) fn check_refused<T: std::fmt::Debug>(
+pub(in crate::master::control) fn check_refused<T: std::fmt::Debug>(
     result: Result<T, ControlError>,
     code: Code,
     text: &str,
@@ -256,7 +262,7 @@ pub(super) fn check_refused<T: std::fmt::Debug>(
 }
 
 /// A plugin `books` and two workers.
-pub(super) async fn bench() -> Bench {
+pub(in crate::master::control) async fn bench() -> Bench {
     let bench = Bench::new();
     bench.push("books@1.0.0").await.unwrap();
     bench.register("worker-1", 1_000).await;

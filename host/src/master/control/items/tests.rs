@@ -1,0 +1,175 @@
+//! What a caller sees of items, with a twin of the frontiers and real line files.
+
+use std::sync::Mutex;
+
+use futures::FutureExt as _;
+use serde_json::value::RawValue;
+
+use super::super::tests::bench::{Bench, bench, check_refused};
+use super::*;
+use crate::master::Code;
+use crate::model::crawl::ItemKey;
+use crate::sink::Sink as _;
+use crate::sink::lines::{LineFiles, LineSettings};
+use crate::store::catalog::encode;
+
+/// What frontiers would say.
+#[derive(Default)]
+struct Said {
+    /// As one that stays open says it, a moment behind.
+    extents: Extents,
+    /// As one that is opened at this moment says it.
+    fresh: Extents,
+    is_over: bool,
+    fails: bool,
+    n_asked: u32,
+}
+
+#[derive(Clone, Default)]
+struct Twin(Arc<Mutex<Said>>);
+
+#[async_trait]
+impl Sources for Twin {
+    async fn is_over(&mut self, _run: Run) -> Result<bool, ControlError> {
+        Ok(self.0.lock().unwrap().is_over)
+    }
+
+    async fn extents(&mut self, last: bool) -> Result<Arc<Extents>, ControlError> {
+        let mut said = self.0.lock().unwrap();
+        said.n_asked += 1;
+        if said.fails {
+            return Err(FrontierError::Missing { shard: shard(7) }.into());
+        }
+        let extents = if last { &said.fresh } else { &said.extents };
+        Ok(Arc::new(extents.clone()))
+    }
+}
+
+fn shard(id: u64) -> ShardId {
+    ShardId {
+        resource: ResourceId(id),
+        shard: Shard(0),
+    }
+}
+
+fn record(n: usize) -> ItemRecord {
+    ItemRecord {
+        key: ItemKey(format!("key-{n}")),
+        url: "http://a.test/".into(),
+        rule: "page".into(),
+        schema: "thing".into(),
+        run: Run(1),
+        fetched_at: 7,
+        item: RawValue::from_string("{}".into()).unwrap(),
+    }
+}
+
+/// Writes items, and lets the frontiers that are opened from now on know of them.
+async fn write(twin: &Twin, files: &mut LineFiles, range: std::ops::Range<usize>) {
+    let records: Vec<ItemRecord> = range.map(record).collect();
+    let mark = files.write(&records).await.unwrap().unwrap();
+    let mut said = twin.0.lock().unwrap();
+    let extent = said.fresh.entry(Shard(0));
+    let Extent::Marks(marks) = extent.or_insert(Extent::Marks(Vec::new())) else {
+        panic!("marks")
+    };
+    marks.retain(|known| known.file != mark.file);
+    marks.push(mark);
+}
+
+/// Lets the frontiers that are open know as well.
+fn catch_up(twin: &Twin) {
+    let mut said = twin.0.lock().unwrap();
+    said.extents = said.fresh.clone();
+}
+
+type Items = BoxStream<'static, Result<ItemRecord, ControlError>>;
+
+async fn next(items: &mut Items, n: usize) -> Vec<String> {
+    let items = items.take(n).map_ok(|item| item.key.0);
+    items.try_collect().await.unwrap()
+}
+
+fn keys(range: std::ops::Range<usize>) -> Vec<String> {
+    range.map(|n| format!("key-{n}")).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_follows_gets_each_item_once_across_owners_and_the_last_ones_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = |storage_epoch| {
+        let folder = folder.path().join("7/0");
+        LineFiles::open(folder, storage_epoch, LineSettings::default())
+    };
+    let twin = Twin::default();
+    let reader = LineReader::new(folder.path().join("7"), Run(1));
+    let mut items = read(reader, Run(1), Box::new(twin.clone()), None);
+    assert!(items.next().now_or_never().is_none());
+    let mut first = open(9);
+    write(&twin, &mut first, 0..1_200).await;
+    catch_up(&twin);
+    assert_eq!(next(&mut items, 1_200).await, keys(0..1_200));
+    // Its owner ends without a mark for these; the next one brings them again.
+    first.write(&[record(1_200), record(1_201)]).await.unwrap();
+    let mut second = open(10);
+    write(&twin, &mut second, 1_200..1_203).await;
+    catch_up(&twin);
+    assert_eq!(next(&mut items, 3).await, keys(1_200..1_203));
+    let n_asked = twin.0.lock().unwrap().n_asked;
+    assert!(n_asked < 10, "asked {n_asked} times");
+    write(&twin, &mut second, 1_203..1_205).await;
+    twin.0.lock().unwrap().is_over = true;
+    assert_eq!(next(&mut items, 9).await, keys(1_203..1_205));
+    assert!(items.next().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_frontier_that_cannot_be_read_ends_the_items_with_its_condition() {
+    let folder = tempfile::tempdir().unwrap();
+    let twin = Twin::default();
+    twin.0.lock().unwrap().fails = true;
+    let reader = LineReader::new(folder.path().join("7"), Run(1));
+    let mut items = read(reader, Run(1), Box::new(twin), None);
+    let error = items.next().await.unwrap().unwrap_err();
+    assert_eq!(error.code(), Code::FailedPrecondition);
+    assert!(
+        error.to_string().starts_with("FrontierMissing: "),
+        "{error}"
+    );
+    assert!(items.next().await.is_none());
+}
+
+#[tokio::test]
+async fn a_resource_that_no_worker_began_has_no_items() {
+    let bench = Bench::new();
+    bench.push("books@1.0.0").await.unwrap();
+    bench.add("a").await.unwrap();
+    let items = bench.control.items("a", false).await.unwrap();
+    assert_eq!(items.count().await, 0);
+    for unknown in ["b", "12345", "a/b"] {
+        check_refused(
+            bench.control.items(unknown, false).await.map(drop),
+            Code::NotFound,
+            &format!("there is no resource {unknown}"),
+        );
+    }
+}
+
+#[tokio::test]
+async fn s17_items_of_a_deleted_resource_are_read_by_its_id_while_its_frontier_is_taken_apart() {
+    let bench = bench().await;
+    let id = bench.add("a").await.unwrap().resource.id;
+    let folder = bench.control.parts.data.items_folder(id).join("0");
+    let mut files = LineFiles::open(folder, 4, LineSettings::default());
+    files.write(&[record(0), record(1)]).await.unwrap();
+    bench.delete("a").await.unwrap();
+    let key = bench.catalog().keys().deleting(id);
+    let deleting: Versioned<Deleting> = bench.catalog().read(&key).await.unwrap().unwrap();
+    let deleting = Deleting {
+        items_cut: true,
+        ..deleting.value
+    };
+    bench.write(Txn::new().put(key, encode(&deleting))).await;
+    let mut items = bench.control.items(&id.to_string(), true).await.unwrap();
+    assert_eq!(next(&mut items, 9).await, keys(0..2));
+}
