@@ -101,6 +101,11 @@ impl Api {
         self.within(CALL_DEADLINE, call).await
     }
 
+    pub(crate) async fn restart_resource(&self, name: &str) -> Result<ResourceAnswer, Problem> {
+        let call = async { self.control.restart_resource(&resource_name(name)?).await };
+        Ok(self.within(CALL_DEADLINE, call).await?.into())
+    }
+
     pub(crate) async fn resource(&self, name: &str) -> Result<ResourceAnswer, Problem> {
         let call = async { self.control.resource(&resource_name(name)?).await };
         Ok(self.within(CALL_DEADLINE, call).await?.into())

@@ -23,7 +23,7 @@ use url::Url;
 
 use crate::model::crawl::{Counts, Done, Fingerprint, ItemRecord, Request, UnixMillis};
 use crate::model::frontier::{SinkMark, Validators};
-use crate::model::resource::ShardId;
+use crate::model::resource::{FRONTIER_MISSING, ShardId};
 
 pub mod memory;
 pub mod reader;
@@ -278,7 +278,7 @@ impl FrontierError {
     /// The name of the state that a resource is in because of this.
     pub fn condition(&self) -> &'static str {
         match self {
-            FrontierError::Missing { .. } => "FrontierMissing",
+            FrontierError::Missing { .. } => FRONTIER_MISSING,
             FrontierError::Damaged { .. } => "FrontierDamaged",
             FrontierError::Format { .. } => "FrontierFormat",
             FrontierError::Foreign { .. } => "FrontierForeign",

@@ -285,7 +285,7 @@ impl ControlError {
             }
             ControlError::Contended { .. } | ControlError::Worker(_) => "try again".into(),
             ControlError::Frontier(_) if self.code() == Code::Unavailable => {
-                "try again; the master's log and `crawler resource show` tell more".into()
+                "try again; the master's log and `crawler resource get` tell more".into()
             }
             // What is wrong with a frontier says what can be done about it.
             ControlError::Frontier(_)

@@ -147,6 +147,18 @@ impl Client {
             .await
     }
 
+    /// Begins a new run.
+    pub async fn restart_resource(
+        &self,
+        name: &ResourceName,
+    ) -> Result<ResourceAnswer, ClientError> {
+        let name = name.to_string();
+        let mut calls = self.calls.clone();
+        let call = calls.restart_resource(proto::ResourceRequest { name });
+        let resource = self.call(CALL_DEADLINE, call).await?;
+        self.resource_of(resource)
+    }
+
     /// One resource.
     pub async fn resource(&self, name: &ResourceName) -> Result<ResourceAnswer, ClientError> {
         let name = name.to_string();

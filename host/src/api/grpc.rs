@@ -128,6 +128,13 @@ impl CrawlerMaster for Master {
         answer(self.api.update_resource(spec)).await
     }
 
+    async fn restart_resource(
+        &self,
+        request: Request<proto::ResourceRequest>,
+    ) -> Answer<proto::Resource> {
+        answer(self.api.restart_resource(&request.into_inner().name)).await
+    }
+
     async fn list_resources(
         &self,
         request: Request<proto::ListResourcesRequest>,

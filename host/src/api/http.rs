@@ -6,6 +6,7 @@
 //! DELETE /crawler/resource             {"name": …}; ?purge deletes its items too
 //! GET    /crawler/resource             ?page_size ?page_token
 //! GET    /crawler/resource/NAME
+//! POST   /crawler/resource/NAME/restart  {}; begins a new run
 //! GET    /crawler/resource/NAME/items  ?follow ?envelope; JSON lines
 //! GET    /crawler/resource/NAME/logs   ?follow; JSON lines
 //! GET    /crawler/node
@@ -27,7 +28,7 @@ use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use axum::{Json, Router};
 use futures::stream::{BoxStream, StreamExt as _};
 use serde::Serialize;
@@ -66,6 +67,7 @@ pub(crate) fn router(api: Api) -> Router {
     Router::new()
         .route("/crawler/resource", resource)
         .route("/crawler/resource/{name}", get(get_resource))
+        .route("/crawler/resource/{name}/restart", post(restart_resource))
         .route("/crawler/resource/{name}/items", get(read_items))
         .route("/crawler/resource/{name}/logs", get(read_logs))
         .route("/crawler/node", get(list_nodes))
@@ -85,21 +87,27 @@ type PathPart = Result<Path<String>, PathRejection>;
 type Params = Result<Query<BTreeMap<String, String>>, QueryRejection>;
 
 async fn add_resource(State(api): State<Api>, request: Request) -> Answer {
-    let spec = body::spec(&json_body(request).await?)?;
+    let spec = body::spec(&json_body(request, body::EXAMPLE).await?)?;
     answer(api.add_resource(spec).await)
 }
 
 async fn update_resource(State(api): State<Api>, request: Request) -> Answer {
-    let spec = body::spec(&json_body(request).await?)?;
+    let spec = body::spec(&json_body(request, body::EXAMPLE).await?)?;
     answer(api.update_resource(spec).await)
 }
 
 async fn delete_resource(State(api): State<Api>, params: Params, request: Request) -> Answer {
     let params = known(params, &["purge"])?;
-    let (name, purge) = body::deletion(&json_body(request).await?)?;
+    let (name, purge) = body::deletion(&json_body(request, body::EXAMPLE).await?)?;
     let purge = purge || flag(&params, "purge")?;
     api.delete_resource(&name, purge).await?;
     answer(Ok(json!({})))
+}
+
+async fn restart_resource(State(api): State<Api>, name: PathPart, request: Request) -> Answer {
+    let name = part(name)?;
+    body::nothing(&json_body(request, "{}").await?)?;
+    answer(api.restart_resource(&name).await)
 }
 
 async fn list_resources(State(api): State<Api>, params: Params) -> Answer {
@@ -218,12 +226,9 @@ fn lines<T: Send + 'static>(
     Ok((kind, Body::from_stream(lines)).into_response())
 }
 
-async fn json_body(request: Request) -> Result<bytes::Bytes, Problem> {
-    check_type(
-        request.headers(),
-        "application/json",
-        "-d '{\"name\":\"books\"}'",
-    )?;
+async fn json_body(request: Request, example: &str) -> Result<bytes::Bytes, Problem> {
+    let example = format!("-d '{example}'");
+    check_type(request.headers(), "application/json", &example)?;
     let too_large = || {
         let detail = format!("the body has more than {REQUEST_MAX} bytes");
         Problem::new(Code::ResourceExhausted, detail, "")

@@ -51,6 +51,14 @@ pub(super) enum ResourceCommand {
         #[arg(long, value_name = "TIME", default_value = "10m", value_parser = humantime::parse_duration)]
         timeout: Duration,
     },
+    /// Begin a new run, whatever the present one has come to; items of earlier runs stay
+    #[command(
+        after_help = "What is over, failed or under way begins again from its root requests. A restart of the server\nneeds none of this: it goes on in the same run.\n\nExample:\n  crawler resource restart books && crawler items books --follow"
+    )]
+    Restart {
+        /// The resource
+        name: ResourceName,
+    },
     /// Stop a crawl and forget it; its name is free at once
     #[command(after_help = "Example:\n  crawler resource delete books --purge")]
     Delete {
@@ -119,6 +127,10 @@ pub(super) async fn run(command: ResourceCommand, client: Client) -> anyhow::Res
             show(&client.resource(&name).await?, &output)?;
         }
         ResourceCommand::Wait { name, timeout } => wait::run(&client, &name, timeout).await?,
+        ResourceCommand::Restart { name } => {
+            let run = client.restart_resource(&name).await?.run;
+            table::print_line(&format!("resource {name} restarted; run {run}"))?;
+        }
         ResourceCommand::Delete { name, purge } => {
             client.delete_resource(&name, purge).await?;
             table::print_line(&format!("deleted {name}"))?;

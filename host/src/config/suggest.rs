@@ -12,6 +12,7 @@ pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
 pub(crate) fn hint(name: &str, known: &[&str]) -> String {
     match nearest(name, known.iter().copied()) {
         Some(known) => format!("did you mean {known:?}?"),
+        None if known.is_empty() => "leave it out".to_owned(),
         None => format!("there are {}", known.join(", ")),
     }
 }
@@ -28,5 +29,6 @@ mod tests {
         assert_eq!(nearest("colour", known), None);
         assert_eq!(hint("nam", &known), "did you mean \"name\"?");
         assert_eq!(hint("colour", &known), "there are name, plugin, max-pages");
+        assert_eq!(hint("colour", &[]), "leave it out");
     }
 }

@@ -25,6 +25,7 @@ mod items;
 mod plugins;
 mod reads;
 mod resources;
+mod runs;
 
 /// How often a call looks again after losing to another.
 const MAX_TRIES: usize = 20;
@@ -95,6 +96,13 @@ impl Control {
             .catalog
             .read(&self.parts.catalog.keys().resource(name))
             .await?)
+    }
+
+    async fn existing(&self, name: &ResourceName) -> Result<Versioned<Resource>, ControlError> {
+        let present = self.present(name).await?;
+        present.ok_or_else(|| ControlError::NoResource {
+            name: name.to_string(),
+        })
     }
 
     fn check_limits(&self, limits: &LimitOverrides) -> Result<(), ControlError> {

@@ -105,6 +105,9 @@ impl ShardRecord {
     }
 }
 
+/// The state of a crawl whose frontier was there and is gone.
+pub const FRONTIER_MISSING: &str = "FrontierMissing";
+
 /// Why an owner cannot go on; it tries again by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waits {

@@ -39,9 +39,12 @@ const CRAWL: [&str; 12] = [
     "max_retry_wait_ms",
 ];
 
+/// A body that names a resource.
+pub(super) const EXAMPLE: &str = r#"{"name":"books"}"#;
+
 /// A resource to be added or changed. Id, assigned node, creation time and purge say nothing here.
 pub(super) fn spec(bytes: &[u8]) -> Result<SpecRequest, Problem> {
-    let mut fields = Fields::of_body(bytes)?;
+    let mut fields = Fields::of_body(bytes, &SPEC, EXAMPLE)?;
     let name = fields.text("name")?.unwrap_or_default();
     let plugin = fields.text("plugin")?.filter(|text| !text.is_empty());
     Ok(SpecRequest {
@@ -58,13 +61,18 @@ pub(super) fn spec(bytes: &[u8]) -> Result<SpecRequest, Problem> {
 
 /// The name of a resource to be deleted, and whether its items go with it.
 pub(super) fn deletion(bytes: &[u8]) -> Result<(String, bool), Problem> {
-    let mut fields = Fields::of_body(bytes)?;
+    let mut fields = Fields::of_body(bytes, &SPEC, EXAMPLE)?;
     let purge = match fields.take("purge") {
         None => false,
         Some(Value::Bool(purge)) => purge,
         Some(other) => return Err(wrong("purge", "true or false", &other)),
     };
     Ok((fields.text("name")?.unwrap_or_default(), purge))
+}
+
+/// A body for a call that its path says all of.
+pub(super) fn nothing(bytes: &[u8]) -> Result<(), Problem> {
+    Fields::of_body(bytes, &[], "{}").map(drop)
 }
 
 fn params(fields: &mut Fields) -> Result<BTreeMap<String, String>, Problem> {
@@ -142,12 +150,12 @@ struct Fields {
 }
 
 impl Fields {
-    fn of_body(bytes: &[u8]) -> Result<Self, Problem> {
-        let example = r#"send an object like {"name":"books"}"#;
+    fn of_body(bytes: &[u8], known: &[&str], example: &str) -> Result<Self, Problem> {
+        let example = format!("send an object like {example}");
         let value = serde_json::from_slice(bytes)
             .map_err(|e| Problem::invalid(format!("the body is not JSON: {e}"), example))?;
         match value {
-            Value::Object(values) => Self::new("the body", values, &SPEC),
+            Value::Object(values) => Self::new("the body", values, known),
             other => Err(wrong("body", "an object", &other)),
         }
     }
@@ -157,7 +165,7 @@ impl Fields {
         for (given, value) in given {
             let name = snake_case(&given);
             if !known.contains(&name.as_str()) {
-                let hint = if CRAWL.contains(&name.as_str()) {
+                let hint = if known.contains(&"crawl") && CRAWL.contains(&name.as_str()) {
                     format!("write it inside crawl: {{\"crawl\":{{\"{name}\":…}}}}")
                 } else {
                     suggest::hint(&name, known)

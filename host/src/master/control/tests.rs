@@ -3,13 +3,13 @@
 use futures::future::join_all;
 
 use super::*;
-use crate::master::reconcile::Reconciler;
 use crate::master::{Code, WORKER_CALL_DEADLINE};
 use crate::model::id::{Generation, PluginName, PluginVersion};
 use crate::model::resource::{Assignment, Deleting, Phase, ResourceSpec, ShardState};
-use bench::{Bench, Mute, Resting, bench, check_refused, spec};
+use bench::{Bench, Mute, bench, check_refused, spec};
 
-pub(super) mod bench;
+mod bench;
+mod runs;
 
 #[tokio::test]
 async fn an_added_resource_is_assigned_at_once_and_its_name_is_taken() {
@@ -316,14 +316,8 @@ async fn a_push_waits_for_a_deletion_that_may_be_about_to_remove_the_same_bytes(
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn s9_many_adds_and_deletes_at_once_leave_a_consistent_state() {
     let bench = Arc::new(bench().await);
-    let reconciler = Reconciler {
-        catalog: bench.catalog().clone(),
-        data: bench.control.parts.data.clone(),
-        workers: Arc::new(Resting),
-        wake: bench.control.parts.wake.clone(),
-    };
     let scope = crate::task::TaskScope::new();
-    scope.spawn("reconciler", reconciler.run(scope.stop_signal()));
+    scope.spawn("reconciler", bench.reconciler().run(scope.stop_signal()));
     let calls = (0..200).map(|n| {
         let bench = bench.clone();
         let (sender, receiver) = tokio::sync::oneshot::channel();

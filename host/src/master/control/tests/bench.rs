@@ -8,6 +8,7 @@ use tempfile::TempDir;
 
 use super::super::*;
 use crate::clock::SystemClock;
+use crate::master::reconcile::Reconciler;
 use crate::master::{Code, ResourceView, WorkerCallError};
 use crate::model::id::Incarnation;
 use crate::model::node::{Node, Role};
@@ -177,7 +178,20 @@ impl Bench {
         self.control.update_resource(&name, change).await
     }
 
-    pub(in crate::master::control) async fn delete(&self, name: &str) -> Result<(), ControlError> {
+    pub(super) async fn restart(&self, name: &str) -> Result<ResourceView, ControlError> {
+        self.control.restart_resource(&name.parse().unwrap()).await
+    }
+
+    pub(super) fn reconciler(&self) -> Reconciler {
+        Reconciler {
+            catalog: self.catalog().clone(),
+            data: self.control.parts.data.clone(),
+            workers: Arc::new(Resting),
+            wake: self.control.parts.wake.clone(),
+        }
+    }
+
+    pub(super) async fn delete(&self, name: &str) -> Result<(), ControlError> {
         self.control
             .delete_resource(&name.parse().unwrap(), false)
             .await
@@ -196,9 +210,14 @@ impl Bench {
         (id, shard.value)
     }
 
-    pub(in crate::master::control) async fn end(&self, name: &str, state: ShardState) {
+    pub(super) async fn end(&self, name: &str, state: ShardState) {
+        self.record(name, |shard| shard.state = state).await;
+    }
+
+    /// Changes the record of a shard, as its worker would.
+    pub(super) async fn record(&self, name: &str, change: impl FnOnce(&mut ShardRecord)) {
         let (id, mut shard) = self.shard(name).await;
-        shard.state = state;
+        change(&mut shard);
         let key = self.catalog().keys().shard(id);
         self.write(Txn::new().put(key, encode(&shard))).await;
     }
