@@ -5,6 +5,7 @@
 //! Api          bounds of every call: how many at once, for how long, until when; then Control
 //! convert      messages to plain values and back
 //! answer, spec the plain values: what calls answer and ask
+//! frontier     the same for the calls that look into a frontier
 //! problem      errors: one table of codes for both forms
 //! client       the calls from the other side, and those of a master to workers
 //! ```
@@ -32,6 +33,7 @@ use crate::model::status::LogLine;
 pub mod answer;
 pub mod client;
 mod convert;
+pub mod frontier;
 pub mod grpc;
 pub mod http;
 pub mod problem;
@@ -47,7 +49,7 @@ pub const CALLS_MAX: usize = 512;
 pub const REQUEST_MAX: usize = 4 << 20;
 /// Bytes of one piece of a plugin on its way.
 pub const PIECE_MAX: usize = 1 << 20;
-/// Resources in one answer.
+/// Resources, or URLs, in one answer.
 pub const PAGE_MAX: usize = 1_000;
 
 /// The calls of a master, within their bounds. Both forms end here.
@@ -116,10 +118,7 @@ impl Api {
         page_size: u32,
         page_token: &str,
     ) -> Result<ResourcesAnswer, Problem> {
-        let max = match usize::try_from(page_size) {
-            Ok(n @ 1..PAGE_MAX) => n,
-            _ => PAGE_MAX,
-        };
+        let max = page_max(page_size);
         let call = async {
             let after = match page_token {
                 "" => None,
@@ -240,6 +239,14 @@ impl Api {
                 "try again",
             )
         })
+    }
+}
+
+/// Entries of one answer, where a caller asks for so many; 0 means as many as may be.
+fn page_max(page_size: u32) -> usize {
+    match usize::try_from(page_size) {
+        Ok(n @ 1..PAGE_MAX) => n,
+        _ => PAGE_MAX,
     }
 }
 

@@ -19,6 +19,7 @@ use crate::master::ControlError;
 use crate::telemetry::chain;
 
 mod args;
+mod frontier;
 mod items;
 mod node;
 pub mod options;
@@ -101,6 +102,9 @@ enum Family {
     /// Add, change, watch and delete resources: named crawls
     #[command(subcommand)]
     Resource(resource::ResourceCommand),
+    /// Look at the URLs of a resource: how many, which, why; try dead ones again
+    #[command(subcommand)]
+    Frontier(frontier::FrontierCommand),
     /// Print the items of a resource, one JSON object a line
     Items(items::ItemsArgs),
     /// List masters and workers
@@ -147,6 +151,7 @@ pub async fn run(command: ClientCommand) -> anyhow::Result<()> {
     let result = match family {
         Family::Plugin(command) => plugin::run(command, connect).await,
         Family::Resource(command) => resource::run(command, connect.await?).await,
+        Family::Frontier(command) => frontier::run(command, connect.await?).await,
         Family::Items(args) => items::run(args, connect.await?).await,
         Family::Node(command) => node::run(command, connect.await?).await,
         Family::Version => Ok(table::print_line(concat!(

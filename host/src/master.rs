@@ -3,19 +3,21 @@
 //! ```text
 //! control    what a call does; gRPC and HTTP both end here
 //! reconcile  a loop that compares desired with observed state and writes the difference
+//! explain    pure: why a URL was, or was not, fetched
 //! placement  pure: which worker takes which shard, and why not the others
 //! ```
 //!
 //! Desired state is written first and placed later. A watch only wakes the loop, which then looks at
 //! the whole state again.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 
 use crate::frontier::FrontierError;
-use crate::model::id::{Digest, PluginRef, ResourceName, Shard};
+use crate::model::id::{Digest, PluginRef, ResourceName, Run, Shard};
 use crate::model::node::Node;
 use crate::model::resource::{Phase, Resource, ShardRecord};
 use crate::model::status::{CrawlStatus, LogLine};
@@ -24,6 +26,7 @@ use crate::sink::SinkError;
 use crate::store::StoreError;
 
 pub mod control;
+pub mod explain;
 mod observed;
 pub mod placement;
 pub mod reconcile;
@@ -202,6 +205,34 @@ pub enum ControlError {
     /// The items.
     #[error(transparent)]
     Items(#[from] SinkError),
+    /// Nobody has opened a frontier yet.
+    #[error("resource {name} was never crawled: it has no frontier yet")]
+    NoFrontier {
+        /// The resource.
+        name: ResourceName,
+    },
+    /// Nothing that could be tried again.
+    #[error("run {run} of resource {name} has no dead letters{}", given_up(.reason.as_deref()))]
+    NoDeadLetters {
+        /// The resource.
+        name: ResourceName,
+        /// Its present run.
+        run: Run,
+        /// As asked for.
+        reason: Option<String>,
+        /// Those there are, by reason.
+        present: BTreeMap<String, u64>,
+    },
+    /// An earlier order of another kind is still to be carried out.
+    #[error(
+        "dead letters of resource {name} given up for {reason} are still about to be tried again"
+    )]
+    RedriveWaits {
+        /// The resource.
+        name: ResourceName,
+        /// Of the earlier order.
+        reason: String,
+    },
     /// A frontier that was to be read, with the name of the state it is in.
     #[error("{condition}: {_0}", condition = .0.condition())]
     Frontier(FrontierError),
@@ -230,9 +261,13 @@ impl ControlError {
             }
             ControlError::NoPluginFor { .. }
             | ControlError::PluginInUse { .. }
+            | ControlError::NoFrontier { .. }
+            | ControlError::NoDeadLetters { .. }
             | ControlError::NeedsNewResource { .. } => Code::FailedPrecondition,
             ControlError::PluginTooLarge { .. } => Code::ResourceExhausted,
-            ControlError::Contended { .. } | ControlError::Worker(_) => Code::Unavailable,
+            ControlError::Contended { .. }
+            | ControlError::RedriveWaits { .. }
+            | ControlError::Worker(_) => Code::Unavailable,
             ControlError::Frontier(e) => match e {
                 FrontierError::Unavailable { .. }
                 | FrontierError::Fenced { .. }
@@ -284,6 +319,19 @@ impl ControlError {
                 "build it in release mode, or raise --plugin-size".into()
             }
             ControlError::Contended { .. } | ControlError::Worker(_) => "try again".into(),
+            ControlError::NoFrontier { name } => {
+                format!("`crawler resource get {name}` shows what it waits for")
+            }
+            ControlError::NoDeadLetters { name, present, .. } if present.is_empty() => {
+                format!("`crawler frontier stats {name}` shows what became of its URLs")
+            }
+            ControlError::NoDeadLetters { present, .. } => {
+                let reasons = present.iter().map(|(reason, n)| format!("{reason} ({n})"));
+                format!("there are {}", reasons.collect::<Vec<_>>().join(", "))
+            }
+            ControlError::RedriveWaits { name, .. } => format!(
+                "try again once a worker has taken it: `crawler resource get {name}` shows when"
+            ),
             ControlError::Frontier(_) if self.code() == Code::Unavailable => {
                 "try again; the master's log and `crawler resource get` tell more".into()
             }
@@ -296,6 +344,10 @@ impl ControlError {
             | ControlError::Items(_) => String::new(),
         }
     }
+}
+
+fn given_up(reason: Option<&str>) -> String {
+    reason.map_or_else(String::new, |reason| format!(" given up for {reason}"))
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ use crate::model::id::{PluginRef, ResourceName};
 use crate::model::status::LogLine;
 use crate::telemetry::chain;
 
+mod frontier;
 mod workers;
 
 pub use workers::GrpcWorkerCalls;

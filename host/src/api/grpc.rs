@@ -205,6 +205,47 @@ impl CrawlerMaster for Master {
         stream(self.api.items(&request.name, request.follow)).await
     }
 
+    async fn get_frontier_stats(
+        &self,
+        request: Request<proto::ResourceRequest>,
+    ) -> Answer<proto::FrontierStats> {
+        answer(self.api.frontier_stats(&request.into_inner().name)).await
+    }
+
+    async fn list_urls(
+        &self,
+        request: Request<proto::ListUrlsRequest>,
+    ) -> Answer<proto::ListUrlsResponse> {
+        let proto::ListUrlsRequest {
+            name,
+            state,
+            page_size,
+            page_token,
+        } = request.into_inner();
+        answer(self.api.urls(&name, &state, page_size, &page_token)).await
+    }
+
+    async fn explain_url(
+        &self,
+        request: Request<proto::ExplainUrlRequest>,
+    ) -> Answer<proto::UrlExplanation> {
+        let mut request = request.into_inner();
+        let name = std::mem::take(&mut request.name);
+        answer(
+            self.api
+                .explain_url(&name, convert::frontier::asked(request)),
+        )
+        .await
+    }
+
+    async fn redrive_frontier(
+        &self,
+        request: Request<proto::RedriveRequest>,
+    ) -> Answer<proto::RedriveResponse> {
+        let request = request.into_inner();
+        answer(self.api.redrive_frontier(&request.name, request.reason)).await
+    }
+
     type ReadLogsStream = Stream<proto::LogLine>;
 
     async fn read_logs(

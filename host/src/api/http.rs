@@ -9,6 +9,10 @@
 //! POST   /crawler/resource/NAME/restart  {}; begins a new run
 //! GET    /crawler/resource/NAME/items  ?follow ?envelope; JSON lines
 //! GET    /crawler/resource/NAME/logs   ?follow; JSON lines
+//! GET    /crawler/resource/NAME/frontier          totals
+//! GET    /crawler/resource/NAME/frontier/urls     ?state=due|done|dead ?page_size ?page_token
+//! GET    /crawler/resource/NAME/frontier/why      ?url ?method ?body; for every URL, known or not
+//! POST   /crawler/resource/NAME/frontier/redrive  {"reason": …} or {}; tries dead letters again
 //! GET    /crawler/node
 //! PUT    /crawler/plugin               ?as=NAME@VERSION; the bytes as application/wasm
 //! GET    /crawler/plugin
@@ -44,6 +48,7 @@ use crate::model::status::LogLine;
 use crate::telemetry::chain;
 
 mod body;
+mod frontier;
 mod local;
 
 /// Serves until `stop` is cancelled and the calls in hand are done. Streams end at once then.
@@ -70,6 +75,7 @@ pub(crate) fn router(api: Api) -> Router {
         .route("/crawler/resource/{name}/restart", post(restart_resource))
         .route("/crawler/resource/{name}/items", get(read_items))
         .route("/crawler/resource/{name}/logs", get(read_logs))
+        .merge(frontier::routes())
         .route("/crawler/node", get(list_nodes))
         .route("/crawler/plugin", get(list_plugins).put(push_plugin))
         .route(
@@ -112,12 +118,7 @@ async fn restart_resource(State(api): State<Api>, name: PathPart, request: Reque
 
 async fn list_resources(State(api): State<Api>, params: Params) -> Answer {
     let params = known(params, &["page_size", "page_token"])?;
-    let page_size = match params.get("page_size") {
-        None => 0,
-        Some(text) => text.parse().map_err(|_| {
-            Problem::invalid(format!("page_size takes a whole number, not {text:?}"), "")
-        })?,
-    };
+    let page_size = number(&params, "page_size")?;
     let page_token = params.get("page_token").map(String::as_str);
     answer(
         api.resources(page_size, page_token.unwrap_or_default())
@@ -295,6 +296,14 @@ fn known(params: Params, known: &[&str]) -> Result<BTreeMap<String, String>, Pro
         )),
         None => Ok(params),
     }
+}
+
+fn number(params: &BTreeMap<String, String>, name: &str) -> Result<u32, Problem> {
+    let Some(text) = params.get(name) else {
+        return Ok(0);
+    };
+    let wrong = |_| Problem::invalid(format!("{name} takes a whole number, not {text:?}"), "");
+    text.parse().map_err(wrong)
 }
 
 fn flag(params: &BTreeMap<String, String>, name: &str) -> Result<bool, Problem> {

@@ -189,8 +189,10 @@ impl IntoResponse for Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frontier::FrontierError;
     use crate::master::WorkerCallError;
-    use crate::model::id::Digest;
+    use crate::model::id::{Digest, ResourceId, Run, Shard};
+    use crate::model::resource::ShardId;
     use crate::plugin::PluginError;
     use crate::store::StoreError;
 
@@ -357,6 +359,60 @@ mod tests {
             "UNAVAILABLE",
             "resource a was changed by others at the same time",
             "try again",
+        );
+        let name = || "shop".parse().unwrap();
+        check(
+            ControlError::NoFrontier { name: name() },
+            412,
+            "FAILED_PRECONDITION",
+            "resource shop was never crawled: it has no frontier yet",
+            "`crawler resource get shop` shows what it waits for",
+        );
+        let no_dead_letters = |reason: Option<&str>, present: &[(&str, u64)]| {
+            let present = present.iter().map(|(reason, n)| ((*reason).to_owned(), *n));
+            ControlError::NoDeadLetters {
+                name: name(),
+                run: Run(2),
+                reason: reason.map(str::to_owned),
+                present: present.collect(),
+            }
+        };
+        check(
+            no_dead_letters(Some("timeout"), &[("connection", 1), ("status-503", 7)]),
+            412,
+            "FAILED_PRECONDITION",
+            "run 2 of resource shop has no dead letters given up for timeout",
+            "there are connection (1), status-503 (7)",
+        );
+        check(
+            no_dead_letters(None, &[]),
+            412,
+            "FAILED_PRECONDITION",
+            "run 2 of resource shop has no dead letters",
+            "`crawler frontier stats shop` shows what became of its URLs",
+        );
+        check(
+            ControlError::RedriveWaits {
+                name: name(),
+                reason: "timeout".into(),
+            },
+            503,
+            "UNAVAILABLE",
+            "dead letters of resource shop given up for timeout are still about to be tried again",
+            "try again once a worker has taken it: `crawler resource get shop` shows when",
+        );
+        let missing = FrontierError::Missing {
+            shard: ShardId {
+                resource: ResourceId(7),
+                shard: Shard(0),
+            },
+        };
+        check(
+            missing.into(),
+            412,
+            "FAILED_PRECONDITION",
+            "FrontierMissing: the frontier 7/0 was there and is gone from the data root; restore it from a copy, or crawl anew with `crawler resource restart`",
+            "",
         );
         check(
             ControlError::Worker(WorkerCallError {

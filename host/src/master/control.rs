@@ -21,7 +21,7 @@ use crate::store::catalog::{Catalog, Versioned};
 use crate::store::ids::IdIssuer;
 use crate::store::{Outcome, Txn};
 
-mod items;
+pub mod frontier;
 mod plugins;
 mod reads;
 mod resources;

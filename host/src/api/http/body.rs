@@ -42,6 +42,9 @@ const CRAWL: [&str; 12] = [
 /// A body that names a resource.
 pub(super) const EXAMPLE: &str = r#"{"name":"books"}"#;
 
+/// A body that names which dead letters are meant.
+pub(super) const REDRIVE_EXAMPLE: &str = r#"{"reason":"timeout"}"#;
+
 /// A resource to be added or changed. Id, assigned node, creation time and purge say nothing here.
 pub(super) fn spec(bytes: &[u8]) -> Result<SpecRequest, Problem> {
     let mut fields = Fields::of_body(bytes, &SPEC, EXAMPLE)?;
@@ -73,6 +76,12 @@ pub(super) fn deletion(bytes: &[u8]) -> Result<(String, bool), Problem> {
 /// A body for a call that its path says all of.
 pub(super) fn nothing(bytes: &[u8]) -> Result<(), Problem> {
     Fields::of_body(bytes, &[], "{}").map(drop)
+}
+
+/// The reason of the dead letters that are meant; empty means all.
+pub(super) fn redrive(bytes: &[u8]) -> Result<String, Problem> {
+    let mut fields = Fields::of_body(bytes, &["reason"], REDRIVE_EXAMPLE)?;
+    Ok(fields.text("reason")?.unwrap_or_default())
 }
 
 fn params(fields: &mut Fields) -> Result<BTreeMap<String, String>, Problem> {

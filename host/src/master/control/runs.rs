@@ -4,10 +4,13 @@
 //! process was given, so that whatever its owner was about to record is refused. The reconciler then
 //! assigns it like any other that nobody has.
 
+use std::collections::BTreeMap;
+
 use super::super::ResourceView;
 use super::*;
 use crate::model::crawl::Counts;
-use crate::model::resource::{FRONTIER_MISSING, ShardId, ShardRecord, ShardState};
+use crate::model::frontier::FrontierStats;
+use crate::model::resource::{FRONTIER_MISSING, Redrive, ShardId, ShardRecord, ShardState};
 use crate::store::Guard;
 use crate::store::catalog::encode;
 
@@ -40,6 +43,51 @@ impl Control {
         })
     }
 
+    /// Gives dead letters of the present run a fresh life; how many there are. The worker carries the
+    /// order out once it has the frontier open.
+    pub async fn redrive_frontier(
+        &self,
+        name: &ResourceName,
+        reason: Option<String>,
+    ) -> Result<u64, ControlError> {
+        let order = Redrive { reason };
+        for _try in 0..MAX_TRIES {
+            let present = self.existing(name).await?;
+            let stats = self.frontier_stats(name).await?;
+            let n_dead = dead_letters(&present.value, stats, &order)?;
+            if self.order_redrive(&present, &order).await? {
+                let reason = order.reason.as_deref().unwrap_or("all");
+                tracing::info!(resource = %name, reason, n_dead, "dead letters are tried again");
+                return Ok(n_dead);
+            }
+        }
+        Err(ControlError::Contended {
+            what: format!("resource {name}"),
+        })
+    }
+
+    /// Writes the order beside what was read; false when another was quicker.
+    pub(super) async fn order_redrive(
+        &self,
+        present: &Versioned<Resource>,
+        order: &Redrive,
+    ) -> Result<bool, ControlError> {
+        let name = &present.value.spec.name;
+        let mut txn = Txn::new();
+        for (id, shard) in self.shards(&present.value).await? {
+            let record = ShardRecord {
+                redrive: Some(merged(name, shard.value.redrive.as_ref(), order)?),
+                ..shard.value.clone()
+            };
+            txn = self.freed(txn, id, &shard, record);
+        }
+        let resource = Resource {
+            assigned_node: String::new(),
+            ..present.value.clone()
+        };
+        self.commit(self.over(txn, present, &resource)).await
+    }
+
     /// Writes a resource over what was read of it.
     fn over(&self, txn: Txn, present: &Versioned<Resource>, resource: &Resource) -> Txn {
         let key = self.parts.catalog.keys().resource(&resource.spec.name);
@@ -70,6 +118,51 @@ impl Control {
             Some(owner) => txn.delete(keys.assignment(&owner.node, id)),
             None => txn,
         }
+    }
+}
+
+/// How many dead letters of the present run the order is about; an error where there is none.
+pub(super) fn dead_letters(
+    resource: &Resource,
+    stats: FrontierStats,
+    order: &Redrive,
+) -> Result<u64, ControlError> {
+    let mut by_reason = match stats.run == resource.run {
+        true => stats.counts.dead_by_reason,
+        // What an earlier run gave up is asked for anew when a page leads to it.
+        false => BTreeMap::new(),
+    };
+    by_reason.retain(|_, n| *n > 0);
+    let asked = order.reason.as_ref();
+    let of_reason = |(reason, n)| asked.is_none_or(|asked| asked == reason).then_some(n);
+    match by_reason.iter().filter_map(of_reason).sum() {
+        0 => Err(ControlError::NoDeadLetters {
+            name: resource.spec.name.clone(),
+            run: resource.run,
+            reason: order.reason.clone(),
+            present: by_reason,
+        }),
+        n_dead => Ok(n_dead),
+    }
+}
+
+/// An order beside one that no worker has carried out yet.
+fn merged(
+    name: &ResourceName,
+    present: Option<&Redrive>,
+    order: &Redrive,
+) -> Result<Redrive, ControlError> {
+    match present {
+        None => Ok(order.clone()),
+        Some(present) if order.reason.is_none() || present == order => Ok(order.clone()),
+        Some(all @ Redrive { reason: None }) => Ok(all.clone()),
+        // Both together would be more than was asked for, and one of them less.
+        Some(Redrive {
+            reason: Some(reason),
+        }) => Err(ControlError::RedriveWaits {
+            name: name.clone(),
+            reason: reason.clone(),
+        }),
     }
 }
 

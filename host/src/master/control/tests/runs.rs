@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::*;
+use crate::master::control::runs::dead_letters;
 use crate::model::crawl::Counts;
+use crate::model::frontier::FrontierStats;
 use crate::model::id::Run;
 use crate::model::resource::{Redrive, ShardRecord, Waits};
 
@@ -122,4 +124,100 @@ async fn a_restart_of_nothing_is_refused_and_two_at_once_are_two_runs() {
     let (one, other) = futures::join!(bench.restart("a"), bench.restart("a"));
     let runs = [one, other].map(|view| view.unwrap().resource.run);
     assert!(runs.contains(&Run(3)), "{runs:?}");
+}
+
+/// What is waiting to be carried out, beside which an order comes; what is then.
+async fn redrive_order(present: Option<&str>, asked: &str) -> Result<ShardRecord, ControlError> {
+    let order = |reason: &str| Redrive {
+        reason: Some(reason.to_owned()).filter(|reason| !reason.is_empty()),
+    };
+    let bench = opened(ShardState::Finished).await;
+    let redrive = present.map(order);
+    bench.record("a", |shard| shard.redrive = redrive).await;
+    let resource = bench.control.existing(&"a".parse().unwrap()).await?;
+    assert!(
+        bench
+            .control
+            .order_redrive(&resource, &order(asked))
+            .await?
+    );
+    assert_eq!(bench.loads().await, [0, 0], "no assignment is left");
+    assert!(
+        !bench
+            .control
+            .order_redrive(&resource, &order(asked))
+            .await?
+    );
+    Ok(bench.shard("a").await.1)
+}
+
+#[tokio::test]
+async fn f26_a_redrive_frees_the_shard_with_the_order_and_keeps_run_and_numbers() {
+    let record = redrive_order(None, "timeout").await.unwrap();
+    assert_eq!((&record.owner, &record.state), (&None, &ShardState::Free));
+    assert_eq!((record.created, record.storage_epoch), (true, 7));
+    assert_eq!((record.epoch.0, record.counts.parsed), (2, 12));
+    let reason = Some("timeout".to_owned());
+    assert_eq!(record.redrive, Some(Redrive { reason }));
+}
+
+#[tokio::test]
+async fn an_order_that_waits_is_never_narrowed_nor_widened_unasked() {
+    for (present, asked, left) in [
+        ("timeout", "timeout", Some("timeout")),
+        ("timeout", "", None),
+        ("", "timeout", None),
+        ("", "", None),
+    ] {
+        let record = redrive_order(Some(present), asked).await.unwrap();
+        let left = Redrive {
+            reason: left.map(str::to_owned),
+        };
+        assert_eq!(record.redrive, Some(left), "{present} {asked}");
+    }
+    check_refused(
+        redrive_order(Some("timeout"), "connection").await,
+        Code::Unavailable,
+        "dead letters of resource a given up for timeout are still about to be tried again",
+    );
+}
+
+#[tokio::test]
+async fn f26_a_redrive_is_about_dead_letters_of_the_present_run() {
+    let bench = opened(ShardState::Finished).await;
+    let resource = bench.control.existing(&"a".parse().unwrap()).await.unwrap();
+    let resource = resource.value;
+    let stats = |run, dead: &[(&str, u64)]| {
+        let dead = dead.iter().map(|(reason, n)| ((*reason).to_owned(), *n));
+        FrontierStats {
+            run: Run(run),
+            counts: Counts {
+                dead_by_reason: dead.collect(),
+                ..Counts::default()
+            },
+            ..FrontierStats::default()
+        }
+    };
+    let dead = [("timeout", 3), ("connection", 1), ("redriven", 0)];
+    let asked = |reason: Option<&str>| Redrive {
+        reason: reason.map(str::to_owned),
+    };
+    let n_dead = |run, reason| dead_letters(&resource, stats(run, &dead), &asked(reason));
+    assert_eq!(n_dead(1, None).unwrap(), 4);
+    assert_eq!(n_dead(1, Some("timeout")).unwrap(), 3);
+    let check = |reason, run, text: &str, hint: &str| {
+        let error = n_dead(run, reason).unwrap_err();
+        assert_eq!(
+            (error.to_string().as_str(), error.hint().as_str()),
+            (text, hint)
+        );
+    };
+    let none = "run 1 of resource a has no dead letters";
+    let there_are = "there are connection (1), timeout (3)";
+    for reason in ["poison", "redriven"] {
+        let text = format!("{none} given up for {reason}");
+        check(Some(reason), 1, &text, there_are);
+    }
+    let look = "`crawler frontier stats a` shows what became of its URLs";
+    check(None, 2, none, look);
 }

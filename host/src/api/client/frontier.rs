@@ -1,0 +1,70 @@
+//! The calls that look into a frontier.
+
+use crawler_proto as proto;
+
+use super::{CALL_DEADLINE, Client, ClientError};
+use crate::api::frontier::{ExplanationAnswer, FrontierAnswer, UrlsAnswer};
+use crate::master::control::frontier::Asked;
+use crate::model::id::ResourceName;
+
+impl Client {
+    /// Totals of a resource's frontier.
+    pub async fn frontier_stats(&self, name: &ResourceName) -> Result<FrontierAnswer, ClientError> {
+        let name = name.to_string();
+        let mut calls = self.calls.clone();
+        let call = calls.get_frontier_stats(proto::ResourceRequest { name });
+        Ok(self.call(CALL_DEADLINE, call).await?.into())
+    }
+
+    /// Part of the list of URLs, in one state or, where it is empty, in all; an empty token is its
+    /// beginning.
+    pub async fn urls(
+        &self,
+        name: &ResourceName,
+        state: &str,
+        page_size: u32,
+        page_token: String,
+    ) -> Result<UrlsAnswer, ClientError> {
+        let request = proto::ListUrlsRequest {
+            name: name.to_string(),
+            state: state.to_owned(),
+            page_size,
+            page_token,
+        };
+        let mut calls = self.calls.clone();
+        let page = self.call(CALL_DEADLINE, calls.list_urls(request)).await?;
+        Ok(page.into())
+    }
+
+    /// Why a URL was, or was not, fetched.
+    pub async fn explain_url(
+        &self,
+        name: &ResourceName,
+        asked: Asked,
+    ) -> Result<ExplanationAnswer, ClientError> {
+        let request = proto::ExplainUrlRequest {
+            name: name.to_string(),
+            url: asked.url,
+            method: asked.method,
+            body: asked.body.into(),
+        };
+        let mut calls = self.calls.clone();
+        let answer = self.call(CALL_DEADLINE, calls.explain_url(request)).await?;
+        Ok(answer.into())
+    }
+
+    /// Gives dead letters a fresh life, those of one reason or all; how many there are.
+    pub async fn redrive_frontier(
+        &self,
+        name: &ResourceName,
+        reason: Option<String>,
+    ) -> Result<u64, ClientError> {
+        let request = proto::RedriveRequest {
+            name: name.to_string(),
+            reason: reason.unwrap_or_default(),
+        };
+        let mut calls = self.calls.clone();
+        let call = calls.redrive_frontier(request);
+        Ok(self.call(CALL_DEADLINE, call).await?.dead_letters)
+    }
+}

@@ -1,0 +1,315 @@
+//! The calls that look into a frontier: what they answer, and their form before gRPC and HTTP.
+
+use serde::Serialize;
+
+use super::problem::Problem;
+use super::spec::{invalid, resource_name};
+use super::{Api, CALL_DEADLINE, page_max};
+use crate::config::suggest;
+use crate::master::ControlError;
+use crate::master::control::frontier::{Asked, UrlsFrom, UrlsPage};
+use crate::master::explain::Explanation;
+use crate::model::crawl::Counts;
+use crate::model::frontier::{FrontierStats, UrlEntry, UrlFilter, UrlState};
+
+/// Bytes of a body that an entry shows.
+const BODY_SHOWN: usize = 256;
+/// The states that a list may be of.
+const STATES: [(&str, UrlFilter); 3] = [
+    ("due", UrlFilter::Due),
+    ("done", UrlFilter::Done),
+    ("dead", UrlFilter::Dead),
+];
+
+/// Totals of a frontier.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the fields of the message FrontierStats")]
+pub struct FrontierAnswer {
+    pub run: u64,
+    pub seeded: bool,
+    pub root_hosts: Vec<String>,
+    pub hosts: u64,
+    pub undelivered: u64,
+    pub dead_letters: u64,
+    pub suspects: u64,
+    pub unclean_stops: u32,
+    pub counts: Counts,
+}
+
+/// Part of the list of URLs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UrlsAnswer {
+    /// State by state.
+    pub urls: Vec<UrlAnswer>,
+    /// Empty at the end.
+    pub next_page_token: String,
+}
+
+/// A URL that a frontier has stored.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[expect(missing_docs, reason = "the fields of the message UrlEntry")]
+pub struct UrlAnswer {
+    pub url: String,
+    pub method: String,
+    pub body: String,
+    pub rule: String,
+    pub depth: u32,
+    pub run: u64,
+    pub state: String,
+    pub outcome: String,
+    pub reason: String,
+    pub attempt: u32,
+    pub at: u64,
+    pub since: u64,
+}
+
+/// Why a URL was, or was not, fetched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ExplanationAnswer {
+    /// due, done, dead, refused, unseen.
+    pub state: String,
+    /// In a sentence.
+    pub text: String,
+    /// What is stored of it.
+    pub entry: Option<UrlAnswer>,
+}
+
+/// What a redrive comes to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RedriveAnswer {
+    /// How many there were when this was answered.
+    pub dead_letters: u64,
+}
+
+impl Api {
+    pub(crate) async fn frontier_stats(&self, name: &str) -> Result<FrontierAnswer, Problem> {
+        let call = async { self.control.frontier_stats(&resource_name(name)?).await };
+        Ok(self.within(CALL_DEADLINE, call).await?.into())
+    }
+
+    pub(crate) async fn urls(
+        &self,
+        name: &str,
+        state: &str,
+        page_size: u32,
+        page_token: &str,
+    ) -> Result<UrlsAnswer, Problem> {
+        let call = async {
+            let name = resource_name(name)?;
+            let only = match state {
+                "" => None,
+                state => Some(filter(state)?),
+            };
+            let from = match page_token {
+                "" => None,
+                token => Some(place(token, only)?),
+            };
+            let page = self.control.urls(&name, only, from, page_max(page_size));
+            Ok::<_, Problem>(page.await?.into())
+        };
+        self.within(CALL_DEADLINE, call).await
+    }
+
+    pub(crate) async fn explain_url(
+        &self,
+        name: &str,
+        asked: Asked,
+    ) -> Result<ExplanationAnswer, Problem> {
+        let call = async { self.control.explain_url(&resource_name(name)?, asked).await };
+        Ok(self.within(CALL_DEADLINE, call).await?.into())
+    }
+
+    /// An empty reason means all.
+    pub(crate) async fn redrive_frontier(
+        &self,
+        name: &str,
+        reason: String,
+    ) -> Result<RedriveAnswer, Problem> {
+        let call = async {
+            let reason = Some(reason).filter(|reason| !reason.is_empty());
+            let name = resource_name(name)?;
+            self.control.redrive_frontier(&name, reason).await
+        };
+        let dead_letters = self.within(CALL_DEADLINE, call).await?;
+        Ok(RedriveAnswer { dead_letters })
+    }
+}
+
+fn filter(state: &str) -> Result<UrlFilter, Problem> {
+    let known = STATES.into_iter().find(|(name, _)| *name == state);
+    known.map(|(_, filter)| filter).ok_or_else(|| {
+        Problem::invalid(
+            format!("there is no state {state:?} of URLs"),
+            suggest::hint(state, &STATES.map(|(name, _)| name)),
+        )
+    })
+}
+
+/// A page token: the state, and where in it.
+fn place(token: &str, only: Option<UrlFilter>) -> Result<UrlsFrom, ControlError> {
+    let parsed = token.split_once(':').and_then(|(state, place)| {
+        let state = filter(state).ok()?;
+        let place = hex::decode(place).ok()?;
+        Some(UrlsFrom {
+            state,
+            place: Some(place).filter(|place| !place.is_empty()),
+        })
+    });
+    parsed
+        .filter(|from| only.is_none_or(|only| only == from.state))
+        .ok_or_else(|| {
+            invalid(
+                "page_token",
+                "page_token is not one that an answer to the same question gave",
+            )
+        })
+}
+
+fn token(from: UrlsFrom) -> String {
+    let name = STATES.into_iter().find(|(_, state)| *state == from.state);
+    let name = name.map_or("", |(name, _)| name);
+    format!("{name}:{}", hex::encode(from.place.unwrap_or_default()))
+}
+
+impl From<FrontierStats> for FrontierAnswer {
+    fn from(stats: FrontierStats) -> Self {
+        Self {
+            run: stats.run.0,
+            seeded: stats.seeded,
+            root_hosts: stats.root_hosts,
+            hosts: stats.n_hosts,
+            undelivered: stats.n_undelivered,
+            dead_letters: stats.n_dead_letters,
+            suspects: stats.n_suspects,
+            unclean_stops: stats.n_unclean_stops,
+            counts: stats.counts,
+        }
+    }
+}
+
+impl From<UrlsPage> for UrlsAnswer {
+    fn from(page: UrlsPage) -> Self {
+        Self {
+            urls: page.entries.into_iter().map(Into::into).collect(),
+            next_page_token: page.next.map(token).unwrap_or_default(),
+        }
+    }
+}
+
+impl From<UrlEntry> for UrlAnswer {
+    fn from(entry: UrlEntry) -> Self {
+        let request = entry.request;
+        let answer = Self {
+            url: request.url.into(),
+            method: request.method,
+            body: shown(&request.body.unwrap_or_default()),
+            rule: request.rule,
+            depth: entry.depth,
+            run: entry.run.0,
+            state: entry.state.as_str().to_owned(),
+            since: entry.since,
+            ..Self::default()
+        };
+        match entry.state {
+            UrlState::Due {
+                at,
+                attempt,
+                failure,
+            } => Self {
+                at,
+                attempt,
+                reason: failure,
+                ..answer
+            },
+            UrlState::Done(done) => Self {
+                outcome: done.as_str().to_owned(),
+                ..answer
+            },
+            UrlState::Dead { reason } => Self { reason, ..answer },
+        }
+    }
+}
+
+impl From<Explanation> for ExplanationAnswer {
+    fn from(explanation: Explanation) -> Self {
+        Self {
+            state: explanation.standing.as_str().to_owned(),
+            text: explanation.text,
+            entry: explanation.entry.map(Into::into),
+        }
+    }
+}
+
+/// The beginning of a body, as text.
+fn shown(body: &[u8]) -> String {
+    let cut = body.len() > BODY_SHOWN;
+    let mut text = String::from_utf8_lossy(&body[..body.len().min(BODY_SHOWN)]).into_owned();
+    if cut {
+        text.push('…');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::crawl::{Done, Request};
+    use crate::model::id::Run;
+
+    #[test]
+    fn a_page_token_leads_back_to_the_place_it_was_made_of() {
+        for from in [
+            UrlsFrom {
+                state: UrlFilter::Dead,
+                place: None,
+            },
+            UrlsFrom {
+                state: UrlFilter::Due,
+                place: Some(vec![0, 255, 7]),
+            },
+        ] {
+            let state = Some(from.state);
+            assert_eq!(place(&token(from.clone()), state).unwrap(), from);
+            assert_eq!(place(&token(from.clone()), None).unwrap(), from);
+            assert!(place(&token(from), Some(UrlFilter::Done)).is_err());
+        }
+        for text in ["due", "due:0", "lost:00", ":", "\0"] {
+            assert!(place(text, None).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_entry_shows_what_belongs_to_its_state() {
+        let entry = |state| {
+            UrlAnswer::from(UrlEntry {
+                request: Request {
+                    body: Some("x".repeat(300).into()),
+                    ..Request::get("http://a.test/".parse().unwrap(), "page")
+                },
+                depth: 3,
+                run: Run(2),
+                state,
+                since: 9,
+            })
+        };
+        let dead = entry(UrlState::Dead {
+            reason: "timeout".into(),
+        });
+        assert_eq!(
+            (dead.state.as_str(), dead.reason.as_str()),
+            ("dead", "timeout")
+        );
+        assert_eq!(dead.body.len(), BODY_SHOWN + "…".len());
+        let done = entry(UrlState::Done(Done::Gone));
+        assert_eq!((done.outcome.as_str(), done.since), ("gone", 9));
+        let due = entry(UrlState::Due {
+            at: 5,
+            attempt: 2,
+            failure: "status-503".into(),
+        });
+        assert_eq!(
+            (due.at, due.attempt, due.reason.as_str()),
+            (5, 2, "status-503")
+        );
+    }
+}

@@ -1,0 +1,224 @@
+//! Looking into a resource's frontier, beside its owner and without taking it over.
+
+use url::Url;
+
+use super::super::explain::{Explanation, Question, explain};
+use super::*;
+use crate::frontier::FrontierError;
+use crate::frontier::reader::FrontierReader;
+use crate::model::crawl::{Request, URL_MAX};
+use crate::model::frontier::{FrontierStats, UrlEntry, UrlFilter};
+use crate::model::id::Shard;
+use crate::model::resource::{CrawlSettings, ShardId, ShardRecord};
+
+/// States in the order in which they are listed.
+const STATES: [UrlFilter; 3] = [UrlFilter::Due, UrlFilter::Dead, UrlFilter::Done];
+
+/// Where a list of URLs goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UrlsFrom {
+    /// In this state.
+    pub state: UrlFilter,
+    /// None: from the first in it.
+    pub place: Option<Vec<u8>>,
+}
+
+/// Part of a list of URLs.
+#[derive(Debug, Default)]
+pub struct UrlsPage {
+    /// At most as many as asked for.
+    pub entries: Vec<UrlEntry>,
+    /// Where to go on; none at the end.
+    pub next: Option<UrlsFrom>,
+}
+
+/// A request whose fate is asked for, as it was typed.
+#[derive(Debug, Clone, Default)]
+pub struct Asked {
+    /// As a link has it.
+    pub url: String,
+    /// Empty: GET.
+    pub method: String,
+    /// What is sent.
+    pub body: Bytes,
+}
+
+impl Control {
+    /// Totals of a resource's frontier.
+    pub async fn frontier_stats(&self, name: &ResourceName) -> Result<FrontierStats, ControlError> {
+        let resource = self.existing(name).await?.value;
+        let reader = self.frontier(&resource).await?;
+        let reader = reader.ok_or_else(|| never_crawled(name))?;
+        let stats = reader.stats().await;
+        reader.close().await;
+        Ok(stats?)
+    }
+
+    /// URLs of the present run, at most `max`: those in one state, or one state after the other.
+    pub async fn urls(
+        &self,
+        name: &ResourceName,
+        only: Option<UrlFilter>,
+        from: Option<UrlsFrom>,
+        max: usize,
+    ) -> Result<UrlsPage, ControlError> {
+        let resource = self.existing(name).await?.value;
+        let reader = self.frontier(&resource).await?;
+        let reader = reader.ok_or_else(|| never_crawled(name))?;
+        let page = list(&reader, only, from, max).await;
+        reader.close().await;
+        Ok(page?)
+    }
+
+    /// Why a URL was, or was not, fetched; for every URL, known or not.
+    pub async fn explain_url(
+        &self,
+        name: &ResourceName,
+        asked: Asked,
+    ) -> Result<Explanation, ControlError> {
+        let request = request(asked)?;
+        let resource = self.existing(name).await?.value;
+        let (stats, entry) = match self.frontier(&resource).await? {
+            Some(reader) => {
+                let known = futures::try_join!(reader.stats(), reader.find(&request));
+                reader.close().await;
+                let (stats, entry) = known?;
+                (Some(stats), entry)
+            }
+            None => (None, None),
+        };
+        let hosts = stats.as_ref().map_or(&[][..], |stats| &stats.root_hosts);
+        Ok(explain(Question {
+            resource: name,
+            run: resource.run,
+            request: &request,
+            refusal: refusal(&request, hosts, &resource.spec.crawl),
+            stats: stats.as_ref(),
+            entry,
+            settings: &resource.spec.crawl,
+            now: self.parts.clock.unix_millis(),
+        }))
+    }
+
+    /// The frontier of a resource; none where it was never opened.
+    pub(super) async fn frontier(
+        &self,
+        resource: &Resource,
+    ) -> Result<Option<FrontierReader>, ControlError> {
+        let catalog = &self.parts.catalog;
+        let shard = ShardId {
+            resource: resource.id,
+            shard: Shard(0),
+        };
+        // Read first: it says that there was one before there is none.
+        let record: Option<Versioned<ShardRecord>> =
+            catalog.read(&catalog.keys().shard(shard)).await?;
+        let reader = FrontierReader::open(self.parts.data.object_store(), shard).await?;
+        match record {
+            Some(record) if record.value.created && reader.is_none() => {
+                Err(FrontierError::Missing { shard }.into())
+            }
+            Some(_) | None => Ok(reader),
+        }
+    }
+}
+
+async fn list(
+    reader: &FrontierReader,
+    only: Option<UrlFilter>,
+    from: Option<UrlsFrom>,
+    max: usize,
+) -> Result<UrlsPage, FrontierError> {
+    let mut next = Some(from.unwrap_or(UrlsFrom {
+        state: only.unwrap_or(STATES[0]),
+        place: None,
+    }));
+    let mut entries = Vec::new();
+    while entries.len() < max
+        && let Some(UrlsFrom { state, place }) = next
+    {
+        let page = reader.list(state, place, max - entries.len()).await?;
+        entries.extend(page.entries);
+        next = match page.next {
+            Some(place) => Some(UrlsFrom {
+                state,
+                place: Some(place),
+            }),
+            None if only.is_some() => None,
+            None => after(state).map(|state| UrlsFrom { state, place: None }),
+        };
+    }
+    Ok(UrlsPage { entries, next })
+}
+
+fn after(state: UrlFilter) -> Option<UrlFilter> {
+    let place = STATES.iter().position(|s| *s == state)?;
+    STATES.get(place + 1).copied()
+}
+
+fn never_crawled(name: &ResourceName) -> ControlError {
+    ControlError::NoFrontier { name: name.clone() }
+}
+
+/// A request, as a rule would have made it.
+fn request(asked: Asked) -> Result<Request, ControlError> {
+    let invalid = |field, why: String| Err(ControlError::Invalid { field, why });
+    let url = match Url::parse(&asked.url) {
+        Ok(url) => url,
+        Err(url::ParseError::RelativeUrlWithoutBase) => {
+            let why = format!(
+                "url {:?} is relative; write the whole of it, like http://example.org/page",
+                cut(&asked.url)
+            );
+            return invalid("url", why);
+        }
+        Err(e) => {
+            return invalid(
+                "url",
+                format!("url {:?} does not parse: {e}", cut(&asked.url)),
+            );
+        }
+    };
+    let method = asked.method.to_ascii_uppercase();
+    let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    if !method.bytes().all(is_token) {
+        let why = format!(
+            "method {:?} is not a method; write one like GET or POST",
+            cut(&asked.method)
+        );
+        return invalid("method", why);
+    }
+    Ok(Request {
+        method: if method.is_empty() {
+            "GET".to_owned()
+        } else {
+            method
+        },
+        body: Some(asked.body).filter(|body| !body.is_empty()),
+        ..Request::get(url, "")
+    })
+}
+
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(80)]
+}
+
+/// The rule by which no page's link to this is taken.
+fn refusal(
+    request: &Request,
+    root_hosts: &[String],
+    settings: &CrawlSettings,
+) -> Option<&'static str> {
+    let host = request.url.host_str().unwrap_or_default();
+    if !matches!(request.url.scheme(), "http" | "https") {
+        Some("scheme")
+    } else if request.url.as_str().len() > URL_MAX {
+        Some("url-too-long")
+    } else if !root_hosts.iter().any(|h| h == host)
+        && !settings.scope.iter().any(|p| p.admits(host))
+    {
+        Some("out-of-scope")
+    } else {
+        None
+    }
+}

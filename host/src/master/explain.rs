@@ -1,0 +1,359 @@
+//! Why a URL was, or was not, fetched: one sentence for every URL, known or not.
+//!
+//! Pure: what a frontier knows goes in, the answer comes out.
+
+use std::time::Duration;
+
+use crate::model::crawl::{Request, URL_MAX, UnixMillis};
+use crate::model::frontier::{FrontierStats, UrlEntry, UrlState};
+use crate::model::id::{ResourceName, Run};
+use crate::model::resource::CrawlSettings;
+
+/// What is asked, and what is known about it.
+#[derive(Debug)]
+pub(super) struct Question<'a> {
+    /// The crawl.
+    pub(super) resource: &'a ResourceName,
+    /// Its present run.
+    pub(super) run: Run,
+    /// What a link would lead to.
+    pub(super) request: &'a Request,
+    /// Of the frontier; none where there is none yet.
+    pub(super) stats: Option<&'a FrontierStats>,
+    /// What the frontier knows of the request.
+    pub(super) entry: Option<UrlEntry>,
+    /// The rule by which a link to it is not taken; only asked where `root` ran.
+    pub(super) refusal: Option<&'static str>,
+    /// How far the crawl goes.
+    pub(super) settings: &'a CrawlSettings,
+    /// The present moment.
+    pub(super) now: UnixMillis,
+}
+
+/// Where a URL stands in the present run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It waits, or is in flight.
+    Due,
+    /// It came to its end.
+    Done,
+    /// It was given up.
+    Dead,
+    /// A link to it is not taken.
+    Refused,
+    /// Nothing has led to it.
+    Unseen,
+}
+
+impl Standing {
+    /// As the API names it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Standing::Due => "due",
+            Standing::Done => "done",
+            Standing::Dead => "dead",
+            Standing::Refused => "refused",
+            Standing::Unseen => "unseen",
+        }
+    }
+}
+
+/// Why a URL was, or was not, fetched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explanation {
+    /// Where it stands.
+    pub standing: Standing,
+    /// In a sentence.
+    pub text: String,
+    /// What the frontier knows of it; of an earlier run where this one has not come to it.
+    pub entry: Option<UrlEntry>,
+}
+
+/// Answers.
+pub(super) fn explain(question: Question<'_>) -> Explanation {
+    let entry = question.entry.as_ref();
+    let (standing, text) = match entry.filter(|entry| entry.run == question.run) {
+        Some(entry) => stored(&question, entry),
+        None => not_stored(&question),
+    };
+    Explanation {
+        standing,
+        text,
+        entry: question.entry,
+    }
+}
+
+fn stored(question: &Question<'_>, entry: &UrlEntry) -> (Standing, String) {
+    let since = time(entry.since);
+    match &entry.state {
+        UrlState::Due {
+            at,
+            attempt,
+            failure,
+        } => {
+            let when = match at {
+                at if *at > question.now => format!("not before {}", time(*at)),
+                _ => "as soon as its turn comes".to_owned(),
+            };
+            let text = match failure.as_str() {
+                "" => format!("due: not tried yet, {when}"),
+                failure => format!("due: attempt {attempt} {when}, after {failure}"),
+            };
+            (Standing::Due, text)
+        }
+        UrlState::Done(done) => {
+            let text = format!("done: {} at {since} in run {}", done.as_str(), entry.run);
+            (Standing::Done, text)
+        }
+        UrlState::Dead { reason } => {
+            let name = question.resource;
+            let text = format!(
+                "dead: {reason}, given up at {since} in run {}; `crawler frontier redrive {name} --reason {reason}` tries again",
+                entry.run
+            );
+            (Standing::Dead, text)
+        }
+    }
+}
+
+fn not_stored(question: &Question<'_>) -> (Standing, String) {
+    let run = question.run;
+    let stats = question
+        .stats
+        .filter(|stats| stats.run == run && stats.seeded);
+    let Some(stats) = stats else {
+        let text = format!("unseen: root has not run in run {run} yet, so no URL of it is known");
+        return (Standing::Unseen, earlier(question, text));
+    };
+    if let Some(rule) = question.refusal {
+        let text = format!("refused: {}", refused(question, rule, stats));
+        return (Standing::Refused, earlier(question, text));
+    }
+    let mut text = format!("unseen: no page of run {run} has led to it so far");
+    let n_deep = stats.counts.refused_links.get("max-depth");
+    if let Some(n_deep) = n_deep.filter(|n| **n > 0) {
+        text.push_str(&format!(
+            ", or only from pages at depth {}: {n_deep} links were refused for --max-depth",
+            question.settings.max_depth()
+        ));
+    }
+    (Standing::Unseen, earlier(question, text))
+}
+
+/// Why a rule does not take a link, and what would let it.
+fn refused(question: &Question<'_>, rule: &str, stats: &FrontierStats) -> String {
+    let url = &question.request.url;
+    let host = url.host_str().unwrap_or_default();
+    match rule {
+        "scheme" => format!(
+            "it is of scheme {}, and only http and https are fetched",
+            url.scheme()
+        ),
+        "url-too-long" => format!(
+            "it is {} bytes long, and at most {URL_MAX} are allowed",
+            url.as_str().len()
+        ),
+        "out-of-scope" => {
+            let scope = question.settings.scope.iter().map(ToString::to_string);
+            let scope: Vec<String> = scope.collect();
+            let wider = [&scope[..], &[host.to_owned()]].concat().join(",");
+            format!(
+                "{host} is out of scope, which is {}; `crawler resource update {} --scope {wider}` widens it",
+                few(&[&stats.root_hosts[..], &scope].concat()),
+                question.resource
+            )
+        }
+        rule => format!("by the rule {rule}"),
+    }
+}
+
+/// What an earlier run knows is told too.
+fn earlier(question: &Question<'_>, text: String) -> String {
+    match &question.entry {
+        Some(entry) => format!(
+            "{text}; run {} had it as {}",
+            entry.run,
+            entry.state.as_str()
+        ),
+        None => text,
+    }
+}
+
+/// A few of many.
+fn few(hosts: &[String]) -> String {
+    const SHOWN: usize = 3;
+    let shown = hosts[..hosts.len().min(SHOWN)].join(", ");
+    match hosts.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more hosts"),
+    }
+}
+
+fn time(unix_millis: UnixMillis) -> String {
+    let time = std::time::UNIX_EPOCH + Duration::from_millis(unix_millis);
+    humantime::format_rfc3339_seconds(time).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::crawl::Done;
+
+    const URL: &str = "http://a.test/x";
+    const MOMENT: UnixMillis = 1_700_000_000_000;
+
+    fn entry(state: UrlState, run: u64) -> UrlEntry {
+        UrlEntry {
+            request: Request::get(URL.parse().unwrap(), "page"),
+            depth: 2,
+            run: Run(run),
+            state,
+            since: MOMENT,
+        }
+    }
+
+    fn due(attempt: u32, at: UnixMillis, failure: &str) -> UrlState {
+        let failure = failure.to_owned();
+        UrlState::Due {
+            at,
+            attempt,
+            failure,
+        }
+    }
+
+    fn stats() -> FrontierStats {
+        FrontierStats {
+            run: Run(2),
+            seeded: true,
+            root_hosts: vec!["a.test".to_owned()],
+            ..FrontierStats::default()
+        }
+    }
+
+    /// Of run 2, at [`MOMENT`].
+    #[track_caller]
+    fn check(
+        entry: Option<UrlEntry>,
+        stats: Option<FrontierStats>,
+        refusal: Option<&'static str>,
+        standing: Standing,
+        text: &str,
+    ) {
+        let url = match refusal {
+            Some("scheme") => "ftp://b.test/",
+            Some(_) => "http://b.test/",
+            None => URL,
+        };
+        let explanation = explain(Question {
+            resource: &"books".parse().unwrap(),
+            run: Run(2),
+            request: &Request::get(url.parse().unwrap(), ""),
+            stats: stats.as_ref(),
+            entry: entry.clone(),
+            refusal,
+            settings: &CrawlSettings {
+                max_depth: Some(5),
+                scope: vec!["*.c.test".parse().unwrap()],
+                ..CrawlSettings::default()
+            },
+            now: MOMENT,
+        });
+        let expected = Explanation {
+            standing,
+            text: text.to_owned(),
+            entry,
+        };
+        assert_eq!(explanation, expected);
+    }
+
+    #[track_caller]
+    fn check_stored(state: UrlState, standing: Standing, text: &str) {
+        check(Some(entry(state, 2)), Some(stats()), None, standing, text);
+    }
+
+    #[test]
+    fn a_stored_url_is_told_its_state_and_what_comes_next() {
+        check_stored(
+            due(1, 0, ""),
+            Standing::Due,
+            "due: not tried yet, as soon as its turn comes",
+        );
+        check_stored(
+            due(3, MOMENT + 1_000, "status-503"),
+            Standing::Due,
+            "due: attempt 3 not before 2023-11-14T22:13:21Z, after status-503",
+        );
+        check_stored(
+            due(3, MOMENT, "status-503"),
+            Standing::Due,
+            "due: attempt 3 as soon as its turn comes, after status-503",
+        );
+        check_stored(
+            UrlState::Done(Done::Parsed),
+            Standing::Done,
+            "done: parsed at 2023-11-14T22:13:20Z in run 2",
+        );
+        let reason = "timeout".to_owned();
+        check_stored(
+            UrlState::Dead { reason },
+            Standing::Dead,
+            "dead: timeout, given up at 2023-11-14T22:13:20Z in run 2; `crawler frontier redrive books --reason timeout` tries again",
+        );
+    }
+
+    #[test]
+    fn a_url_that_was_never_stored_is_told_why_it_cannot_be_or_that_nothing_led_to_it() {
+        let unseen = "unseen: no page of run 2 has led to it so far";
+        check(None, Some(stats()), None, Standing::Unseen, unseen);
+        let mut deep = stats();
+        deep.counts.refused_links = [("max-depth".to_owned(), 14)].into();
+        let text = format!(
+            "{unseen}, or only from pages at depth 5: 14 links were refused for --max-depth"
+        );
+        check(None, Some(deep), None, Standing::Unseen, &text);
+        for (rule, text) in [
+            (
+                "scheme",
+                "refused: it is of scheme ftp, and only http and https are fetched",
+            ),
+            (
+                "out-of-scope",
+                "refused: b.test is out of scope, which is a.test, *.c.test; `crawler resource update books --scope *.c.test,b.test` widens it",
+            ),
+            (
+                "url-too-long",
+                "refused: it is 14 bytes long, and at most 8192 are allowed",
+            ),
+            ("trap", "refused: by the rule trap"),
+        ] {
+            check(None, Some(stats()), Some(rule), Standing::Refused, text);
+        }
+    }
+
+    #[test]
+    fn before_root_has_run_nothing_is_known_and_what_an_earlier_run_knew_is_told() {
+        let not_yet = "unseen: root has not run in run 2 yet, so no URL of it is known";
+        check(None, None, None, Standing::Unseen, not_yet);
+        let unseeded = FrontierStats {
+            seeded: false,
+            ..stats()
+        };
+        check(None, Some(unseeded), None, Standing::Unseen, not_yet);
+        let behind = FrontierStats {
+            run: Run(1),
+            ..stats()
+        };
+        let before = || Some(entry(UrlState::Done(Done::Gone), 1));
+        let text = format!("{not_yet}; run 1 had it as done");
+        check(before(), Some(behind), None, Standing::Unseen, &text);
+        let text = "unseen: no page of run 2 has led to it so far; run 1 had it as done";
+        check(before(), Some(stats()), None, Standing::Unseen, text);
+    }
+
+    #[test]
+    fn of_many_hosts_a_few_are_named() {
+        let many = ["a", "b", "c", "d", "e"].map(str::to_owned);
+        assert_eq!(few(&many), "a, b, c and 2 more hosts");
+        assert_eq!(few(&many[..3]), "a, b, c");
+    }
+}
