@@ -50,7 +50,7 @@ pub struct ResourceView {
 pub struct ShardView {
     /// Which part.
     pub shard: Shard,
-    /// As stored; `counts` as the worker says at this moment, where it does.
+    /// As stored; `counts` and `waits` as the worker says at this moment, where it does.
     pub record: ShardRecord,
     /// Pages in flight at this moment.
     pub in_flight: u64,

@@ -8,7 +8,9 @@ use super::placement::{Candidate, place};
 use crate::model::id::{NodeId, PluginRef, ResourceId, ResourceName, Shard};
 use crate::model::node::{Node, Role};
 use crate::model::plugin::PluginRecord;
-use crate::model::resource::{Deleting, Owner, Phase, Resource, ShardId, ShardRecord, ShardState};
+use crate::model::resource::{
+    Deleting, Owner, Phase, Resource, ShardId, ShardRecord, ShardState, Waits,
+};
 use crate::store::StoreError;
 use crate::store::catalog::{Catalog, Versioned};
 use crate::telemetry;
@@ -175,11 +177,15 @@ pub(super) fn phase(
     if !shards.is_empty() && shards.iter().all(is_over) {
         return Phase::Finished;
     }
-    if shards
+    let mut owned = shards
         .iter()
-        .any(|shard| matches!(shard.state, ShardState::Assigned | ShardState::Idle))
-    {
-        return Phase::Running;
+        .filter(|shard| matches!(shard.state, ShardState::Assigned | ShardState::Idle))
+        .peekable();
+    if owned.peek().is_some() {
+        return match owned.find_map(|shard| shard.waits.as_ref()) {
+            Some(Waits { condition, why }) => Phase::Pending(format!("{condition}: {why}")),
+            None => Phase::Running,
+        };
     }
     let shard = ShardId {
         resource: resource.id,

@@ -187,8 +187,6 @@ pub(super) fn view(
     candidates: &BTreeMap<NodeId, Candidate>,
     live: &Live,
 ) -> ResourceView {
-    let records: Vec<&ShardRecord> = shards.values().map(|shard| &shard.value).collect();
-    let phase = observed::phase(&resource, &records, candidates);
     let shards = shards.into_iter().map(|(id, shard)| {
         let mut record = shard.value;
         let crawl = live.get(&id).filter(|crawl| crawl.epoch == record.epoch);
@@ -196,6 +194,7 @@ pub(super) fn view(
             && running_owner(&record).is_some()
         {
             record.counts = crawl.counts.clone();
+            record.waits = crawl.waits.clone();
         }
         ShardView {
             shard: id.shard,
@@ -203,9 +202,11 @@ pub(super) fn view(
             record,
         }
     });
+    let shards: Vec<ShardView> = shards.collect();
+    let records: Vec<&ShardRecord> = shards.iter().map(|shard| &shard.record).collect();
     ResourceView {
-        phase,
-        shards: shards.collect(),
+        phase: observed::phase(&resource, &records, candidates),
+        shards,
         resource,
     }
 }

@@ -9,6 +9,7 @@ use crate::model::resource::{Assignment, Deleting, Phase, ResourceSpec, ShardSta
 use bench::{Bench, Mute, bench, check_refused, spec};
 
 mod bench;
+mod phases;
 mod runs;
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! What the tests of the calls work on: a store in a folder, and twins of admission and workers.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
@@ -68,8 +69,11 @@ impl WorkerCalls for Mute {
     }
 }
 
-/// Workers that answer, and crawl nothing.
-pub(in crate::master::control) struct Resting;
+/// Workers that answer, and crawl nothing but what they are told to say.
+#[derive(Default)]
+pub(super) struct Resting {
+    pub(super) says: Mutex<Vec<CrawlStatus>>,
+}
 
 #[async_trait]
 impl WorkerCalls for Resting {
@@ -78,7 +82,7 @@ impl WorkerCalls for Resting {
         _address: &str,
         _name: Option<&ResourceName>,
     ) -> Result<Vec<CrawlStatus>, WorkerCallError> {
-        Ok(Vec::new())
+        Ok(self.says.lock().unwrap().clone())
     }
 
     async fn logs(
@@ -98,8 +102,8 @@ pub(in crate::master::control) struct Bench {
 }
 
 impl Bench {
-    pub(in crate::master::control) fn new() -> Self {
-        Self::with(Arc::new(Resting))
+    pub(super) fn new() -> Self {
+        Self::with(Arc::new(Resting::default()))
     }
 
     pub(in crate::master::control) fn with(workers: Arc<dyn WorkerCalls>) -> Self {
@@ -186,7 +190,7 @@ impl Bench {
         Reconciler {
             catalog: self.catalog().clone(),
             data: self.control.parts.data.clone(),
-            workers: Arc::new(Resting),
+            workers: Arc::new(Resting::default()),
             wake: self.control.parts.wake.clone(),
         }
     }

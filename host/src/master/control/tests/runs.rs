@@ -24,7 +24,7 @@ async fn opened(state: ShardState) -> Bench {
 }
 
 #[tokio::test]
-async fn s24_a_restart_begins_a_new_run_out_of_every_phase() {
+async fn a_restart_begins_a_new_run_out_of_every_phase() {
     let failed = ShardState::Failed {
         reason: "root gave up".into(),
     };
@@ -60,7 +60,7 @@ async fn s24_a_restart_begins_a_new_run_out_of_every_phase() {
 }
 
 #[tokio::test]
-async fn s24_what_waits_for_its_plugin_is_restarted_too() {
+async fn what_waits_for_its_plugin_is_restarted_too() {
     let bench = bench().await;
     bench
         .control

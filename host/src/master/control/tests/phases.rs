@@ -1,0 +1,85 @@
+//! Where a resource whose owner cannot go on is said to stand.
+
+use super::bench::Resting;
+use super::*;
+use crate::model::crawl::Counts;
+use crate::model::id::{Epoch, Run};
+use crate::model::resource::Waits;
+use crate::model::status::CrawlStatus;
+
+fn waits(condition: &str) -> Option<Waits> {
+    Some(Waits {
+        condition: condition.to_owned(),
+        why: "the disk is full".to_owned(),
+    })
+}
+
+fn pending(condition: &str) -> Phase {
+    Phase::Pending(format!("{condition}: the disk is full"))
+}
+
+/// A resource that is crawled, and the workers that tell of it.
+async fn crawled() -> (Bench, Arc<Resting>) {
+    let workers = Arc::new(Resting::default());
+    let bench = Bench::with(workers.clone());
+    bench.push("books@1.0.0").await.unwrap();
+    bench.register("worker-1", 1_000).await;
+    bench.add("a").await.unwrap();
+    (bench, workers)
+}
+
+/// What its worker says, under this epoch.
+async fn says(bench: &Bench, workers: &Resting, epoch: Epoch, waits: Option<Waits>) {
+    let (id, _) = bench.shard("a").await;
+    let status = CrawlStatus {
+        name: "a".parse().unwrap(),
+        id: id.resource,
+        shard: id.shard,
+        epoch,
+        run: Run(1),
+        counts: Counts::default(),
+        in_flight: 0,
+        waits,
+    };
+    *workers.says.lock().unwrap() = vec![status];
+}
+
+/// As asked for alone, and in the list of all.
+async fn check_phase(bench: &Bench, expected: &Phase) {
+    assert_eq!(bench.phase("a").await, *expected);
+    let listed = bench.control.resources(None, 10).await.unwrap();
+    assert_eq!(listed.entries[0].phase, *expected);
+}
+
+#[tokio::test]
+async fn a_crawl_that_cannot_go_on_is_pending_and_says_why() {
+    let (bench, _) = crawled().await;
+    check_phase(&bench, &Phase::Running).await;
+    for state in [ShardState::Assigned, ShardState::Idle] {
+        bench.end("a", state).await;
+        bench
+            .record("a", |shard| shard.waits = waits("StorageUnavailable"))
+            .await;
+        check_phase(&bench, &pending("StorageUnavailable")).await;
+    }
+    // What was recorded before the end says nothing about it.
+    bench.end("a", ShardState::Finished).await;
+    check_phase(&bench, &Phase::Finished).await;
+}
+
+#[tokio::test]
+async fn what_the_worker_says_at_this_moment_beats_what_is_stored() {
+    let (bench, workers) = crawled().await;
+    let (_, shard) = bench.shard("a").await;
+    says(&bench, &workers, shard.epoch, waits("StorageUnavailable")).await;
+    check_phase(&bench, &pending("StorageUnavailable")).await;
+    bench
+        .record("a", |shard| shard.waits = waits("FrontierMissing"))
+        .await;
+    check_phase(&bench, &pending("StorageUnavailable")).await;
+    says(&bench, &workers, shard.epoch, None).await;
+    check_phase(&bench, &Phase::Running).await;
+    // Said by one that has lost the shard.
+    says(&bench, &workers, shard.epoch.next(), None).await;
+    check_phase(&bench, &pending("FrontierMissing")).await;
+}
