@@ -17,16 +17,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::stream::{self, BoxStream, StreamExt as _};
+use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use self::answer::{NodeAnswer, Placed, PluginAnswer, ResourceAnswer, ResourcesAnswer};
+use self::answer::{ItemAnswer, NodeAnswer, Placed, PluginAnswer, ResourceAnswer, ResourcesAnswer};
 use self::problem::Problem;
 use self::spec::{SpecRequest, plugin_ref, resource_name};
 use crate::master::control::Control;
 use crate::master::{Code, ControlError};
-use crate::model::crawl::ItemRecord;
 use crate::model::id::{Digest, PluginName, PluginRef, PluginVersion, ResourceName};
 use crate::model::status::LogLine;
 
@@ -195,12 +194,22 @@ impl Api {
         .await
     }
 
+    /// `after` is the position of the last item that the caller has; empty: from the first.
     pub(crate) async fn items(
         &self,
         name: &str,
         follow: bool,
-    ) -> Result<Stream<ItemRecord>, Problem> {
-        self.open(self.control.items(name, follow)).await
+        after: &str,
+    ) -> Result<Stream<ItemAnswer>, Problem> {
+        self.open(async {
+            let after = match after {
+                "" => None,
+                text => Some(text.parse().map_err(|e| spec::invalid("after", e))?),
+            };
+            let items = self.control.items(name, follow, after).await?;
+            Ok(items.map_ok(ItemAnswer::from).boxed())
+        })
+        .await
     }
 
     pub(crate) async fn logs(&self, name: &str, follow: bool) -> Result<Stream<LogLine>, Problem> {

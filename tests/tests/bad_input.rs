@@ -11,6 +11,8 @@ mod command_line;
 mod config;
 #[path = "bad_input/folders.rs"]
 mod folders;
+#[path = "bad_input/frontier.rs"]
+mod frontier;
 #[path = "bad_input/hostile.rs"]
 mod hostile;
 #[path = "bad_input/pages.rs"]

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::master::control::items::PlacedItem;
 use crate::master::{NodeView, ResourceView, ShardView};
-use crate::model::crawl::Counts;
+use crate::model::crawl::{Counts, ItemRecord};
 use crate::model::plugin::{LimitOverrides, PluginRecord, Schema};
 use crate::model::resource::{CrawlSettings, ShardState};
 
@@ -77,6 +78,16 @@ pub struct CountsAnswer {
     pub totals: Counts,
     /// At this moment.
     pub in_flight: u64,
+}
+
+/// An item and where to go on behind it.
+#[derive(Debug, Clone, Serialize)]
+pub struct ItemAnswer {
+    /// As the line file has it.
+    #[serde(flatten)]
+    pub record: ItemRecord,
+    /// What a reader that was cut off goes on after.
+    pub position: String,
 }
 
 /// Part of the list of resources.
@@ -186,6 +197,15 @@ impl From<ResourceView> for ResourceAnswer {
                 limits: resource.spec.limits,
                 crawl: resource.spec.crawl,
             },
+        }
+    }
+}
+
+impl From<PlacedItem> for ItemAnswer {
+    fn from(placed: PlacedItem) -> Self {
+        Self {
+            record: placed.item,
+            position: placed.next.to_string(),
         }
     }
 }

@@ -12,12 +12,13 @@ use proto::crawler_master_client::CrawlerMasterClient;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Response, Status};
 
-use super::answer::{NodeAnswer, Placed, PluginAnswer, ResourceAnswer, ResourcesAnswer};
+use super::answer::{
+    ItemAnswer, NodeAnswer, Placed, PluginAnswer, ResourceAnswer, ResourcesAnswer,
+};
 use super::problem::Problem;
 use super::spec::SpecRequest;
 use super::{CALL_DEADLINE, PIECE_MAX, UPLOAD_DEADLINE, convert};
 use crate::master::Code;
-use crate::model::crawl::ItemRecord;
 use crate::model::id::{PluginRef, ResourceName};
 use crate::model::status::LogLine;
 use crate::telemetry::chain;
@@ -248,18 +249,24 @@ impl Client {
         self.call(CALL_DEADLINE, call).await
     }
 
-    /// The items of a resource, by its name or id.
+    /// The items of a resource, by its name or id; those behind the position `after`, or all where
+    /// it is empty.
     pub async fn items(
         &self,
         name: String,
         follow: bool,
-    ) -> Result<Values<ItemRecord>, ClientError> {
+        after: String,
+    ) -> Result<Values<ItemAnswer>, ClientError> {
         let mut calls = self.calls.clone();
-        let call = calls.read_items(proto::ReadItemsRequest { name, follow });
+        let call = calls.read_items(proto::ReadItemsRequest {
+            name,
+            follow,
+            after,
+        });
         let items = self.call(CALL_DEADLINE, call).await?;
         let client = self.clone();
         let items = items.map(move |item| match item {
-            Ok(item) => ItemRecord::try_from(item).map_err(|e| ClientError::Refused(e.into())),
+            Ok(item) => ItemAnswer::try_from(item).map_err(|e| ClientError::Refused(e.into())),
             Err(status) => Err(client.error(&status)),
         });
         Ok(items.boxed())

@@ -201,8 +201,12 @@ impl CrawlerMaster for Master {
         &self,
         request: Request<proto::ReadItemsRequest>,
     ) -> Answer<Self::ReadItemsStream> {
-        let request = request.into_inner();
-        stream(self.api.items(&request.name, request.follow)).await
+        let proto::ReadItemsRequest {
+            name,
+            follow,
+            after,
+        } = request.into_inner();
+        stream(self.api.items(&name, follow, &after)).await
     }
 
     async fn get_frontier_stats(

@@ -7,7 +7,7 @@
 //! GET    /crawler/resource             ?page_size ?page_token
 //! GET    /crawler/resource/NAME
 //! POST   /crawler/resource/NAME/restart  {}; begins a new run
-//! GET    /crawler/resource/NAME/items  ?follow ?envelope; JSON lines
+//! GET    /crawler/resource/NAME/items  ?follow ?envelope ?after=POSITION; JSON lines
 //! GET    /crawler/resource/NAME/logs   ?follow; JSON lines
 //! GET    /crawler/resource/NAME/frontier          totals
 //! GET    /crawler/resource/NAME/frontier/urls     ?state=due|done|dead ?page_size ?page_token
@@ -131,12 +131,14 @@ async fn get_resource(State(api): State<Api>, name: PathPart) -> Answer {
 }
 
 async fn read_items(State(api): State<Api>, name: PathPart, params: Params) -> Answer {
-    let params = known(params, &["follow", "envelope"])?;
+    let params = known(params, &["follow", "envelope", "after"])?;
     let envelope = flag(&params, "envelope")?;
-    let items = api.items(&part(name)?, flag(&params, "follow")?).await?;
+    let after = params.get("after").map_or("", String::as_str);
+    let follow = flag(&params, "follow")?;
+    let items = api.items(&part(name)?, follow, after).await?;
     lines(items, move |item| match envelope {
         true => serde_json::to_string(&item),
-        false => Ok(Box::<str>::from(item.item).into_string()),
+        false => Ok(Box::<str>::from(item.record.item).into_string()),
     })
 }
 

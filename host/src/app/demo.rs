@@ -130,8 +130,9 @@ async fn crawl(up: &Up, shop: &Shop, base: &Url, wasm: &Path, folder: &Path) -> 
         end.reason
     );
     let records: Vec<ItemRecord> = client
-        .items(name.to_string(), false)
+        .items(name.to_string(), false, String::new())
         .await?
+        .map_ok(|item| item.record)
         .try_collect()
         .await?;
     let items = records

@@ -22,6 +22,7 @@ use crate::store::ids::IdIssuer;
 use crate::store::{Outcome, Txn};
 
 pub mod frontier;
+pub mod items;
 mod plugins;
 mod reads;
 mod resources;

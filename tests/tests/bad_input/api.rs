@@ -215,6 +215,7 @@ async fn grpc_cases(server: &Server) -> Vec<(String, String)> {
     let shop = proto::ReadItemsRequest {
         name: "shop".into(),
         follow: true,
+        ..Default::default()
     };
     let answer = calls.read_items(shop).await.map(drop);
     cases.push((status(&answer.expect_err("items")), none));

@@ -97,6 +97,30 @@ fn what_cannot_be_meant_is_refused_before_anything_is_done() {
             format!("2: invalid value 'a/b' for '<NAME>': resource name \"a/b\" has '/'; use letters, digits, '-', '_' and '.', and start with a letter or digit{USAGE}"),
         ),
         (
+            "frontier list books --state lost",
+            format!("2: invalid value 'lost' for '--state <STATE>'\n  [possible values: due, done, dead]{USAGE}"),
+        ),
+        (
+            "frontier list books --limit 0",
+            format!("2: invalid value '0' for '--limit <N>': 0 is not in 1..18446744073709551615{USAGE}"),
+        ),
+        (
+            "frontier why books",
+            format!("2: the following required arguments were not provided:\n  <URL>\n\nUsage: crawler frontier why <NAME> <URL>{USAGE}"),
+        ),
+        (
+            "resource restart a/b",
+            format!("2: invalid value 'a/b' for '<NAME>': resource name \"a/b\" has '/'; use letters, digits, '-', '_' and '.', and start with a letter or digit{USAGE}"),
+        ),
+        (
+            "items books --follow --patience 5",
+            format!("2: invalid value '5' for '--patience <TIME>': write a time like 250ms or 1s{USAGE}"),
+        ),
+        (
+            "items books --patience 5s",
+            format!("2: the following required arguments were not provided:\n  --follow\n\nUsage: crawler items --follow --patience <TIME> <NAME>{USAGE}"),
+        ),
+        (
             "run gone.wasm",
             "1: cannot find a plugin at gone.wasm: No such file or directory (os error 2)".into(),
         ),

@@ -33,7 +33,11 @@ impl Server {
     }
 
     pub(crate) fn start_with(flags: &[&str]) -> Self {
-        let home = Home::new();
+        Self::start_in(Home::new(), flags)
+    }
+
+    /// In a home that has something in it.
+    pub(crate) fn start_in(home: Home, flags: &[&str]) -> Self {
         let usual = ["up", "--http=:0", "--grpc=:0", "--data=data"];
         let allow = ["--allow-networks=127.0.0.0/8"];
         let process = home.start(usual.iter().chain(&allow).chain(flags));

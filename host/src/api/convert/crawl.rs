@@ -2,7 +2,7 @@
 
 use crawler_proto as proto;
 
-use crate::api::answer::CountsAnswer;
+use crate::api::answer::{CountsAnswer, ItemAnswer};
 use crate::api::spec::{invalid, resource_name};
 use crate::master::ControlError;
 use crate::model::crawl::{ItemKey, ItemRecord};
@@ -10,9 +10,11 @@ use crate::model::id::{Epoch, ResourceId, Run, Shard};
 use crate::model::resource::Waits;
 use crate::model::status::{CrawlStatus, LogLine};
 
-impl From<ItemRecord> for proto::Item {
-    fn from(record: ItemRecord) -> Self {
+impl From<ItemAnswer> for proto::Item {
+    fn from(answer: ItemAnswer) -> Self {
+        let record = answer.record;
         Self {
+            position: answer.position,
             key: record.key.0,
             url: record.url,
             rule: record.rule,
@@ -24,12 +26,12 @@ impl From<ItemRecord> for proto::Item {
     }
 }
 
-impl TryFrom<proto::Item> for ItemRecord {
+impl TryFrom<proto::Item> for ItemAnswer {
     type Error = ControlError;
 
     fn try_from(message: proto::Item) -> Result<Self, ControlError> {
         let item = serde_json::value::RawValue::from_string(message.json);
-        Ok(Self {
+        let record = ItemRecord {
             key: ItemKey(message.key),
             url: message.url,
             rule: message.rule,
@@ -37,6 +39,10 @@ impl TryFrom<proto::Item> for ItemRecord {
             run: Run(message.run),
             fetched_at: message.fetched_at,
             item: item.map_err(|e| invalid("json", e))?,
+        };
+        Ok(Self {
+            record,
+            position: message.position,
         })
     }
 }

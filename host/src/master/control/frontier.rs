@@ -165,6 +165,12 @@ fn request(asked: Asked) -> Result<Request, ControlError> {
     let invalid = |field, why: String| Err(ControlError::Invalid { field, why });
     let url = match Url::parse(&asked.url) {
         Ok(url) => url,
+        Err(_) if asked.url.is_empty() => {
+            return invalid(
+                "url",
+                "url is missing; write one like http://example.org/page".to_owned(),
+            );
+        }
         Err(url::ParseError::RelativeUrlWithoutBase) => {
             let why = format!(
                 "url {:?} is relative; write the whole of it, like http://example.org/page",

@@ -18,6 +18,10 @@ use crate::model::id::{ResourceId, Run, Shard};
 use crate::model::resource::{Deleting, Phase, ShardId, ShardRecord};
 use crate::sink::lines::{self, Extent, Extents, LineReader};
 
+mod place;
+
+pub use place::{ItemPlace, PlacedItem};
+
 /// Items read from the files at once.
 const ITEMS_AT_ONCE: usize = 500;
 /// How often the frontiers are asked while somebody follows.
@@ -35,19 +39,27 @@ trait Sources: Send {
 
 impl Control {
     /// The items of a resource's present run; by id, those of one that is deleted. With `follow`
-    /// those to come, until the run is over.
+    /// those to come, until the run is over. A reader that was cut off names the place `after` which
+    /// it goes on: in the run that it was reading, whatever has become of the resource.
     pub async fn items(
         &self,
         name: &str,
         follow: bool,
-    ) -> Result<BoxStream<'static, Result<ItemRecord, ControlError>>, ControlError> {
-        let (id, run, mut frontiers) = match self.present_by_text(name).await? {
-            Some(resource) => {
-                let name = Some(resource.spec.name.clone());
-                let frontiers = self.frontiers(resource.id, name);
-                (resource.id, resource.run, frontiers)
+        after: Option<ItemPlace>,
+    ) -> Result<BoxStream<'static, Result<PlacedItem, ControlError>>, ControlError> {
+        let present = self.present_by_text(name).await?;
+        let (id, run, mut frontiers) = match (present, after) {
+            (Some(resource), after) if after.is_none_or(|place| place.resource == resource.id) => {
+                let run = after.map_or(resource.run, |place| place.run);
+                let frontiers = self.frontiers(resource.id, Some(resource.spec.name));
+                (resource.id, run, frontiers)
             }
-            None => self.deleted(name).await?,
+            (_, Some(place)) => (
+                place.resource,
+                place.run,
+                self.frontiers(place.resource, None),
+            ),
+            (_, None) => self.deleted(name).await?,
         };
         let reader = LineReader::new(self.parts.data.items_folder(id), run);
         // What is wrong with a frontier is the answer, not the end of one.
@@ -55,7 +67,13 @@ impl Control {
             true => None,
             false => Some(frontiers.extents(true).await?),
         };
-        Ok(read(reader, run, Box::new(frontiers), first))
+        let items = read(reader, run, Box::new(frontiers), first);
+        let start = ItemPlace {
+            resource: id,
+            run,
+            n_before: after.map_or(0, |place| place.n_before),
+        };
+        Ok(placed(items, start))
     }
 
     async fn present_by_text(&self, name: &str) -> Result<Option<Resource>, ControlError> {
@@ -88,6 +106,25 @@ impl Control {
             readers: BTreeMap::new(),
         }
     }
+}
+
+/// The items behind a place, each with the place behind it.
+fn placed(
+    items: BoxStream<'static, Result<ItemRecord, ControlError>>,
+    start: ItemPlace,
+) -> BoxStream<'static, Result<PlacedItem, ControlError>> {
+    let mut n_before = 0;
+    // Errors are not items: one among those that are passed over is told all the same.
+    let items = items.map_ok(move |item| {
+        n_before += 1;
+        let next = ItemPlace { n_before, ..start };
+        PlacedItem { item, next }
+    });
+    items
+        .try_skip_while(move |item| {
+            futures::future::ready(Ok(item.next.n_before <= start.n_before))
+        })
+        .boxed()
 }
 
 /// Where a stream of items stands.

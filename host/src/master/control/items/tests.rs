@@ -144,15 +144,26 @@ async fn a_resource_that_no_worker_began_has_no_items() {
     let bench = Bench::new();
     bench.push("books@1.0.0").await.unwrap();
     bench.add("a").await.unwrap();
-    let items = bench.control.items("a", false).await.unwrap();
+    let items = bench.control.items("a", false, None).await.unwrap();
     assert_eq!(items.count().await, 0);
     for unknown in ["b", "12345", "a/b"] {
         check_refused(
-            bench.control.items(unknown, false).await.map(drop),
+            bench.control.items(unknown, false, None).await.map(drop),
             Code::NotFound,
             &format!("there is no resource {unknown}"),
         );
     }
+}
+
+/// A deletion has come as far as cutting the files of this resource.
+async fn cut(bench: &Bench, id: ResourceId) {
+    let key = bench.catalog().keys().deleting(id);
+    let deleting: Versioned<Deleting> = bench.catalog().read(&key).await.unwrap().unwrap();
+    let deleting = Deleting {
+        items_cut: true,
+        ..deleting.value
+    };
+    bench.write(Txn::new().put(key, encode(&deleting))).await;
 }
 
 #[tokio::test]
@@ -163,13 +174,55 @@ async fn s17_items_of_a_deleted_resource_are_read_by_its_id_while_its_frontier_i
     let mut files = LineFiles::open(folder, 4, LineSettings::default());
     files.write(&[record(0), record(1)]).await.unwrap();
     bench.delete("a").await.unwrap();
-    let key = bench.catalog().keys().deleting(id);
-    let deleting: Versioned<Deleting> = bench.catalog().read(&key).await.unwrap().unwrap();
-    let deleting = Deleting {
-        items_cut: true,
-        ..deleting.value
-    };
-    bench.write(Txn::new().put(key, encode(&deleting))).await;
-    let mut items = bench.control.items(&id.to_string(), true).await.unwrap();
+    cut(&bench, id).await;
+    let items = bench.control.items(&id.to_string(), true, None).await;
+    let mut items = items.unwrap().map_ok(|placed| placed.item).boxed();
     assert_eq!(next(&mut items, 9).await, keys(0..2));
+}
+
+#[tokio::test]
+async fn a_reader_that_was_cut_off_goes_on_in_its_run_whatever_became_of_the_resource() {
+    let bench = bench().await;
+    let id = bench.add("a").await.unwrap().resource.id;
+    let folder = bench.control.parts.data.items_folder(id).join("0");
+    let mut files = LineFiles::open(folder, 4, LineSettings::default());
+    let records: Vec<ItemRecord> = (0..1_200).map(record).collect();
+    files.write(&records).await.unwrap();
+    bench.delete("a").await.unwrap();
+    cut(&bench, id).await;
+    let next = |name: &'static str, follow, after: Option<String>| {
+        let bench = &bench;
+        async move {
+            let after = after.map(|text| text.parse().unwrap());
+            let items = bench.control.items(name, follow, after).await.unwrap();
+            let items = items.map_ok(|placed| (placed.item.key.0, placed.next.to_string()));
+            items.try_collect::<Vec<_>>().await.unwrap()
+        }
+    };
+    let behind = |n: u64| Some(format!("{id}.1.{n}"));
+    let rest = next("a", true, behind(1_190)).await;
+    let expected = keys(1_190..1_200).into_iter().zip(1_191..);
+    let expected: Vec<_> = expected
+        .map(|(key, n)| (key, format!("{id}.1.{n}")))
+        .collect();
+    assert_eq!(rest, expected);
+    assert_eq!(next("a", true, behind(1_200)).await, []);
+    assert_eq!(next("a", true, behind(9_999)).await, []);
+    // Another life of the name has items of its own.
+    bench.add("a").await.unwrap();
+    assert_eq!(next("a", true, behind(1_199)).await, expected[9..]);
+    assert_eq!(next("a", false, None).await, []);
+}
+
+#[tokio::test]
+async fn an_error_among_the_items_that_are_passed_over_is_told() {
+    let error = || ControlError::Frontier(FrontierError::Missing { shard: shard(7) });
+    let items = stream::iter([Ok(record(0)), Err(error()), Ok(record(1))]).boxed();
+    let start = ItemPlace {
+        resource: ResourceId(7),
+        run: Run(1),
+        n_before: 5,
+    };
+    let first = placed(items, start).next().await.unwrap();
+    assert!(matches!(first, Err(ControlError::Frontier(_))));
 }
