@@ -110,16 +110,13 @@ impl Control {
             resource: resource.id,
             shard: Shard(0),
         };
-        // Read first: it says that there was one before there is none.
         let record: Option<Versioned<ShardRecord>> =
             catalog.read(&catalog.keys().shard(shard)).await?;
-        let reader = FrontierReader::open(self.parts.data.object_store(), shard).await?;
-        match record {
-            Some(record) if record.value.created && reader.is_none() => {
-                Err(FrontierError::Missing { shard }.into())
-            }
-            Some(_) | None => Ok(reader),
+        if !record.is_some_and(|record| record.value.created) {
+            return Ok(None);
         }
+        let reader = FrontierReader::open(self.parts.data.object_store(), shard).await?;
+        Ok(Some(reader.ok_or(FrontierError::Missing { shard })?))
     }
 }
 
