@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::cli::{self, Command};
 
 mod demo;
+mod housekeeping;
 mod parts;
 mod registration;
 mod run;

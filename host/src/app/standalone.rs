@@ -45,8 +45,10 @@ pub(super) async fn run(options: WorkerOptions, stop: CancellationToken) -> anyh
     }
     let plugins = super::unless_stopped(&stop, load(&options)).await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let data = DataRoot::open(&options.data)?;
+    data.probe().await?;
     let shared = Shared {
-        data: DataRoot::open(&options.data)?,
+        data,
         fetch: parts::fetcher(&options.allow_networks, &[], clock.clone())?,
         clock,
         plugins,

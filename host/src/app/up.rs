@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::housekeeping;
 use super::parts::{self, DataPlugins};
 use super::registration::Registration;
 use crate::api::client::GrpcWorkerCalls;
@@ -87,6 +88,7 @@ impl Up {
             .unwrap_or_else(|| grpc_at.to_string());
 
         let data = Arc::new(DataRoot::open(&options.data)?);
+        data.probe().await?;
         let folder = data.folder().join("store");
         let store = EmbeddedStore::open(&folder, StoreSettings::default())?;
         let store_failed = store.failed();
@@ -171,6 +173,8 @@ impl Up {
             let kept = registration.keep(registrations.stop_signal());
             registrations.spawn(format!("registration of {}", node.id), kept);
         }
+        let swept = housekeeping::sweep(data.clone(), clock.clone(), stop.clone());
+        scope.spawn("sweep", swept);
         let reconciler = Reconciler {
             catalog: catalog.clone(),
             data: data.clone(),

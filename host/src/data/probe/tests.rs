@@ -1,0 +1,129 @@
+//! Stores that do not keep writers apart are found out.
+
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use object_store::memory::InMemory;
+use object_store::{
+    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+};
+
+use super::*;
+
+/// What a store does with a create of what is there.
+#[derive(Debug, Clone, Copy)]
+enum Fault {
+    /// Refuses it, as it should.
+    None,
+    /// Writes over it.
+    Overwrites,
+    /// Refuses it, after having written over it.
+    OverwritesUnseen,
+    /// Cannot be reached.
+    Fails,
+}
+
+#[derive(Debug)]
+struct Faulty {
+    inner: InMemory,
+    fault: Fault,
+    n_puts: AtomicUsize,
+}
+
+impl fmt::Display for Faulty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("faulty")
+    }
+}
+
+#[async_trait]
+impl ObjectStore for Faulty {
+    async fn put_opts(
+        &self,
+        location: &ObjectPath,
+        payload: PutPayload,
+        options: PutOptions,
+    ) -> Result<PutResult> {
+        let is_first = self.n_puts.fetch_add(1, Ordering::Relaxed) == 0;
+        let there = || ObjectError::AlreadyExists {
+            path: location.to_string(),
+            source: "there".into(),
+        };
+        match self.fault {
+            Fault::None => self.inner.put_opts(location, payload, options).await,
+            Fault::Overwrites => self.inner.put(location, payload).await,
+            Fault::OverwritesUnseen => {
+                let put = self.inner.put(location, payload).await?;
+                is_first.then_some(put).ok_or_else(there)
+            }
+            Fault::Fails => Err(ObjectError::Generic {
+                store: "faulty",
+                source: "away".into(),
+            }),
+        }
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        location: &ObjectPath,
+        options: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        self.inner.put_multipart_opts(location, options).await
+    }
+
+    async fn get_opts(&self, location: &ObjectPath, options: GetOptions) -> Result<GetResult> {
+        self.inner.get_opts(location, options).await
+    }
+
+    fn delete_stream(
+        &self,
+        locations: BoxStream<'static, Result<ObjectPath>>,
+    ) -> BoxStream<'static, Result<ObjectPath>> {
+        self.inner.delete_stream(locations)
+    }
+
+    fn list(&self, prefix: Option<&ObjectPath>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.inner.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&ObjectPath>) -> Result<ListResult> {
+        self.inner.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(
+        &self,
+        from: &ObjectPath,
+        to: &ObjectPath,
+        options: CopyOptions,
+    ) -> Result<()> {
+        self.inner.copy_opts(from, to, options).await
+    }
+}
+
+async fn check(fault: Fault, expected: &str) {
+    let faulty = Arc::new(Faulty {
+        inner: InMemory::new(),
+        fault,
+        n_puts: AtomicUsize::default(),
+    });
+    let objects: Arc<dyn ObjectStore> = faulty.clone();
+    let found = match probe(&objects).await {
+        Ok(Found::Kept) => "kept".to_owned(),
+        Ok(Found::Broken(why)) => why,
+        Err(error) => error.to_string(),
+    };
+    assert!(found.contains(expected), "{fault:?}: {found}");
+    let left = objects.list_with_delimiter(None).await.unwrap();
+    assert!(left.objects.is_empty() && left.common_prefixes.is_empty());
+}
+
+#[tokio::test]
+async fn a_store_that_does_not_keep_writers_apart_is_found_out() {
+    check(Fault::None, "kept").await;
+    check(Fault::Overwrites, "8 were told that they did").await;
+    check(Fault::OverwritesUnseen, "another one's bytes").await;
+    check(Fault::Fails, "away").await;
+}

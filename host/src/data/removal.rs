@@ -1,0 +1,156 @@
+//! What is removed from the data root: items, frontiers, and what writes that were cut off have left.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use futures::stream::{StreamExt as _, TryStreamExt as _};
+use object_store::Error as ObjectError;
+use object_store::ObjectStore as _;
+use object_store::path::Path as ObjectPath;
+
+use super::probe::PROBES;
+use super::{DataError, DataRoot, FRONTIERS, ITEMS, PLUGINS};
+use crate::model::crawl::UnixMillis;
+use crate::model::id::ResourceId;
+
+/// A write that is still going on is never older: what it wrote to would be in its way otherwise.
+const STAGING_AGE: Duration = Duration::from_secs(60 * 60);
+
+impl DataRoot {
+    /// Deletes the items of a resource; fine where there are none.
+    pub async fn delete_items(&self, resource: ResourceId) -> Result<(), DataError> {
+        let path = ObjectPath::from_iter([ITEMS.to_owned(), resource.to_string()]);
+        let folder = self.items_folder(resource);
+        match tokio::fs::remove_dir_all(&folder).await {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(self.failed("delete", &path, folder_error(error)))
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Deletes the frontiers of a resource's shards; fine where there are none. How many objects
+    /// went. Nobody may have one of them open.
+    pub async fn delete_frontiers(&self, resource: ResourceId) -> Result<usize, DataError> {
+        let path = ObjectPath::from_iter([FRONTIERS.to_owned(), resource.to_string()]);
+        let failed = |source| self.failed("delete", &path, source);
+        let found = self.objects.list(Some(&path));
+        let below = path.clone();
+        let found = found
+            .map_ok(|object| object.location)
+            .inspect_ok(move |at| {
+                assert!(at.prefix_matches(&below), "{at} is not below {below}");
+            });
+        // Listed to the end first: a listing that goes on while its objects vanish may fail.
+        let found: Vec<ObjectPath> = found.try_collect().await.map_err(failed)?;
+        let n = found.len();
+        let found = futures::stream::iter(found).map(Ok).boxed();
+        let mut deleted = self.objects.delete_stream(found);
+        while let Some(result) = deleted.next().await {
+            match result {
+                Ok(_) | Err(ObjectError::NotFound { .. }) => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        let folder = self.folder.join(FRONTIERS).join(resource.to_string());
+        let emptied = blocking(move || remove_empty(&folder)).await;
+        emptied.map_err(|error| failed(folder_error(error)))?;
+        Ok(n)
+    }
+
+    /// Deletes what writes left that were cut off more than an hour ago; how many files went.
+    pub async fn sweep(&self, now: UnixMillis) -> Result<usize, DataError> {
+        let before = UNIX_EPOCH + Duration::from_millis(now).saturating_sub(STAGING_AGE);
+        let root = self.folder.clone();
+        let swept = blocking(move || {
+            let mut n = 0;
+            for folder in [FRONTIERS, PLUGINS, PROBES] {
+                let is_left = |name: &str| folder == PROBES || is_staging(name);
+                n += sweep(&root.join(folder), &is_left, before)?;
+            }
+            Ok(n)
+        });
+        let failed = |error| self.failed("sweep", &ObjectPath::default(), folder_error(error));
+        swept.await.map_err(failed)
+    }
+}
+
+/// Whether this is the name of a file that is not complete: such a one has `#` and a number behind
+/// the name it is going to have.
+pub(super) fn is_staging(name: &str) -> bool {
+    let number = name.rsplit_once('#').map(|(_, number)| number);
+    number.is_some_and(|n| !n.is_empty() && n.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Removes files with such names that were last written to before that moment, at any depth.
+fn sweep(folder: &Path, is_left: &dyn Fn(&str) -> bool, before: SystemTime) -> io::Result<usize> {
+    let mut n = 0;
+    for entry in entries(folder)? {
+        let metadata = match fs::symlink_metadata(&entry) {
+            Ok(metadata) => metadata,
+            // Others remove what they have written meanwhile.
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        if metadata.is_dir() {
+            n += sweep(&entry, is_left, before)?;
+            continue;
+        }
+        let name = entry.file_name().and_then(|name| name.to_str());
+        if name.is_some_and(is_left) && metadata.modified()? < before {
+            gone_is_fine(fs::remove_file(&entry))?;
+            n += 1;
+        }
+    }
+    Ok(n)
+}
+
+/// Removes a folder, if nothing but folders and files that were never complete is in it.
+fn remove_empty(folder: &Path) -> io::Result<()> {
+    for entry in entries(folder)? {
+        let name = entry.file_name().and_then(|name| name.to_str());
+        if fs::symlink_metadata(&entry)?.is_dir() {
+            remove_empty(&entry)?;
+        } else if name.is_some_and(is_staging) {
+            gone_is_fine(fs::remove_file(&entry))?;
+        }
+    }
+    gone_is_fine(fs::remove_dir(folder))
+}
+
+/// What is in a folder; nothing where there is none.
+fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    match fs::read_dir(folder) {
+        Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect(),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+fn gone_is_fine(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
+}
+
+pub(super) fn folder_error(source: io::Error) -> ObjectError {
+    ObjectError::Generic {
+        store: "folder",
+        source: source.into(),
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(stopping) => Err(io::Error::other(stopping)),
+        },
+    }
+}
