@@ -199,6 +199,13 @@ impl DataRoot {
         self.objects.clone()
     }
 
+    /// An error while the folder is not the one that was opened: for those who use files in it, to
+    /// whom what was taken away looks as if it had never been there.
+    pub async fn check(&self) -> Result<(), DataError> {
+        let check = self.objects.check().await;
+        check.map_err(|e| self.failed("reach", &ObjectPath::from("."), e))
+    }
+
     /// What went wrong last in the object store, if nothing of its kind went well since: for whoever
     /// waits for it and has to say why.
     pub fn last_error(&self) -> Option<String> {

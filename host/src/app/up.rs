@@ -20,7 +20,7 @@ use crate::config::FileConfig;
 use crate::data::DataRoot;
 use crate::frontier::memory::MemorySettings;
 use crate::master::control::{Control, ControlParts};
-use crate::master::reconcile::Reconciler;
+use crate::master::reconcile::{DeletionSettings, Reconciler};
 use crate::model::id::{Incarnation, NodeId};
 use crate::model::node::{Node, Role};
 use crate::plugin::engine::EngineSettings;
@@ -178,6 +178,10 @@ impl Up {
         let reconciler = Reconciler {
             catalog: catalog.clone(),
             data: data.clone(),
+            clock: clock.clone(),
+            deletion: DeletionSettings {
+                frontier_min_age: options.frontier_min_age,
+            },
             workers,
             wake,
         };

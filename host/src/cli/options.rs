@@ -22,6 +22,8 @@ const NO_PORT: u16 = 0;
 const DEFAULT_PLUGIN_SIZE: u64 = 64 << 20;
 /// How long a node that went silent counts as there unless told otherwise; `--lease-ttl` shows it.
 const DEFAULT_LEASE_TTL: Duration = Duration::from_secs(10);
+/// How long frontiers stay that nobody needs unless told otherwise; `--frontier-min-age` shows it.
+const DEFAULT_FRONTIER_MIN_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What `crawler up` was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +48,8 @@ pub struct UpOptions {
     pub state: PathBuf,
     /// How long a node that went silent counts as there.
     pub lease_ttl: Duration,
+    /// How long frontiers of deleted resources stay, and replaced files of the others at the most.
+    pub frontier_min_age: Duration,
 }
 
 /// What `crawler run` was asked for.
@@ -128,6 +132,9 @@ pub(super) struct UpArgs {
     /// How long a node that went silent counts as there
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
     lease_ttl: Duration,
+    /// How long frontiers of deleted resources stay, and replaced files of the others at the most
+    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = humantime::parse_duration)]
+    frontier_min_age: Duration,
     #[command(flatten)]
     engine: EngineArgs,
 }
@@ -222,6 +229,7 @@ impl UpOptions {
             plugin_size: DEFAULT_PLUGIN_SIZE,
             state: folder.join("state"),
             lease_ttl: DEFAULT_LEASE_TTL,
+            frontier_min_age: DEFAULT_FRONTIER_MIN_AGE,
         }
     }
 }
@@ -249,6 +257,16 @@ impl UpArgs {
             )
             .into());
         }
+        if self.frontier_min_age < Duration::from_secs(1) {
+            return Err(Failure::new(
+                format!(
+                    "--frontier-min-age {:?} is shorter than writes take that are under way",
+                    self.frontier_min_age
+                ),
+                "use at least 1s; hours are safe where processes may be suspended",
+            )
+            .into());
+        }
         Ok(UpOptions {
             advertise: advertise.transpose()?,
             state: self.engine.state(environment, "up", self.grpc.port()),
@@ -260,6 +278,7 @@ impl UpArgs {
             allow_networks: self.networks.allow_networks,
             limit_ceilings: overrides(&self.limit_ceilings),
             lease_ttl: self.lease_ttl,
+            frontier_min_age: self.frontier_min_age,
         })
     }
 }

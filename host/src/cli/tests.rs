@@ -59,6 +59,7 @@ fn up_takes_ports_of_this_machine_and_fills_in_defaults() {
     assert_eq!(options.data, "crawler-data");
     assert_eq!(options.plugin_size, 64 << 20);
     assert_eq!(options.lease_ttl.as_secs(), 10);
+    assert_eq!(options.frontier_min_age.as_secs(), 86_400);
     assert_eq!(
         UpOptions::in_folder(std::path::Path::new("")).plugin_size,
         options.plugin_size
@@ -66,6 +67,10 @@ fn up_takes_ports_of_this_machine_and_fills_in_defaults() {
     assert_eq!(
         UpOptions::in_folder(std::path::Path::new("")).lease_ttl,
         options.lease_ttl
+    );
+    assert_eq!(
+        UpOptions::in_folder(std::path::Path::new("")).frontier_min_age,
+        options.frontier_min_age
     );
     assert_eq!(options.advertise, None);
 }
@@ -193,6 +198,7 @@ fn a_bad_value_is_told_what_it_takes() {
     check_refused("up --plugin-size big", "write a size like 64MiB or 4096");
     check_refused("up --limit-ceiling ram=1", "there is no limit \"ram\"");
     check_refused("up --lease-ttl 1ms", "too short to be renewed in time");
+    check_refused("up --frontier-min-age 1ms", "shorter than writes take");
     check_refused("run p --param start", "write it as NAME=VALUE");
     check_refused("run p --limit items=0", "limit items must be above zero");
     check_refused("run p --delay 5", "write a time like 250ms or 1s");

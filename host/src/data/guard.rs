@@ -78,6 +78,11 @@ impl GuardedFolder {
         })
     }
 
+    /// Whether the folder is the one that was opened.
+    pub(super) async fn check(&self) -> Result<()> {
+        self.root.check().await
+    }
+
     /// What went wrong last, if nothing of its kind went well since.
     pub(super) fn last_error(&self) -> Option<String> {
         let errors = self.root.errors();

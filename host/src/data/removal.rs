@@ -27,7 +27,7 @@ impl DataRoot {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 Err(self.failed("delete", &path, folder_error(error)))
             }
-            Ok(()) | Err(_) => Ok(()),
+            Ok(()) | Err(_) => self.check().await,
         }
     }
 

@@ -122,6 +122,22 @@ async fn the_items_of_one_resource_are_deleted_and_no_others() {
 }
 
 #[tokio::test]
+async fn f33_what_was_taken_away_with_the_root_is_not_called_deleted() {
+    let place = tempfile::tempdir().unwrap();
+    let (folder, aside) = (place.path().join("data"), place.path().join("aside"));
+    let root = DataRoot::open(&folder.display().to_string()).unwrap();
+    std::fs::create_dir(root.items_folder(ResourceId(1))).unwrap();
+    root.check().await.unwrap();
+    std::fs::rename(&folder, &aside).unwrap();
+    root.check().await.unwrap_err();
+    root.delete_items(ResourceId(1)).await.unwrap_err();
+    root.delete_frontiers(ResourceId(1)).await.unwrap_err();
+    std::fs::rename(&aside, &folder).unwrap();
+    root.delete_items(ResourceId(1)).await.unwrap();
+    assert!(!root.items_folder(ResourceId(1)).exists());
+}
+
+#[tokio::test]
 async fn the_frontiers_of_one_resource_are_deleted_to_the_last_file_and_no_others() {
     let folder = tempfile::tempdir().unwrap();
     let root = open(&folder);

@@ -13,14 +13,15 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::observed::Observed;
-use super::{WORKER_CALL_DEADLINE, WorkerCalls, placement};
+use super::{WorkerCalls, placement};
+use crate::clock::Clock;
 use crate::data::DataRoot;
 use crate::model::crawl::Counts;
-use crate::model::id::{NodeId, ResourceName};
+use crate::model::id::{NodeId, ResourceId, ResourceName};
 use crate::model::node::{Node, Role};
 use crate::model::plugin::PluginRecord;
 use crate::model::resource::{
-    Assignment, Deleting, Owner, PinnedPlugin, Resource, ShardId, ShardRecord, ShardState,
+    Assignment, Owner, PinnedPlugin, Resource, ShardId, ShardRecord, ShardState,
 };
 use crate::retry::Backoff;
 use crate::store::catalog::{Catalog, Versioned, encode};
@@ -28,10 +29,14 @@ use crate::store::keys::Keys;
 use crate::store::{Guard, Outcome, StoreError, Txn};
 use crate::telemetry;
 
+pub use deletion::DeletionSettings;
+#[cfg(test)]
+pub(super) use deletion::tests::crawl;
+
+mod deletion;
+
 /// The loop looks at everything at least this often, in case a watch has missed something.
 const RESYNC: Duration = Duration::from_secs(60);
-/// How soon a deletion that a worker has not finished is looked at again.
-const PURGE_RETRY: Duration = Duration::from_millis(500);
 
 /// One difference between what is and what should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,8 +49,8 @@ pub(super) enum Action {
     Finish(ShardId),
     /// An assignment that no shard record backs.
     Unassign(NodeId, ShardId),
-    /// Data of a deleted resource may go once its owners have stopped.
-    Purge(Deleting),
+    /// Data of a deleted resource goes as soon as it may.
+    Delete(ResourceId),
 }
 
 /// The differences, in an order in which they can be carried out.
@@ -101,12 +106,7 @@ pub(super) fn plan(observed: &Observed) -> Vec<Action> {
             actions.push(Action::Unassign(worker.clone(), *id));
         }
     }
-    actions.extend(
-        observed
-            .deleting
-            .values()
-            .map(|d| Action::Purge(d.value.clone())),
-    );
+    actions.extend(observed.deleting.keys().copied().map(Action::Delete));
     actions
 }
 
@@ -121,8 +121,12 @@ fn pinned(plugin: &PluginRecord) -> PinnedPlugin {
 pub struct Reconciler {
     /// The state, desired and observed.
     pub catalog: Catalog,
-    /// Where the items of deleted resources lie.
+    /// Where the data of deleted resources lies.
     pub data: Arc<DataRoot>,
+    /// Wall-clock time.
+    pub clock: Arc<dyn Clock>,
+    /// When the data of deleted resources goes.
+    pub deletion: DeletionSettings,
     /// To ask whether a worker still writes.
     pub workers: Arc<dyn WorkerCalls>,
     /// Woken by calls that changed something.
@@ -161,9 +165,8 @@ impl Reconciler {
             .revision;
         let mut watch = self.catalog.store().watch(&prefix, revision).await?;
         loop {
-            let is_settled = self.turn().await?;
+            let pause = self.turn().await?;
             backoff.reset();
-            let pause = if is_settled { RESYNC } else { PURGE_RETRY };
             tokio::select! {
                 event = watch.next() => { event?; }
                 () = self.wake.notified() => {}
@@ -176,20 +179,20 @@ impl Reconciler {
         }
     }
 
-    /// Carries out the present plan. False where something has to be looked at again soon.
-    async fn turn(&self) -> Result<bool, StoreError> {
+    /// Carries out the present plan. Tells when to look again though nothing has changed.
+    async fn turn(&self) -> Result<Duration, StoreError> {
         let observed = Observed::read(&self.catalog).await?;
-        let mut is_settled = true;
+        let mut pause = RESYNC;
         for action in plan(&observed) {
             match action {
                 Action::Pin(name, plugin) => self.pin(&observed, &name, plugin).await?,
                 Action::Assign(id, node) => self.assign(&observed, id, &node).await?,
                 Action::Finish(id) => self.finish(&observed, id).await?,
                 Action::Unassign(worker, id) => self.unassign(&observed, &worker, id).await?,
-                Action::Purge(deleting) => is_settled &= self.purge(&observed, &deleting).await?,
+                Action::Delete(id) => pause = pause.min(self.delete(&observed, id).await?),
             }
         }
-        Ok(is_settled)
+        Ok(pause)
     }
 
     /// Carries out a transaction; one that lost its guards is left to the next turn.
@@ -303,36 +306,6 @@ impl Reconciler {
             tracing::info!(shard = %id, %worker, "removed an assignment that is over");
         }
         Ok(())
-    }
-
-    /// Removes the items of a deleted resource, unless one of its owners may still write some.
-    async fn purge(&self, observed: &Observed, deleting: &Deleting) -> Result<bool, StoreError> {
-        for owner in &deleting.owners {
-            let Some(node) = observed
-                .workers
-                .get(&owner.node)
-                .filter(|_| observed.is_alive(owner))
-            else {
-                continue;
-            };
-            let asked = tokio::time::timeout(
-                WORKER_CALL_DEADLINE,
-                self.workers.status(&node.address, Some(&deleting.name)),
-            );
-            match asked.await {
-                Ok(Ok(crawls)) if crawls.iter().all(|crawl| crawl.id != deleting.id) => {}
-                Ok(Ok(_)) | Ok(Err(_)) | Err(_) => return Ok(false),
-            }
-        }
-        if let Err(error) = self.data.delete_items(deleting.id).await {
-            tracing::error!(error = telemetry::chain(&error), id = %deleting.id, "items cannot be removed");
-            return Ok(false);
-        }
-        let key = self.catalog.keys().deleting(deleting.id);
-        if self.commit(Txn::new().delete(key)).await? {
-            tracing::info!(resource = %deleting.name, id = %deleting.id, "items removed");
-        }
-        Ok(true)
     }
 }
 

@@ -176,12 +176,16 @@ pub struct Deleting {
     pub name: ResourceName,
     /// Its life.
     pub id: ResourceId,
-    /// Who may still be writing. Emptied when they have stopped.
+    /// Who may have been writing when it was deleted.
     pub owners: Vec<Owner>,
-    /// When it was deleted: its frontier stays for the minimum age.
+    /// When it was deleted.
     pub deleted_at: UnixMillis,
     /// Its items go too.
     pub purge: bool,
+    /// Since when nobody writes any more, and items that were to go are gone. From then on its
+    /// frontier stays for the minimum age.
+    #[serde(default)]
+    pub stopped_at: Option<UnixMillis>,
     /// Its line files were cut to what counts, and the frontier is being taken apart.
     #[serde(default)]
     pub items_cut: bool,

@@ -263,23 +263,35 @@ impl Frontiers {
     }
 
     async fn extents_of_deleted(&mut self) -> Result<Extents, ControlError> {
-        let key = self.catalog.keys().deleting(self.id);
-        let deleting = self.catalog.read::<Deleting>(&key).await?;
-        // From here on the frontier is taken apart, and says nothing any more.
-        let is_cut = deleting.is_some_and(|deleting| deleting.value.items_cut);
+        let is_cut = self.deleting().await?.is_some_and(|d| d.items_cut);
         let mut extents = Extents::new();
-        for shard in lines::shards(self.data.items_folder(self.id)).await? {
+        let shards = lines::shards(self.data.items_folder(self.id)).await?;
+        self.data.check().await?;
+        for shard in shards {
             let id = ShardId {
                 resource: self.id,
                 shard,
             };
             let extent = match is_cut {
                 true => None,
-                false => self.extent(id).await?,
+                false => match self.extent(id).await {
+                    Ok(extent) => extent,
+                    // It may have been taken apart under our eyes.
+                    Err(_) if self.deleting().await?.is_none_or(|d| d.items_cut) => None,
+                    Err(error) => return Err(error),
+                },
             };
             extents.insert(shard, extent.unwrap_or(Extent::Whole));
         }
         Ok(extents)
+    }
+
+    /// What is left of a deleted resource. Once its items are cut, the frontier is taken apart and
+    /// says nothing any more.
+    async fn deleting(&self) -> Result<Option<Deleting>, ControlError> {
+        let key = self.catalog.keys().deleting(self.id);
+        let deleting = self.catalog.read::<Deleting>(&key).await?;
+        Ok(deleting.map(|deleting| deleting.value))
     }
 
     /// What a frontier says; none where there is none.

@@ -196,6 +196,7 @@ impl Control {
                 owners,
                 deleted_at: self.parts.clock.unix_millis(),
                 purge,
+                stopped_at: None,
                 items_cut: false,
             };
             txn = txn.put(keys.deleting(resource.id), encode(&deleting));

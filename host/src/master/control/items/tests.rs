@@ -226,3 +226,51 @@ async fn an_error_among_the_items_that_are_passed_over_is_told() {
     let first = placed(items, start).next().await.unwrap();
     assert!(matches!(first, Err(ControlError::Frontier(_))));
 }
+
+#[tokio::test]
+async fn s17_items_of_a_deleted_resource_are_read_by_its_id_before_and_after_its_frontier_goes() {
+    let bench = bench().await;
+    let id = bench.add("a").await.unwrap().resource.id;
+    let data = bench.control.parts.data.clone();
+    let shard = ShardId {
+        resource: id,
+        shard: Shard(0),
+    };
+    crate::master::reconcile::crawl(&data, shard).await;
+    bench.delete("a").await.unwrap();
+    let count = || async {
+        let items = bench.control.items(&id.to_string(), false, None).await;
+        items.unwrap().try_collect::<Vec<_>>().await.unwrap().len()
+    };
+    assert_eq!(count().await, 2);
+    let mut reconciler = bench.reconciler();
+    reconciler.deletion.frontier_min_age = Duration::ZERO;
+    let scope = crate::task::TaskScope::new();
+    scope.spawn("reconciler", reconciler.run(scope.stop_signal()));
+    let key = bench.catalog().keys().deleting(id);
+    let gone = async {
+        while bench
+            .catalog()
+            .read::<Deleting>(&key)
+            .await
+            .unwrap()
+            .is_some()
+        {
+            assert_eq!(count().await, 2);
+            tokio::task::yield_now().await;
+        }
+    };
+    let deadline = Duration::from_secs(60);
+    tokio::time::timeout(deadline, gone)
+        .await
+        .expect("taken apart");
+    assert!(
+        !data
+            .folder()
+            .join("frontiers")
+            .join(id.to_string())
+            .exists()
+    );
+    assert_eq!(count().await, 2);
+    scope.stop(deadline).await;
+}

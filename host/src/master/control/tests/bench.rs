@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::super::*;
 use crate::clock::SystemClock;
-use crate::master::reconcile::Reconciler;
+use crate::master::reconcile::{DeletionSettings, Reconciler};
 use crate::master::{Code, ResourceView, WorkerCallError};
 use crate::model::id::Incarnation;
 use crate::model::node::{Node, Role};
@@ -190,6 +190,8 @@ impl Bench {
         Reconciler {
             catalog: self.catalog().clone(),
             data: self.control.parts.data.clone(),
+            clock: self.control.parts.clock.clone(),
+            deletion: DeletionSettings::default(),
             workers: Arc::new(Resting::default()),
             wake: self.control.parts.wake.clone(),
         }

@@ -1,0 +1,397 @@
+//! What is left of a deleted resource, and when.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use object_store::ObjectStoreExt as _;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::clock::Clock;
+use crate::data::DataRoot;
+use crate::frontier::durable::{DurableSettings, Frontiers, OpenAs};
+use crate::frontier::suite::{item_of, new, parsed, ready, take};
+use crate::frontier::{Frontier, path_of};
+use crate::master::{WorkerCallError, WorkerCalls};
+use crate::model::crawl::{Counts, UnixMillis};
+use crate::model::id::{Digest, Epoch, Incarnation, ResourceName, Run, Shard};
+use crate::model::node::{Node, Role};
+use crate::model::resource::Owner;
+use crate::model::status::{CrawlStatus, LogLine};
+use crate::sink::Sink as _;
+use crate::sink::lines::{Extent, Extents, LineFiles, LineReader, LineSettings};
+use crate::store::catalog::Catalog;
+use crate::store::embedded::{EmbeddedStore, Settings};
+use crate::store::keys::Keys;
+
+const MIN_AGE: Duration = Duration::from_secs(3_600);
+const DELETED_AT: UnixMillis = 5_000_000;
+
+/// Says what it is set to and, under a paused clock, how much later it is than at the start.
+struct TestClock {
+    millis: AtomicU64,
+    began: tokio::time::Instant,
+    n_asked: AtomicUsize,
+}
+
+impl Clock for TestClock {
+    fn unix_nanos(&self) -> u64 {
+        self.n_asked.fetch_add(1, Ordering::Relaxed);
+        let passed = u64::try_from(self.began.elapsed().as_nanos()).unwrap();
+        self.millis.load(Ordering::Relaxed) * 1_000_000 + passed
+    }
+}
+
+/// A worker that has these crawls, or does not answer.
+#[derive(Default)]
+struct Worker(Mutex<Option<Vec<CrawlStatus>>>);
+
+#[async_trait]
+impl WorkerCalls for Worker {
+    async fn status(
+        &self,
+        address: &str,
+        _name: Option<&ResourceName>,
+    ) -> Result<Vec<CrawlStatus>, WorkerCallError> {
+        let crawls = self.0.lock().unwrap().clone();
+        crawls.ok_or_else(|| WorkerCallError {
+            address: address.to_owned(),
+            why: "away".into(),
+        })
+    }
+
+    async fn logs(
+        &self,
+        _address: &str,
+        _name: &ResourceName,
+        _follow: bool,
+    ) -> Result<BoxStream<'static, Result<LogLine, WorkerCallError>>, WorkerCallError> {
+        Ok(Box::pin(futures::stream::empty()))
+    }
+}
+
+struct Bench {
+    reconciler: Reconciler,
+    clock: Arc<TestClock>,
+    worker: Arc<Worker>,
+    folder: TempDir,
+}
+
+fn shard() -> ShardId {
+    ShardId {
+        resource: ResourceId(7),
+        shard: Shard(0),
+    }
+}
+
+fn owner() -> Owner {
+    Owner {
+        node: "worker-1".parse().unwrap(),
+        incarnation: Incarnation(1),
+    }
+}
+
+impl Bench {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = EmbeddedStore::open(&folder.path().join("store"), Settings::default()).unwrap();
+        let data = folder.path().join("data");
+        let clock = Arc::new(TestClock {
+            millis: AtomicU64::new(DELETED_AT),
+            began: tokio::time::Instant::now(),
+            n_asked: AtomicUsize::default(),
+        });
+        let worker = Arc::new(Worker::default());
+        let reconciler = Reconciler {
+            catalog: Catalog::new(Arc::new(store), Keys::default()),
+            data: Arc::new(DataRoot::open(data.to_str().unwrap()).unwrap()),
+            clock: clock.clone(),
+            deletion: DeletionSettings {
+                frontier_min_age: MIN_AGE,
+            },
+            workers: worker.clone(),
+            wake: Arc::default(),
+        };
+        Self {
+            reconciler,
+            clock,
+            worker,
+            folder,
+        }
+    }
+
+    async fn crawl(&self) {
+        crawl(&self.reconciler.data, shard()).await;
+    }
+
+    fn items(&self) -> std::path::PathBuf {
+        let items = self.reconciler.data.items_folder(shard().resource);
+        items.join(shard().shard.to_string())
+    }
+
+    fn frontier(&self) -> std::path::PathBuf {
+        self.folder
+            .path()
+            .join("data")
+            .join(path_of(shard()).as_ref())
+    }
+
+    async fn put(&self, deleting: &Deleting) {
+        let key = self.reconciler.catalog.keys().deleting(deleting.id);
+        let txn = Txn::new().put(key, encode(deleting));
+        self.reconciler.catalog.store().commit(txn).await.unwrap();
+    }
+
+    async fn delete(&self, purge: bool, owners: Vec<Owner>) {
+        let deleting = Deleting {
+            name: "books".parse().unwrap(),
+            id: shard().resource,
+            owners,
+            deleted_at: DELETED_AT,
+            purge,
+            stopped_at: None,
+            items_cut: false,
+        };
+        self.put(&deleting).await;
+    }
+
+    async fn register_worker(&self) {
+        let node = Node {
+            id: owner().node,
+            role: Role::Worker,
+            address: "worker-1:1".into(),
+            incarnation: owner().incarnation,
+            labels: Default::default(),
+            capacity: 1,
+            version: "0".into(),
+            draining: false,
+            started_at: 0,
+        };
+        let key = self.reconciler.catalog.keys().node(Role::Worker, &node.id);
+        let txn = Txn::new().put(key, encode(&node));
+        self.reconciler.catalog.store().commit(txn).await.unwrap();
+    }
+
+    async fn record(&self) -> Option<Deleting> {
+        let key = self.reconciler.catalog.keys().deleting(shard().resource);
+        let record = self.reconciler.catalog.read(&key).await.unwrap();
+        record.map(|record| record.value)
+    }
+
+    fn set_age(&self, age: Duration) {
+        let age = u64::try_from(age.as_millis()).unwrap();
+        self.clock.millis.store(DELETED_AT + age, Ordering::Relaxed);
+    }
+
+    /// Turns until nothing is due any more.
+    async fn settle(&self) -> Duration {
+        loop {
+            let pause = self.reconciler.turn().await.unwrap();
+            let woken = self.reconciler.wake.notified();
+            if tokio::time::timeout(Duration::ZERO, woken).await.is_err() {
+                return pause;
+            }
+        }
+    }
+
+    async fn n_items(&self, extent: Extent) -> usize {
+        let folder = self.reconciler.data.items_folder(shard().resource);
+        let extents = Arc::new(Extents::from([(shard().shard, extent)]));
+        let mut reader = LineReader::new(folder, Run(1));
+        reader.read(&extents, 99).await.unwrap().items.len()
+    }
+}
+
+/// Crawls a page: two items that the frontier knows to be delivered, and one that it does not.
+pub(in crate::master) async fn crawl(data: &DataRoot, shard: ShardId) {
+    let settings = DurableSettings::default();
+    let frontiers = Arc::new(Frontiers::new(data.object_store(), settings));
+    let open_as = OpenAs {
+        shard,
+        cluster: "c1".into(),
+        epoch: Epoch(1),
+        run: Run(1),
+        plugin: Digest::of(b"plugin"),
+        created: false,
+        storage_epoch: 0,
+        now: 0,
+        delay: Duration::ZERO,
+        carry: false,
+    };
+    let frontier = frontiers.open(open_as).await.unwrap();
+    let storage_epoch = frontier.storage_epoch();
+    let frontier: Arc<dyn Frontier> = Arc::new(frontier);
+    frontier.seed(vec![new("http://a.test/")]).await.unwrap();
+    let mut commit = parsed(ready(take(&frontier, 0, 1).await));
+    commit.items = (0..3).map(|n| item_of(&commit.claim, n)).collect();
+    frontier.commit(commit).await.unwrap();
+    frontier.settle().await.unwrap();
+    let batch = frontier.outbox(9).await.unwrap();
+    let folder = data.items_folder(shard.resource);
+    let folder = folder.join(shard.shard.to_string());
+    let mut files = LineFiles::open(folder, storage_epoch, LineSettings::default());
+    let mark = files.write(&batch.items[..2]).await.unwrap();
+    frontier.clear_outbox(batch.end - 1, mark).await.unwrap();
+    files.write(&batch.items[2..]).await.unwrap();
+    frontier.close().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn s17_a_frontier_goes_at_its_age_and_the_items_stay_as_they_were_read() {
+    let bench = Bench::new();
+    bench.crawl().await;
+    bench.delete(false, vec![owner()]).await;
+    assert_eq!(bench.settle().await, RESYNC);
+    let stopped = bench.record().await.unwrap();
+    assert!(stopped.stopped_at.is_some());
+    bench.set_age(MIN_AGE - Duration::from_secs(20));
+    let left = bench.settle().await;
+    assert!(left <= Duration::from_secs(20), "{left:?}");
+    assert_eq!(bench.n_items(Extent::Whole).await, 3);
+    assert!(bench.frontier().join("manifest").exists());
+    bench.set_age(MIN_AGE);
+    assert_eq!(bench.settle().await, RESYNC);
+    assert!(!bench.frontier().parent().unwrap().exists());
+    assert_eq!(bench.record().await, None);
+    assert_eq!(bench.n_items(Extent::Whole).await, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_purge_waits_for_those_who_may_still_write_and_the_frontier_for_its_age() {
+    let bench = Bench::new();
+    bench.crawl().await;
+    bench.register_worker().await;
+    bench.delete(true, vec![owner()]).await;
+    let crawl = CrawlStatus {
+        name: "books".parse().unwrap(),
+        id: shard().resource,
+        shard: shard().shard,
+        epoch: Epoch(1),
+        run: Run(1),
+        counts: Counts::default(),
+        in_flight: 0,
+        waits: None,
+    };
+    for says in [None, Some(vec![crawl])] {
+        *bench.worker.0.lock().unwrap() = says;
+        assert_eq!(bench.settle().await, OWNER_PAUSE);
+        assert!(bench.items().exists());
+    }
+    bench.set_age(MIN_AGE * 2);
+    *bench.worker.0.lock().unwrap() = Some(Vec::new());
+    bench.settle().await;
+    assert!(!bench.items().exists());
+    // Counted from the end of the last one who could write.
+    assert!(bench.frontier().join("manifest").exists());
+    bench.set_age(MIN_AGE * 3);
+    bench.settle().await;
+    assert!(!bench.frontier().exists());
+    assert_eq!(bench.record().await, None);
+}
+
+#[tokio::test]
+async fn f33_a_data_root_that_is_away_holds_a_deletion_up_and_spoils_nothing() {
+    let bench = Bench::new();
+    bench.crawl().await;
+    bench.delete(false, Vec::new()).await;
+    bench.settle().await;
+    bench.set_age(MIN_AGE);
+    let (data, aside) = (
+        bench.folder.path().join("data"),
+        bench.folder.path().join("aside"),
+    );
+    for items_cut in [false, true] {
+        let before = bench.record().await.unwrap();
+        assert_eq!(before.items_cut, items_cut);
+        std::fs::rename(&data, &aside).unwrap();
+        assert_eq!(bench.settle().await, DATA_PAUSE);
+        std::fs::rename(&aside, &data).unwrap();
+        assert_eq!(bench.record().await, Some(before.clone()));
+        bench
+            .put(&Deleting {
+                items_cut: true,
+                ..before
+            })
+            .await;
+    }
+    bench.settle().await;
+    assert_eq!(bench.record().await, None);
+    assert!(!bench.frontier().exists());
+}
+
+#[tokio::test]
+async fn a_frontier_that_cannot_say_what_counts_goes_too_and_its_items_stay() {
+    let bench = Bench::new();
+    bench.crawl().await;
+    for manifest in std::fs::read_dir(bench.frontier().join("manifest")).unwrap() {
+        std::fs::write(manifest.unwrap().path(), "").unwrap();
+    }
+    bench.delete(false, Vec::new()).await;
+    bench.settle().await;
+    bench.set_age(MIN_AGE);
+    bench.settle().await;
+    assert_eq!(bench.record().await, None);
+    assert!(!bench.frontier().exists());
+    assert_eq!(bench.n_items(Extent::Whole).await, 3);
+}
+
+#[tokio::test]
+async fn what_a_kill_left_of_a_frontier_goes_and_other_resources_keep_theirs() {
+    let bench = Bench::new();
+    let objects = bench.reconciler.data.object_store();
+    let other = ShardId {
+        resource: ResourceId(70),
+        shard: Shard(0),
+    };
+    for shard in [shard(), other] {
+        let path = path_of(shard).join("wal").join("1.sst");
+        objects.put(&path, "1".into()).await.unwrap();
+    }
+    bench.delete(false, Vec::new()).await;
+    bench.settle().await;
+    let stopped = bench.record().await.unwrap();
+    bench
+        .put(&Deleting {
+            items_cut: true,
+            ..stopped
+        })
+        .await;
+    bench.set_age(MIN_AGE);
+    bench.settle().await;
+    assert_eq!(bench.record().await, None);
+    assert!(!bench.frontier().exists());
+    let kept = path_of(other).join("wal").join("1.sst");
+    objects.head(&kept).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_loop_wakes_when_a_frontier_may_go_and_not_all_the_time() {
+    let mut bench = Bench::new();
+    // Not when the loop would look at everything anyway.
+    let min_age = MIN_AGE + RESYNC / 2;
+    bench.reconciler.deletion.frontier_min_age = min_age;
+    let data = bench.reconciler.data.clone();
+    let path = path_of(shard()).join("wal").join("1.sst");
+    data.object_store().put(&path, "1".into()).await.unwrap();
+    bench.delete(false, Vec::new()).await;
+    let (frontier, clock) = (bench.frontier(), bench.clock.clone());
+    let scope = crate::task::TaskScope::new();
+    let stop: CancellationToken = scope.stop_signal();
+    let began = tokio::time::Instant::now();
+    let Bench {
+        reconciler, folder, ..
+    } = bench;
+    scope.spawn("reconciler", reconciler.run(stop));
+    while frontier.exists() {
+        assert!(began.elapsed() < min_age + Duration::from_secs(5));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    assert!(began.elapsed() >= min_age);
+    let n_turns = clock.n_asked.load(Ordering::Relaxed);
+    assert!(n_turns < 100, "{n_turns} turns");
+    scope.stop(Duration::from_secs(10)).await;
+    drop(folder);
+}
