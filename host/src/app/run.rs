@@ -98,6 +98,7 @@ async fn load(options: &RunOptions) -> anyhow::Result<Arc<dyn Rules>> {
     let bytes = parts::read(&wasm).await?;
     let engine = parts::engine(EngineSettings {
         plugin_size: options.plugin_size,
+        compiled_size: options.compiled_size,
         ..parts::engine_settings(&options.state)
     })
     .await?;

@@ -86,6 +86,7 @@ pub(super) async fn run(options: WorkerOptions, stop: CancellationToken) -> anyh
 async fn load(options: &WorkerOptions) -> anyhow::Result<Vec<Arc<dyn Rules>>> {
     let engine = parts::engine(EngineSettings {
         plugin_size: options.plugin_size,
+        compiled_size: options.compiled_size,
         ..parts::engine_settings(&options.state)
     })
     .await?;

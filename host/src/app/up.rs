@@ -93,10 +93,17 @@ impl Up {
         let store = EmbeddedStore::open(&folder, StoreSettings::default())?;
         let store_failed = store.failed();
         let catalog = Catalog::new(Arc::new(store), Keys::default());
-        data.bind_cluster(&cluster_id(&catalog).await?).await?;
+        let cluster = cluster_id(&catalog).await?;
+        data.bind_cluster(&cluster).await?;
+        let frontiers = DurableSettings {
+            min_age: options.frontier_min_age,
+            ..DurableSettings::default()
+        };
+        let frontiers = parts::frontiers(&data, frontiers);
 
         let engine = parts::engine(EngineSettings {
             plugin_size: options.plugin_size,
+            compiled_size: options.compiled_size,
             ..parts::engine_settings(&options.state)
         });
         let engine = engine.await?;

@@ -20,6 +20,8 @@ use crate::model::resource::CrawlSettings;
 const NO_PORT: u16 = 0;
 /// Bytes that a plugin may have unless told otherwise; `--plugin-size` shows it.
 const DEFAULT_PLUGIN_SIZE: u64 = 64 << 20;
+/// Bytes of compiled code that are kept unless told otherwise; `--compiled-size` shows it.
+const DEFAULT_COMPILED_SIZE: u64 = 2 << 30;
 /// How long a node that went silent counts as there unless told otherwise; `--lease-ttl` shows it.
 const DEFAULT_LEASE_TTL: Duration = Duration::from_secs(10);
 /// How long frontiers stay that nobody needs unless told otherwise; `--frontier-min-age` shows it.
@@ -44,6 +46,8 @@ pub struct UpOptions {
     pub limit_ceilings: LimitOverrides,
     /// Bytes that a plugin may have.
     pub plugin_size: u64,
+    /// Bytes of compiled code that are kept.
+    pub compiled_size: u64,
     /// Keeps what is local to this machine: compiled code.
     pub state: PathBuf,
     /// How long a node that went silent counts as there.
@@ -69,6 +73,8 @@ pub struct RunOptions {
     pub allow_networks: Vec<IpNet>,
     /// Bytes that a plugin may have.
     pub plugin_size: u64,
+    /// Bytes of compiled code that are kept.
+    pub compiled_size: u64,
     /// Keeps compiled code.
     pub state: PathBuf,
 }
@@ -86,6 +92,8 @@ pub struct WorkerOptions {
     pub limit_ceilings: LimitOverrides,
     /// Bytes that a plugin may have.
     pub plugin_size: u64,
+    /// Bytes of compiled code that are kept.
+    pub compiled_size: u64,
     /// Keeps compiled code.
     pub state: PathBuf,
 }
@@ -209,6 +217,9 @@ struct EngineArgs {
     /// Bytes that a plugin may have
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size)]
     plugin_size: u64,
+    /// Bytes of compiled code that are kept, those that were used last
+    #[arg(long, value_name = "SIZE", default_value = "2GiB", value_parser = size)]
+    compiled_size: u64,
     /// Keeps compiled code; local to this machine [default: a folder in ~/.local/state/crawler]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
@@ -227,6 +238,7 @@ impl UpOptions {
             advertise: None,
             limit_ceilings: LimitOverrides::default(),
             plugin_size: DEFAULT_PLUGIN_SIZE,
+            compiled_size: DEFAULT_COMPILED_SIZE,
             state: folder.join("state"),
             lease_ttl: DEFAULT_LEASE_TTL,
             frontier_min_age: DEFAULT_FRONTIER_MIN_AGE,
@@ -271,6 +283,7 @@ impl UpArgs {
             advertise: advertise.transpose()?,
             state: self.engine.state(environment, "up", self.grpc.port()),
             plugin_size: self.engine.plugin_size,
+            compiled_size: self.engine.compiled_size,
             data: self.data,
             http: self.http,
             grpc: self.grpc,
@@ -288,6 +301,7 @@ impl RunArgs {
         RunOptions {
             state: self.engine.state(environment, "run", NO_PORT),
             plugin_size: self.engine.plugin_size,
+            compiled_size: self.engine.compiled_size,
             params: self.rules.params(),
             limits: self.rules.limits(),
             crawl: self.crawl.settings(),
@@ -310,6 +324,7 @@ impl WorkerArgs {
         Ok(WorkerOptions {
             state: self.engine.state(environment, "worker", NO_PORT),
             plugin_size: self.engine.plugin_size,
+            compiled_size: self.engine.compiled_size,
             config: config::load(self.config.as_deref())?,
             limit_ceilings: overrides(&self.limit_ceilings),
             data: self.data,

@@ -58,6 +58,7 @@ fn up_takes_ports_of_this_machine_and_fills_in_defaults() {
     assert_eq!(options.grpc.to_string(), "127.0.0.1:9091");
     assert_eq!(options.data, "crawler-data");
     assert_eq!(options.plugin_size, 64 << 20);
+    assert_eq!(options.compiled_size, 2 << 30);
     assert_eq!(options.lease_ttl.as_secs(), 10);
     assert_eq!(options.frontier_min_age.as_secs(), 86_400);
     assert_eq!(

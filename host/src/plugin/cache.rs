@@ -20,6 +20,8 @@ use wasmtime::component::Component;
 use super::PluginError;
 use crate::model::id::Digest;
 
+mod trim;
+
 const KEY_FILE: &str = "key";
 const MAC_BYTES: usize = 32;
 /// Bits of a mode that let others write.
@@ -31,11 +33,18 @@ pub(crate) struct Cache {
     key: [u8; 32],
     /// Ends the name of every file that this engine can load.
     suffix: String,
+    /// Of all files: setting `--compiled-size`.
+    max_bytes: u64,
 }
 
 impl Cache {
     /// Makes the folder unless it is there; refuses one that others could write to.
-    pub(crate) fn open(folder: &Path, engine: &wasmtime::Engine) -> Result<Self, PluginError> {
+    /// Keeps at most `max_bytes`, those that were used last.
+    pub(crate) fn open(
+        folder: &Path,
+        engine: &wasmtime::Engine,
+        max_bytes: u64,
+    ) -> Result<Self, PluginError> {
         let refused = |why: String| PluginError::Host {
             doing: "use the folder of compiled plugins",
             why: format!("{}: {why}", folder.display()),
@@ -64,8 +73,11 @@ impl Cache {
             folder: folder.to_owned(),
             key,
             suffix,
+            max_bytes,
         };
         cache.drop_other_engines().map_err(io)?;
+        trim::remove_cut_off(folder).map_err(io)?;
+        trim::remove_least_used(folder, max_bytes).map_err(io)?;
         Ok(cache)
     }
 
@@ -74,7 +86,14 @@ impl Cache {
         let name = self.name(digest);
         let path = self.folder.join(&name);
         match self.read(&name, &path) {
-            Ok(frame) => frame,
+            Ok(frame) => {
+                if frame.is_some()
+                    && let Err(error) = trim::note_use(&path)
+                {
+                    tracing::debug!(path = %path.display(), %error, "cannot note that compiled code was used");
+                }
+                frame
+            }
             Err(error) => {
                 tracing::warn!(path = %path.display(), %error, "compiled plugin is not as it was stored: compiling it again");
                 self.remove(&path);
@@ -91,7 +110,9 @@ impl Cache {
     /// Keeps a frame. What cannot be kept is compiled again next time.
     pub(crate) fn put(&self, digest: Digest, frame: &[u8]) {
         let name = self.name(digest);
-        let stored = self.write(&name, frame);
+        let stored = self
+            .write(&name, frame)
+            .and_then(|()| trim::remove_least_used(&self.folder, self.max_bytes));
         if let Err(error) = stored {
             tracing::warn!(folder = %self.folder.display(), %error, "cannot keep the compiled plugin");
         }
@@ -229,7 +250,7 @@ mod tests {
     use super::*;
 
     fn open(folder: &Path) -> Result<Cache, PluginError> {
-        Cache::open(folder, &wasmtime::Engine::default())
+        Cache::open(folder, &wasmtime::Engine::default(), 1 << 20)
     }
 
     fn only_image(folder: &Path) -> PathBuf {
@@ -335,7 +356,7 @@ mod tests {
         let mut config = wasmtime::Config::new();
         config.consume_fuel(true);
         let other = wasmtime::Engine::new(&config).unwrap();
-        let cache = Cache::open(folder.path(), &other).unwrap();
+        let cache = Cache::open(folder.path(), &other, 1 << 20).unwrap();
         assert_eq!(cache.get(Digest::of(b"a")), None);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }

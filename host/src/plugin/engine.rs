@@ -40,6 +40,8 @@ pub struct EngineSettings {
     pub plugin_size: u64,
     /// Where compiled code is kept from one start to the next. None: it is not kept.
     pub cache_folder: Option<PathBuf>,
+    /// Bytes of compiled code that are kept, those that were used last: setting `compiled-size`.
+    pub compiled_size: u64,
     /// The program that compiles, called as `PROGRAM __compile`. None: this one, if it is
     /// `crawler`, or the `crawler` beside it.
     pub child_program: Option<PathBuf>,
@@ -57,6 +59,7 @@ impl Default for EngineSettings {
             pool_instances: 64,
             plugin_size: 64 << 20,
             cache_folder: None,
+            compiled_size: 2 << 30,
             child_program: None,
             n_compiling: 2,
             compile_memory: 1 << 30,
@@ -116,7 +119,7 @@ impl Engine {
         let mut linker = Linker::new(&wasmtime);
         host_calls::link(&mut linker).map_err(host_error("link the host's functions"))?;
         let cache = match &settings.cache_folder {
-            Some(folder) => Some(Cache::open(folder, &wasmtime)?),
+            Some(folder) => Some(Cache::open(folder, &wasmtime, settings.compiled_size)?),
             None => None,
         };
         let ticker = Ticker::start(&wasmtime)?;
