@@ -25,6 +25,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 mod cargo;
+pub mod closure;
 pub mod guests;
 pub mod process;
 pub mod random;

@@ -17,6 +17,11 @@ impl Random {
         Self(seed)
     }
 
+    /// The same seed makes the same choices.
+    pub fn seeded(seed: u64) -> Self {
+        Self(seed)
+    }
+
     /// Another source, for what runs beside this one.
     pub fn fork(&mut self) -> Self {
         Self(self.next())

@@ -1,5 +1,6 @@
 //! The log of the fake web, and what can be read from it.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -49,6 +50,7 @@ pub fn shortest_pause(log: &[Hit]) -> Option<Duration> {
 #[derive(Default)]
 pub(super) struct Log {
     hits: Mutex<Vec<Hit>>,
+    n_by_path: Mutex<HashMap<String, usize>>,
     changed: Condvar,
 }
 
@@ -60,10 +62,15 @@ impl Log {
     /// Notes a request; returns its place in the log and how many there were for its path.
     pub(super) fn note(&self, hit: Hit) -> (usize, usize) {
         let mut hits = self.hits();
-        let nth = 1 + hits
-            .iter()
-            .filter(|earlier| earlier.path == hit.path)
-            .count();
+        let nth = {
+            let mut n_by_path = self
+                .n_by_path
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            let nth = n_by_path.entry(hit.path.clone()).or_default();
+            *nth += 1;
+            *nth
+        };
         hits.push(hit);
         self.changed.notify_all();
         (hits.len() - 1, nth)
