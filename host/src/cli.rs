@@ -47,7 +47,7 @@ impl Command {
     /// command does is seen in its output.
     pub fn default_log(&self) -> &'static str {
         match self {
-            Command::Up(_) | Command::Worker(_) => "info",
+            Command::Up(_) | Command::Worker(_) => "info,slatedb=warn",
             Command::Run(_) | Command::Demo(_) | Command::Client(_) => "warn",
         }
     }

@@ -25,8 +25,13 @@ use crate::model::crawl::{Counts, Done, Fingerprint, ItemRecord, Request, UnixMi
 use crate::model::frontier::{SinkMark, Validators};
 use crate::model::resource::{FRONTIER_MISSING, ShardId};
 
+pub mod durable;
+mod keys;
 pub mod memory;
 pub mod reader;
+mod records;
+mod seen;
+mod steady;
 #[cfg(test)]
 pub(crate) mod suite;
 mod workbench;
@@ -124,7 +129,7 @@ pub struct Commit {
     /// No request to this host before this moment.
     pub host_ready_at: UnixMillis,
     /// Where redirects within the host led to: known from here on, like a URL that was stored.
-    pub final_url: Option<Fingerprint>,
+    pub final_url: Option<Request>,
     /// What the next run can tell by whether the page has changed.
     pub validators: Option<Validators>,
 }
@@ -162,7 +167,7 @@ pub trait Frontier: Send + Sync + 'static {
 
     /// The next URL, by host clock, priority and age. At most `per_host` URLs of one host are in
     /// flight. Touches memory only.
-    fn take(&self, now: UnixMillis, per_host: u32) -> Take;
+    fn take(&self, now: UnixMillis, per_host: u32) -> Result<Take, FrontierError>;
 
     /// Notes that this page is about to enter its rule, so that one that ends the process can be told
     /// from those that do not. Cleared by the page's commit, and by giving it back.
@@ -190,9 +195,22 @@ pub trait Frontier: Send + Sync + 'static {
     /// Pages taken and not yet committed or given back.
     fn in_flight(&self) -> usize;
 
-    /// Waits until [`Frontier::take`] or [`Frontier::outbox`] may answer differently without a call
-    /// that changed something: URLs were read in, or a batch has become durable.
-    async fn changed(&self);
+    /// Waits until [`Frontier::take`] may answer differently though no call has changed anything: URLs
+    /// were read in, or a batch has become durable. For one task at a time.
+    async fn take_changed(&self);
+
+    /// Waits until [`Frontier::outbox`] may have more, because a batch has become durable. For one
+    /// task at a time.
+    async fn outbox_changed(&self);
+
+    /// Waits until everything that was committed is durable.
+    async fn settle(&self) -> Result<(), FrontierError>;
+
+    /// Looks from the head of every queue whether really nothing is left; an error tells what is.
+    async fn check_empty(&self) -> Result<(), FrontierError>;
+
+    /// Why nothing becomes durable at present; none while it does.
+    fn stalled(&self) -> Option<String>;
 
     /// Ends the use of this frontier. What was committed is durable when this answers; what is in
     /// flight stays due.
@@ -200,7 +218,7 @@ pub trait Frontier: Send + Sync + 'static {
 }
 
 /// What can go wrong with a frontier.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FrontierError {
     /// The claim is not in flight: it was committed or given back already.
     #[error("{url} is not in flight")]

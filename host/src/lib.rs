@@ -20,7 +20,7 @@
 //! | item | one JSON record that a rule emits, with a key that makes writing it twice harmless |
 //! | sink | where items go |
 //! | store | small, strongly consistent records; never pages, URLs or plugin bytes |
-//! | data root | the folder that holds everything large: plugin bytes and items |
+//! | data root | the folder that holds everything large: plugin bytes, frontiers and items |
 //!
 //! # Layers
 //!
@@ -46,11 +46,13 @@
 //! resource add ─▶ master: one transaction: resource, shard and, if a worker fits, its assignment;
 //!                 otherwise it is Pending with the reason
 //! worker ───────▶ sees its assignment, loads the plugin by digest (compiled code is cached),
-//!                 marks the shard as begun, calls root()
+//!                 opens the frontier, which ends the writing of whoever had it before,
+//!                 calls root() once per run
 //!                 loop: ready URL -> guard, host gate, fetch -> fresh instance, parse -> one commit
 //!                       (page done, new URLs, items into the outbox, host clock)
-//!                 beside it: outbox -> line file, synced, then its committed length
-//!                 nothing left: the shard is idle
+//!                 beside it: what is durable in the outbox -> line file, synced, then in one batch:
+//!                       outbox emptied, length of the file
+//!                 nothing left: the frontier is closed, the shard is idle
 //! master ───────▶ an idle shard is finished, its assignment removed
 //! ```
 //!
@@ -66,18 +68,55 @@
 //! nodes/<role>/<id>              registration under the node's lease
 //! plugins/<name>/<version>       digest, size, interface, what the plugin says of itself
 //! resources/<name>               id, assigned node, generation, run, plugin, params, limits, settings
-//! shards/<id>/<n>                owner, epoch, state free|assigned|idle|finished|failed, counts
+//! shards/<id>/<n>                owner, epoch, storage epoch, state free|assigned|idle|finished|failed,
+//!                                why it waits, counts
 //! assignments/<worker>/<id>/<n>  written with the shard; a worker watches only its own prefix
-//! deleting/<id>                  a deleted resource whose items are to go
+//! deleting/<id>                  a deleted resource until its frontier is gone, and its items if they are to go
 //! ids                            the mark below which no resource id is issued again
 //! ```
 //!
 //! # What survives what
 //!
-//! The store and the data root survive a kill at any instruction. The frontier lives in memory: a
-//! crawl that is cut off by the end of its process begins again, as the next run, when a worker takes
-//! it. Items of a run are durable once their line file's length is; a run's items are read together,
-//! so that none is seen twice.
+//! The store and the data root survive a kill at any instruction, and so does a crawl: its frontier is
+//! a database in the data root ([`frontier::durable`]), and whoever takes the shard next goes on in the
+//! same run. What a crash costs is fetching again the pages that were in flight, from being taken until
+//! their batch was durable: 512 at most.
+//!
+//! - A page is taken in memory only; its ready record goes with the batch that ends it.
+//! - One batch per page: its end, the new URLs, the items, the host's clock, the totals. Batches are
+//!   numbered, and an opening looks for gaps among the last 16 384.
+//! - Items are delivered only once they are durable. A line file is synced first; the batch that
+//!   empties the outbox then records how much of the file counts, and readers stop there. So no item
+//!   is missing and none is there twice.
+//! - Opening fences: [`worker`] reads the database's writer epoch, writes it into the shard's record
+//!   under guard, and opens the database expecting it. Files of items are named by that epoch, so no
+//!   two lives write to one file.
+//! - A frontier that was created and is gone, is damaged, of another format or of another cluster is
+//!   never begun anew: the crawl waits, with that as its named reason, and tries again.
+//! - A page that ends the process is found by trying those in flight one at a time, and given up after
+//!   three such ends ([`frontier::durable`], suspects).
+//!
+//! `crawler run` keeps its URLs in memory ([`frontier::memory`]): it ends with its terminal.
+//!
+//! # What grows
+//!
+//! Each row has a bound, somebody who removes what is beyond it, and a test of that name.
+//!
+//! | what | bound | removed by | setting | test |
+//! |---|---|---|---|---|
+//! | frontier of a deleted resource | its age since nobody writes to it | the master's loop, with its record | `--frontier-min-age` | `a_frontier_goes_at_its_age_and_the_items_stay_as_they_were_read` |
+//! | URL states, seen URLs and totals over runs | the present run; states of the one before it too | a sweep when a run begins | none | `a_new_run_begins_anew_and_what_the_last_left_goes` |
+//! | dead letters | the URLs of the present run | the same sweep; `crawler frontier redrive` | `--max-pages` | `dead_letters_are_tried_again_by_reason` |
+//! | items that wait for their sink | 100 000 or 256 MiB a shard | the sink; no page is taken meanwhile | none | `no_page_is_taken_while_the_outbox_is_full` |
+//! | items | none: they are what is crawled for | `crawler resource delete --purge` | none | `a_purge_waits_for_those_who_may_still_write_and_the_frontier_for_its_age` |
+//! | line files | 256 MiB each, and one for each opening of a frontier that brings items | with the items; what does not count, with the frontier | none | `a_file_is_followed_by_the_next_at_its_bound_and_none_is_written_over`, `files_that_were_cut_to_their_marks_are_read_without_them` |
+//! | replaced files of a frontier | logs 10 min, tables 1 h, manifests 24 h, and none longer than the setting | the owner's collector | `--frontier-min-age` | `a_short_age_holds_for_all_files` |
+//! | fences of a frontier | one empty file for each opening | with the frontier | none | `fences_stay_and_a_dead_compaction_is_taken_over_soon` |
+//! | files that were never complete | an hour | a sweep every hour | none | `writes_that_were_cut_off_are_swept_after_an_hour_and_nothing_else_is` |
+//! | compiled code | 2 GiB, the least used goes | the next one that is kept | `--compiled-size` | `the_least_used_code_goes_when_there_is_too_much` |
+//! | plugin bytes | those of plugins that are there | `crawler plugin delete`, and the start of a master | `--plugin-size` each | `a_plugin_in_use_stays_and_bytes_go_with_their_last_name`, `bytes_of_plugins_that_are_not_kept_go_and_other_files_stay` |
+//! | the log of a crawl | 1 000 lines, in memory | the next line | none | `only_the_last_lines_are_kept` |
+//! | the store's log | 16 MiB beyond its records | a snapshot | none | `the_log_is_replaced_by_a_snapshot_when_it_has_grown` |
 //!
 //! # The boundary to plugins
 //!

@@ -19,11 +19,18 @@ fn main() -> ExitCode {
     }
 }
 
+/// Calls that block, at once.
+const BLOCKING_THREADS: usize = 32;
+
 fn start() -> anyhow::Result<ExitCode> {
     let environment = Environment::read();
     let cli = Cli::parse(std::env::args_os(), &environment)?;
     telemetry::init(&environment.log, cli.command.default_log())?;
-    let runtime = tokio::runtime::Runtime::new()?;
+    // Files and compilers block; beyond this many at once they wait, and cost no stack each.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .max_blocking_threads(BLOCKING_THREADS)
+        .build()?;
     let code = runtime.block_on(app::run(cli.command));
     // What is left was given its time; waiting for a blocked thread would hold the exit up.
     runtime.shutdown_background();

@@ -3,6 +3,7 @@
 //! ```text
 //! agent     compares its assignments with its crawls, starts and stops; knows the store
 //! assigned  one assignment from start to end: what a crawl needs, and what its end means
+//! opening   the order in which a frontier is opened
 //! crawl     one run of one shard: root, then take, fetch, parse, commit until nothing is left
 //! page      one attempt at one page
 //! verdict   pure: what becomes of an answer, of links, of a rule's errors
@@ -18,14 +19,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::stream::{self, BoxStream, StreamExt as _};
 
 use crate::frontier::Frontier;
+use crate::model::crawl::Counts;
 use crate::model::id::{Epoch, ResourceName, Run};
-use crate::model::resource::ShardId;
+use crate::model::resource::{ShardId, Waits};
 use crate::model::status::{CrawlStatus, LogLine};
 
 pub mod agent;
 mod assigned;
 pub mod crawl;
 mod drain;
+mod opening;
 mod page;
 pub mod report;
 mod unchanged;
@@ -33,6 +36,8 @@ mod verdict;
 
 use report::CrawlLog;
 
+/// The state of a crawl whose frontier is open and whose batches do not become durable.
+const STALLED: &str = "StorageUnavailable";
 /// Logs kept of crawls that are over.
 const KEPT_LOGS: usize = 256;
 
@@ -53,7 +58,65 @@ struct Running {
     name: ResourceName,
     epoch: Epoch,
     run: Run,
-    frontier: Arc<dyn Frontier>,
+    live: Live,
+}
+
+/// How an assignment stands at this moment. Cheap to clone.
+#[derive(Clone, Default)]
+struct Live {
+    shared: Arc<Mutex<Standing>>,
+}
+
+#[derive(Default)]
+struct Standing {
+    /// None: it is not open at present.
+    frontier: Option<Arc<dyn Frontier>>,
+    /// As of the last time that it was open.
+    counts: Counts,
+    waits: Option<Waits>,
+}
+
+impl Live {
+    fn standing(&self) -> MutexGuard<'_, Standing> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn opened(&self, frontier: Arc<dyn Frontier>) {
+        let mut standing = self.standing();
+        standing.frontier = Some(frontier);
+        standing.waits = None;
+    }
+
+    fn closed(&self, waits: Option<Waits>) {
+        let mut standing = self.standing();
+        if let Some(frontier) = standing.frontier.take() {
+            standing.counts = frontier.counts();
+        }
+        standing.waits = waits;
+    }
+
+    fn counts(&self) -> Counts {
+        let standing = self.standing();
+        let frontier = standing.frontier.as_ref();
+        frontier.map_or_else(|| standing.counts.clone(), |frontier| frontier.counts())
+    }
+
+    fn in_flight(&self) -> usize {
+        let standing = self.standing();
+        let frontier = standing.frontier.as_ref();
+        frontier.map_or(0, |frontier| frontier.in_flight())
+    }
+
+    fn waits(&self) -> Option<Waits> {
+        let standing = self.standing();
+        let frontier = standing.frontier.as_ref();
+        let stalled = frontier.and_then(|frontier| frontier.stalled());
+        let stalled = stalled.map(|why| Waits {
+            condition: STALLED.to_owned(),
+            why,
+        });
+        stalled.or_else(|| standing.waits.clone())
+    }
 }
 
 impl Crawls {
@@ -75,9 +138,9 @@ impl Crawls {
                 shard: id.shard,
                 epoch: crawl.epoch,
                 run: crawl.run,
-                counts: crawl.frontier.counts(),
-                in_flight: crawl.frontier.in_flight() as u64,
-                waits: None,
+                counts: crawl.live.counts(),
+                in_flight: crawl.live.in_flight() as u64,
+                waits: crawl.live.waits(),
             })
             .collect()
     }
@@ -126,7 +189,6 @@ impl Crawls {
 mod tests {
     use super::*;
     use crate::clock::SystemClock;
-    use crate::frontier::memory::{MemoryFrontier, MemorySettings};
     use crate::model::id::{ResourceId, Shard};
 
     #[test]
@@ -141,7 +203,7 @@ mod tests {
                 name: "books".parse().unwrap(),
                 epoch,
                 run: Run(epoch.0),
-                frontier: Arc::new(MemoryFrontier::new(MemorySettings::default())),
+                live: Live::default(),
             };
             crawls.enter(id, running, CrawlLog::new("books", Arc::new(SystemClock)));
         }

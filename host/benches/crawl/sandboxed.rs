@@ -1,21 +1,26 @@
 //! The worker's crawl as it is: the engine with plugin `rustdoc`, fetcher, frontier and line files.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crawler::clock::{Clock, SystemClock};
 use crawler::fetch::gate::{Gate, GateSettings};
 use crawler::fetch::guard::Guard;
 use crawler::fetch::http::{FetchSettings, HttpFetcher};
-use crawler::frontier::Frontier as _;
+use crawler::frontier::Frontier;
+use crawler::frontier::durable::{DurableSettings, Frontiers, OpenAs};
 use crawler::frontier::memory::{MemoryFrontier, MemorySettings};
-use crawler::model::id::{Digest, ResourceId, Run};
+use crawler::model::id::{Digest, Epoch, ResourceId, Run, Shard};
 use crawler::model::plugin::Limits;
-use crawler::model::resource::{CrawlSettings, DEFAULT_CONCURRENCY};
+use crawler::model::resource::ShardId;
+use crawler::model::settings::{CrawlSettings, DEFAULT_CONCURRENCY};
 use crawler::plugin::engine::{Engine, EngineSettings, Plugin};
 use crawler::sink::lines::{LineFiles, LineSettings};
 use crawler::worker::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
 use crawler::worker::report::CrawlLog;
+use object_store::local::LocalFileSystem;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -45,11 +50,11 @@ impl Crawler {
         }
     }
 
-    pub(crate) async fn crawl(&self, start: &Url) -> Harvest {
+    pub(crate) async fn crawl(&self, start: &Url, kept: Kept) -> Harvest {
         let folder = tempfile::tempdir().expect("a folder can be made");
         let lines = LineFiles::open(folder.path().join("0"), 1, LineSettings::default());
         let sink = Box::new(lines);
-        let frontier = Arc::new(MemoryFrontier::new(MemorySettings::default()));
+        let frontier = frontier(kept, folder.path()).await;
         let (_config, config) = watch::channel(config());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let parts = CrawlParts {
@@ -62,15 +67,51 @@ impl Crawler {
             fetch: Arc::new(fetcher(clock.clone())),
             log: CrawlLog::new("bench", clock.clone()),
             clock,
+            rest_after: None,
         };
         let end = crawl::run(parts, sink, CancellationToken::new()).await;
         assert_eq!(end, CrawlEnd::Finished);
+        frontier.close().await.expect("it closes");
         let counts = frontier.counts();
         assert_eq!(counts.dead, 0, "{:?}", counts.dead_by_reason);
         assert_eq!(counts.items, counts.parsed, "one item a page");
         Harvest {
             n_pages: counts.pages(),
             n_bytes: counts.bytes,
+        }
+    }
+}
+
+/// How the URLs are kept.
+#[derive(Clone, Copy)]
+pub(crate) enum Kept {
+    InMemory,
+    Durably,
+}
+
+async fn frontier(kept: Kept, folder: &Path) -> Arc<dyn Frontier> {
+    match kept {
+        Kept::InMemory => Arc::new(MemoryFrontier::new(MemorySettings::default())),
+        Kept::Durably => {
+            let objects = LocalFileSystem::new_with_prefix(folder).expect("it is there");
+            let objects = Arc::new(objects.with_fsync(true));
+            let frontiers = Arc::new(Frontiers::new(objects, DurableSettings::default()));
+            let open_as = OpenAs {
+                shard: ShardId {
+                    resource: ResourceId(1),
+                    shard: Shard(0),
+                },
+                cluster: "bench".to_owned(),
+                epoch: Epoch(1),
+                run: Run(1),
+                plugin: Digest::of(b"plugin"),
+                created: false,
+                storage_epoch: 0,
+                now: SystemClock.unix_millis(),
+                delay: Duration::ZERO,
+                carry: false,
+            };
+            Arc::new(frontiers.open(open_as).await.expect("it opens"))
         }
     }
 }

@@ -7,7 +7,9 @@ use crawler_proto as proto;
 
 mod crawl;
 pub(crate) mod frontier;
+mod settings;
 
+use self::settings::{crawl_message, crawl_settings};
 use super::answer::{
     CountsAnswer, NodeAnswer, Placed, PluginAnswer, ResourceAnswer, ResourcesAnswer, ShardAnswer,
     SpecAnswer,
@@ -16,7 +18,6 @@ use super::spec::{SpecRequest, invalid, plugin_ref, resource_name};
 use crate::master::ControlError;
 use crate::model::crawl::Counts;
 use crate::model::plugin::{LimitOverrides, Schema};
-use crate::model::resource::CrawlSettings;
 
 /// A spec out of a request. Id, assigned node and creation time are the master's to give.
 pub(crate) fn spec_request(message: proto::ResourceSpec) -> Result<SpecRequest, ControlError> {

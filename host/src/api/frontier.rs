@@ -84,7 +84,7 @@ pub struct RedriveAnswer {
 impl Api {
     pub(crate) async fn frontier_stats(&self, name: &str) -> Result<FrontierAnswer, Problem> {
         let call = async { self.control.frontier_stats(&resource_name(name)?).await };
-        Ok(self.within(CALL_DEADLINE, call).await?.into())
+        Ok(self.within(CALL_DEADLINE, Box::pin(call)).await?.into())
     }
 
     pub(crate) async fn urls(
@@ -107,7 +107,7 @@ impl Api {
             let page = self.control.urls(&name, only, from, page_max(page_size));
             Ok::<_, Problem>(page.await?.into())
         };
-        self.within(CALL_DEADLINE, call).await
+        self.within(CALL_DEADLINE, Box::pin(call)).await
     }
 
     pub(crate) async fn explain_url(
@@ -116,7 +116,7 @@ impl Api {
         asked: Asked,
     ) -> Result<ExplanationAnswer, Problem> {
         let call = async { self.control.explain_url(&resource_name(name)?, asked).await };
-        Ok(self.within(CALL_DEADLINE, call).await?.into())
+        Ok(self.within(CALL_DEADLINE, Box::pin(call)).await?.into())
     }
 
     /// An empty reason means all.
@@ -130,7 +130,7 @@ impl Api {
             let name = resource_name(name)?;
             self.control.redrive_frontier(&name, reason).await
         };
-        let dead_letters = self.within(CALL_DEADLINE, call).await?;
+        let dead_letters = self.within(CALL_DEADLINE, Box::pin(call)).await?;
         Ok(RedriveAnswer { dead_letters })
     }
 }

@@ -17,6 +17,7 @@ use crate::fetch::Fetch;
 use crate::fetch::gate::{Gate, GateSettings};
 use crate::fetch::guard::Guard;
 use crate::fetch::http::{FetchSettings, HttpFetcher};
+use crate::frontier::durable::{DurableSettings, Frontiers};
 use crate::model::id::Digest;
 use crate::plugin::engine::{Engine, EngineSettings};
 use crate::plugin::{LoadRules, PluginError, Rules};
@@ -55,6 +56,13 @@ pub(super) fn fetcher(
     let gate = Arc::new(Gate::new(GateSettings::default()));
     let fetcher = HttpFetcher::new(FetchSettings::default(), guard, gate, clock);
     Ok(Arc::new(fetcher.context("cannot set up the fetcher")?))
+}
+
+/// What all frontiers of this process share.
+pub(super) fn frontiers(data: &DataRoot, settings: DurableSettings) -> Arc<Frontiers> {
+    let root = data.clone();
+    let frontiers = Frontiers::new(data.object_store(), settings);
+    Arc::new(frontiers.with_last_fault(Arc::new(move || root.last_error())))
 }
 
 /// A whole file.

@@ -64,6 +64,7 @@ pub(super) async fn run(options: RunOptions, stop: CancellationToken) -> anyhow:
         fetch: parts::fetcher(&options.allow_networks, &[], clock.clone())?,
         clock,
         log: log.clone(),
+        rest_after: None,
     };
     let started = Instant::now();
     let scope = TaskScope::new();
@@ -84,10 +85,11 @@ pub(super) async fn run(options: RunOptions, stop: CancellationToken) -> anyhow:
     progress.finish_and_clear();
     summarize(&frontier.counts(), started.elapsed());
     match end {
-        CrawlEnd::Finished => Ok(()),
+        CrawlEnd::Finished | CrawlEnd::Resting { .. } => Ok(()),
         // Whoever read the items has read enough.
         CrawlEnd::Unread => Ok(()),
         CrawlEnd::Failed(reason) => anyhow::bail!("the crawl failed: {reason}"),
+        CrawlEnd::Frontier(error) => Err(error.into()),
         CrawlEnd::Stopped => Err(super::Interrupted.into()),
     }
 }

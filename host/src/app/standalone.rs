@@ -15,22 +15,33 @@ use crate::clock::{Clock, SystemClock};
 use crate::data::DataRoot;
 use crate::fetch::Fetch;
 use crate::frontier::Frontier;
-use crate::frontier::memory::{MemoryFrontier, MemorySettings};
-use crate::model::id::{Digest, PluginRef, ResourceId, Run, Shard};
+use crate::frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenAs};
+use crate::model::crawl::UnixMillis;
+use crate::model::id::{Digest, Epoch, PluginRef, ResourceId, Run, Shard};
 use crate::model::plugin::{Description, Limits};
-use crate::model::resource::ResourceSpec;
+use crate::model::resource::{CrawlSettings, DEFAULT_DELAY, ResourceSpec, ShardId, Unchanged};
 use crate::plugin::Rules;
 use crate::plugin::engine::EngineSettings;
-use crate::sink::lines::{Extent, Extents, LineFiles, LineSettings, newest_run};
+use crate::sink::lines::{LineFiles, LineSettings};
 use crate::worker::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
 use crate::worker::report::CrawlLog;
+
+/// Stands in for the id of a cluster: there is none.
+const CLUSTER: &str = "stand-alone";
 
 /// What every crawl of this process uses.
 struct Shared {
     data: DataRoot,
+    frontiers: Arc<Frontiers>,
     fetch: Arc<dyn Fetch>,
     clock: Arc<dyn Clock>,
-    plugins: Vec<Arc<dyn Rules>>,
+    plugins: Vec<Loaded>,
+}
+
+/// A plugin of the config file.
+struct Loaded {
+    digest: Digest,
+    rules: Arc<dyn Rules>,
 }
 
 /// Crawls everything in the config file and ends.
@@ -48,6 +59,7 @@ pub(super) async fn run(options: WorkerOptions, stop: CancellationToken) -> anyh
     let data = DataRoot::open(&options.data)?;
     data.probe().await?;
     let shared = Shared {
+        frontiers: parts::frontiers(&data, DurableSettings::default()),
         data,
         fetch: parts::fetcher(&options.allow_networks, &[], clock.clone())?,
         clock,
@@ -61,11 +73,15 @@ pub(super) async fn run(options: WorkerOptions, stop: CancellationToken) -> anyh
     let mut n_failed = 0;
     for (spec, end) in config.resources.iter().zip(ends) {
         match end {
-            Ok(CrawlEnd::Finished | CrawlEnd::Unread) => {}
+            Ok(CrawlEnd::Finished | CrawlEnd::Resting { .. } | CrawlEnd::Unread) => {}
             Ok(CrawlEnd::Stopped) => return Err(super::Interrupted.into()),
             Ok(CrawlEnd::Failed(reason)) => {
                 n_failed += 1;
                 tracing::error!(resource = %spec.name, reason, "crawl failed");
+            }
+            Ok(CrawlEnd::Frontier(error)) => {
+                n_failed += 1;
+                tracing::error!(resource = %spec.name, %error, "crawl failed");
             }
             Err(error) => {
                 n_failed += 1;
@@ -83,18 +99,20 @@ pub(super) async fn run(options: WorkerOptions, stop: CancellationToken) -> anyh
 }
 
 /// Builds and loads the plugins of the config file.
-async fn load(options: &WorkerOptions) -> anyhow::Result<Vec<Arc<dyn Rules>>> {
+async fn load(options: &WorkerOptions) -> anyhow::Result<Vec<Loaded>> {
     let engine = parts::engine(EngineSettings {
         plugin_size: options.plugin_size,
         compiled_size: options.compiled_size,
         ..parts::engine_settings(&options.state)
     })
     .await?;
-    let mut plugins: Vec<Arc<dyn Rules>> = Vec::new();
+    let mut plugins = Vec::new();
     for plugin in &options.config.plugins {
         let bytes = parts::read(&build_plugin(&plugin.path).await?).await?;
-        let rules = engine.load(Digest::of(&bytes), bytes).await;
-        plugins.push(rules.with_context(|| format!("cannot load {}", plugin.path.display()))?);
+        let digest = Digest::of(&bytes);
+        let rules = engine.load(digest, bytes).await;
+        let rules = rules.with_context(|| format!("cannot load {}", plugin.path.display()))?;
+        plugins.push(Loaded { digest, rules });
     }
     Ok(plugins)
 }
@@ -105,15 +123,23 @@ async fn crawl(
     options: &WorkerOptions,
     stop: CancellationToken,
 ) -> anyhow::Result<CrawlEnd> {
-    let rules = find(&shared.plugins, &spec.plugin)?;
+    let Loaded { digest, rules } = find(&shared.plugins, &spec.plugin)?;
     let limits = Limits::default().with(&spec.limits, &options.limit_ceilings)?;
     let id = id_of(spec);
     let folder = shared.data.items_folder(id);
-    let extents = Arc::new(Extents::from([(Shard(0), Extent::Whole)]));
-    let run = newest_run(folder.clone(), &extents).await?;
-    let run = run.map_or(Run(1), Run::next);
-    let sink = LineFiles::open(folder.join("0"), run.0, LineSettings::default());
-    let frontier: Arc<dyn Frontier> = Arc::new(MemoryFrontier::new(MemorySettings::default()));
+    let shard = ShardId {
+        resource: id,
+        shard: Shard(0),
+    };
+    let now = shared.clock.unix_millis();
+    let frontier = open(&shared.frontiers, shard, *digest, &spec.crawl, now).await?;
+    let frontier = Arc::new(frontier);
+    let run = frontier.run();
+    let sink = LineFiles::open(
+        folder.join("0"),
+        frontier.storage_epoch(),
+        LineSettings::default(),
+    );
     let config = CrawlConfig {
         limits,
         settings: spec.crawl.clone(),
@@ -125,21 +151,56 @@ async fn crawl(
         run,
         params: Arc::new(spec.params.clone()),
         config: receiver,
-        rules,
+        rules: rules.clone(),
         frontier: frontier.clone(),
         fetch: shared.fetch.clone(),
         clock: shared.clock.clone(),
         log: CrawlLog::new(spec.name.as_str(), shared.clock.clone()),
+        rest_after: None,
     };
     tracing::info!(resource = %spec.name, %run, items = %folder.display(), "crawl starts");
     let end = crawl::run(parts, Box::new(sink), stop).await;
     let counts = frontier.counts();
+    frontier.close().await?;
     tracing::info!(resource = %spec.name, pages = counts.pages(), items = counts.items, "crawl ends");
     Ok(end)
 }
 
+/// The frontier of a resource: goes on with a run that was cut off, and begins the next one where the
+/// last is over.
+async fn open(
+    frontiers: &Arc<Frontiers>,
+    shard: ShardId,
+    plugin: Digest,
+    settings: &CrawlSettings,
+    now: UnixMillis,
+) -> anyhow::Result<DurableFrontier> {
+    let mut open_as = OpenAs {
+        shard,
+        cluster: CLUSTER.to_owned(),
+        epoch: Epoch(0),
+        run: frontiers.last_run(shard).await?.unwrap_or(Run(1)),
+        plugin,
+        created: false,
+        storage_epoch: frontiers.storage_epoch(shard).await?,
+        now,
+        delay: settings.delay().unwrap_or(DEFAULT_DELAY),
+        carry: settings.unchanged() == Unchanged::Skip,
+    };
+    let frontier = frontiers.open(open_as.clone()).await?;
+    let counts = frontier.counts();
+    let is_over = frontier.roots().is_some() && counts.due == 0;
+    if !is_over {
+        return Ok(frontier);
+    }
+    open_as.run = frontier.run().next();
+    open_as.storage_epoch = frontier.storage_epoch();
+    frontier.close().await?;
+    Ok(frontiers.open(open_as).await?)
+}
+
 /// The plugin that a resource means, among those of the config file.
-fn find(plugins: &[Arc<dyn Rules>], wanted: &PluginRef) -> anyhow::Result<Arc<dyn Rules>> {
+fn find<'a>(plugins: &'a [Loaded], wanted: &PluginRef) -> anyhow::Result<&'a Loaded> {
     let is_meant = |description: &Description| {
         description.name == wanted.name
             && wanted
@@ -147,9 +208,11 @@ fn find(plugins: &[Arc<dyn Rules>], wanted: &PluginRef) -> anyhow::Result<Arc<dy
                 .as_ref()
                 .is_none_or(|version| description.version == *version)
     };
-    let meant = plugins.iter().filter(|rules| is_meant(rules.description()));
-    let best = meant.max_by(|a, b| a.description().version.cmp(&b.description().version));
-    best.cloned().with_context(|| {
+    let meant = plugins
+        .iter()
+        .filter(|loaded| is_meant(loaded.rules.description()));
+    let best = meant.max_by_key(|loaded| &loaded.rules.description().version);
+    best.with_context(|| {
         format!("no [[plugin]] of the config file is {wanted}; add one with its path")
     })
 }

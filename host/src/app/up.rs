@@ -18,7 +18,7 @@ use crate::cli::UpOptions;
 use crate::clock::{Clock, SystemClock};
 use crate::config::FileConfig;
 use crate::data::DataRoot;
-use crate::frontier::memory::MemorySettings;
+use crate::frontier::durable::DurableSettings;
 use crate::master::control::{Control, ControlParts};
 use crate::master::reconcile::{DeletionSettings, Reconciler};
 use crate::model::id::{Incarnation, NodeId};
@@ -200,7 +200,8 @@ impl Up {
             plugins: Arc::new(DataPlugins { data, engine }),
             fetch: parts::fetcher(&options.allow_networks, &[grpc_at, http_at], clock.clone())?,
             clock,
-            frontier: MemorySettings::default(),
+            frontiers,
+            cluster,
             limit_ceilings: options.limit_ceilings.clone(),
             crawls,
         };

@@ -122,7 +122,7 @@ async fn the_items_of_one_resource_are_deleted_and_no_others() {
 }
 
 #[tokio::test]
-async fn f33_what_was_taken_away_with_the_root_is_not_called_deleted() {
+async fn what_was_taken_away_with_the_root_is_not_called_deleted() {
     let place = tempfile::tempdir().unwrap();
     let (folder, aside) = (place.path().join("data"), place.path().join("aside"));
     let root = DataRoot::open(&folder.display().to_string()).unwrap();
@@ -203,7 +203,7 @@ async fn a_folder_that_keeps_writers_apart_passes_and_the_probe_leaves_nothing()
 }
 
 #[tokio::test]
-async fn f33_why_the_store_fails_is_told_until_it_does_not() {
+async fn why_the_store_fails_is_told_until_it_does_not() {
     let folder = tempfile::tempdir().unwrap();
     let root = open(&folder);
     root.object_store()

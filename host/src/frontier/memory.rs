@@ -13,7 +13,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use url::Url;
 
-use super::workbench::{Next, Waiting, Workbench};
+use super::steady::SteadyTime;
+use super::workbench::{HostId, LaneId, Next, Turn, Workbench};
 use super::{
     Claim, Commit, Committed, Ended, Frontier, FrontierError, NewRequest, OutboxBatch, Take,
 };
@@ -23,6 +24,7 @@ use crate::model::scope::PATTERN_URLS;
 use outbox::Outbox;
 use patterns::Patterns;
 
+mod changes;
 mod outbox;
 mod patterns;
 
@@ -64,7 +66,10 @@ pub struct MemoryFrontier {
 struct State {
     /// Of the root requests; none before `root` ran.
     roots: Option<Vec<Url>>,
-    workbench: Workbench,
+    workbench: Workbench<Waiting>,
+    /// Hosts by name and port, numbered as they come.
+    hosts: HashMap<String, HostId>,
+    time: SteadyTime,
     seen: HashMap<Fingerprint, Seen>,
     patterns: Patterns,
     /// By entry.
@@ -83,12 +88,26 @@ struct Seen {
     n_waiting: u32,
 }
 
+/// A URL that waits.
+#[derive(Debug)]
+struct Waiting {
+    request: Request,
+    fingerprint: Fingerprint,
+    /// Of the request that first stored the URL.
+    depth: u32,
+    /// Of the next attempt, from 1.
+    attempt: u32,
+    /// How often the URL was stored anew.
+    visit: u32,
+}
+
 /// What tells a claim that is in flight from one that was, and puts it back as it was.
 #[derive(Debug)]
 struct InFlight {
     fingerprint: Fingerprint,
     attempt: u32,
-    due: UnixMillis,
+    lane: LaneId,
+    turn: Turn,
 }
 
 impl MemoryFrontier {
@@ -122,29 +141,30 @@ impl Frontier for MemoryFrontier {
         self.state().roots.clone()
     }
 
-    fn take(&self, now: UnixMillis, per_host: u32) -> Take {
+    fn take(&self, now: UnixMillis, per_host: u32) -> Result<Take, FrontierError> {
         let mut state = self.state();
         if state.roots.is_none() {
-            return Take::Blocked;
+            return Ok(Take::Blocked);
         }
-        if state.workbench.n_waiting() == 0 {
-            return if state.in_flight.is_empty() {
+        let now = state.time.now(now);
+        if state.workbench.n_buffered() == 0 {
+            return Ok(if state.in_flight.is_empty() {
                 Take::Empty
             } else {
                 Take::Blocked
-            };
+            });
         }
         if state.in_flight.len() >= self.settings.max_undurable
             || state.outbox.items.len() >= self.settings.max_outbox_items
             || state.outbox.n_bytes >= self.settings.max_outbox_bytes
         {
-            return Take::Blocked;
+            return Ok(Take::Blocked);
         }
-        match state.workbench.take(now, per_host.max(1)) {
-            Next::Url(waiting) => Take::Ready(state.claim(*waiting)),
-            Next::At(at) => Take::WaitUntil(at),
+        Ok(match state.workbench.take(now, per_host.max(1)) {
+            Next::Url(lane, turn, waiting) => Take::Ready(state.claim(lane, turn, waiting)),
+            Next::At(at) => Take::WaitUntil(state.time.to_wall(at)),
             Next::Full => Take::Blocked,
-        }
+        })
     }
 
     /// A crash leaves nothing behind that a note could be of use to.
@@ -165,7 +185,7 @@ impl Frontier for MemoryFrontier {
     fn give_back(&self, claim: Box<Claim>) {
         let mut state = self.state();
         match state.land(&claim, 0) {
-            Ok(InFlight { due, attempt, .. }) => state.wait_again(*claim, due, attempt),
+            Ok(InFlight { turn, attempt, .. }) => state.wait_again(*claim, turn.due, attempt),
             Err(error) => tracing::warn!(%error, "a claim was given back twice"),
         }
     }
@@ -191,7 +211,7 @@ impl Frontier for MemoryFrontier {
     fn counts(&self) -> Counts {
         let state = self.state();
         let mut counts = state.counts.clone();
-        counts.due = state.workbench.n_waiting() + state.in_flight.len() as u64;
+        counts.due = state.workbench.n_buffered() + state.in_flight.len() as u64;
         counts
     }
 
@@ -200,8 +220,24 @@ impl Frontier for MemoryFrontier {
     }
 
     /// Never: here, only calls change anything.
-    async fn changed(&self) {
+    async fn take_changed(&self) {
         std::future::pending().await
+    }
+
+    async fn outbox_changed(&self) {
+        std::future::pending().await
+    }
+
+    async fn settle(&self) -> Result<(), FrontierError> {
+        Ok(())
+    }
+
+    async fn check_empty(&self) -> Result<(), FrontierError> {
+        Ok(())
+    }
+
+    fn stalled(&self) -> Option<String> {
+        None
     }
 
     async fn close(&self) -> Result<(), FrontierError> {
@@ -214,165 +250,6 @@ fn fingerprinted(requests: Vec<NewRequest>) -> Vec<(Fingerprint, NewRequest)> {
         .into_iter()
         .map(|new| (new.request.fingerprint(), new))
         .collect()
-}
-
-impl State {
-    fn claim(&mut self, waiting: Waiting) -> Box<Claim> {
-        if let Some(seen) = self.seen.get_mut(&waiting.fingerprint) {
-            seen.n_waiting -= 1;
-        }
-        let in_flight = InFlight {
-            fingerprint: waiting.fingerprint,
-            attempt: waiting.attempt,
-            due: waiting.due,
-        };
-        self.in_flight.insert(waiting.entry, in_flight);
-        Box::new(Claim {
-            request: waiting.request,
-            depth: waiting.depth,
-            attempt: waiting.attempt,
-            visit: waiting.visit,
-            fingerprint: waiting.fingerprint,
-            entry: waiting.entry,
-            alone: false,
-            validators: None,
-        })
-    }
-
-    fn land(
-        &mut self,
-        claim: &Claim,
-        host_ready_at: UnixMillis,
-    ) -> Result<InFlight, FrontierError> {
-        // The attempt tells a claim from an earlier one of the same URL that comes back late.
-        let known = self.in_flight.get(&claim.entry).is_some_and(|known| {
-            known.fingerprint == claim.fingerprint && known.attempt == claim.attempt
-        });
-        let landed = known.then(|| self.in_flight.remove(&claim.entry)).flatten();
-        let in_flight = landed.ok_or_else(|| FrontierError::NotInFlight {
-            url: claim.request.url.to_string(),
-        })?;
-        self.workbench.land(&claim.request, host_ready_at);
-        Ok(in_flight)
-    }
-
-    fn wait_again(&mut self, claim: Claim, due: UnixMillis, attempt: u32) {
-        self.wait(Waiting {
-            entry: claim.entry,
-            due,
-            request: claim.request,
-            fingerprint: claim.fingerprint,
-            depth: claim.depth,
-            attempt,
-            visit: claim.visit,
-        });
-    }
-
-    fn wait(&mut self, waiting: Waiting) {
-        if let Some(seen) = self.seen.get_mut(&waiting.fingerprint) {
-            seen.n_waiting += 1;
-        }
-        self.workbench.put(waiting);
-    }
-
-    /// All of a commit but its requests.
-    fn end(&mut self, commit: Commit) {
-        let counts = &mut self.counts;
-        counts.bytes += commit.bytes;
-        counts.items += commit.items.len() as u64;
-        for (reason, n) in commit.refused {
-            *counts.refused_links.entry(reason.to_owned()).or_default() += n;
-        }
-        self.outbox.push(commit.items);
-        if let Some(final_url) = commit.final_url {
-            let depth = commit.claim.depth;
-            self.seen.entry(final_url).or_insert(Seen {
-                depth,
-                visit: 0,
-                n_waiting: 0,
-            });
-        }
-        match commit.ended {
-            Ended::Done(Done::Parsed) => counts.parsed += 1,
-            Ended::Done(
-                Done::Skipped
-                | Done::NotModified
-                | Done::Redirected
-                | Done::Duplicate
-                | Done::Gone
-                | Done::Denied,
-            ) => counts.other_done += 1,
-            Ended::Dead { reason } => {
-                counts.dead += 1;
-                *counts.dead_by_reason.entry(reason).or_default() += 1;
-            }
-            Ended::Retry { at, reason: _ } => {
-                counts.retries += 1;
-                let attempt = commit.claim.attempt.saturating_add(1);
-                self.wait_again(*commit.claim, at, attempt);
-            }
-        }
-    }
-
-    fn store(
-        &mut self,
-        requests: Vec<(Fingerprint, NewRequest)>,
-        max_urls: u64,
-        max_pattern_urls: Option<u64>,
-    ) -> Committed {
-        let mut committed = Committed::default();
-        for (fingerprint, NewRequest { request, depth }) in requests {
-            let has_room = (self.seen.len() as u64) < max_urls;
-            let (depth, visit) = match self.seen.get_mut(&fingerprint) {
-                Some(seen) if request.reload && seen.n_waiting == 0 => {
-                    seen.visit = seen.visit.saturating_add(1);
-                    (seen.depth, seen.visit)
-                }
-                Some(_) => continue,
-                None if !has_room => {
-                    committed.n_no_room += 1;
-                    continue;
-                }
-                None if max_pattern_urls
-                    .is_some_and(|max| !self.patterns.admit(&request.url, max)) =>
-                {
-                    committed.n_over_pattern += 1;
-                    continue;
-                }
-                None => {
-                    let seen = Seen {
-                        depth,
-                        visit: 0,
-                        n_waiting: 0,
-                    };
-                    self.seen.insert(fingerprint, seen);
-                    committed.n_new += 1;
-                    (depth, 0)
-                }
-            };
-            let entry = self.next_entry;
-            self.next_entry += 1;
-            self.wait(Waiting {
-                entry,
-                due: self.workbench.latest(),
-                request,
-                fingerprint,
-                depth,
-                attempt: 1,
-                visit,
-            });
-        }
-        for (reason, n) in [
-            (NO_ROOM, committed.n_no_room),
-            (PATTERN_URLS, committed.n_over_pattern),
-        ] {
-            if n > 0 {
-                let refused = self.counts.refused_links.entry(reason.to_owned());
-                *refused.or_default() += n;
-            }
-        }
-        committed
-    }
 }
 
 #[cfg(test)]

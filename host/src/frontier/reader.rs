@@ -1,19 +1,40 @@
 //! A frontier as others see it: read-only, beside its owner, taking nothing over.
 //!
-//! A reader sees what is durable, at most a second late.
+//! A reader writes nothing to the object store, not even a checkpoint. It sees what is durable, a
+//! moment late. A reading that lasts so long that the owner's collector removes its files fails, and
+//! is to be tried again.
 
+use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
+use bytes::Bytes;
 use object_store::ObjectStore;
+use prost::Message;
+use slatedb::admin::Admin;
+use slatedb::config::DbReaderOptions;
+use slatedb::{DbIterator, DbReader, DbReaderMode};
 
-use super::FrontierError;
-use crate::model::crawl::Request;
-use crate::model::frontier::{FrontierStats, SinkMark, UrlEntry, UrlFilter};
+use super::durable::failed;
+use super::records::{self, Stage};
+use super::{FrontierError, keys, path_of};
+use crate::model::crawl::{Counts, Done, Fingerprint, Request};
+use crate::model::frontier::{FrontierStats, SinkMark, UrlEntry, UrlFilter, UrlState};
+use crate::model::id::Run;
 use crate::model::resource::ShardId;
+
+/// How often a reader looks for what has become durable.
+const POLL: Duration = Duration::from_millis(200);
+/// Looks for one URL.
+const LOOKS: usize = 3;
+/// Tries of one call of the object store before its error is told.
+const MAX_RETRIES: u32 = 3;
 
 /// A frontier, opened to look at.
 pub struct FrontierReader {
-    _shard: ShardId,
+    shard: ShardId,
+    db: DbReader,
+    run: Run,
 }
 
 /// Some of the URLs asked for.
@@ -31,13 +52,107 @@ impl FrontierReader {
         objects: Arc<dyn ObjectStore>,
         shard: ShardId,
     ) -> Result<Option<Self>, FrontierError> {
-        let _ = objects;
-        Ok(Some(Self { _shard: shard }))
+        let path = path_of(shard);
+        let admin = Admin::builder(path.clone(), objects.clone()).build();
+        // The database's futures are large; on the heap they do not make every caller's large too.
+        let manifest = Box::pin(admin.read_manifest(None)).await;
+        let manifest = manifest.map_err(|e| failed(shard, "read", &e))?;
+        if manifest.is_none_or(|manifest| manifest.writer_epoch() == 0) {
+            return Ok(None);
+        }
+        let options = DbReaderOptions {
+            manifest_poll_interval: POLL,
+            object_store_max_retries: Some(MAX_RETRIES),
+            ..DbReaderOptions::default()
+        };
+        let build = DbReader::builder(path, objects)
+            .with_reader_mode(DbReaderMode::FollowLatest)
+            .with_options(options)
+            .with_segment_extractor(Arc::new(keys::Kinds))
+            .with_db_cache_disabled()
+            .build();
+        let db = Box::pin(build)
+            .await
+            .map_err(|e| failed(shard, "read", &e))?;
+        let mut reader = Self {
+            shard,
+            db,
+            run: Run(0),
+        };
+        match reader.head().await? {
+            Some(head) => {
+                reader.run = Run(head.run);
+                Ok(Some(reader))
+            }
+            // It is being created.
+            None => {
+                reader.close().await;
+                Ok(None)
+            }
+        }
+    }
+
+    async fn head(&self) -> Result<Option<records::Head>, FrontierError> {
+        let head: Option<records::Head> = self.record(keys::HEAD, "head").await?;
+        match head {
+            Some(head) if head.format != records::FORMAT => Err(FrontierError::Format {
+                shard: self.shard,
+                found: head.format,
+                known: records::FORMAT,
+            }),
+            head => Ok(head),
+        }
+    }
+
+    /// The run that it was in when it was opened to look at.
+    pub fn run(&self) -> Run {
+        self.run
     }
 
     /// Totals.
     pub async fn stats(&self) -> Result<FrontierStats, FrontierError> {
-        Ok(FrontierStats::default())
+        let head = self.head().await?.unwrap_or_default();
+        let run = Run(head.run);
+        let totals = keys::totals(run);
+        let totals: Option<records::Totals> = self.record(&totals, "totals").await?;
+        let counts = totals.map(Counts::from).unwrap_or_default();
+        let mut last = records::Batch::default();
+        let mut found = self.scan_prefix(keys::BATCHES).await?;
+        while let Some((_, batch)) = found.next::<records::Batch>("batch").await? {
+            if batch.n > last.n {
+                last = batch;
+            }
+        }
+        let mut n_hosts = 0;
+        let mut found = self.scan_prefix(keys::HOSTS).await?;
+        while let Some((_, host)) = found.next::<records::Host>("host").await? {
+            n_hosts += u64::from(host.run == run.0 && !host.lanes.is_empty());
+        }
+        let mut n_suspects = 0;
+        let mut found = self.scan_prefix(keys::SUSPECTS).await?;
+        while found.next::<records::Suspect>("suspect").await?.is_some() {
+            n_suspects += 1;
+        }
+        let urls = head
+            .roots
+            .iter()
+            .filter_map(|url| url::Url::parse(url).ok());
+        let mut root_hosts: Vec<String> = urls
+            .filter_map(|url| url.host_str().map(str::to_owned))
+            .collect();
+        root_hosts.sort_unstable();
+        root_hosts.dedup();
+        Ok(FrontierStats {
+            run,
+            seeded: head.is_seeded,
+            root_hosts,
+            n_hosts,
+            n_undelivered: last.outbox_next - last.outbox_first,
+            n_dead_letters: counts.dead,
+            n_suspects,
+            n_unclean_stops: head.n_unclean_stops,
+            counts,
+        })
     }
 
     /// URLs of the present run in one state, at most `max`, from where an earlier page ended.
@@ -47,21 +162,228 @@ impl FrontierReader {
         from: Option<Vec<u8>>,
         max: usize,
     ) -> Result<UrlPage, FrontierError> {
-        let _ = (filter, from, max);
-        Ok(UrlPage::default())
+        let prefix = match filter {
+            UrlFilter::Due => keys::ready_of(self.run),
+            UrlFilter::Done => Bytes::from_static(keys::STATES),
+            UrlFilter::Dead => keys::dead_letters_of(self.run),
+        };
+        let end = keys::end_of(&prefix);
+        // A place that another state's page gave is no place here.
+        let from = from
+            .map(Bytes::from)
+            .filter(|from| from.starts_with(&prefix));
+        let mut found = self.scan(from.unwrap_or(prefix)..end).await?;
+        let mut page = UrlPage::default();
+        while let Some((key, value)) = found.next_bytes().await? {
+            let entry = match filter {
+                UrlFilter::Due => Some(self.ready(&key, &value)?),
+                UrlFilter::Done => self.done(&value)?,
+                UrlFilter::Dead => Some(self.dead(&value)?),
+            };
+            let Some(entry) = entry else { continue };
+            if page.entries.len() == max {
+                page.next = Some(key.to_vec());
+                break;
+            }
+            page.entries.push(entry);
+        }
+        Ok(page)
     }
 
     /// What is known of a request; none where it was never stored.
     pub async fn find(&self, request: &Request) -> Result<Option<UrlEntry>, FrontierError> {
-        let _ = request;
-        Ok(None)
+        // Its state and the record that the state names are read one after the other; a page that
+        // ends in between is found at the next look.
+        for _ in 1..LOOKS {
+            let found = self.look_for(request).await?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        self.look_for(request).await
+    }
+
+    async fn look_for(&self, request: &Request) -> Result<Option<UrlEntry>, FrontierError> {
+        let (host, fingerprint) = (keys::host_of(request), request.fingerprint());
+        let key = keys::state(host, fingerprint);
+        let state: Option<records::State> = self.record(&key, "state").await?;
+        let Some(state) = state.filter(|state| state.run == self.run.0) else {
+            return self.led_to(request, fingerprint).await;
+        };
+        let lane = super::workbench::LaneId {
+            host,
+            priority: state.priority,
+        };
+        let turn = super::workbench::Turn {
+            due: state.due,
+            entry: state.entry,
+        };
+        if state.stage() == Stage::Due {
+            let key = keys::ready(self.run, lane, turn);
+            let record = self.get(&key).await?;
+            return record.map(|value| self.ready(&key, &value)).transpose();
+        }
+        if state.stage() == Stage::Dead {
+            let key = keys::dead_letter(self.run, host, fingerprint);
+            let record = self.get(&key).await?;
+            return record.map(|value| self.dead(&value)).transpose();
+        }
+        self.of_state(state).map(Some)
+    }
+
+    /// Redirects may have led to it.
+    async fn led_to(
+        &self,
+        request: &Request,
+        fingerprint: Fingerprint,
+    ) -> Result<Option<UrlEntry>, FrontierError> {
+        let key = keys::seen(self.run, keys::host_of(request), fingerprint);
+        let is_seen = self.get(&key).await?.is_some();
+        Ok(is_seen.then(|| UrlEntry {
+            request: request.clone(),
+            depth: 0,
+            run: self.run,
+            state: UrlState::Done(Done::Duplicate),
+            since: 0,
+        }))
     }
 
     /// How much of each file of items counts.
     pub async fn marks(&self) -> Result<Vec<SinkMark>, FrontierError> {
-        Ok(Vec::new())
+        let mut marks = Vec::new();
+        let mut found = self.scan_prefix(keys::MARKS).await?;
+        while let Some((key, mark)) = found.next::<records::Mark>("mark").await? {
+            let file = String::from_utf8_lossy(&key[keys::MARKS.len()..]);
+            marks.push(SinkMark {
+                file: file.into_owned(),
+                length: mark.length,
+                runs: (Run(mark.first_run), Run(mark.last_run)),
+            });
+        }
+        Ok(marks)
     }
 
     /// Lets go of it.
-    pub async fn close(self) {}
+    pub async fn close(self) {
+        if let Err(error) = self.db.close().await {
+            tracing::debug!(%error, "a reader did not close");
+        }
+    }
+
+    fn ready(&self, key: &[u8], value: &[u8]) -> Result<UrlEntry, FrontierError> {
+        let record: records::Ready = self.decode(value, "ready")?;
+        let turn = keys::parse_ready(key).map(|(_, turn)| turn);
+        Ok(UrlEntry {
+            request: self.request(record.request)?,
+            depth: record.depth,
+            run: self.run,
+            state: UrlState::Due {
+                at: turn.map_or(0, |turn| turn.due),
+                attempt: record.attempt,
+                failure: record.failure,
+            },
+            since: 0,
+        })
+    }
+
+    fn dead(&self, value: &[u8]) -> Result<UrlEntry, FrontierError> {
+        let letter: records::DeadLetter = self.decode(value, "dead letter")?;
+        Ok(UrlEntry {
+            request: self.request(letter.request)?,
+            depth: letter.depth,
+            run: self.run,
+            state: UrlState::Dead {
+                reason: letter.reason,
+            },
+            since: letter.since,
+        })
+    }
+
+    /// None for one that has not ended in this run.
+    fn done(&self, value: &[u8]) -> Result<Option<UrlEntry>, FrontierError> {
+        let state: records::State = self.decode(value, "state")?;
+        if state.run != self.run.0 || state.stage().done().is_none() {
+            return Ok(None);
+        }
+        self.of_state(state).map(Some)
+    }
+
+    fn of_state(&self, state: records::State) -> Result<UrlEntry, FrontierError> {
+        let done = state.stage().done();
+        let (Some(done), Some(request)) = (done, state.request) else {
+            return Err(self.damaged("a state that ended has no request".to_owned()));
+        };
+        Ok(UrlEntry {
+            request: self.request(request)?,
+            depth: state.depth,
+            run: Run(state.run),
+            state: UrlState::Done(done),
+            since: state.since,
+        })
+    }
+
+    fn request(&self, record: records::RequestRecord) -> Result<Request, FrontierError> {
+        record.into_request().map_err(|why| self.damaged(why))
+    }
+
+    async fn record<T: Message + Default>(
+        &self,
+        key: &[u8],
+        what: &str,
+    ) -> Result<Option<T>, FrontierError> {
+        let bytes = self.get(key).await?;
+        bytes.map(|bytes| self.decode(&bytes, what)).transpose()
+    }
+
+    async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, FrontierError> {
+        let value = Box::pin(self.db.get(key)).await;
+        value.map_err(|e| failed(self.shard, "read", &e))
+    }
+
+    async fn scan_prefix(&self, prefix: &[u8]) -> Result<Records<'_>, FrontierError> {
+        self.scan(Bytes::copy_from_slice(prefix)..keys::end_of(prefix))
+            .await
+    }
+
+    async fn scan(&self, range: Range<Bytes>) -> Result<Records<'_>, FrontierError> {
+        let entries = Box::pin(self.db.scan(range)).await;
+        let entries = entries.map_err(|e| failed(self.shard, "read", &e))?;
+        Ok(Records {
+            reader: self,
+            entries,
+        })
+    }
+
+    fn decode<T: Message + Default>(&self, bytes: &[u8], what: &str) -> Result<T, FrontierError> {
+        super::durable::decode(self.shard, bytes, what)
+    }
+
+    fn damaged(&self, why: String) -> FrontierError {
+        let shard = self.shard;
+        FrontierError::Damaged { shard, why }
+    }
+}
+
+/// Records in the order of their keys.
+struct Records<'a> {
+    reader: &'a FrontierReader,
+    entries: DbIterator,
+}
+
+impl Records<'_> {
+    async fn next_bytes(&mut self) -> Result<Option<(Bytes, Bytes)>, FrontierError> {
+        let entry = self.entries.next().await;
+        let entry = entry.map_err(|e| failed(self.reader.shard, "read", &e))?;
+        Ok(entry.map(|entry| (entry.key, entry.value)))
+    }
+
+    async fn next<T: Message + Default>(
+        &mut self,
+        what: &str,
+    ) -> Result<Option<(Bytes, T)>, FrontierError> {
+        match self.next_bytes().await? {
+            Some((key, value)) => Ok(Some((key, self.reader.decode(&value, what)?))),
+            None => Ok(None),
+        }
+    }
 }

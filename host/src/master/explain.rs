@@ -4,10 +4,15 @@
 
 use std::time::Duration;
 
-use crate::model::crawl::{Request, URL_MAX, UnixMillis};
+use crate::model::crawl::{Request, UnixMillis};
 use crate::model::frontier::{FrontierStats, UrlEntry, UrlState};
 use crate::model::id::{ResourceName, Run};
-use crate::model::resource::CrawlSettings;
+use crate::model::scope::{PATTERN_URLS, Refusal};
+use crate::model::settings::CrawlSettings;
+
+/// Links are refused by these for what was stored before or led to them, so that a URL alone does not
+/// tell whether it was among them.
+const UNSURE: [&str; 3] = ["max-depth", PATTERN_URLS, "frontier-urls"];
 
 /// What is asked, and what is known about it.
 #[derive(Debug)]
@@ -23,7 +28,7 @@ pub(super) struct Question<'a> {
     /// What the frontier knows of the request.
     pub(super) entry: Option<UrlEntry>,
     /// The rule by which a link to it is not taken; only asked where `root` ran.
-    pub(super) refusal: Option<&'static str>,
+    pub(super) refusal: Option<Refusal>,
     /// How far the crawl goes.
     pub(super) settings: &'a CrawlSettings,
     /// The present moment.
@@ -102,7 +107,12 @@ fn stored(question: &Question<'_>, entry: &UrlEntry) -> (Standing, String) {
             (Standing::Due, text)
         }
         UrlState::Done(done) => {
-            let text = format!("done: {} at {since} in run {}", done.as_str(), entry.run);
+            let run = entry.run;
+            let text = match entry.since {
+                // It was never stored itself: nobody kept when.
+                0 => format!("done: a redirect led to it in run {run}"),
+                _ => format!("done: {} at {since} in run {run}", done.as_str()),
+            };
             (Standing::Done, text)
         }
         UrlState::Dead { reason } => {
@@ -130,41 +140,34 @@ fn not_stored(question: &Question<'_>) -> (Standing, String) {
         return (Standing::Refused, earlier(question, text));
     }
     let mut text = format!("unseen: no page of run {run} has led to it so far");
-    let n_deep = stats.counts.refused_links.get("max-depth");
-    if let Some(n_deep) = n_deep.filter(|n| **n > 0) {
+    let unsure = UNSURE.iter().filter_map(|rule| {
+        let n_links = stats.counts.refused_links.get(*rule)?;
+        (*n_links > 0).then(|| format!("{rule} {n_links}"))
+    });
+    let unsure: Vec<String> = unsure.collect();
+    if !unsure.is_empty() {
+        let unsure = unsure.join(", ");
         text.push_str(&format!(
-            ", or only from pages at depth {}: {n_deep} links were refused for --max-depth",
-            question.settings.max_depth()
+            ", unless it was among the links that were refused: {unsure}"
         ));
     }
     (Standing::Unseen, earlier(question, text))
 }
 
 /// Why a rule does not take a link, and what would let it.
-fn refused(question: &Question<'_>, rule: &str, stats: &FrontierStats) -> String {
-    let url = &question.request.url;
-    let host = url.host_str().unwrap_or_default();
-    match rule {
-        "scheme" => format!(
-            "it is of scheme {}, and only http and https are fetched",
-            url.scheme()
-        ),
-        "url-too-long" => format!(
-            "it is {} bytes long, and at most {URL_MAX} are allowed",
-            url.as_str().len()
-        ),
-        "out-of-scope" => {
-            let scope = question.settings.scope.iter().map(ToString::to_string);
-            let scope: Vec<String> = scope.collect();
-            let wider = [&scope[..], &[host.to_owned()]].concat().join(",");
-            format!(
-                "{host} is out of scope, which is {}; `crawler resource update {} --scope {wider}` widens it",
-                few(&[&stats.root_hosts[..], &scope].concat()),
-                question.resource
-            )
-        }
-        rule => format!("by the rule {rule}"),
-    }
+fn refused(question: &Question<'_>, rule: Refusal, stats: &FrontierStats) -> String {
+    let Refusal::OutOfScope = rule else {
+        return rule.to_string();
+    };
+    let host = question.request.url.host_str().unwrap_or_default();
+    let scope = question.settings.scope.iter().map(ToString::to_string);
+    let scope: Vec<String> = scope.collect();
+    let wider = [&scope[..], &[host.to_owned()]].concat().join(",");
+    format!(
+        "{host} is out of scope, which is {}; `crawler resource update {} --scope {wider}` widens it",
+        few(&[&stats.root_hosts[..], &scope].concat()),
+        question.resource
+    )
 }
 
 /// What an earlier run knows is told too.
@@ -235,12 +238,11 @@ mod tests {
     fn check(
         entry: Option<UrlEntry>,
         stats: Option<FrontierStats>,
-        refusal: Option<&'static str>,
+        refusal: Option<Refusal>,
         standing: Standing,
         text: &str,
     ) {
         let url = match refusal {
-            Some("scheme") => "ftp://b.test/",
             Some(_) => "http://b.test/",
             None => URL,
         };
@@ -293,6 +295,12 @@ mod tests {
             Standing::Done,
             "done: parsed at 2023-11-14T22:13:20Z in run 2",
         );
+        let led_to = UrlEntry {
+            since: 0,
+            ..entry(UrlState::Done(Done::Duplicate), 2)
+        };
+        let text = "done: a redirect led to it in run 2";
+        check(Some(led_to), Some(stats()), None, Standing::Done, text);
         let reason = "timeout".to_owned();
         check_stored(
             UrlState::Dead { reason },
@@ -305,26 +313,23 @@ mod tests {
     fn a_url_that_was_never_stored_is_told_why_it_cannot_be_or_that_nothing_led_to_it() {
         let unseen = "unseen: no page of run 2 has led to it so far";
         check(None, Some(stats()), None, Standing::Unseen, unseen);
-        let mut deep = stats();
-        deep.counts.refused_links = [("max-depth".to_owned(), 14)].into();
-        let text = format!(
-            "{unseen}, or only from pages at depth 5: 14 links were refused for --max-depth"
-        );
-        check(None, Some(deep), None, Standing::Unseen, &text);
+        let mut refused = stats();
+        refused.counts.refused_links = [("max-depth", 14), ("scheme", 1), (PATTERN_URLS, 0)]
+            .map(|(rule, n)| (rule.to_owned(), n))
+            .into();
+        let text =
+            format!("{unseen}, unless it was among the links that were refused: max-depth 14");
+        check(None, Some(refused), None, Standing::Unseen, &text);
         for (rule, text) in [
+            (Refusal::Scheme, "refused: only http and https are fetched"),
             (
-                "scheme",
-                "refused: it is of scheme ftp, and only http and https are fetched",
-            ),
-            (
-                "out-of-scope",
+                Refusal::OutOfScope,
                 "refused: b.test is out of scope, which is a.test, *.c.test; `crawler resource update books --scope *.c.test,b.test` widens it",
             ),
             (
-                "url-too-long",
-                "refused: it is 14 bytes long, and at most 8192 are allowed",
+                Refusal::SegmentRepeats { max: 3 },
+                "refused: its path has one segment more than 3 times, and setting max-segment-repeats allows no more",
             ),
-            ("trap", "refused: by the rule trap"),
         ] {
             check(None, Some(stats()), Some(rule), Standing::Refused, text);
         }

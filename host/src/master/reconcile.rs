@@ -16,7 +16,6 @@ use super::observed::Observed;
 use super::{WorkerCalls, placement};
 use crate::clock::Clock;
 use crate::data::DataRoot;
-use crate::model::crawl::Counts;
 use crate::model::id::{NodeId, ResourceId, ResourceName};
 use crate::model::node::{Node, Role};
 use crate::model::plugin::PluginRecord;
@@ -309,10 +308,8 @@ impl Reconciler {
     }
 }
 
-/// The transaction that gives a shard to a worker, and the records it writes.
-///
-/// A frontier that lived in another process is gone with it, so a shard whose frontier was created
-/// already begins its crawl again, as the next run.
+/// The transaction that gives a shard to a worker, and the records it writes. The crawl goes on where
+/// it was: its frontier is in the data root.
 pub(super) fn assignment_txn(
     keys: &Keys,
     resource: &Versioned<Resource>,
@@ -322,11 +319,6 @@ pub(super) fn assignment_txn(
     let present = &resource.value;
     let resource_record = Resource {
         assigned_node: format!("{}|{}", node.id, node.address),
-        run: if shard.value.created {
-            present.run.next()
-        } else {
-            present.run
-        },
         ..present.clone()
     };
     let owner = Owner {
@@ -337,8 +329,7 @@ pub(super) fn assignment_txn(
         owner: Some(owner),
         epoch: shard.value.epoch.next(),
         state: ShardState::Assigned,
-        created: false,
-        counts: Counts::default(),
+        waits: None,
         ..shard.value.clone()
     };
     let mirror = Assignment {

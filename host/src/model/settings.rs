@@ -65,7 +65,7 @@ pub enum Unchanged {
     #[default]
     Parse,
     /// It is asked for with the condition that it has changed, and ends as `not-modified`, without
-    /// items and without links: what no changed page leads to is not visited in that run.
+    /// items and without links. A new run then begins with all URLs that the last one knew.
     Skip,
 }
 

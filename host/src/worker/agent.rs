@@ -17,10 +17,11 @@ use tokio_util::sync::CancellationToken;
 use super::Crawls;
 use super::assigned::{self, Assigned};
 use super::crawl::CrawlConfig;
+use super::opening::OwnShard;
 use crate::clock::Clock;
 use crate::data::DataRoot;
 use crate::fetch::Fetch;
-use crate::frontier::memory::MemorySettings;
+use crate::frontier::durable::Frontiers;
 use crate::model::id::{Epoch, Generation};
 use crate::model::node::Node;
 use crate::model::plugin::{LimitError, LimitOverrides, Limits};
@@ -51,12 +52,23 @@ pub struct AgentParts {
     pub fetch: Arc<dyn Fetch>,
     /// Wall-clock time.
     pub clock: Arc<dyn Clock>,
-    /// Of each crawl's frontier.
-    pub frontier: MemorySettings,
+    /// Whose data root it is.
+    pub cluster: String,
+    /// What all crawls keep their URLs in.
+    pub frontiers: Arc<Frontiers>,
     /// How far resources may raise limits.
     pub limit_ceilings: LimitOverrides,
     /// Told to whoever asks.
     pub crawls: Crawls,
+}
+
+/// What an agent knows of its own doing.
+#[derive(Default)]
+struct Known {
+    crawls: BTreeMap<ShardId, Started>,
+    /// Those that were told to stop, until they have closed their frontiers: the next assignment of
+    /// the shard may come later than the end of this one.
+    ending: BTreeMap<ShardId, CancellationToken>,
 }
 
 /// A crawl that was started. It stays here when it is over, until the assignment goes.
@@ -65,6 +77,8 @@ struct Started {
     generation: Generation,
     config: watch::Sender<CrawlConfig>,
     stop: CancellationToken,
+    /// It has ended, and its frontier is closed.
+    ended: CancellationToken,
 }
 
 /// Works until `stop`, then ends all crawls.
@@ -76,10 +90,10 @@ pub async fn run(parts: Arc<AgentParts>, stop: CancellationToken) {
     let scope = TaskScope::new();
     let failed = scope.failed();
     let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(10));
-    let mut crawls = BTreeMap::new();
+    let mut known = Known::default();
     loop {
         let result = tokio::select! {
-            result = look_on_changes(&parts, &scope, &mut crawls, &mut backoff) => result,
+            result = look_on_changes(&parts, &scope, &mut known, &mut backoff) => result,
             () = stop.cancelled() => break,
             () = failed.cancelled() => panic!("a crawl's task has panicked"),
         };
@@ -99,14 +113,14 @@ pub async fn run(parts: Arc<AgentParts>, stop: CancellationToken) {
 async fn look_on_changes(
     parts: &Arc<AgentParts>,
     scope: &TaskScope,
-    crawls: &mut BTreeMap<ShardId, Started>,
+    known: &mut Known,
     backoff: &mut Backoff,
 ) -> Result<Infallible, StoreError> {
     let prefix = parts.catalog.keys().assignments_of(&parts.node.id);
     let revision = parts.catalog.store().list(&prefix).await?.revision;
     let mut watch = parts.catalog.store().watch(&prefix, revision).await?;
     loop {
-        look(parts, scope, crawls).await?;
+        look(parts, scope, known).await?;
         backoff.reset();
         tokio::select! {
             event = watch.next() => { event?; }
@@ -123,8 +137,10 @@ async fn look_on_changes(
 async fn look(
     parts: &Arc<AgentParts>,
     scope: &TaskScope,
-    crawls: &mut BTreeMap<ShardId, Started>,
+    known: &mut Known,
 ) -> Result<(), StoreError> {
+    let Known { crawls, ending } = known;
+    ending.retain(|_, ended| !ended.is_cancelled());
     let keys = parts.catalog.keys();
     let scan = parts
         .catalog
@@ -149,6 +165,7 @@ async fn look(
         if !stays {
             tracing::info!(shard = %id, epoch = %started.epoch, "no longer assigned");
             started.stop.cancel();
+            ending.insert(*id, started.ended.clone());
         }
         stays
     });
@@ -171,7 +188,8 @@ async fn look(
             }
             None => {
                 if let Some(resource) = resource_of(parts, id, &assignment).await? {
-                    crawls.insert(id, start(parts, scope, id, &assignment, resource));
+                    let after = ending.remove(&id);
+                    crawls.insert(id, start(parts, scope, id, &assignment, resource, after));
                 }
             }
         }
@@ -198,29 +216,37 @@ fn start(
     id: ShardId,
     assignment: &Assignment,
     resource: Resource,
+    after: Option<CancellationToken>,
 ) -> Started {
     let config = config_of(&resource.spec, &parts.limit_ceilings);
     let (sender, receiver) = watch::channel(config.clone().unwrap_or_default());
     let stop = scope.stop_signal().child_token();
+    let ended = CancellationToken::new();
     let generation = resource.generation;
     let crawl = Assigned {
         parts: parts.clone(),
-        id,
-        epoch: assignment.epoch,
+        shard: OwnShard {
+            catalog: parts.catalog.clone(),
+            id,
+            epoch: assignment.epoch,
+        },
         resource,
         config: receiver,
         refused: config.err(),
+        after,
         stop: stop.clone(),
     };
-    scope.spawn(
-        format!("crawl of {}", assignment.name),
-        assigned::run(crawl),
-    );
+    let over = ended.clone().drop_guard();
+    scope.spawn(format!("crawl of {}", assignment.name), async move {
+        let _over = over;
+        assigned::run(crawl).await;
+    });
     Started {
         epoch: assignment.epoch,
         generation,
         config: sender,
         stop,
+        ended,
     }
 }
 

@@ -1,7 +1,8 @@
 //! One assignment, from its start to the record of its end.
 //!
 //! Every write names the epoch that was assigned: when the shard's record has another one, this
-//! worker has lost it and says nothing more about it.
+//! worker has lost it and says nothing more about it. What cannot go on is not given up: it is shown
+//! as waiting, with the name of its state and the reason, and tried again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,33 +10,36 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::Running;
 use super::agent::AgentParts;
 use super::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
+use super::opening::{self, OwnShard, StepError};
 use super::report::CrawlLog;
-use crate::frontier::Frontier;
-use crate::frontier::memory::MemoryFrontier;
-use crate::model::crawl::Counts;
-use crate::model::id::Epoch;
+use super::{Live, Running};
+use crate::frontier::FrontierError;
+use crate::frontier::durable::{DurableFrontier, OpenAs};
 use crate::model::plugin::LimitError;
-use crate::model::resource::{Resource, ShardId, ShardRecord, ShardState};
+use crate::model::resource::{
+    DEFAULT_DELAY, PinnedPlugin, Resource, ShardRecord, ShardState, Unchanged, Waits,
+};
 use crate::plugin::{PluginError, Rules};
 use crate::retry::Backoff;
 use crate::sink::SinkError;
 use crate::sink::lines::{LineFiles, LineSettings};
-use crate::store::catalog::encode;
-use crate::store::{Guard, Outcome, StoreError, Txn};
 use crate::telemetry;
+
+/// A crawl with nothing to do for longer than this closes its frontier meanwhile.
+const REST_AFTER: Duration = Duration::from_secs(60);
 
 /// What was assigned.
 pub(super) struct Assigned {
     pub(super) parts: Arc<AgentParts>,
-    pub(super) id: ShardId,
-    pub(super) epoch: Epoch,
+    pub(super) shard: OwnShard,
     pub(super) resource: Resource,
     pub(super) config: watch::Receiver<CrawlConfig>,
     /// The resource asks for limits that this worker does not give.
     pub(super) refused: Option<LimitError>,
+    /// An earlier assignment of the shard to this worker has ended: it has closed its frontier.
+    pub(super) after: Option<CancellationToken>,
     pub(super) stop: CancellationToken,
 }
 
@@ -52,22 +56,18 @@ enum Stop {
 /// Crawls what was assigned and records how it ended.
 pub(super) async fn run(assigned: Assigned) {
     let name = &assigned.resource.spec.name;
+    let id = assigned.shard.id;
     let log = CrawlLog::new(name.as_str(), assigned.parts.clock.clone());
-    let frontier: Arc<dyn Frontier> =
-        Arc::new(MemoryFrontier::new(assigned.parts.frontier.clone()));
+    let live = Live::default();
     let running = Running {
         name: name.clone(),
-        epoch: assigned.epoch,
+        epoch: assigned.shard.epoch,
         run: assigned.resource.run,
-        frontier: frontier.clone(),
+        live: live.clone(),
     };
-    assigned
-        .parts
-        .crawls
-        .enter(assigned.id, running, log.clone());
-    tracing::info!(resource = %name, shard = %assigned.id, epoch = %assigned.epoch, "crawl starts");
-    let result = assigned.crawl(&frontier, &log).await;
-    let state = match result {
+    assigned.parts.crawls.enter(id, running, log.clone());
+    tracing::info!(resource = %name, shard = %id, epoch = %assigned.shard.epoch, "crawl starts");
+    let state = match assigned.crawl(&live, &log).await {
         Ok(()) => Some(ShardState::Idle),
         Err(Stop::Failed(reason)) => {
             tracing::error!(resource = %name, reason, "crawl failed");
@@ -77,32 +77,71 @@ pub(super) async fn run(assigned: Assigned) {
         Err(Stop::Lost | Stop::Told) => None,
     };
     if let Some(state) = state {
-        let counts = frontier.counts();
-        if assigned
-            .record(|record| (record.state, record.counts) = (state, counts))
-            .await
-            .is_err()
-        {
+        let counts = live.counts();
+        let ended = assigned.record(|record| {
+            (record.state, record.counts, record.waits) = (state, counts, None);
+        });
+        if ended.await.is_err() {
             tracing::warn!(resource = %name, "the crawl's end was not recorded: the shard is not ours");
         }
     }
     log.close();
-    assigned.parts.crawls.leave(assigned.id, assigned.epoch);
-    tracing::info!(resource = %name, shard = %assigned.id, "crawl ends");
+    assigned.parts.crawls.leave(id, assigned.shard.epoch);
+    tracing::info!(resource = %name, shard = %id, "crawl ends");
 }
 
 impl Assigned {
-    async fn crawl(&self, frontier: &Arc<dyn Frontier>, log: &CrawlLog) -> Result<(), Stop> {
+    async fn crawl(&self, live: &Live, log: &CrawlLog) -> Result<(), Stop> {
         if let Some(error) = &self.refused {
             return Err(Stop::Failed(error.to_string()));
         }
-        let rules = self.load().await?;
-        self.record(|record| (record.created, record.counts) = (true, Counts::default()))
-            .await?;
-        let folder = self.parts.data.items_folder(self.id.resource);
-        let folder = folder.join(self.id.shard.to_string());
-        let sink = LineFiles::open(folder, self.epoch.0, LineSettings::default());
-        log.note("info", format!("run {} starts", self.resource.run));
+        if let Some(after) = &self.after {
+            tokio::select! {
+                () = after.cancelled() => {}
+                () = self.stop.cancelled() => return Err(Stop::Told),
+            }
+        }
+        let Some(pinned) = &self.resource.pinned else {
+            return Err(Stop::Failed("it was assigned without a plugin".to_owned()));
+        };
+        let rules = self.load(pinned).await?;
+        let mut backoff = new_backoff();
+        loop {
+            let frontier = self.open(pinned, live, log).await?;
+            log.note("info", format!("run {} goes on", self.resource.run));
+            let frontier = Arc::new(frontier);
+            live.opened(frontier.clone());
+            let end = self.crawl_on(&frontier, rules.clone(), log).await;
+            live.closed(None);
+            opening::close(&frontier).await;
+            match end {
+                CrawlEnd::Finished => {
+                    log.note("info", format!("run {} is finished", self.resource.run));
+                    return Ok(());
+                }
+                CrawlEnd::Failed(reason) => return Err(Stop::Failed(reason)),
+                CrawlEnd::Unread => return Err(Stop::Failed(SinkError::Closed.to_string())),
+                CrawlEnd::Stopped => return Err(Stop::Told),
+                CrawlEnd::Resting { until } => self.rest(until).await?,
+                CrawlEnd::Frontier(error) => {
+                    self.wait(&mut backoff, &waits_for(&error), live, log)
+                        .await?;
+                }
+            }
+        }
+    }
+
+    async fn crawl_on(
+        &self,
+        frontier: &Arc<DurableFrontier>,
+        rules: Arc<dyn Rules>,
+        log: &CrawlLog,
+    ) -> CrawlEnd {
+        let shard = self.shard.id;
+        let items = self.parts.data.items_folder(shard.resource);
+        let folder = items.join(shard.shard.to_string());
+        let epoch = frontier.storage_epoch();
+        let sink = LineFiles::open(folder, epoch, LineSettings::default());
         let parts = CrawlParts {
             resource: self.resource.id,
             run: self.resource.run,
@@ -113,24 +152,14 @@ impl Assigned {
             fetch: self.parts.fetch.clone(),
             clock: self.parts.clock.clone(),
             log: log.clone(),
+            rest_after: Some(REST_AFTER),
         };
-        match crawl::run(parts, Box::new(sink), self.stop.clone()).await {
-            CrawlEnd::Finished => {
-                log.note("info", format!("run {} is finished", self.resource.run));
-                Ok(())
-            }
-            CrawlEnd::Failed(reason) => Err(Stop::Failed(reason)),
-            CrawlEnd::Unread => Err(Stop::Failed(SinkError::Closed.to_string())),
-            CrawlEnd::Stopped => Err(Stop::Told),
-        }
+        crawl::run(parts, Box::new(sink), self.stop.clone()).await
     }
 
     /// The plugin; waits where this machine, not the plugin, is at fault.
-    async fn load(&self) -> Result<Arc<dyn Rules>, Stop> {
-        let Some(pinned) = &self.resource.pinned else {
-            return Err(Stop::Failed("it was assigned without a plugin".to_owned()));
-        };
-        let mut backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(30));
+    async fn load(&self, pinned: &PinnedPlugin) -> Result<Arc<dyn Rules>, Stop> {
+        let mut backoff = new_backoff();
         loop {
             match self.parts.plugins.load(pinned.digest).await {
                 Ok(rules) => return Ok(rules),
@@ -141,55 +170,124 @@ impl Assigned {
                         pinned.version
                     )));
                 }
-                Err(error @ PluginError::Host { .. }) => self.wait(&mut backoff, &error).await?,
+                Err(error @ PluginError::Host { .. }) => self.pause(&mut backoff, &error).await?,
+            }
+        }
+    }
+
+    /// The frontier, open and ours; waits for as long as that takes.
+    async fn open(
+        &self,
+        pinned: &PinnedPlugin,
+        live: &Live,
+        log: &CrawlLog,
+    ) -> Result<DurableFrontier, Stop> {
+        let mut backoff = new_backoff();
+        loop {
+            let settings = self.config.borrow().settings.clone();
+            let as_of = |storage_epoch, created| OpenAs {
+                shard: self.shard.id,
+                cluster: self.parts.cluster.clone(),
+                epoch: self.shard.epoch,
+                run: self.resource.run,
+                plugin: pinned.digest,
+                created,
+                storage_epoch,
+                now: self.parts.clock.unix_millis(),
+                delay: settings.delay().unwrap_or(DEFAULT_DELAY),
+                carry: settings.unchanged() == Unchanged::Skip,
+            };
+            match self.shard.open(&self.parts.frontiers, as_of).await {
+                Ok(frontier) => {
+                    self.record(|record| record.waits = None).await?;
+                    return Ok(frontier);
+                }
+                Err(StepError::Lost) => return Err(Stop::Lost),
+                Err(StepError::Raced) => {}
+                Err(StepError::Store(error)) => self.pause(&mut backoff, &error).await?,
+                Err(StepError::Frontier(error)) => {
+                    self.wait(&mut backoff, &waits_for(&error), live, log)
+                        .await?;
+                }
             }
         }
     }
 
     /// Changes the shard's record, as long as it is ours.
     async fn record(&self, change: impl FnOnce(&mut ShardRecord) + Clone) -> Result<(), Stop> {
-        let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(10));
+        let mut backoff = new_backoff();
         loop {
-            match self.try_record(change.clone()).await {
-                Ok(Some(Outcome::Done(_))) => return Ok(()),
-                Ok(Some(Outcome::Lost(_) | Outcome::Unknown)) => {}
-                Ok(None) => return Err(Stop::Lost),
-                Err(error) => self.wait(&mut backoff, &error).await?,
+            match self.shard.change(change.clone()).await {
+                Ok(()) => return Ok(()),
+                Err(StepError::Raced) => {}
+                Err(StepError::Lost) => return Err(Stop::Lost),
+                Err(error) => self.pause(&mut backoff, &error).await?,
             }
         }
     }
 
-    /// One try; none when the shard is not ours.
-    async fn try_record(
+    /// Shows why it cannot go on, and lets some time pass.
+    async fn wait(
         &self,
-        change: impl FnOnce(&mut ShardRecord),
-    ) -> Result<Option<Outcome>, StoreError> {
-        let catalog = &self.parts.catalog;
-        let key = catalog.keys().shard(self.id);
-        let Some(present) = catalog.read::<ShardRecord>(&key).await? else {
-            return Ok(None);
-        };
-        let mut record = present.value;
-        if record.epoch != self.epoch {
-            return Ok(None);
+        backoff: &mut Backoff,
+        waits: &Waits,
+        live: &Live,
+        log: &CrawlLog,
+    ) -> Result<(), Stop> {
+        let name = &self.resource.spec.name;
+        let Waits { condition, why } = waits;
+        tracing::warn!(resource = %name, condition, why, "the crawl waits");
+        log.note("error", format!("the crawl waits: {condition}: {why}"));
+        live.closed(Some(waits.clone()));
+        // Others see it in the record, as far as that can be written now.
+        match self
+            .shard
+            .change(|record| record.waits = Some(waits.clone()))
+            .await
+        {
+            Ok(()) | Err(StepError::Raced) => {}
+            Err(StepError::Lost) => return Err(Stop::Lost),
+            Err(error) => tracing::warn!(resource = %name, %error, "that it waits is not recorded"),
         }
-        change(&mut record);
-        let txn = Txn::new()
-            .guard(Guard::RevisionIs(key.clone(), present.revision))
-            .put(key, encode(&record));
-        catalog.store().commit(txn).await.map(Some)
+        self.sleep(backoff.next_delay()).await
     }
 
-    async fn wait(
+    async fn pause(
         &self,
         backoff: &mut Backoff,
         error: &(dyn std::error::Error + Sync),
     ) -> Result<(), Stop> {
         let name = &self.resource.spec.name;
         tracing::warn!(resource = %name, error = telemetry::chain(error), "the crawl waits");
+        self.sleep(backoff.next_delay()).await
+    }
+
+    /// Nothing is to be done before this moment, unless the settings change.
+    async fn rest(&self, until: u64) -> Result<(), Stop> {
+        let now = self.parts.clock.unix_millis();
+        let mut config = self.config.clone();
+        config.mark_unchanged();
         tokio::select! {
-            () = tokio::time::sleep(backoff.next_delay()) => Ok(()),
+            slept = self.sleep(Duration::from_millis(until.saturating_sub(now))) => slept,
+            Ok(()) = config.changed() => Ok(()),
+        }
+    }
+
+    async fn sleep(&self, time: Duration) -> Result<(), Stop> {
+        tokio::select! {
+            () = tokio::time::sleep(time) => Ok(()),
             () = self.stop.cancelled() => Err(Stop::Told),
         }
+    }
+}
+
+fn new_backoff() -> Backoff {
+    Backoff::new(Duration::from_millis(200), Duration::from_secs(30))
+}
+
+fn waits_for(error: &FrontierError) -> Waits {
+    Waits {
+        condition: error.condition().to_owned(),
+        why: error.to_string(),
     }
 }

@@ -17,8 +17,8 @@ use super::report::CrawlLog;
 use super::{drain, page};
 use crate::clock::Clock;
 use crate::fetch::Fetch;
-use crate::frontier::{Frontier, NewRequest, Take};
-use crate::model::crawl::{Kill, Request, RuleError};
+use crate::frontier::{Frontier, FrontierError, NewRequest, Take};
+use crate::model::crawl::{Kill, Request, RuleError, UnixMillis};
 use crate::model::id::{ResourceId, Run};
 use crate::model::plugin::Limits;
 use crate::model::resource::CrawlSettings;
@@ -53,6 +53,8 @@ pub struct CrawlParts {
     pub clock: Arc<dyn Clock>,
     /// Where rules and kills are told of.
     pub log: CrawlLog,
+    /// With nothing to do for longer than this the crawl ends as resting. None: it waits.
+    pub rest_after: Option<Duration>,
 }
 
 /// What may change while a crawl runs; applies to pages taken from then on.
@@ -71,6 +73,13 @@ pub enum CrawlEnd {
     Finished,
     /// It cannot go on, for this reason.
     Failed(String),
+    /// Nothing is to be done before this moment, and every item is at its sink.
+    Resting {
+        /// Of the wall clock.
+        until: UnixMillis,
+    },
+    /// Its frontier cannot be used any more.
+    Frontier(FrontierError),
     /// Whoever read its items has gone away.
     Unread,
     /// It was told to stop.
@@ -101,6 +110,11 @@ impl Shared {
         self.end(CrawlEnd::Failed(reason));
     }
 
+    /// Ends the crawl because its frontier cannot be used; what was done is there or is done again.
+    pub(super) fn lost_frontier(&self, error: FrontierError) {
+        self.end(CrawlEnd::Frontier(error));
+    }
+
     /// Ends the crawl before its time; the first end stays.
     pub(super) fn end(&self, end: CrawlEnd) {
         self.early_end
@@ -115,6 +129,12 @@ impl Shared {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    fn may_rest(&self, until: UnixMillis) -> bool {
+        let now = self.parts.clock.unix_millis();
+        let wait = Duration::from_millis(until.saturating_sub(now));
+        self.parts.rest_after.is_some_and(|after| wait > after)
     }
 
     pub(super) fn config(&self) -> CrawlConfig {
@@ -162,7 +182,7 @@ pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken
     };
     let root_urls = match root_urls {
         Ok(root_urls) => root_urls,
-        Err(reason) => return CrawlEnd::Failed(reason),
+        Err(end) => return end,
     };
     let counts = parts.frontier.counts();
     let shared = Arc::new(Shared {
@@ -181,26 +201,38 @@ pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken
         no_more_items.cancel();
         end
     };
-    let (end, ()) = tokio::join!(pages, drain::drain(&shared, sink, &no_more_items, &stop));
+    let (end, is_delivered) =
+        tokio::join!(pages, drain::drain(&shared, sink, &no_more_items, &stop));
     match (end, shared.early_end()) {
-        (CrawlEnd::Finished, Some(early)) => early,
+        (CrawlEnd::Finished | CrawlEnd::Resting { .. }, Some(early)) => early,
+        // It was told to stop while the sink failed: the items wait for the next opening.
+        (CrawlEnd::Finished | CrawlEnd::Resting { .. }, None) if !is_delivered => CrawlEnd::Stopped,
+        (CrawlEnd::Finished, None) if shared.parts.frontier.counts().due == 0 => {
+            match shared.parts.frontier.check_empty().await {
+                Ok(()) => CrawlEnd::Finished,
+                Err(error) => CrawlEnd::Frontier(error),
+            }
+        }
         (end, _) => end,
     }
 }
 
 /// Where this run began. A run that goes on after a restart has asked `root` already.
-async fn roots(parts: &CrawlParts) -> Result<Vec<Url>, String> {
+async fn roots(parts: &CrawlParts) -> Result<Vec<Url>, CrawlEnd> {
     if let Some(urls) = parts.frontier.roots() {
         return Ok(urls);
     }
-    let requests = call_root(parts).await?;
+    let requests = call_root(parts).await.map_err(CrawlEnd::Failed)?;
     let urls = requests.iter().map(|r| r.url.clone()).collect();
     let requests = requests
         .into_iter()
         .map(|request| NewRequest { request, depth: 0 })
         .collect();
-    let seeded = parts.frontier.seed(requests).await;
-    seeded.map_err(|e| format!("the root requests cannot be stored: {e}"))?;
+    parts
+        .frontier
+        .seed(requests)
+        .await
+        .map_err(CrawlEnd::Frontier)?;
     Ok(urls)
 }
 
@@ -307,12 +339,19 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
             .map(|url| shared.parts.fetch.per_host(url, delay))
             .max()
             .unwrap_or(1);
-        match frontier.take(shared.parts.clock.unix_millis(), per_host) {
+        let take = match frontier.take(shared.parts.clock.unix_millis(), per_host) {
+            Ok(take) => take,
+            Err(error) => break CrawlEnd::Frontier(error),
+        };
+        match take {
             Take::Ready(claim) => {
                 tasks.spawn(
                     "page",
                     page::attempt(shared.clone(), claim, tasks.stop_signal()),
                 );
+            }
+            Take::WaitUntil(until) if in_flight == 0 && shared.may_rest(until) => {
+                break CrawlEnd::Resting { until };
             }
             Take::WaitUntil(at) => wait(shared, Some(at), &tasks).await,
             Take::Blocked => wait(shared, None, &tasks).await,
@@ -338,7 +377,7 @@ async fn wait(shared: &Shared, until: Option<u64>, tasks: &TaskScope) {
     };
     tokio::select! {
         () = shared.progress.notified() => {}
-        () = shared.parts.frontier.changed() => {}
+        () = shared.parts.frontier.take_changed() => {}
         () = moment => {}
         () = stop.cancelled() => {}
         () = failed.cancelled() => {}

@@ -14,29 +14,36 @@ const BATCH: usize = 2_000;
 
 /// Runs until `no_more` is cancelled and the outbox is empty, or the sink is gone for good.
 ///
-/// When the crawl was told to stop, a sink that fails is not waited for.
+/// When the crawl was told to stop, a sink that fails is not waited for. Whether all was delivered.
 pub(super) async fn drain(
     shared: &Shared,
     mut sink: Box<dyn Sink>,
     no_more: &CancellationToken,
     stop: &CancellationToken,
-) {
+) -> bool {
     let frontier = &shared.parts.frontier;
     let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(30));
     loop {
         // Read before the outbox: what was committed before the end is seen below.
         let is_last_look = no_more.is_cancelled();
+        if is_last_look && let Err(error) = frontier.settle().await {
+            shared.lost_frontier(error);
+            return false;
+        }
         let batch = match frontier.outbox(BATCH).await {
             Ok(batch) => batch,
-            Err(e) => return shared.fail(format!("the outbox cannot be read: {e}")),
+            Err(error) => {
+                shared.lost_frontier(error);
+                return false;
+            }
         };
         if batch.items.is_empty() {
             if is_last_look {
-                return;
+                return true;
             }
             tokio::select! {
                 () = shared.items.notified() => {}
-                () = frontier.changed() => {}
+                () = frontier.outbox_changed() => {}
                 () = no_more.cancelled() => {}
             }
             continue;
@@ -44,13 +51,17 @@ pub(super) async fn drain(
         let error = match sink.write(&batch.items).await {
             Ok(mark) => {
                 backoff.reset();
-                if let Err(e) = frontier.clear_outbox(batch.end, mark).await {
-                    return shared.fail(format!("the outbox cannot be cleared: {e}"));
+                if let Err(error) = frontier.clear_outbox(batch.end, mark).await {
+                    shared.lost_frontier(error);
+                    return false;
                 }
                 shared.progress.notify_one();
                 continue;
             }
-            Err(SinkError::Closed) => return shared.end(CrawlEnd::Unread),
+            Err(SinkError::Closed) => {
+                shared.end(CrawlEnd::Unread);
+                return false;
+            }
             Err(error) => error,
         };
         let error = telemetry::chain(&error);
@@ -61,7 +72,7 @@ pub(super) async fn drain(
         tracing::error!(error, "items wait for their sink");
         tokio::select! {
             () = tokio::time::sleep(backoff.next_delay()) => {}
-            () = stop.cancelled() => return,
+            () = stop.cancelled() => return false,
         }
     }
 }

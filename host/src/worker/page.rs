@@ -16,7 +16,7 @@ use super::verdict::{self, Attempt, Verdict};
 use crate::fetch::{Answer, FetchRequest};
 use crate::frontier::{Claim, Commit, Ended, FrontierError, NewRequest};
 use crate::model::crawl::{
-    Done, Fingerprint, Item, ItemKey, ItemRecord, Page, PageContext, Request, RuleError, UnixMillis,
+    Done, Item, ItemKey, ItemRecord, Page, PageContext, Request, RuleError, UnixMillis,
 };
 use crate::model::frontier::Validators;
 use crate::model::scope::Refusal;
@@ -30,7 +30,7 @@ struct Harvest {
     refused: Vec<(&'static str, u64)>,
     items: Vec<ItemRecord>,
     host_ready_at: UnixMillis,
-    final_url: Option<Fingerprint>,
+    final_url: Option<Request>,
     validators: Option<Validators>,
 }
 
@@ -64,7 +64,7 @@ pub(super) async fn attempt(shared: Arc<Shared>, claim: Box<Claim>, stop: Cancel
     let harvest = match harvest {
         Ok(Ok(harvest)) => harvest,
         Ok(Err(error)) => {
-            shared.fail(format!("the frontier failed: {error}"));
+            shared.lost_frontier(error);
             return put_back(claim);
         }
         // A panic here is a bug of the host. It costs this page and is told; the crawl goes on.
@@ -119,7 +119,10 @@ pub(super) async fn attempt(shared: Arc<Shared>, claim: Box<Claim>, stop: Cancel
                 shared.items.notify_one();
             }
         }
-        Err(e) => shared.fail(format!("a page cannot be committed: {e}")),
+        Err(FrontierError::NotInFlight { url }) => {
+            shared.fail(format!("a page was committed twice: {url}"));
+        }
+        Err(error) => shared.lost_frontier(error),
     }
     shared.progress.notify_one();
 }
@@ -200,11 +203,10 @@ async fn parse(
         url: page.url.clone(),
         ..request.clone()
     });
-    let final_url = led_to.as_ref().map(Request::fingerprint);
-    if let Some(led_to) = led_to
-        && final_url != Some(claim.fingerprint)
+    if let Some(led_to) = &led_to
+        && led_to.fingerprint() != claim.fingerprint
         && !request.reload
-        && frontier.knows(&led_to).await?
+        && frontier.knows(led_to).await?
     {
         let ended = Ended::Done(Done::Duplicate);
         return Ok(Harvest::nothing(ended, host_ready_at));
@@ -214,7 +216,7 @@ async fn parse(
         && unchanged::is_as_known(claim, &config.settings, validators)
     {
         return Ok(Harvest {
-            final_url,
+            final_url: led_to,
             validators: Some(validators.clone()),
             ..Harvest::nothing(Ended::Done(Done::NotModified), host_ready_at)
         });
@@ -277,7 +279,7 @@ async fn parse(
             requests,
             refused,
             items,
-            final_url,
+            final_url: led_to,
             validators,
             ..Harvest::nothing(Ended::Done(Done::Parsed), host_ready_at)
         },

@@ -4,7 +4,8 @@
 //! setting `unchanged` holds from the next run on when it is changed. With `skip` a server is asked
 //! for the page unless it is still the same (`If-None-Match`, `If-Modified-Since`), and a body that
 //! came all the same is compared by its hash. What is the same ends as `not-modified`: no rule sees
-//! it, so it gives neither items nor links, not even to a rule that has changed meanwhile.
+//! it, so it gives neither items nor links, not even to a rule that has changed meanwhile. That it
+//! leads nowhere costs no page: with `skip` a new run fetches again all that the last one knew.
 
 use crate::frontier::Claim;
 use crate::model::frontier::Validators;

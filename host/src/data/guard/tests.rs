@@ -71,7 +71,7 @@ fn check<T>(result: Result<T>) {
 }
 
 #[tokio::test]
-async fn f33_a_folder_that_was_taken_away_is_an_error_until_it_is_back() {
+async fn a_folder_that_was_taken_away_is_an_error_until_it_is_back() {
     let bench = Bench::new().await;
     bench.take_away();
     bench.check_gone().await;
@@ -83,7 +83,7 @@ async fn f33_a_folder_that_was_taken_away_is_an_error_until_it_is_back() {
 }
 
 #[tokio::test]
-async fn f33_a_folder_in_the_place_of_another_stays_as_it_is() {
+async fn a_folder_in_the_place_of_another_stays_as_it_is() {
     let bench = Bench::new().await;
     std::fs::remove_dir_all(bench.folder()).unwrap();
     std::fs::create_dir(bench.folder()).unwrap();

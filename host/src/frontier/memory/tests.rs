@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::frontier::suite::{self, commit_of, item_of, new, parsed, ready, retry};
+use crate::frontier::suite::{self, commit_of, item_of, new, parsed, ready, retry, take};
 
 fn frontier() -> Arc<dyn Frontier> {
     bounded(MemorySettings::default())
@@ -57,7 +57,7 @@ async fn links_beyond_the_bound_are_refused_and_counted() {
         ..Committed::default()
     };
     assert_eq!(frontier.seed(roots).await.unwrap(), expected);
-    let mut commit = parsed(ready(frontier.take(0, 1)));
+    let mut commit = parsed(ready(take(&frontier, 0, 1).await));
     commit.refused = vec![("scope", 4)];
     commit.requests = vec![new("http://a/1"), new("http://a/9")];
     frontier.commit(commit).await.unwrap();
@@ -71,12 +71,12 @@ async fn check_full(settings: MemorySettings) {
     let frontier = bounded(settings);
     let roots = (0..3).map(|n| new(&format!("http://a/{n}"))).collect();
     frontier.seed(roots).await.unwrap();
-    let mut commit = parsed(ready(frontier.take(0, 9)));
+    let mut commit = parsed(ready(take(&frontier, 0, 9).await));
     commit.items = (0..4).map(|n| item_of(&commit.claim, n)).collect();
     frontier.commit(commit).await.unwrap();
-    assert_eq!(frontier.take(0, 9), Take::Blocked);
+    assert_eq!(take(&frontier, 0, 9).await, Take::Blocked);
     frontier.clear_outbox(2, None).await.unwrap();
-    ready(frontier.take(0, 9));
+    ready(take(&frontier, 0, 9).await);
 }
 
 #[tokio::test]
@@ -100,10 +100,10 @@ async fn a_run_with_a_full_outbox_and_no_page_left_is_over() {
         ..MemorySettings::default()
     });
     frontier.seed(vec![new("http://a/")]).await.unwrap();
-    let mut commit = parsed(ready(frontier.take(0, 9)));
+    let mut commit = parsed(ready(take(&frontier, 0, 9).await));
     commit.items = vec![item_of(&commit.claim, 0)];
     frontier.commit(commit).await.unwrap();
-    assert_eq!(frontier.take(0, 9), Take::Empty);
+    assert_eq!(take(&frontier, 0, 9).await, Take::Empty);
 }
 
 #[tokio::test]
@@ -114,11 +114,11 @@ async fn pages_in_flight_are_bounded_over_all_hosts() {
     });
     let roots = (0..3).map(|n| new(&format!("http://{n}.test/"))).collect();
     frontier.seed(roots).await.unwrap();
-    let claim = ready(frontier.take(0, 9));
-    ready(frontier.take(0, 9));
-    assert_eq!(frontier.take(0, 9), Take::Blocked);
+    let claim = ready(take(&frontier, 0, 9).await);
+    ready(take(&frontier, 0, 9).await);
+    assert_eq!(take(&frontier, 0, 9).await, Take::Blocked);
     frontier.commit(commit_of(claim, retry(0))).await.unwrap();
-    ready(frontier.take(0, 9));
+    ready(take(&frontier, 0, 9).await);
 }
 
 /// Counts steps, not seconds: the turns of a host with very many URLs are those of one with few.
@@ -132,7 +132,7 @@ async fn a_host_with_many_urls_does_not_slow_the_others() {
     frontier.seed(roots).await.unwrap();
     let mut n_small = 0;
     for now in 1..=200 {
-        let mut commit = parsed(ready(frontier.take(now, 1)));
+        let mut commit = parsed(ready(take(&frontier, now, 1).await));
         n_small += u32::from(commit.claim.request.url.host_str() == Some("small"));
         commit.host_ready_at = now;
         frontier.commit(commit).await.unwrap();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{new, parsed, ready};
+use super::{new, parsed, ready, take};
 use crate::frontier::Frontier;
 use crate::model::scope::PATTERN_URLS;
 
@@ -12,7 +12,7 @@ pub(crate) async fn f25_links_of_one_pattern_are_stored_up_to_their_bound(
     let all = |urls: &[&str]| urls.iter().map(|url| new(url)).collect::<Vec<_>>();
     let roots = all(&["http://a/", "http://a/1", "http://a/2"]);
     frontier.seed(roots).await.unwrap();
-    let mut commit = parsed(ready(frontier.take(0, 9)));
+    let mut commit = parsed(ready(take(&frontier, 0, 9).await));
     commit.max_pattern_urls = 2;
     commit.requests = all(&["http://a/2", "http://a/3", "http://a/4", "http://a/5"]);
     commit
@@ -21,7 +21,7 @@ pub(crate) async fn f25_links_of_one_pattern_are_stored_up_to_their_bound(
     let committed = frontier.commit(commit).await.unwrap();
     assert_eq!((committed.n_new, committed.n_over_pattern), (4, 1));
     assert!(!frontier.knows(&new("http://a/5").request).await.unwrap());
-    let mut commit = parsed(ready(frontier.take(0, 9)));
+    let mut commit = parsed(ready(take(&frontier, 0, 9).await));
     commit.max_pattern_urls = 3;
     commit.requests = all(&["http://a/3", "http://a/5", "http://a/6"]);
     let committed = frontier.commit(commit).await.unwrap();

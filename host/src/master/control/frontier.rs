@@ -6,10 +6,11 @@ use super::super::explain::{Explanation, Question, explain};
 use super::*;
 use crate::frontier::FrontierError;
 use crate::frontier::reader::FrontierReader;
-use crate::model::crawl::{Request, URL_MAX};
+use crate::model::crawl::Request;
 use crate::model::frontier::{FrontierStats, UrlEntry, UrlFilter};
 use crate::model::id::Shard;
-use crate::model::resource::{CrawlSettings, ShardId, ShardRecord};
+use crate::model::resource::{ShardId, ShardRecord};
+use crate::model::scope::Bounds;
 
 /// States in the order in which they are listed.
 const STATES: [UrlFilter; 3] = [UrlFilter::Due, UrlFilter::Dead, UrlFilter::Done];
@@ -49,7 +50,7 @@ impl Control {
         let resource = self.existing(name).await?.value;
         let reader = self.frontier(&resource).await?;
         let reader = reader.ok_or_else(|| never_crawled(name))?;
-        let stats = reader.stats().await;
+        let stats = Box::pin(reader.stats()).await;
         reader.close().await;
         Ok(stats?)
     }
@@ -65,7 +66,7 @@ impl Control {
         let resource = self.existing(name).await?.value;
         let reader = self.frontier(&resource).await?;
         let reader = reader.ok_or_else(|| never_crawled(name))?;
-        let page = list(&reader, only, from, max).await;
+        let page = Box::pin(list(&reader, only, from, max)).await;
         reader.close().await;
         Ok(page?)
     }
@@ -80,19 +81,26 @@ impl Control {
         let resource = self.existing(name).await?.value;
         let (stats, entry) = match self.frontier(&resource).await? {
             Some(reader) => {
-                let known = futures::try_join!(reader.stats(), reader.find(&request));
+                let known =
+                    Box::pin(async { futures::try_join!(reader.stats(), reader.find(&request)) });
+                let known = known.await;
                 reader.close().await;
                 let (stats, entry) = known?;
                 (Some(stats), entry)
             }
             None => (None, None),
         };
-        let hosts = stats.as_ref().map_or(&[][..], |stats| &stats.root_hosts);
+        let hosts = stats.iter().flat_map(|stats| &stats.root_hosts);
+        let bounds = Bounds {
+            root_hosts: &hosts.cloned().collect(),
+            settings: &resource.spec.crawl,
+        };
         Ok(explain(Question {
             resource: name,
             run: resource.run,
             request: &request,
-            refusal: refusal(&request, hosts, &resource.spec.crawl),
+            // How deep it would be is not known: each page that may lead to it is of another depth.
+            refusal: bounds.refusal(&request, 0),
             stats: stats.as_ref(),
             entry,
             settings: &resource.spec.crawl,
@@ -115,7 +123,9 @@ impl Control {
         if !record.is_some_and(|record| record.value.created) {
             return Ok(None);
         }
-        let reader = FrontierReader::open(self.parts.data.object_store(), shard).await?;
+        // What a database needs to open is large, and would be part of every call that looks at one.
+        let open = FrontierReader::open(self.parts.data.object_store(), shard);
+        let reader = Box::pin(open).await?;
         Ok(Some(reader.ok_or(FrontierError::Missing { shard })?))
     }
 }
@@ -204,24 +214,4 @@ fn request(asked: Asked) -> Result<Request, ControlError> {
 
 fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(80)]
-}
-
-/// The rule by which no page's link to this is taken.
-fn refusal(
-    request: &Request,
-    root_hosts: &[String],
-    settings: &CrawlSettings,
-) -> Option<&'static str> {
-    let host = request.url.host_str().unwrap_or_default();
-    if !matches!(request.url.scheme(), "http" | "https") {
-        Some("scheme")
-    } else if request.url.as_str().len() > URL_MAX {
-        Some("url-too-long")
-    } else if !root_hosts.iter().any(|h| h == host)
-        && !settings.scope.iter().any(|p| p.admits(host))
-    {
-        Some("out-of-scope")
-    } else {
-        None
-    }
 }

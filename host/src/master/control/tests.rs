@@ -8,7 +8,7 @@ use crate::model::id::{Generation, PluginName, PluginVersion};
 use crate::model::resource::{Assignment, Deleting, Phase, ResourceSpec, ShardState};
 use bench::{Bench, Mute, bench, check_refused, spec};
 
-mod bench;
+pub(super) mod bench;
 mod phases;
 mod runs;
 

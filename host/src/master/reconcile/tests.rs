@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::model::id::{Digest, Epoch, Generation, Incarnation, ResourceId, Run, Shard};
 use crate::model::plugin::Description;
-use crate::model::resource::{ResourceSpec, ShardState};
+use crate::model::resource::{ResourceSpec, ShardState, Waits};
 use crate::store::Revision;
 
 fn versioned<T>(value: T) -> Versioned<T> {
@@ -171,19 +171,24 @@ fn a_resource_waits_for_its_plugin_and_takes_the_highest_version() {
 }
 
 #[test]
-fn a_crawl_whose_frontier_went_with_its_process_begins_again_as_the_next_run() {
-    let observed = observed(ShardState::Assigned, Some(1));
+fn f23_a_crawl_goes_on_in_the_same_run_whoever_takes_it_over() {
+    let mut observed = observed(ShardState::Assigned, Some(1));
+    let shard = observed.shards.get_mut(&the_shard()).unwrap();
+    shard.value.storage_epoch = 5;
+    shard.value.waits = Some(Waits {
+        condition: "StorageUnavailable".to_owned(),
+        why: "of the owner before".to_owned(),
+    });
     let (resource, shard) = (
         observed.resources.values().next().unwrap(),
         &observed.shards[&the_shard()],
     );
     let node = observed.workers.values().next().unwrap();
-    let (txn, _resource, record) =
+    let (txn, resource_record, record) =
         assignment_txn(&Keys::default(), resource, (the_shard(), shard), node);
-    assert_eq!((record.epoch, record.created), (Epoch(4), false));
+    assert_eq!(resource_record.run, resource.value.run);
+    assert_eq!((record.epoch, record.storage_epoch), (Epoch(4), 5));
+    assert!(record.created && record.waits.is_none());
     let text = format!("{txn:?}");
-    assert!(
-        text.contains(r#"\"run\":2"#) && text.contains("worker-1|127.0.0.1:1"),
-        "{text}"
-    );
+    assert!(text.contains("worker-1|127.0.0.1:1"), "{text}");
 }

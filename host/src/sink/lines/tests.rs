@@ -203,7 +203,7 @@ async fn a_write_whose_caller_went_away_is_taken_back_by_the_next() {
 }
 
 #[tokio::test]
-async fn f33_a_data_root_that_was_taken_away_does_not_come_back_half_empty() {
+async fn a_data_root_that_was_taken_away_does_not_come_back_half_empty() {
     let mut bench = Bench::new();
     let mut files = bench.open(0, 4);
     let aside = tempfile::tempdir().unwrap().keep();

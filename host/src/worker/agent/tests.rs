@@ -8,6 +8,7 @@ use url::Url;
 use super::*;
 use crate::clock::SystemClock;
 use crate::fetch::{Failure, FetchRequest, Fetched};
+use crate::frontier::durable::DurableSettings;
 use crate::model::id::{Digest, Incarnation, ResourceId, Run, Shard};
 use crate::model::node::Role;
 use crate::model::resource::{CrawlSettings, Owner, PinnedPlugin, ShardRecord, ShardState};
@@ -55,14 +56,17 @@ async fn f27_a_panic_in_a_crawl_reaches_whoever_watches_the_agent() {
         started_at: 0,
     };
     assign(&catalog, &node).await;
+    let data = DataRoot::open(&folder.path().display().to_string()).unwrap();
+    let settings = DurableSettings::default();
     let parts = AgentParts {
         node,
         catalog,
-        data: Arc::new(DataRoot::open(&folder.path().display().to_string()).unwrap()),
+        cluster: "c1".to_owned(),
+        frontiers: Arc::new(Frontiers::new(data.object_store(), settings)),
+        data: Arc::new(data),
         plugins: Arc::new(Faulty),
         fetch: Arc::new(Faulty),
         clock,
-        frontier: MemorySettings::default(),
         limit_ceilings: LimitOverrides::default(),
         crawls: Crawls::default(),
     };

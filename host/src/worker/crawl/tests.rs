@@ -272,6 +272,7 @@ async fn crawl_on(
         fetch: site.clone(),
         log: log.clone(),
         clock,
+        rest_after: None,
     };
     let run = run(parts, Box::new(sink.clone()), stop);
     let end = tokio::time::timeout(Duration::from_secs(60), run)
@@ -438,12 +439,20 @@ async fn f27_a_panic_while_a_page_is_handled_costs_that_page_only() {
 struct FrontierTwin {
     inner: Inner,
     panics_on_commit: bool,
+    fails_on_commit: bool,
     fails_on_suspect: bool,
     /// Of the earlier run, for every page.
     known: Option<Validators>,
     /// In order: which pages were about to enter their rule, and what was left of each that ended.
     suspects: Mutex<Vec<String>>,
     left: Mutex<Vec<(String, Option<Validators>)>>,
+}
+
+fn closed() -> FrontierError {
+    let (resource, shard) = (ResourceId(1), Shard(0));
+    FrontierError::Closed {
+        shard: ShardId { resource, shard },
+    }
 }
 
 struct Inner(MemoryFrontier);
@@ -464,24 +473,20 @@ impl Frontier for FrontierTwin {
         self.inner.0.roots()
     }
 
-    fn take(&self, now: u64, per_host: u32) -> Take {
-        match self.inner.0.take(now, per_host) {
+    fn take(&self, now: u64, per_host: u32) -> Result<Take, FrontierError> {
+        let take = self.inner.0.take(now, per_host)?;
+        Ok(match take {
             Take::Ready(mut claim) => {
                 claim.validators = self.known.clone().map(Box::new);
                 Take::Ready(claim)
             }
             other @ (Take::WaitUntil(_) | Take::Blocked | Take::Empty) => other,
-        }
+        })
     }
 
     async fn suspect(&self, claim: &Claim) -> Result<(), FrontierError> {
         if self.fails_on_suspect {
-            return Err(FrontierError::Closed {
-                shard: ShardId {
-                    resource: ResourceId(1),
-                    shard: Shard(0),
-                },
-            });
+            return Err(closed());
         }
         let path = claim.request.url.path().to_owned();
         self.suspects.lock().unwrap().push(path);
@@ -490,6 +495,9 @@ impl Frontier for FrontierTwin {
 
     async fn commit(&self, commit: Commit) -> Result<Committed, FrontierError> {
         assert!(!self.panics_on_commit, "on purpose");
+        if self.fails_on_commit {
+            return Err(closed());
+        }
         let path = commit.claim.request.url.path().to_owned();
         let left = (path, commit.validators.clone());
         self.left.lock().unwrap().push(left);
@@ -520,8 +528,24 @@ impl Frontier for FrontierTwin {
         self.inner.0.in_flight()
     }
 
-    async fn changed(&self) {
-        self.inner.0.changed().await;
+    async fn take_changed(&self) {
+        self.inner.0.take_changed().await;
+    }
+
+    async fn outbox_changed(&self) {
+        self.inner.0.outbox_changed().await;
+    }
+
+    async fn settle(&self) -> Result<(), FrontierError> {
+        self.inner.0.settle().await
+    }
+
+    async fn check_empty(&self) -> Result<(), FrontierError> {
+        self.inner.0.check_empty().await
+    }
+
+    fn stalled(&self) -> Option<String> {
+        self.inner.0.stalled()
     }
 
     async fn close(&self) -> Result<(), FrontierError> {
@@ -544,6 +568,26 @@ async fn f27_a_page_that_is_never_committed_ends_the_crawl_instead_of_holding_it
     )
     .await;
     assert!(matches!(ended.end, CrawlEnd::Failed(_)), "{:?}", ended.end);
+}
+
+/// Not as failed: it is opened again, and goes on.
+#[tokio::test]
+async fn a_frontier_that_cannot_note_or_commit_a_page_ends_the_crawl_as_lost() {
+    for fails_on_commit in [false, true] {
+        let frontier = Arc::new(FrontierTwin {
+            fails_on_commit,
+            fails_on_suspect: !fails_on_commit,
+            ..FrontierTwin::default()
+        });
+        let stop = CancellationToken::new();
+        let settings = CrawlSettings::default();
+        let ended = crawl_on(frontier.clone(), &["/b"], settings, Kept::default(), stop).await;
+        let lost = CrawlEnd::Frontier(closed());
+        assert_eq!((ended.end, ended.n_items), (lost, 0));
+        // A page that never reached its rule is put back.
+        assert_eq!(frontier.in_flight(), usize::from(fails_on_commit));
+        assert_eq!(ended.counts.due, 1);
+    }
 }
 
 #[tokio::test]

@@ -167,7 +167,7 @@ async fn cut(bench: &Bench, id: ResourceId) {
 }
 
 #[tokio::test]
-async fn s17_items_of_a_deleted_resource_are_read_by_its_id_while_its_frontier_is_taken_apart() {
+async fn items_of_a_deleted_resource_are_read_by_its_id_while_its_frontier_is_taken_apart() {
     let bench = bench().await;
     let id = bench.add("a").await.unwrap().resource.id;
     let folder = bench.control.parts.data.items_folder(id).join("0");
@@ -228,7 +228,7 @@ async fn an_error_among_the_items_that_are_passed_over_is_told() {
 }
 
 #[tokio::test]
-async fn s17_items_of_a_deleted_resource_are_read_by_its_id_before_and_after_its_frontier_goes() {
+async fn items_of_a_deleted_resource_are_read_by_its_id_before_and_after_its_frontier_goes() {
     let bench = bench().await;
     let id = bench.add("a").await.unwrap().resource.id;
     let data = bench.control.parts.data.clone();

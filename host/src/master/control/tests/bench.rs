@@ -71,8 +71,8 @@ impl WorkerCalls for Mute {
 
 /// Workers that answer, and crawl nothing but what they are told to say.
 #[derive(Default)]
-pub(super) struct Resting {
-    pub(super) says: Mutex<Vec<CrawlStatus>>,
+pub(in crate::master::control) struct Resting {
+    pub(in crate::master::control) says: Mutex<Vec<CrawlStatus>>,
 }
 
 #[async_trait]
@@ -102,7 +102,7 @@ pub(in crate::master::control) struct Bench {
 }
 
 impl Bench {
-    pub(super) fn new() -> Self {
+    pub(in crate::master::control) fn new() -> Self {
         Self::with(Arc::new(Resting::default()))
     }
 
@@ -182,11 +182,14 @@ impl Bench {
         self.control.update_resource(&name, change).await
     }
 
-    pub(super) async fn restart(&self, name: &str) -> Result<ResourceView, ControlError> {
+    pub(in crate::master::control) async fn restart(
+        &self,
+        name: &str,
+    ) -> Result<ResourceView, ControlError> {
         self.control.restart_resource(&name.parse().unwrap()).await
     }
 
-    pub(super) fn reconciler(&self) -> Reconciler {
+    pub(in crate::master::control) fn reconciler(&self) -> Reconciler {
         Reconciler {
             catalog: self.catalog().clone(),
             data: self.control.parts.data.clone(),
@@ -197,7 +200,7 @@ impl Bench {
         }
     }
 
-    pub(super) async fn delete(&self, name: &str) -> Result<(), ControlError> {
+    pub(in crate::master::control) async fn delete(&self, name: &str) -> Result<(), ControlError> {
         self.control
             .delete_resource(&name.parse().unwrap(), false)
             .await
@@ -216,12 +219,16 @@ impl Bench {
         (id, shard.value)
     }
 
-    pub(super) async fn end(&self, name: &str, state: ShardState) {
+    pub(in crate::master::control) async fn end(&self, name: &str, state: ShardState) {
         self.record(name, |shard| shard.state = state).await;
     }
 
     /// Changes the record of a shard, as its worker would.
-    pub(super) async fn record(&self, name: &str, change: impl FnOnce(&mut ShardRecord)) {
+    pub(in crate::master::control) async fn record(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut ShardRecord),
+    ) {
         let (id, mut shard) = self.shard(name).await;
         change(&mut shard);
         let key = self.catalog().keys().shard(id);

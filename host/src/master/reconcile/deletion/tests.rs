@@ -221,7 +221,7 @@ pub(in crate::master) async fn crawl(data: &DataRoot, shard: ShardId) {
         delay: Duration::ZERO,
         carry: false,
     };
-    let frontier = frontiers.open(open_as).await.unwrap();
+    let frontier = Box::pin(frontiers.open(open_as)).await.unwrap();
     let storage_epoch = frontier.storage_epoch();
     let frontier: Arc<dyn Frontier> = Arc::new(frontier);
     frontier.seed(vec![new("http://a.test/")]).await.unwrap();
@@ -240,7 +240,7 @@ pub(in crate::master) async fn crawl(data: &DataRoot, shard: ShardId) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn s17_a_frontier_goes_at_its_age_and_the_items_stay_as_they_were_read() {
+async fn a_frontier_goes_at_its_age_and_the_items_stay_as_they_were_read() {
     let bench = Bench::new();
     bench.crawl().await;
     bench.delete(false, vec![owner()]).await;
@@ -293,7 +293,7 @@ async fn a_purge_waits_for_those_who_may_still_write_and_the_frontier_for_its_ag
 }
 
 #[tokio::test]
-async fn f33_a_data_root_that_is_away_holds_a_deletion_up_and_spoils_nothing() {
+async fn a_data_root_that_is_away_holds_a_deletion_up_and_spoils_nothing() {
     let bench = Bench::new();
     bench.crawl().await;
     bench.delete(false, Vec::new()).await;

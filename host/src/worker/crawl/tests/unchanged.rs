@@ -106,20 +106,3 @@ async fn an_answer_that_nothing_has_changed_where_nothing_was_known_is_an_error_
     let recrawl = recrawl("/moved-rude", Unchanged::Skip, Some(seen)).await;
     assert_eq!(recrawl.ended.counts.dead_by_reason["status-304"], 1);
 }
-
-#[tokio::test]
-async fn a_page_that_cannot_be_noted_before_its_rule_stays_due_and_ends_the_crawl() {
-    let frontier = Arc::new(FrontierTwin {
-        fails_on_suspect: true,
-        ..FrontierTwin::default()
-    });
-    let settings = CrawlSettings::default();
-    let stop = CancellationToken::new();
-    let ended = crawl_on(frontier.clone(), &["/b"], settings, Kept::default(), stop).await;
-    let reason = "the frontier failed: the frontier 1/0 is closed";
-    assert_eq!(ended.end, CrawlEnd::Failed(reason.into()));
-    assert_eq!(
-        (ended.counts.due, frontier.in_flight(), ended.n_items),
-        (1, 0, 0)
-    );
-}

@@ -1,0 +1,260 @@
+//! A frontier on an object store, by way of an LSM tree: what was committed survives any crash, and
+//! memory stays flat however large the crawl.
+//!
+//! One database for each shard, one writer at a time. The writer epoch of the database fences: whoever
+//! opens it with the number that it found, one more than the owner before, ends that owner's writing.
+//! `worker::opening` tells in which order that is done.
+//!
+//! ```text
+//! settings   bounds, and the settings of the database
+//! open       opening: fencing whoever had it, giving poison up
+//! load       whose it is, whether it is whole, what an earlier life has left
+//! state      what is known in memory, and how a commit changes it and its batch
+//! links      which links of a page are new
+//! writer     one batch at a time, numbered; what is durable
+//! keeper     in the background: reads URLs in, hears what is durable, removes what is over
+//! outbox     items on their way out
+//! suspects   pages that may have ended the process
+//! sweep      what earlier runs have left
+//! redrive    dead letters, tried again
+//! ```
+//!
+//! A commit changes the memory and its batch in one step, under one lock, and then hands the batch to
+//! the database, one batch at a time. So the order of batches is the order in which the memory changed,
+//! and as a crash loses only the last batches, what is left is a state that the memory once had. After
+//! an error of the database, or a commit that was cut off, nothing more is done here: it is opened
+//! again and read anew.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use object_store::ObjectStore;
+use slatedb::db_cache::DbCache;
+use slatedb::{Db, DbStatus};
+use tokio::sync::{Notify, watch};
+use url::Url;
+
+use super::seen::{Opening, SeenCache};
+use super::{Claim, Commit, Committed, Frontier, FrontierError, NewRequest, OutboxBatch, Take};
+use crate::model::crawl::{Counts, Request, UnixMillis};
+use crate::model::frontier::SinkMark;
+use crate::model::id::Run;
+use crate::model::resource::{Redrive, ShardId};
+use crate::task::TaskScope;
+
+mod keeper;
+mod links;
+mod load;
+mod open;
+mod outbox;
+mod redrive;
+mod settings;
+mod state;
+mod suspects;
+mod sweep;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use open::OpenAs;
+pub use settings::DurableSettings;
+use state::State;
+pub(super) use writer::{decode, failed};
+
+/// How long background work may take to notice that the frontier is closed.
+const STOP_GRACE: Duration = Duration::from_secs(5);
+
+/// How keys are told apart by their segments.
+pub fn segments() -> Arc<dyn slatedb::PrefixExtractor> {
+    Arc::new(super::keys::Kinds)
+}
+
+/// Says why the object store cannot be used at present, where that is known.
+pub type LastFault = Arc<dyn Fn() -> Option<String> + Send + Sync>;
+
+/// What all frontiers of one process share.
+pub struct Frontiers {
+    objects: Arc<dyn ObjectStore>,
+    settings: DurableSettings,
+    blocks: Arc<dyn DbCache>,
+    seen: SeenCache,
+    last_fault: LastFault,
+    n_opened: AtomicUsize,
+    n_open: AtomicUsize,
+}
+
+impl Frontiers {
+    /// Frontiers in this object store.
+    pub fn new(objects: Arc<dyn ObjectStore>, settings: DurableSettings) -> Self {
+        Self {
+            blocks: settings.block_cache(),
+            seen: SeenCache::new(settings.seen_cache_bytes),
+            objects,
+            settings,
+            last_fault: Arc::new(|| None),
+            n_opened: AtomicUsize::new(1),
+            n_open: AtomicUsize::new(0),
+        }
+    }
+
+    /// Names who can say why the object store does not answer.
+    #[must_use]
+    pub fn with_last_fault(mut self, last_fault: LastFault) -> Self {
+        self.last_fault = last_fault;
+        self
+    }
+}
+
+/// The frontier of one shard, open for writing.
+pub struct DurableFrontier {
+    inner: Arc<Inner>,
+    keeper: TaskScope,
+}
+
+/// What the calls of a frontier and its keeper share.
+struct Inner {
+    shard: ShardId,
+    run: Run,
+    db: Db,
+    status: watch::Receiver<DbStatus>,
+    /// The database's; a file of items is named by it.
+    storage_epoch: u64,
+    frontiers: Arc<Frontiers>,
+    opening: Opening,
+    /// Of the plugin that the crawl runs now, as records name it.
+    plugin: u32,
+    state: Mutex<State>,
+    /// Held while a batch is made and handed to the database.
+    writer: tokio::sync::Mutex<()>,
+    broken: Mutex<Option<FrontierError>>,
+    /// URLs are to be read in.
+    hungry: Notify,
+    take_changed: Notify,
+    outbox_changed: Notify,
+}
+
+impl Inner {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check(&self) -> Result<(), FrontierError> {
+        let broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
+        broken.clone().map_or(Ok(()), Err)
+    }
+
+    /// The first fault stays: nothing is done here any more.
+    fn broken(&self, error: FrontierError) {
+        let mut broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
+        broken.get_or_insert(error);
+        drop(broken);
+        self.notify();
+    }
+
+    fn notify(&self) {
+        self.take_changed.notify_one();
+        self.outbox_changed.notify_one();
+    }
+}
+
+impl DurableFrontier {
+    /// The writer epoch of the database under this opening.
+    pub fn storage_epoch(&self) -> u64 {
+        self.inner.storage_epoch
+    }
+
+    /// The run that the frontier is in.
+    pub fn run(&self) -> Run {
+        self.inner.run
+    }
+
+    /// Tries dead letters again; how many.
+    pub async fn redrive(&self, order: &Redrive) -> Result<u64, FrontierError> {
+        self.inner.redrive(order.reason.as_deref()).await
+    }
+}
+
+#[async_trait]
+impl Frontier for DurableFrontier {
+    async fn seed(&self, requests: Vec<NewRequest>) -> Result<Committed, FrontierError> {
+        self.inner.seed(requests).await
+    }
+
+    fn roots(&self) -> Option<Vec<Url>> {
+        self.inner.state().roots()
+    }
+
+    fn take(&self, now: UnixMillis, per_host: u32) -> Result<Take, FrontierError> {
+        self.inner.check()?;
+        let (take, is_hungry) = self.inner.state().take(now, per_host);
+        if is_hungry {
+            self.inner.hungry.notify_one();
+        }
+        Ok(take)
+    }
+
+    async fn suspect(&self, claim: &Claim) -> Result<(), FrontierError> {
+        self.inner.suspect(claim).await
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<Committed, FrontierError> {
+        self.inner.commit(commit).await
+    }
+
+    fn give_back(&self, claim: Box<Claim>) {
+        self.inner.state().give_back(*claim);
+    }
+
+    async fn outbox(&self, max: usize) -> Result<OutboxBatch, FrontierError> {
+        self.inner.outbox(max).await
+    }
+
+    async fn clear_outbox(&self, end: u64, mark: Option<SinkMark>) -> Result<(), FrontierError> {
+        self.inner.clear_outbox(end, mark).await
+    }
+
+    async fn knows(&self, request: &Request) -> Result<bool, FrontierError> {
+        self.inner.knows(request).await
+    }
+
+    fn counts(&self) -> Counts {
+        self.inner.state().counts()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.inner.state().n_in_flight()
+    }
+
+    async fn take_changed(&self) {
+        self.inner.take_changed.notified().await;
+    }
+
+    async fn outbox_changed(&self) {
+        self.inner.outbox_changed.notified().await;
+    }
+
+    async fn settle(&self) -> Result<(), FrontierError> {
+        self.inner.settle().await
+    }
+
+    async fn check_empty(&self) -> Result<(), FrontierError> {
+        self.inner.check_empty().await
+    }
+
+    fn stalled(&self) -> Option<String> {
+        self.inner.stalled()
+    }
+
+    async fn close(&self) -> Result<(), FrontierError> {
+        self.keeper.stop(STOP_GRACE).await;
+        self.inner.close().await
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.frontiers.n_open.fetch_sub(1, Ordering::Relaxed);
+    }
+}

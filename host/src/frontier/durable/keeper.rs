@@ -1,0 +1,135 @@
+//! In the background of an open frontier: reads URLs in before they are needed, hears what has become
+//! durable and whether the database is still ours, and removes what earlier runs have left.
+
+use std::sync::Weak;
+use std::time::Duration;
+
+use slatedb::{CloseReason, DbStatus};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::Inner;
+use super::state::Waiting;
+use crate::frontier::workbench::{LaneId, Turn};
+use crate::frontier::{FrontierError, keys, records};
+
+/// How often hosts that are idle are forgotten.
+const TIDY: Duration = Duration::from_secs(60);
+
+/// Hears what is durable until the frontier is closed or gone.
+pub(super) async fn watch_durability(
+    inner: Weak<Inner>,
+    mut status: watch::Receiver<DbStatus>,
+    stop: CancellationToken,
+) {
+    loop {
+        let (sequence, closed) = {
+            let status = status.borrow_and_update();
+            (status.durable_seq, status.close_reason)
+        };
+        let Some(inner) = inner.upgrade() else { return };
+        inner.heard_durable(sequence);
+        let shard = inner.shard;
+        match closed {
+            None => {}
+            Some(CloseReason::Fenced) => return inner.broken(FrontierError::Fenced { shard }),
+            Some(CloseReason::Clean) => return inner.broken(FrontierError::Closed { shard }),
+            Some(reason) => {
+                return inner.broken(FrontierError::Unavailable {
+                    doing: "keep open",
+                    shard,
+                    why: format!("the database has ended: {reason:?}"),
+                });
+            }
+        }
+        drop(inner);
+        tokio::select! {
+            changed = status.changed() => if changed.is_err() { return },
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+/// Reads URLs in where they are needed, and forgets idle hosts.
+pub(super) async fn refill(inner: Weak<Inner>, stop: CancellationToken) {
+    let mut tidy = tokio::time::interval(TIDY);
+    loop {
+        let Some(frontier) = inner.upgrade() else {
+            return;
+        };
+        let result = frontier.refill_all().await;
+        if let Err(error) = result {
+            return frontier.broken(error);
+        }
+        tokio::select! {
+            () = frontier.hungry.notified() => {}
+            _ = tidy.tick() => {
+                let mut state = frontier.state();
+                let now = state.time.latest();
+                state.bench.forget_idle(now);
+            }
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+impl Inner {
+    async fn refill_all(&self) -> Result<(), FrontierError> {
+        loop {
+            let begun = {
+                // No batch is on its way: what the memory knows can be read.
+                let _turn = self.writer.lock().await;
+                let mut state = self.state();
+                let room = state.fit_room();
+                state.bench.begin_refill().map(|begun| (begun, room))
+            };
+            let Some(((lane, after), room)) = begun else {
+                return Ok(());
+            };
+            let max = (room * 3 / 4).max(1);
+            let urls = self.read_lane(lane, after, max).await?;
+            let is_all = urls.len() < max;
+            self.state().bench.fill(lane, urls, is_all);
+            self.take_changed.notify_one();
+        }
+    }
+
+    /// The first URLs of a lane behind one turn.
+    async fn read_lane(
+        &self,
+        lane: LaneId,
+        after: Turn,
+        max: usize,
+    ) -> Result<Vec<(Turn, Box<Waiting>)>, FrontierError> {
+        let mut urls = Vec::with_capacity(max);
+        let mut found = self.scan(keys::ready_behind(self.run, lane, after)).await?;
+        while urls.len() < max
+            && let Some((key, value)) = found.next().await?
+        {
+            let (_, turn) = keys::parse_ready(&key)
+                .ok_or_else(|| self.damaged("a ready key is too short".to_owned()))?;
+            urls.push((turn, Box::new(self.waiting(&value)?)));
+        }
+        Ok(urls)
+    }
+
+    /// The URL in a ready record.
+    pub(super) fn waiting(&self, bytes: &[u8]) -> Result<Waiting, FrontierError> {
+        let record: records::Ready = self.decode(bytes, "ready")?;
+        let fingerprint = records::fingerprint(&record.fingerprint)
+            .ok_or_else(|| self.damaged("a ready record has no fingerprint".to_owned()))?;
+        let request = record.request.into_request();
+        Ok(Waiting {
+            request: request.map_err(|why| self.damaged(why))?,
+            fingerprint,
+            depth: record.depth,
+            attempt: record.attempt,
+            visit: record.visit,
+            failure: record.failure,
+            validators: record
+                .validators
+                .map(|validators| Box::new(validators.into())),
+            plugin: record.plugin,
+        })
+    }
+}

@@ -1,0 +1,242 @@
+//! Which of the links of a page are new: by the cache first, and for the rest by the database, in the
+//! order of its keys, so that the links to one host share its blocks.
+
+use std::collections::HashSet;
+
+use super::Inner;
+use crate::frontier::records::{self, Stage};
+use crate::frontier::workbench::HostId;
+use crate::frontier::{FrontierError, NewRequest, keys};
+use crate::model::crawl::{Fingerprint, Request};
+use crate::model::frontier::Validators;
+use crate::model::pattern::{PatternKey, path_pattern};
+
+/// Patterns whose numbers are kept in memory.
+const MAX_PATTERNS: usize = 16 << 10;
+
+/// What of a page's links is to be stored.
+#[derive(Debug, Default)]
+pub(super) struct Sorted {
+    /// In the order of the page.
+    pub(super) links: Vec<NewLink>,
+    /// Kept out by setting `max-pattern-urls`.
+    pub(super) n_over_pattern: u64,
+}
+
+/// What tells which links are new, beside the links.
+#[derive(Debug, Default)]
+pub(super) struct Around {
+    /// The page's own request, which no longer waits.
+    pub(super) ending: Option<Fingerprint>,
+    /// Where redirects have led it.
+    pub(super) led_to: Option<Fingerprint>,
+    /// None: patterns do not count.
+    pub(super) max_pattern_urls: Option<u64>,
+}
+
+/// A link to be stored.
+#[derive(Debug)]
+pub(super) struct NewLink {
+    pub(super) request: Request,
+    pub(super) fingerprint: Fingerprint,
+    pub(super) host: HostId,
+    /// Of the request that first stored the URL.
+    pub(super) depth: u32,
+    /// 0 for one that was not known.
+    pub(super) visit: u32,
+    pub(super) validators: Option<Box<Validators>>,
+    /// Its pattern of paths, and how many URLs of it are stored with this one.
+    pub(super) pattern: Option<([u8; 8], u64)>,
+}
+
+/// Links that may be new, with their fingerprints: most of the work on them, and it needs no lock.
+#[derive(Default)]
+pub(super) struct Links(Vec<(Fingerprint, NewRequest)>);
+
+/// What a pattern says of a link.
+enum Counted {
+    /// It has none, or they do not count.
+    Uncounted,
+    /// The link is this one of its pattern.
+    As([u8; 8], u64),
+    /// There are as many as there may be.
+    Full,
+}
+
+impl Inner {
+    /// Passes over what is known to be stored. Of the same request twice, the first counts.
+    pub(super) fn links(&self, requests: Vec<NewRequest>) -> Links {
+        let mut links = Links::default();
+        let mut met = HashSet::new();
+        for new in requests {
+            let (fingerprint, reload) = (new.request.fingerprint(), new.request.reload);
+            let is_known = !reload && self.frontiers.seen.knows(self.opening, fingerprint);
+            if !is_known && met.insert((fingerprint, reload)) {
+                links.0.push((fingerprint, new));
+            }
+        }
+        links
+    }
+
+    /// Those of the links that are to be stored.
+    pub(super) async fn sort_out(
+        &self,
+        links: Links,
+        around: Around,
+    ) -> Result<Sorted, FrontierError> {
+        {
+            // Not while a page is sorted out: what it counts is in memory only until its batch.
+            let mut state = self.state();
+            if state.patterns.len() >= MAX_PATTERNS {
+                state.patterns.clear();
+            }
+        }
+        let is_known = |fingerprint| self.frontiers.seen.knows(self.opening, fingerprint);
+        let mut links: Vec<(usize, Fingerprint, HostId, NewRequest)> = links
+            .0
+            .into_iter()
+            .enumerate()
+            .filter(|(_, (fingerprint, new))| new.request.reload || !is_known(*fingerprint))
+            .map(|(n, (fingerprint, new))| (n, fingerprint, keys::host_of(&new.request), new))
+            .collect();
+        links.sort_by_key(|(_, fingerprint, host, _)| (*host, *fingerprint));
+        let mut new_links = Vec::new();
+        let mut n_over_pattern = 0;
+        let mut stored_here: HashSet<Fingerprint> = around.led_to.into_iter().collect();
+        for (n, fingerprint, host, new) in links {
+            let key = keys::seen(self.run, host, fingerprint);
+            let is_stored = stored_here.contains(&fingerprint)
+                || is_known(fingerprint)
+                || self.get(key).await?.is_some();
+            if is_stored {
+                self.frontiers.seen.insert(self.opening, fingerprint);
+            }
+            let link = if !is_stored {
+                let pattern = match around.max_pattern_urls {
+                    Some(max) => self.count_pattern(&new.request, max).await?,
+                    None => Counted::Uncounted,
+                };
+                let pattern = match pattern {
+                    Counted::Full => {
+                        n_over_pattern += 1;
+                        continue;
+                    }
+                    Counted::As(pattern, n) => Some((pattern, n)),
+                    Counted::Uncounted => None,
+                };
+                stored_here.insert(fingerprint);
+                let link = self.first_visit(host, fingerprint, new).await?;
+                NewLink { pattern, ..link }
+            } else if new.request.reload && !stored_here.contains(&fingerprint) {
+                match self
+                    .next_visit(host, fingerprint, new, around.ending)
+                    .await?
+                {
+                    Some(link) => link,
+                    None => continue,
+                }
+            } else {
+                continue;
+            };
+            new_links.push((n, link));
+        }
+        new_links.sort_by_key(|(n, _)| *n);
+        Ok(Sorted {
+            links: new_links.into_iter().map(|(_, link)| link).collect(),
+            n_over_pattern,
+        })
+    }
+
+    /// Counts one more URL of its pattern, if it has one and there is room.
+    async fn count_pattern(&self, request: &Request, max: u64) -> Result<Counted, FrontierError> {
+        let Some(PatternKey(pattern)) = path_pattern(&request.url) else {
+            return Ok(Counted::Uncounted);
+        };
+        let known = self.state().patterns.get(&pattern).copied();
+        let n = match known {
+            Some(n) => n,
+            None => {
+                let bytes = self.get(keys::pattern(self.run, pattern)).await?;
+                let number = bytes.map(|bytes| self.decode::<records::Number>(&bytes, "pattern"));
+                number.transpose()?.map_or(0, |number| number.n)
+            }
+        };
+        if n >= max {
+            return Ok(Counted::Full);
+        }
+        self.state().patterns.insert(pattern, n + 1);
+        Ok(Counted::As(pattern, n + 1))
+    }
+
+    async fn first_visit(
+        &self,
+        host: HostId,
+        fingerprint: Fingerprint,
+        new: NewRequest,
+    ) -> Result<NewLink, FrontierError> {
+        // A page that is not parsed again leads nowhere, so only those of runs whose URLs are all
+        // due again may be passed over.
+        let carry_from = self.state().head.carry_from;
+        let known = match carry_from {
+            0 => None,
+            _ => self.state_of(host, fingerprint).await?,
+        };
+        let known = known.filter(|state| state.run >= carry_from);
+        let validators = known.and_then(|state| state.validators);
+        Ok(NewLink {
+            request: new.request,
+            fingerprint,
+            host,
+            depth: new.depth,
+            visit: 0,
+            validators: validators.map(|validators| Box::new(validators.into())),
+            pattern: None,
+        })
+    }
+
+    /// A URL that is stored and asks to be fetched again; none where it will be anyway.
+    async fn next_visit(
+        &self,
+        host: HostId,
+        fingerprint: Fingerprint,
+        new: NewRequest,
+        ending: Option<Fingerprint>,
+    ) -> Result<Option<NewLink>, FrontierError> {
+        let Some(state) = self.state_of(host, fingerprint).await? else {
+            // Redirects have led to it; its first visit is still to come.
+            return self.first_visit(host, fingerprint, new).await.map(Some);
+        };
+        let waits = state.stage() == Stage::Due
+            && ending != Some(fingerprint)
+            && !self.state().is_in_flight(state.entry);
+        Ok((!waits).then_some(NewLink {
+            request: new.request,
+            fingerprint,
+            host,
+            depth: state.depth,
+            visit: state.visit.saturating_add(1),
+            validators: None,
+            pattern: None,
+        }))
+    }
+
+    pub(super) async fn state_of(
+        &self,
+        host: HostId,
+        fingerprint: Fingerprint,
+    ) -> Result<Option<records::State>, FrontierError> {
+        let bytes = self.get(keys::state(host, fingerprint)).await?;
+        bytes.map(|bytes| self.decode(&bytes, "state")).transpose()
+    }
+
+    /// Whether this run has stored the request, or was led to it.
+    pub(super) async fn knows(&self, request: &Request) -> Result<bool, FrontierError> {
+        self.check()?;
+        let fingerprint = request.fingerprint();
+        if self.frontiers.seen.knows(self.opening, fingerprint) {
+            return Ok(true);
+        }
+        let key = keys::seen(self.run, keys::host_of(request), fingerprint);
+        Ok(self.get(key).await?.is_some())
+    }
+}

@@ -1,0 +1,245 @@
+//! What an earlier life has left, read and checked.
+
+use std::collections::{HashMap, VecDeque};
+
+use bytes::Bytes;
+
+use super::state::State;
+use super::suspects::MAX_ALONE;
+use super::{Inner, OpenAs};
+use crate::frontier::workbench::{Cursor, HostClock, HostId, LaneId, Turn};
+use crate::frontier::{FrontierError, keys, records};
+use crate::model::crawl::{Counts, UnixMillis};
+use crate::model::id::Digest;
+
+impl Inner {
+    /// Entries of pages that are to be given up.
+    pub(super) async fn load(&mut self, open: &OpenAs) -> Result<VecDeque<u64>, FrontierError> {
+        let shard = self.shard;
+        let head = self.get(Bytes::from_static(keys::HEAD)).await?;
+        let head = head.map(|bytes| self.decode::<records::Head>(&bytes, "head"));
+        let mut head = match head.transpose()? {
+            Some(head) => {
+                check_head(&head, open)?;
+                head
+            }
+            None if open.created => return Err(FrontierError::Missing { shard }),
+            None => records::Head {
+                format: records::FORMAT,
+                cluster: open.cluster.clone(),
+                shard: shard.to_string(),
+                is_clean: true,
+                // There is nothing that earlier runs could have left.
+                swept_before: open.run.0,
+                ..records::Head::default()
+            },
+        };
+        let last = self.check_batches().await?;
+        let is_new_run = head.run < open.run.0;
+        if is_new_run {
+            // What an earlier run did not come to carry is carried by this one.
+            head.carry_from = match (open.carry, head.is_carrying) {
+                (true, true) => head.carry_from,
+                (true, false) => head.run,
+                (false, _) => 0,
+            };
+            head.is_carrying = head.carry_from > 0;
+            head.run = open.run.0;
+            head.is_seeded = false;
+            head.roots = Vec::new();
+            head.has_reloads = false;
+        }
+        head.epoch = open.epoch.0;
+        head.n_unclean_stops = match head.is_clean {
+            true => 0,
+            false => head.n_unclean_stops + 1,
+        };
+        let is_unclean = !head.is_clean;
+        head.is_clean = false;
+        self.plugin = plugin_number(&mut head, open.plugin);
+        let totals = self.get(keys::totals(open.run)).await?;
+        let totals = totals.map(|bytes| self.decode::<records::Totals>(&bytes, "totals"));
+        let counts = totals.transpose()?.map(Counts::from).unwrap_or_default();
+        let settings = &self.frontiers.settings;
+        let mut state = State::new(open.run, head, last, counts, settings);
+        let now = state.time.now(open.now);
+        if is_unclean {
+            state.n_careful = 2 * settings.max_undurable;
+        }
+        self.load_hosts(&mut state, open, now).await?;
+        self.load_outbox(&mut state).await?;
+        let poisoned = self.load_suspects(&mut state).await?;
+        *self.state() = state;
+        Ok(poisoned)
+    }
+
+    /// The newest of the numbers of batches, with no gap behind it.
+    async fn check_batches(&self) -> Result<records::Batch, FrontierError> {
+        let mut found = self.scan_prefix(keys::BATCHES).await?;
+        let mut batches = HashMap::new();
+        while let Some((_, value)) = found.next().await? {
+            let batch: records::Batch = self.decode(&value, "batch")?;
+            batches.insert(batch.n, batch);
+        }
+        let Some(last) = batches.values().max_by_key(|batch| batch.n).copied() else {
+            return Ok(records::Batch {
+                // 0 is before the first.
+                next_entry: 1,
+                ..records::Batch::default()
+            });
+        };
+        let first = last.n.saturating_sub(keys::RING - 1).max(1);
+        match (first..=last.n).find(|n| !batches.contains_key(n)) {
+            Some(n) => Err(self.damaged(format!("batch {n} of {} is missing", last.n))),
+            None => Ok(last),
+        }
+    }
+
+    async fn load_hosts(
+        &self,
+        state: &mut State,
+        open: &OpenAs,
+        now: UnixMillis,
+    ) -> Result<(), FrontierError> {
+        let mut found = self.scan_prefix(keys::HOSTS).await?;
+        let floor = u64::try_from(open.delay.as_millis()).unwrap_or(u64::MAX);
+        while let Some((key, value)) = found.next().await? {
+            let host = keys::parse_host(&key)
+                .ok_or_else(|| self.damaged("a host key is too short".to_owned()))?;
+            let record: records::Host = self.decode(&value, "host")?;
+            // Who has never answered may have been asked all the same.
+            let delay = match record.clock {
+                0 => floor,
+                _ => record.delay,
+            };
+            let clock = HostClock {
+                at: record.clock.max(now.saturating_add(delay)),
+                delay: record.delay,
+            };
+            let is_present = record.run == open.run.0;
+            let lanes = record.lanes.iter().filter(|_| is_present);
+            let cursors: Vec<Cursor> = lanes
+                .map(|lane| Cursor {
+                    priority: lane.priority,
+                    at: Turn {
+                        due: lane.due,
+                        entry: lane.entry,
+                    },
+                })
+                .collect();
+            if !cursors.is_empty() || clock.at > now {
+                state.bench.restore(host, clock, &cursors);
+            }
+        }
+        Ok(())
+    }
+
+    async fn load_outbox(&self, state: &mut State) -> Result<(), FrontierError> {
+        let (first, next) = (state.last.outbox_first, state.last.outbox_next);
+        let mut sizes = Vec::new();
+        let mut n_bytes = 0;
+        let mut found = self.scan(keys::item(first)..keys::item(next)).await?;
+        while let Some((_, value)) = found.next().await? {
+            let size = value.len();
+            n_bytes += size as u64;
+            sizes.push(u32::try_from(size).unwrap_or(u32::MAX));
+        }
+        if sizes.len() as u64 != next - first {
+            let (found, expected) = (sizes.len(), next - first);
+            return Err(self.damaged(format!("{found} items are left of {expected}")));
+        }
+        state.last.outbox_bytes = n_bytes;
+        state.outbox.restore(sizes, next);
+        Ok(())
+    }
+
+    /// Suspects wait to be tried alone; answers those that were tried often enough.
+    async fn load_suspects(&self, state: &mut State) -> Result<VecDeque<u64>, FrontierError> {
+        let mut found = self.scan_prefix(keys::SUSPECTS).await?;
+        let mut notes = Vec::new();
+        while let Some((key, value)) = found.next().await? {
+            let fingerprint = keys::parse_suspect(&key)
+                .ok_or_else(|| self.damaged("a suspect key is too short".to_owned()))?;
+            notes.push((
+                fingerprint,
+                self.decode::<records::Suspect>(&value, "suspect")?,
+            ));
+        }
+        notes.sort_by_key(|(_, note)| (std::cmp::Reverse(note.n_alone), note.entry));
+        let mut poisoned = VecDeque::new();
+        for (fingerprint, note) in notes {
+            let lane = LaneId {
+                host: HostId(note.host),
+                priority: note.priority,
+            };
+            let turn = Turn {
+                due: note.due,
+                entry: note.entry,
+            };
+            let Some(record) = self.get(keys::ready(self.run, lane, turn)).await? else {
+                // Of a run that is over.
+                state.forget_suspect(fingerprint);
+                continue;
+            };
+            let waiting = Box::new(self.waiting(&record)?);
+            state.bench.hold(lane, turn);
+            if note.n_alone >= MAX_ALONE {
+                poisoned.push_back(note.entry);
+                state.alone.push_front((lane, turn, waiting));
+            } else {
+                state.alone.push_back((lane, turn, waiting));
+            }
+        }
+        Ok(poisoned)
+    }
+}
+
+fn check_head(head: &records::Head, open: &OpenAs) -> Result<(), FrontierError> {
+    let shard = open.shard;
+    let foreign = |found: String, expected: String| FrontierError::Foreign {
+        shard,
+        found,
+        expected,
+    };
+    if head.format != records::FORMAT {
+        return Err(FrontierError::Format {
+            shard,
+            found: head.format,
+            known: records::FORMAT,
+        });
+    }
+    if head.cluster != open.cluster {
+        let (found, expected) = (&head.cluster, &open.cluster);
+        return Err(foreign(
+            format!("cluster {found}"),
+            format!("cluster {expected}"),
+        ));
+    }
+    if head.shard != shard.to_string() {
+        return Err(foreign(
+            format!("shard {}", head.shard),
+            format!("shard {shard}"),
+        ));
+    }
+    if head.epoch > open.epoch.0 {
+        return Err(FrontierError::Fenced { shard });
+    }
+    if head.run > open.run.0 {
+        let why = format!(
+            "it is in run {}, and its resource in run {}",
+            head.run, open.run
+        );
+        return Err(FrontierError::Damaged { shard, why });
+    }
+    Ok(())
+}
+
+fn plugin_number(head: &mut records::Head, digest: Digest) -> u32 {
+    let digest = Bytes::copy_from_slice(digest.as_bytes());
+    let known = head.plugins.iter().position(|known| *known == digest);
+    let n = known.unwrap_or_else(|| {
+        head.plugins.push(digest);
+        head.plugins.len() - 1
+    });
+    u32::try_from(n).unwrap_or(u32::MAX)
+}

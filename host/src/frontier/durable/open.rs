@@ -1,0 +1,216 @@
+//! Opening: whose frontier it is, whether it is whole, and what an earlier life has left.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use prost::Message as _;
+use slatedb::admin::Admin;
+use slatedb::{Db, WriteBatch};
+use tokio::sync::Notify;
+
+use super::state::State;
+use super::suspects::MAX_ALONE;
+use super::writer::{failed, in_time};
+use super::{DurableFrontier, Frontiers, Inner, Opening, keeper, sweep};
+use crate::frontier::reader::FrontierReader;
+use crate::frontier::{Commit, Ended, FrontierError, keys, path_of, records};
+use crate::model::crawl::{Counts, UnixMillis};
+use crate::model::id::{Digest, Epoch, Run};
+use crate::model::resource::ShardId;
+use crate::task::TaskScope;
+
+/// As whom a frontier is opened.
+#[derive(Debug, Clone)]
+pub struct OpenAs {
+    /// Whose frontier.
+    pub shard: ShardId,
+    /// Which cluster it belongs to.
+    pub cluster: String,
+    /// Of the assignment; a database that knows a greater one is not ours.
+    pub epoch: Epoch,
+    /// A later run than the database's begins anew.
+    pub run: Run,
+    /// What requests of this opening are made under.
+    pub plugin: Digest,
+    /// It was opened before: if it is empty, it is missing.
+    pub created: bool,
+    /// The writer epoch that was found: what [`Frontiers::storage_epoch`] answered.
+    pub storage_epoch: u64,
+    /// The present moment.
+    pub now: UnixMillis,
+    /// No host that has not answered yet is asked sooner after the opening: an earlier life may have
+    /// asked it just now.
+    pub delay: Duration,
+    /// A new run fetches again what the one before knew, and not only what is linked to.
+    pub carry: bool,
+}
+
+impl Frontiers {
+    /// The writer epoch of a frontier's database; 0 where there is none. Takes nothing over.
+    pub async fn storage_epoch(&self, shard: ShardId) -> Result<u64, FrontierError> {
+        let admin = Admin::builder(path_of(shard), self.objects.clone()).build();
+        let read = Box::pin(async {
+            let manifest = admin.read_manifest(None).await;
+            let manifest = manifest.map_err(|e| failed(shard, "open", &e))?;
+            Ok(manifest.map_or(0, |manifest| manifest.writer_epoch()))
+        });
+        let deadline = self.settings.deadline;
+        in_time(shard, "open", deadline, &self.last_fault, read).await
+    }
+
+    /// The run that a frontier was in last; none where there is no frontier.
+    pub async fn last_run(&self, shard: ShardId) -> Result<Option<Run>, FrontierError> {
+        let reader = FrontierReader::open(self.objects.clone(), shard).await?;
+        let Some(reader) = reader else {
+            return Ok(None);
+        };
+        let run = reader.run();
+        reader.close().await;
+        Ok(Some(run))
+    }
+
+    /// Opens a frontier, which ends the writing of whoever had it. [`FrontierError::Fenced`] where
+    /// somebody else has opened it since the epoch was read.
+    pub async fn open(self: &Arc<Self>, open: OpenAs) -> Result<DurableFrontier, FrontierError> {
+        let shard = open.shard;
+        let n_open = self.n_open.fetch_add(1, Ordering::Relaxed);
+        let id = self.n_opened.fetch_add(1, Ordering::Relaxed) as u64;
+        let build = Db::builder(path_of(shard), self.objects.clone())
+            .with_settings(self.settings.database(n_open))
+            .with_expected_epoch(open.storage_epoch)
+            .with_db_cache(self.blocks.clone(), id)
+            .with_segment_extractor(super::segments())
+            .build();
+        // The database's futures are large; on the heap they do not make every caller's large too.
+        let build = Box::pin(async { build.await.map_err(|e| refused(&open, &e)) });
+        let deadline = self.settings.deadline;
+        let opened = in_time(shard, "open", deadline, &self.last_fault, build).await;
+        let db = match opened {
+            Ok(db) => db,
+            Err(error) => {
+                self.n_open.fetch_sub(1, Ordering::Relaxed);
+                return Err(error);
+            }
+        };
+        let inner = Inner {
+            shard,
+            run: open.run,
+            storage_epoch: db.manifest().writer_epoch(),
+            status: db.subscribe(),
+            db,
+            frontiers: self.clone(),
+            opening: Opening::new(),
+            plugin: 0,
+            state: Mutex::new(State::new(
+                open.run,
+                records::Head::default(),
+                records::Batch::default(),
+                Counts::default(),
+                &self.settings,
+            )),
+            writer: tokio::sync::Mutex::default(),
+            broken: Mutex::default(),
+            hungry: Notify::new(),
+            take_changed: Notify::new(),
+            outbox_changed: Notify::new(),
+        };
+        let frontier = inner.start(&open).await;
+        if let Err(error) = &frontier {
+            tracing::warn!(%shard, error = %error, "the frontier is closed again");
+        }
+        frontier
+    }
+}
+
+/// Losers of the race that creates a database are told of damage; they have lost, no more.
+fn refused(open: &OpenAs, error: &slatedb::Error) -> FrontierError {
+    let shard = open.shard;
+    match failed(shard, "open", error) {
+        FrontierError::Damaged { why, .. }
+            if open.storage_epoch == 0 && why.contains("already exists") =>
+        {
+            FrontierError::Fenced { shard }
+        }
+        error => error,
+    }
+}
+
+impl Inner {
+    /// Reads what there is, and goes on from there. The database is closed where that is impossible.
+    async fn start(mut self, open: &OpenAs) -> Result<DurableFrontier, FrontierError> {
+        match self.load(open).await {
+            Ok(poisoned) => {
+                let keeper = TaskScope::new();
+                let inner = Arc::new(self);
+                let frontier = DurableFrontier { inner, keeper };
+                match frontier.begin(poisoned).await {
+                    Ok(()) => Ok(frontier),
+                    Err(error) => {
+                        frontier.inner.give_up().await;
+                        Err(error)
+                    }
+                }
+            }
+            Err(error) => {
+                self.give_up().await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn give_up(&self) {
+        let close = async {
+            let closed = self.db.close().await;
+            closed.map_err(|e| failed(self.shard, "close", &e))
+        };
+        if let Err(error) = self.in_time("close", close).await {
+            tracing::warn!(shard = %self.shard, %error, "the database cannot be closed");
+        }
+    }
+}
+
+impl DurableFrontier {
+    /// Makes the opening durable, gives poison up, and starts what goes on in the background.
+    async fn begin(&self, poisoned: VecDeque<u64>) -> Result<(), FrontierError> {
+        let inner = &self.inner;
+        {
+            let turn = inner.writer.lock().await;
+            let mut batch = WriteBatch::new();
+            batch.put(keys::HEAD, inner.state().head.encode_to_vec());
+            inner.write(&turn, batch, 0).await?;
+        }
+        inner.settle().await?;
+        for entry in poisoned {
+            let claim = inner.state().claim_alone(entry);
+            let Some(claim) = claim else { continue };
+            tracing::warn!(url = %claim.request.url, "the page has ended the process {MAX_ALONE} times and is given up");
+            let reason = "poison".to_owned();
+            inner
+                .commit(Commit {
+                    claim,
+                    ended: Ended::Dead { reason },
+                    bytes: 0,
+                    requests: Vec::new(),
+                    refused: Vec::new(),
+                    items: Vec::new(),
+                    host_ready_at: 0,
+                    final_url: None,
+                    validators: None,
+                    max_pattern_urls: u64::MAX,
+                })
+                .await?;
+        }
+        let weak = || Arc::downgrade(inner);
+        let stop = || self.keeper.stop_signal();
+        let status = inner.status.clone();
+        let durability = keeper::watch_durability(weak(), status, stop());
+        self.keeper.spawn("durability of a frontier", durability);
+        let refill = keeper::refill(weak(), stop());
+        self.keeper.spawn("reading in of a frontier", refill);
+        let sweep = sweep::run(weak(), stop());
+        self.keeper.spawn("sweep of a frontier", sweep);
+        Ok(())
+    }
+}

@@ -1,0 +1,200 @@
+//! Bounds of a durable frontier, and what they make of the settings of its database.
+//!
+//! Why the database is not left at its defaults, seen in runs of exactly this version:
+//!
+//! - a compaction that a kill has cut off blocks its inputs until the worker's heartbeat times out;
+//!   with the default of 30 s, writes stood still for that long;
+//! - the default cache belongs to one database and takes 640 MiB; ours is shared by the process;
+//! - a full level 0 stalls writes, and the default compactor looks every 5 s only;
+//! - files of the log and of compactions are worth nothing a short while after they were replaced, and
+//!   a day of them fills a disk; manifests are small, and only a long age keeps a sleeping writer from
+//!   making one anew. Fences are never removed: they are what stops a writer that wakes late;
+//! - boundary files need a conditional update, which a folder does not have.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use slatedb::config::{
+    CompactionWorkerOptions, CompactorOptions, GarbageCollectorDirectoryOptions,
+    GarbageCollectorOptions, Settings,
+};
+use slatedb::db_cache::moka::{MokaCache, MokaCacheOptions};
+use slatedb::db_cache::{DbCache, SplitCache};
+
+/// Bounds of the frontiers of one process.
+#[derive(Debug, Clone)]
+pub struct DurableSettings {
+    /// Items in one outbox above which no page is taken.
+    pub max_outbox_items: usize,
+    /// Bytes in one outbox above which no page is taken.
+    pub max_outbox_bytes: u64,
+    /// Pages of one shard in flight, from being taken until their batch is durable: what a crash may
+    /// cost.
+    pub max_undurable: usize,
+    /// URLs of one shard that are kept in memory, over all its hosts.
+    pub max_buffered: usize,
+    /// How often what was written is made durable.
+    pub flush_interval: Duration,
+    /// Size of a file of level 0.
+    pub l0_bytes: usize,
+    /// Bytes of one database that may wait to be written; less when many are open.
+    pub max_unflushed_bytes: usize,
+    /// Over all databases that are open, as far as the least that each needs allows.
+    pub all_unflushed_bytes: usize,
+    /// Blocks of the databases' files, over all of them.
+    pub block_cache_bytes: u64,
+    /// Indexes and filters of the databases' files, over all of them.
+    pub meta_cache_bytes: u64,
+    /// Fingerprints of URLs that are stored, over all frontiers.
+    pub seen_cache_bytes: usize,
+    /// How long replaced files stay at the most; those that only space is lost by go sooner.
+    pub min_age: Duration,
+    /// How long one call of the object store may take, over all tries, where somebody waits for it.
+    pub deadline: Duration,
+    /// Nothing became durable for so long though something should have: the crawl is shown as waiting.
+    pub stall_after: Duration,
+}
+
+impl Default for DurableSettings {
+    fn default() -> Self {
+        Self {
+            max_outbox_items: 100_000,
+            max_outbox_bytes: 256 << 20,
+            max_undurable: 512,
+            max_buffered: 64 << 10,
+            flush_interval: Duration::from_millis(50),
+            l0_bytes: 8 << 20,
+            max_unflushed_bytes: 64 << 20,
+            all_unflushed_bytes: 256 << 20,
+            block_cache_bytes: 64 << 20,
+            meta_cache_bytes: 16 << 20,
+            seen_cache_bytes: 64 << 20,
+            min_age: Duration::from_secs(24 * 60 * 60),
+            deadline: Duration::from_secs(30),
+            stall_after: Duration::from_secs(5),
+        }
+    }
+}
+
+impl DurableSettings {
+    /// What the databases of one process share.
+    pub fn block_cache(&self) -> Arc<dyn DbCache> {
+        let cache = |max_capacity| -> Option<Arc<dyn DbCache>> {
+            Some(Arc::new(MokaCache::new_with_opts(MokaCacheOptions {
+                max_capacity,
+                ..MokaCacheOptions::default()
+            })))
+        };
+        Arc::new(
+            SplitCache::new()
+                .with_block_cache(cache(self.block_cache_bytes))
+                .with_meta_cache(cache(self.meta_cache_bytes))
+                .build(),
+        )
+    }
+
+    /// Of a database that is opened beside `n_open` others.
+    pub fn database(&self, n_open: usize) -> Settings {
+        let share = self.all_unflushed_bytes / (n_open + 1);
+        let max_unflushed_bytes = share.clamp(
+            2 * self.l0_bytes,
+            self.max_unflushed_bytes.max(2 * self.l0_bytes),
+        );
+        let poll = Duration::from_millis(250);
+        let worker = CompactionWorkerOptions {
+            heartbeat_interval: Duration::from_millis(500),
+            compactions_poll_interval: poll,
+            max_concurrent_compactions: 1,
+            max_subcompactions: 1,
+            max_sst_size: 32 << 20,
+            max_fetch_tasks: 1,
+            bytes_to_fetch: 256 << 10,
+            ..CompactionWorkerOptions::default()
+        };
+        let compactor = CompactorOptions {
+            poll_interval: poll,
+            commit_compacted_interval: poll,
+            max_concurrent_compactions: 1,
+            worker_heartbeat_timeout: Duration::from_secs(2),
+            worker: Some(worker),
+            ..CompactorOptions::default()
+        };
+        Settings {
+            flush_interval: Some(self.flush_interval),
+            l0_sst_size_bytes: self.l0_bytes,
+            max_unflushed_bytes,
+            l0_max_ssts: 64,
+            l0_max_ssts_per_key: 16,
+            manifest_poll_interval: Duration::from_secs(1),
+            max_wal_flushes_before_l0_flush: 4_096,
+            compactor_options: Some(compactor),
+            garbage_collector_options: Some(self.collector()),
+            ..Settings::default()
+        }
+    }
+
+    fn collector(&self) -> GarbageCollectorOptions {
+        let directory = |interval: u64, age: u64| {
+            let min_age = Duration::from_secs(age).min(self.min_age);
+            // A short age is of use only if somebody looks that often.
+            let interval = Duration::from_secs(interval).min(min_age.max(Duration::from_secs(1)));
+            Some(GarbageCollectorDirectoryOptions {
+                interval: Some(interval),
+                min_age,
+                dry_run: false,
+            })
+        };
+        GarbageCollectorOptions {
+            manifest_options: directory(600, 24 * 60 * 60),
+            compactions_options: directory(600, 24 * 60 * 60),
+            wal_options: directory(60, 600),
+            compacted_options: directory(300, 3_600),
+            wal_fence_options: None,
+            detach_options: None,
+            boundary_files_enabled: false,
+            ..GarbageCollectorOptions::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fences_stay_and_a_dead_compaction_is_taken_over_soon() {
+        let settings = DurableSettings::default().database(0);
+        let collector = settings.garbage_collector_options.unwrap();
+        assert!(collector.wal_fence_options.is_none() && !collector.boundary_files_enabled);
+        let compactor = settings.compactor_options.unwrap();
+        assert!(compactor.worker_heartbeat_timeout <= Duration::from_secs(5));
+        assert!(compactor.worker.unwrap().heartbeat_interval <= Duration::from_secs(1));
+        assert!(settings.max_unflushed_bytes > settings.l0_sst_size_bytes);
+    }
+
+    #[test]
+    fn many_databases_share_what_one_may_have() {
+        let settings = DurableSettings::default();
+        assert_eq!(settings.database(0).max_unflushed_bytes, 64 << 20);
+        assert_eq!(settings.database(7).max_unflushed_bytes, 32 << 20);
+        assert_eq!(settings.database(999).max_unflushed_bytes, 16 << 20);
+    }
+
+    #[test]
+    fn a_short_age_holds_for_all_files() {
+        let age = Duration::from_secs(60);
+        let settings = DurableSettings {
+            min_age: age,
+            ..DurableSettings::default()
+        };
+        let collector = settings.database(0).garbage_collector_options.unwrap();
+        for options in [
+            collector.manifest_options,
+            collector.wal_options,
+            collector.compacted_options,
+        ] {
+            let options = options.unwrap();
+            assert!(options.min_age == age && options.interval.unwrap() <= age);
+        }
+    }
+}

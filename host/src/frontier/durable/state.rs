@@ -1,0 +1,309 @@
+//! What is known in memory, and how a commit changes it together with its batch.
+//!
+//! Everything here happens under one lock and waits for nothing.
+
+use std::collections::{HashMap, VecDeque};
+
+use prost::Message as _;
+use slatedb::WriteBatch;
+use tokio::time::Instant;
+use url::Url;
+
+use super::outbox::Outbox;
+use super::settings::DurableSettings;
+use crate::frontier::records::{self, Head};
+use crate::frontier::steady::SteadyTime;
+use crate::frontier::workbench::{LaneId, Next, Turn, Workbench};
+use crate::frontier::{Claim, FrontierError, Take, keys};
+use crate::model::crawl::{Counts, Fingerprint, Request, UnixMillis};
+use crate::model::frontier::Validators;
+use crate::model::id::Run;
+
+mod commit;
+
+pub(super) use commit::Before;
+
+/// URLs of one lane in memory, where few hosts share the room.
+const MAX_ROOM: usize = 1_024;
+/// And where many do.
+const MIN_ROOM: usize = 16;
+
+/// A URL that waits and is in memory.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) request: Request,
+    pub(super) fingerprint: Fingerprint,
+    pub(super) depth: u32,
+    pub(super) attempt: u32,
+    pub(super) visit: u32,
+    pub(super) failure: String,
+    pub(super) validators: Option<Box<Validators>>,
+    pub(super) plugin: u32,
+}
+
+/// A page from being taken until it is committed or given back.
+#[derive(Debug)]
+pub(super) struct InFlight {
+    pub(super) fingerprint: Fingerprint,
+    pub(super) attempt: u32,
+    pub(super) lane: LaneId,
+    pub(super) turn: Turn,
+    failure: String,
+    plugin: u32,
+    alone: bool,
+    /// It was noted as suspect.
+    pub(super) is_suspect: bool,
+}
+
+/// A batch that is not durable yet.
+#[derive(Debug)]
+pub(super) struct Written {
+    pub(super) sequence: u64,
+    pub(super) since: Instant,
+    pub(super) n_pages: usize,
+    pub(super) outbox_next: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) run: Run,
+    pub(super) time: SteadyTime,
+    pub(super) bench: Workbench<Box<Waiting>>,
+    in_flight: HashMap<u64, InFlight>,
+    /// Suspects, which are tried one at a time and before everything else.
+    pub(super) alone: VecDeque<(LaneId, Turn, Box<Waiting>)>,
+    /// So many pages are noted durably before they enter their rule.
+    pub(super) n_careful: usize,
+    /// Notes of pages that were given back.
+    given_back: Vec<Fingerprint>,
+    pub(super) head: Head,
+    pub(super) last: records::Batch,
+    pub(super) counts: Counts,
+    pub(super) undurable: VecDeque<Written>,
+    pub(super) n_undurable: usize,
+    pub(super) outbox: Outbox,
+    /// URLs stored per pattern of paths, as far as they were needed.
+    pub(super) patterns: HashMap<[u8; 8], u64>,
+    max_undurable: usize,
+    max_buffered: usize,
+}
+
+impl State {
+    pub(super) fn new(
+        run: Run,
+        head: Head,
+        last: records::Batch,
+        counts: Counts,
+        settings: &DurableSettings,
+    ) -> Self {
+        let mut state = Self {
+            run,
+            time: SteadyTime::from(last.latest),
+            bench: Workbench::default(),
+            in_flight: HashMap::new(),
+            alone: VecDeque::new(),
+            n_careful: 0,
+            given_back: Vec::new(),
+            head,
+            last,
+            counts,
+            undurable: VecDeque::new(),
+            n_undurable: 0,
+            outbox: Outbox::new(settings),
+            patterns: HashMap::new(),
+            max_undurable: settings.max_undurable,
+            max_buffered: settings.max_buffered,
+        };
+        state.fit_room();
+        state
+    }
+
+    /// Shares the room for URLs among the hosts.
+    pub(super) fn fit_room(&mut self) -> usize {
+        let share = self.max_buffered / self.bench.n_hosts().max(1);
+        let room = share.clamp(MIN_ROOM, MAX_ROOM);
+        self.bench.set_room(room);
+        room
+    }
+
+    pub(super) fn roots(&self) -> Option<Vec<Url>> {
+        let parsed = || self.head.roots.iter().filter_map(|url| url.parse().ok());
+        self.head.is_seeded.then(|| parsed().collect())
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        self.counts.clone()
+    }
+
+    pub(super) fn n_in_flight(&self) -> usize {
+        self.in_flight.len()
+    }
+
+    /// What comes next, and whether URLs should be read in.
+    pub(super) fn take(&mut self, wall: UnixMillis, per_host: u32) -> (Take, bool) {
+        if !self.head.is_seeded {
+            return (Take::Blocked, false);
+        }
+        let now = self.time.now(wall);
+        if self.counts.due == 0 {
+            let is_over = self.undurable.is_empty() && !self.head.is_carrying;
+            return (if is_over { Take::Empty } else { Take::Blocked }, false);
+        }
+        let n_in_flight = self.in_flight.len();
+        if n_in_flight + self.n_undurable >= self.max_undurable || self.outbox.is_full(&self.last) {
+            return (Take::Blocked, false);
+        }
+        let is_one_alone = n_in_flight == 1 && self.in_flight.values().any(|page| page.alone);
+        if !self.alone.is_empty() || is_one_alone {
+            return (self.take_alone(now), false);
+        }
+        let take = match self.bench.take(now, per_host.max(1)) {
+            Next::Url(lane, turn, waiting) => Take::Ready(self.claim(lane, turn, *waiting, false)),
+            Next::At(at) => Take::WaitUntil(self.time.to_wall(at)),
+            Next::Full => Take::Blocked,
+        };
+        (take, self.bench.is_hungry())
+    }
+
+    fn take_alone(&mut self, now: UnixMillis) -> Take {
+        if !self.in_flight.is_empty() {
+            return Take::Blocked;
+        }
+        let clock = |(lane, _, _): &(LaneId, _, _)| self.bench.clock(lane.host);
+        let Some((n, at)) = self
+            .alone
+            .iter()
+            .map(clock)
+            .enumerate()
+            .min_by_key(|&(n, at)| {
+                // The first of those whose host may be asked; else the one that may be soonest.
+                (at.max(now), n)
+            })
+        else {
+            return Take::Blocked;
+        };
+        if at > now {
+            return Take::WaitUntil(self.time.to_wall(at));
+        }
+        match self.alone.remove(n) {
+            Some((lane, turn, waiting)) => Take::Ready(self.claim(lane, turn, *waiting, true)),
+            None => Take::Blocked,
+        }
+    }
+
+    fn claim(&mut self, lane: LaneId, turn: Turn, waiting: Waiting, alone: bool) -> Box<Claim> {
+        let in_flight = InFlight {
+            fingerprint: waiting.fingerprint,
+            attempt: waiting.attempt,
+            lane,
+            turn,
+            failure: waiting.failure,
+            plugin: waiting.plugin,
+            alone,
+            is_suspect: alone,
+        };
+        self.in_flight.insert(turn.entry, in_flight);
+        Box::new(Claim {
+            request: waiting.request,
+            depth: waiting.depth,
+            attempt: waiting.attempt,
+            visit: waiting.visit,
+            fingerprint: waiting.fingerprint,
+            entry: turn.entry,
+            alone,
+            validators: waiting.validators,
+        })
+    }
+
+    /// Takes one of those that wait to be tried alone, by its entry.
+    pub(super) fn claim_alone(&mut self, entry: u64) -> Option<Box<Claim>> {
+        let n = self
+            .alone
+            .iter()
+            .position(|(_, turn, _)| turn.entry == entry)?;
+        let (lane, turn, waiting) = self.alone.remove(n)?;
+        Some(self.claim(lane, turn, *waiting, true))
+    }
+
+    /// The page in flight that a claim is of.
+    pub(super) fn find(&mut self, claim: &Claim) -> Result<&mut InFlight, FrontierError> {
+        // The attempt tells a claim from an earlier one of the same URL that comes back late.
+        let known = self.in_flight.get_mut(&claim.entry);
+        let known = known.filter(|known| {
+            known.fingerprint == claim.fingerprint && known.attempt == claim.attempt
+        });
+        known.ok_or_else(|| FrontierError::NotInFlight {
+            url: claim.request.url.to_string(),
+        })
+    }
+
+    /// Whether this entry is in flight.
+    pub(super) fn is_in_flight(&self, entry: u64) -> bool {
+        self.in_flight.contains_key(&entry)
+    }
+
+    pub(super) fn give_back(&mut self, claim: Claim) {
+        if let Err(error) = self.find(&claim) {
+            tracing::warn!(%error, "a claim was given back twice");
+            return;
+        }
+        let Some(page) = self.in_flight.remove(&claim.entry) else {
+            return;
+        };
+        if page.is_suspect {
+            self.given_back.push(page.fingerprint);
+        }
+        let waiting = Box::new(Waiting {
+            request: claim.request,
+            fingerprint: claim.fingerprint,
+            depth: claim.depth,
+            attempt: claim.attempt,
+            visit: claim.visit,
+            failure: page.failure,
+            validators: claim.validators,
+            plugin: page.plugin,
+        });
+        if page.alone {
+            self.alone.push_front((page.lane, page.turn, waiting));
+            return;
+        }
+        self.bench.land(page.lane, page.turn, 0, 0);
+        self.bench.put(page.lane, page.turn, waiting);
+    }
+
+    /// Adds what every batch has: its number and the totals.
+    pub(super) fn seal(&mut self, batch: &mut WriteBatch) {
+        for fingerprint in self.given_back.drain(..) {
+            batch.delete(keys::suspect(fingerprint));
+        }
+        self.last.n += 1;
+        self.last.latest = self.time.latest();
+        batch.put(keys::batch(self.last.n), self.last.encode_to_vec());
+        let totals = records::Totals::from(&self.counts);
+        batch.put(keys::totals(self.run), totals.encode_to_vec());
+    }
+
+    /// When the oldest batch was written that is not durable.
+    pub(super) fn oldest_undurable(&self) -> Option<Instant> {
+        self.undurable.front().map(|written| written.since)
+    }
+
+    /// Removes a note with the next batch.
+    pub(super) fn forget_suspect(&mut self, fingerprint: Fingerprint) {
+        self.given_back.push(fingerprint);
+    }
+
+    /// Everything up to this sequence number is durable; whether that changes anything.
+    pub(super) fn is_durable_to(&mut self, sequence: u64) -> bool {
+        let mut has_changed = false;
+        while let Some(first) = self.undurable.front()
+            && first.sequence <= sequence
+        {
+            self.n_undurable -= first.n_pages;
+            self.outbox.durable_next = first.outbox_next;
+            self.undurable.pop_front();
+            has_changed = true;
+        }
+        has_changed
+    }
+}

@@ -1,0 +1,267 @@
+//! What a commit changes, in memory and in its batch at once.
+
+use std::collections::BTreeSet;
+
+use prost::Message as _;
+use slatedb::WriteBatch;
+
+use super::{State, Waiting};
+use crate::frontier::durable::links::{NewLink, Sorted};
+use crate::frontier::records::{self, Stage};
+use crate::frontier::workbench::{HostId, LaneId, Turn};
+use crate::frontier::{Commit, Committed, Ended, FrontierError, keys};
+use crate::model::crawl::Done;
+use crate::model::scope::PATTERN_URLS;
+
+/// What the database knows of a page that ends.
+pub(in crate::frontier::durable) struct Before {
+    /// A later visit of the URL waits, which its state speaks of.
+    pub(in crate::frontier::durable) is_superseded: bool,
+    /// Why an earlier visit was given up, if it was.
+    pub(in crate::frontier::durable) earlier_death: Option<String>,
+}
+
+impl State {
+    /// A page's end, and what it leads to. Nothing is changed by an error.
+    pub(in crate::frontier::durable) fn commit(
+        &mut self,
+        commit: Commit,
+        sorted: Sorted,
+        before: Before,
+        plugin: u32,
+        batch: &mut WriteBatch,
+    ) -> Result<Committed, FrontierError> {
+        self.find(&commit.claim)?;
+        let claim = commit.claim;
+        let Some(page) = self.in_flight.remove(&claim.entry) else {
+            return Ok(Committed::default());
+        };
+        let (lane, now) = (page.lane, self.time.latest());
+        let ready_at = self.time.of_wall(commit.host_ready_at);
+        self.bench.land(lane, page.turn, now, ready_at);
+        batch.delete(keys::ready(self.run, lane, page.turn));
+        if page.is_suspect {
+            batch.delete(keys::suspect(page.fingerprint));
+        }
+        self.counts.bytes += commit.bytes;
+        for (reason, n) in commit.refused {
+            *self
+                .counts
+                .refused_links
+                .entry(reason.to_owned())
+                .or_default() += n;
+        }
+        let mut hosts = BTreeSet::from([lane.host]);
+        let mut state = records::State {
+            run: self.run.0,
+            stage: 0,
+            reason: String::new(),
+            due: 0,
+            entry: page.turn.entry,
+            priority: lane.priority,
+            visit: claim.visit,
+            depth: claim.depth,
+            since: self.time.to_wall(now),
+            plugin: page.plugin,
+            request: None,
+            validators: None,
+        };
+        match commit.ended {
+            Ended::Done(done) => {
+                state.stage = Stage::from(done) as i32;
+                state.request = Some((&claim.request).into());
+                state.validators = match (&commit.validators, &claim.validators) {
+                    (Some(validators), _) => Some(validators.into()),
+                    (None, Some(earlier)) if done == Done::NotModified => Some((&**earlier).into()),
+                    (None, _) => None,
+                };
+                self.counts.due -= 1;
+                match done {
+                    Done::Parsed => self.counts.parsed += 1,
+                    Done::Skipped
+                    | Done::NotModified
+                    | Done::Redirected
+                    | Done::Duplicate
+                    | Done::Gone
+                    | Done::Denied => self.counts.other_done += 1,
+                }
+            }
+            Ended::Dead { reason } => {
+                let letter = records::DeadLetter {
+                    request: (&claim.request).into(),
+                    depth: claim.depth,
+                    visit: claim.visit,
+                    attempts: claim.attempt,
+                    reason: reason.clone(),
+                    since: state.since,
+                    plugin: page.plugin,
+                };
+                let key = keys::dead_letter(self.run, lane.host, claim.fingerprint);
+                batch.put(key, letter.encode_to_vec());
+                state.stage = Stage::Dead as i32;
+                state.reason.clone_from(&reason);
+                self.counts.due -= 1;
+                if let Some(reason) = &before.earlier_death {
+                    self.forget_death(reason);
+                }
+                self.counts.dead += 1;
+                *self.counts.dead_by_reason.entry(reason).or_default() += 1;
+            }
+            Ended::Retry { at, reason } => {
+                self.counts.retries += 1;
+                let turn = Turn {
+                    due: self.time.of_wall(at),
+                    entry: page.turn.entry,
+                };
+                state.due = turn.due;
+                let waiting = Waiting {
+                    request: claim.request.clone(),
+                    fingerprint: claim.fingerprint,
+                    depth: claim.depth,
+                    attempt: claim.attempt.saturating_add(1),
+                    visit: claim.visit,
+                    failure: reason,
+                    validators: claim.validators.clone(),
+                    plugin: page.plugin,
+                };
+                self.wait(lane, turn, waiting, batch);
+            }
+        }
+        if !before.is_superseded {
+            let key = keys::state(lane.host, claim.fingerprint);
+            batch.put(key, state.encode_to_vec());
+        }
+        if let Some(request) = &commit.final_url {
+            let host = keys::host_of(request);
+            batch.put(keys::seen(self.run, host, request.fingerprint()), []);
+        }
+        let n_over_pattern = sorted.n_over_pattern;
+        if n_over_pattern > 0 {
+            let refused = self.counts.refused_links.entry(PATTERN_URLS.to_owned());
+            *refused.or_default() += n_over_pattern;
+        }
+        let committed = Committed {
+            n_over_pattern,
+            ..self.store(sorted.links, plugin, &mut hosts, batch)
+        };
+        self.counts.items += commit.items.len() as u64;
+        self.outbox
+            .push(commit.items, plugin, &mut self.last, batch);
+        for host in hosts {
+            self.save_host(host, batch);
+        }
+        Ok(committed)
+    }
+
+    /// A dead letter is no longer there.
+    pub(in crate::frontier::durable) fn forget_death(&mut self, reason: &str) {
+        let counts = &mut self.counts;
+        counts.dead = counts.dead.saturating_sub(1);
+        if let Some(n) = counts.dead_by_reason.get_mut(reason) {
+            *n = n.saturating_sub(1);
+        }
+        counts.dead_by_reason.retain(|_, n| *n > 0);
+    }
+
+    /// Stores links that are new.
+    pub(in crate::frontier::durable) fn store(
+        &mut self,
+        links: Vec<NewLink>,
+        plugin: u32,
+        hosts: &mut BTreeSet<HostId>,
+        batch: &mut WriteBatch,
+    ) -> Committed {
+        let mut committed = Committed::default();
+        for link in links {
+            let lane = LaneId {
+                host: link.host,
+                priority: link.request.priority,
+            };
+            let turn = Turn {
+                due: self.time.latest(),
+                entry: self.last.next_entry,
+            };
+            self.last.next_entry += 1;
+            self.counts.due += 1;
+            if link.visit > 0 && !self.head.has_reloads {
+                self.head.has_reloads = true;
+                batch.put(keys::HEAD, self.head.encode_to_vec());
+            }
+            committed.n_new += u64::from(link.visit == 0);
+            if link.visit == 0 {
+                batch.put(keys::seen(self.run, lane.host, link.fingerprint), []);
+            }
+            if let Some((pattern, n)) = link.pattern {
+                let n = records::Number { n };
+                batch.put(keys::pattern(self.run, pattern), n.encode_to_vec());
+            }
+            let state = records::State {
+                run: self.run.0,
+                stage: Stage::Due as i32,
+                due: turn.due,
+                entry: turn.entry,
+                priority: lane.priority,
+                visit: link.visit,
+                depth: link.depth,
+                plugin,
+                validators: link.validators.as_deref().map(Into::into),
+                ..records::State::default()
+            };
+            let key = keys::state(lane.host, link.fingerprint);
+            batch.put(key, state.encode_to_vec());
+            let waiting = Waiting {
+                request: link.request,
+                fingerprint: link.fingerprint,
+                depth: link.depth,
+                attempt: 1,
+                visit: link.visit,
+                failure: String::new(),
+                validators: link.validators,
+                plugin,
+            };
+            if self.wait(lane, turn, waiting, batch) {
+                hosts.insert(lane.host);
+            }
+        }
+        committed
+    }
+
+    /// Lets a URL wait; true where its host's cursors have to be saved.
+    pub(in crate::frontier::durable) fn wait(
+        &mut self,
+        lane: LaneId,
+        turn: Turn,
+        waiting: Waiting,
+        batch: &mut WriteBatch,
+    ) -> bool {
+        let record = records::Ready {
+            request: (&waiting.request).into(),
+            fingerprint: bytes::Bytes::copy_from_slice(&waiting.fingerprint.0),
+            depth: waiting.depth,
+            attempt: waiting.attempt,
+            visit: waiting.visit,
+            failure: waiting.failure.clone(),
+            plugin: waiting.plugin,
+            validators: waiting.validators.as_deref().map(Into::into),
+        };
+        batch.put(keys::ready(self.run, lane, turn), record.encode_to_vec());
+        let put = self.bench.put(lane, turn, Box::new(waiting));
+        put.precedes_cursor
+    }
+
+    pub(in crate::frontier::durable) fn save_host(&mut self, host: HostId, batch: &mut WriteBatch) {
+        let (clock, cursors) = self.bench.save(host);
+        let lanes = cursors.iter().map(|cursor| records::LaneCursor {
+            priority: cursor.priority,
+            due: cursor.at.due,
+            entry: cursor.at.entry,
+        });
+        let record = records::Host {
+            run: self.run.0,
+            clock: clock.at,
+            delay: clock.delay,
+            lanes: lanes.collect(),
+        };
+        batch.put(keys::host(host), record.encode_to_vec());
+    }
+}

@@ -1,0 +1,58 @@
+//! Pages that may have ended the process.
+//!
+//! Before a page enters its rule it is noted, without waiting for the note to be durable. After an end
+//! that was not clean, the pages whose notes are still there are tried one at a time, and only then
+//! does an end count against a page: between the moment at which "it is alone now" is durable and its
+//! commit. Three such ends, and the page is given up as `poison`.
+//!
+//! A page that ends the process at once may do so before its note is durable. So after an end that
+//! was not clean, for as many pages as may have been in flight, the note is waited for.
+
+use prost::Message as _;
+use slatedb::WriteBatch;
+
+use super::Inner;
+use crate::frontier::{Claim, FrontierError, keys, records};
+
+/// Ends that a page may cause before it is given up.
+pub(super) const MAX_ALONE: u32 = 3;
+
+impl Inner {
+    pub(super) async fn suspect(&self, claim: &Claim) -> Result<(), FrontierError> {
+        self.check()?;
+        let key = keys::suspect(claim.fingerprint);
+        let (mut note, is_waited_for) = {
+            let mut state = self.state();
+            let is_careful = state.n_careful > 0;
+            state.n_careful -= usize::from(is_careful);
+            let page = state.find(claim)?;
+            page.is_suspect = true;
+            let note = records::Suspect {
+                host: page.lane.host.0,
+                priority: page.lane.priority,
+                due: page.turn.due,
+                entry: page.turn.entry,
+                n_alone: 0,
+            };
+            (note, is_careful || claim.alone)
+        };
+        if claim.alone {
+            let earlier = self.get(key.clone()).await?;
+            let earlier = earlier.map(|bytes| self.decode::<records::Suspect>(&bytes, "suspect"));
+            note.n_alone = earlier.transpose()?.map_or(0, |earlier| earlier.n_alone) + 1;
+        }
+        let mut batch = WriteBatch::new();
+        batch.put(key, note.encode_to_vec());
+        // It changes nothing that another batch builds on, so it needs no turn and no number.
+        let written = self.db.write(batch).await;
+        if let Err(error) = written {
+            let error = super::writer::failed(self.shard, "write", &error);
+            self.broken(error.clone());
+            return Err(error);
+        }
+        if is_waited_for {
+            self.settle().await?;
+        }
+        Ok(())
+    }
+}

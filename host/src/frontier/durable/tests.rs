@@ -1,0 +1,752 @@
+//! The suite, and what only a frontier that survives its process can do.
+
+use std::sync::Arc;
+
+use object_store::memory::InMemory;
+
+use super::*;
+use crate::frontier::suite::{self, commit_of, item_of, new, parsed, ready, retry, take};
+use crate::frontier::{Ended, Take};
+use crate::model::id::{Digest, Epoch, ResourceId, Shard};
+
+fn shard() -> ShardId {
+    ShardId {
+        resource: ResourceId(7),
+        shard: Shard(0),
+    }
+}
+
+fn settings() -> DurableSettings {
+    DurableSettings {
+        flush_interval: Duration::from_millis(5),
+        ..DurableSettings::default()
+    }
+}
+
+/// Whom tests open as.
+async fn open_as(frontiers: &Arc<Frontiers>, run: u64) -> OpenAs {
+    let storage_epoch = frontiers.storage_epoch(shard()).await.unwrap();
+    OpenAs {
+        shard: shard(),
+        cluster: "c1".into(),
+        epoch: Epoch(1),
+        run: Run(run),
+        plugin: Digest::of(b"plugin"),
+        created: storage_epoch > 0,
+        storage_epoch,
+        now: 0,
+        delay: Duration::ZERO,
+        carry: false,
+    }
+}
+
+fn frontiers_in(objects: &Arc<InMemory>, settings: DurableSettings) -> Arc<Frontiers> {
+    Arc::new(Frontiers::new(objects.clone(), settings))
+}
+
+async fn open(objects: &Arc<InMemory>, run: u64) -> Arc<DurableFrontier> {
+    let frontiers = frontiers_in(objects, settings());
+    let open_as = open_as(&frontiers, run).await;
+    Arc::new(frontiers.open(open_as).await.unwrap())
+}
+
+async fn fresh() -> Arc<dyn Frontier> {
+    open(&Arc::new(InMemory::new()), 1).await
+}
+
+/// What an end without closing leaves: the next one opens while this one is still there.
+async fn reopen(objects: &Arc<InMemory>, run: u64) -> Arc<dyn Frontier> {
+    open(objects, run).await
+}
+
+macro_rules! suite {
+    ($($name:ident)*) => {
+        $(
+            #[tokio::test]
+            async fn $name() {
+                suite::$name(fresh().await).await;
+            }
+        )*
+    };
+}
+
+suite! {
+    the_run_is_over_only_after_the_last_page_in_flight
+    f03_a_second_seed_changes_nothing
+    f24_a_failed_page_is_not_lost
+    f26_failures_are_tried_again_at_their_time_and_hold_up_nothing
+    f25_a_url_is_stored_once_unless_it_asks_to_be_reloaded
+    a_claim_that_is_given_back_is_as_it_was
+    a_claim_ends_once
+    a_host_is_left_alone_until_its_clock
+    a_host_has_as_many_in_flight_as_it_may
+    items_stay_in_the_outbox_in_order_until_cleared
+    where_redirects_led_to_is_known_like_a_stored_url
+    f25_links_of_one_pattern_are_stored_up_to_their_bound
+}
+
+#[tokio::test]
+async fn any_order_of_calls_gives_what_a_plain_list_gives() {
+    for seed in 0..3 {
+        suite::any_order_of_calls_gives_what_a_plain_list_gives(fresh().await, seed).await;
+    }
+}
+
+fn urls(names: &[&str]) -> Vec<NewRequest> {
+    names
+        .iter()
+        .map(|name| new(&format!("http://a/{name}")))
+        .collect()
+}
+
+/// Takes and parses until nothing is ready; the paths in their order.
+async fn crawl(frontier: &Arc<dyn Frontier>) -> Vec<String> {
+    let mut paths = Vec::new();
+    while let Take::Ready(claim) = take(frontier, 1_000_000, 1).await {
+        paths.push(claim.request.url.path().to_owned());
+        frontier.commit(parsed(claim)).await.unwrap();
+    }
+    paths
+}
+
+#[tokio::test]
+async fn f23_a_crash_loses_neither_urls_nor_items_nor_what_was_seen() {
+    let objects = Arc::new(InMemory::new());
+    let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
+    frontier.seed(urls(&["1", "2", "3"])).await.unwrap();
+    let mut commit = parsed(ready(take(&frontier, 0, 9).await));
+    commit.items = vec![item_of(&commit.claim, 0)];
+    commit.requests = urls(&["2", "4"]);
+    commit.bytes = 10;
+    frontier.commit(commit).await.unwrap();
+    let in_flight = ready(take(&frontier, 0, 9).await);
+    assert_eq!(in_flight.request.url.path(), "/2");
+    frontier.settle().await.unwrap();
+
+    let again = reopen(&objects, 1).await;
+    assert_eq!(again.roots().unwrap().len(), 3);
+    let counts = again.counts();
+    assert_eq!(
+        (counts.parsed, counts.due, counts.items, counts.bytes),
+        (1, 3, 1, 10)
+    );
+    assert_eq!(again.outbox(9).await.unwrap().items.len(), 1);
+    assert!(again.knows(&new("http://a/4").request).await.unwrap());
+    assert_eq!(
+        crawl(&again).await,
+        ["/2", "/3", "/4"],
+        "what was in flight too"
+    );
+    let batch = again.outbox(9).await.unwrap();
+    again.clear_outbox(batch.end, None).await.unwrap();
+    again.check_empty().await.unwrap();
+    assert_eq!(take(&again, 0, 1).await, Take::Empty);
+}
+
+#[tokio::test]
+async fn whoever_is_overtaken_can_write_nothing_more() {
+    let objects = Arc::new(InMemory::new());
+    let first: Arc<dyn Frontier> = open(&objects, 1).await;
+    first.seed(urls(&["1", "2"])).await.unwrap();
+    let claim = ready(take(&first, 0, 1).await);
+    let second = reopen(&objects, 1).await;
+    let shard = shard();
+    let mut error = first.commit(parsed(claim)).await.err();
+    if error.is_none() {
+        error = first.settle().await.err();
+    }
+    assert_eq!(error, Some(FrontierError::Fenced { shard }));
+    assert_eq!(first.take(0, 1), Err(FrontierError::Fenced { shard }));
+    assert_eq!(crawl(&second).await, ["/1", "/2"]);
+}
+
+#[tokio::test]
+async fn an_epoch_that_is_not_the_present_one_opens_nothing() {
+    let objects = Arc::new(InMemory::new());
+    let frontiers = frontiers_in(&objects, settings());
+    let stale = open_as(&frontiers, 1).await;
+    let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
+    let shard = shard();
+    for storage_epoch in [0, 2, 7] {
+        let open_as = OpenAs {
+            storage_epoch,
+            ..stale.clone()
+        };
+        let error = frontiers.open(open_as).await.err();
+        assert_eq!(
+            error,
+            Some(FrontierError::Fenced { shard }),
+            "{storage_epoch}"
+        );
+    }
+    frontier.seed(urls(&["1"])).await.unwrap();
+    assert_eq!(crawl(&frontier).await, ["/1"]);
+    let earlier = OpenAs {
+        epoch: Epoch(0),
+        ..open_as(&frontiers, 1).await
+    };
+    assert_eq!(
+        frontiers.open(earlier).await.err(),
+        Some(FrontierError::Fenced { shard })
+    );
+}
+
+#[tokio::test]
+async fn a_frontier_that_is_not_what_was_written_is_refused() {
+    let objects = Arc::new(InMemory::new());
+    let frontier = open(&objects, 2).await;
+    frontier.close().await.unwrap();
+    let frontiers = frontiers_in(&objects, settings());
+    let refused = |change: fn(&mut OpenAs)| {
+        let frontiers = frontiers.clone();
+        async move {
+            let mut open_as = open_as(&frontiers, 2).await;
+            change(&mut open_as);
+            frontiers
+                .open(open_as)
+                .await
+                .err()
+                .map(|error| error.condition())
+        }
+    };
+    assert_eq!(
+        refused(|open| open.cluster = "c2".into()).await,
+        Some("FrontierForeign")
+    );
+    assert_eq!(
+        refused(|open| open.run = Run(1)).await,
+        Some("FrontierDamaged")
+    );
+    let put = |key: &'static [u8], value: Vec<u8>| {
+        let objects = objects.clone();
+        async move {
+            let db = Db::builder(
+                super::super::path_of(shard()),
+                objects as Arc<dyn ObjectStore>,
+            )
+            .with_segment_extractor(Arc::new(super::super::keys::Kinds))
+            .build()
+            .await
+            .unwrap();
+            db.put(key, value).await.unwrap();
+            db.close().await.unwrap();
+        }
+    };
+    let gone = super::super::keys::batch(1);
+    let db_key: &'static [u8] = Box::leak(gone.to_vec().into_boxed_slice());
+    use prost::Message as _;
+    let other = super::super::records::Batch {
+        n: 16_385,
+        ..Default::default()
+    };
+    put(db_key, other.encode_to_vec()).await;
+    assert_eq!(refused(|_| {}).await, Some("FrontierDamaged"));
+    let newer = super::super::records::Head {
+        format: 9,
+        ..Default::default()
+    };
+    put(super::super::keys::HEAD, newer.encode_to_vec()).await;
+    assert_eq!(refused(|_| {}).await, Some("FrontierFormat"));
+}
+
+#[tokio::test]
+async fn a_frontier_that_was_created_and_is_empty_is_missing() {
+    let objects = Arc::new(InMemory::new());
+    let frontiers = frontiers_in(&objects, settings());
+    let open_as = OpenAs {
+        created: true,
+        ..open_as(&frontiers, 1).await
+    };
+    let error = frontiers.open(open_as).await.err().unwrap();
+    assert_eq!(error.condition(), "FrontierMissing");
+}
+
+#[tokio::test]
+async fn retries_keep_their_time_and_their_reason_over_a_restart() {
+    let objects = Arc::new(InMemory::new());
+    let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
+    frontier.seed(urls(&["1"])).await.unwrap();
+    let failed = commit_of(ready(take(&frontier, 100, 1).await), retry(5_000));
+    frontier.commit(failed).await.unwrap();
+    frontier.settle().await.unwrap();
+    let again = reopen(&objects, 1).await;
+    // What waits is read in a moment after the opening.
+    again.take_changed().await;
+    assert_eq!(take(&again, 4_999, 1).await, Take::WaitUntil(5_000));
+    let claim = ready(take(&again, 5_000, 1).await);
+    assert_eq!(claim.attempt, 2);
+    let again = reopen(&objects, 1).await;
+    again.take_changed().await;
+    assert_eq!(ready(take(&again, 5_000, 1).await).attempt, 2);
+}
+
+#[tokio::test]
+async fn a_clock_set_back_a_day_delays_nothing() {
+    const DAY: u64 = 86_400_000;
+    let objects = Arc::new(InMemory::new());
+    let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
+    frontier.seed(urls(&["1", "2"])).await.unwrap();
+    let mut commit = parsed(ready(take(&frontier, 2 * DAY, 1).await));
+    commit.requests = urls(&["3"]);
+    commit.host_ready_at = 2 * DAY + 1_000;
+    frontier.commit(commit).await.unwrap();
+    assert_eq!(take(&frontier, DAY, 1).await, Take::WaitUntil(DAY + 1_000));
+    frontier.settle().await.unwrap();
+    let frontiers = frontiers_in(&objects, settings());
+    let open_as = OpenAs {
+        now: DAY,
+        ..open_as(&frontiers, 1).await
+    };
+    let again: Arc<dyn Frontier> = Arc::new(frontiers.open(open_as).await.unwrap());
+    again.take_changed().await;
+    assert_eq!(take(&again, DAY, 1).await, Take::WaitUntil(DAY + 1_000));
+    ready(take(&again, DAY + 1_000, 1).await);
+}
+
+#[tokio::test]
+async fn after_an_opening_no_host_is_asked_sooner_than_its_delay() {
+    let objects = Arc::new(InMemory::new());
+    let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
+    frontier
+        .seed(vec![
+            new("http://a/1"),
+            new("http://a/2"),
+            new("http://b/1"),
+        ])
+        .await
+        .unwrap();
+    let mut commit = parsed(ready(take(&frontier, 10_000, 1).await));
+    commit.host_ready_at = 10_300;
+    frontier.commit(commit).await.unwrap();
+    frontier.settle().await.unwrap();
+    let frontiers = frontiers_in(&objects, settings());
+    let open_as = OpenAs {
+        now: 50_000,
+        delay: Duration::from_millis(700),
+        ..open_as(&frontiers, 1).await
+    };
+    let again: Arc<dyn Frontier> = Arc::new(frontiers.open(open_as).await.unwrap());
+    again.take_changed().await;
+    again.take_changed().await;
+    assert_eq!(take(&again, 50_000, 1).await, Take::WaitUntil(50_300));
+    ready(take(&again, 50_300, 1).await);
+    assert!(matches!(
+        take(&again, 50_300, 1).await,
+        Take::WaitUntil(50_700) | Take::Blocked
+    ));
+}
+
+#[tokio::test]
+async fn a_page_that_ends_the_process_is_given_up_after_three_ends_alone() {
+    let objects = Arc::new(InMemory::new());
+    let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
+    frontier.seed(urls(&["good", "bad"])).await.unwrap();
+    for _ in 0..2 {
+        let claim = ready(take(&frontier, 0, 9).await);
+        assert!(!claim.alone);
+        frontier.suspect(&claim).await.unwrap();
+    }
+    frontier.settle().await.unwrap();
+    drop(frontier);
+    let mut n_ends = 1;
+    loop {
+        let frontier = reopen(&objects, 1).await;
+        let mut has_ended = false;
+        while let Take::Ready(claim) = take(&frontier, 0, 9).await {
+            assert!(claim.alone);
+            assert_eq!(
+                take(&frontier, 0, 9).await,
+                Take::Blocked,
+                "nothing beside it"
+            );
+            frontier.suspect(&claim).await.unwrap();
+            if claim.request.url.path() == "/bad" {
+                has_ended = true;
+                break;
+            }
+            frontier.commit(parsed(claim)).await.unwrap();
+        }
+        if !has_ended {
+            let counts = frontier.counts();
+            assert_eq!(counts.dead_by_reason["poison"], 1);
+            assert_eq!((counts.parsed, counts.due), (1, 0));
+            break;
+        }
+        n_ends += 1;
+    }
+    assert_eq!(n_ends, 4, "the first, and three alone");
+}
+
+#[tokio::test]
+async fn pages_that_are_given_back_are_not_suspects() {
+    let objects = Arc::new(InMemory::new());
+    let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
+    frontier.seed(urls(&["1"])).await.unwrap();
+    let claim = ready(take(&frontier, 0, 9).await);
+    frontier.suspect(&claim).await.unwrap();
+    frontier.give_back(claim);
+    frontier.close().await.unwrap();
+    let again = reopen(&objects, 1).await;
+    again.take_changed().await;
+    assert!(!ready(take(&again, 0, 9).await).alone);
+}
+
+#[tokio::test]
+async fn a_host_with_more_urls_than_memory_holds_gives_them_all_in_order() {
+    let objects = Arc::new(InMemory::new());
+    let settings = DurableSettings {
+        max_buffered: 16,
+        ..settings()
+    };
+    let frontiers = frontiers_in(&objects, settings.clone());
+    let open_as = open_as(&frontiers, 1).await;
+    let frontier: Arc<dyn Frontier> = Arc::new(frontiers.open(open_as).await.unwrap());
+    let all: Vec<String> = (0..200).map(|n| format!("{n}")).collect();
+    let names: Vec<&str> = all.iter().map(String::as_str).collect();
+    frontier.seed(urls(&names)).await.unwrap();
+    let mut paths = Vec::new();
+    while frontier.counts().due > 0 {
+        match take(&frontier, 0, 1).await {
+            Take::Ready(claim) => {
+                paths.push(claim.request.url.path()[1..].to_owned());
+                frontier.commit(parsed(claim)).await.unwrap();
+            }
+            Take::Blocked => frontier.take_changed().await,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(paths, all);
+}
+
+#[tokio::test]
+async fn a_new_run_begins_anew_and_what_the_last_left_goes() {
+    let objects = Arc::new(InMemory::new());
+    let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
+    frontier.seed(urls(&["1", "2", "3"])).await.unwrap();
+    let dead = Ended::Dead {
+        reason: "timeout".into(),
+    };
+    frontier
+        .commit(commit_of(ready(take(&frontier, 0, 1).await), dead))
+        .await
+        .unwrap();
+    frontier
+        .commit(parsed(ready(take(&frontier, 0, 1).await)))
+        .await
+        .unwrap();
+    frontier.close().await.unwrap();
+
+    let durable = open(&objects, 2).await;
+    let frontier: Arc<dyn Frontier> = durable.clone();
+    assert_eq!(
+        (frontier.roots(), frontier.counts()),
+        (None, Counts::default())
+    );
+    frontier.seed(urls(&["2"])).await.unwrap();
+    assert_eq!(crawl(&frontier).await, ["/2"]);
+    let inner = &durable.inner;
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
+    while inner.state().head.swept_before < 2 {
+        assert!(
+            tokio::time::Instant::now() < deadline,
+            "the sweep has not ended"
+        );
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    for prefix in [
+        super::super::keys::seen_of(Run(1)),
+        super::super::keys::ready_of(Run(1)),
+        super::super::keys::dead_letters_of(Run(1)),
+        super::super::keys::totals(Run(1)),
+    ] {
+        let first = inner
+            .scan_prefix(&prefix)
+            .await
+            .unwrap()
+            .next()
+            .await
+            .unwrap();
+        assert_eq!(first, None, "{prefix:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_carries_on_asks_again_for_all_that_the_last_knew_with_its_validators() {
+    let objects = Arc::new(InMemory::new());
+    let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
+    frontier.seed(urls(&["1", "2", "3"])).await.unwrap();
+    let mut commit = parsed(ready(take(&frontier, 0, 1).await));
+    let validators = crate::model::frontier::Validators {
+        etag: Some("e".into()),
+        ..Default::default()
+    };
+    commit.validators = Some(validators.clone());
+    frontier.commit(commit).await.unwrap();
+    let gone = Ended::Done(crate::model::crawl::Done::Gone);
+    frontier
+        .commit(commit_of(ready(take(&frontier, 0, 1).await), gone))
+        .await
+        .unwrap();
+    frontier.close().await.unwrap();
+    let frontiers = frontiers_in(&objects, settings());
+    let open_as = OpenAs {
+        carry: true,
+        ..open_as(&frontiers, 2).await
+    };
+    let frontier: Arc<dyn Frontier> = Arc::new(frontiers.open(open_as).await.unwrap());
+    frontier.seed(urls(&["new"])).await.unwrap();
+    let mut found = Vec::new();
+    loop {
+        match take(&frontier, 0, 1).await {
+            Take::Ready(claim) => {
+                let etag = claim.validators.as_ref().and_then(|v| v.etag.clone());
+                found.push((claim.request.url.path().to_owned(), etag));
+                frontier.commit(parsed(claim)).await.unwrap();
+            }
+            Take::Blocked => frontier.take_changed().await,
+            Take::Empty => break,
+            Take::WaitUntil(at) => panic!("{at}"),
+        }
+    }
+    found.sort();
+    let etag = Some("e".to_owned());
+    let expected = [("/1", etag), ("/3", None), ("/new", None)];
+    assert_eq!(found, expected.map(|(path, etag)| (path.to_owned(), etag)));
+}
+
+#[tokio::test]
+async fn dead_letters_are_tried_again_by_reason() {
+    let objects = Arc::new(InMemory::new());
+    let durable = open(&objects, 1).await;
+    let frontier: Arc<dyn Frontier> = durable.clone();
+    frontier.seed(urls(&["1", "2", "3"])).await.unwrap();
+    for reason in ["timeout", "trapped", "timeout"] {
+        let dead = Ended::Dead {
+            reason: reason.into(),
+        };
+        let claim = ready(take(&frontier, 0, 1).await);
+        frontier.commit(commit_of(claim, dead)).await.unwrap();
+    }
+    assert_eq!(take(&frontier, 0, 1).await, Take::Empty);
+    let order = |reason: &str| Redrive {
+        reason: Some(reason.to_owned()),
+    };
+    assert_eq!(durable.redrive(&order("nothing")).await.unwrap(), 0);
+    assert_eq!(durable.redrive(&order("timeout")).await.unwrap(), 2);
+    let counts = frontier.counts();
+    assert_eq!((counts.dead, counts.due), (1, 2));
+    assert_eq!(crawl(&frontier).await, ["/1", "/3"]);
+    assert_eq!(durable.redrive(&Redrive::default()).await.unwrap(), 1);
+    assert_eq!(crawl(&frontier).await, ["/2"]);
+    assert!(frontier.counts().dead_by_reason.is_empty());
+}
+
+#[tokio::test]
+async fn items_that_memory_does_not_hold_are_read_back_in_order() {
+    let objects = Arc::new(InMemory::new());
+    let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
+    frontier.seed(urls(&["1"])).await.unwrap();
+    let mut commit = parsed(ready(take(&frontier, 0, 1).await));
+    commit.items = (0..10).map(|n| item_of(&commit.claim, n)).collect();
+    let keys: Vec<_> = commit.items.iter().map(|item| item.key.clone()).collect();
+    frontier.commit(commit).await.unwrap();
+    frontier.settle().await.unwrap();
+    let mark = SinkMark {
+        file: "1-0.jsonl".into(),
+        length: 99,
+        runs: (Run(1), Run(1)),
+    };
+    frontier.clear_outbox(3, Some(mark.clone())).await.unwrap();
+    frontier.settle().await.unwrap();
+    let again = reopen(&objects, 1).await;
+    let batch = again.outbox(4).await.unwrap();
+    let found: Vec<_> = batch.items.iter().map(|item| item.key.clone()).collect();
+    assert_eq!((found.as_slice(), batch.end), (&keys[3..7], 7));
+    again.clear_outbox(10, None).await.unwrap();
+    assert!(again.outbox(4).await.unwrap().items.is_empty());
+    let reader = crate::frontier::reader::FrontierReader::open(objects, shard()).await;
+    assert_eq!(reader.unwrap().unwrap().marks().await.unwrap(), [mark]);
+}
+
+#[tokio::test]
+async fn no_more_pages_are_taken_than_may_be_lost() {
+    let objects = Arc::new(InMemory::new());
+    let settings = DurableSettings {
+        max_undurable: 3,
+        flush_interval: Duration::from_secs(3_600),
+        ..settings()
+    };
+    let frontiers = frontiers_in(&objects, settings);
+    let open_as = open_as(&frontiers, 1).await;
+    let durable = Arc::new(frontiers.open(open_as).await.unwrap());
+    let frontier: Arc<dyn Frontier> = durable.clone();
+    let all: Vec<String> = (0..50).map(|n| n.to_string()).collect();
+    let names: Vec<&str> = all.iter().map(String::as_str).collect();
+    frontier.seed(urls(&names)).await.unwrap();
+    let mut claims = Vec::new();
+    for _ in 0..3 {
+        claims.push(ready(frontier.take(0, 9).unwrap()));
+    }
+    assert_eq!(frontier.take(0, 9), Ok(Take::Blocked));
+    while frontier.counts().due > 0 {
+        match frontier.take(0, 9).unwrap() {
+            Take::Ready(claim) => claims.push(claim),
+            Take::Blocked if claims.is_empty() => frontier.settle().await.unwrap(),
+            Take::Blocked => frontier
+                .commit(parsed(claims.remove(0)))
+                .await
+                .map(drop)
+                .unwrap(),
+            other => panic!("{other:?}"),
+        }
+        let state = durable.inner.state();
+        assert!(state.n_in_flight() + state.n_undurable <= 3);
+    }
+}
+
+#[tokio::test]
+async fn after_a_commit_that_was_cut_off_nothing_more_is_written() {
+    let objects = Arc::new(InMemory::new());
+    let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
+    frontier.seed(urls(&["1", "2"])).await.unwrap();
+    let mut commit = parsed(ready(take(&frontier, 0, 1).await));
+    commit.items = vec![item_of(&commit.claim, 0)];
+    frontier.commit(commit).await.unwrap();
+    frontier.settle().await.unwrap();
+    let claim = ready(take(&frontier, 0, 1).await);
+    {
+        let cut_off = std::pin::pin!(frontier.commit(parsed(claim)));
+        assert!(futures::poll!(cut_off).is_pending());
+    }
+    let shard = shard();
+    let closed = FrontierError::Closed { shard };
+    assert_eq!(frontier.clear_outbox(1, None).await, Err(closed.clone()));
+    assert_eq!(frontier.take(0, 1), Err(closed));
+    let again = reopen(&objects, 1).await;
+    let counts = again.counts();
+    assert_eq!((counts.parsed + counts.due, counts.items), (2, 1));
+}
+
+#[tokio::test]
+async fn pages_that_are_led_to_one_place_at_once_give_its_items_once() {
+    let objects = Arc::new(InMemory::new());
+    let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
+    frontier.seed(urls(&["1", "2"])).await.unwrap();
+    let claims = [
+        ready(take(&frontier, 0, 9).await),
+        ready(take(&frontier, 0, 9).await),
+    ];
+    for claim in claims {
+        let mut commit = parsed(claim);
+        commit.items = vec![item_of(&commit.claim, 0)];
+        commit.requests = urls(&["3"]);
+        commit.final_url = Some(urls(&["target"])[0].request.clone());
+        frontier.commit(commit).await.unwrap();
+    }
+    let counts = frontier.counts();
+    assert_eq!((counts.parsed, counts.other_done), (1, 1));
+    assert_eq!((counts.items, counts.due), (1, 1));
+}
+
+#[tokio::test]
+async fn a_url_that_is_given_up_twice_is_one_dead_letter() {
+    let objects = Arc::new(InMemory::new());
+    let durable = open(&objects, 1).await;
+    let frontier: Arc<dyn Frontier> = durable.clone();
+    frontier.seed(urls(&["1", "2"])).await.unwrap();
+    let dead = |reason: &str| Ended::Dead {
+        reason: reason.to_owned(),
+    };
+    let claim = ready(take(&frontier, 0, 1).await);
+    frontier
+        .commit(commit_of(claim, dead("timeout")))
+        .await
+        .unwrap();
+    let mut commit = parsed(ready(take(&frontier, 0, 1).await));
+    commit.requests = urls(&["1"]);
+    commit.requests[0].request.reload = true;
+    frontier.commit(commit).await.unwrap();
+    let claim = ready(take(&frontier, 0, 1).await);
+    assert_eq!(claim.visit, 1);
+    frontier
+        .commit(commit_of(claim, dead("trapped")))
+        .await
+        .unwrap();
+    let counts = frontier.counts();
+    assert_eq!(counts.dead, 1);
+    assert_eq!(
+        counts.dead_by_reason.keys().collect::<Vec<_>>(),
+        ["trapped"]
+    );
+    assert_eq!(durable.redrive(&Redrive::default()).await.unwrap(), 1);
+    assert_eq!(frontier.counts().dead, 0);
+}
+
+#[tokio::test]
+async fn what_one_run_did_not_come_to_carry_on_the_next_one_does() {
+    let objects = Arc::new(InMemory::new());
+    let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
+    frontier.seed(urls(&["1", "2"])).await.unwrap();
+    assert_eq!(crawl(&frontier).await, ["/1", "/2"]);
+    frontier.close().await.unwrap();
+    let frontiers = frontiers_in(&objects, settings());
+    // Nobody asks its root, and it is never opened in run 3.
+    let run_2 = OpenAs {
+        carry: true,
+        ..open_as(&frontiers, 2).await
+    };
+    frontiers.open(run_2).await.unwrap().close().await.unwrap();
+    let run_4 = OpenAs {
+        carry: true,
+        ..open_as(&frontiers, 4).await
+    };
+    let frontier: Arc<dyn Frontier> = Arc::new(frontiers.open(run_4).await.unwrap());
+    frontier.seed(urls(&["1"])).await.unwrap();
+    let mut found = Vec::new();
+    loop {
+        match take(&frontier, 0, 1).await {
+            Take::Ready(claim) => {
+                found.push(claim.request.url.path().to_owned());
+                frontier.commit(parsed(claim)).await.unwrap();
+            }
+            Take::Blocked => frontier.take_changed().await,
+            Take::Empty => break,
+            Take::WaitUntil(at) => panic!("{at}"),
+        }
+    }
+    assert_eq!(found, ["/1", "/2"]);
+}
+
+#[tokio::test]
+async fn a_suspect_whose_host_must_wait_holds_up_no_other() {
+    let objects = Arc::new(InMemory::new());
+    let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
+    let roots = vec![new("http://a/1"), new("http://a/2"), new("http://b/1")];
+    frontier.seed(roots).await.unwrap();
+    let mut first = ready(take(&frontier, 0, 9).await);
+    let mut others = Vec::new();
+    while first.request.host() != "a:80" {
+        others.push(first);
+        first = ready(take(&frontier, 0, 9).await);
+    }
+    let mut commit = parsed(first);
+    commit.host_ready_at = 60_000;
+    frontier.commit(commit).await.unwrap();
+    while let Take::Ready(claim) = take(&frontier, 60_000, 9).await {
+        others.push(claim);
+    }
+    for claim in &others {
+        frontier.suspect(claim).await.unwrap();
+    }
+    frontier.settle().await.unwrap();
+    let frontiers = frontiers_in(&objects, settings());
+    let open_as = OpenAs {
+        now: 60_000,
+        ..open_as(&frontiers, 1).await
+    };
+    let again: Arc<dyn Frontier> = Arc::new(frontiers.open(open_as).await.unwrap());
+    let claim = ready(take(&again, 60_000, 9).await);
+    assert_eq!((claim.request.host().as_str(), claim.alone), ("b:80", true));
+    again.commit(parsed(claim)).await.unwrap();
+    assert_eq!(take(&again, 60_000, 9).await, Take::WaitUntil(120_000));
+}

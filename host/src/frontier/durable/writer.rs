@@ -1,0 +1,386 @@
+//! One batch at a time, each with its number; and what is durable of them.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use bytes::Bytes;
+use prost::Message;
+use slatedb::config::{DurabilityLevel, FlushOptions, FlushType, ReadOptions, ScanOptions};
+use slatedb::{CloseReason, DbIterator, ErrorKind, WriteBatch};
+use tokio::sync::MutexGuard;
+
+use super::Inner;
+use super::links::{Around, Links};
+use super::state::{Before, Written};
+use crate::frontier::workbench::HostId;
+use crate::frontier::{Commit, Committed, Ended, FrontierError, NewRequest, keys, records};
+use crate::model::crawl::{Done, Fingerprint};
+use crate::model::resource::ShardId;
+
+/// Holding it is the right to hand the next batch to the database.
+pub(super) type Turn<'a> = MutexGuard<'a, ()>;
+
+/// Breaks the frontier unless the batch was handed over: the memory has changed already.
+struct CutOff<'a> {
+    inner: &'a Inner,
+    is_armed: bool,
+}
+
+impl Drop for CutOff<'_> {
+    fn drop(&mut self) {
+        if self.is_armed {
+            let shard = self.inner.shard;
+            self.inner.broken(FrontierError::Closed { shard });
+        }
+    }
+}
+
+/// Entries in the order of their keys.
+pub(super) struct Entries<'a> {
+    inner: &'a Inner,
+    /// None: the range was empty.
+    entries: Option<DbIterator>,
+}
+
+impl Entries<'_> {
+    pub(super) async fn next(&mut self) -> Result<Option<(Bytes, Bytes)>, FrontierError> {
+        let Some(entries) = &mut self.entries else {
+            return Ok(None);
+        };
+        let entry = entries.next().await;
+        let entry = entry.map_err(|e| failed(self.inner.shard, "read", &e))?;
+        Ok(entry.map(|entry| (entry.key, entry.value)))
+    }
+}
+
+impl Inner {
+    /// Numbers a batch and hands it to the database; what is in it can be read when this returns.
+    pub(super) async fn write(
+        &self,
+        _turn: &Turn<'_>,
+        mut batch: WriteBatch,
+        n_pages: usize,
+    ) -> Result<u64, FrontierError> {
+        // Whoever had the turn before may have been cut off: a batch after one that is missing must
+        // not be written.
+        self.check()?;
+        let mut cut_off = CutOff {
+            inner: self,
+            is_armed: true,
+        };
+        let outbox_next = {
+            let mut state = self.state();
+            state.seal(&mut batch);
+            // Counted before it is written: it must not be in flight nowhere.
+            state.n_undurable += n_pages;
+            state.last.outbox_next
+        };
+        let written = self.db.write(batch).await;
+        cut_off.is_armed = false;
+        match written {
+            Ok(handle) => {
+                let sequence = handle.seqnum();
+                self.state().undurable.push_back(Written {
+                    sequence,
+                    since: tokio::time::Instant::now(),
+                    n_pages,
+                    outbox_next,
+                });
+                // It may have become durable already, and nobody told.
+                self.heard_durable(self.durable_sequence());
+                Ok(sequence)
+            }
+            Err(error) => {
+                let error = failed(self.shard, "write", &error);
+                self.broken(error.clone());
+                Err(error)
+            }
+        }
+    }
+
+    fn durable_sequence(&self) -> u64 {
+        self.status.borrow().durable_seq
+    }
+
+    pub(super) fn heard_durable(&self, sequence: u64) {
+        if self.state().is_durable_to(sequence) {
+            self.notify();
+        }
+    }
+
+    /// Waits until everything that was written is durable.
+    pub(super) async fn settle(&self) -> Result<(), FrontierError> {
+        let flush = async {
+            let options = FlushOptions {
+                flush_type: FlushType::Wal,
+            };
+            let flushed = self.db.flush_with_options(options).await;
+            flushed.map_err(|e| failed(self.shard, "write", &e))
+        };
+        self.in_time("write", flush).await?;
+        self.heard_durable(self.durable_sequence());
+        Ok(())
+    }
+
+    pub(super) async fn seed(&self, requests: Vec<NewRequest>) -> Result<Committed, FrontierError> {
+        self.check()?;
+        let roots = requests.iter().map(|new| new.request.url.to_string());
+        let roots: Vec<String> = roots.collect();
+        let links = self.links(requests);
+        let turn = self.writer.lock().await;
+        if self.state().head.is_seeded {
+            return Ok(Committed::default());
+        }
+        let links = self.sort_out(links, Around::default()).await?.links;
+        let stored: Vec<_> = links.iter().map(|link| link.fingerprint).collect();
+        let mut batch = WriteBatch::new();
+        let committed = {
+            let mut state = self.state();
+            let mut hosts = std::collections::BTreeSet::new();
+            let committed = state.store(links, self.plugin, &mut hosts, &mut batch);
+            for host in hosts {
+                state.save_host(host, &mut batch);
+            }
+            state.head.is_seeded = true;
+            state.head.roots = roots;
+            batch.put(keys::HEAD, state.head.encode_to_vec());
+            committed
+        };
+        self.write(&turn, batch, 0).await?;
+        self.remember(stored);
+        drop(turn);
+        self.settle().await?;
+        Ok(committed)
+    }
+
+    pub(super) async fn commit(&self, mut commit: Commit) -> Result<Committed, FrontierError> {
+        self.check()?;
+        let mut links = self.links(std::mem::take(&mut commit.requests));
+        let claim = &commit.claim;
+        let (fingerprint, visit) = (claim.fingerprint, claim.visit);
+        let turn = self.writer.lock().await;
+        let (host, has_reloads) = {
+            let mut state = self.state();
+            let has_reloads = state.head.has_reloads;
+            (state.find(claim)?.lane.host, has_reloads)
+        };
+        let led_to = commit
+            .final_url
+            .as_ref()
+            .map(|request| request.fingerprint());
+        if self.is_there_by_now(&commit).await? {
+            commit.ended = Ended::Done(Done::Duplicate);
+            commit.items.clear();
+            links = Links::default();
+        }
+        let earlier_death = match (&commit.ended, has_reloads) {
+            (Ended::Dead { .. }, true) => self.dead_letter(host, fingerprint).await?,
+            _ => None,
+        };
+        let around = Around {
+            ending: Some(fingerprint),
+            led_to,
+            max_pattern_urls: Some(commit.max_pattern_urls),
+        };
+        let sorted = self.sort_out(links, around).await?;
+        let is_superseded = has_reloads
+            && self
+                .state_of(host, fingerprint)
+                .await?
+                .is_some_and(|state| state.visit > visit);
+        let mut stored: Vec<_> = sorted.links.iter().map(|link| link.fingerprint).collect();
+        stored.extend(led_to);
+        let mut batch = WriteBatch::new();
+        let before = Before {
+            is_superseded,
+            earlier_death,
+        };
+        let committed = self
+            .state()
+            .commit(commit, sorted, before, self.plugin, &mut batch)?;
+        self.write(&turn, batch, 1).await?;
+        self.remember(stored);
+        Ok(committed)
+    }
+
+    /// Redirects have led a page to where another one has come meanwhile, and its items are there.
+    async fn is_there_by_now(&self, commit: &Commit) -> Result<bool, FrontierError> {
+        let claim = &commit.claim;
+        match &commit.final_url {
+            Some(led_to) if !claim.request.reload && led_to.fingerprint() != claim.fingerprint => {
+                self.knows(led_to).await
+            }
+            Some(_) | None => Ok(false),
+        }
+    }
+
+    /// Why an earlier visit of a URL was given up.
+    async fn dead_letter(
+        &self,
+        host: HostId,
+        fingerprint: Fingerprint,
+    ) -> Result<Option<String>, FrontierError> {
+        let bytes = self
+            .get(keys::dead_letter(self.run, host, fingerprint))
+            .await?;
+        let letter = bytes.map(|bytes| self.decode::<records::DeadLetter>(&bytes, "dead letter"));
+        Ok(letter.transpose()?.map(|letter| letter.reason))
+    }
+
+    pub(super) fn remember(&self, stored: Vec<Fingerprint>) {
+        for fingerprint in stored {
+            self.frontiers.seen.insert(self.opening, fingerprint);
+        }
+    }
+
+    pub(super) async fn get(&self, key: Bytes) -> Result<Option<Bytes>, FrontierError> {
+        let options = ReadOptions::default();
+        let value = self.db.get_with_options(key, &options).await;
+        value.map_err(|e| failed(self.shard, "read", &e))
+    }
+
+    pub(super) async fn scan(&self, range: Range<Bytes>) -> Result<Entries<'_>, FrontierError> {
+        if range.is_empty() {
+            return Ok(Entries {
+                inner: self,
+                entries: None,
+            });
+        }
+        let options = ScanOptions {
+            durability_filter: DurabilityLevel::Memory,
+            ..ScanOptions::default()
+        };
+        let entries = self.db.scan_with_options(range, &options).await;
+        let entries = entries.map_err(|e| failed(self.shard, "read", &e))?;
+        Ok(Entries {
+            inner: self,
+            entries: Some(entries),
+        })
+    }
+
+    pub(super) async fn scan_prefix(&self, prefix: &[u8]) -> Result<Entries<'_>, FrontierError> {
+        self.scan(Bytes::copy_from_slice(prefix)..keys::end_of(prefix))
+            .await
+    }
+
+    pub(super) fn decode<T: Message + Default>(
+        &self,
+        bytes: &[u8],
+        what: &str,
+    ) -> Result<T, FrontierError> {
+        decode(self.shard, bytes, what)
+    }
+
+    pub(super) fn damaged(&self, why: String) -> FrontierError {
+        let shard = self.shard;
+        FrontierError::Damaged { shard, why }
+    }
+
+    /// Really nothing is left, whatever the totals say.
+    pub(super) async fn check_empty(&self) -> Result<(), FrontierError> {
+        self.check()?;
+        let queues = [
+            (keys::ready_of(self.run), "a URL is ready"),
+            (Bytes::from_static(keys::OUTBOX), "an item is undelivered"),
+        ];
+        for (prefix, what) in queues {
+            if self.scan_prefix(&prefix).await?.next().await?.is_some() {
+                return Err(self.damaged(format!("{what} that no count knows of")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Why nothing becomes durable at present.
+    pub(super) fn stalled(&self) -> Option<String> {
+        let since = self.state().oldest_undurable()?;
+        let waited = since.elapsed();
+        (waited >= self.frontiers.settings.stall_after).then(|| {
+            let why = (self.frontiers.last_fault)();
+            let why = why.unwrap_or_else(|| "the object store does not answer".to_owned());
+            format!("nothing could be written for {} s: {why}", waited.as_secs())
+        })
+    }
+
+    pub(super) async fn close(&self) -> Result<(), FrontierError> {
+        if self.check().is_ok() {
+            let turn = self.writer.lock().await;
+            let mut batch = WriteBatch::new();
+            {
+                let mut state = self.state();
+                state.head.is_clean = state.n_in_flight() == 0;
+                state.head.n_unclean_stops = 0;
+                batch.put(keys::HEAD, state.head.encode_to_vec());
+            }
+            self.write(&turn, batch, 0).await?;
+        }
+        let close = async {
+            let closed = self.db.close().await;
+            closed.map_err(|e| failed(self.shard, "close", &e))
+        };
+        let closed = self.in_time("close", close).await;
+        let shard = self.shard;
+        self.broken(FrontierError::Closed { shard });
+        closed
+    }
+
+    pub(super) async fn in_time<T>(
+        &self,
+        doing: &'static str,
+        call: impl Future<Output = Result<T, FrontierError>>,
+    ) -> Result<T, FrontierError> {
+        let frontiers = &self.frontiers;
+        in_time(
+            self.shard,
+            doing,
+            frontiers.settings.deadline,
+            &frontiers.last_fault,
+            call,
+        )
+        .await
+    }
+}
+
+/// Ends a call that takes too long with what is known of the cause.
+pub(super) async fn in_time<T>(
+    shard: ShardId,
+    doing: &'static str,
+    deadline: Duration,
+    last_fault: &super::LastFault,
+    call: impl Future<Output = Result<T, FrontierError>>,
+) -> Result<T, FrontierError> {
+    tokio::time::timeout(deadline, call)
+        .await
+        .unwrap_or_else(|_elapsed| {
+            let fault = last_fault();
+            let fault = fault.unwrap_or_else(|| "the object store does not answer".to_owned());
+            let why = format!("no answer in {} s: {fault}", deadline.as_secs());
+            Err(FrontierError::Unavailable { doing, shard, why })
+        })
+}
+
+pub(in crate::frontier) fn decode<T: Message + Default>(
+    shard: ShardId,
+    bytes: &[u8],
+    what: &str,
+) -> Result<T, FrontierError> {
+    T::decode(bytes).map_err(|e| FrontierError::Damaged {
+        shard,
+        why: format!("a record ({what}) does not decode: {e}"),
+    })
+}
+
+/// What an error of the database means for who uses the frontier.
+pub(in crate::frontier) fn failed(
+    shard: ShardId,
+    doing: &'static str,
+    error: &slatedb::Error,
+) -> FrontierError {
+    let why = crate::telemetry::chain(error);
+    match error.kind() {
+        ErrorKind::Closed(CloseReason::Fenced) => FrontierError::Fenced { shard },
+        ErrorKind::Closed(CloseReason::Clean) => FrontierError::Closed { shard },
+        ErrorKind::Data => FrontierError::Damaged { shard, why },
+        _ => FrontierError::Unavailable { doing, shard, why },
+    }
+}

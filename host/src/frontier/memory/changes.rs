@@ -1,0 +1,178 @@
+//! How calls change what is known.
+
+use super::*;
+
+impl State {
+    pub(super) fn claim(&mut self, lane: LaneId, turn: Turn, waiting: Waiting) -> Box<Claim> {
+        if let Some(seen) = self.seen.get_mut(&waiting.fingerprint) {
+            seen.n_waiting -= 1;
+        }
+        let in_flight = InFlight {
+            fingerprint: waiting.fingerprint,
+            attempt: waiting.attempt,
+            lane,
+            turn,
+        };
+        self.in_flight.insert(turn.entry, in_flight);
+        Box::new(Claim {
+            request: waiting.request,
+            depth: waiting.depth,
+            attempt: waiting.attempt,
+            visit: waiting.visit,
+            fingerprint: waiting.fingerprint,
+            entry: turn.entry,
+            alone: false,
+            validators: None,
+        })
+    }
+
+    pub(super) fn land(
+        &mut self,
+        claim: &Claim,
+        host_ready_at: UnixMillis,
+    ) -> Result<InFlight, FrontierError> {
+        // The attempt tells a claim from an earlier one of the same URL that comes back late.
+        let known = self.in_flight.get(&claim.entry).is_some_and(|known| {
+            known.fingerprint == claim.fingerprint && known.attempt == claim.attempt
+        });
+        let landed = known.then(|| self.in_flight.remove(&claim.entry)).flatten();
+        let in_flight = landed.ok_or_else(|| FrontierError::NotInFlight {
+            url: claim.request.url.to_string(),
+        })?;
+        let ready_at = self.time.of_wall(host_ready_at);
+        let now = self.time.latest();
+        self.workbench
+            .land(in_flight.lane, in_flight.turn, now, ready_at);
+        Ok(in_flight)
+    }
+
+    pub(super) fn wait_again(&mut self, claim: Claim, due: UnixMillis, attempt: u32) {
+        let turn = Turn {
+            due,
+            entry: claim.entry,
+        };
+        let waiting = Waiting {
+            request: claim.request,
+            fingerprint: claim.fingerprint,
+            depth: claim.depth,
+            attempt,
+            visit: claim.visit,
+        };
+        self.wait(turn, waiting);
+    }
+
+    pub(super) fn wait(&mut self, turn: Turn, waiting: Waiting) {
+        if let Some(seen) = self.seen.get_mut(&waiting.fingerprint) {
+            seen.n_waiting += 1;
+        }
+        let next = HostId(self.hosts.len() as u64);
+        let lane = LaneId {
+            host: *self.hosts.entry(waiting.request.host()).or_insert(next),
+            priority: waiting.request.priority,
+        };
+        self.workbench.put(lane, turn, waiting);
+    }
+
+    /// All of a commit but its requests.
+    pub(super) fn end(&mut self, commit: Commit) {
+        let counts = &mut self.counts;
+        counts.bytes += commit.bytes;
+        counts.items += commit.items.len() as u64;
+        for (reason, n) in commit.refused {
+            *counts.refused_links.entry(reason.to_owned()).or_default() += n;
+        }
+        self.outbox.push(commit.items);
+        if let Some(final_url) = commit.final_url {
+            let final_url = final_url.fingerprint();
+            let depth = commit.claim.depth;
+            self.seen.entry(final_url).or_insert(Seen {
+                depth,
+                visit: 0,
+                n_waiting: 0,
+            });
+        }
+        match commit.ended {
+            Ended::Done(Done::Parsed) => counts.parsed += 1,
+            Ended::Done(
+                Done::Skipped
+                | Done::NotModified
+                | Done::Redirected
+                | Done::Duplicate
+                | Done::Gone
+                | Done::Denied,
+            ) => counts.other_done += 1,
+            Ended::Dead { reason } => {
+                counts.dead += 1;
+                *counts.dead_by_reason.entry(reason).or_default() += 1;
+            }
+            Ended::Retry { at, reason: _ } => {
+                counts.retries += 1;
+                let attempt = commit.claim.attempt.saturating_add(1);
+                let due = self.time.of_wall(at);
+                self.wait_again(*commit.claim, due, attempt);
+            }
+        }
+    }
+
+    pub(super) fn store(
+        &mut self,
+        requests: Vec<(Fingerprint, NewRequest)>,
+        max_urls: u64,
+        max_pattern_urls: Option<u64>,
+    ) -> Committed {
+        let mut committed = Committed::default();
+        for (fingerprint, NewRequest { request, depth }) in requests {
+            let has_room = (self.seen.len() as u64) < max_urls;
+            let (depth, visit) = match self.seen.get_mut(&fingerprint) {
+                Some(seen) if request.reload && seen.n_waiting == 0 => {
+                    seen.visit = seen.visit.saturating_add(1);
+                    (seen.depth, seen.visit)
+                }
+                Some(_) => continue,
+                None if !has_room => {
+                    committed.n_no_room += 1;
+                    continue;
+                }
+                None if max_pattern_urls
+                    .is_some_and(|max| !self.patterns.admit(&request.url, max)) =>
+                {
+                    committed.n_over_pattern += 1;
+                    continue;
+                }
+                None => {
+                    let seen = Seen {
+                        depth,
+                        visit: 0,
+                        n_waiting: 0,
+                    };
+                    self.seen.insert(fingerprint, seen);
+                    committed.n_new += 1;
+                    (depth, 0)
+                }
+            };
+            let turn = Turn {
+                due: self.time.latest(),
+                entry: self.next_entry,
+            };
+            self.next_entry += 1;
+            let waiting = Waiting {
+                request,
+                fingerprint,
+                depth,
+                attempt: 1,
+                visit,
+            };
+            self.wait(turn, waiting);
+        }
+        for (reason, n) in [
+            (NO_ROOM, committed.n_no_room),
+            (PATTERN_URLS, committed.n_over_pattern),
+        ] {
+            if n > 0 {
+                let refused = self.counts.refused_links.entry(reason.to_owned());
+                *refused.or_default() += n;
+            }
+        }
+        committed
+    }
+}

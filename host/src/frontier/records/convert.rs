@@ -1,0 +1,146 @@
+//! Between records and the values of the model.
+
+use bytes::Bytes;
+
+use super::{Header, ReasonCount, RequestRecord, Stage, Totals, ValidatorsRecord};
+use crate::model::crawl::{Counts, Done, Request};
+use crate::model::frontier::{ContentHash, Validators};
+
+impl From<&Request> for RequestRecord {
+    fn from(request: &Request) -> Self {
+        let header = |(name, value): &(String, String)| Header {
+            name: name.clone(),
+            value: value.clone(),
+        };
+        Self {
+            url: request.url.as_str().to_owned(),
+            method: match request.method.as_str() {
+                "GET" => String::new(),
+                method => method.to_owned(),
+            },
+            headers: request.headers.iter().map(header).collect(),
+            body: request.body.clone(),
+            rule: request.rule.clone(),
+            priority: request.priority,
+            state: request.state.clone(),
+            reload: request.reload,
+        }
+    }
+}
+
+impl RequestRecord {
+    /// The request; an error tells what is wrong with the record.
+    pub(in crate::frontier) fn into_request(self) -> Result<Request, String> {
+        let url = url::Url::parse(&self.url).map_err(|e| format!("URL {:?}: {e}", self.url))?;
+        Ok(Request {
+            url,
+            method: match self.method.as_str() {
+                "" => "GET".to_owned(),
+                _ => self.method,
+            },
+            headers: self
+                .headers
+                .into_iter()
+                .map(|h| (h.name, h.value))
+                .collect(),
+            body: self.body,
+            rule: self.rule,
+            priority: self.priority,
+            state: self.state,
+            reload: self.reload,
+        })
+    }
+}
+
+impl From<&Validators> for ValidatorsRecord {
+    fn from(validators: &Validators) -> Self {
+        let content = validators.content.as_ref();
+        Self {
+            etag: validators.etag.clone(),
+            last_modified: validators.last_modified.clone(),
+            content: content.map(|hash| Bytes::copy_from_slice(&hash.0)),
+        }
+    }
+}
+
+impl From<ValidatorsRecord> for Validators {
+    fn from(record: ValidatorsRecord) -> Self {
+        let content = record.content.and_then(|bytes| bytes[..].try_into().ok());
+        Self {
+            etag: record.etag,
+            last_modified: record.last_modified,
+            content: content.map(ContentHash),
+        }
+    }
+}
+
+impl From<Done> for Stage {
+    fn from(done: Done) -> Self {
+        match done {
+            Done::Parsed => Stage::Parsed,
+            Done::Skipped => Stage::Skipped,
+            Done::NotModified => Stage::NotModified,
+            Done::Redirected => Stage::Redirected,
+            Done::Duplicate => Stage::Duplicate,
+            Done::Gone => Stage::Gone,
+            Done::Denied => Stage::Denied,
+        }
+    }
+}
+
+impl Stage {
+    /// None for one that is due or dead.
+    pub(in crate::frontier) fn done(self) -> Option<Done> {
+        match self {
+            Stage::Due | Stage::Dead => None,
+            Stage::Parsed => Some(Done::Parsed),
+            Stage::Skipped => Some(Done::Skipped),
+            Stage::NotModified => Some(Done::NotModified),
+            Stage::Redirected => Some(Done::Redirected),
+            Stage::Duplicate => Some(Done::Duplicate),
+            Stage::Gone => Some(Done::Gone),
+            Stage::Denied => Some(Done::Denied),
+        }
+    }
+}
+
+impl From<&Counts> for Totals {
+    fn from(counts: &Counts) -> Self {
+        let reasons = |map: &std::collections::BTreeMap<String, u64>| {
+            let count = |(reason, n): (&String, &u64)| ReasonCount {
+                reason: reason.clone(),
+                n: *n,
+            };
+            map.iter().map(count).collect()
+        };
+        Self {
+            parsed: counts.parsed,
+            other_done: counts.other_done,
+            dead: counts.dead,
+            retries: counts.retries,
+            items: counts.items,
+            bytes: counts.bytes,
+            due: counts.due,
+            refused_links: reasons(&counts.refused_links),
+            dead_by_reason: reasons(&counts.dead_by_reason),
+        }
+    }
+}
+
+impl From<Totals> for Counts {
+    fn from(totals: Totals) -> Self {
+        let map =
+            |reasons: Vec<ReasonCount>| reasons.into_iter().map(|r| (r.reason, r.n)).collect();
+        Self {
+            parsed: totals.parsed,
+            other_done: totals.other_done,
+            dead: totals.dead,
+            retries: totals.retries,
+            items: totals.items,
+            bytes: totals.bytes,
+            due: totals.due,
+            refused_links: map(totals.refused_links),
+            dead_by_reason: map(totals.dead_by_reason),
+        }
+    }
+}

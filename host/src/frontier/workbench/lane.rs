@@ -1,0 +1,184 @@
+//! The URLs of one host and priority: the first of them here, the rest where the caller keeps them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::crawl::UnixMillis;
+
+/// Place of a URL in its lane: by the moment it is due, then by age.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Turn {
+    /// Not before.
+    pub(crate) due: UnixMillis,
+    /// Grows with each URL stored.
+    pub(crate) entry: u64,
+}
+
+/// What became of a URL that was put.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Put {
+    /// It sorts before the cursor that was saved last, or none was: the cursor must be saved again
+    /// together with the URL.
+    pub(crate) precedes_cursor: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Lane<T> {
+    buffer: BTreeMap<Turn, T>,
+    in_flight: BTreeSet<Turn>,
+    /// URLs behind this one may be elsewhere only. None: all are here.
+    more_after: Option<Turn>,
+    is_hungry: bool,
+    /// While URLs are being read in: those put meanwhile behind `more_after`, which the reading may
+    /// have missed.
+    put_meanwhile: Option<Vec<(Turn, T)>>,
+    /// While URLs are being read in: those that came to their end meanwhile, which the reading may
+    /// still have found.
+    landed_meanwhile: BTreeSet<Turn>,
+    /// Where the lane begins, as saved last.
+    saved: Option<Turn>,
+}
+
+impl<T> Default for Lane<T> {
+    fn default() -> Self {
+        Self {
+            buffer: BTreeMap::new(),
+            in_flight: BTreeSet::new(),
+            more_after: None,
+            is_hungry: false,
+            put_meanwhile: None,
+            landed_meanwhile: BTreeSet::new(),
+            saved: None,
+        }
+    }
+}
+
+impl<T> Lane<T> {
+    /// A lane whose URLs are all elsewhere; the first of them may be the one at the cursor.
+    pub(super) fn from_cursor(at: Turn) -> Self {
+        let before = Turn {
+            due: at.due,
+            entry: at.entry.saturating_sub(1),
+        };
+        Self {
+            // Entries count from 1, so one before there always is.
+            more_after: Some(before),
+            saved: Some(at),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn n_buffered(&self) -> usize {
+        self.buffer.len()
+    }
+
+    pub(super) fn first(&self) -> Option<Turn> {
+        self.buffer.first_key_value().map(|(turn, _)| *turn)
+    }
+
+    /// Nothing is here, and something elsewhere.
+    pub(super) fn is_dry(&self) -> bool {
+        self.buffer.is_empty() && self.more_after.is_some()
+    }
+
+    /// Nothing is left.
+    pub(super) fn is_over(&self) -> bool {
+        self.buffer.is_empty() && self.in_flight.is_empty() && self.more_after.is_none()
+    }
+
+    pub(super) fn put(&mut self, turn: Turn, url: T, room: usize) -> Put {
+        let put = Put {
+            precedes_cursor: self.saved.is_none_or(|saved| turn < saved),
+        };
+        match self.more_after {
+            Some(last) if turn > last => {
+                if let Some(meanwhile) = &mut self.put_meanwhile {
+                    meanwhile.push((turn, url));
+                }
+            }
+            Some(_) | None => {
+                self.buffer.insert(turn, url);
+                self.keep_first(room);
+            }
+        }
+        put
+    }
+
+    pub(super) fn hold(&mut self, turn: Turn) {
+        self.in_flight.insert(turn);
+    }
+
+    pub(super) fn pop(&mut self, now: UnixMillis) -> Option<(Turn, T)> {
+        let first = self.buffer.first_entry()?;
+        if first.key().due > now {
+            return None;
+        }
+        let (turn, url) = first.remove_entry();
+        self.in_flight.insert(turn);
+        Some((turn, url))
+    }
+
+    pub(super) fn land(&mut self, turn: Turn) {
+        self.in_flight.remove(&turn);
+        if self.put_meanwhile.is_some() {
+            self.landed_meanwhile.insert(turn);
+        }
+    }
+
+    /// Where the lane begins: all that is left is at it or behind it.
+    pub(super) fn save(&mut self) -> Option<Turn> {
+        let first = [
+            self.in_flight.first().copied(),
+            self.first(),
+            self.more_after,
+        ];
+        self.saved = first.into_iter().flatten().min();
+        self.saved
+    }
+
+    /// Says once that no more than `few` URLs are left here.
+    pub(super) fn becomes_hungry(&mut self, few: usize) -> bool {
+        let becomes = self.more_after.is_some() && self.buffer.len() <= few && !self.is_hungry;
+        self.is_hungry |= becomes;
+        becomes
+    }
+
+    pub(super) fn begin_refill(&mut self) -> Option<Turn> {
+        let after = self.more_after?;
+        self.put_meanwhile = Some(Vec::new());
+        self.landed_meanwhile.clear();
+        Some(after)
+    }
+
+    pub(super) fn fill(&mut self, urls: Vec<(Turn, T)>, is_all: bool, room: usize) {
+        self.is_hungry = false;
+        let (Some(meanwhile), Some(after)) = (self.put_meanwhile.take(), self.more_after) else {
+            return;
+        };
+        let last = urls.last().map_or(after, |(turn, _)| *turn);
+        self.more_after = (!is_all).then_some(last);
+        let meanwhile = meanwhile
+            .into_iter()
+            .filter(|(turn, _)| is_all || *turn <= last);
+        let landed = std::mem::take(&mut self.landed_meanwhile);
+        let urls = urls.into_iter().filter(|(turn, _)| !landed.contains(turn));
+        for (turn, url) in urls.chain(meanwhile) {
+            if !self.in_flight.contains(&turn) {
+                self.buffer.insert(turn, url);
+            }
+        }
+        self.keep_first(room);
+    }
+
+    fn keep_first(&mut self, room: usize) {
+        let mut has_dropped = false;
+        while self.buffer.len() > room.max(1) {
+            self.buffer.pop_last();
+            has_dropped = true;
+        }
+        if has_dropped {
+            // What is being read in begins behind URLs that are no longer here.
+            self.put_meanwhile = None;
+            self.more_after = self.buffer.last_key_value().map(|(turn, _)| *turn);
+        }
+    }
+}

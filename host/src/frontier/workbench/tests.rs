@@ -1,0 +1,281 @@
+//! Turns of hosts, and lanes that are not all in memory.
+
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+
+use super::*;
+
+fn lane(host: u64, priority: i32) -> LaneId {
+    LaneId {
+        host: HostId(host),
+        priority,
+    }
+}
+
+fn turn(due: UnixMillis, entry: u64) -> Turn {
+    Turn { due, entry }
+}
+
+#[track_caller]
+fn check(bench: &mut Workbench<&str>, now: UnixMillis, per_host: u32, expected: &str) {
+    let found = match bench.take(now, per_host) {
+        Next::Url(_, _, url) => url.to_owned(),
+        Next::At(at) => format!("at {at}"),
+        Next::Full => "full".to_owned(),
+    };
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn urls_of_a_host_come_by_priority_then_due_time_then_age() {
+    let mut bench = Workbench::default();
+    bench.put(lane(1, 0), turn(0, 1), "old");
+    bench.put(lane(1, 0), turn(0, 2), "young");
+    bench.put(lane(1, 5), turn(0, 3), "first");
+    bench.put(lane(1, 9), turn(70, 4), "due-later");
+    for expected in ["first", "old"] {
+        check(&mut bench, 50, 9, expected);
+    }
+    check(&mut bench, 70, 9, "due-later");
+    check(&mut bench, 70, 9, "young");
+    check(&mut bench, 70, 9, "full");
+}
+
+#[test]
+fn what_ends_while_urls_are_read_in_is_not_taken_again() {
+    let mut bench = Workbench::default();
+    let begin = Cursor {
+        priority: 0,
+        at: turn(0, 1),
+    };
+    bench.restore(HostId(1), HostClock::default(), &[begin]);
+    for entry in [1, 2] {
+        bench.hold(lane(1, 0), turn(0, entry));
+    }
+    let (id, _) = bench.begin_refill().unwrap();
+    bench.land(lane(1, 0), turn(0, 1), 0, 0);
+    bench.land(lane(1, 0), turn(0, 2), 0, 0);
+    // It was given back, and did not come to its end.
+    bench.put(lane(1, 0), turn(0, 2), "given-back");
+    let read = [(1, "ended"), (2, "given-back"), (3, "new")];
+    let read = read.map(|(entry, url)| (turn(0, entry), url));
+    bench.fill(id, read.into(), true);
+    for expected in ["given-back", "new", "full"] {
+        check(&mut bench, 0, 9, expected);
+    }
+}
+
+#[test]
+fn free_places_go_round_the_hosts() {
+    let mut bench = Workbench::default();
+    for (entry, url) in [(0, "a0"), (1, "a1"), (2, "a2"), (3, "a3")] {
+        bench.put(lane(1, 0), turn(0, entry), url);
+    }
+    bench.put(lane(2, 0), turn(0, 9), "b9");
+    for expected in ["a0", "b9", "a1"] {
+        check(&mut bench, 0, 2, expected);
+    }
+    check(&mut bench, 0, 2, "full");
+    check(&mut bench, 0, 3, "a2");
+}
+
+#[test]
+fn a_host_waits_for_its_clock_and_no_commit_turns_it_back() {
+    let mut bench = Workbench::default();
+    for (entry, url) in [(0, "a0"), (1, "a1"), (2, "a2")] {
+        bench.put(lane(1, 0), turn(0, entry), url);
+    }
+    check(&mut bench, 0, 2, "a0");
+    check(&mut bench, 0, 2, "a1");
+    bench.land(lane(1, 0), turn(0, 0), 0, 900);
+    bench.land(lane(1, 0), turn(0, 1), 0, 300);
+    check(&mut bench, 899, 1, "at 900");
+    check(&mut bench, 900, 1, "a2");
+    assert_eq!(bench.n_buffered(), 0);
+    check(&mut bench, 901, 1, "full");
+}
+
+#[test]
+fn a_host_that_waits_for_its_urls_to_be_read_in_holds_up_no_other() {
+    let mut bench = Workbench::default();
+    let at = turn(3, 7);
+    bench.restore(
+        HostId(1),
+        HostClock::default(),
+        &[Cursor { priority: 0, at }],
+    );
+    bench.put(lane(2, 0), turn(0, 9), "b");
+    check(&mut bench, 5, 9, "b");
+    check(&mut bench, 5, 9, "full");
+    let (hungry, after) = bench.begin_refill().unwrap();
+    assert_eq!((hungry, after), (lane(1, 0), turn(3, 6)));
+    assert!(bench.begin_refill().is_none());
+    bench.fill(hungry, vec![(at, "a")], true);
+    check(&mut bench, 5, 9, "a");
+}
+
+#[test]
+fn a_higher_priority_that_comes_late_goes_first() {
+    let mut bench = Workbench::default();
+    bench.set_room(1);
+    for (entry, url) in [(1, "a1"), (2, "a2"), (3, "a3")] {
+        bench.put(lane(1, 0), turn(0, entry), url);
+    }
+    let put = bench.put(lane(1, 8), turn(0, 4), "late");
+    assert!(put.precedes_cursor, "a lane of its own");
+    check(&mut bench, 0, 9, "late");
+    check(&mut bench, 0, 9, "a1");
+    check(&mut bench, 0, 9, "full");
+}
+
+#[test]
+fn what_sorts_before_the_saved_cursor_says_so() {
+    let mut bench = Workbench::default();
+    let id = lane(1, 0);
+    assert!(bench.put(id, turn(5, 1), "first").precedes_cursor);
+    bench.save(HostId(1));
+    assert!(!bench.put(id, turn(5, 2), "behind").precedes_cursor);
+    assert!(bench.put(id, turn(4, 3), "before").precedes_cursor);
+    let (_, cursors) = bench.save(HostId(1));
+    assert_eq!(cursors[0].at, turn(4, 3));
+    check(&mut bench, 9, 9, "before");
+    let (_, cursors) = bench.save(HostId(1));
+    assert_eq!(cursors[0].at, turn(4, 3), "in flight is not gone");
+    bench.land(id, turn(4, 3), 0, 0);
+    let (_, cursors) = bench.save(HostId(1));
+    assert_eq!(cursors[0].at, turn(5, 1));
+}
+
+#[test]
+fn a_lane_that_was_saved_before_it_was_read_in_still_begins_with_its_first() {
+    let first = Cursor {
+        priority: 0,
+        at: turn(7, 1),
+    };
+    let mut cursors = vec![first];
+    for _ in 0..3 {
+        let mut bench = Workbench::<&str>::default();
+        bench.restore(HostId(1), HostClock::default(), &cursors);
+        let (_, after) = bench.begin_refill().unwrap();
+        assert!(after < first.at, "{after:?}");
+        cursors = bench.save(HostId(1)).1;
+    }
+}
+
+/// The rest of a lane, as a disk would keep it: everything that was put and has not landed.
+#[derive(Default)]
+struct Disk(BTreeMap<LaneId, BTreeSet<Turn>>);
+
+impl Disk {
+    fn read(&self, id: LaneId, after: Turn, max: usize) -> (Vec<(Turn, Turn)>, bool) {
+        let behind = (std::ops::Bound::Excluded(after), std::ops::Bound::Unbounded);
+        let mut found: Vec<_> = self.0[&id].range(behind).map(|t| (*t, *t)).collect();
+        let is_all = found.len() <= max;
+        found.truncate(max);
+        (found, is_all)
+    }
+}
+
+/// Puts, takes, lands, retries, saves and reads in at random, with readings that overlap with all of
+/// these, and checks that each URL comes in its turn and that no saved cursor passes one over.
+#[test]
+fn any_room_gives_what_an_endless_one_gives() {
+    for seed in 0..200 {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let mut bench = Workbench::<Turn>::default();
+        bench.set_room(rng.random_range(1..12));
+        let mut disk = Disk::default();
+        let mut flying: Vec<(LaneId, Turn)> = Vec::new();
+        let (mut now, mut entry) = (1_000, 1);
+        let mut saved = BTreeMap::<LaneId, Turn>::new();
+        let mut reading = None;
+        for step in 0..3_000 {
+            now += rng.random_range(0..3);
+            let is_ending = step > 2_000;
+            match rng.random_range(0..8) {
+                0 | 1 if !is_ending => {
+                    let id = lane(rng.random_range(0..3), rng.random_range(0..2));
+                    let at = turn(now + rng.random_range(0..40) - 20, entry);
+                    entry += 1;
+                    disk.0.entry(id).or_default().insert(at);
+                    if bench.put(id, at, at).precedes_cursor {
+                        save(&mut bench, id.host, &mut saved);
+                    }
+                }
+                2 if reading.is_none() => {
+                    reading = bench.begin_refill().map(|(id, after)| {
+                        let (urls, is_all) = disk.read(id, after, rng.random_range(1..9));
+                        (id, urls, is_all)
+                    });
+                }
+                3 => {
+                    if let Some((id, urls, is_all)) = reading.take() {
+                        bench.fill(id, urls, is_all);
+                    }
+                }
+                4 if !flying.is_empty() => {
+                    let (id, at) = flying.swap_remove(rng.random_range(0..flying.len()));
+                    assert!(disk.0.get_mut(&id).unwrap().remove(&at));
+                    bench.land(id, at, 0, 0);
+                    if !is_ending && rng.random_range(0..3) == 0 {
+                        let again = turn(now + rng.random_range(0..30), at.entry);
+                        disk.0.get_mut(&id).unwrap().insert(again);
+                        bench.put(id, again, again);
+                    }
+                    save(&mut bench, id.host, &mut saved);
+                }
+                _ => {
+                    if let Next::Url(id, at, url) = bench.take(now, 100) {
+                        assert_eq!(at, url);
+                        let is_waiting = |t: &&Turn| !flying.contains(&(id, **t));
+                        let first = disk.0[&id].iter().find(is_waiting);
+                        assert_eq!(first, Some(&at), "seed {seed}, step {step}");
+                        flying.push((id, at));
+                    }
+                }
+            }
+            for (id, turns) in &disk.0 {
+                if let Some(first) = turns.first() {
+                    let cursor = saved.get(id).copied();
+                    assert!(cursor <= Some(*first), "seed {seed}, step {step}");
+                }
+            }
+        }
+        if let Some((id, urls, is_all)) = reading.take() {
+            bench.fill(id, urls, is_all);
+        }
+        now += 100;
+        loop {
+            let mut has_moved = false;
+            while let Some((id, after)) = bench.begin_refill() {
+                let (urls, is_all) = disk.read(id, after, 5);
+                bench.fill(id, urls, is_all);
+                has_moved = true;
+            }
+            if let Next::Url(id, at, _) = bench.take(now, 100) {
+                flying.push((id, at));
+            }
+            if let Some((id, at)) = flying.pop() {
+                disk.0.get_mut(&id).unwrap().remove(&at);
+                bench.land(id, at, 0, 0);
+                has_moved = true;
+            }
+            if !has_moved {
+                break;
+            }
+        }
+        let left: usize = disk.0.values().map(BTreeSet::len).sum();
+        assert_eq!(left, 0, "seed {seed}");
+    }
+}
+
+fn save(bench: &mut Workbench<Turn>, host: HostId, saved: &mut BTreeMap<LaneId, Turn>) {
+    saved.retain(|id, _| id.host != host);
+    for cursor in bench.save(host).1 {
+        let id = LaneId {
+            host,
+            priority: cursor.priority,
+        };
+        saved.insert(id, cursor.at);
+    }
+}

@@ -1,0 +1,132 @@
+//! Opening a shard's frontier, in the one order that neither steals it nor loses it:
+//!
+//! 1. read the writer epoch of the database, without becoming its writer;
+//! 2. write it into the shard's record, guarded: the shard is still ours, under the same epoch;
+//! 3. open the database expecting that writer epoch, which ends the writing of whoever had it.
+//!
+//! When any of them fails, it begins again with a fresh look at the record. A worker that was assigned
+//! the shard once and wakes late fails at 2; one that passed 2 before the shard was given away finds
+//! at 3 that the new owner has opened the database. Nobody else keeps the writer epoch, so a crash
+//! between any two steps needs no repair.
+//!
+//! Only then the record says that the frontier was created, and only after that `root` may run: a
+//! frontier that was created and is not there is missing, and never silently begun anew.
+
+use crate::frontier::FrontierError;
+use crate::frontier::durable::{DurableFrontier, Frontiers, OpenAs};
+use crate::model::id::Epoch;
+use crate::model::resource::{Redrive, ShardId, ShardRecord};
+use crate::store::catalog::{Catalog, Versioned, encode};
+use crate::store::{Guard, Outcome, StoreError, Txn};
+use std::sync::Arc;
+
+/// A shard as one assignment sees it.
+pub(super) struct OwnShard {
+    pub(super) catalog: Catalog,
+    pub(super) id: ShardId,
+    pub(super) epoch: Epoch,
+}
+
+/// Why a step did not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StepError {
+    /// The shard belongs to somebody else, or to nobody.
+    #[error("the shard is not ours")]
+    Lost,
+    /// Somebody changed the record meanwhile, or the answer was lost: look again.
+    #[error("the shard's record changes")]
+    Raced,
+    /// The store does not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The frontier cannot be opened.
+    #[error(transparent)]
+    Frontier(#[from] FrontierError),
+}
+
+impl OwnShard {
+    /// The record, as long as the shard is ours.
+    pub(super) async fn record(&self) -> Result<Versioned<ShardRecord>, StepError> {
+        let key = self.catalog.keys().shard(self.id);
+        let present = self.catalog.read::<ShardRecord>(&key).await?;
+        let own = present
+            .filter(|present| present.value.epoch == self.epoch && present.value.owner.is_some());
+        own.ok_or(StepError::Lost)
+    }
+
+    /// Changes the record, as long as the shard is ours.
+    pub(super) async fn change(
+        &self,
+        change: impl FnOnce(&mut ShardRecord),
+    ) -> Result<(), StepError> {
+        let present = self.record().await?;
+        let mut record = present.value.clone();
+        change(&mut record);
+        if record == present.value {
+            return Ok(());
+        }
+        let key = self.catalog.keys().shard(self.id);
+        let txn = Txn::new()
+            .guard(Guard::RevisionIs(key.clone(), present.revision))
+            .put(key, encode(&record));
+        match self.catalog.store().commit(txn).await? {
+            Outcome::Done(_) => Ok(()),
+            Outcome::Lost(_) | Outcome::Unknown => Err(StepError::Raced),
+        }
+    }
+
+    /// One try. `as_of` makes the rest of what the frontier is opened with.
+    pub(super) async fn open(
+        &self,
+        frontiers: &Arc<Frontiers>,
+        as_of: impl FnOnce(u64, bool) -> OpenAs,
+    ) -> Result<DurableFrontier, StepError> {
+        let storage_epoch = frontiers.storage_epoch(self.id).await?;
+        let was_created = self.record().await?.value.created;
+        self.change(|record| record.storage_epoch = storage_epoch)
+            .await?;
+        if was_created && storage_epoch == 0 {
+            return Err(FrontierError::Missing { shard: self.id }.into());
+        }
+        let frontier = frontiers.open(as_of(storage_epoch, was_created)).await?;
+        match self.opened(&frontier).await {
+            Ok(()) => Ok(frontier),
+            Err(error) => {
+                close(&frontier).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// What is still to be done before anything else happens to an open frontier.
+    async fn opened(&self, frontier: &DurableFrontier) -> Result<(), StepError> {
+        self.change(|record| record.created = true).await?;
+        let order = self.record().await?.value.redrive;
+        if let Some(order) = order {
+            self.redrive(frontier, &order).await?;
+        }
+        Ok(())
+    }
+
+    /// Carries an order out, and removes it once that is durable.
+    async fn redrive(&self, frontier: &DurableFrontier, order: &Redrive) -> Result<(), StepError> {
+        use crate::frontier::Frontier as _;
+        let n = frontier.redrive(order).await?;
+        frontier.settle().await?;
+        tracing::info!(shard = %self.id, n, "dead letters are tried again");
+        self.change(|record| {
+            if record.redrive.as_ref() == Some(order) {
+                record.redrive = None;
+            }
+        })
+        .await
+    }
+}
+
+/// Closes a frontier that is of no more use; what it could not do is logged.
+pub(super) async fn close(frontier: &DurableFrontier) {
+    use crate::frontier::Frontier as _;
+    if let Err(error) = frontier.close().await {
+        tracing::warn!(%error, "a frontier did not close");
+    }
+}
