@@ -25,11 +25,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 mod cargo;
+pub mod child;
 pub mod closure;
+pub mod faulty;
 pub mod guests;
 pub mod process;
 pub mod random;
 pub mod rustdoc;
+pub mod twin;
+pub mod up;
 pub mod web;
 
 /// A deadline for what takes a moment: long enough for a busy machine, so that missing it is a fault.

@@ -22,7 +22,10 @@ fn a_folder_that_cannot_keep_data_is_refused_and_the_flag_named() {
     let way_out = "name a folder that this user can write to with --data";
     let mut differences = Differences::default();
     for (flag, why) in [
-        ("--data=file", format!("cannot keep data in file; {way_out}: File exists (os error 17)")),
+        (
+            "--data=file",
+            format!("cannot keep data in file; {way_out}: Not a directory (os error 20)"),
+        ),
         (
             "--data=file/below",
             format!("cannot keep data in file/below; {way_out}: Not a directory (os error 20)"),

@@ -261,7 +261,7 @@ fn ctrl_c_and_sigterm_end_up_within_seconds_whoever_is_connected() {
         }
         let n_before = web.log().len();
         web.wait_for("crawl", PATIENCE, |log| log.len() > n_before + 50);
-        let mut follower = home.start(["items", "endless", "--follow", &master]);
+        let mut follower = home.start(["items", "endless", "--follow", "--patience=1s", &master]);
         follower.answer("item", PATIENCE, |_| true);
         // Connections that say nothing, half a request, and all but its body.
         let silent = [&grpc, &http].map(|address| TcpStream::connect(address).unwrap());

@@ -43,8 +43,7 @@ pub(crate) fn goes_on(seen: &ResourceAnswer, left: &Left) -> bool {
         ShardState::Assigned if shard.epoch == epoch => false,
         ShardState::Assigned => {
             assert_eq!(shard.epoch, epoch + 1, "{seen:?}");
-            // A crawl that had begun is not gone on with: it is another run.
-            assert_eq!(seen.run, run + u64::from(left.shard.created), "{seen:?}");
+            assert_eq!(seen.run, run, "{seen:?}");
             true
         }
         ShardState::Idle | ShardState::Finished => {

@@ -5,6 +5,7 @@
 //! `puppet`, which does what pages tell it, so that a test says in one place what is crawled.
 
 mod alone;
+mod frontier;
 mod grpc;
 mod guests;
 mod life;

@@ -1,11 +1,13 @@
-//! `up` started again on the same folder: what was finished stays, what was cut off begins again.
+//! `up` started again on the same folder: what was finished stays, what was cut off goes on; and runs
+//! that begin because they were asked for.
 
 use std::collections::BTreeSet;
 
-use crawler_tests::PATIENCE;
+use crawler_tests::web::{Asked, Method, Site};
+use crawler_tests::{PATIENCE, until};
 use serde_json::json;
 
-use crate::server::{Server, text};
+use crate::server::{Server, lines, text};
 use crate::sites::{self, Gate};
 
 #[test]
@@ -28,31 +30,152 @@ fn plugins_resources_and_items_are_there_after_a_restart() {
 }
 
 #[test]
-fn a_crawl_that_was_cut_off_begins_again_as_its_next_run_and_its_items_appear_once() {
+fn f23_a_crawl_that_was_cut_off_goes_on_in_the_same_run_and_its_items_appear_once() {
     let gate = Gate::closed();
     let web = sites::gated_chain(6, 3, &gate).open();
     let server = Server::with_puppet();
     server.add("books", &web.url("/0"), &[]);
     web.wait_for("page that is held back", PATIENCE, |log| log.len() == 4);
+    // What is at its sink is durable.
+    until("items", PATIENCE, || {
+        (server.items("books").len() == 3).then_some(())
+    });
     let before = server.resource("books");
     assert_eq!(
         (&before["phase"], &before["run"]),
         (&json!("Running"), &json!(1))
     );
 
-    let home = server.stop();
+    let server = server.killed_and_started_again();
     gate.open();
-    let server = Server::start_in(home, &[]);
     let after = server.finished("books");
     assert_eq!(
         (&after["run"], &after["generation"]),
-        (&json!(2), &json!(1))
+        (&json!(1), &json!(1))
     );
     assert_eq!(after["spec"]["id"], before["spec"]["id"]);
     assert_eq!(after["counts"]["items"], 6);
+    check_items(&server, 6, 1);
+    let fetched = ["/0", "/1", "/2", "/3", "/4"].map(|path| web.count(path));
+    assert_eq!(fetched, [1, 1, 1, 2, 1]);
+}
+
+#[test]
+fn a_new_run_begins_when_it_is_asked_for_over_or_under_way() {
+    let gate = Gate::closed();
+    let web = sites::gated_chain(6, 3, &gate).open();
+    let server = Server::with_puppet();
+    server.add("books", &web.url("/0"), &[]);
+    web.wait_for("page that is held back", PATIENCE, |log| log.len() == 4);
+    let restart = ["resource", "restart", "books"];
+    assert_eq!(server.ok(&restart), "resource books restarted; run 2\n");
+    gate.open();
+    let second = server.finished("books");
+    assert_eq!(second["run"], 2);
+    assert_eq!(second["counts"]["parsed"], 6);
+    assert_eq!(web.count("/0"), 2);
+    check_items(&server, 6, 2);
+    let place = server.records("books")[3]["position"].clone();
+
+    let path = "/crawler/resource/books/restart";
+    let answer = server.http(Method::POST, path, Some("{}"));
+    assert_eq!((answer.status, &answer.json()["run"]), (200, &json!(3)));
+    let third = server.finished("books");
+    assert_eq!(
+        (&third["run"], &third["counts"]["parsed"]),
+        (&json!(3), &json!(6))
+    );
+    check_items(&server, 6, 3);
+    // Whoever was reading the run before reads on in it.
+    let path = "/crawler/resource/books/items?envelope&follow&after=";
+    let rest = lines(&server.get(&format!("{path}{}", text(&place))).text);
+    let rest = rest
+        .iter()
+        .map(|record| (text(&record["url"]).to_owned(), record["run"].clone()));
+    let expected = ["/4", "/5"].map(|path| (web.url(path).to_string(), json!(2)));
+    assert_eq!(rest.collect::<Vec<_>>(), expected);
+    assert_eq!(third["spec"]["id"], second["spec"]["id"]);
+}
+
+#[test]
+fn a_frontier_that_is_missing_is_told_and_given_up_only_by_a_restart() {
+    let gate = Gate::closed();
+    let web = sites::gated_chain(6, 3, &gate).open();
+    let server = Server::with_puppet();
+    server.add("books", &web.url("/0"), &[]);
+    until("items", PATIENCE, || {
+        (server.items("books").len() == 3).then_some(())
+    });
+    let server = server.killed_while(|home| {
+        std::fs::remove_dir_all(home.join("crawler-data/frontiers")).expect("a folder");
+    });
+    gate.open();
+    let books = server.in_phase("books", "Pending");
+    let reason = text(&books["reason"]);
+    assert!(
+        reason.starts_with("FrontierMissing: the frontier "),
+        "{reason}"
+    );
+    assert!(reason.ends_with("`crawler resource restart`"), "{reason}");
+    let stats = server.cli(&["frontier", "stats", "books"]);
+    assert_eq!(stats.stderr, format!("error: {reason}\n"));
+    assert_eq!(web.count("/0"), 1, "no crawl begins unasked");
+
+    server.ok(&["resource", "restart", "books"]);
+    assert_eq!(server.finished("books")["run"], 2);
+    check_items(&server, 6, 2);
+}
+
+#[test]
+fn items_are_followed_through_a_kill_of_the_server_and_each_comes_once() {
+    let gates = [Gate::closed(), Gate::closed()];
+    let held = gates.clone();
+    let site = Site::new().handle("/*", move |asked: Asked| {
+        let held = held.clone();
+        async move {
+            let n: usize = asked.path[1..].parse().expect("pages are numbers");
+            match n {
+                16 => held[0].pass().await,
+                32 => held[1].pass().await,
+                _ => {}
+            }
+            match n {
+                47 => "[]".to_owned(),
+                n => format!(r#"[{{"url": "/{}"}}]"#, n + 1),
+            }
+        }
+    });
+    let web = site.open();
+    let mut server = Server::with_puppet();
+    server.add("books", &web.url("/0"), &[]);
+    let mut following = server.command(&["items", "books", "--follow"]);
+    for (gate, last) in gates.iter().zip([15, 31]) {
+        let url = format!("\"{}\"", web.url(&format!("/{last}")));
+        following.answer("item", PATIENCE, |line| line.contains(&url));
+        server = server.killed_and_started_again();
+        gate.open();
+    }
+    let ended = following.wait(PATIENCE);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let urls = lines(&ended.stdout).into_iter();
+    let urls: Vec<String> = urls.map(|item| text(&item["url"]).to_owned()).collect();
+    let expected: Vec<_> = (0..48)
+        .map(|n| web.url(&format!("/{n}")).to_string())
+        .collect();
+    assert_eq!(urls, expected);
+    assert!(
+        ended.stderr.starts_with("waiting for the master: "),
+        "{}",
+        ended.stderr
+    );
+    assert_eq!(server.finished("books")["run"], 1);
+}
+
+/// So many items, one a page, all of this run.
+#[track_caller]
+fn check_items(server: &Server, n_items: usize, run: u64) {
     let records = server.records("books");
     let urls: BTreeSet<&str> = records.iter().map(|record| text(&record["url"])).collect();
-    assert_eq!((records.len(), urls.len()), (6, 6));
-    assert!(records.iter().all(|record| record["run"] == 2));
-    assert_eq!(web.count("/0"), 2);
+    assert_eq!((records.len(), urls.len()), (n_items, n_items));
+    assert!(records.iter().all(|record| record["run"] == run));
 }

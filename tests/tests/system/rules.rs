@@ -2,6 +2,8 @@
 //! whole sites.
 
 use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crawler::demo::{START, Shop};
 use crawler_tests::web::{Asked, IntoResponse as _, Site, StatusCode};
@@ -85,6 +87,69 @@ fn s22_a_request_carries_method_headers_depth_priority_rule_and_state() {
     let wanted =
         wanted.map(|(path, rule, depth, state)| json!([web.url(path), rule, depth, state]));
     assert_eq!(seen.collect::<Vec<Value>>(), wanted);
+}
+
+/// The page at `/again` asks for itself once more; one in between fails before it answers.
+#[test]
+fn s24_pages_are_fetched_once_by_method_url_and_body_unless_they_ask_to_be_reloaded() {
+    let n_failures = Arc::new(AtomicU32::new(0));
+    let flaky = move |_asked: Asked| {
+        let is_first = n_failures.fetch_add(1, Ordering::Relaxed) == 0;
+        async move {
+            match is_first {
+                true => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+                false => "[]".into_response(),
+            }
+        }
+    };
+    let web = Site::new()
+        .page(
+            "/",
+            r##"[
+                {"url": "/one?a=1", "rule": "leaf"},
+                {"url": "/one?a=1#part", "rule": "leaf"},
+                {"url": "/%6fne?a=1", "rule": "leaf"},
+                {"url": "/one?a=1", "method": "POST", "body": "x", "rule": "leaf"},
+                {"url": "/one?a=1", "method": "POST", "body": "y", "rule": "leaf"},
+                {"url": "/again", "rule": "leaf", "reload": true},
+                {"url": "/flaky"},
+                {"url": "/first", "priority": 9}
+            ]"##,
+        )
+        .page("/one", "")
+        .page("/again", "")
+        .handle("/flaky", flaky)
+        .page(
+            "/first",
+            r#"[{"url": "/again", "rule": "leaf", "reload": true}, {"url": "/"}]"#,
+        )
+        .open();
+    let server = Server::with_puppet();
+    server.add("once", &web.url("/"), &["--concurrency=1"]);
+    let once = server.finished("once");
+    let mut asked: Vec<String> = web
+        .log()
+        .into_iter()
+        .map(|hit| format!("{} {}", hit.method, hit.path))
+        .collect();
+    assert_eq!(asked[..2], ["GET /", "GET /first"]);
+    asked.sort();
+    let n_asked = |what: &str| asked.iter().filter(|asked| *asked == what).count();
+    assert_eq!(n_asked("GET /"), 1);
+    assert_eq!(
+        (n_asked("GET /one"), n_asked("POST /one")),
+        (1, 2),
+        "{asked:?}"
+    );
+    assert_eq!(
+        n_asked("GET /again"),
+        1,
+        "it waited, and a reload changed nothing"
+    );
+    assert_eq!(
+        (n_asked("GET /flaky"), &once["counts"]["retries"]),
+        (2, &json!(1))
+    );
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A running `crawler up` with its three doors: command line, HTTP, gRPC.
 
 use std::future::Future;
+use std::path::Path;
 use std::time::Duration;
 
 use crawler_tests::process::{Ended, Home, Process};
@@ -63,7 +64,28 @@ impl Server {
     /// With further arguments; what was there in the home is there again.
     #[track_caller]
     pub(crate) fn start_in(home: Home, arguments: &[&str]) -> Self {
-        let usual = ["up", "--http=:0", "--grpc=:0"];
+        Self::start_at([":0", ":0"], home, arguments)
+    }
+
+    /// Kills it at once, and starts it again in its home and where it listened.
+    #[track_caller]
+    pub(crate) fn killed_and_started_again(self) -> Self {
+        self.killed_while(|_| ())
+    }
+
+    /// The same, with something done to its home while it is away.
+    #[track_caller]
+    pub(crate) fn killed_while(mut self, meanwhile: impl FnOnce(&Path)) -> Self {
+        self.process.kill();
+        meanwhile(self.home.path());
+        Self::start_at([&self.http, &self.grpc], self.home, &[])
+    }
+
+    /// Where HTTP and gRPC listen is given.
+    #[track_caller]
+    fn start_at([http, grpc]: [&str; 2], home: Home, arguments: &[&str]) -> Self {
+        let listen = [format!("--http={http}"), format!("--grpc={grpc}")];
+        let usual = ["up", &listen[0], &listen[1]];
         let allow = ["--allow-networks=127.0.0.0/8"];
         let process = home.start(usual.iter().chain(&allow).chain(arguments));
         let grpc = process.word_after("listening grpc=", PATIENCE);

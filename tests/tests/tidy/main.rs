@@ -240,6 +240,37 @@ fn every_behaviour_has_a_test() {
     report(&faults);
 }
 
+#[test]
+fn whatever_grows_has_a_test_of_its_bound() {
+    let essay = read("host/src/lib.rs");
+    let (_, grows) = essay
+        .split_once("# What grows")
+        .expect("the section is there");
+    let (table, _) = grows.split_once("//! # ").expect("a section follows");
+    let sources: Vec<String> = rust_files().iter().map(|file| read(file)).collect();
+    let rows = table.lines().filter_map(|line| line.strip_prefix("//! | "));
+    let mut faults = Vec::new();
+    let mut n_rows = 0;
+    for row in rows.skip(1) {
+        let cells: Vec<&str> = row.trim_end_matches(['|', ' ']).split(" | ").collect();
+        let &[what, _bound, _remover, _setting, tests] = cells.as_slice() else {
+            faults.push(format!(
+                "host/src/lib.rs: a row of what grows lacks a cell: {row}"
+            ));
+            continue;
+        };
+        n_rows += 1;
+        for test in tests.split(", ").map(|test| test.trim_matches('`')) {
+            let is_there = |text: &String| text.contains(&format!("fn {test}("));
+            if !sources.iter().any(is_there) {
+                faults.push(format!("{what}: no test is named {test}"));
+            }
+        }
+    }
+    assert!(n_rows > 5, "the table of what grows is not where it was");
+    report(&faults);
+}
+
 #[track_caller]
 fn report(faults: &[String]) {
     assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
