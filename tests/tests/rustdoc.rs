@@ -5,13 +5,29 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crawler_tests::guests;
 use crawler_tests::process::Home;
+use crawler_tests::random::Random;
 use crawler_tests::rustdoc::{BELOW, STARTS, Truth, open, walk};
+use crawler_tests::up::Up;
+use crawler_tests::web::Web;
+use crawler_tests::{guests, soak};
 use serde::Deserialize;
+use serde_json::Value;
 
 /// On a busy machine, with a program that was built without optimisation.
 const DEADLINE: Duration = Duration::from_secs(300);
+/// For all of the documentation.
+const LONG_DEADLINE: Duration = Duration::from_secs(3_600);
+/// Pages that a kill may cost: the default of `max_undurable`.
+const MAX_UNDURABLE: usize = 512;
+/// Wide enough that none binds.
+const LIMITS: [&str; 5] = [
+    "memory=512MiB",
+    "cpu=5s",
+    "timeout=60s",
+    "body=16MiB",
+    "requests=50000",
+];
 
 #[derive(Deserialize)]
 struct Page {
@@ -31,27 +47,7 @@ fn a_crawl_of_the_documentation_finds_what_a_walk_finds() {
     let base = web.url("/");
     let truth = walk(&folder, &base, &STARTS, &BELOW);
     let home = Home::new();
-    let start = STARTS.map(|path| web.url(path).to_string()).join(",");
-    let plugin = guests::guest("rustdoc").display().to_string();
-    let mut crawl = home.start([
-        "run",
-        &plugin,
-        "--param",
-        &format!("start={start}"),
-        "--param",
-        &format!("below={}", BELOW.join(",")),
-        "--limit=memory=512MiB",
-        "--limit=cpu=5s",
-        "--limit=timeout=60s",
-        "--limit=body=16MiB",
-        "--limit=requests=50000",
-        "--allow-networks=127.0.0.0/8",
-        "--output=pages.jsonl",
-    ]);
-    let ended = crawl.wait(DEADLINE);
-    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    let text =
-        std::fs::read_to_string(home.path().join("pages.jsonl")).expect("the crawl wrote items");
+    let (text, log) = crawl(&home, &arguments(&web, &STARTS, &BELOW), DEADLINE);
     let pages = text
         .lines()
         .map(|line| serde_json::from_str::<Page>(line).expect("an item is a page"));
@@ -72,8 +68,7 @@ fn a_crawl_of_the_documentation_finds_what_a_walk_finds() {
     );
     assert!(
         missing.is_empty() && surplus.is_empty(),
-        "missing {missing:?}, surplus {surplus:?}\n{}",
-        ended.stderr
+        "missing {missing:?}, surplus {surplus:?}\n{log}"
     );
     for (url, page) in &truth {
         assert_eq!(&found[url], page, "{url}");
@@ -88,4 +83,118 @@ fn a_crawl_of_the_documentation_finds_what_a_walk_finds() {
             hit.path
         );
     }
+}
+
+#[test]
+fn rustdoc_kills_leave_what_an_undisturbed_crawl_finds() {
+    let Some((_, web)) = open() else { return };
+    let (starts, below) = match soak() {
+        true => (vec!["/std/index.html"], vec!["/"]),
+        false => (STARTS.to_vec(), BELOW.to_vec()),
+    };
+    let mut arguments = arguments(&web, &starts, &below);
+    arguments.push("--max-depth=1000".to_owned());
+    let home = Home::new();
+    let started = std::time::Instant::now();
+    let (undisturbed, _) = crawl(&home, &arguments, LONG_DEADLINE);
+    let undisturbed = by_url(&undisturbed);
+    let n_needed = web.log().len();
+    println!(
+        "undisturbed: {} pages, {n_needed} requests, {:.1?}",
+        undisturbed.len(),
+        started.elapsed()
+    );
+
+    let started = std::time::Instant::now();
+    let ceilings = LIMITS.map(|limit| format!("--limit-ceiling={limit}"));
+    let ceilings: Vec<&str> = ceilings.iter().map(String::as_str).collect();
+    let mut up = Up::start(&home, &ceilings);
+    up.ok([
+        "plugin",
+        "push",
+        &guests::guest("rustdoc").display().to_string(),
+    ]);
+    let add = ["resource", "add", "docs", "--plugin=rustdoc"].map(str::to_owned);
+    up.ok(add.into_iter().chain(arguments));
+    let mut random = Random::new("rustdoc kills");
+    for quarter in 1..=3 {
+        let part = n_needed as u64 / 4;
+        let within = usize::try_from(random.below(part)).expect("fewer than pages");
+        let moment = n_needed + n_needed * quarter / 4 - within / 2;
+        web.wait_for("page of the next quarter", LONG_DEADLINE, |log| {
+            log.len() >= moment
+        });
+        up.process.kill();
+        up = Up::start(&home, &ceilings);
+    }
+    let docs = up.finished("docs", LONG_DEADLINE);
+    let found = by_url(&up.ok(["items", "docs"]));
+    up.stop();
+    let n_again = web.log().len().saturating_sub(2 * n_needed);
+    println!(
+        "killed: {} pages, {n_again} requests again, {:.1?}; {}",
+        found.len(),
+        started.elapsed(),
+        docs["counts"]
+    );
+    let missing = undisturbed.keys().filter(|url| !found.contains_key(*url));
+    let surplus = found.keys().filter(|url| !undisturbed.contains_key(*url));
+    let (missing, surplus): (Vec<_>, Vec<_>) = (missing.collect(), surplus.collect());
+    assert!(
+        missing.is_empty() && surplus.is_empty(),
+        "missing {missing:?}, surplus {surplus:?}"
+    );
+    for (url, page) in &undisturbed {
+        assert_eq!(&found[url], page, "{url}");
+    }
+    assert_eq!(docs["run"], 1, "{docs}");
+    assert_eq!(docs["counts"]["dead"], 0, "{docs}");
+    assert!(n_again <= 3 * MAX_UNDURABLE, "{n_again}");
+}
+
+/// What makes a crawl see all that these starts lead to.
+fn arguments(web: &Web, starts: &[&str], below: &[&str]) -> Vec<String> {
+    let starts: Vec<String> = starts
+        .iter()
+        .map(|path| web.url(path).to_string())
+        .collect();
+    let params = [
+        format!("--param=start={}", starts.join(",")),
+        format!("--param=below={}", below.join(",")),
+    ];
+    let limits = LIMITS.iter().map(|limit| format!("--limit={limit}"));
+    params.into_iter().chain(limits).collect()
+}
+
+/// Crawls in the foreground; the items, and what was logged.
+#[track_caller]
+fn crawl(home: &Home, arguments: &[String], deadline: Duration) -> (String, String) {
+    let plugin = guests::guest("rustdoc").display().to_string();
+    let fixed = [
+        "run",
+        &plugin,
+        "--allow-networks=127.0.0.0/8",
+        "--output=pages.jsonl",
+    ];
+    let fixed = fixed.map(str::to_owned);
+    let mut crawl = home.start(fixed.iter().chain(arguments));
+    let ended = crawl.wait(deadline);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let text = std::fs::read_to_string(home.path().join("pages.jsonl"));
+    (text.expect("the crawl wrote items"), ended.stderr)
+}
+
+/// Items by their URL, each of which must be there once.
+#[track_caller]
+fn by_url(lines: &str) -> BTreeMap<String, Value> {
+    let mut items = BTreeMap::new();
+    for line in lines.lines() {
+        let item: Value = serde_json::from_str(line).expect("an item is JSON");
+        let url = item["url"]
+            .as_str()
+            .expect("an item has its URL")
+            .to_owned();
+        assert!(items.insert(url, item).is_none(), "twice: {line}");
+    }
+    items
 }

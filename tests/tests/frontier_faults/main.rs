@@ -1,0 +1,13 @@
+//! What a frontier lies on goes bad: read-only, full, gone, damaged, another's, slow, out of order. Each
+//! is a named state that is seen from outside, nothing is lost by it, and where the cause goes away
+//! the crawl goes on without a hand.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(
+    clippy::print_stdout,
+    reason = "the states that were seen are part of the result"
+)]
+
+mod root;
+mod shard;
+mod store;
+mod tmpfs;

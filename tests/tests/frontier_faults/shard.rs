@@ -1,0 +1,143 @@
+//! Who may open a shard's frontier, and what of it is accepted.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crawler::frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenAs};
+use crawler::frontier::{Frontier as _, FrontierError};
+use crawler::model::crawl::Counts;
+use crawler::model::id::{Digest, Epoch, ResourceId, Run, Shard};
+use crawler::model::resource::ShardId;
+use crawler::worker::crawl::CrawlEnd;
+use crawler_tests::twin::{Kept, Tree};
+use object_store::memory::InMemory;
+use object_store::{ObjectStore, ObjectStoreExt as _};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) fn shard(resource: u64) -> ShardId {
+    ShardId {
+        resource: ResourceId(resource),
+        shard: Shard(0),
+    }
+}
+
+/// As the one cluster of these tests opens its frontier.
+pub(crate) async fn open(
+    frontiers: &Arc<Frontiers>,
+    was_opened: bool,
+) -> Result<Arc<DurableFrontier>, FrontierError> {
+    open_as(frontiers, |open| open.created |= was_opened).await
+}
+
+async fn open_as(
+    frontiers: &Arc<Frontiers>,
+    change: impl FnOnce(&mut OpenAs),
+) -> Result<Arc<DurableFrontier>, FrontierError> {
+    let storage_epoch = frontiers.storage_epoch(shard(1)).await?;
+    let mut open = OpenAs {
+        shard: shard(1),
+        cluster: "here".to_owned(),
+        epoch: Epoch(1),
+        run: Run(1),
+        plugin: Digest::of(b"plugin"),
+        created: storage_epoch > 0,
+        storage_epoch,
+        now: 0,
+        delay: Duration::ZERO,
+        carry: false,
+    };
+    change(&mut open);
+    Box::pin(frontiers.open(open)).await.map(Arc::new)
+}
+
+/// Pages read, items stored, and all else.
+pub(crate) fn counted(counts: &Counts) -> (u64, u64, u64) {
+    let others = counts.other_done + counts.dead + counts.due;
+    (counts.parsed, counts.items, others)
+}
+
+fn frontiers(objects: &Arc<InMemory>) -> Arc<Frontiers> {
+    Arc::new(Frontiers::new(objects.clone(), DurableSettings::default()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_opening_ends_the_writing_of_the_first_and_loses_nothing() {
+    const N_PAGES: u64 = 600;
+    let objects = Arc::new(InMemory::new());
+    let (tree, kept) = (
+        Tree::new(N_PAGES, Duration::from_millis(10), |_| {}),
+        Kept::default(),
+    );
+    let crawl = |frontier: Arc<DurableFrontier>| {
+        let (tree, sink) = (tree.clone(), Box::new(kept.clone()));
+        async move { tree.crawl(frontier, sink, CancellationToken::new()).await }
+    };
+    let first = open(&frontiers(&objects), false).await.unwrap();
+    let steal = async {
+        while first.counts().pages() < N_PAGES / 4 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        open(&frontiers(&objects), true).await.unwrap()
+    };
+    let (end, second) = tokio::join!(crawl(first.clone()), steal);
+    let CrawlEnd::Frontier(error) = end else {
+        panic!("{end:?}")
+    };
+    assert_eq!(error.condition(), "FrontierFenced", "{error}");
+    assert_eq!(crawl(second.clone()).await, CrawlEnd::Finished);
+    assert_eq!(kept.pages(), (0..N_PAGES).collect::<Vec<_>>());
+    assert_eq!(counted(&second.counts()), (N_PAGES, N_PAGES, 0));
+    second.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_ours_is_refused_by_name() {
+    let objects = Arc::new(InMemory::new());
+    let frontiers = frontiers(&objects);
+    open(&frontiers, false)
+        .await
+        .unwrap()
+        .close()
+        .await
+        .unwrap();
+    let refused = async |change: fn(&mut OpenAs)| match open_as(&frontiers, change).await {
+        Ok(_) => "opened",
+        Err(error) => error.condition(),
+    };
+    assert_eq!(
+        refused(|open| open.cluster = "there".to_owned()).await,
+        "FrontierForeign"
+    );
+    assert_eq!(
+        refused(|open| open.storage_epoch += 1).await,
+        "FrontierFenced"
+    );
+    assert_eq!(
+        refused(|open| open.epoch = Epoch(0)).await,
+        "FrontierFenced"
+    );
+    // A copy in another resource's place.
+    let files: Vec<_> = futures::TryStreamExt::try_collect(objects.list(None))
+        .await
+        .unwrap();
+    for file in files {
+        let file = file.location;
+        let there = file.as_ref().replacen("/1/", "/2/", 1);
+        objects.copy(&file, &there.into()).await.unwrap();
+    }
+    let as_two = open_as(&frontiers, |open| {
+        open.shard = shard(2);
+        open.created = true;
+    });
+    let error = as_two.await.err().expect("it is a copy");
+    assert_eq!(error.condition(), "FrontierForeign", "{error}");
+    // Ours is as it was.
+    open(&frontiers, true).await.unwrap().close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_frontier_that_was_there_is_missing_where_there_is_none() {
+    let frontiers = frontiers(&Arc::new(InMemory::new()));
+    let error = open(&frontiers, true).await.err().expect("there is none");
+    assert_eq!(error.condition(), "FrontierMissing", "{error}");
+}

@@ -1,0 +1,49 @@
+//! The durable frontier in a process of its own that is killed, or that a page ends: what was said to
+//! be durable is there, nothing comes to a halt, and a page that ends the process is set aside.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::print_stdout, reason = "the figures are part of the result")]
+#![expect(
+    clippy::print_stderr,
+    reason = "how a process that is killed tells what it has done"
+)]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crawler::frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenAs};
+use crawler::model::id::{Digest, Epoch, ResourceId, Run, Shard};
+use crawler::model::resource::ShardId;
+use object_store::local::LocalFileSystem;
+
+mod abort;
+mod crawl;
+mod quick;
+
+fn shard() -> ShardId {
+    ShardId {
+        resource: ResourceId(1),
+        shard: Shard(0),
+    }
+}
+
+/// Opens the one frontier of a folder, as its next owner.
+async fn open(folder: &Path, settings: DurableSettings) -> Arc<DurableFrontier> {
+    let objects = LocalFileSystem::new_with_prefix(folder).unwrap();
+    let objects = Arc::new(objects.with_fsync(true));
+    let frontiers = Arc::new(Frontiers::new(objects, settings));
+    let storage_epoch = frontiers.storage_epoch(shard()).await.unwrap();
+    let open = OpenAs {
+        shard: shard(),
+        cluster: "kills".to_owned(),
+        epoch: Epoch(1),
+        run: Run(1),
+        plugin: Digest::of(b"plugin"),
+        created: storage_epoch > 0,
+        storage_epoch,
+        now: 0,
+        delay: Duration::ZERO,
+        carry: false,
+    };
+    Arc::new(Box::pin(frontiers.open(open)).await.unwrap())
+}

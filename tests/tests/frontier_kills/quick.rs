@@ -1,0 +1,158 @@
+//! Kills in quick succession. A kill in the middle of a compaction leaves a job that nobody else may
+//! take until its worker counts as dead; with the database's own settings, writing then stands still
+//! for up to half a minute.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crawler::frontier::durable::DurableSettings;
+use crawler::frontier::{Commit, Ended, Frontier as _, NewRequest, Take};
+use crawler::model::crawl::{Done, ItemKey, ItemRecord, Request};
+use crawler::model::id::Run;
+use crawler_tests::random::Random;
+use crawler_tests::{PATIENCE, child, soak, until};
+use serde_json::value::RawValue;
+
+use crate::open;
+
+/// URLs that each page leads to.
+const N_LINKS: u64 = 20;
+/// Pages written before it is waited until they are durable.
+const N_AT_ONCE: u64 = 50;
+
+#[test]
+fn kills_in_quick_succession_let_something_be_acknowledged_within_a_second() {
+    let name = "quick::kills_in_quick_succession_let_something_be_acknowledged_within_a_second";
+    check(name, 1 << 20, Duration::from_secs(1), 30);
+}
+
+/// With files so small that compaction is always behind, the next life may have to wait until the
+/// worker of the last counts as dead: a few seconds, and not half a minute.
+#[test]
+fn kills_in_the_middle_of_compactions_bring_writing_to_no_halt() {
+    let name = "quick::kills_in_the_middle_of_compactions_bring_writing_to_no_halt";
+    check(name, 128 << 10, Duration::from_secs(12), 15);
+}
+
+#[track_caller]
+fn check(test: &str, l0_bytes: usize, soon: Duration, n_kills: u32) {
+    if let Some(folder) = child::role() {
+        return write(Path::new(&folder), l0_bytes);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = Random::new(test);
+    let n_kills = if soak() { 4 * n_kills } else { n_kills };
+    let (mut durable, mut longest, mut usual) = (0, Duration::ZERO, soon);
+    for n in 0..n_kills {
+        let mut writer = child::again(test, folder.path().to_str().unwrap());
+        let line = writer.line("opening", PATIENCE, |line| line.starts_with("found "));
+        let found = number(&line, "found ").unwrap();
+        assert!(
+            found >= durable,
+            "life {n}: {durable} pages were durable, {found} are there"
+        );
+        let line = writer.line("durable page", PATIENCE, |line| line.starts_with("first "));
+        let first = Duration::from_millis(number(&line, "first ").unwrap());
+        // What a slow machine takes for the first, it may take again.
+        usual = if n == 0 { soon.max(20 * first) } else { usual };
+        assert!(first <= usual, "life {n}: nothing durable for {first:?}");
+        longest = longest.max(first);
+        let moment = Duration::from_millis(random.below(400));
+        let started = Instant::now();
+        until("moment", PATIENCE, || {
+            (started.elapsed() >= moment).then_some(())
+        });
+        writer.kill();
+        let lines = writer.stderr();
+        let told = lines.iter().filter_map(|line| number(line, "durable "));
+        durable = told.max().unwrap_or(found);
+        assert!(durable > found, "life {n} made nothing durable: {lines:?}");
+    }
+    println!("{n_kills} kills, {durable} pages durable, the slowest first one after {longest:?}");
+}
+
+fn number(line: &str, mark: &str) -> Option<u64> {
+    line.strip_prefix(mark)?.parse().ok()
+}
+
+/// Writes pages as fast as it can, and tells what is durable.
+fn write(folder: &Path, l0_bytes: usize) {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let settings = DurableSettings {
+        l0_bytes,
+        max_unflushed_bytes: 16 * l0_bytes,
+        flush_interval: Duration::from_millis(20),
+        ..DurableSettings::default()
+    };
+    runtime.block_on(async {
+        let frontier = open(folder, settings).await;
+        let mut n_pages = frontier.counts().pages();
+        eprintln!("found {n_pages}");
+        let opened = Instant::now();
+        let (mut n_durable, mut is_first) = (n_pages, true);
+        if frontier.roots().is_none() {
+            frontier.seed((0..1_000).map(new).collect()).await.unwrap();
+        }
+        loop {
+            match frontier.take(n_pages, 64).unwrap() {
+                Take::Ready(claim) => {
+                    let new = (0..N_LINKS).map(|n| new(1_000 + n_pages * N_LINKS + n));
+                    let commit = Commit {
+                        ended: Ended::Done(Done::Parsed),
+                        bytes: 1,
+                        requests: new.collect(),
+                        refused: Vec::new(),
+                        items: vec![item(&claim.request)],
+                        host_ready_at: 0,
+                        final_url: None,
+                        max_pattern_urls: u64::MAX,
+                        validators: None,
+                        claim,
+                    };
+                    frontier.commit(commit).await.unwrap();
+                    n_pages += 1;
+                    if !n_pages.is_multiple_of(N_AT_ONCE) {
+                        continue;
+                    }
+                }
+                Take::WaitUntil(_) | Take::Blocked if n_pages == n_durable => {
+                    frontier.take_changed().await;
+                    continue;
+                }
+                Take::WaitUntil(_) | Take::Blocked => {}
+                Take::Empty => panic!("every page leads to more"),
+            }
+            let waiting = frontier.outbox(1_000).await.unwrap();
+            if !waiting.items.is_empty() {
+                frontier.clear_outbox(waiting.end, None).await.unwrap();
+            }
+            frontier.settle().await.unwrap();
+            n_durable = n_pages;
+            if std::mem::take(&mut is_first) {
+                eprintln!("first {}", opened.elapsed().as_millis());
+            }
+            eprintln!("durable {n_pages}");
+        }
+    });
+}
+
+fn new(n: u64) -> NewRequest {
+    let host = n % 50;
+    let url = format!("http://host-{host}.test/a/path/of/some/length/{n}");
+    NewRequest {
+        request: Request::get(url.parse().unwrap(), "page"),
+        depth: 0,
+    }
+}
+
+fn item(request: &Request) -> ItemRecord {
+    ItemRecord {
+        key: ItemKey(request.url.to_string()),
+        url: request.url.to_string(),
+        rule: "page".to_owned(),
+        schema: "item".to_owned(),
+        run: Run(1),
+        fetched_at: 0,
+        item: RawValue::from_string(format!("{{\"text\": {:?}}}", "x".repeat(8_000))).unwrap(),
+    }
+}

@@ -1,0 +1,179 @@
+//! One crawl of a web with a known closure by `crawler up`, which is killed with -9 at random moments
+//! and started again on the same folders until the crawl is over: every page was fetched, every item
+//! is there once, and what a kill costs is bounded.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use crawler_tests::closure::{Closure, Plan, Visit};
+use crawler_tests::process::Home;
+use crawler_tests::random::Random;
+use crawler_tests::up::Up;
+use crawler_tests::{PATIENCE, guests, soak, until};
+use serde_json::{Value, json};
+
+/// Pages that a kill may cost: the default of `max_undurable`.
+const MAX_UNDURABLE: u64 = 512;
+/// For a whole crawl, with a program that was built without optimisation on a busy machine.
+const DEADLINE: Duration = Duration::from_secs(600);
+
+fn plan(random: &mut Random, n_pages: usize, pace: Duration) -> Plan {
+    Plan {
+        n_pages,
+        seed: random.below(1 << 32),
+        max_depth: 40,
+        pace,
+    }
+}
+
+#[test]
+fn a_crawl_that_nobody_disturbs_finds_the_known_pages_and_items() {
+    let mut random = Random::new("closure");
+    let closure = Closure::open(plan(&mut random, 600, Duration::from_millis(2)));
+    let home = Home::new();
+    let plugin = guests::guest("puppet").display().to_string();
+    let fixed = [
+        "run",
+        &plugin,
+        "--allow-networks=127.0.0.0/8",
+        "-o",
+        "items.jsonl",
+    ];
+    let fixed = fixed.map(str::to_owned).into_iter();
+    let mut crawl = home.start(fixed.chain(closure.arguments()));
+    let ended = crawl.wait(DEADLINE);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let items = std::fs::read_to_string(home.path().join("items.jsonl"));
+    check_items(&closure, &items.expect("the crawl wrote items"));
+    let account = closure.account();
+    assert_same(&account.asked, &closure.pages(), "pages");
+    assert_eq!(account.again_in_one_life, Vec::<String>::new());
+    assert_eq!(account.n_asks, closure.n_needed());
+}
+
+#[test]
+fn the_kill_loop_loses_nothing_and_repeats_little() {
+    let mut random = Random::new("kill loop");
+    let (n_pages, n_kills) = if soak() { (10_000, 100) } else { (1_000, 10) };
+    let closure = Closure::open(plan(&mut random, n_pages, Duration::from_millis(30)));
+    let home = Home::new();
+    let started = Instant::now();
+
+    let up = Up::start(&home, &[]);
+    up.ok([
+        "plugin",
+        "push",
+        &guests::guest("puppet").display().to_string(),
+    ]);
+    let add = ["resource", "add", "web", "--plugin=puppet"].map(str::to_owned);
+    up.ok(add.into_iter().chain(closure.arguments()));
+    let id = up.resource("web")["spec"]["id"].clone();
+
+    let mut up = Some(up);
+    let mut moments = Vec::new();
+    while moments.len() < n_kills {
+        // The moments spread over what is left, whatever the pace of this machine.
+        let n_left = n_pages.saturating_sub(closure.n_answered()) as u64;
+        let share = 2 * n_left / (n_kills - moments.len() + 1) as u64;
+        let n_more = random.below(share.clamp(1, n_left.max(1)));
+        let target = closure.n_asked() + usize::try_from(n_more).expect("fewer than pages");
+        let mut process = match up.take() {
+            Some(up) => up.process,
+            // Now and then it is killed before it has come to anything.
+            None if random.below(8) == 0 => {
+                let process = crawler_tests::process::Process::start(&mut Up::command(&home, &[]));
+                wait(Duration::from_millis(random.below(500)));
+                process
+            }
+            None => Up::start(&home, &[]).process,
+        };
+        let has_started = process
+            .stderr()
+            .iter()
+            .any(|line| line.contains("listening"));
+        if has_started {
+            assert!(
+                closure.wait_for(target, PATIENCE),
+                "life {} came to a halt at {} requests, {} of {n_pages} pages:\n{}",
+                moments.len(),
+                closure.n_asked(),
+                closure.n_answered(),
+                process.stderr().join("\n"),
+            );
+            wait(Duration::from_millis(random.below(100)));
+        }
+        process.kill();
+        closure.begin_life();
+        moments.push(closure.n_answered());
+    }
+
+    let up = Up::start(&home, &[]);
+    let web = up.finished("web", DEADLINE);
+    let items = up.ok(["items", "web"]);
+    up.stop();
+    let account = closure.account();
+    let most = account
+        .refetches
+        .values()
+        .copied()
+        .max()
+        .unwrap_or_default();
+    println!(
+        "{} pages, {} items, {n_kills} kills at pages {moments:?}; {} requests, {} of them again \
+         after a kill, at most {most} after one; {:.1?}",
+        account.asked.len(),
+        items.lines().count(),
+        account.n_asks,
+        account.refetches.values().sum::<u64>(),
+        started.elapsed(),
+    );
+    assert_same(&account.asked, &closure.pages(), "pages");
+    check_items(&closure, &items);
+    assert_eq!(account.again_in_one_life, Vec::<String>::new());
+    assert!(most <= MAX_UNDURABLE, "{:?}", account.refetches);
+    check_end(&closure, &web, &id);
+}
+
+/// Counters survive as pages do, and no page was taken for the cause of a kill.
+#[track_caller]
+fn check_end(closure: &Closure, web: &Value, id: &Value) {
+    assert_eq!((&web["spec"]["id"], &web["run"]), (id, &json!(1)), "{web}");
+    let (counts, totals) = (&web["counts"], closure.totals());
+    assert_eq!(counts["dead_by_reason"], json!({}), "{web}");
+    assert_eq!(counts["dead"], 0, "{web}");
+    assert_eq!(counts["parsed"], totals.parsed, "{web}");
+    assert_eq!(counts["other_done"], totals.other_done, "{web}");
+    assert_eq!(counts["items"], totals.parsed, "{web}");
+    assert_eq!(counts["due"], 0, "{web}");
+}
+
+/// All items, each once.
+#[track_caller]
+fn check_items(closure: &Closure, lines: &str) {
+    let items = Visit::read(lines);
+    let mut found = BTreeSet::new();
+    for item in items {
+        let again = format!("{item:?} is there twice");
+        assert!(found.insert(item), "{again}");
+    }
+    assert_same(&found, &closure.items(), "items");
+}
+
+#[track_caller]
+fn assert_same<T: Ord + std::fmt::Debug>(found: &BTreeSet<T>, known: &BTreeSet<T>, what: &str) {
+    let missing: Vec<&T> = known.difference(found).take(10).collect();
+    let surplus: Vec<&T> = found.difference(known).take(10).collect();
+    assert!(
+        missing.is_empty() && surplus.is_empty(),
+        "{what}: {} of {}; missing {missing:?}, surplus {surplus:?}",
+        found.len(),
+        known.len()
+    );
+}
+
+fn wait(moment: Duration) {
+    let start = Instant::now();
+    until("moment", PATIENCE, || {
+        (start.elapsed() >= moment).then_some(())
+    });
+}
