@@ -1,12 +1,14 @@
 //! A whole crawl of the documentation of Rust from a server on loopback: rules in the sandbox beside
 //! a bare loop of reqwest and scraper, which has no limits, no politeness, no retries and no sandbox.
 //!
-//! Both follow the same links with the same number of pages in flight and write one line for each
+//! The sandboxed crawl keeps its URLs durably, as a worker does, or in memory, as `crawler run` does.
+//! All follow the same links with the same number of pages in flight and write one line for each
 //! page. They take turns, so that a busy machine is as busy for the one as for the other; ratios
-//! are medians over the pairs. Time of the processors is that of this process: the server is another.
+//! are medians over the rounds. Time of the processors is that of this process: the server is another.
 
 use std::time::{Duration, Instant};
 
+use sandboxed::Kept;
 use tokio::runtime::Runtime;
 use url::Url;
 
@@ -19,10 +21,10 @@ mod sandboxed;
 #[path = "crawl/site.rs"]
 mod site;
 
-/// Pairs of crawls, after one that warms up.
-const N_PAIRS: usize = 9;
-/// No further pair is begun.
-const ENOUGH: Duration = Duration::from_secs(50);
+/// Crawls of each kind, after one that warms up.
+const N_ROUNDS: usize = 9;
+/// No further round is begun.
+const ENOUGH: Duration = Duration::from_secs(70);
 /// Where crawls start. All that is followed lies below its folder.
 const START: &str = "/std/index.html";
 const BELOW: &str = "/std/";
@@ -54,39 +56,46 @@ fn main() {
     let runtime = Runtime::new().expect("a runtime starts");
     let start = site.base.join(START).expect("it is a path");
     let crawler = runtime.block_on(sandboxed::Crawler::new());
-    let sandboxed = || measured(&runtime, || crawler.crawl(&start));
+    let in_memory = || measured(&runtime, || crawler.crawl(&start, Kept::InMemory));
+    let durably = || measured(&runtime, || crawler.crawl(&start, Kept::Durably));
     let bare = || measured(&runtime, || bare::crawl(&start, sandboxed::CONCURRENCY));
+    let crawls: [&dyn Fn() -> Crawled; 3] = [&durably, &in_memory, &bare];
 
     let began = Instant::now();
-    let warm = (sandboxed(), bare());
-    assert_eq!(
-        (warm.0.n_pages, warm.0.n_bytes),
-        (warm.1.n_pages, warm.1.n_bytes),
-        "both crawls find the same pages"
-    );
-    let mut pairs = Vec::new();
-    while pairs.len() < N_PAIRS && began.elapsed() < ENOUGH {
-        // Whoever comes first finds the machine as the other left it.
-        pairs.push(if pairs.len() % 2 == 0 {
-            let first = sandboxed();
-            (first, bare())
-        } else {
-            let first = bare();
-            (sandboxed(), first)
-        });
+    let warm = crawls.map(|crawl| crawl());
+    let found = warm.map(|crawled| (crawled.n_pages, crawled.n_bytes));
+    assert_eq!(found, [found[0]; 3], "all find the same pages");
+    let mut rounds: [Vec<Crawled>; 3] = Default::default();
+    for round in 0..N_ROUNDS {
+        if began.elapsed() >= ENOUGH {
+            break;
+        }
+        // Whoever comes first finds the machine as the others left it.
+        for n in 0..crawls.len() {
+            let n = (n + round) % crawls.len();
+            rounds[n].push(crawls[n]());
+        }
     }
-    let (sandboxed, bare): (Vec<Crawled>, Vec<Crawled>) = pairs.into_iter().unzip();
-    println!("sandboxed  {}", told(&sandboxed));
-    println!("bare       {}", told(&bare));
+    let [durably, in_memory, bare] = &rounds;
+    println!("durable    {}", told(durably));
+    println!("in memory  {}", told(in_memory));
+    println!("bare       {}", told(bare));
+    compare("durable to bare", durably, bare);
+    compare("durable to in memory", durably, in_memory);
+}
+
+#[expect(clippy::print_stdout, reason = "a benchmark reports to its terminal")]
+fn compare(name: &str, ours: &[Crawled], theirs: &[Crawled]) {
     let ratio = |of: fn(&Crawled) -> Duration| {
-        let pairs = sandboxed.iter().zip(&bare);
-        median(pairs.map(|(s, b)| of(b).as_secs_f64() / of(s).as_secs_f64()))
+        let pairs = ours.iter().zip(theirs);
+        median(pairs.map(|(ours, theirs)| of(theirs).as_secs_f64() / of(ours).as_secs_f64()))
     };
+    let processors = ratio(|crawled| crawled.processors);
     println!(
-        "ratio      {:.2}x the pages/s of bare, {:.2}x the pages per second of the processors ({} pairs)",
+        "{name}: {:.2}x the pages/s, {:.2}x the time of the processors a page ({} rounds)",
         ratio(|crawled| crawled.wall),
-        ratio(|crawled| crawled.processors),
-        sandboxed.len()
+        1.0 / processors,
+        ours.len()
     );
 }
 

@@ -1,0 +1,57 @@
+//! The durable frontier: what a commit costs beside the database alone, what a large one costs, and
+//! whether what it leaves on the disk stays flat.
+//!
+//! ```text
+//! cargo bench -p crawler --bench frontier                  all but growth
+//! cargo bench -p crawler --bench frontier -- growth        five minutes
+//! cargo bench -p crawler --bench frontier -- commits|sizes|hosts|refill
+//! ```
+//!
+//! Ratios count: both sides of each run in one process or one after the other on the same machine.
+
+#![expect(clippy::print_stdout, reason = "a benchmark reports to its terminal")]
+
+use tokio::runtime::Builder;
+
+#[path = "frontier/commits.rs"]
+mod commits;
+#[path = "frontier/growth.rs"]
+mod growth;
+#[path = "frontier/hosts.rs"]
+mod hosts;
+#[path = "frontier/refill.rs"]
+mod refill;
+#[path = "frontier/sizes.rs"]
+mod sizes;
+#[path = "frontier/work.rs"]
+mod work;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| !argument.starts_with("--"))
+        .collect();
+    let runtime = Builder::new_multi_thread()
+        .enable_all()
+        .max_blocking_threads(32)
+        .build()
+        .expect("a runtime starts");
+    match arguments.as_slice() {
+        [] => {
+            runtime.block_on(commits::run());
+            sizes::run();
+            runtime.block_on(hosts::run());
+            runtime.block_on(refill::run());
+        }
+        [name] if name == "commits" => runtime.block_on(commits::run()),
+        [name] if name == "sizes" => sizes::run(),
+        [name, n_known] if name == sizes::ONE => {
+            let n_known = n_known.parse().expect("a number of URLs");
+            runtime.block_on(sizes::one(n_known));
+        }
+        [name] if name == "hosts" => runtime.block_on(hosts::run()),
+        [name] if name == "refill" => runtime.block_on(refill::run()),
+        [name] if name == "growth" => runtime.block_on(growth::run()),
+        other => println!("no such benchmark: {other:?}"),
+    }
+}

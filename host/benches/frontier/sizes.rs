@@ -1,0 +1,100 @@
+//! Memory, speed and disk with 10 000, 100 000 and 1 000 000 known URLs, each in a process of its own.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crawler::frontier::Frontier as _;
+use crawler::frontier::durable::DurableSettings;
+
+use super::work::{self, Site};
+
+pub(crate) const ONE: &str = "sizes-of";
+const SIZES: [usize; 3] = [10_000, 100_000, 1_000_000];
+const N_PAGES: usize = 5_000;
+
+pub(crate) fn run() {
+    println!("known URLs: pages/s of 300 links each, memory, disk");
+    for n_known in SIZES {
+        let program = std::env::current_exe().expect("this program has a path");
+        let status = Command::new(program)
+            .args([ONE, &n_known.to_string()])
+            .status();
+        assert!(status.expect("it starts").success());
+    }
+    println!("  goals: below 512 MiB, and 0.8 of the pages/s, at a million");
+}
+
+pub(crate) async fn one(n_known: usize) {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let frontiers = work::frontiers(folder.path(), DurableSettings::default());
+    let frontier = work::open(&frontiers).await;
+    let mut site = Site::new();
+    frontier.seed(site.fresh(1_000)).await.expect("it is open");
+    while site.n_known < n_known as u64 {
+        let claim = work::take(&frontier, 1).await;
+        let committed = frontier
+            .commit(work::commit(claim, site.fresh(1_000)))
+            .await;
+        committed.expect("it is open");
+        work::drain(&frontier).await;
+    }
+    frontier.settle().await.expect("it is open");
+    wait_for_compaction(folder.path()).await;
+    let mut spent = Duration::ZERO;
+    for _ in 0..N_PAGES / 500 {
+        let pages: Vec<_> = (0..500).map(|_| site.page()).collect();
+        let began = Instant::now();
+        for links in pages {
+            let claim = work::take(&frontier, 1).await;
+            let committed = frontier.commit(work::commit(claim, links)).await;
+            committed.expect("it is open");
+        }
+        work::drain(&frontier).await;
+        spent += began.elapsed();
+    }
+    let (n_files, n_bytes) = disk(folder.path());
+    println!(
+        "  {n_known:>9}: {:>6.0} pages/s, {:>4} MiB at most, {:>4} MiB in {n_files} files",
+        N_PAGES as f64 / spent.as_secs_f64(),
+        peak_memory() >> 20,
+        n_bytes >> 20,
+    );
+    frontier.close().await.expect("it closes");
+}
+
+/// What was loaded at once has to be put in order first; that is no part of a page's cost.
+async fn wait_for_compaction(folder: &Path) {
+    let mut before = disk(folder);
+    for _ in 0..30 {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let now = disk(folder);
+        if now == before {
+            return;
+        }
+        before = now;
+    }
+}
+
+/// Bytes of memory that this process has had at most.
+fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
+    kilobytes.unwrap_or_default() << 10
+}
+
+/// Files below a folder, and their bytes.
+pub(crate) fn disk(folder: &Path) -> (u64, u64) {
+    let mut sum = (0, 0);
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let (n_files, n_bytes) = match entry.metadata() {
+            Ok(metadata) if metadata.is_dir() => disk(&path),
+            Ok(metadata) => (1, metadata.len()),
+            Err(_removed) => (0, 0),
+        };
+        sum = (sum.0 + n_files, sum.1 + n_bytes);
+    }
+    sum
+}

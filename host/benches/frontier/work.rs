@@ -1,0 +1,142 @@
+//! A frontier in a folder, and pages to commit to it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crawler::frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenAs};
+use crawler::frontier::{Claim, Commit, Ended, Frontier as _, NewRequest, Take};
+use crawler::model::crawl::{Done, ItemKey, ItemRecord, Request};
+use crawler::model::id::{Digest, Epoch, ResourceId, Run, Shard};
+use crawler::model::resource::ShardId;
+use object_store::local::LocalFileSystem;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use serde_json::value::RawValue;
+
+pub(crate) const SHARD: ShardId = ShardId {
+    resource: ResourceId(1),
+    shard: Shard(0),
+};
+/// Links of one page, as on an average page of the documentation of Rust.
+pub(crate) const N_LINKS: usize = 300;
+/// Those of them that are new: one in a hundred.
+pub(crate) const N_NEW: usize = 3;
+
+pub(crate) fn frontiers(folder: &Path, settings: DurableSettings) -> Arc<Frontiers> {
+    let objects = LocalFileSystem::new_with_prefix(folder).expect("the folder is there");
+    Arc::new(Frontiers::new(Arc::new(objects.with_fsync(true)), settings))
+}
+
+pub(crate) async fn open(frontiers: &Arc<Frontiers>) -> DurableFrontier {
+    let storage_epoch = frontiers
+        .storage_epoch(SHARD)
+        .await
+        .expect("it can be read");
+    let open_as = OpenAs {
+        shard: SHARD,
+        cluster: "bench".into(),
+        epoch: Epoch(1),
+        run: Run(1),
+        plugin: Digest::of(b"plugin"),
+        created: storage_epoch > 0,
+        storage_epoch,
+        now: 1,
+        delay: Duration::ZERO,
+        carry: false,
+    };
+    frontiers.open(open_as).await.expect("it opens")
+}
+
+pub(crate) fn request(host: u32, page: u64) -> NewRequest {
+    let url = format!("http://host-{host}.test/std/collections/struct.Page{page}.html");
+    NewRequest {
+        request: Request::get(url.parse().expect("it is a URL"), "page"),
+        depth: 1,
+    }
+}
+
+pub(crate) fn commit(claim: Box<Claim>, requests: Vec<NewRequest>) -> Commit {
+    let item = ItemRecord {
+        key: ItemKey::of(
+            SHARD.resource,
+            Run(1),
+            claim.fingerprint,
+            claim.visit,
+            "page",
+            0,
+        ),
+        url: claim.request.url.to_string(),
+        rule: "page".into(),
+        schema: "page".into(),
+        run: Run(1),
+        fetched_at: 0,
+        item: RawValue::from_string(format!(r#"{{"title":"{}"}}"#, "x".repeat(150)))
+            .expect("it is JSON"),
+    };
+    Commit {
+        claim,
+        ended: Ended::Done(Done::Parsed),
+        bytes: 55_000,
+        requests,
+        refused: Vec::new(),
+        items: vec![item],
+        host_ready_at: 0,
+        final_url: None,
+        validators: None,
+        max_pattern_urls: u64::MAX,
+    }
+}
+
+pub(crate) async fn take(frontier: &DurableFrontier, now: u64) -> Box<Claim> {
+    loop {
+        match frontier.take(now, u32::MAX).expect("it is open") {
+            Take::Ready(claim) => return claim,
+            Take::WaitUntil(_) | Take::Blocked => frontier.take_changed().await,
+            Take::Empty => panic!("nothing is left"),
+        }
+    }
+}
+
+/// Takes what is in the outbox away, as a sink would.
+pub(crate) async fn drain(frontier: &DurableFrontier) {
+    loop {
+        let batch = frontier.outbox(2_000).await.expect("it is open");
+        if batch.items.is_empty() {
+            return;
+        }
+        let cleared = frontier.clear_outbox(batch.end, None).await;
+        cleared.expect("it is open");
+    }
+}
+
+/// The links of pages, one page after the other: most of them known.
+pub(crate) struct Site {
+    rng: StdRng,
+    pub(crate) n_known: u64,
+}
+
+impl Site {
+    pub(crate) fn new() -> Self {
+        Self {
+            rng: StdRng::seed_from_u64(7),
+            n_known: 0,
+        }
+    }
+
+    /// Links that nobody has seen.
+    pub(crate) fn fresh(&mut self, n: usize) -> Vec<NewRequest> {
+        let first = self.n_known;
+        self.n_known += n as u64;
+        (first..self.n_known).map(|page| request(0, page)).collect()
+    }
+
+    /// The links of an average page.
+    pub(crate) fn page(&mut self) -> Vec<NewRequest> {
+        let n_known = self.n_known;
+        let known = (N_NEW..N_LINKS).map(|_| request(0, self.rng.random_range(0..n_known)));
+        let mut links: Vec<NewRequest> = known.collect();
+        links.extend(self.fresh(N_NEW));
+        links
+    }
+}
