@@ -1,27 +1,37 @@
-//! Fingerprints that are known to be stored, so that most links need no look into the database.
+//! Requests that are known to be stored, so that most links need no look into the database.
 //!
 //! One cache for all frontiers of a process, bounded, and exact: what it knows is stored, and what it
 //! has forgotten is looked up, and noted again. It keeps two generations; when the young one is full
 //! it becomes the old one, and the old one is forgotten. What is met often is not moved to the young
 //! one: that would fill it, and so forget what is met seldom long before there is no room.
+//!
+//! A request is known here by a hash of its own, which costs a fraction of a fingerprint. Its keys are
+//! random and never leave the process, so nobody can make a link that is taken for another.
 
 use std::collections::HashSet;
-use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::{Mutex, PoisonError};
+use std::hash::{BuildHasher as _, BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::model::crawl::Fingerprint;
+use ahash::RandomState;
+
+use crate::model::canonical::canonical;
+use crate::model::crawl::Request;
 
 /// Parts with a lock each, so that crawls seldom wait for each other.
 const N_PARTS: usize = 16;
-/// What a fingerprint takes, at the worst load of the table.
+/// What a key takes, at the worst load of the table.
 const BYTES_EACH: usize = 17 * 16 / 7;
 
 /// The cache.
 #[derive(Debug)]
 pub(super) struct SeenCache {
     parts: Vec<Mutex<Generations>>,
-    /// Fingerprints of one generation of one part.
+    /// Keys of one generation of one part.
     max: usize,
+    /// Generations that were forgotten.
+    n_forgotten: AtomicU64,
+    hashes: [RandomState; 2],
 }
 
 #[derive(Debug, Default)]
@@ -30,7 +40,7 @@ struct Generations {
     old: HashSet<u128, BuildHasherDefault<Folded>>,
 }
 
-/// A fingerprint is a hash already.
+/// A key is a hash already.
 #[derive(Debug, Default, Clone, Copy)]
 struct Folded(u64);
 
@@ -52,50 +62,91 @@ impl Hasher for Folded {
 
 /// One opening of one frontier: what it has stored says nothing about another's.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Opening(u128);
-
-impl Opening {
-    pub(super) fn new() -> Self {
-        Self(rand::random())
-    }
-
-    fn key(self, fingerprint: Fingerprint) -> u128 {
-        u128::from_be_bytes(fingerprint.0) ^ self.0
-    }
+pub(super) struct Opening {
+    id: u128,
+    /// As of the opening.
+    n_forgotten: u64,
+    /// Nothing was stored before it.
+    is_first: bool,
 }
+
+/// What a request of one opening is known by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct SeenKey(u128);
 
 impl SeenCache {
     pub(super) fn new(max_bytes: usize) -> Self {
         Self {
             parts: (0..N_PARTS).map(|_| Mutex::default()).collect(),
             max: (max_bytes / BYTES_EACH / N_PARTS / 2).max(1),
+            n_forgotten: AtomicU64::new(0),
+            hashes: [0; 2].map(|_| {
+                let [a, b, c, d] = rand::random();
+                RandomState::with_seeds(a, b, c, d)
+            }),
         }
     }
 
-    /// Whether it is known to be stored. False says nothing.
-    pub(super) fn knows(&self, opening: Opening, fingerprint: Fingerprint) -> bool {
-        let key = opening.key(fingerprint);
-        let part = self.part(key);
-        part.young.contains(&key) || part.old.contains(&key)
+    /// `is_first`: nothing that this opening can meet was stored before it.
+    pub(super) fn open(&self, is_first: bool) -> Opening {
+        Opening {
+            id: rand::random(),
+            n_forgotten: self.n_forgotten.load(Ordering::Relaxed),
+            is_first,
+        }
     }
 
-    pub(super) fn insert(&self, opening: Opening, fingerprint: Fingerprint) {
-        let key = opening.key(fingerprint);
-        self.part(key).insert(key, self.max);
+    /// By method, canonical URL and body, as a fingerprint.
+    pub(super) fn key(&self, opening: Opening, request: &Request) -> SeenKey {
+        let url = canonical(&request.url);
+        let [high, low] = [0, 1].map(|n| {
+            let mut hasher = self.hashes[n].build_hasher();
+            for part in [request.method.as_bytes(), url.as_bytes()] {
+                hasher.write_usize(part.len());
+                hasher.write(part);
+            }
+            hasher.write(request.body.as_deref().unwrap_or_default());
+            u128::from(hasher.finish())
+        });
+        SeenKey((high << 64 | low) ^ opening.id)
     }
 
-    fn part(&self, key: u128) -> std::sync::MutexGuard<'_, Generations> {
-        let part = &self.parts[(key >> 60) as usize % N_PARTS];
+    /// Whether it is known to be stored. False says nothing unless the cache is complete.
+    pub(super) fn knows(&self, SeenKey(key): SeenKey) -> bool {
+        self.part(part_of(key)).knows(key)
+    }
+
+    /// All that was stored since the opening is known, and nothing was before it.
+    pub(super) fn is_complete(&self, opening: Opening) -> bool {
+        opening.is_first && self.n_forgotten.load(Ordering::Relaxed) == opening.n_forgotten
+    }
+
+    pub(super) fn insert(&self, SeenKey(key): SeenKey) {
+        let mut part = self.part(part_of(key));
+        if part.young.len() >= self.max {
+            let forgotten = std::mem::take(&mut part.old);
+            if !forgotten.is_empty() {
+                // Before anybody can miss it: the part is locked.
+                self.n_forgotten.fetch_add(1, Ordering::Relaxed);
+            }
+            part.old = std::mem::take(&mut part.young);
+        }
+        part.young.insert(key);
+    }
+
+    fn part(&self, n: usize) -> MutexGuard<'_, Generations> {
+        let part = &self.parts[n];
         part.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+fn part_of(key: u128) -> usize {
+    (key >> 124) as usize % N_PARTS
+}
+
 impl Generations {
-    fn insert(&mut self, key: u128, max: usize) {
-        if self.young.len() >= max {
-            self.old = std::mem::take(&mut self.young);
-        }
-        self.young.insert(key);
+    fn knows(&self, key: u128) -> bool {
+        self.young.contains(&key) || self.old.contains(&key)
     }
 }
 
@@ -103,27 +154,82 @@ impl Generations {
 mod tests {
     use super::*;
 
+    fn request(n: u32) -> Request {
+        let url = format!("http://a.test/{n}").parse().unwrap();
+        Request::get(url, "page")
+    }
+
     #[test]
     fn it_forgets_and_never_makes_up() {
         let cache = SeenCache::new(64 << 10);
-        let (one, other) = (Opening::new(), Opening::new());
-        let fingerprint = |n: u32| Fingerprint(rand_bytes(n));
+        let (one, other) = (cache.open(true), cache.open(true));
         for n in 0..20_000 {
-            cache.insert(one, fingerprint(n));
-            assert!(cache.knows(one, fingerprint(n)));
-            assert!(!cache.knows(other, fingerprint(n)));
+            cache.insert(cache.key(one, &request(n)));
+            assert!(cache.knows(cache.key(one, &request(n))));
+            assert!(!cache.knows(cache.key(other, &request(n))));
         }
-        let n_known = (0..20_000)
-            .filter(|n| cache.knows(one, fingerprint(*n)))
-            .count();
+        let knows = |n: &u32| cache.knows(cache.key(one, &request(*n)));
+        let n_known = (0..20_000).filter(knows).count();
         assert!(n_known < 3_500, "{n_known} are kept in 64 KiB");
         assert!(n_known > 500, "{n_known}");
-        assert!((20_000..30_000).all(|n| !cache.knows(one, fingerprint(n))));
+        assert!((20_000..30_000).all(|n| !knows(&n)));
     }
 
-    fn rand_bytes(n: u32) -> [u8; 16] {
-        use sha2::Digest as _;
-        let digest: [u8; 32] = sha2::Sha256::digest(n.to_be_bytes()).into();
-        digest[..16].try_into().unwrap()
+    #[test]
+    fn it_is_complete_until_it_forgets_and_only_for_who_has_stored_all() {
+        let cache = SeenCache::new(64 << 10);
+        let (first, later) = (cache.open(true), cache.open(false));
+        let mut n = 0;
+        while cache.is_complete(first) {
+            assert!(!cache.is_complete(later));
+            assert!((0..n).all(|n| cache.knows(cache.key(first, &request(n)))));
+            for _ in 0..50 {
+                cache.insert(cache.key(first, &request(n)));
+                n += 1;
+            }
+        }
+        assert!(n > 500, "{n}");
+        assert!(cache.is_complete(cache.open(true)));
+    }
+
+    #[test]
+    fn requests_are_one_where_their_fingerprints_are() {
+        let cache = SeenCache::new(64 << 10);
+        let opening = cache.open(true);
+        let plain = request(1);
+        let other_url = |url: &str| Request {
+            url: url.parse().unwrap(),
+            ..plain.clone()
+        };
+        let body = |body: &'static str| Request {
+            body: Some(body.into()),
+            ..plain.clone()
+        };
+        let all = [
+            plain.clone(),
+            other_url("http://A.test/%31?#part"),
+            other_url("http://a.test/12"),
+            Request {
+                method: "POST".into(),
+                ..plain.clone()
+            },
+            body("2"),
+            body("3"),
+            Request {
+                rule: "other".into(),
+                reload: true,
+                ..plain.clone()
+            },
+        ];
+        for one in &all {
+            for other in &all {
+                let is_one = cache.key(opening, one) == cache.key(opening, other);
+                assert_eq!(
+                    is_one,
+                    one.fingerprint() == other.fingerprint(),
+                    "{one:?} {other:?}"
+                );
+            }
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use super::Inner;
 use crate::frontier::records::{self, Stage};
+use crate::frontier::seen::SeenKey;
 use crate::frontier::workbench::HostId;
 use crate::frontier::{FrontierError, NewRequest, keys};
 use crate::model::crawl::{Fingerprint, Request};
@@ -49,9 +50,17 @@ pub(super) struct NewLink {
     pub(super) pattern: Option<([u8; 8], u64)>,
 }
 
-/// Links that may be new, with their fingerprints: most of the work on them, and it needs no lock.
+/// Links that may be new, in the order of the page: telling them from the others is most of the work,
+/// and needs no lock.
 #[derive(Default)]
-pub(super) struct Links(Vec<(Fingerprint, NewRequest)>);
+pub(super) struct Links(Vec<Link>);
+
+struct Link {
+    host: HostId,
+    fingerprint: Fingerprint,
+    key: SeenKey,
+    new: NewRequest,
+}
 
 /// What a pattern says of a link.
 enum Counted {
@@ -69,10 +78,15 @@ impl Inner {
         let mut links = Links::default();
         let mut met = HashSet::new();
         for new in requests {
-            let (fingerprint, reload) = (new.request.fingerprint(), new.request.reload);
-            let is_known = !reload && self.frontiers.seen.knows(self.opening, fingerprint);
-            if !is_known && met.insert((fingerprint, reload)) {
-                links.0.push((fingerprint, new));
+            let (key, reload) = (self.seen_key(&new.request), new.request.reload);
+            let is_known = !reload && self.frontiers.seen.knows(key);
+            if !is_known && met.insert((key, reload)) {
+                links.0.push(Link {
+                    host: keys::host_of(&new.request),
+                    fingerprint: new.request.fingerprint(),
+                    key,
+                    new,
+                });
             }
         }
         links
@@ -91,26 +105,20 @@ impl Inner {
                 state.patterns.clear();
             }
         }
-        let is_known = |fingerprint| self.frontiers.seen.knows(self.opening, fingerprint);
-        let mut links: Vec<(usize, Fingerprint, HostId, NewRequest)> = links
-            .0
-            .into_iter()
-            .enumerate()
-            .filter(|(_, (fingerprint, new))| new.request.reload || !is_known(*fingerprint))
-            .map(|(n, (fingerprint, new))| (n, fingerprint, keys::host_of(&new.request), new))
-            .collect();
-        links.sort_by_key(|(_, fingerprint, host, _)| (*host, *fingerprint));
+        let mut links: Vec<(usize, Link)> = links.0.into_iter().enumerate().collect();
+        links.sort_by_key(|(_, link)| (link.host, link.fingerprint));
         let mut new_links = Vec::new();
         let mut n_over_pattern = 0;
         let mut stored_here: HashSet<Fingerprint> = around.led_to.into_iter().collect();
-        for (n, fingerprint, host, new) in links {
-            let key = keys::seen(self.run, host, fingerprint);
+        for (n, link) in links {
+            let Link {
+                host,
+                fingerprint,
+                key,
+                new,
+            } = link;
             let is_stored = stored_here.contains(&fingerprint)
-                || is_known(fingerprint)
-                || self.get(key).await?.is_some();
-            if is_stored {
-                self.frontiers.seen.insert(self.opening, fingerprint);
-            }
+                || self.is_stored(key, host, fingerprint).await?;
             let link = if !is_stored {
                 let pattern = match around.max_pattern_urls {
                     Some(max) => self.count_pattern(&new.request, max).await?,
@@ -145,6 +153,32 @@ impl Inner {
             links: new_links.into_iter().map(|(_, link)| link).collect(),
             n_over_pattern,
         })
+    }
+
+    pub(super) fn seen_key(&self, request: &Request) -> SeenKey {
+        self.frontiers.seen.key(self.opening, request)
+    }
+
+    /// Whether this run has stored it, or was led to it.
+    async fn is_stored(
+        &self,
+        key: SeenKey,
+        host: HostId,
+        fingerprint: Fingerprint,
+    ) -> Result<bool, FrontierError> {
+        let seen = &self.frontiers.seen;
+        if seen.knows(key) {
+            return Ok(true);
+        }
+        if seen.is_complete(self.opening) {
+            return Ok(false);
+        }
+        let record = keys::seen(self.run, host, fingerprint);
+        let is_stored = self.get(record).await?.is_some();
+        if is_stored {
+            seen.insert(key);
+        }
+        Ok(is_stored)
     }
 
     /// Counts one more URL of its pattern, if it has one and there is room.
@@ -232,11 +266,7 @@ impl Inner {
     /// Whether this run has stored the request, or was led to it.
     pub(super) async fn knows(&self, request: &Request) -> Result<bool, FrontierError> {
         self.check()?;
-        let fingerprint = request.fingerprint();
-        if self.frontiers.seen.knows(self.opening, fingerprint) {
-            return Ok(true);
-        }
-        let key = keys::seen(self.run, keys::host_of(request), fingerprint);
-        Ok(self.get(key).await?.is_some())
+        let (key, host) = (self.seen_key(request), keys::host_of(request));
+        self.is_stored(key, host, request.fingerprint()).await
     }
 }

@@ -36,6 +36,7 @@ impl Inner {
         };
         let last = self.check_batches().await?;
         let is_new_run = head.run < open.run.0;
+        self.opening = self.frontiers.seen.open(is_new_run);
         if is_new_run {
             // What an earlier run did not come to carry is carried by this one.
             head.carry_from = match (open.carry, head.is_carrying) {

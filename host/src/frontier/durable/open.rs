@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use super::state::State;
 use super::suspects::MAX_ALONE;
 use super::writer::{failed, in_time};
-use super::{DurableFrontier, Frontiers, Inner, Opening, keeper, sweep};
+use super::{DurableFrontier, Frontiers, Inner, keeper, sweep};
 use crate::frontier::reader::FrontierReader;
 use crate::frontier::{Commit, Ended, FrontierError, keys, path_of, records};
 use crate::model::crawl::{Counts, UnixMillis};
@@ -101,7 +101,7 @@ impl Frontiers {
             status: db.subscribe(),
             db,
             frontiers: self.clone(),
-            opening: Opening::new(),
+            opening: self.seen.open(false),
             plugin: 0,
             state: Mutex::new(State::new(
                 open.run,

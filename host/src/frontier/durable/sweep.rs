@@ -220,7 +220,7 @@ impl Inner {
         if links.is_empty() {
             return Ok(());
         }
-        let stored: Vec<_> = links.iter().map(|link| link.fingerprint).collect();
+        let stored = self.seen_keys(&links);
         let mut batch = WriteBatch::new();
         {
             let mut state = self.state();

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use prost::Message;
-use slatedb::config::{DurabilityLevel, FlushOptions, FlushType, ReadOptions, ScanOptions};
+use slatedb::config::{FlushOptions, FlushType};
 use slatedb::{CloseReason, DbIterator, ErrorKind, WriteBatch};
 use tokio::sync::MutexGuard;
 
 use super::Inner;
-use super::links::{Around, Links};
+use super::links::{Around, Links, NewLink};
 use super::state::{Before, Written};
+use crate::frontier::seen::SeenKey;
 use crate::frontier::workbench::HostId;
 use crate::frontier::{Commit, Committed, Ended, FrontierError, NewRequest, keys, records};
 use crate::model::crawl::{Done, Fingerprint};
@@ -132,7 +133,7 @@ impl Inner {
             return Ok(Committed::default());
         }
         let links = self.sort_out(links, Around::default()).await?.links;
-        let stored: Vec<_> = links.iter().map(|link| link.fingerprint).collect();
+        let stored = self.seen_keys(&links);
         let mut batch = WriteBatch::new();
         let committed = {
             let mut state = self.state();
@@ -188,8 +189,13 @@ impl Inner {
                 .state_of(host, fingerprint)
                 .await?
                 .is_some_and(|state| state.visit > visit);
-        let mut stored: Vec<_> = sorted.links.iter().map(|link| link.fingerprint).collect();
-        stored.extend(led_to);
+        let mut stored = self.seen_keys(&sorted.links);
+        stored.extend(
+            commit
+                .final_url
+                .as_ref()
+                .map(|led_to| self.seen_key(led_to)),
+        );
         let mut batch = WriteBatch::new();
         let before = Before {
             is_superseded,
@@ -227,15 +233,22 @@ impl Inner {
         Ok(letter.transpose()?.map(|letter| letter.reason))
     }
 
-    pub(super) fn remember(&self, stored: Vec<Fingerprint>) {
-        for fingerprint in stored {
-            self.frontiers.seen.insert(self.opening, fingerprint);
+    pub(super) fn seen_keys(&self, links: &[NewLink]) -> Vec<SeenKey> {
+        links
+            .iter()
+            .map(|link| self.seen_key(&link.request))
+            .collect()
+    }
+
+    /// Once their batch is with the database.
+    pub(super) fn remember(&self, stored: Vec<SeenKey>) {
+        for key in stored {
+            self.frontiers.seen.insert(key);
         }
     }
 
     pub(super) async fn get(&self, key: Bytes) -> Result<Option<Bytes>, FrontierError> {
-        let options = ReadOptions::default();
-        let value = self.db.get_with_options(key, &options).await;
+        let value = self.db.get(key).await;
         value.map_err(|e| failed(self.shard, "read", &e))
     }
 
@@ -246,11 +259,7 @@ impl Inner {
                 entries: None,
             });
         }
-        let options = ScanOptions {
-            durability_filter: DurabilityLevel::Memory,
-            ..ScanOptions::default()
-        };
-        let entries = self.db.scan_with_options(range, &options).await;
+        let entries = self.db.scan(range).await;
         let entries = entries.map_err(|e| failed(self.shard, "read", &e))?;
         Ok(Entries {
             inner: self,
