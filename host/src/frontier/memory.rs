@@ -211,7 +211,7 @@ impl Frontier for MemoryFrontier {
     fn counts(&self) -> Counts {
         let state = self.state();
         let mut counts = state.counts.clone();
-        counts.due = state.workbench.n_buffered() + state.in_flight.len() as u64;
+        counts.due = (state.workbench.n_buffered() + state.in_flight.len()) as u64;
         counts
     }
 

@@ -8,7 +8,8 @@
 //! Not every URL has to be here. A [`lane`](Lane) keeps the first of its URLs and knows that others
 //! follow; when few are left it is *hungry*, and whoever owns the rest reads the next ones in with
 //! [`Workbench::begin_refill`] and [`Workbench::fill`]. A host whose best lane has run dry waits for
-//! that; no other host does.
+//! that; no other host does. Where there is no room for all hosts, those whose turn comes last
+//! [`sleep`]: nothing of them is here but their clock and where their lanes begin.
 //!
 //! This is arithmetic on moments that are handed in. Seen URLs, items and locks are for the caller.
 
@@ -17,10 +18,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use crate::model::crawl::UnixMillis;
 
+mod host;
 mod lane;
+mod sleep;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use host::HostClock;
+use host::{Host, Place};
 use lane::Lane;
 pub(crate) use lane::{Put, Turn};
 
@@ -61,64 +66,16 @@ pub(crate) struct Workbench<T> {
     /// By URLs in flight, then by the moment the host has something to fetch and may be asked.
     /// Only hosts with a URL that is here; no more levels than there are places in flight.
     turns: BTreeMap<u32, BTreeSet<(UnixMillis, HostId)>>,
+    /// By the moment that the host has something to fetch and may be asked.
+    asleep: BTreeSet<(UnixMillis, HostId)>,
+    /// Lanes to be read in; not all of them still are hungry.
     hungry: VecDeque<LaneId>,
-    n_buffered: u64,
-    /// URLs that a lane keeps here.
+    n_hungry: usize,
+    n_lanes: usize,
+    n_buffered: usize,
+    /// URLs that are kept here, and those of one lane.
+    max_buffered: usize,
     room: usize,
-}
-
-/// When a host may be asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct HostClock {
-    /// Not before.
-    pub(crate) at: UnixMillis,
-    /// Between its last answer and that, in milliseconds.
-    pub(crate) delay: u64,
-}
-
-#[derive(Debug)]
-struct Host<T> {
-    clock: HostClock,
-    n_in_flight: u32,
-    lanes: BTreeMap<Reverse<i32>, Lane<T>>,
-}
-
-impl<T> Default for Host<T> {
-    fn default() -> Self {
-        Self {
-            clock: HostClock::default(),
-            n_in_flight: 0,
-            lanes: BTreeMap::new(),
-        }
-    }
-}
-
-impl<T> Host<T> {
-    /// When it has something to fetch and may be asked. None: nothing is here.
-    fn turn(&self) -> Option<UnixMillis> {
-        let mut first: Option<UnixMillis> = None;
-        for lane in self.lanes.values() {
-            if lane.is_dry() {
-                break;
-            }
-            if let Some(turn) = lane.first() {
-                first = Some(first.map_or(turn.due, |due| due.min(turn.due)));
-            }
-        }
-        first.map(|due| due.max(self.clock.at))
-    }
-
-    fn pop(&mut self, now: UnixMillis) -> Option<(i32, Turn, T)> {
-        for (priority, lane) in &mut self.lanes {
-            if lane.is_dry() {
-                return None;
-            }
-            if let Some((turn, url)) = lane.pop(now) {
-                return Some((priority.0, turn, url));
-            }
-        }
-        None
-    }
 }
 
 impl<T> Default for Workbench<T> {
@@ -126,27 +83,31 @@ impl<T> Default for Workbench<T> {
         Self {
             hosts: HashMap::new(),
             turns: BTreeMap::new(),
+            asleep: BTreeSet::new(),
             hungry: VecDeque::new(),
+            n_hungry: 0,
+            n_lanes: 0,
             n_buffered: 0,
+            max_buffered: usize::MAX,
             room: usize::MAX,
         }
     }
 }
 
 impl<T> Workbench<T> {
-    /// Lanes keep no more than this many URLs here, from the next change on.
-    pub(crate) fn set_room(&mut self, room: usize) {
-        self.room = room;
+    /// No more than so many URLs are kept here, and of one lane, from the next change on.
+    pub(crate) fn set_room(&mut self, max_buffered: usize, room: usize) {
+        (self.max_buffered, self.room) = (max_buffered, room);
     }
 
     /// URLs that are here.
-    pub(crate) fn n_buffered(&self) -> u64 {
+    pub(crate) fn n_buffered(&self) -> usize {
         self.n_buffered
     }
 
-    /// Hosts with a URL that waits or is in flight.
-    pub(crate) fn n_hosts(&self) -> usize {
-        self.hosts.len()
+    /// Lanes with a URL that waits or is in flight.
+    pub(crate) fn n_lanes(&self) -> usize {
+        self.n_lanes
     }
 
     /// A host as an earlier life left it: its URLs are read in from its cursors on.
@@ -154,23 +115,19 @@ impl<T> Workbench<T> {
         self.change(host, |host| {
             host.clock = clock;
             for cursor in cursors {
-                let lane = Lane::from_cursor(cursor.at);
+                let lane = Box::new(Lane::from_cursor(cursor.at));
                 host.lanes.insert(Reverse(cursor.priority), lane);
             }
+            host.sleep();
         });
-        for cursor in cursors {
-            self.look_if_hungry(LaneId {
-                host,
-                priority: cursor.priority,
-            });
-        }
     }
 
     /// Lets a URL wait. A lane that has more than there is room for keeps the first of them.
     pub(crate) fn put(&mut self, lane: LaneId, turn: Turn, url: T) -> Put {
         let room = self.room;
         let put = self.in_lane(lane, |lane| lane.put(turn, url, room));
-        self.look_if_hungry(lane);
+        self.feed(lane.host);
+        self.fit();
         put
     }
 
@@ -182,12 +139,16 @@ impl<T> Workbench<T> {
 
     /// The next URL, from a host with fewer than `per_host` in flight.
     pub(crate) fn take(&mut self, now: UnixMillis, per_host: u32) -> Next<T> {
+        self.wake();
         let heads = || {
             let levels = self.turns.range(..per_host);
             levels.filter_map(|(_, turns)| turns.first().copied())
         };
         let Some((_, host)) = heads().find(|&(at, _)| at <= now) else {
-            return heads().map(|(at, _)| at).min().map_or(Next::Full, Next::At);
+            let first = heads().map(|(at, _)| at).min();
+            // What is being read in may come sooner.
+            let first = first.filter(|_| self.n_hungry == 0);
+            return first.map_or(Next::Full, Next::At);
         };
         let popped = self.change(host, |host| {
             host.n_in_flight += 1;
@@ -195,10 +156,8 @@ impl<T> Workbench<T> {
         });
         let (priority, turn, url) =
             popped.expect("a host has a turn only while something there is due");
-        self.n_buffered -= 1;
-        let lane = LaneId { host, priority };
-        self.look_if_hungry(lane);
-        Next::Url(lane, turn, url)
+        self.feed(host);
+        Next::Url(LaneId { host, priority }, turn, url)
     }
 
     /// A URL is no longer in flight by `now`, and its host is not asked before `not_before`.
@@ -219,7 +178,7 @@ impl<T> Workbench<T> {
                 };
             }
         });
-        self.look_if_hungry(lane);
+        self.feed(lane.host);
     }
 
     /// The clock of a host and where each of its lanes begins, which counts as saved from now on.
@@ -228,7 +187,9 @@ impl<T> Workbench<T> {
         let Some(known) = self.hosts.get_mut(&host) else {
             return (HostClock::default(), Vec::new());
         };
+        let n_lanes = known.lanes.len();
         known.lanes.retain(|_, lane| !lane.is_over());
+        self.n_lanes -= n_lanes - known.lanes.len();
         let cursors: Vec<Cursor> = known
             .lanes
             .iter_mut()
@@ -256,9 +217,14 @@ impl<T> Workbench<T> {
 
     /// Forgets hosts that have nothing left and may be asked again by now.
     pub(crate) fn forget_idle(&mut self, now: UnixMillis) {
+        let n_lanes = &mut self.n_lanes;
         self.hosts.retain(|_, host| {
-            let is_idle = host.n_in_flight == 0 && host.lanes.values().all(Lane::is_over);
-            !is_idle || host.clock.at > now
+            let is_idle = host.n_in_flight == 0 && host.lanes.values().all(|lane| lane.is_over());
+            let stays = !is_idle || host.clock.at > now;
+            if !stays {
+                *n_lanes -= host.lanes.len();
+            }
+            stays
         });
     }
 
@@ -269,10 +235,11 @@ impl<T> Workbench<T> {
 
     /// The next lane whose URLs should be read in, and from where on: behind this one.
     pub(crate) fn begin_refill(&mut self) -> Option<(LaneId, Turn)> {
+        self.wake();
         while let Some(id) = self.hungry.pop_front() {
             let host = self.hosts.get_mut(&id.host);
             let lane = host.and_then(|host| host.lanes.get_mut(&Reverse(id.priority)));
-            if let Some(after) = lane.and_then(Lane::begin_refill) {
+            if let Some(after) = lane.and_then(|lane| lane.begin_refill()) {
                 return Some((id, after));
             }
         }
@@ -283,48 +250,79 @@ impl<T> Workbench<T> {
     pub(crate) fn fill(&mut self, id: LaneId, urls: Vec<(Turn, T)>, is_all: bool) {
         let room = self.room;
         self.in_lane(id, |lane| lane.fill(urls, is_all, room));
-        self.look_if_hungry(id);
+        self.feed(id.host);
+        self.fit();
     }
 
-    fn look_if_hungry(&mut self, id: LaneId) {
-        let host = self.hosts.get_mut(&id.host);
-        let lane = host.and_then(|host| host.lanes.get_mut(&Reverse(id.priority)));
+    /// Lanes of a host that have few URLs are hungry, up to the first that is dry: those behind it
+    /// are not asked before that.
+    fn feed(&mut self, id: HostId) {
+        let Some(host) = self.hosts.get_mut(&id) else {
+            return;
+        };
+        if host.is_asleep() {
+            return;
+        }
         let few = self.room / 4;
-        if lane.is_some_and(|lane| lane.becomes_hungry(few)) {
-            self.hungry.push_back(id);
+        for priority in host.become_hungry(few) {
+            self.n_hungry += 1;
+            self.hungry.push_back(LaneId { host: id, priority });
         }
     }
 
     fn in_lane<R>(&mut self, id: LaneId, change: impl FnOnce(&mut Lane<T>) -> R) -> R {
-        let (before, after, result) = self.change(id.host, |host| {
-            let lane = host.lanes.entry(Reverse(id.priority)).or_default();
-            let before = lane.n_buffered();
-            let result = change(lane);
-            (before, lane.n_buffered(), result)
-        });
-        self.n_buffered = self.n_buffered + after as u64 - before as u64;
+        self.change(id.host, |host| {
+            let result = host.in_lane(id.priority, change);
+            if host.is_asleep() {
+                host.sleep();
+            }
+            result
+        })
+    }
+
+    /// Changes a host, and with it its place and what is counted of all.
+    fn change<R>(&mut self, id: HostId, change: impl FnOnce(&mut Host<T>) -> R) -> R {
+        let host = self.hosts.entry(id).or_default();
+        let (place, sums) = (host.place(), host.sums());
+        let result = change(host);
+        let (new_place, new_sums) = (host.place(), host.sums());
+        let updated = |all: usize, before: usize, after: usize| all + after - before;
+        self.n_lanes = updated(self.n_lanes, sums.n_lanes, new_sums.n_lanes);
+        self.n_buffered = updated(self.n_buffered, sums.n_buffered, new_sums.n_buffered);
+        self.n_hungry = updated(self.n_hungry, sums.n_hungry, new_sums.n_hungry);
+        if place != new_place {
+            self.leave(id, place);
+            self.enter(id, new_place);
+        }
         result
     }
 
-    /// Changes a host and its place among the turns with it.
-    fn change<R>(&mut self, id: HostId, change: impl FnOnce(&mut Host<T>) -> R) -> R {
-        let host = self.hosts.entry(id).or_default();
-        let before = host.turn().map(|at| (host.n_in_flight, at));
-        let result = change(host);
-        let after = host.turn().map(|at| (host.n_in_flight, at));
-        if before != after {
-            if let Some((level, at)) = before
-                && let Some(turns) = self.turns.get_mut(&level)
-            {
-                turns.remove(&(at, id));
-                if turns.is_empty() {
-                    self.turns.remove(&level);
+    fn leave(&mut self, id: HostId, place: Place) {
+        match place {
+            Place::Nowhere => {}
+            Place::Turn(level, at) => {
+                if let Some(turns) = self.turns.get_mut(&level) {
+                    turns.remove(&(at, id));
+                    if turns.is_empty() {
+                        self.turns.remove(&level);
+                    }
                 }
             }
-            if let Some((level, at)) = after {
-                self.turns.entry(level).or_default().insert((at, id));
+            Place::Asleep(at) => {
+                self.asleep.remove(&(at, id));
             }
         }
-        result
+    }
+
+    fn enter(&mut self, id: HostId, place: Place) {
+        match place {
+            Place::Nowhere => {}
+            Place::Turn(level, at) => {
+                self.turns.entry(level).or_default().insert((at, id));
+            }
+            Place::Asleep(at) => {
+                self.asleep.insert((at, id));
+            }
+        }
     }
 }

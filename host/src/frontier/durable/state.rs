@@ -23,10 +23,13 @@ mod commit;
 
 pub(super) use commit::Before;
 
-/// URLs of one lane in memory, where few hosts share the room.
+/// URLs of one lane in memory, where few lanes share the room.
 const MAX_ROOM: usize = 1_024;
-/// And where many do.
-const MIN_ROOM: usize = 16;
+/// And where many do; hosts beyond those that have room then sleep.
+const MIN_ROOM: usize = 4;
+
+/// Milliseconds between two looks while URLs of an earlier run are made due.
+const CARRY_PAUSE: u64 = 1_000;
 
 /// A URL that waits and is in memory.
 #[derive(Debug)]
@@ -76,6 +79,8 @@ pub(super) struct State {
     pub(super) n_careful: usize,
     /// Notes of pages that were given back.
     given_back: Vec<Fingerprint>,
+    /// A page was, so that its host may have been asked without that its clock tells.
+    pub(super) has_given_back: bool,
     pub(super) head: Head,
     pub(super) last: records::Batch,
     pub(super) counts: Counts,
@@ -104,6 +109,7 @@ impl State {
             alone: VecDeque::new(),
             n_careful: 0,
             given_back: Vec::new(),
+            has_given_back: false,
             head,
             last,
             counts,
@@ -118,11 +124,11 @@ impl State {
         state
     }
 
-    /// Shares the room for URLs among the hosts.
+    /// Shares the room for URLs among the lanes.
     pub(super) fn fit_room(&mut self) -> usize {
-        let share = self.max_buffered / self.bench.n_hosts().max(1);
+        let share = self.max_buffered / self.bench.n_lanes().max(1);
         let room = share.clamp(MIN_ROOM, MAX_ROOM);
-        self.bench.set_room(room);
+        self.bench.set_room(self.max_buffered, room);
         room
     }
 
@@ -146,7 +152,8 @@ impl State {
         }
         let now = self.time.now(wall);
         if self.counts.due == 0 {
-            let is_over = self.undurable.is_empty() && !self.head.is_carrying;
+            let is_durable = self.n_undurable == 0 && self.undurable.is_empty();
+            let is_over = is_durable && !self.head.is_carrying;
             return (if is_over { Take::Empty } else { Take::Blocked }, false);
         }
         let n_in_flight = self.in_flight.len();
@@ -159,7 +166,14 @@ impl State {
         }
         let take = match self.bench.take(now, per_host.max(1)) {
             Next::Url(lane, turn, waiting) => Take::Ready(self.claim(lane, turn, *waiting, false)),
-            Next::At(at) => Take::WaitUntil(self.time.to_wall(at)),
+            Next::At(at) => {
+                let at = match self.head.is_carrying {
+                    // What is carried comes in without anybody's asking: look again soon.
+                    true => at.min(now.saturating_add(CARRY_PAUSE)),
+                    false => at,
+                };
+                Take::WaitUntil(self.time.to_wall(at))
+            }
             Next::Full => Take::Blocked,
         };
         (take, self.bench.is_hungry())
@@ -250,6 +264,7 @@ impl State {
         let Some(page) = self.in_flight.remove(&claim.entry) else {
             return;
         };
+        self.has_given_back = true;
         if page.is_suspect {
             self.given_back.push(page.fingerprint);
         }

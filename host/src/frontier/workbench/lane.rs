@@ -13,6 +13,16 @@ pub(crate) struct Turn {
     pub(crate) entry: u64,
 }
 
+impl Turn {
+    /// Where to begin so that this one is the next. Entries count from 1, so one before there always is.
+    fn before(self) -> Self {
+        Self {
+            entry: self.entry.saturating_sub(1),
+            ..self
+        }
+    }
+}
+
 /// What became of a URL that was put.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Put {
@@ -55,13 +65,8 @@ impl<T> Default for Lane<T> {
 impl<T> Lane<T> {
     /// A lane whose URLs are all elsewhere; the first of them may be the one at the cursor.
     pub(super) fn from_cursor(at: Turn) -> Self {
-        let before = Turn {
-            due: at.due,
-            entry: at.entry.saturating_sub(1),
-        };
         Self {
-            // Entries count from 1, so one before there always is.
-            more_after: Some(before),
+            more_after: Some(at.before()),
             saved: Some(at),
             ..Self::default()
         }
@@ -135,6 +140,22 @@ impl<T> Lane<T> {
         self.saved
     }
 
+    /// All that waits is at it or behind it.
+    pub(super) fn begins(&self) -> Option<Turn> {
+        self.first().or(self.more_after)
+    }
+
+    /// Keeps nothing here.
+    pub(super) fn spill(&mut self) {
+        if let Some(first) = self.first() {
+            self.more_after = Some(first.before());
+            self.buffer = BTreeMap::new();
+        }
+        self.is_hungry = false;
+        self.put_meanwhile = None;
+        self.landed_meanwhile.clear();
+    }
+
     /// Says once that no more than `few` URLs are left here.
     pub(super) fn becomes_hungry(&mut self, few: usize) -> bool {
         let becomes = self.more_after.is_some() && self.buffer.len() <= few && !self.is_hungry;
@@ -142,8 +163,13 @@ impl<T> Lane<T> {
         becomes
     }
 
+    pub(super) fn is_hungry(&self) -> bool {
+        self.is_hungry
+    }
+
+    /// Where the reading begins; none where it is no longer wanted.
     pub(super) fn begin_refill(&mut self) -> Option<Turn> {
-        let after = self.more_after?;
+        let after = self.more_after.filter(|_| self.is_hungry)?;
         self.put_meanwhile = Some(Vec::new());
         self.landed_meanwhile.clear();
         Some(after)

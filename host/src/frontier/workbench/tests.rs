@@ -117,7 +117,7 @@ fn a_host_that_waits_for_its_urls_to_be_read_in_holds_up_no_other() {
 #[test]
 fn a_higher_priority_that_comes_late_goes_first() {
     let mut bench = Workbench::default();
-    bench.set_room(1);
+    bench.set_room(usize::MAX, 1);
     for (entry, url) in [(1, "a1"), (2, "a2"), (3, "a3")] {
         bench.put(lane(1, 0), turn(0, entry), url);
     }
@@ -183,7 +183,12 @@ fn any_room_gives_what_an_endless_one_gives() {
     for seed in 0..200 {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut bench = Workbench::<Turn>::default();
-        bench.set_room(rng.random_range(1..12));
+        let max_buffered = match rng.random_range(0..3) {
+            0 => usize::MAX,
+            1 => rng.random_range(8..40),
+            _ => rng.random_range(1..8),
+        };
+        bench.set_room(max_buffered, rng.random_range(1..12));
         let mut disk = Disk::default();
         let mut flying: Vec<(LaneId, Turn)> = Vec::new();
         let (mut now, mut entry) = (1_000, 1);
@@ -224,6 +229,7 @@ fn any_room_gives_what_an_endless_one_gives() {
                     }
                     save(&mut bench, id.host, &mut saved);
                 }
+                5 if rng.random_range(0..50) == 0 => now += 15_000,
                 _ => {
                     if let Next::Url(id, at, url) = bench.take(now, 100) {
                         assert_eq!(at, url);
@@ -234,10 +240,14 @@ fn any_room_gives_what_an_endless_one_gives() {
                     }
                 }
             }
+            check_sums(&bench);
             for (id, turns) in &disk.0 {
                 if let Some(first) = turns.first() {
                     let cursor = saved.get(id).copied();
-                    assert!(cursor <= Some(*first), "seed {seed}, step {step}");
+                    assert!(
+                        cursor.is_some_and(|cursor| cursor <= *first),
+                        "seed {seed}, step {step}"
+                    );
                 }
             }
         }
@@ -267,6 +277,71 @@ fn any_room_gives_what_an_endless_one_gives() {
         let left: usize = disk.0.values().map(BTreeSet::len).sum();
         assert_eq!(left, 0, "seed {seed}");
     }
+}
+
+/// What is counted is what is there, and no more is kept than there is room for.
+fn check_sums(bench: &Workbench<Turn>) {
+    let lanes = || bench.hosts.values().flat_map(|host| host.lanes.values());
+    let n_buffered: usize = lanes().map(|lane| lane.n_buffered()).sum();
+    assert_eq!(bench.n_buffered, n_buffered);
+    assert_eq!(bench.n_lanes, lanes().count());
+    assert_eq!(
+        bench.n_hungry,
+        lanes().filter(|lane| lane.is_hungry()).count()
+    );
+    let mut turns = bench.turns.values().flatten();
+    let is_hungry = |(_, id): &&(u64, HostId)| bench.hosts[id].is_hungry();
+    let may_sleep = turns.clone().count() > 1 && !turns.all(|turn| is_hungry(&turn));
+    assert!(n_buffered <= bench.max_buffered || !may_sleep);
+}
+
+#[test]
+fn where_there_is_no_room_those_whose_turn_comes_last_sleep() {
+    let mut bench = Workbench::<u64>::default();
+    bench.set_room(8, 4);
+    for host in 0..1_000 {
+        bench.put(lane(host, 0), turn(host * 1_000, host + 1), host);
+        assert!(bench.n_buffered() <= 8);
+    }
+    for host in 0..1_000 {
+        let now = host * 1_000;
+        let found = loop {
+            match bench.take(now, 1) {
+                Next::Url(_, _, found) => break found,
+                Next::Full => {
+                    let (id, _) = bench.begin_refill().unwrap();
+                    let HostId(host) = id.host;
+                    let url = (turn(host * 1_000, host + 1), host);
+                    bench.fill(id, vec![url], true);
+                }
+                Next::At(at) => panic!("nothing before {at} at {now}"),
+            }
+        };
+        assert_eq!(found, host);
+        bench.land(lane(host, 0), turn(now, host + 1), now, now);
+    }
+}
+
+#[test]
+fn hosts_that_wait_long_make_room_for_those_that_need_not() {
+    let mut bench = Workbench::<u64>::default();
+    bench.set_room(8, 4);
+    for host in 0..16 {
+        bench.put(lane(host, 0), turn(0, host + 1), host);
+    }
+    // Those that are here are all to be asked in an hour only.
+    let mut n_taken = 0;
+    while let Next::Url(id, at, _) = bench.take(0, 1) {
+        n_taken += 1;
+        bench.land(id, at, 0, 3_600_000);
+        bench.put(id, turn(3_600_000, at.entry), id.host.0);
+        while let Some((id, _)) = bench.begin_refill() {
+            let HostId(host) = id.host;
+            bench.fill(id, vec![(turn(0, host + 1), host)], true);
+        }
+    }
+    assert_eq!(n_taken, 16);
+    assert!(bench.n_buffered() <= 8);
 }
 
 fn save(bench: &mut Workbench<Turn>, host: HostId, saved: &mut BTreeMap<LaneId, Turn>) {
