@@ -104,23 +104,13 @@ impl Outbox {
             && let Some(size) = self.sizes.pop_front()
         {
             last.outbox_bytes = last.outbox_bytes.saturating_sub(u64::from(size));
+            if self.window_first == last.outbox_first && self.window.pop_front().is_some() {
+                self.window_first += 1;
+                self.window_bytes -= size as usize;
+            }
             last.outbox_first += 1;
         }
-        while self.window_first < end
-            && let Some(item) = self.window.pop_front()
-        {
-            self.window_first += 1;
-            self.window_bytes -= size_of(&item).min(self.window_bytes);
-        }
-        if self.window.is_empty() {
-            self.window_bytes = 0;
-        }
     }
-}
-
-/// About what its JSON takes.
-fn size_of(item: &ItemRecord) -> usize {
-    item.key.0.len() + item.url.len() + item.rule.len() + item.schema.len() + item.item.get().len()
 }
 
 impl Inner {

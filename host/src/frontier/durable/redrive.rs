@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use bytes::Bytes;
 use prost::Message as _;
 use slatedb::WriteBatch;
 
@@ -10,6 +11,7 @@ use super::state::Waiting;
 use crate::frontier::records::{self, Stage};
 use crate::frontier::workbench::{LaneId, Turn};
 use crate::frontier::{FrontierError, keys};
+use crate::model::crawl::Request;
 
 impl Inner {
     /// Those of one reason, or all; how many.
@@ -28,7 +30,9 @@ impl Inner {
             for (key, value) in entries {
                 let letter: records::DeadLetter = self.decode(&value, "dead letter")?;
                 if reason.is_none_or(|reason| letter.reason == reason) {
-                    letters.push((key, letter));
+                    let request = letter.request.clone().into_request();
+                    let request = request.map_err(|why| self.damaged(why))?;
+                    letters.push((key, request, letter));
                 }
             }
             n_redriven += self.redrive_all(letters).await?;
@@ -39,7 +43,7 @@ impl Inner {
 
     async fn redrive_all(
         &self,
-        letters: Vec<(bytes::Bytes, records::DeadLetter)>,
+        letters: Vec<(Bytes, Request, records::DeadLetter)>,
     ) -> Result<u64, FrontierError> {
         let n_letters = letters.len() as u64;
         if letters.is_empty() {
@@ -48,9 +52,7 @@ impl Inner {
         let turn = self.writer.lock().await;
         let mut batch = WriteBatch::new();
         let mut hosts = BTreeSet::new();
-        for (key, letter) in letters {
-            let request = letter.request.into_request();
-            let request = request.map_err(|why| self.damaged(why))?;
+        for (key, request, letter) in letters {
             let fingerprint = request.fingerprint();
             let lane = LaneId {
                 host: keys::host_of(&request),
