@@ -83,6 +83,7 @@ pub struct Frontiers {
     last_fault: LastFault,
     n_opened: AtomicUsize,
     n_open: AtomicUsize,
+    openings: TaskScope,
 }
 
 impl Frontiers {
@@ -96,6 +97,7 @@ impl Frontiers {
             last_fault: Arc::new(|| None),
             n_opened: AtomicUsize::new(1),
             n_open: AtomicUsize::new(0),
+            openings: TaskScope::new(),
         }
     }
 

@@ -55,6 +55,10 @@ pub(super) struct Head {
     /// The first of the runs whose URLs are due again in this one; 0: none.
     #[prost(uint64, tag = "14")]
     pub(super) carry_from: u64,
+    /// It was closed, and every request that was sent had come to its end: nobody was asked later
+    /// than the clocks of the hosts say.
+    #[prost(bool, tag = "15")]
+    pub(super) has_exact_clocks: bool,
 }
 
 /// What every batch changes.

@@ -1,6 +1,7 @@
 //! What an earlier life has left, read and checked.
 
 use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -56,7 +57,8 @@ impl Inner {
             false => head.n_unclean_stops + 1,
         };
         let is_unclean = !head.is_clean;
-        head.is_clean = false;
+        let has_exact_clocks = head.has_exact_clocks;
+        (head.is_clean, head.has_exact_clocks) = (false, false);
         self.plugin = plugin_number(&mut head, open.plugin);
         let totals = self.get(keys::totals(open.run)).await?;
         let totals = totals.map(|bytes| self.decode::<records::Totals>(&bytes, "totals"));
@@ -67,7 +69,9 @@ impl Inner {
         if is_unclean {
             state.n_careful = 2 * settings.max_undurable;
         }
-        self.load_hosts(&mut state, open, now).await?;
+        // Who has never answered may have been asked all the same.
+        let floor = (!has_exact_clocks).then_some(open.delay);
+        self.load_hosts(&mut state, floor, now).await?;
         self.load_outbox(&mut state).await?;
         let poisoned = self.load_suspects(&mut state).await?;
         *self.state() = state;
@@ -99,25 +103,24 @@ impl Inner {
     async fn load_hosts(
         &self,
         state: &mut State,
-        open: &OpenAs,
+        floor: Option<Duration>,
         now: UnixMillis,
     ) -> Result<(), FrontierError> {
         let mut found = self.scan_prefix(keys::HOSTS).await?;
-        let floor = u64::try_from(open.delay.as_millis()).unwrap_or(u64::MAX);
+        let floor = floor.map(|delay| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX));
         while let Some((key, value)) = found.next().await? {
             let host = keys::parse_host(&key)
                 .ok_or_else(|| self.damaged("a host key is too short".to_owned()))?;
             let record: records::Host = self.decode(&value, "host")?;
-            // Who has never answered may have been asked all the same.
-            let delay = match record.clock {
-                0 => floor,
-                _ => record.delay,
-            };
+            let earliest = floor.map_or(0, |floor| match record.clock {
+                0 => now.saturating_add(floor),
+                _ => now.saturating_add(record.delay),
+            });
             let clock = HostClock {
-                at: record.clock.max(now.saturating_add(delay)),
+                at: record.clock.max(earliest),
                 delay: record.delay,
             };
-            let is_present = record.run == open.run.0;
+            let is_present = record.run == self.run.0;
             let lanes = record.lanes.iter().filter(|_| is_present);
             let cursors: Vec<Cursor> = lanes
                 .map(|lane| Cursor {

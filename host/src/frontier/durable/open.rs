@@ -8,7 +8,7 @@ use std::time::Duration;
 use prost::Message as _;
 use slatedb::admin::Admin;
 use slatedb::{Db, WriteBatch};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
 use super::state::State;
 use super::suspects::MAX_ALONE;
@@ -83,10 +83,22 @@ impl Frontiers {
             .with_db_cache(self.blocks.clone(), id)
             .with_segment_extractor(super::segments())
             .build();
-        // The database's futures are large; on the heap they do not make every caller's large too.
-        let build = Box::pin(async { build.await.map_err(|e| refused(&open, &e)) });
+        let (tell, opened) = oneshot::channel();
+        // The database works from the moment that it begins to open, and nobody but `close` ends it:
+        // so who no longer waits for it does not drop it. On the heap, for its futures are large.
+        let build = Box::pin(async move {
+            if let Err(Ok(unwanted)) = tell.send(build.await) {
+                let closed: Result<(), slatedb::Error> = unwanted.close().await;
+                tracing::warn!(%shard, ?closed, "the database has opened too late");
+            }
+        });
+        self.openings.spawn("opening of a frontier", build);
+        let opened = async {
+            let opened = opened.await.map_err(|_| FrontierError::Closed { shard })?;
+            opened.map_err(|e| refused(&open, &e))
+        };
         let deadline = self.settings.deadline;
-        let opened = in_time(shard, "open", deadline, &self.last_fault, build).await;
+        let opened = in_time(shard, "open", deadline, &self.last_fault, opened).await;
         let db = match opened {
             Ok(db) => db,
             Err(error) => {
@@ -161,11 +173,7 @@ impl Inner {
     }
 
     async fn give_up(&self) {
-        let close = async {
-            let closed = self.db.close().await;
-            closed.map_err(|e| failed(self.shard, "close", &e))
-        };
-        if let Err(error) = self.in_time("close", close).await {
+        if let Err(error) = self.close_database().await {
             tracing::warn!(shard = %self.shard, %error, "the database cannot be closed");
         }
     }

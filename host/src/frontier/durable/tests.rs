@@ -9,6 +9,8 @@ use crate::frontier::suite::{self, commit_of, item_of, new, parsed, ready, retry
 use crate::frontier::{Ended, Take};
 use crate::model::id::{Digest, Epoch, ResourceId, Shard};
 
+mod reopening;
+
 fn shard() -> ShardId {
     ShardId {
         resource: ResourceId(7),

@@ -48,8 +48,7 @@ impl Entries<'_> {
         let Some(entries) = &mut self.entries else {
             return Ok(None);
         };
-        let entry = entries.next().await;
-        let entry = entry.map_err(|e| failed(self.inner.shard, "read", &e))?;
+        let entry = self.inner.read(entries.next()).await?;
         Ok(entry.map(|entry| (entry.key, entry.value)))
     }
 }
@@ -72,11 +71,13 @@ impl Inner {
         let outbox_next = {
             let mut state = self.state();
             state.seal(&mut batch);
-            // Counted before it is written: it must not be in flight nowhere.
-            state.n_undurable += n_pages;
             state.last.outbox_next
         };
-        let written = self.db.write(batch).await;
+        let write = async {
+            let written = self.db.write(batch).await;
+            written.map_err(|e| failed(self.shard, "write", &e))
+        };
+        let written = self.in_time("write", write).await;
         cut_off.is_armed = false;
         match written {
             Ok(handle) => {
@@ -92,7 +93,6 @@ impl Inner {
                 Ok(sequence)
             }
             Err(error) => {
-                let error = failed(self.shard, "write", &error);
                 self.broken(error.clone());
                 Err(error)
             }
@@ -248,8 +248,20 @@ impl Inner {
     }
 
     pub(super) async fn get(&self, key: Bytes) -> Result<Option<Bytes>, FrontierError> {
-        let value = self.db.get(key).await;
-        value.map_err(|e| failed(self.shard, "read", &e))
+        self.read(self.db.get(key)).await
+    }
+
+    /// In time, or the frontier is broken: whoever waits for what cannot be read may hold the turn.
+    async fn read<T>(
+        &self,
+        call: impl Future<Output = Result<T, slatedb::Error>>,
+    ) -> Result<T, FrontierError> {
+        let call = async { call.await.map_err(|e| failed(self.shard, "read", &e)) };
+        let found = self.in_time("read", call).await;
+        if let Err(error) = &found {
+            self.broken(error.clone());
+        }
+        found
     }
 
     pub(super) async fn scan(&self, range: Range<Bytes>) -> Result<Entries<'_>, FrontierError> {
@@ -259,8 +271,7 @@ impl Inner {
                 entries: None,
             });
         }
-        let entries = self.db.scan(range).await;
-        let entries = entries.map_err(|e| failed(self.shard, "read", &e))?;
+        let entries = self.read(self.db.scan(range)).await?;
         Ok(Entries {
             inner: self,
             entries: Some(entries),
@@ -311,26 +322,39 @@ impl Inner {
         })
     }
 
+    /// Closes the database whatever comes before that.
     pub(super) async fn close(&self) -> Result<(), FrontierError> {
-        if self.check().is_ok() {
-            let turn = self.writer.lock().await;
-            let mut batch = WriteBatch::new();
-            {
-                let mut state = self.state();
-                state.head.is_clean = state.n_in_flight() == 0;
-                state.head.n_unclean_stops = 0;
-                batch.put(keys::HEAD, state.head.encode_to_vec());
-            }
-            self.write(&turn, batch, 0).await?;
+        let said = match self.check() {
+            Ok(()) => self.in_time("close", self.say_goodbye()).await,
+            Err(_broken) => Ok(()),
+        };
+        let closed = self.close_database().await;
+        let shard = self.shard;
+        self.broken(FrontierError::Closed { shard });
+        said.and(closed)
+    }
+
+    /// Notes what the next opening need not fear.
+    async fn say_goodbye(&self) -> Result<(), FrontierError> {
+        let turn = self.writer.lock().await;
+        let mut batch = WriteBatch::new();
+        {
+            let mut state = self.state();
+            let is_clean = state.n_in_flight() == 0;
+            state.head.is_clean = is_clean;
+            state.head.has_exact_clocks = is_clean && !state.has_given_back;
+            state.head.n_unclean_stops = 0;
+            batch.put(keys::HEAD, state.head.encode_to_vec());
         }
+        self.write(&turn, batch, 0).await.map(drop)
+    }
+
+    pub(super) async fn close_database(&self) -> Result<(), FrontierError> {
         let close = async {
             let closed = self.db.close().await;
             closed.map_err(|e| failed(self.shard, "close", &e))
         };
-        let closed = self.in_time("close", close).await;
-        let shard = self.shard;
-        self.broken(FrontierError::Closed { shard });
-        closed
+        self.in_time("close", close).await
     }
 
     pub(super) async fn in_time<T>(

@@ -115,6 +115,22 @@ fn a_host_that_waits_for_its_urls_to_be_read_in_holds_up_no_other() {
 }
 
 #[test]
+fn no_moment_is_named_while_something_that_may_come_sooner_is_read_in() {
+    let mut bench = Workbench::default();
+    let begin = Cursor {
+        priority: 0,
+        at: turn(0, 7),
+    };
+    bench.restore(HostId(1), HostClock::default(), &[begin]);
+    bench.put(lane(2, 0), turn(500, 9), "b");
+    check(&mut bench, 5, 9, "full");
+    let (hungry, _) = bench.begin_refill().unwrap();
+    check(&mut bench, 5, 9, "full");
+    bench.fill(hungry, vec![(turn(40, 7), "a")], true);
+    check(&mut bench, 5, 9, "at 40");
+}
+
+#[test]
 fn a_higher_priority_that_comes_late_goes_first() {
     let mut bench = Workbench::default();
     bench.set_room(usize::MAX, 1);

@@ -36,6 +36,8 @@ impl State {
         let Some(page) = self.in_flight.remove(&claim.entry) else {
             return Ok(Committed::default());
         };
+        // In the same step: it must not be in flight nowhere.
+        self.n_undurable += 1;
         let (lane, now) = (page.lane, self.time.latest());
         let ready_at = self.time.of_wall(commit.host_ready_at);
         self.bench.land(lane, page.turn, now, ready_at);

@@ -1,0 +1,164 @@
+//! What an opening makes of what the last one has left.
+
+use prost::Message as _;
+
+use super::*;
+use crate::frontier::{keys, records};
+
+async fn open_with(objects: &Arc<InMemory>, now: UnixMillis, delay: u64) -> Arc<dyn Frontier> {
+    let frontiers = frontiers_in(objects, settings());
+    let open_as = OpenAs {
+        now,
+        delay: Duration::from_millis(delay),
+        ..open_as(&frontiers, 1).await
+    };
+    Arc::new(frontiers.open(open_as).await.unwrap())
+}
+
+/// The next URL or moment, once everything that is to be read in is here.
+async fn next(frontier: &Arc<dyn Frontier>, now: UnixMillis) -> Take {
+    loop {
+        match frontier.take(now, 1).unwrap() {
+            Take::Blocked => frontier.take_changed().await,
+            other => return other,
+        }
+    }
+}
+
+async fn ask_once(frontier: &Arc<dyn Frontier>, now: UnixMillis, ready_at: UnixMillis) {
+    let mut commit = parsed(ready(next(frontier, now).await));
+    commit.host_ready_at = ready_at;
+    frontier.commit(commit).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_was_closed_in_order_keeps_the_moments_of_its_hosts() {
+    let objects = Arc::new(InMemory::new());
+    let frontier = open_with(&objects, 0, 120_000).await;
+    let all = ["http://a/1", "http://a/2", "http://b/1"];
+    frontier.seed(all.map(new).into()).await.unwrap();
+    ask_once(&frontier, 10_000, 130_000).await;
+    frontier.close().await.unwrap();
+    // Nobody has asked b, and a has been asked at 10 s.
+    let frontier = open_with(&objects, 100_000, 120_000).await;
+    ask_once(&frontier, 100_000, 220_000).await;
+    assert_eq!(next(&frontier, 100_000).await, Take::WaitUntil(130_000));
+    frontier.close().await.unwrap();
+    let frontier = open_with(&objects, 130_000, 120_000).await;
+    ask_once(&frontier, 130_000, 250_000).await;
+    assert_eq!(frontier.counts().due, 0);
+}
+
+#[tokio::test]
+async fn a_host_whose_page_was_given_back_may_have_been_asked() {
+    let objects = Arc::new(InMemory::new());
+    let frontier = open_with(&objects, 0, 500).await;
+    frontier.seed(urls(&["1", "2"])).await.unwrap();
+    ask_once(&frontier, 10_000, 10_500).await;
+    frontier.give_back(ready(next(&frontier, 20_000).await));
+    frontier.close().await.unwrap();
+    let frontier = open_with(&objects, 20_100, 500).await;
+    assert_eq!(next(&frontier, 20_100).await, Take::WaitUntil(20_600));
+}
+
+#[tokio::test]
+async fn what_comes_late_and_goes_first_does_so_after_an_opening_too() {
+    let objects = Arc::new(InMemory::new());
+    let frontier = open_with(&objects, 0, 0).await;
+    let all = ["http://a/1", "http://b/1", "http://b/2"];
+    frontier.seed(all.map(new).into()).await.unwrap();
+    frontier.settle().await.unwrap();
+    // Host b is saved already, with a lane of another priority.
+    let mut commit = parsed(ready(next(&frontier, 0).await));
+    assert_eq!(commit.claim.request.url.as_str(), "http://a/1");
+    commit.requests = vec![new("http://b/urgent")];
+    commit.requests[0].request.priority = 5;
+    frontier.commit(commit).await.unwrap();
+    frontier.settle().await.unwrap();
+    let frontier = open_with(&objects, 0, 0).await;
+    assert_eq!(crawl(&frontier).await, ["/urgent", "/1", "/2"]);
+}
+
+#[tokio::test]
+async fn what_is_found_after_the_clock_was_set_back_is_crawled_after_an_opening_too() {
+    const DAY: u64 = 86_400_000;
+    let objects = Arc::new(InMemory::new());
+    let frontier = open_with(&objects, 2 * DAY, 0).await;
+    frontier.seed(urls(&["1", "2"])).await.unwrap();
+    ask_once(&frontier, 2 * DAY, 0).await;
+    let mut commit = parsed(ready(next(&frontier, DAY).await));
+    commit.requests = urls(&["3", "4"]);
+    frontier.commit(commit).await.unwrap();
+    frontier.settle().await.unwrap();
+    let frontier = open_with(&objects, DAY, 0).await;
+    for path in ["/3", "/4"] {
+        let claim = ready(next(&frontier, DAY).await);
+        assert_eq!(claim.request.url.path(), path);
+        frontier.commit(parsed(claim)).await.unwrap();
+    }
+    assert_eq!(frontier.counts().due, 0);
+}
+
+#[tokio::test]
+async fn no_page_is_taken_while_the_outbox_is_full_before_and_after_an_opening() {
+    let objects = Arc::new(InMemory::new());
+    let frontiers = frontiers_in(
+        &objects,
+        DurableSettings {
+            max_outbox_items: 2,
+            ..settings()
+        },
+    );
+    let opened = frontiers.open(open_as(&frontiers, 1).await).await.unwrap();
+    let frontier: Arc<dyn Frontier> = Arc::new(opened);
+    frontier.seed(urls(&["1", "2"])).await.unwrap();
+    let mut commit = parsed(ready(next(&frontier, 0).await));
+    commit.items = vec![item_of(&commit.claim, 0), item_of(&commit.claim, 1)];
+    frontier.commit(commit).await.unwrap();
+    frontier.settle().await.unwrap();
+    assert_eq!(frontier.take(0, 1).unwrap(), Take::Blocked);
+    frontier.close().await.unwrap();
+    let opened = frontiers.open(open_as(&frontiers, 1).await).await.unwrap();
+    let durable = Arc::new(opened);
+    while durable.inner.state().bench.n_buffered() == 0 {
+        durable.take_changed().await;
+    }
+    let frontier: Arc<dyn Frontier> = durable;
+    assert_eq!(frontier.take(0, 1).unwrap(), Take::Blocked);
+    frontier.clear_outbox(1, None).await.unwrap();
+    ready(next(&frontier, 0).await);
+}
+
+#[tokio::test]
+async fn a_dead_letter_without_a_url_leaves_all_of_them_as_they_are() {
+    let objects = Arc::new(InMemory::new());
+    let durable = open(&objects, 1).await;
+    let frontier: Arc<dyn Frontier> = durable.clone();
+    frontier.seed(urls(&["1", "2"])).await.unwrap();
+    for _ in 0..2 {
+        let dead = Ended::Dead {
+            reason: "timeout".into(),
+        };
+        let claim = ready(next(&frontier, 0).await);
+        frontier.commit(commit_of(claim, dead)).await.unwrap();
+    }
+    let inner = &durable.inner;
+    let prefix = keys::dead_letters_of(Run(1));
+    let range = prefix.clone()..keys::end_of(&prefix);
+    let letters = inner.piece(range).await.unwrap();
+    let mut batch = slatedb::WriteBatch::new();
+    let (key, letter) = &letters[1];
+    let mut letter: records::DeadLetter = inner.decode(letter, "dead letter").unwrap();
+    letter.request.url = "nowhere".into();
+    batch.put(key, letter.encode_to_vec());
+    {
+        let turn = inner.writer.lock().await;
+        inner.write(&turn, batch, 0).await.unwrap();
+    }
+    let before = frontier.counts();
+    assert!(matches!(
+        inner.redrive(None).await,
+        Err(FrontierError::Damaged { .. })
+    ));
+    assert_eq!(frontier.counts(), before);
+}
