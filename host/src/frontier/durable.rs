@@ -25,7 +25,7 @@
 //! an error of the database, or a commit that was cut off, nothing more is done here: it is opened
 //! again and read anew.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -82,7 +82,8 @@ pub struct Frontiers {
     seen: SeenCache,
     last_fault: LastFault,
     n_opened: AtomicUsize,
-    n_open: AtomicUsize,
+    /// Bytes that may wait to be written, over all that are open.
+    unflushed: Mutex<usize>,
     openings: TaskScope,
 }
 
@@ -96,9 +97,15 @@ impl Frontiers {
             settings,
             last_fault: Arc::new(|| None),
             n_opened: AtomicUsize::new(1),
-            n_open: AtomicUsize::new(0),
+            unflushed: Mutex::default(),
             openings: TaskScope::new(),
         }
+    }
+
+    fn unflushed(&self) -> MutexGuard<'_, usize> {
+        self.unflushed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Names who can say why the object store does not answer.
@@ -106,6 +113,30 @@ impl Frontiers {
     pub fn with_last_fault(mut self, last_fault: LastFault) -> Self {
         self.last_fault = last_fault;
         self
+    }
+}
+
+/// What one frontier has of the room for bytes that wait to be written.
+struct Unflushed {
+    frontiers: Arc<Frontiers>,
+    bytes: usize,
+}
+
+impl Unflushed {
+    fn share(frontiers: &Arc<Frontiers>) -> Self {
+        let mut all = frontiers.unflushed();
+        let bytes = frontiers.settings.unflushed_share(*all);
+        *all += bytes;
+        Self {
+            frontiers: frontiers.clone(),
+            bytes,
+        }
+    }
+}
+
+impl Drop for Unflushed {
+    fn drop(&mut self) {
+        *self.frontiers.unflushed() -= self.bytes;
     }
 }
 
@@ -124,6 +155,7 @@ struct Inner {
     /// The database's; a file of items is named by it.
     storage_epoch: u64,
     frontiers: Arc<Frontiers>,
+    _unflushed: Unflushed,
     opening: Opening,
     /// Of the plugin that the crawl runs now, as records name it.
     plugin: u32,
@@ -252,11 +284,5 @@ impl Frontier for DurableFrontier {
     async fn close(&self) -> Result<(), FrontierError> {
         self.keeper.stop(STOP_GRACE).await;
         self.inner.close().await
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        self.frontiers.n_open.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -13,7 +13,7 @@ use tokio::sync::{Notify, oneshot};
 use super::state::State;
 use super::suspects::MAX_ALONE;
 use super::writer::{failed, in_time};
-use super::{DurableFrontier, Frontiers, Inner, keeper, sweep};
+use super::{DurableFrontier, Frontiers, Inner, Unflushed, keeper, sweep};
 use crate::frontier::reader::FrontierReader;
 use crate::frontier::{Commit, Ended, FrontierError, keys, path_of, records};
 use crate::model::crawl::{Counts, UnixMillis};
@@ -75,10 +75,10 @@ impl Frontiers {
     /// somebody else has opened it since the epoch was read.
     pub async fn open(self: &Arc<Self>, open: OpenAs) -> Result<DurableFrontier, FrontierError> {
         let shard = open.shard;
-        let n_open = self.n_open.fetch_add(1, Ordering::Relaxed);
+        let unflushed = Unflushed::share(self);
         let id = self.n_opened.fetch_add(1, Ordering::Relaxed) as u64;
         let build = Db::builder(path_of(shard), self.objects.clone())
-            .with_settings(self.settings.database(n_open))
+            .with_settings(self.settings.database(unflushed.bytes))
             .with_expected_epoch(open.storage_epoch)
             .with_db_cache(self.blocks.clone(), id)
             .with_segment_extractor(super::segments())
@@ -98,14 +98,7 @@ impl Frontiers {
             opened.map_err(|e| refused(&open, &e))
         };
         let deadline = self.settings.deadline;
-        let opened = in_time(shard, "open", deadline, &self.last_fault, opened).await;
-        let db = match opened {
-            Ok(db) => db,
-            Err(error) => {
-                self.n_open.fetch_sub(1, Ordering::Relaxed);
-                return Err(error);
-            }
-        };
+        let db = in_time(shard, "open", deadline, &self.last_fault, opened).await?;
         let inner = Inner {
             shard,
             run: open.run,
@@ -113,6 +106,7 @@ impl Frontiers {
             status: db.subscribe(),
             db,
             frontiers: self.clone(),
+            _unflushed: unflushed,
             opening: self.seen.open(false),
             plugin: 0,
             state: Mutex::new(State::new(

@@ -93,13 +93,17 @@ impl DurableSettings {
         )
     }
 
-    /// Of a database that is opened beside `n_open` others.
-    pub fn database(&self, n_open: usize) -> Settings {
-        let share = self.all_unflushed_bytes / (n_open + 1);
-        let max_unflushed_bytes = share.clamp(
-            2 * self.l0_bytes,
-            self.max_unflushed_bytes.max(2 * self.l0_bytes),
-        );
+    /// Bytes that may wait to be written of a database that is opened while others may have so many:
+    /// a part of what is left, so that the next ones have some too, and the least that it needs where
+    /// nothing is.
+    pub fn unflushed_share(&self, others: usize) -> usize {
+        let left = self.all_unflushed_bytes.saturating_sub(others);
+        let least = 2 * self.l0_bytes;
+        (left / 4).clamp(least, self.max_unflushed_bytes.max(least))
+    }
+
+    /// Of a database of which so many bytes may wait to be written.
+    pub fn database(&self, max_unflushed_bytes: usize) -> Settings {
         let poll = Duration::from_millis(250);
         let worker = CompactionWorkerOptions {
             heartbeat_interval: Duration::from_millis(500),
@@ -163,7 +167,8 @@ mod tests {
 
     #[test]
     fn fences_stay_and_a_dead_compaction_is_taken_over_soon() {
-        let settings = DurableSettings::default().database(0);
+        let settings = DurableSettings::default();
+        let settings = settings.database(settings.unflushed_share(0));
         let collector = settings.garbage_collector_options.unwrap();
         assert!(collector.wal_fence_options.is_none() && !collector.boundary_files_enabled);
         let compactor = settings.compactor_options.unwrap();
@@ -175,9 +180,17 @@ mod tests {
     #[test]
     fn many_databases_share_what_one_may_have() {
         let settings = DurableSettings::default();
-        assert_eq!(settings.database(0).max_unflushed_bytes, 64 << 20);
-        assert_eq!(settings.database(7).max_unflushed_bytes, 32 << 20);
-        assert_eq!(settings.database(999).max_unflushed_bytes, 16 << 20);
+        let least = 2 * settings.l0_bytes;
+        let mut sum = 0;
+        for n in 1..=100 {
+            let share = settings.unflushed_share(sum);
+            sum += share;
+            match n {
+                1 => assert_eq!(share, 64 << 20),
+                2..=8 => assert!(share >= least && sum <= settings.all_unflushed_bytes),
+                _ => assert_eq!(share, least),
+            }
+        }
     }
 
     #[test]
@@ -187,9 +200,10 @@ mod tests {
             min_age: age,
             ..DurableSettings::default()
         };
-        let collector = settings.database(0).garbage_collector_options.unwrap();
+        let collector = settings.collector();
         for options in [
             collector.manifest_options,
+            collector.compactions_options,
             collector.wal_options,
             collector.compacted_options,
         ] {

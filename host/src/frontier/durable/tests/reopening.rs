@@ -15,16 +15,6 @@ async fn open_with(objects: &Arc<InMemory>, now: UnixMillis, delay: u64) -> Arc<
     Arc::new(frontiers.open(open_as).await.unwrap())
 }
 
-/// The next URL or moment, once everything that is to be read in is here.
-async fn next(frontier: &Arc<dyn Frontier>, now: UnixMillis) -> Take {
-    loop {
-        match frontier.take(now, 1).unwrap() {
-            Take::Blocked => frontier.take_changed().await,
-            other => return other,
-        }
-    }
-}
-
 async fn ask_once(frontier: &Arc<dyn Frontier>, now: UnixMillis, ready_at: UnixMillis) {
     let mut commit = parsed(ready(next(frontier, now).await));
     commit.host_ready_at = ready_at;
