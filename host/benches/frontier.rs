@@ -45,9 +45,10 @@ fn main() {
         }
         [name] if name == "commits" => runtime.block_on(commits::run()),
         [name] if name == "sizes" => sizes::run(),
-        [name, n_known] if name == sizes::ONE => {
+        [name, n_known, n_hosts] if name == sizes::ONE => {
             let n_known = n_known.parse().expect("a number of URLs");
-            runtime.block_on(sizes::one(n_known));
+            let n_hosts = n_hosts.parse().expect("a number of hosts");
+            runtime.block_on(sizes::one(n_known, n_hosts));
         }
         [name] if name == "hosts" => runtime.block_on(hosts::run()),
         [name] if name == "refill" => runtime.block_on(refill::run()),

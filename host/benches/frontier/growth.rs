@@ -1,50 +1,90 @@
-//! Files and bytes of a frontier over a long crawl, with all ages one minute: flat after that.
+//! Files and bytes of a data root over a long crawl, with all ages one minute. What a frontier leaves
+//! is flat after that, through openings too; items grow by what is crawled, and both go with their
+//! resource.
 
+use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crawler::data::DataRoot;
 use crawler::frontier::Frontier as _;
-use crawler::frontier::durable::DurableSettings;
+use crawler::frontier::durable::{DurableFrontier, DurableSettings, Frontiers};
+use crawler::sink::lines::{LineFiles, LineSettings};
 
 use super::sizes::disk;
-use super::work::{self, Site};
+use super::work::{self, SHARD, Site};
 
 const AGE: Duration = Duration::from_secs(60);
-const LONG: Duration = Duration::from_secs(300);
+const N_LIVES: u32 = 4;
+/// Between two openings, each of which has line files of its own.
+const LIFE: Duration = Duration::from_secs(75);
 const PAGES_PER_SECOND: u64 = 500;
+/// So small that there are several in one life.
+const FILE_BYTES: u64 = 4 << 20;
 
 pub(crate) async fn run() {
     let folder = tempfile::tempdir().expect("a folder can be made");
+    let data = folder
+        .path()
+        .to_str()
+        .and_then(|root| DataRoot::open(root).ok());
+    let data = data.expect("a fresh folder is a good root");
     let settings = DurableSettings {
         min_age: AGE,
         ..DurableSettings::default()
     };
-    let frontiers = work::frontiers(folder.path(), settings);
-    let frontier = work::open(&frontiers).await;
-    let mut site = Site::new();
-    frontier.seed(site.fresh(1_000)).await.expect("it is open");
+    let frontiers = Arc::new(Frontiers::new(data.object_store(), settings));
     println!("{PAGES_PER_SECOND} pages/s, each with one new link; all ages one minute");
-    let began = Instant::now();
+    let (mut site, began) = (Site::new(), Instant::now());
+    for _ in 0..N_LIVES {
+        let frontier = work::open(&frontiers).await;
+        if frontier.roots().is_none() {
+            frontier.seed(site.fresh(1_000)).await.expect("it is open");
+        }
+        let items = data.items_folder(SHARD.resource);
+        let items = items.join(SHARD.shard.to_string());
+        let settings = LineSettings {
+            max_file_bytes: FILE_BYTES,
+        };
+        let mut sink = LineFiles::open(items, frontier.storage_epoch(), settings);
+        live(&frontier, &mut sink, &mut site, || {
+            show(folder.path(), began)
+        })
+        .await;
+        frontier.close().await.expect("it closes");
+    }
+    let removed = data.delete_frontiers(SHARD.resource).await;
+    removed.expect("nobody has it open");
+    let removed = data.delete_items(SHARD.resource).await;
+    removed.expect("nobody writes them");
+    println!("  deleted:");
+    show(folder.path(), began);
+}
+
+async fn live(frontier: &DurableFrontier, sink: &mut LineFiles, site: &mut Site, show: impl Fn()) {
     let mut tick = tokio::time::interval(Duration::from_millis(100));
-    let mut shown = Instant::now();
-    let mut n_pages = 0;
-    while began.elapsed() < LONG {
+    let (opened, mut shown) = (Instant::now(), Instant::now());
+    while opened.elapsed() < LIFE {
         tick.tick().await;
         for _ in 0..PAGES_PER_SECOND / 10 {
-            let claim = work::take(&frontier, 1).await;
+            let claim = work::take(frontier, 1).await;
             let committed = frontier.commit(work::commit(claim, site.fresh(1))).await;
             committed.expect("it is open");
-            n_pages += 1;
         }
-        work::drain(&frontier).await;
-        if shown.elapsed() >= Duration::from_secs(20) {
+        work::deliver(frontier, sink).await;
+        if shown.elapsed() >= Duration::from_secs(15) {
             shown = Instant::now();
-            let (n_files, n_bytes) = disk(folder.path());
-            let seconds = began.elapsed().as_secs();
-            let megabytes = n_bytes as f64 / 1e6;
-            println!(
-                "  {seconds:>4} s, {n_pages:>7} pages: {n_files:>5} files, {megabytes:>7.1} MB"
-            );
+            show();
         }
     }
-    frontier.close().await.expect("it closes");
+}
+
+fn show(root: &Path, began: Instant) {
+    let size = |name: &str| {
+        let (n_files, n_bytes) = disk(&root.join(name));
+        format!("{n_files:>5} files, {:>7.1} MB", n_bytes as f64 / 1e6)
+    };
+    let seconds = began.elapsed().as_secs();
+    let (frontier, items) = (size("frontiers"), size("items"));
+    println!("  {seconds:>4} s: frontier {frontier}; items {items}");
 }

@@ -1,8 +1,10 @@
-//! Memory, speed and disk with 10 000, 100 000 and 1 000 000 known URLs, each in a process of its own.
+//! Memory, speed and disk with 10 000, 100 000 and 1 000 000 known URLs on one host, and with
+//! 1 000 000 on 100 000 hosts; each in a process of its own.
 
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use crawler::frontier::Frontier as _;
 use crawler::frontier::durable::DurableSettings;
@@ -10,26 +12,32 @@ use crawler::frontier::durable::DurableSettings;
 use super::work::{self, Site};
 
 pub(crate) const ONE: &str = "sizes-of";
-const SIZES: [usize; 3] = [10_000, 100_000, 1_000_000];
+/// URLs, and the hosts that they are on.
+const SIZES: [(usize, u32); 4] = [
+    (10_000, 1),
+    (100_000, 1),
+    (1_000_000, 1),
+    (1_000_000, 100_000),
+];
 const N_PAGES: usize = 5_000;
 
 pub(crate) fn run() {
-    println!("known URLs: pages/s of 300 links each, memory, disk");
-    for n_known in SIZES {
+    println!("known URLs on hosts: pages/s of 300 links each, memory, disk");
+    for (n_known, n_hosts) in SIZES {
         let program = std::env::current_exe().expect("this program has a path");
         let status = Command::new(program)
-            .args([ONE, &n_known.to_string()])
+            .args([ONE, &n_known.to_string(), &n_hosts.to_string()])
             .status();
         assert!(status.expect("it starts").success());
     }
     println!("  goals: below 512 MiB, and 0.8 of the pages/s, at a million");
 }
 
-pub(crate) async fn one(n_known: usize) {
+pub(crate) async fn one(n_known: usize, n_hosts: u32) {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let frontiers = work::frontiers(folder.path(), DurableSettings::default());
-    let frontier = work::open(&frontiers).await;
-    let mut site = Site::new();
+    let frontier = Arc::new(work::open(&frontiers).await);
+    let mut site = Site::over(n_hosts);
     frontier.seed(site.fresh(1_000)).await.expect("it is open");
     while site.n_known < n_known as u64 {
         let claim = work::take(&frontier, 1).await;
@@ -44,18 +52,11 @@ pub(crate) async fn one(n_known: usize) {
     let mut spent = Duration::ZERO;
     for _ in 0..N_PAGES / 500 {
         let pages: Vec<_> = (0..500).map(|_| site.page()).collect();
-        let began = Instant::now();
-        for links in pages {
-            let claim = work::take(&frontier, 1).await;
-            let committed = frontier.commit(work::commit(claim, links)).await;
-            committed.expect("it is open");
-        }
-        work::drain(&frontier).await;
-        spent += began.elapsed();
+        spent += work::crawl(&frontier, pages).await;
     }
     let (n_files, n_bytes) = disk(folder.path());
     println!(
-        "  {n_known:>9}: {:>6.0} pages/s, {:>4} MiB at most, {:>4} MiB in {n_files} files",
+        "  {n_known:>9} on {n_hosts:>6}: {:>6.0} pages/s, {:>4} MiB at most, {:>4} MiB in {n_files} files",
         N_PAGES as f64 / spent.as_secs_f64(),
         peak_memory() >> 20,
         n_bytes >> 20,

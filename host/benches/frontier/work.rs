@@ -2,17 +2,21 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crawler::frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenAs};
 use crawler::frontier::{Claim, Commit, Ended, Frontier as _, NewRequest, Take};
 use crawler::model::crawl::{Done, ItemKey, ItemRecord, Request};
 use crawler::model::id::{Digest, Epoch, ResourceId, Run, Shard};
 use crawler::model::resource::ShardId;
+use crawler::sink::Sink as _;
+use crawler::sink::lines::LineFiles;
+use crawler::task::TaskScope;
 use object_store::local::LocalFileSystem;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::value::RawValue;
+use tokio::sync::Mutex;
 
 pub(crate) const SHARD: ShardId = ShardId {
     resource: ResourceId(1),
@@ -22,6 +26,9 @@ pub(crate) const SHARD: ShardId = ShardId {
 pub(crate) const N_LINKS: usize = 300;
 /// Those of them that are new: one in a hundred.
 pub(crate) const N_NEW: usize = 3;
+
+/// Pages in flight at once, as a crawl has by default.
+const CONCURRENCY: usize = 16;
 
 pub(crate) fn frontiers(folder: &Path, settings: DurableSettings) -> Arc<Frontiers> {
     let objects = LocalFileSystem::new_with_prefix(folder).expect("the folder is there");
@@ -98,6 +105,51 @@ pub(crate) async fn take(frontier: &DurableFrontier, now: u64) -> Box<Claim> {
     }
 }
 
+/// Delivers what is in the outbox, as a crawl does.
+pub(crate) async fn deliver(frontier: &DurableFrontier, sink: &mut LineFiles) {
+    loop {
+        let batch = frontier.outbox(2_000).await.expect("it is open");
+        if batch.items.is_empty() {
+            return;
+        }
+        let mark = sink.write(&batch.items).await.expect("it can be written");
+        let cleared = frontier.clear_outbox(batch.end, mark).await;
+        cleared.expect("it is open");
+    }
+}
+
+/// A URL, and the links that its page has. One task at a time takes.
+async fn next(
+    frontier: &DurableFrontier,
+    pages: &Mutex<Vec<Vec<NewRequest>>>,
+) -> Option<(Box<Claim>, Vec<NewRequest>)> {
+    let mut pages = pages.lock().await;
+    let links = pages.pop()?;
+    Some((take(frontier, 1).await, links))
+}
+
+/// Crawls these pages, many at a time, and empties the outbox; how long that takes.
+pub(crate) async fn crawl(
+    frontier: &Arc<DurableFrontier>,
+    pages: Vec<Vec<NewRequest>>,
+) -> Duration {
+    let began = Instant::now();
+    let pages = Arc::new(Mutex::new(pages));
+    let tasks = TaskScope::new();
+    for _ in 0..CONCURRENCY {
+        let (frontier, pages) = (frontier.clone(), pages.clone());
+        tasks.spawn("pages", async move {
+            while let Some((claim, links)) = next(&frontier, &pages).await {
+                let committed = frontier.commit(commit(claim, links)).await;
+                committed.expect("it is open");
+            }
+        });
+    }
+    tasks.stop(Duration::from_secs(600)).await;
+    drain(frontier).await;
+    began.elapsed()
+}
+
 /// Takes what is in the outbox away, as a sink would.
 pub(crate) async fn drain(frontier: &DurableFrontier) {
     loop {
@@ -113,28 +165,45 @@ pub(crate) async fn drain(frontier: &DurableFrontier) {
 /// The links of pages, one page after the other: most of them known.
 pub(crate) struct Site {
     rng: StdRng,
+    n_hosts: u64,
     pub(crate) n_known: u64,
 }
 
 impl Site {
+    /// All on one host.
     pub(crate) fn new() -> Self {
+        Self::over(1)
+    }
+
+    /// One page after the other on another host.
+    pub(crate) fn over(n_hosts: u32) -> Self {
         Self {
             rng: StdRng::seed_from_u64(7),
+            n_hosts: n_hosts.into(),
             n_known: 0,
         }
+    }
+
+    fn request(&self, page: u64) -> NewRequest {
+        let host = u32::try_from(page % self.n_hosts).expect("below a number of this type");
+        request(host, page)
     }
 
     /// Links that nobody has seen.
     pub(crate) fn fresh(&mut self, n: usize) -> Vec<NewRequest> {
         let first = self.n_known;
         self.n_known += n as u64;
-        (first..self.n_known).map(|page| request(0, page)).collect()
+        let pages = first..self.n_known;
+        pages.map(|page| self.request(page)).collect()
     }
 
     /// The links of an average page.
     pub(crate) fn page(&mut self) -> Vec<NewRequest> {
         let n_known = self.n_known;
-        let known = (N_NEW..N_LINKS).map(|_| request(0, self.rng.random_range(0..n_known)));
+        let known = (N_NEW..N_LINKS).map(|_| {
+            let page = self.rng.random_range(0..n_known);
+            self.request(page)
+        });
         let mut links: Vec<NewRequest> = known.collect();
         links.extend(self.fresh(N_NEW));
         links
