@@ -11,6 +11,7 @@
 //! load       whose it is, whether it is whole, what an earlier life has left
 //! state      what is known in memory, and how a commit changes it and its batch
 //! links      which links of a page are new
+//! group      pages that come to their end, with one batch for those that do so at the same time
 //! writer     one batch at a time, numbered; what is durable
 //! keeper     in the background: reads URLs in, hears what is durable, removes what is over
 //! outbox     items on their way out
@@ -25,6 +26,7 @@
 //! an error of the database, or a commit that was cut off, nothing more is done here: it is opened
 //! again and read anew.
 
+use std::collections::VecDeque;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -44,6 +46,7 @@ use crate::model::id::Run;
 use crate::model::resource::{Redrive, ShardId};
 use crate::task::TaskScope;
 
+mod group;
 mod keeper;
 mod links;
 mod load;
@@ -58,6 +61,7 @@ mod sweep;
 mod tests;
 mod writer;
 
+use group::Queued;
 pub use open::OpenAs;
 pub use settings::DurableSettings;
 use state::State;
@@ -162,6 +166,8 @@ struct Inner {
     state: Mutex<State>,
     /// Held while a batch is made and handed to the database.
     writer: tokio::sync::Mutex<()>,
+    /// Pages that wait for their batch.
+    queue: Mutex<VecDeque<Queued>>,
     broken: Mutex<Option<FrontierError>>,
     /// URLs are to be read in.
     hungry: Notify,

@@ -22,6 +22,8 @@ pub(super) struct Sorted {
     pub(super) links: Vec<NewLink>,
     /// Kept out by setting `max-pattern-urls`.
     pub(super) n_over_pattern: u64,
+    /// Of all links that are stored in the batch, these and those before.
+    pub(super) stored_here: HashSet<Fingerprint>,
 }
 
 /// What tells which links are new, beside the links.
@@ -33,6 +35,8 @@ pub(super) struct Around {
     pub(super) led_to: Option<Fingerprint>,
     /// None: patterns do not count.
     pub(super) max_pattern_urls: Option<u64>,
+    /// Links that other pages have stored in the same batch.
+    pub(super) stored_here: HashSet<Fingerprint>,
 }
 
 /// A link to be stored.
@@ -54,6 +58,12 @@ pub(super) struct NewLink {
 /// and needs no lock.
 #[derive(Default)]
 pub(super) struct Links(Vec<Link>);
+
+impl Links {
+    pub(super) fn has_reload(&self) -> bool {
+        self.0.iter().any(|link| link.new.request.reload)
+    }
+}
 
 struct Link {
     host: HostId,
@@ -98,18 +108,12 @@ impl Inner {
         links: Links,
         around: Around,
     ) -> Result<Sorted, FrontierError> {
-        {
-            // Not while a page is sorted out: what it counts is in memory only until its batch.
-            let mut state = self.state();
-            if state.patterns.len() >= MAX_PATTERNS {
-                state.patterns.clear();
-            }
-        }
         let mut links: Vec<(usize, Link)> = links.0.into_iter().enumerate().collect();
         links.sort_by_key(|(_, link)| (link.host, link.fingerprint));
         let mut new_links = Vec::new();
         let mut n_over_pattern = 0;
-        let mut stored_here: HashSet<Fingerprint> = around.led_to.into_iter().collect();
+        let mut stored_here = around.stored_here;
+        stored_here.extend(around.led_to);
         for (n, link) in links {
             let Link {
                 host,
@@ -152,7 +156,16 @@ impl Inner {
         Ok(Sorted {
             links: new_links.into_iter().map(|(_, link)| link).collect(),
             n_over_pattern,
+            stored_here,
         })
+    }
+
+    /// After a batch only: what it counts is in memory alone until then.
+    pub(super) fn forget_patterns(&self) {
+        let mut state = self.state();
+        if state.patterns.len() >= MAX_PATTERNS {
+            state.patterns.clear();
+        }
     }
 
     pub(super) fn seen_key(&self, request: &Request) -> SeenKey {

@@ -117,6 +117,7 @@ impl Frontiers {
                 &self.settings,
             )),
             writer: tokio::sync::Mutex::default(),
+            queue: Mutex::default(),
             broken: Mutex::default(),
             hungry: Notify::new(),
             take_changed: Notify::new(),

@@ -9,6 +9,7 @@ use crate::frontier::suite::{self, commit_of, item_of, new, parsed, ready, retry
 use crate::frontier::{Ended, Take};
 use crate::model::id::{Digest, Epoch, ResourceId, Shard};
 
+mod group;
 mod reopening;
 
 fn shard() -> ShardId {

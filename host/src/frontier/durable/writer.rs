@@ -10,21 +10,19 @@ use slatedb::{CloseReason, DbIterator, ErrorKind, WriteBatch};
 use tokio::sync::MutexGuard;
 
 use super::Inner;
-use super::links::{Around, Links, NewLink};
-use super::state::{Before, Written};
+use super::links::{Around, NewLink};
+use super::state::Written;
 use crate::frontier::seen::SeenKey;
-use crate::frontier::workbench::HostId;
-use crate::frontier::{Commit, Committed, Ended, FrontierError, NewRequest, keys, records};
-use crate::model::crawl::{Done, Fingerprint};
+use crate::frontier::{Committed, FrontierError, NewRequest, keys};
 use crate::model::resource::ShardId;
 
 /// Holding it is the right to hand the next batch to the database.
 pub(super) type Turn<'a> = MutexGuard<'a, ()>;
 
 /// Breaks the frontier unless the batch was handed over: the memory has changed already.
-struct CutOff<'a> {
-    inner: &'a Inner,
-    is_armed: bool,
+pub(super) struct CutOff<'a> {
+    pub(super) inner: &'a Inner,
+    pub(super) is_armed: bool,
 }
 
 impl Drop for CutOff<'_> {
@@ -88,6 +86,7 @@ impl Inner {
                     n_pages,
                     outbox_next,
                 });
+                self.forget_patterns();
                 // It may have become durable already, and nobody told.
                 self.heard_durable(self.durable_sequence());
                 Ok(sequence)
@@ -152,85 +151,6 @@ impl Inner {
         drop(turn);
         self.settle().await?;
         Ok(committed)
-    }
-
-    pub(super) async fn commit(&self, mut commit: Commit) -> Result<Committed, FrontierError> {
-        self.check()?;
-        let mut links = self.links(std::mem::take(&mut commit.requests));
-        let claim = &commit.claim;
-        let (fingerprint, visit) = (claim.fingerprint, claim.visit);
-        let turn = self.writer.lock().await;
-        let (host, has_reloads) = {
-            let mut state = self.state();
-            let has_reloads = state.head.has_reloads;
-            (state.find(claim)?.lane.host, has_reloads)
-        };
-        let led_to = commit
-            .final_url
-            .as_ref()
-            .map(|request| request.fingerprint());
-        if self.is_there_by_now(&commit).await? {
-            commit.ended = Ended::Done(Done::Duplicate);
-            commit.items.clear();
-            links = Links::default();
-        }
-        let earlier_death = match (&commit.ended, has_reloads) {
-            (Ended::Dead { .. }, true) => self.dead_letter(host, fingerprint).await?,
-            _ => None,
-        };
-        let around = Around {
-            ending: Some(fingerprint),
-            led_to,
-            max_pattern_urls: Some(commit.max_pattern_urls),
-        };
-        let sorted = self.sort_out(links, around).await?;
-        let is_superseded = has_reloads
-            && self
-                .state_of(host, fingerprint)
-                .await?
-                .is_some_and(|state| state.visit > visit);
-        let mut stored = self.seen_keys(&sorted.links);
-        stored.extend(
-            commit
-                .final_url
-                .as_ref()
-                .map(|led_to| self.seen_key(led_to)),
-        );
-        let mut batch = WriteBatch::new();
-        let before = Before {
-            is_superseded,
-            earlier_death,
-        };
-        let committed = self
-            .state()
-            .commit(commit, sorted, before, self.plugin, &mut batch)?;
-        self.write(&turn, batch, 1).await?;
-        self.remember(stored);
-        Ok(committed)
-    }
-
-    /// Redirects have led a page to where another one has come meanwhile, and its items are there.
-    async fn is_there_by_now(&self, commit: &Commit) -> Result<bool, FrontierError> {
-        let claim = &commit.claim;
-        match &commit.final_url {
-            Some(led_to) if !claim.request.reload && led_to.fingerprint() != claim.fingerprint => {
-                self.knows(led_to).await
-            }
-            Some(_) | None => Ok(false),
-        }
-    }
-
-    /// Why an earlier visit of a URL was given up.
-    async fn dead_letter(
-        &self,
-        host: HostId,
-        fingerprint: Fingerprint,
-    ) -> Result<Option<String>, FrontierError> {
-        let bytes = self
-            .get(keys::dead_letter(self.run, host, fingerprint))
-            .await?;
-        let letter = bytes.map(|bytes| self.decode::<records::DeadLetter>(&bytes, "dead letter"));
-        Ok(letter.transpose()?.map(|letter| letter.reason))
     }
 
     pub(super) fn seen_keys(&self, links: &[NewLink]) -> Vec<SeenKey> {

@@ -1,0 +1,181 @@
+//! Pages that come to their end: those that wait for the turn at the same time share one batch.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::{MutexGuard, PoisonError};
+
+use slatedb::WriteBatch;
+use tokio::sync::oneshot;
+
+use super::Inner;
+use super::links::{Around, Links};
+use super::state::Before;
+use super::writer::{CutOff, Turn};
+use crate::frontier::workbench::HostId;
+use crate::frontier::{Commit, Committed, Ended, FrontierError, keys, records};
+use crate::model::crawl::{Done, Fingerprint};
+
+/// Pages of one batch, and the new links above which no other page joins it.
+const MAX_PAGES: usize = 32;
+const MAX_LINKS: usize = 4_096;
+
+type Answer = Result<Committed, FrontierError>;
+
+/// A page's end that waits for its batch.
+pub(super) struct Queued {
+    commit: Commit,
+    links: Links,
+    tell: oneshot::Sender<Answer>,
+}
+
+/// One batch in the making.
+struct Group<'a> {
+    batch: WriteBatch,
+    stored_here: HashSet<Fingerprint>,
+    told: Vec<(oneshot::Sender<Answer>, Committed)>,
+    cut_off: CutOff<'a>,
+}
+
+impl<'a> Group<'a> {
+    fn new(inner: &'a Inner) -> Self {
+        Self {
+            batch: WriteBatch::new(),
+            stored_here: HashSet::new(),
+            told: Vec::new(),
+            cut_off: CutOff {
+                inner,
+                is_armed: false,
+            },
+        }
+    }
+}
+
+impl Inner {
+    fn queue(&self) -> MutexGuard<'_, VecDeque<Queued>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) async fn commit(&self, mut commit: Commit) -> Answer {
+        self.check()?;
+        let links = self.links(std::mem::take(&mut commit.requests));
+        let (tell, mut told) = oneshot::channel();
+        self.queue().push_back(Queued {
+            commit,
+            links,
+            tell,
+        });
+        loop {
+            tokio::select! {
+                biased;
+                answer = &mut told => {
+                    let shard = self.shard;
+                    return answer.unwrap_or(Err(FrontierError::Closed { shard }));
+                }
+                turn = self.writer.lock() => self.commit_queued(&turn).await,
+            }
+        }
+    }
+
+    /// Those that wait, in their order. Ends with at least the first of them told.
+    async fn commit_queued(&self, turn: &Turn<'_>) {
+        let mut group = Group::new(self);
+        while group.told.len() < MAX_PAGES
+            && group.stored_here.len() < MAX_LINKS
+            && let Some(queued) = { self.queue().pop_front() }
+        {
+            let is_alone = self.reads_what_pages_write(&queued);
+            if is_alone && !group.told.is_empty() {
+                self.queue().push_front(queued);
+                break;
+            }
+            match self.add(&mut group, queued.commit, queued.links).await {
+                Ok(committed) => group.told.push((queued.tell, committed)),
+                // Whoever asked may be gone.
+                Err(error) => drop(queued.tell.send(Err(error))),
+            }
+            if is_alone {
+                break;
+            }
+        }
+        if group.told.is_empty() {
+            return;
+        }
+        let written = self.write(turn, group.batch, group.told.len()).await;
+        group.cut_off.is_armed = false;
+        for (tell, committed) in group.told {
+            let answer = written.clone().map(|_sequence| committed);
+            drop(tell.send(answer));
+        }
+    }
+
+    /// What it depends on may be changed by a page before it: that has to be with the database.
+    fn reads_what_pages_write(&self, queued: &Queued) -> bool {
+        queued.links.has_reload() || self.state().head.has_reloads
+    }
+
+    async fn add(&self, group: &mut Group<'_>, mut commit: Commit, mut links: Links) -> Answer {
+        let claim = &commit.claim;
+        let (fingerprint, visit) = (claim.fingerprint, claim.visit);
+        let (host, has_reloads) = {
+            let mut state = self.state();
+            let has_reloads = state.head.has_reloads;
+            (state.find(claim)?.lane.host, has_reloads)
+        };
+        let led_to = commit
+            .final_url
+            .as_ref()
+            .map(|request| (request.fingerprint(), self.seen_key(request)));
+        if let (Some(request), Some((led_to, _))) = (&commit.final_url, led_to)
+            && !claim.request.reload
+            && led_to != fingerprint
+            && (group.stored_here.contains(&led_to) || self.knows(request).await?)
+        {
+            // Another page has come there meanwhile, and its items are there.
+            commit.ended = Ended::Done(Done::Duplicate);
+            commit.items.clear();
+            links = Links::default();
+        }
+        let earlier_death = match (&commit.ended, has_reloads) {
+            (Ended::Dead { .. }, true) => self.dead_letter(host, fingerprint).await?,
+            _ => None,
+        };
+        let around = Around {
+            ending: Some(fingerprint),
+            led_to: led_to.map(|(fingerprint, _)| fingerprint),
+            max_pattern_urls: Some(commit.max_pattern_urls),
+            stored_here: std::mem::take(&mut group.stored_here),
+        };
+        let mut sorted = self.sort_out(links, around).await?;
+        let is_superseded = has_reloads
+            && self
+                .state_of(host, fingerprint)
+                .await?
+                .is_some_and(|state| state.visit > visit);
+        group.stored_here = std::mem::take(&mut sorted.stored_here);
+        let mut stored = self.seen_keys(&sorted.links);
+        stored.extend(led_to.map(|(_, key)| key));
+        let before = Before {
+            is_superseded,
+            earlier_death,
+        };
+        let mut state = self.state();
+        let committed = state.commit(commit, sorted, before, self.plugin, &mut group.batch)?;
+        drop(state);
+        group.cut_off.is_armed = true;
+        // Known from here on: should the batch not be written, nothing is asked here any more.
+        self.remember(stored);
+        Ok(committed)
+    }
+
+    /// Why an earlier visit of a URL was given up.
+    async fn dead_letter(
+        &self,
+        host: HostId,
+        fingerprint: Fingerprint,
+    ) -> Result<Option<String>, FrontierError> {
+        let bytes = self
+            .get(keys::dead_letter(self.run, host, fingerprint))
+            .await?;
+        let letter = bytes.map(|bytes| self.decode::<records::DeadLetter>(&bytes, "dead letter"));
+        Ok(letter.transpose()?.map(|letter| letter.reason))
+    }
+}
