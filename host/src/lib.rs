@@ -105,7 +105,7 @@
 //! | what | bound | removed by | setting | test |
 //! |---|---|---|---|---|
 //! | frontier of a deleted resource | its age since nobody writes to it | the master's loop, with its record | `--frontier-min-age` | `a_frontier_goes_at_its_age_and_the_items_stay_as_they_were_read` |
-//! | URL states, seen URLs and totals over runs | the present run; states of the one before it too | a sweep when a run begins | none | `a_new_run_begins_anew_and_what_the_last_left_goes` |
+//! | URL states, seen URLs, hosts, patterns and totals over runs | the present run; states of the one before it too, and hosts that may not be asked yet | a sweep when a run begins | none | `a_new_run_begins_anew_and_what_the_last_left_goes`, `states_hosts_and_patterns_of_earlier_runs_go_once_nothing_needs_them` |
 //! | dead letters | the URLs of the present run | the same sweep; `crawler frontier redrive` | `--max-pages` | `dead_letters_are_tried_again_by_reason` |
 //! | items that wait for their sink | 100 000 or 256 MiB a shard | the sink; no page is taken meanwhile | none | `no_page_is_taken_while_the_outbox_is_full` |
 //! | items | none: they are what is crawled for | `crawler resource delete --purge` | none | `a_purge_waits_for_those_who_may_still_write_and_the_frontier_for_its_age` |

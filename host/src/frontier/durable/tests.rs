@@ -11,6 +11,7 @@ use crate::model::id::{Digest, Epoch, ResourceId, Shard};
 
 mod group;
 mod reopening;
+mod sweep;
 
 fn shard() -> ShardId {
     ShardId {
