@@ -330,11 +330,9 @@ async fn depth_and_pages_are_limited() {
         ..Default::default()
     };
     let ended = crawl(&["/"], settings, Kept::default()).await;
-    assert!(
-        !ended.asked.contains(&"/deep".to_owned()),
-        "{:?}",
-        ended.asked
-    );
+    let mut asked = ended.asked;
+    asked.sort();
+    assert_eq!(asked, ["/", "/a", "/b", "/gone"]);
     let settings = CrawlSettings {
         max_pages: Some(2),
         ..Default::default()
