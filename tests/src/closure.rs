@@ -57,7 +57,8 @@ pub struct Totals {
 pub struct Account {
     /// Method, address and body of all that was asked for.
     pub asked: BTreeSet<String>,
-    /// Requests for pages that had been answered for good, by the life in which they came.
+    /// Requests for pages that had been answered for good, by the life that had the answer and was
+    /// killed.
     pub refetches: BTreeMap<u32, u64>,
     /// Of those, what had been answered in the same life: nothing explains them.
     pub again_in_one_life: Vec<String>,
@@ -244,7 +245,7 @@ impl Closure {
             }
             let (n_asked, life) = seen.entry(n).or_insert((0, ask.life));
             if *n_asked > page.failures.len() {
-                *account.refetches.entry(ask.life).or_default() += 1;
+                *account.refetches.entry(*life).or_default() += 1;
                 if *life == ask.life {
                     account.again_in_one_life.push(ask.address.clone());
                 }

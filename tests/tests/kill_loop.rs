@@ -12,8 +12,14 @@ use crawler_tests::up::Up;
 use crawler_tests::{PATIENCE, guests, soak, until};
 use serde_json::{Value, json};
 
-/// Pages that a kill may cost: the default of `max_undurable`.
-const MAX_UNDURABLE: u64 = 512;
+/// Before each answer.
+const PACE: Duration = Duration::from_millis(30);
+/// Pages that are fetched at once: the default of `--concurrency`.
+const CONCURRENCY: u64 = 16;
+/// Twice the time between two moments at which what was written is made durable.
+const TWO_FLUSHES: Duration = Duration::from_millis(100);
+/// One part in so many of the pages is left to the last life, so that no kill comes after the end.
+const LAST_PART: usize = 5;
 /// For a whole crawl, with a program that was built without optimisation on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(600);
 
@@ -55,7 +61,7 @@ fn a_crawl_that_nobody_disturbs_finds_the_known_pages_and_items() {
 fn the_kill_loop_loses_nothing_and_repeats_little() {
     let mut random = Random::new("kill loop");
     let (n_pages, n_kills) = if soak() { (10_000, 100) } else { (1_000, 10) };
-    let closure = Closure::open(plan(&mut random, n_pages, Duration::from_millis(30)));
+    let closure = Closure::open(plan(&mut random, n_pages, PACE));
     let home = Home::new();
     let started = Instant::now();
 
@@ -73,7 +79,8 @@ fn the_kill_loop_loses_nothing_and_repeats_little() {
     let mut moments = Vec::new();
     while moments.len() < n_kills {
         // The moments spread over what is left, whatever the pace of this machine.
-        let n_left = n_pages.saturating_sub(closure.n_answered()) as u64;
+        let n_left = n_pages - n_pages / LAST_PART;
+        let n_left = n_left.saturating_sub(closure.n_answered()) as u64;
         let share = 2 * n_left / (n_kills - moments.len() + 1) as u64;
         let n_more = random.below(share.clamp(1, n_left.max(1)));
         let target = closure.n_asked() + usize::try_from(n_more).expect("fewer than pages");
@@ -112,12 +119,8 @@ fn the_kill_loop_loses_nothing_and_repeats_little() {
     let items = up.ok(["items", "web"]);
     up.stop();
     let account = closure.account();
-    let most = account
-        .refetches
-        .values()
-        .copied()
-        .max()
-        .unwrap_or_default();
+    let most = account.refetches.values().max().copied();
+    let most = most.unwrap_or_default();
     println!(
         "{} pages, {} items, {n_kills} kills at pages {moments:?}; {} requests, {} of them again \
          after a kill, at most {most} after one; {:.1?}",
@@ -130,7 +133,14 @@ fn the_kill_loop_loses_nothing_and_repeats_little() {
     assert_same(&account.asked, &closure.pages(), "pages");
     check_items(&closure, &items);
     assert_eq!(account.again_in_one_life, Vec::<String>::new());
-    assert!(most <= MAX_UNDURABLE, "{:?}", account.refetches);
+    assert!(
+        moments.iter().all(|answered| *answered < n_pages),
+        "a kill came after the last page: {moments:?}"
+    );
+    // Those that were being fetched, and those whose batches were not durable.
+    let rounds = TWO_FLUSHES.as_millis().div_ceil(PACE.as_millis());
+    let n_lost = CONCURRENCY * (1 + u64::try_from(rounds).expect("a few"));
+    assert!(most <= n_lost, "{n_lost} are fine: {:?}", account.refetches);
     check_end(&closure, &web, &id);
 }
 
