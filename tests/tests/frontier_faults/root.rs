@@ -195,8 +195,22 @@ fn a_frontier_that_is_gone_is_missing_and_never_a_new_crawl() {
     let up = Up::start(&home, &[]);
     waits(&up, &["FrontierMissing"]);
     assert_eq!(closure.n_asked(), n_asked, "it was begun anew");
-    // What was made beside it while it was away is nothing.
-    let _made = fs::remove_dir_all(&here);
+    assert!(has_database(&away), "this is how one is told");
+    assert!(
+        !has_database(&here),
+        "a database was made where one is missing"
+    );
+    if here.exists() {
+        fs::remove_dir_all(&here).unwrap();
+    }
     fs::rename(&away, &here).unwrap();
     goes_on(up, &closure);
+}
+
+/// Whether there is a manifest anywhere below a folder, which need not be there.
+fn has_database(folder: &Path) -> bool {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let mut paths = paths.filter(|path| !path.is_symlink());
+    paths.any(|path| has_database(&path) || path.extension().is_some_and(|e| e == "manifest"))
 }
