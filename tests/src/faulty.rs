@@ -32,6 +32,8 @@ pub enum Fault {
     AnswerLost,
     /// There is no space: writes fail, all else is done.
     Full,
+    /// 503 for whoever reads, nothing done; writes are done.
+    Unreadable,
     /// It is done, this much later.
     Slow(Duration),
 }
@@ -119,6 +121,7 @@ impl Faults {
                 Ok(())
             }
             Some(Fault::Full) if !writes => Ok(()),
+            Some(Fault::Unreadable) if writes => Ok(()),
             Some(fault) => Err((error_of(fault), fault == Fault::AnswerLost)),
         }
     }
@@ -127,7 +130,9 @@ impl Faults {
 /// As clients of object stores see it.
 fn error_of(fault: Fault) -> Error {
     let source: Box<dyn std::error::Error + Send + Sync> = match fault {
-        Fault::Unavailable => "server returned 503 Service Unavailable: slow down".into(),
+        Fault::Unavailable | Fault::Unreadable => {
+            "server returned 503 Service Unavailable: slow down".into()
+        }
         Fault::TooMany => "server returned 429 Too Many Requests".into(),
         Fault::Reset | Fault::AnswerLost => {
             Box::new(std::io::Error::from(std::io::ErrorKind::ConnectionReset))
@@ -352,6 +357,17 @@ mod tests {
         store.put(&Path::from("b"), "1".into()).await.unwrap_err();
         assert_eq!(paths(&store).await.unwrap(), ["a"]);
         store.get(&Path::from("a")).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_store_that_is_not_read_is_written_as_before() {
+        let (store, faults) = store();
+        faults.always(Fault::Unreadable);
+        store.put(&Path::from("a"), "1".into()).await.unwrap();
+        store.get(&Path::from("a")).await.unwrap_err();
+        paths(&store).await.unwrap_err();
+        faults.none();
+        assert_eq!(paths(&store).await.unwrap(), ["a"]);
     }
 
     #[tokio::test]
