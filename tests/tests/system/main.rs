@@ -9,6 +9,7 @@ mod frontier;
 mod grpc;
 mod guests;
 mod life;
+mod recrawl;
 mod resources;
 mod restart;
 mod rules;
