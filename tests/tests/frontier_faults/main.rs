@@ -7,6 +7,7 @@
     reason = "the states that were seen are part of the result"
 )]
 
+mod owner;
 mod root;
 mod shard;
 mod store;

@@ -15,7 +15,7 @@ use crate::tmpfs::Tmpfs;
 const DEADLINE: Duration = Duration::from_secs(240);
 
 /// More pages than may be in flight at once, so that the crawl cannot end during a fault.
-fn closure() -> Closure {
+pub(crate) fn closure() -> Closure {
     Closure::open(Plan {
         n_pages: 1_200,
         seed: 11,
@@ -25,7 +25,7 @@ fn closure() -> Closure {
 }
 
 /// A crawl that has come some way.
-fn begun(home: &Home, closure: &Closure) -> Up {
+pub(crate) fn begun(home: &Home, closure: &Closure) -> Up {
     let up = Up::start(home, &[]);
     up.ok([
         "plugin",
@@ -44,7 +44,7 @@ fn begun(home: &Home, closure: &Closure) -> Up {
 
 /// The resource waits for this reason, among others.
 #[track_caller]
-fn waits(up: &Up, conditions: &[&str]) {
+pub(crate) fn waits(up: &Up, conditions: &[&str]) {
     let seen = up.wait_for("web", "named state", DEADLINE, |seen| {
         let reason = seen["reason"].as_str().unwrap_or_default();
         seen["phase"] == "Pending" && conditions.iter().any(|c| reason.starts_with(c))
@@ -54,7 +54,7 @@ fn waits(up: &Up, conditions: &[&str]) {
 
 /// Without a hand, the run comes to its end, and everything is there once.
 #[track_caller]
-fn goes_on(up: Up, closure: &Closure) {
+pub(crate) fn goes_on(up: Up, closure: &Closure) {
     let web = up.finished("web", DEADLINE);
     let mut items = Visit::read(&up.ok(["items", "web"]));
     let n_items = items.len();
