@@ -8,6 +8,7 @@
 )]
 
 mod owner;
+mod reads;
 mod root;
 mod shard;
 mod store;
