@@ -9,11 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::FutureExt as _;
 use object_store::ObjectStore;
 use prost::Message;
 use slatedb::admin::Admin;
 use slatedb::config::DbReaderOptions;
-use slatedb::{DbIterator, DbReader, DbReaderMode};
+use slatedb::{DbReader, DbReaderMode};
 
 use super::durable::failed;
 use super::records::{self, Stage};
@@ -22,6 +23,9 @@ use crate::model::crawl::{Counts, Done, Fingerprint, Request};
 use crate::model::frontier::{FrontierStats, SinkMark, UrlEntry, UrlFilter, UrlState};
 use crate::model::id::Run;
 use crate::model::resource::ShardId;
+use scan::Records;
+
+mod scan;
 
 /// How often a reader looks for what has become durable.
 const POLL: Duration = Duration::from_millis(200);
@@ -29,8 +33,10 @@ const POLL: Duration = Duration::from_millis(200);
 const LOOKS: usize = 3;
 /// Tries of one call of the object store before its error is told.
 const MAX_RETRIES: u32 = 3;
+/// How long a reader's last look is waited for.
+const CLOSE_DEADLINE: Duration = Duration::from_secs(5);
 
-/// A frontier, opened to look at.
+/// A frontier, opened to look at. Dropping it ends its looking.
 pub struct FrontierReader {
     shard: ShardId,
     db: DbReader,
@@ -263,10 +269,12 @@ impl FrontierReader {
         Ok(marks)
     }
 
-    /// Lets go of it.
+    /// Lets go of it, and waits until it looks no more.
     pub async fn close(self) {
-        if let Err(error) = self.db.close().await {
-            tracing::debug!(%error, "a reader did not close");
+        match tokio::time::timeout(CLOSE_DEADLINE, self.db.close()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "a reader did not close"),
+            Err(_elapsed) => tracing::debug!(shard = %self.shard, "a reader's last look hangs"),
         }
     }
 
@@ -364,26 +372,13 @@ impl FrontierReader {
     }
 }
 
-/// Records in the order of their keys.
-struct Records<'a> {
-    reader: &'a FrontierReader,
-    entries: DbIterator,
-}
-
-impl Records<'_> {
-    async fn next_bytes(&mut self) -> Result<Option<(Bytes, Bytes)>, FrontierError> {
-        let entry = self.entries.next().await;
-        let entry = entry.map_err(|e| failed(self.reader.shard, "read", &e))?;
-        Ok(entry.map(|entry| (entry.key, entry.value)))
-    }
-
-    async fn next<T: Message + Default>(
-        &mut self,
-        what: &str,
-    ) -> Result<Option<(Bytes, T)>, FrontierError> {
-        match self.next_bytes().await? {
-            Some((key, value)) => Ok(Some((key, self.reader.decode(&value, what)?))),
-            None => Ok(None),
-        }
+/// The database's reader has no `Drop` of its own, and its task would look for ever.
+impl Drop for FrontierReader {
+    fn drop(&mut self) {
+        // Its close tells the task to end before it first waits; the task needs nobody to wait for it.
+        let _is_over = self.db.close().now_or_never();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! What becomes of a reader whose user goes away.
+
+use object_store::memory::InMemory;
+use tokio::runtime::Handle;
+
+use super::*;
+use crate::frontier::Frontier as _;
+use crate::frontier::durable::{DurableSettings, Frontiers, OpenAs};
+use crate::model::id::{Digest, Epoch, ResourceId, Shard};
+
+fn shard() -> ShardId {
+    ShardId {
+        resource: ResourceId(7),
+        shard: Shard(0),
+    }
+}
+
+/// A frontier that nobody has open.
+async fn frontier() -> Arc<dyn ObjectStore> {
+    let objects: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    let frontiers = Arc::new(Frontiers::new(objects.clone(), DurableSettings::default()));
+    let open_as = OpenAs {
+        shard: shard(),
+        cluster: "c1".into(),
+        epoch: Epoch(1),
+        run: Run(1),
+        plugin: Digest::of(b"plugin"),
+        created: false,
+        storage_epoch: 0,
+        now: 0,
+        delay: Duration::ZERO,
+        carry: false,
+    };
+    let opened = frontiers.open(open_as).await.unwrap();
+    opened.close().await.unwrap();
+    objects
+}
+
+/// Waits until no more background tasks are left than there were.
+async fn wait_for_tasks(n: usize) {
+    let ended = async {
+        while Handle::current().metrics().num_alive_tasks() > n {
+            tokio::time::sleep(POLL).await;
+        }
+    };
+    let deadline = Duration::from_secs(60);
+    tokio::time::timeout(deadline, ended).await.expect("ended");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_is_dropped_looks_no_more() {
+    let objects = frontier().await;
+    wait_for_tasks(0).await;
+    let reader = FrontierReader::open(objects.clone(), shard()).await;
+    let reader = reader.unwrap().unwrap();
+    assert!(Handle::current().metrics().num_alive_tasks() > 0);
+    drop(reader);
+    wait_for_tasks(0).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_is_refused_looks_no_more() {
+    let objects = frontier().await;
+    let head = records::Head {
+        format: records::FORMAT + 1,
+        ..records::Head::default()
+    };
+    let db = slatedb::Db::builder(path_of(shard()), objects.clone())
+        .with_segment_extractor(Arc::new(keys::Kinds))
+        .build();
+    let db = Box::pin(db).await.unwrap();
+    db.put(keys::HEAD, head.encode_to_vec()).await.unwrap();
+    db.close().await.unwrap();
+    wait_for_tasks(0).await;
+    let opened = FrontierReader::open(objects, shard()).await;
+    assert!(matches!(opened, Err(FrontierError::Format { .. })));
+    wait_for_tasks(0).await;
+}
