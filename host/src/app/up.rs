@@ -185,6 +185,7 @@ impl Up {
         let reconciler = Reconciler {
             catalog: catalog.clone(),
             data: data.clone(),
+            objects: data.object_store(),
             clock: clock.clone(),
             deletion: DeletionSettings {
                 frontier_min_age: options.frontier_min_age,

@@ -1,14 +1,16 @@
-//! The loop that makes what is so into what should be.
+//! The loops that make what is so into what should be.
 //!
-//! Each turn reads everything, lets the pure `plan` tell the differences, and writes each as one
+//! One places, the other takes apart what was deleted: a data root that does not answer holds up only
+//! the other. Each turn reads everything, lets the pure `plan` tell the differences, and writes each as one
 //! guarded transaction; one that loses its guards is left to the next turn. Watches and the calls of
-//! `control` only wake the loop.
+//! `control` only wake the loops.
 
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
+use object_store::ObjectStore;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -16,7 +18,7 @@ use super::observed::Observed;
 use super::{WorkerCalls, placement};
 use crate::clock::Clock;
 use crate::data::DataRoot;
-use crate::model::id::{NodeId, ResourceId, ResourceName};
+use crate::model::id::{NodeId, ResourceName};
 use crate::model::node::{Node, Role};
 use crate::model::plugin::PluginRecord;
 use crate::model::resource::{
@@ -34,7 +36,7 @@ pub(super) use deletion::tests::crawl;
 
 mod deletion;
 
-/// The loop looks at everything at least this often, in case a watch has missed something.
+/// A loop looks at everything at least this often, in case a watch has missed something.
 const RESYNC: Duration = Duration::from_secs(60);
 
 /// One difference between what is and what should be.
@@ -48,8 +50,6 @@ pub(super) enum Action {
     Finish(ShardId),
     /// An assignment that no shard record backs.
     Unassign(NodeId, ShardId),
-    /// Data of a deleted resource goes as soon as it may.
-    Delete(ResourceId),
 }
 
 /// The differences, in an order in which they can be carried out.
@@ -105,7 +105,6 @@ pub(super) fn plan(observed: &Observed) -> Vec<Action> {
             actions.push(Action::Unassign(worker.clone(), *id));
         }
     }
-    actions.extend(observed.deleting.keys().copied().map(Action::Delete));
     actions
 }
 
@@ -116,12 +115,23 @@ fn pinned(plugin: &PluginRecord) -> PinnedPlugin {
     }
 }
 
-/// What the loop works with.
+/// What a loop does in its turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Duty {
+    /// Carries out the present plan.
+    Place,
+    /// Does what can be done by now about deleted resources.
+    TakeApart,
+}
+
+/// What the loops work with.
 pub struct Reconciler {
     /// The state, desired and observed.
     pub catalog: Catalog,
     /// Where the data of deleted resources lies.
     pub data: Arc<DataRoot>,
+    /// What their frontiers are read through.
+    pub objects: Arc<dyn ObjectStore>,
     /// Wall-clock time.
     pub clock: Arc<dyn Clock>,
     /// When the data of deleted resources goes.
@@ -135,10 +145,17 @@ pub struct Reconciler {
 impl Reconciler {
     /// Turns until `stop`. Errors of the store are logged and waited out.
     pub async fn run(self, stop: CancellationToken) {
+        tokio::join!(
+            self.keep_up(Duty::Place, &stop),
+            self.keep_up(Duty::TakeApart, &stop),
+        );
+    }
+
+    async fn keep_up(&self, duty: Duty, stop: &CancellationToken) {
         let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(10));
         loop {
             let result = tokio::select! {
-                result = self.turn_on_changes(&mut backoff) => result,
+                result = self.turn_on_changes(duty, &mut backoff) => result,
                 () = stop.cancelled() => return,
             };
             let Err(error) = result;
@@ -154,21 +171,27 @@ impl Reconciler {
     }
 
     /// Turns once, and again after each change. Cancelling it leaves no transaction half-done.
-    async fn turn_on_changes(&self, backoff: &mut Backoff) -> Result<Infallible, StoreError> {
-        let prefix = self.catalog.keys().all();
-        let revision = self
-            .catalog
-            .store()
-            .list(&self.catalog.keys().cluster())
-            .await?
-            .revision;
+    async fn turn_on_changes(
+        &self,
+        duty: Duty,
+        backoff: &mut Backoff,
+    ) -> Result<Infallible, StoreError> {
+        let keys = self.catalog.keys();
+        let prefix = match duty {
+            Duty::Place => keys.all(),
+            Duty::TakeApart => keys.deleting_all(),
+        };
+        let revision = self.catalog.store().list(&keys.cluster()).await?.revision;
         let mut watch = self.catalog.store().watch(&prefix, revision).await?;
         loop {
-            let pause = self.turn().await?;
+            let pause = match duty {
+                Duty::Place => self.place().await?,
+                Duty::TakeApart => self.take_apart().await?,
+            };
             backoff.reset();
             tokio::select! {
                 event = watch.next() => { event?; }
-                () = self.wake.notified() => {}
+                () = self.wake.notified(), if duty == Duty::Place => {}
                 () = tokio::time::sleep(pause) => {}
             }
             // One look serves all changes that are here already.
@@ -179,19 +202,17 @@ impl Reconciler {
     }
 
     /// Carries out the present plan. Tells when to look again though nothing has changed.
-    async fn turn(&self) -> Result<Duration, StoreError> {
+    async fn place(&self) -> Result<Duration, StoreError> {
         let observed = Observed::read(&self.catalog).await?;
-        let mut pause = RESYNC;
         for action in plan(&observed) {
             match action {
                 Action::Pin(name, plugin) => self.pin(&observed, &name, plugin).await?,
                 Action::Assign(id, node) => self.assign(&observed, id, &node).await?,
                 Action::Finish(id) => self.finish(&observed, id).await?,
                 Action::Unassign(worker, id) => self.unassign(&observed, &worker, id).await?,
-                Action::Delete(id) => pause = pause.min(self.delete(&observed, id).await?),
             }
         }
-        Ok(pause)
+        Ok(RESYNC)
     }
 
     /// Carries out a transaction; one that lost its guards is left to the next turn.

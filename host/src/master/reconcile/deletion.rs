@@ -10,7 +10,10 @@
 //! for the minimum age because a process that slept since before the deletion would else find nothing
 //! that tells it to stop, and write where nobody looks.
 
+use std::future::ready;
 use std::time::Duration;
+
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use super::super::WORKER_CALL_DEADLINE;
 use super::super::observed::Observed;
@@ -29,6 +32,10 @@ use crate::telemetry;
 const OWNER_PAUSE: Duration = Duration::from_millis(500);
 /// How soon a step that the data root refused is tried again.
 const DATA_PAUSE: Duration = Duration::from_secs(10);
+/// How long a step may wait for the data root. What it has not done then is tried again.
+const DATA_DEADLINE: Duration = Duration::from_secs(30);
+/// Deletions that do a step at the same time.
+const DELETIONS_AT_ONCE: usize = 8;
 
 /// When the data of deleted resources goes.
 #[derive(Debug, Clone)]
@@ -54,19 +61,32 @@ enum StepError {
     Items(#[from] SinkError),
     #[error(transparent)]
     Frontier(#[from] FrontierError),
+    #[error("the data root gave no answer in {} s", DATA_DEADLINE.as_secs())]
+    Slow(#[from] tokio::time::error::Elapsed),
 }
 
 impl Reconciler {
-    /// Does what can be done by now about a deleted resource. Tells when there may be more to do.
-    pub(super) async fn delete(
+    /// Does what can be done by now about all deleted resources. Tells when there may be more to do.
+    pub(super) async fn take_apart(&self) -> Result<Duration, StoreError> {
+        let observed = Observed::read(&self.catalog).await?;
+        let mut steps = Vec::new();
+        for present in observed.deleting.values() {
+            steps.push(self.delete(&observed, present));
+        }
+        stream::iter(steps)
+            .buffer_unordered(DELETIONS_AT_ONCE)
+            .try_fold(RESYNC, |first, pause| ready(Ok(first.min(pause))))
+            .await
+    }
+
+    /// Does what can be done by now about one of them. Tells when there may be more to do.
+    async fn delete(
         &self,
         observed: &Observed,
-        id: ResourceId,
+        present: &Versioned<Deleting>,
     ) -> Result<Duration, StoreError> {
-        let Some(present) = observed.deleting.get(&id) else {
-            return Ok(RESYNC);
-        };
         let deleting = &present.value;
+        let id = deleting.id;
         let Some(stopped_at) = deleting.stopped_at else {
             return self.after_owners(observed, present).await;
         };
@@ -78,21 +98,18 @@ impl Reconciler {
             return Ok(left);
         }
         if !deleting.items_cut {
-            let cut = self.cut_items(id).await;
+            let cut = in_time(self.cut_items(id)).await;
             let next = Deleting {
                 items_cut: true,
                 ..deleting.clone()
             };
             return self.step(present, cut, Some(next)).await;
         }
-        let deleted = match self.data.delete_frontiers(id).await {
-            Ok(n) => {
-                tracing::info!(resource = %deleting.name, %id, n, "frontier removed");
-                Ok(())
-            }
-            Err(error) => Err(error.into()),
-        };
-        self.step(present, deleted, None).await
+        let deleted = in_time(self.data.delete_frontiers(id)).await;
+        if let Ok(n) = deleted {
+            tracing::info!(resource = %deleting.name, %id, n, "frontier removed");
+        }
+        self.step(present, deleted.map(drop), None).await
     }
 
     async fn after_owners(
@@ -106,14 +123,13 @@ impl Reconciler {
         }
         let mut removed = Ok(());
         if deleting.purge {
-            removed = self.data.delete_items(deleting.id).await;
+            removed = in_time(self.data.delete_items(deleting.id)).await;
         }
         let next = Deleting {
             stopped_at: Some(self.clock.unix_millis()),
             ..deleting.clone()
         };
-        self.step(present, removed.map_err(StepError::from), Some(next))
-            .await
+        self.step(present, removed, Some(next)).await
     }
 
     /// Whether none of the owners has the resource any more.
@@ -166,7 +182,7 @@ impl Reconciler {
     }
 
     async fn marks(&self, shard: ShardId) -> Result<Option<Vec<SinkMark>>, FrontierError> {
-        let reader = FrontierReader::open(self.data.object_store(), shard).await?;
+        let reader = FrontierReader::open(self.objects.clone(), shard).await?;
         let Some(reader) = reader else {
             return Ok(None);
         };
@@ -194,12 +210,18 @@ impl Reconciler {
             Some(next) => txn.put(key, encode(&next)),
             None => txn.delete(key),
         };
-        if self.commit(txn).await? {
-            // The next step may be due already.
-            self.wake.notify_one();
-        }
-        Ok(RESYNC)
+        self.commit(txn).await?;
+        // The next step may be due already, or somebody else was quicker.
+        Ok(Duration::ZERO)
     }
+}
+
+/// Ends a step that takes too long: the next turn waits for it.
+async fn in_time<T, E>(step: impl Future<Output = Result<T, E>>) -> Result<T, StepError>
+where
+    StepError: From<E>,
+{
+    Ok(tokio::time::timeout(DATA_DEADLINE, step).await??)
 }
 
 #[cfg(test)]

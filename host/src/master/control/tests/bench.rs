@@ -193,6 +193,7 @@ impl Bench {
         Reconciler {
             catalog: self.catalog().clone(),
             data: self.control.parts.data.clone(),
+            objects: self.control.parts.data.object_store(),
             clock: self.control.parts.clock.clone(),
             deletion: DeletionSettings::default(),
             workers: Arc::new(Resting::default()),

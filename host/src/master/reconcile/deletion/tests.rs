@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 use object_store::ObjectStoreExt as _;
 use tempfile::TempDir;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
@@ -26,6 +27,10 @@ use crate::sink::lines::{Extent, Extents, LineFiles, LineReader, LineSettings};
 use crate::store::catalog::Catalog;
 use crate::store::embedded::{EmbeddedStore, Settings};
 use crate::store::keys::Keys;
+
+mod hanging;
+
+use hanging::Hanging;
 
 const MIN_AGE: Duration = Duration::from_secs(3_600);
 const DELETED_AT: UnixMillis = 5_000_000;
@@ -69,7 +74,7 @@ impl WorkerCalls for Worker {
         _name: &ResourceName,
         _follow: bool,
     ) -> Result<BoxStream<'static, Result<LogLine, WorkerCallError>>, WorkerCallError> {
-        Ok(Box::pin(futures::stream::empty()))
+        Ok(Box::pin(stream::empty()))
     }
 }
 
@@ -99,6 +104,7 @@ impl Bench {
         let folder = tempfile::tempdir().unwrap();
         let store = EmbeddedStore::open(&folder.path().join("store"), Settings::default()).unwrap();
         let data = folder.path().join("data");
+        let data = Arc::new(DataRoot::open(data.to_str().unwrap()).unwrap());
         let clock = Arc::new(TestClock {
             millis: AtomicU64::new(DELETED_AT),
             began: tokio::time::Instant::now(),
@@ -107,7 +113,8 @@ impl Bench {
         let worker = Arc::new(Worker::default());
         let reconciler = Reconciler {
             catalog: Catalog::new(Arc::new(store), Keys::default()),
-            data: Arc::new(DataRoot::open(data.to_str().unwrap()).unwrap()),
+            objects: data.object_store(),
+            data,
             clock: clock.clone(),
             deletion: DeletionSettings {
                 frontier_min_age: MIN_AGE,
@@ -189,9 +196,8 @@ impl Bench {
     /// Turns until nothing is due any more.
     async fn settle(&self) -> Duration {
         loop {
-            let pause = self.reconciler.turn().await.unwrap();
-            let woken = self.reconciler.wake.notified();
-            if tokio::time::timeout(Duration::ZERO, woken).await.is_err() {
+            let pause = self.reconciler.take_apart().await.unwrap();
+            if !pause.is_zero() {
                 return pause;
             }
         }
@@ -394,4 +400,49 @@ async fn the_loop_wakes_when_a_frontier_may_go_and_not_all_the_time() {
     assert!(n_turns < 100, "{n_turns} turns");
     scope.stop(Duration::from_secs(10)).await;
     drop(folder);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_frontier_that_does_not_answer_holds_up_neither_placement_nor_other_deletions() {
+    let mut bench = Bench::new();
+    bench.crawl().await;
+    bench.delete(false, Vec::new()).await;
+    bench.settle().await;
+    bench.set_age(MIN_AGE);
+    let other = Deleting {
+        id: ResourceId(70),
+        ..bench.record().await.unwrap()
+    };
+    bench.put(&other).await;
+    let store = Arc::new(Hanging {
+        inner: bench.reconciler.data.object_store(),
+        hangs: watch::Sender::new(true),
+    });
+    bench.reconciler.objects = store.clone();
+    let catalog = bench.reconciler.catalog.clone();
+    let stray = catalog.keys().assignment(&owner().node, shard());
+    let txn = Txn::new().put(stray.clone(), "{}");
+    catalog.store().commit(txn).await.unwrap();
+    let is_gone = async |key: &str| {
+        let listed = catalog.store().list(key).await.unwrap();
+        listed.entries.is_empty()
+    };
+    let began = tokio::time::Instant::now();
+    let scope = crate::task::TaskScope::new();
+    scope.spawn("reconciler", bench.reconciler.run(scope.stop_signal()));
+    let wait_for = async |key: &str, deadline: Duration| {
+        while !is_gone(key).await {
+            assert!(began.elapsed() < deadline, "{key} is there");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    wait_for(&stray, Duration::from_secs(1)).await;
+    let keys = catalog.keys();
+    // One turn for each of its steps.
+    wait_for(&keys.deleting(other.id), DATA_DEADLINE + DATA_PAUSE).await;
+    assert!(!is_gone(&keys.deleting(shard().resource)).await);
+    store.hangs.send_replace(false);
+    let deadline = began.elapsed() + DATA_DEADLINE + DATA_PAUSE * 2;
+    wait_for(&keys.deleting(shard().resource), deadline).await;
+    scope.stop(Duration::from_secs(10)).await;
 }
