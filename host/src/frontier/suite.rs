@@ -9,6 +9,7 @@ use super::{Claim, Commit, Committed, Ended, Frontier, FrontierError, NewRequest
 use crate::model::crawl::{Done, Item, ItemKey, ItemRecord, Request, UnixMillis};
 use crate::model::id::{ResourceId, Run};
 
+pub(crate) mod hanging;
 mod model;
 mod patterns;
 

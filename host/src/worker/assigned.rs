@@ -198,10 +198,7 @@ impl Assigned {
                 carry: settings.unchanged() == Unchanged::Skip,
             };
             match self.shard.open(&self.parts.frontiers, as_of).await {
-                Ok(frontier) => {
-                    self.record(|record| record.waits = None).await?;
-                    return Ok(frontier);
-                }
+                Ok(frontier) => return Ok(frontier),
                 Err(StepError::Lost) => return Err(Stop::Lost),
                 Err(StepError::Raced) => {}
                 Err(StepError::Store(error)) => self.pause(&mut backoff, &error).await?,

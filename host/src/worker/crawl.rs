@@ -385,4 +385,4 @@ async fn wait(shared: &Shared, until: Option<u64>, tasks: &TaskScope) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -100,7 +100,8 @@ impl OwnShard {
 
     /// What is still to be done before anything else happens to an open frontier.
     async fn opened(&self, frontier: &DurableFrontier) -> Result<(), StepError> {
-        self.change(|record| record.created = true).await?;
+        self.change(|record| (record.created, record.waits) = (true, None))
+            .await?;
         let order = self.record().await?.value.redrive;
         if let Some(order) = order {
             self.redrive(frontier, &order).await?;

@@ -1,22 +1,21 @@
-//! What the agent does when a crawl goes wrong in a way that nobody thought of.
-
-use std::collections::BTreeMap;
+//! What the agent does with its assignments, and when a crawl goes wrong in a way that nobody thought of.
 
 use async_trait::async_trait;
+use tokio::runtime::Handle;
 use url::Url;
 
 use super::*;
-use crate::clock::SystemClock;
 use crate::fetch::{Failure, FetchRequest, Fetched};
-use crate::frontier::durable::DurableSettings;
-use crate::model::id::{Digest, Incarnation, ResourceId, Run, Shard};
-use crate::model::node::Role;
-use crate::model::resource::{CrawlSettings, Owner, PinnedPlugin, ShardRecord, ShardState};
+use crate::frontier::suite::hanging::Hangs;
+use crate::model::id::Digest;
+use crate::model::resource::{CrawlSettings, ShardRecord};
 use crate::plugin::{PluginError, Rules};
-use crate::store::Txn;
-use crate::store::catalog::encode;
-use crate::store::embedded::{EmbeddedStore, Settings};
-use crate::store::keys::Keys;
+
+mod bench;
+
+use bench::{Bench, assign, parts};
+
+const MINUTE: Duration = Duration::from_secs(60);
 
 struct Faulty;
 
@@ -40,88 +39,92 @@ impl Fetch for Faulty {
 
 #[tokio::test]
 async fn f27_a_panic_in_a_crawl_reaches_whoever_watches_the_agent() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = EmbeddedStore::open(&folder.path().join("store"), Settings::default()).unwrap();
-    let catalog = Catalog::new(Arc::new(store), Keys::default());
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let node = Node {
-        id: "worker-1".parse().unwrap(),
-        role: Role::Worker,
-        address: "127.0.0.1:1".to_owned(),
-        incarnation: Incarnation(1),
-        labels: BTreeMap::new(),
-        capacity: 1,
-        version: "0".to_owned(),
-        draining: false,
-        started_at: 0,
-    };
-    assign(&catalog, &node).await;
-    let data = DataRoot::open(&folder.path().display().to_string()).unwrap();
-    let settings = DurableSettings::default();
-    let parts = AgentParts {
-        node,
-        catalog,
-        cluster: "c1".to_owned(),
-        frontiers: Arc::new(Frontiers::new(data.object_store(), settings)),
-        data: Arc::new(data),
-        plugins: Arc::new(Faulty),
-        fetch: Arc::new(Faulty),
-        clock,
-        limit_ceilings: LimitOverrides::default(),
-        crawls: Crawls::default(),
-    };
+    let (_folder, parts) = parts(Arc::new(Faulty), Arc::new(Faulty));
+    let new = ShardRecord::new("books".parse().unwrap());
+    let settings = CrawlSettings::default();
+    assign(&parts, new, Epoch(1), Generation(1), settings).await;
     let watched = TaskScope::new();
     watched.spawn("agent", run(Arc::new(parts), watched.stop_signal()));
     let failed = watched.failed();
-    tokio::time::timeout(Duration::from_secs(60), failed.cancelled())
+    tokio::time::timeout(MINUTE, failed.cancelled())
         .await
         .expect("noticed");
 }
 
-async fn assign(catalog: &Catalog, node: &Node) {
-    let id = ShardId {
-        resource: ResourceId(7),
-        shard: Shard(0),
+#[tokio::test(start_paused = true)]
+async fn a_frontier_is_closed_again_when_the_shard_was_lost_while_it_was_opened() {
+    let bench = Bench::new().await;
+    let is_at_rest = async |bench: &Bench| {
+        let n_tasks = Handle::current().metrics().num_alive_tasks();
+        bench.epoch().is_none() && n_tasks == bench.n_tasks
     };
-    let owner = Owner {
-        node: node.id.clone(),
-        incarnation: node.incarnation,
+    bench.assign(1).await;
+    bench
+        .wait_for("crawled", MINUTE, async |bench| bench.n_asked() > 1)
+        .await;
+    bench.unassign().await;
+    bench.wait_for("at rest", MINUTE, is_at_rest).await;
+    bench.objects.set(Hangs::Writes);
+    bench.assign(2).await;
+    bench
+        .wait_for("being opened", MINUTE, async |bench| {
+            bench.record().await.storage_epoch > 0
+        })
+        .await;
+    let lost = ShardRecord {
+        epoch: Epoch(3),
+        ..bench.record().await
     };
-    let resource = Resource {
-        id: id.resource,
-        assigned_node: String::new(),
-        creation_time: 0,
-        generation: Generation(1),
-        run: Run(1),
-        pinned: Some(PinnedPlugin {
-            version: "1.0.0".parse().unwrap(),
-            digest: Digest::of(b""),
-        }),
-        spec: ResourceSpec {
-            name: "books".parse().unwrap(),
-            plugin: "books".parse().unwrap(),
-            params: BTreeMap::new(),
-            limits: LimitOverrides::default(),
-            crawl: CrawlSettings::default(),
-        },
+    bench.put(&lost).await;
+    bench.objects.set(Hangs::Nothing);
+    bench.wait_for("at rest again", MINUTE, is_at_rest).await;
+    bench.stop().await;
+}
+
+/// Its only page is to be tried again in an hour, and it is open no more.
+async fn resting() -> Bench {
+    let bench = Bench::new().await;
+    *bench.site.not_before.lock().unwrap() = Some(60 * MINUTE);
+    bench.assign(1).await;
+    bench
+        .wait_for("closed", MINUTE, async |bench| {
+            bench.n_asked() == 1 && !bench.is_open()
+        })
+        .await;
+    assert_eq!((bench.epoch(), bench.waits()), (Some(Epoch(1)), None));
+    bench
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_with_nothing_to_do_is_closed_until_there_is() {
+    let bench = resting().await;
+    bench.pass(59 * MINUTE).await;
+    assert!(!bench.is_open());
+    let n_tasks = Handle::current().metrics().num_alive_tasks();
+    assert_eq!(n_tasks, bench.n_tasks + 1, "no more than the crawl itself");
+    bench
+        .wait_for("goes on", 2 * MINUTE, async |bench| bench.n_asked() > 1)
+        .await;
+    assert!(bench.is_open());
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_that_is_closed_is_opened_when_its_settings_change() {
+    let bench = resting().await;
+    let changed = CrawlSettings {
+        concurrency: Some(1),
+        ..bench::settings()
     };
-    let name = resource.spec.name.clone();
-    let shard = ShardRecord {
-        owner: Some(owner),
-        epoch: Epoch(1),
-        state: ShardState::Assigned,
-        ..ShardRecord::new(name.clone())
-    };
-    let mirror = Assignment {
-        name: name.clone(),
-        epoch: Epoch(1),
-        incarnation: node.incarnation,
-        generation: Generation(1),
-    };
-    let keys = catalog.keys();
-    let txn = Txn::new()
-        .put(keys.resource(&name), encode(&resource))
-        .put(keys.shard(id), encode(&shard))
-        .put(keys.assignment(&node.id, id), encode(&mirror));
-    catalog.store().commit(txn).await.unwrap();
+    bench.assign_with(1, Generation(2), changed).await;
+    bench
+        .wait_for("opened", MINUTE, async |bench| {
+            bench.record().await.storage_epoch > 0
+        })
+        .await;
+    bench
+        .wait_for("closed again", MINUTE, async |bench| !bench.is_open())
+        .await;
+    assert_eq!(bench.n_asked(), 1);
+    bench.stop().await;
 }

@@ -29,7 +29,7 @@ struct Site {
     flaky: AtomicU32,
 }
 
-fn page(url: &Url, requested: &Url, status: u16) -> Box<Page> {
+pub(in crate::worker) fn page(url: &Url, requested: &Url, status: u16) -> Box<Page> {
     Box::new(Page {
         url: url.clone(),
         requested_url: requested.clone(),
@@ -105,7 +105,7 @@ struct Links {
     roots: Vec<&'static str>,
 }
 
-fn report(result: Result<CallOutput, CallFailure>) -> CallReport {
+pub(in crate::worker) fn report(result: Result<CallOutput, CallFailure>) -> CallReport {
     CallReport {
         result,
         logs: Vec::new(),
@@ -114,7 +114,7 @@ fn report(result: Result<CallOutput, CallFailure>) -> CallReport {
     }
 }
 
-fn requests(base: &str, links: &[&str]) -> Vec<Request> {
+pub(in crate::worker) fn requests(base: &str, links: &[&str]) -> Vec<Request> {
     let base: Url = base.parse().unwrap();
     links
         .iter()

@@ -7,13 +7,13 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 use object_store::ObjectStoreExt as _;
 use tempfile::TempDir;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::clock::Clock;
 use crate::data::DataRoot;
 use crate::frontier::durable::{DurableSettings, Frontiers, OpenAs};
+use crate::frontier::suite::hanging::{Hanging, Hangs};
 use crate::frontier::suite::{item_of, new, parsed, ready, take};
 use crate::frontier::{Frontier, path_of};
 use crate::master::{WorkerCallError, WorkerCalls};
@@ -27,10 +27,6 @@ use crate::sink::lines::{Extent, Extents, LineFiles, LineReader, LineSettings};
 use crate::store::catalog::Catalog;
 use crate::store::embedded::{EmbeddedStore, Settings};
 use crate::store::keys::Keys;
-
-mod hanging;
-
-use hanging::Hanging;
 
 const MIN_AGE: Duration = Duration::from_secs(3_600);
 const DELETED_AT: UnixMillis = 5_000_000;
@@ -414,10 +410,8 @@ async fn a_frontier_that_does_not_answer_holds_up_neither_placement_nor_other_de
         ..bench.record().await.unwrap()
     };
     bench.put(&other).await;
-    let store = Arc::new(Hanging {
-        inner: bench.reconciler.data.object_store(),
-        hangs: watch::Sender::new(true),
-    });
+    let store = Arc::new(Hanging::new(bench.reconciler.data.object_store()));
+    store.set(Hangs::All);
     bench.reconciler.objects = store.clone();
     let catalog = bench.reconciler.catalog.clone();
     let stray = catalog.keys().assignment(&owner().node, shard());
@@ -441,7 +435,7 @@ async fn a_frontier_that_does_not_answer_holds_up_neither_placement_nor_other_de
     // One turn for each of its steps.
     wait_for(&keys.deleting(other.id), DATA_DEADLINE + DATA_PAUSE).await;
     assert!(!is_gone(&keys.deleting(shard().resource)).await);
-    store.hangs.send_replace(false);
+    store.set(Hangs::Nothing);
     let deadline = began.elapsed() + DATA_DEADLINE + DATA_PAUSE * 2;
     wait_for(&keys.deleting(shard().resource), deadline).await;
     scope.stop(Duration::from_secs(10)).await;

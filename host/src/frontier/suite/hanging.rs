@@ -13,18 +13,45 @@ use object_store::{
 };
 use tokio::sync::watch;
 
-/// An object store that does not answer while it hangs.
+/// What does not answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hangs {
+    Nothing,
+    Writes,
+    All,
+}
+
+/// An object store that leaves some calls without an answer until it is told otherwise.
 #[derive(Debug)]
-pub(super) struct Hanging {
-    pub(super) inner: Arc<dyn ObjectStore>,
-    pub(super) hangs: watch::Sender<bool>,
+pub(crate) struct Hanging {
+    inner: Arc<dyn ObjectStore>,
+    hangs: watch::Sender<Hangs>,
 }
 
 impl Hanging {
-    async fn answers(&self) {
-        let mut hangs = self.hangs.subscribe();
-        hangs.wait_for(|hangs| !hangs).await.unwrap();
+    pub(crate) fn new(inner: Arc<dyn ObjectStore>) -> Self {
+        let hangs = watch::Sender::new(Hangs::Nothing);
+        Self { inner, hangs }
     }
+
+    pub(crate) fn set(&self, hangs: Hangs) {
+        self.hangs.send_replace(hangs);
+    }
+
+    async fn writes(&self) {
+        let mut hangs = self.hangs.subscribe();
+        let answers = hangs.wait_for(|hangs| *hangs == Hangs::Nothing).await;
+        answers.expect("the sender is here");
+    }
+
+    async fn reads(&self) {
+        reads(self.hangs.subscribe()).await;
+    }
+}
+
+async fn reads(mut hangs: watch::Receiver<Hangs>) {
+    // Nobody tells any more: nobody waits either.
+    let _answers = hangs.wait_for(|hangs| *hangs != Hangs::All).await;
 }
 
 impl fmt::Display for Hanging {
@@ -41,7 +68,7 @@ impl ObjectStore for Hanging {
         payload: PutPayload,
         options: PutOptions,
     ) -> Result<PutResult> {
-        self.answers().await;
+        self.writes().await;
         self.inner.put_opts(location, payload, options).await
     }
 
@@ -50,12 +77,12 @@ impl ObjectStore for Hanging {
         location: &Path,
         options: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
-        self.answers().await;
+        self.writes().await;
         self.inner.put_multipart_opts(location, options).await
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
-        self.answers().await;
+        self.reads().await;
         self.inner.get_opts(location, options).await
     }
 
@@ -68,21 +95,21 @@ impl ObjectStore for Hanging {
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
         let (inner, prefix) = (self.inner.clone(), prefix.cloned());
-        let mut hangs = self.hangs.subscribe();
+        let answers = reads(self.hangs.subscribe());
         let listed = async move {
-            hangs.wait_for(|hangs| !hangs).await.unwrap();
+            answers.await;
             inner.list(prefix.as_ref())
         };
         listed.flatten_stream().boxed()
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
-        self.answers().await;
+        self.reads().await;
         self.inner.list_with_delimiter(prefix).await
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
-        self.answers().await;
+        self.writes().await;
         self.inner.copy_opts(from, to, options).await
     }
 }
