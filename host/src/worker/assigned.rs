@@ -55,6 +55,11 @@ enum Stop {
 
 /// Crawls what was assigned and records how it ended.
 pub(super) async fn run(assigned: Assigned) {
+    // Even when it was told to stop: as long as the earlier one writes, nobody may learn from the end
+    // of this one that the shard is at rest.
+    if let Some(after) = &assigned.after {
+        after.cancelled().await;
+    }
     let name = &assigned.resource.spec.name;
     let id = assigned.shard.id;
     let log = CrawlLog::new(name.as_str(), assigned.parts.clock.clone());
@@ -92,14 +97,11 @@ pub(super) async fn run(assigned: Assigned) {
 
 impl Assigned {
     async fn crawl(&self, live: &Live, log: &CrawlLog) -> Result<(), Stop> {
+        if self.stop.is_cancelled() {
+            return Err(Stop::Told);
+        }
         if let Some(error) = &self.refused {
             return Err(Stop::Failed(error.to_string()));
-        }
-        if let Some(after) = &self.after {
-            tokio::select! {
-                () = after.cancelled() => {}
-                () = self.stop.cancelled() => return Err(Stop::Told),
-            }
         }
         let Some(pinned) = &self.resource.pinned else {
             return Err(Stop::Failed("it was assigned without a plugin".to_owned()));

@@ -15,6 +15,7 @@ mod bench;
 
 use bench::{Bench, assign, parts};
 
+const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 
 struct Faulty;
@@ -49,6 +50,36 @@ async fn f27_a_panic_in_a_crawl_reaches_whoever_watches_the_agent() {
     tokio::time::timeout(MINUTE, failed.cancelled())
         .await
         .expect("noticed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_told_that_a_shard_is_at_rest_while_an_earlier_assignment_of_it_still_writes() {
+    let bench = Bench::new().await;
+    bench.assign(1).await;
+    bench
+        .wait_for("crawled", MINUTE, async |bench| bench.n_asked() > 1)
+        .await;
+    bench.objects.set(Hangs::All);
+    bench.assign(2).await;
+    bench.pass(SECOND).await;
+    bench.unassign().await;
+    bench.pass(SECOND).await;
+    assert_eq!(bench.epoch(), Some(Epoch(1)));
+    // Nor does the next but one begin beside it.
+    bench.assign(3).await;
+    bench.pass(SECOND).await;
+    assert_eq!(bench.epoch(), Some(Epoch(1)));
+    bench.objects.set(Hangs::Nothing);
+    bench
+        .wait_for("taken over", MINUTE, async |bench| {
+            bench.epoch() == Some(Epoch(3)) && bench.is_open()
+        })
+        .await;
+    bench.unassign().await;
+    bench
+        .wait_for("at rest", MINUTE, async |bench| bench.epoch().is_none())
+        .await;
+    bench.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
