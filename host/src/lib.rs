@@ -68,7 +68,7 @@
 //! nodes/<role>/<id>              registration under the node's lease
 //! plugins/<name>/<version>       digest, size, interface, what the plugin says of itself
 //! resources/<name>               id, assigned node, generation, run, plugin, params, limits, settings
-//! shards/<id>/<n>                owner, epoch, storage epoch, state free|assigned|idle|finished|failed,
+//! shards/<id>/<n>                owner and those before it, epoch, storage epoch, state free|assigned|idle|finished|failed,
 //!                                why it waits, counts
 //! assignments/<worker>/<id>/<n>  written with the shard; a worker watches only its own prefix
 //! deleting/<id>                  a deleted resource until its frontier is gone, and its items if they are to go

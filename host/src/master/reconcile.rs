@@ -348,6 +348,7 @@ pub(super) fn assignment_txn(
     };
     let record = ShardRecord {
         owner: Some(owner),
+        former_owners: shard.value.writers(),
         epoch: shard.value.epoch.next(),
         state: ShardState::Assigned,
         waits: None,

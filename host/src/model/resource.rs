@@ -61,6 +61,9 @@ pub struct PinnedPlugin {
     pub digest: Digest,
 }
 
+/// So many owners of one shard are remembered; those before them were fenced off as many times since.
+const MAX_WRITERS: usize = 16;
+
 /// The unit that is assigned, under `shards/<id>/<n>`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardRecord {
@@ -68,6 +71,9 @@ pub struct ShardRecord {
     pub resource: ResourceName,
     /// Who crawls it.
     pub owner: Option<Owner>,
+    /// Those whom it was taken from, the latest last: they may be bringing their items to an end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub former_owners: Vec<Owner>,
     /// Of the last assignment; 0 before the first.
     pub epoch: Epoch,
     /// What its crawl has come to.
@@ -94,6 +100,7 @@ impl ShardRecord {
         Self {
             resource,
             owner: None,
+            former_owners: Vec::new(),
             epoch: Epoch(0),
             state: ShardState::Free,
             storage_epoch: 0,
@@ -102,6 +109,18 @@ impl ShardRecord {
             redrive: None,
             counts: Counts::default(),
         }
+    }
+
+    /// Those who may be writing: its owner, and those it was taken from.
+    pub fn writers(&self) -> Vec<Owner> {
+        let mut writers = self.former_owners.clone();
+        if let Some(owner) = &self.owner {
+            // An id has one process at a time.
+            writers.retain(|writer| writer.node != owner.node);
+            writers.push(owner.clone());
+        }
+        let n_beyond = writers.len().saturating_sub(MAX_WRITERS);
+        writers.split_off(n_beyond)
     }
 }
 
@@ -242,6 +261,29 @@ impl fmt::Display for ShardId {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_owners_of_a_shard_are_remembered_once_each() {
+        let owner = |id: usize, incarnation| Owner {
+            node: format!("worker-{id}").parse().unwrap(),
+            incarnation: Incarnation(incarnation),
+        };
+        let mut shard = ShardRecord::new("books".parse().unwrap());
+        assert_eq!(shard.writers(), []);
+        for id in (0..MAX_WRITERS + 3).chain([5]) {
+            shard.former_owners = shard.writers();
+            shard.owner = Some(owner(id, 2));
+        }
+        let expected: Vec<Owner> = (3..MAX_WRITERS + 3)
+            .filter(|id| *id != 5)
+            .chain([5])
+            .map(|id| owner(id, 2))
+            .collect();
+        assert_eq!(shard.writers(), expected);
+        // It is freed.
+        (shard.former_owners, shard.owner) = (shard.writers(), None);
+        assert_eq!(shard.writers(), expected);
+    }
 
     #[test]
     fn a_record_is_json_that_a_person_can_read() {

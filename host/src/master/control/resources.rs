@@ -185,9 +185,9 @@ impl Control {
                 txn = txn
                     .guard(Guard::RevisionIs(shard_key.clone(), shard.revision))
                     .delete(shard_key);
-                if let Some(owner) = shard.value.owner {
+                owners.extend(shard.value.writers());
+                if let Some(owner) = &shard.value.owner {
                     txn = txn.delete(keys.assignment(&owner.node, id));
-                    owners.push(owner);
                 }
             }
             let deleting = Deleting {

@@ -106,6 +106,7 @@ impl Control {
         let keys = self.parts.catalog.keys();
         let record = ShardRecord {
             owner: None,
+            former_owners: present.value.writers(),
             epoch: present.value.epoch.next(),
             state: ShardState::Free,
             waits: None,

@@ -189,6 +189,8 @@ fn f23_a_crawl_goes_on_in_the_same_run_whoever_takes_it_over() {
     assert_eq!(resource_record.run, resource.value.run);
     assert_eq!((record.epoch, record.storage_epoch), (Epoch(4), 5));
     assert!(record.created && record.waits.is_none());
+    // It may still bring items to an end, and a deletion has to wait for it.
+    assert_eq!(record.former_owners, shard.value.writers());
     let text = format!("{txn:?}");
     assert!(text.contains("worker-1|127.0.0.1:1"), "{text}");
 }

@@ -7,7 +7,7 @@ use crate::master::control::runs::dead_letters;
 use crate::model::crawl::Counts;
 use crate::model::frontier::FrontierStats;
 use crate::model::id::Run;
-use crate::model::resource::{Redrive, ShardRecord, Waits};
+use crate::model::resource::{Deleting, Redrive, ShardRecord, Waits};
 
 /// A crawl that was opened, has numbers and, by `state`, is over or not.
 async fn opened(state: ShardState) -> Bench {
@@ -48,6 +48,7 @@ async fn a_restart_begins_a_new_run_out_of_every_phase() {
         let (_, after) = bench.shard("a").await;
         let expected = ShardRecord {
             owner: None,
+            former_owners: before.writers(),
             state: ShardState::Free,
             epoch: before.epoch.next(),
             redrive: None,
@@ -96,6 +97,17 @@ async fn a_restarted_crawl_is_assigned_again_and_its_old_owner_may_record_nothin
     let (_, after) = bench.shard("a").await;
     assert!(after.owner.is_some());
     assert_eq!(bench.check_consistent().await, 1);
+}
+
+#[tokio::test]
+async fn a_deletion_waits_for_whom_a_restart_has_just_stopped() {
+    let bench = opened(ShardState::Assigned).await;
+    let (id, before) = bench.shard("a").await;
+    bench.restart("a").await.unwrap();
+    bench.delete("a").await.unwrap();
+    let key = bench.catalog().keys().deleting(id.resource);
+    let deleting: Option<Versioned<Deleting>> = bench.catalog().read(&key).await.unwrap();
+    assert_eq!(deleting.unwrap().value.owners, [before.owner.unwrap()]);
 }
 
 #[tokio::test]
