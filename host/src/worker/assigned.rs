@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::agent::AgentParts;
@@ -29,6 +30,8 @@ use crate::telemetry;
 
 /// A crawl with nothing to do for longer than this closes its frontier meanwhile.
 const REST_AFTER: Duration = Duration::from_secs(60);
+/// The longest pause after a fault. A frontier that was of use for longer has no faults behind it.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 /// What was assigned.
 pub(super) struct Assigned {
@@ -113,6 +116,7 @@ impl Assigned {
             log.note("info", format!("run {} goes on", self.resource.run));
             let frontier = Arc::new(frontier);
             live.opened(frontier.clone());
+            let since = Instant::now();
             let end = self.crawl_on(&frontier, rules.clone(), log).await;
             live.closed(None);
             opening::close(&frontier).await;
@@ -126,6 +130,9 @@ impl Assigned {
                 CrawlEnd::Stopped => return Err(Stop::Told),
                 CrawlEnd::Resting { until } => self.rest(until).await?,
                 CrawlEnd::Frontier(error) => {
+                    if since.elapsed() > LONGEST_WAIT {
+                        backoff.reset();
+                    }
                     self.wait(&mut backoff, &waits_for(&error), live, log)
                         .await?;
                 }
@@ -281,7 +288,7 @@ impl Assigned {
 }
 
 fn new_backoff() -> Backoff {
-    Backoff::new(Duration::from_millis(200), Duration::from_secs(30))
+    Backoff::new(Duration::from_millis(200), LONGEST_WAIT)
 }
 
 fn waits_for(error: &FrontierError) -> Waits {

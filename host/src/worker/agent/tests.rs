@@ -6,6 +6,7 @@ use url::Url;
 
 use super::*;
 use crate::fetch::{Failure, FetchRequest, Fetched};
+use crate::frontier::FrontierError;
 use crate::frontier::suite::hanging::Hangs;
 use crate::model::id::Digest;
 use crate::model::resource::{CrawlSettings, ShardRecord};
@@ -109,6 +110,38 @@ async fn a_frontier_is_closed_again_when_the_shard_was_lost_while_it_was_opened(
     bench.put(&lost).await;
     bench.objects.set(Hangs::Nothing);
     bench.wait_for("at rest again", MINUTE, is_at_rest).await;
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fault_after_a_long_time_of_good_work_is_the_first_one_again() {
+    let bench = Bench::new().await;
+    bench.assign(1).await;
+    let mut waited = Duration::ZERO;
+    let n_faults = 5;
+    for n in 0..=n_faults {
+        bench
+            .wait_for("open", MINUTE, async |bench| bench.is_open())
+            .await;
+        if n == n_faults {
+            assert!(waited > SECOND, "{waited:?}");
+            // It stays open, and what it writes does not run ahead of the database's own clock.
+            *bench.site.not_before.lock().unwrap() = Some(50 * SECOND);
+            bench.pass(40 * SECOND).await;
+        }
+        let noticed = bench.wait_for("noticed", MINUTE, async |bench| {
+            bench.waits().is_some_and(|waits| waits == "FrontierFenced")
+        });
+        let (stolen, ()) = tokio::join!(bench.steal(), noticed);
+        // The crawl may have it back already.
+        assert!(matches!(stolen, Ok(()) | Err(FrontierError::Fenced { .. })));
+        let since = tokio::time::Instant::now();
+        bench
+            .wait_for("open again", MINUTE, async |bench| bench.is_open())
+            .await;
+        waited = since.elapsed();
+    }
+    assert!(waited < SECOND, "{waited:?}");
     bench.stop().await;
 }
 

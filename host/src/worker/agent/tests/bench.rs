@@ -12,8 +12,9 @@ use url::Url;
 use super::super::*;
 use crate::clock::SystemClock;
 use crate::fetch::{Answer, Failure, FetchRequest, Fetched};
-use crate::frontier::durable::DurableSettings;
+use crate::frontier::durable::{DurableSettings, OpenAs};
 use crate::frontier::suite::hanging::Hanging;
+use crate::frontier::{Frontier as _, FrontierError};
 use crate::model::crawl::{Item, Page, PageContext, RuleError};
 use crate::model::id::{Digest, Incarnation, ResourceId, Run, Shard};
 use crate::model::node::Role;
@@ -254,6 +255,26 @@ impl Bench {
 
     pub(super) fn n_asked(&self) -> usize {
         self.site.asked.lock().unwrap().len()
+    }
+
+    /// Opens the frontier, as the next owner would.
+    pub(super) async fn steal(&self) -> Result<(), FrontierError> {
+        let settings = DurableSettings::default();
+        let frontiers = Arc::new(Frontiers::new(self.objects.clone(), settings));
+        let storage_epoch = frontiers.storage_epoch(shard()).await?;
+        let open_as = OpenAs {
+            shard: shard(),
+            cluster: self.parts.cluster.clone(),
+            epoch: Epoch(1),
+            run: Run(1),
+            plugin: Digest::of(b""),
+            created: true,
+            storage_epoch,
+            now: self.parts.clock.unix_millis(),
+            delay: Duration::ZERO,
+            carry: false,
+        };
+        frontiers.open(open_as).await?.close().await
     }
 
     pub(super) async fn stop(self) {
