@@ -8,6 +8,7 @@
 //! page      one attempt at one page
 //! verdict   pure: what becomes of an answer, of links, of a rule's errors
 //! drain     the outbox into the sink
+//! told      what is wrong with the sink, as others see it
 //! report    the log of a crawl
 //! ```
 //!
@@ -31,12 +32,13 @@ mod drain;
 mod opening;
 mod page;
 pub mod report;
+mod told;
 mod unchanged;
 mod verdict;
 
 use report::CrawlLog;
 
-/// The state of a crawl whose frontier is open and whose batches do not become durable.
+/// The state of a crawl whose frontier is open and whose batches or items do not become durable.
 const STALLED: &str = "StorageUnavailable";
 /// Logs kept of crawls that are over.
 const KEPT_LOGS: usize = 256;
@@ -74,6 +76,8 @@ struct Standing {
     /// As of the last time that it was open.
     counts: Counts,
     waits: Option<Waits>,
+    /// Why items were not written at the last try.
+    sink_fault: Option<String>,
 }
 
 impl Live {
@@ -84,7 +88,7 @@ impl Live {
     fn opened(&self, frontier: Arc<dyn Frontier>) {
         let mut standing = self.standing();
         standing.frontier = Some(frontier);
-        standing.waits = None;
+        (standing.waits, standing.sink_fault) = (None, None);
     }
 
     fn closed(&self, waits: Option<Waits>) {
@@ -92,7 +96,11 @@ impl Live {
         if let Some(frontier) = standing.frontier.take() {
             standing.counts = frontier.counts();
         }
-        standing.waits = waits;
+        (standing.waits, standing.sink_fault) = (waits, None);
+    }
+
+    fn sink_fault(&self, fault: Option<String>) {
+        self.standing().sink_fault = fault;
     }
 
     fn counts(&self) -> Counts {
@@ -111,6 +119,7 @@ impl Live {
         let standing = self.standing();
         let frontier = standing.frontier.as_ref();
         let stalled = frontier.and_then(|frontier| frontier.stalled());
+        let stalled = stalled.or_else(|| standing.sink_fault.clone());
         let stalled = stalled.map(|why| Waits {
             condition: STALLED.to_owned(),
             why,

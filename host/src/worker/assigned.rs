@@ -15,6 +15,7 @@ use super::agent::AgentParts;
 use super::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
 use super::opening::{self, OwnShard, StepError};
 use super::report::CrawlLog;
+use super::told::ToldSink;
 use super::{Live, Running};
 use crate::frontier::FrontierError;
 use crate::frontier::durable::{DurableFrontier, OpenAs};
@@ -117,7 +118,7 @@ impl Assigned {
             let frontier = Arc::new(frontier);
             live.opened(frontier.clone());
             let since = Instant::now();
-            let end = self.crawl_on(&frontier, rules.clone(), log).await;
+            let end = self.crawl_on(&frontier, rules.clone(), live, log).await;
             live.closed(None);
             opening::close(&frontier).await;
             match end {
@@ -144,13 +145,17 @@ impl Assigned {
         &self,
         frontier: &Arc<DurableFrontier>,
         rules: Arc<dyn Rules>,
+        live: &Live,
         log: &CrawlLog,
     ) -> CrawlEnd {
         let shard = self.shard.id;
         let items = self.parts.data.items_folder(shard.resource);
         let folder = items.join(shard.shard.to_string());
         let epoch = frontier.storage_epoch();
-        let sink = LineFiles::open(folder, epoch, LineSettings::default());
+        let sink = ToldSink {
+            sink: LineFiles::open(folder, epoch, LineSettings::default()),
+            live: live.clone(),
+        };
         let parts = CrawlParts {
             resource: self.resource.id,
             run: self.resource.run,

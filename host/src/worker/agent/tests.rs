@@ -192,3 +192,22 @@ async fn a_shard_that_is_closed_is_opened_when_its_settings_change() {
     assert_eq!(bench.n_asked(), 1);
     bench.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn f33_a_sink_that_fails_is_named_until_it_works_again() {
+    let bench = Bench::new().await;
+    let items = bench.parts.data.items_folder(bench::shard().resource);
+    std::fs::write(&items, "in the way").unwrap();
+    bench.assign(1).await;
+    bench
+        .wait_for("named", MINUTE, async |bench| bench.waits().is_some())
+        .await;
+    assert_eq!(bench.waits().unwrap(), "StorageUnavailable");
+    assert!(bench.is_open());
+    std::fs::remove_file(&items).unwrap();
+    bench
+        .wait_for("written", MINUTE, async |bench| bench.waits().is_none())
+        .await;
+    assert!(items.join("0").is_dir());
+    bench.stop().await;
+}

@@ -1,0 +1,28 @@
+//! A sink whose faults are told to whoever asks how the crawl stands.
+
+use async_trait::async_trait;
+
+use super::Live;
+use crate::model::crawl::ItemRecord;
+use crate::model::frontier::SinkMark;
+use crate::sink::{Sink, SinkError};
+use crate::telemetry;
+
+/// Shows an error until something was written again.
+pub(super) struct ToldSink<S> {
+    pub(super) sink: S,
+    pub(super) live: Live,
+}
+
+#[async_trait]
+impl<S: Sink> Sink for ToldSink<S> {
+    async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError> {
+        let written = self.sink.write(items).await;
+        let fault = written.as_ref().err();
+        self.live.sink_fault(fault.map(|error| {
+            let error = telemetry::chain(error);
+            format!("items wait for their sink: {error}")
+        }));
+        written
+    }
+}
