@@ -8,7 +8,8 @@
 //! A batch is appended and synced, with the folder where the file is new; then the answer says how
 //! much of the file counts, and the frontier keeps that in the batch that empties its outbox. What
 //! lies behind that length is nothing: [`LineReader`] stops there, and it is cut off before the next
-//! append. So a batch can be tried again without a torn or doubled line.
+//! append. So a batch can be tried again without a torn or doubled line. A file that somebody removes
+//! or cuts short is followed by the next.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Seek as _, SeekFrom, Write as _};
@@ -166,24 +167,30 @@ impl Append {
             .present
             .as_ref()
             .filter(|present| present.length + n_bytes <= self.max_file_bytes);
-        let (length, runs) = match continued {
+        let answered = self.present.as_ref().map(|present| present.n);
+        let file = match (continued, open.take()) {
+            (Some(present), Some(file)) if file.n == present.n => file,
+            // Made by a write that answered nothing.
+            (_, Some(file)) if Some(file.n) != answered => file,
+            (Some(present), _) => match self.reopen(present)? {
+                Some(file) => file,
+                None => self.create(present.n + 1)?,
+            },
+            (None, _) => self.create(answered.map_or(0, |n| n + 1))?,
+        };
+        let (length, runs) = match continued.filter(|present| present.n == file.n) {
             Some(present) => (
                 present.length,
                 (present.runs.0.min(first), present.runs.1.max(last)),
             ),
             None => (0, (first, last)),
         };
-        let answered = self.present.as_ref().map(|present| present.n);
-        let file = match (continued, open.take()) {
-            (Some(present), Some(file)) if file.n == present.n => file,
-            (Some(present), _) => self.reopen(present.n)?,
-            // Made by a write that answered nothing.
-            (None, Some(file)) if Some(file.n) != answered => file,
-            (None, _) => self.create(answered.map_or(0, |n| n + 1))?,
-        };
         let file = open.insert(file);
         let (n, path) = (file.n, self.path_of(file.n));
-        cut(&mut file.file, length).map_err(failed("cut", &path))?;
+        if let Err(error) = cut(&mut file.file, length) {
+            *open = None;
+            return Err(failed("cut", &path)(error));
+        }
         file.file.write_all(lines).map_err(failed("write", &path))?;
         file.file.sync_data().map_err(failed("sync", &path))?;
         if !file.is_named {
@@ -205,18 +212,29 @@ impl Append {
         self.folder.join(names::file(self.storage_epoch, n))
     }
 
-    fn reopen(&self, n: u64) -> Result<Open, SinkError> {
-        let path = self.path_of(n);
-        let file = OpenOptions::new()
-            .write(true)
-            .open(&path)
-            .map_err(failed("open", &path))?;
+    /// The present file; none where it is gone, or has lost lines that were answered for. What is lost
+    /// with it stays lost; the next items must not wait for it.
+    fn reopen(&self, present: &Present) -> Result<Option<Open>, SinkError> {
+        let path = self.path_of(present.n);
+        let file = match OpenOptions::new().write(true).open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                tracing::error!(path = %path.display(), "a file of items was removed");
+                return Ok(None);
+            }
+            Err(error) => return Err(failed("open", &path)(error)),
+        };
+        let length = file.metadata().map_err(failed("open", &path))?.len();
+        if length < present.length {
+            tracing::error!(path = %path.display(), "a file of items was cut short");
+            return Ok(None);
+        }
         // It was answered for once, so its name is durable.
-        Ok(Open {
-            n,
+        Ok(Some(Open {
+            n: present.n,
             file,
             is_named: true,
-        })
+        }))
     }
 
     /// The first file from `n` on that is not there yet. One that nobody was told of does no harm: it

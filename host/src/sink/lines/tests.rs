@@ -162,16 +162,65 @@ async fn f33_a_batch_that_failed_half_way_is_written_whole_and_once_on_the_next_
     // The lines are appended, and then it turns out that nobody could find them.
     let (path, aside) = (bench.path("0/4-0.jsonl"), bench.path("aside"));
     std::fs::rename(&path, &aside).unwrap();
-    for _ in 0..2 {
-        let error = files.write(&records(1..3)).await.unwrap_err().to_string();
-        assert!(error.ends_with("7/0/4-0.jsonl"), "{error}");
-    }
+    let error = files.write(&records(1..3)).await.unwrap_err().to_string();
+    assert!(error.ends_with("7/0/4-0.jsonl"), "{error}");
     std::fs::rename(&aside, &path).unwrap();
     bench.append("0/4-0.jsonl", &"{\"torn\": 1}\n".repeat(100));
     bench.write(0, &mut files, &records(1..4)).await;
     assert_eq!(bench.read(9).await, keys(0..4));
     let text = std::fs::read_to_string(path).unwrap();
     assert_eq!(text.lines().count(), 4);
+}
+
+#[tokio::test]
+async fn f33_what_follows_a_file_that_was_taken_away_goes_into_the_next_and_is_read_once() {
+    let spoil: [fn(&Path, &Path); 3] = [
+        |path, aside| std::fs::rename(path, aside).unwrap(),
+        |path, aside| {
+            std::fs::copy(path, aside).unwrap();
+            File::create(path).unwrap();
+        },
+        |path, aside| {
+            std::fs::rename(path, aside).unwrap();
+            File::create(path).unwrap();
+        },
+    ];
+    for spoil in spoil {
+        let mut bench = Bench::new();
+        let mut files = bench.open(0, 4);
+        bench.write(0, &mut files, &records(0..2)).await;
+        let (path, aside) = (bench.path("0/4-0.jsonl"), bench.path("aside"));
+        spoil(&path, &aside);
+        files.write(&records(2..4)).await.unwrap_err();
+        let mark = bench.write(0, &mut files, &records(2..4)).await;
+        assert_eq!(mark.file, "4-1.jsonl");
+        bench.write(0, &mut files, &records(4..5)).await;
+        bench.try_read(9).await.unwrap_err();
+        // Put back, it counts as far as it did.
+        std::fs::rename(&aside, &path).unwrap();
+        assert_eq!(bench.read(9).await, keys(0..5));
+        bench.write(0, &mut files, &records(5..6)).await;
+        assert_eq!(bench.read(9).await, keys(5..6));
+    }
+}
+
+#[tokio::test]
+async fn f33_a_folder_that_was_taken_away_is_not_filled_with_files_that_nobody_is_told_of() {
+    let mut bench = Bench::new();
+    let mut files = bench.open(0, 4);
+    bench.write(0, &mut files, &records(0..2)).await;
+    let (folder, aside) = (bench.folder(), bench.folder.path().join("aside"));
+    std::fs::rename(&folder, &aside).unwrap();
+    // Nothing can be made in its place.
+    std::fs::write(&folder, "in the way").unwrap();
+    for _ in 0..3 {
+        files.write(&records(2..4)).await.unwrap_err();
+    }
+    std::fs::remove_file(&folder).unwrap();
+    std::fs::rename(&aside, &folder).unwrap();
+    bench.write(0, &mut files, &records(2..4)).await;
+    assert_eq!(bench.read(9).await, keys(0..4));
+    assert_eq!(std::fs::read_dir(bench.path("0")).unwrap().count(), 1);
 }
 
 // Whether the writes without a caller come before the other one or after it is left to the threads;
