@@ -171,6 +171,12 @@ impl Rules for Links {
             "/deep" => &["/deeper"],
             "/numbers" | "/1" | "/2" => &["/1", "/2", "/3", "/4"],
             "/fatal" => return report(Err(CallFailure::Rule(RuleError::Fatal("no sense".into())))),
+            "/later" => {
+                return report(Err(CallFailure::Rule(RuleError::Retry {
+                    after_ms: Some(60 * 60_000),
+                    why: "not yet".into(),
+                })));
+            }
             "/skip" => return report(Err(CallFailure::Rule(RuleError::Skip("no".into())))),
             "/fuel" => return report(Err(kill(Kill::OutOfFuel))),
             _ => &[],
@@ -244,6 +250,17 @@ async fn crawl_on(
     sink: Kept,
     stop: CancellationToken,
 ) -> Ended {
+    crawl_or_rest(frontier, roots, settings, sink, stop, None).await
+}
+
+async fn crawl_or_rest(
+    frontier: Arc<dyn Frontier>,
+    roots: &[&'static str],
+    settings: CrawlSettings,
+    sink: Kept,
+    stop: CancellationToken,
+    rest_after: Option<Duration>,
+) -> Ended {
     let description = Description {
         name: "links".parse().unwrap(),
         version: "1.0.0".parse().unwrap(),
@@ -272,7 +289,7 @@ async fn crawl_on(
         fetch: site.clone(),
         log: log.clone(),
         clock,
-        rest_after: None,
+        rest_after,
     };
     let run = run(parts, Box::new(sink.clone()), stop);
     let end = tokio::time::timeout(Duration::from_secs(60), run)
@@ -629,6 +646,38 @@ async fn root_is_called_as_often_as_a_page_is_tried_and_waited_for_no_longer() {
     let reason = "root failed 3 times, the last time: not yet";
     assert_eq!(ended.end, CrawlEnd::Failed(reason.into()));
     assert_eq!(started.elapsed().as_secs(), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crawl_that_waits_for_longer_than_it_may_rests_with_its_items_delivered() {
+    let settings = CrawlSettings {
+        max_retry_wait_ms: Some(2 * 60 * 60_000),
+        max_attempts: Some(2),
+        ..CrawlSettings::default()
+    };
+    for (rest_after, rests) in [(1, true), (2 * 60 * 60, false)] {
+        let before = SystemClock.unix_millis();
+        let ended = crawl_or_rest(
+            Arc::new(MemoryFrontier::new(MemorySettings::default())),
+            &["/later", "/b"],
+            settings.clone(),
+            Kept::default(),
+            CancellationToken::new(),
+            Some(Duration::from_secs(rest_after)),
+        );
+        if !rests {
+            let in_time = tokio::time::timeout(Duration::from_secs(30), ended);
+            assert!(in_time.await.is_err(), "it waits");
+            continue;
+        }
+        let ended = ended.await;
+        let CrawlEnd::Resting { until } = ended.end else {
+            panic!("{:?}", ended.end)
+        };
+        let wait = until - before;
+        assert!((30 * 60_000..2 * 60 * 60_000).contains(&wait), "{wait}");
+        assert_eq!((ended.n_items, ended.counts.due), (1, 1));
+    }
 }
 
 #[tokio::test(start_paused = true)]
