@@ -118,6 +118,8 @@ impl Assigned {
             let frontier = Arc::new(frontier);
             live.opened(frontier.clone());
             let since = Instant::now();
+            let mut settings = self.config.clone();
+            settings.mark_unchanged();
             let end = self.crawl_on(&frontier, rules.clone(), live, log).await;
             live.closed(None);
             opening::close(&frontier).await;
@@ -129,7 +131,7 @@ impl Assigned {
                 CrawlEnd::Failed(reason) => return Err(Stop::Failed(reason)),
                 CrawlEnd::Unread => return Err(Stop::Failed(SinkError::Closed.to_string())),
                 CrawlEnd::Stopped => return Err(Stop::Told),
-                CrawlEnd::Resting { until } => self.rest(until).await?,
+                CrawlEnd::Resting { until } => self.rest(until, settings).await?,
                 CrawlEnd::Frontier(error) => {
                     if since.elapsed() > LONGEST_WAIT {
                         backoff.reset();
@@ -274,13 +276,15 @@ impl Assigned {
     }
 
     /// Nothing is to be done before this moment, unless the settings change.
-    async fn rest(&self, until: u64) -> Result<(), Stop> {
+    async fn rest(
+        &self,
+        until: u64,
+        mut settings: watch::Receiver<CrawlConfig>,
+    ) -> Result<(), Stop> {
         let now = self.parts.clock.unix_millis();
-        let mut config = self.config.clone();
-        config.mark_unchanged();
         tokio::select! {
             slept = self.sleep(Duration::from_millis(until.saturating_sub(now))) => slept,
-            Ok(()) = config.changed() => Ok(()),
+            Ok(()) = settings.changed() => Ok(()),
         }
     }
 

@@ -176,11 +176,29 @@ async fn a_shard_with_nothing_to_do_is_closed_until_there_is() {
 #[tokio::test(start_paused = true)]
 async fn a_shard_that_is_closed_is_opened_when_its_settings_change() {
     let bench = resting().await;
+    check_that_settings_open(bench).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_that_is_being_closed_is_opened_when_its_settings_change() {
+    let bench = Bench::new().await;
+    *bench.site.not_before.lock().unwrap() = Some(60 * MINUTE);
+    *bench.site.hangs.lock().unwrap() = Some(bench.objects.clone());
+    bench.assign(1).await;
+    bench
+        .wait_for("asked", MINUTE, async |bench| bench.n_asked() == 1)
+        .await;
+    check_that_settings_open(bench).await;
+}
+
+async fn check_that_settings_open(bench: Bench) {
     let changed = CrawlSettings {
         concurrency: Some(1),
         ..bench::settings()
     };
     bench.assign_with(1, Generation(2), changed).await;
+    bench.pass(SECOND).await;
+    bench.objects.set(Hangs::Nothing);
     bench
         .wait_for("opened", MINUTE, async |bench| {
             bench.record().await.storage_epoch > 0

@@ -13,7 +13,7 @@ use super::super::*;
 use crate::clock::SystemClock;
 use crate::fetch::{Answer, Failure, FetchRequest, Fetched};
 use crate::frontier::durable::{DurableSettings, OpenAs};
-use crate::frontier::suite::hanging::Hanging;
+use crate::frontier::suite::hanging::{Hanging, Hangs};
 use crate::frontier::{Frontier as _, FrontierError};
 use crate::model::crawl::{Item, Page, PageContext, RuleError};
 use crate::model::id::{Digest, Incarnation, ResourceId, Run, Shard};
@@ -80,6 +80,9 @@ impl Rules for Chain {
         page: Arc<Page>,
         _context: PageContext,
     ) -> CallReport {
+        if let Some(objects) = self.site.hangs.lock().unwrap().take() {
+            objects.set(Hangs::All);
+        }
         if let Some(after) = self.site.not_before.lock().unwrap().take() {
             return report(Err(CallFailure::Rule(RuleError::Retry {
                 after_ms: Some(u64::try_from(after.as_millis()).unwrap()),
@@ -124,6 +127,8 @@ pub(super) struct Site {
     pub(super) asked: Mutex<Vec<String>>,
     /// The next page is of no use before so much time has passed.
     pub(super) not_before: Mutex<Option<Duration>>,
+    /// Before the next page ends, this object store stops to answer.
+    pub(super) hangs: Mutex<Option<Arc<Hanging>>>,
 }
 
 #[async_trait]
@@ -159,6 +164,7 @@ impl Bench {
             clock,
             asked: Mutex::default(),
             not_before: Mutex::default(),
+            hangs: Mutex::default(),
         });
         let objects = Arc::new(Hanging::new(Arc::new(InMemory::new())));
         let (folder, mut parts) = parts(Arc::new(OneRule(site.clone())), site.clone());
