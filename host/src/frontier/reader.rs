@@ -20,11 +20,12 @@ use super::durable::failed;
 use super::records::{self, Stage};
 use super::{FrontierError, keys, path_of};
 use crate::model::crawl::{Counts, Done, Fingerprint, Request};
-use crate::model::frontier::{FrontierStats, SinkMark, UrlEntry, UrlFilter, UrlState};
+use crate::model::frontier::{FrontierStats, UrlEntry, UrlFilter, UrlState};
 use crate::model::id::Run;
 use crate::model::resource::ShardId;
 use scan::Records;
 
+mod delivery;
 mod scan;
 
 /// How often a reader looks for what has become durable.
@@ -122,13 +123,7 @@ impl FrontierReader {
         let totals = keys::totals(run);
         let totals: Option<records::Totals> = self.record(&totals, "totals").await?;
         let counts = totals.map(Counts::from).unwrap_or_default();
-        let mut last = records::Batch::default();
-        let mut found = self.scan_prefix(keys::BATCHES).await?;
-        while let Some((_, batch)) = found.next::<records::Batch>("batch").await? {
-            if batch.n > last.n {
-                last = batch;
-            }
-        }
+        let last = self.last_batch().await?;
         let mut n_hosts = 0;
         let mut found = self.scan_prefix(keys::HOSTS).await?;
         while let Some((_, host)) = found.next::<records::Host>("host").await? {
@@ -252,21 +247,6 @@ impl FrontierReader {
             state: UrlState::Done(Done::Duplicate),
             since: 0,
         }))
-    }
-
-    /// How much of each file of items counts.
-    pub async fn marks(&self) -> Result<Vec<SinkMark>, FrontierError> {
-        let mut marks = Vec::new();
-        let mut found = self.scan_prefix(keys::MARKS).await?;
-        while let Some((key, mark)) = found.next::<records::Mark>("mark").await? {
-            let file = String::from_utf8_lossy(&key[keys::MARKS.len()..]);
-            marks.push(SinkMark {
-                file: file.into_owned(),
-                length: mark.length,
-                runs: (Run(mark.first_run), Run(mark.last_run)),
-            });
-        }
-        Ok(marks)
     }
 
     /// Lets go of it, and waits until it looks no more.

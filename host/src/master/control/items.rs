@@ -218,14 +218,29 @@ impl Sources for Frontiers {
         let Some(resource) = self.catalog.read::<Resource>(&keys.resource(name)).await? else {
             return Ok(true);
         };
-        if (resource.value.id, resource.value.run) != (self.id, run) {
+        if resource.value.id != self.id {
             return Ok(true);
         }
         let shards: Vec<(String, Versioned<ShardRecord>)> =
             records(&self.catalog, &keys.shards_of(self.id)).await?;
-        let shards: Vec<&ShardRecord> = shards.iter().map(|(_, shard)| &shard.value).collect();
-        let phase = observed::phase(&resource.value, &shards, &BTreeMap::new());
-        Ok(matches!(phase, Phase::Finished | Phase::Failed(_)))
+        let present: Vec<&ShardRecord> = shards.iter().map(|(_, shard)| &shard.value).collect();
+        let phase = observed::phase(&resource.value, &present, &BTreeMap::new());
+        if matches!(phase, Phase::Finished | Phase::Failed(_)) {
+            return Ok(true);
+        }
+        if resource.value.run == run {
+            return Ok(false);
+        }
+        // Another run was asked for. Items of this one may still be on their way.
+        for (key, shard) in &shards {
+            if let Some(id) = keys.parse_shard(key)
+                && shard.value.created
+                && !self.is_done_with(id.shard, run).await
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     async fn extents(&mut self, last: bool) -> Result<Arc<Extents>, ControlError> {
@@ -314,6 +329,15 @@ impl Frontiers {
         let marks = reader.marks().await?;
         self.readers.insert(id.shard, reader);
         Ok(Some(Extent::Marks(marks)))
+    }
+
+    /// As far as a frontier that is open can tell. What is wrong with one shows when it is asked for
+    /// its marks.
+    async fn is_done_with(&self, shard: Shard, run: Run) -> bool {
+        match self.readers.get(&shard) {
+            Some(reader) => reader.is_done_with(run).await.unwrap_or(false),
+            None => false,
+        }
     }
 
     async fn close(&mut self) {

@@ -7,8 +7,11 @@ use serde_json::value::RawValue;
 
 use super::super::tests::bench::{Bench, bench, check_refused};
 use super::*;
+use crate::frontier::Frontier as _;
+use crate::frontier::durable::{DurableSettings, Frontiers, OpenAs};
 use crate::master::Code;
 use crate::model::crawl::ItemKey;
+use crate::model::id::Epoch;
 use crate::sink::Sink as _;
 use crate::sink::lines::{LineFiles, LineSettings};
 use crate::store::catalog::encode;
@@ -273,4 +276,60 @@ async fn items_of_a_deleted_resource_are_read_by_its_id_before_and_after_its_fro
     );
     assert_eq!(count().await, 2);
     scope.stop(deadline).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_follows_a_run_gets_its_last_items_though_another_was_asked_for_meanwhile() {
+    let bench = bench().await;
+    let id = bench.add("a").await.unwrap().resource.id;
+    let data = bench.control.parts.data.clone();
+    let shard = shard(id.0);
+    // Of three items one is not delivered yet.
+    crate::master::reconcile::crawl(&data, shard).await;
+    bench.record("a", |record| record.created = true).await;
+    let mut items = bench.control.items("a", true, None).await.unwrap();
+    bench.restart("a").await.unwrap();
+    let mut next = async |n| {
+        let next = tokio::time::timeout(FOLLOW_PAUSE * 20, items.next());
+        let next = next.await.map(|item| item.map(|item| item.unwrap().next));
+        let expected = ItemPlace {
+            resource: id,
+            run: Run(1),
+            n_before: n,
+        };
+        match next {
+            Ok(place) => {
+                assert_eq!(place, Some(expected));
+                true
+            }
+            Err(_elapsed) => false,
+        }
+    };
+    assert!(next(1).await && next(2).await && !next(3).await);
+    let settings = DurableSettings::default();
+    let frontiers = Arc::new(Frontiers::new(data.object_store(), settings));
+    let storage_epoch = frontiers.storage_epoch(shard).await.unwrap();
+    let open_as = OpenAs {
+        shard,
+        cluster: "c1".into(),
+        epoch: Epoch(2),
+        run: Run(2),
+        plugin: Digest::of(b"plugin"),
+        created: true,
+        storage_epoch,
+        now: 0,
+        delay: Duration::ZERO,
+        carry: false,
+    };
+    let frontier = Box::pin(frontiers.open(open_as)).await.unwrap();
+    assert!(!next(3).await);
+    let batch = frontier.outbox(9).await.unwrap();
+    let folder = data.items_folder(id).join("0");
+    let mut files = LineFiles::open(folder, frontier.storage_epoch(), LineSettings::default());
+    let mark = files.write(&batch.items).await.unwrap();
+    frontier.clear_outbox(batch.end, mark).await.unwrap();
+    assert!(next(3).await);
+    let end = tokio::time::timeout(FOLLOW_PAUSE * 20, items.next());
+    assert!(end.await.expect("the end").is_none());
+    frontier.close().await.unwrap();
 }

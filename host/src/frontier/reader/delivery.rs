@@ -1,0 +1,58 @@
+//! How far the items of a frontier have come on their way to the sink.
+
+use super::{FrontierReader, keys, records};
+use crate::frontier::FrontierError;
+use crate::model::crawl::ItemRecord;
+use crate::model::frontier::SinkMark;
+use crate::model::id::Run;
+
+impl FrontierReader {
+    /// How much of each file of items counts.
+    pub async fn marks(&self) -> Result<Vec<SinkMark>, FrontierError> {
+        let mut marks = Vec::new();
+        let mut found = self.scan_prefix(keys::MARKS).await?;
+        while let Some((key, mark)) = found.next::<records::Mark>("mark").await? {
+            let file = String::from_utf8_lossy(&key[keys::MARKS.len()..]);
+            marks.push(SinkMark {
+                file: file.into_owned(),
+                length: mark.length,
+                runs: (Run(mark.first_run), Run(mark.last_run)),
+            });
+        }
+        Ok(marks)
+    }
+
+    /// Whether no item of this run will be delivered after this: a later one has begun, which fenced
+    /// off whoever was in this one, and none of its items waits for the sink any more.
+    pub async fn is_done_with(&self, run: Run) -> Result<bool, FrontierError> {
+        let head = self.head().await?.unwrap_or_default();
+        if head.run <= run.0 {
+            return Ok(false);
+        }
+        let last = self.last_batch().await?;
+        if last.outbox_first >= last.outbox_next {
+            return Ok(true);
+        }
+        let first: Option<records::Item> =
+            self.record(&keys::item(last.outbox_first), "item").await?;
+        // It was delivered between the two looks: the next one tells.
+        let Some(first) = first else {
+            return Ok(false);
+        };
+        // Items are delivered in the order of their runs.
+        let first: ItemRecord = serde_json::from_slice(&first.json)
+            .map_err(|e| self.damaged(format!("an item does not decode: {e}")))?;
+        Ok(first.run > run)
+    }
+
+    pub(super) async fn last_batch(&self) -> Result<records::Batch, FrontierError> {
+        let mut last = records::Batch::default();
+        let mut found = self.scan_prefix(keys::BATCHES).await?;
+        while let Some((_, batch)) = found.next::<records::Batch>("batch").await? {
+            if batch.n > last.n {
+                last = batch;
+            }
+        }
+        Ok(last)
+    }
+}
