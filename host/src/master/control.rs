@@ -106,6 +106,12 @@ impl Control {
         })
     }
 
+    fn contended(name: &ResourceName) -> ControlError {
+        ControlError::Contended {
+            what: format!("resource {name}"),
+        }
+    }
+
     fn check_limits(&self, limits: &LimitOverrides) -> Result<(), ControlError> {
         match Limits::default().with(limits, &self.parts.limit_ceilings) {
             Ok(_) => Ok(()),

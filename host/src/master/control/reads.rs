@@ -18,11 +18,7 @@ type Live = BTreeMap<ShardId, CrawlStatus>;
 impl Control {
     /// One resource with its present numbers.
     pub async fn resource(&self, name: &ResourceName) -> Result<ResourceView, ControlError> {
-        let Some(resource) = self.present(name).await? else {
-            return Err(ControlError::NoResource {
-                name: name.to_string(),
-            });
-        };
+        let resource = self.existing(name).await?;
         let shards = self.shards(&resource.value).await?;
         let candidates = observed::candidates(&self.parts.catalog).await?;
         let live = self
@@ -143,11 +139,7 @@ impl Control {
         name: &ResourceName,
         follow: bool,
     ) -> Result<BoxStream<'static, Result<LogLine, ControlError>>, ControlError> {
-        let Some(resource) = self.present(name).await? else {
-            return Err(ControlError::NoResource {
-                name: name.to_string(),
-            });
-        };
+        let resource = self.existing(name).await?;
         let workers = observed::nodes(&self.parts.catalog, Role::Worker).await?;
         let mut streams = Vec::new();
         for shard in self.shards(&resource.value).await?.values() {

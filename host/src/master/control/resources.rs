@@ -89,9 +89,7 @@ impl Control {
                 return Ok(reads::view(resource, shards, &candidates, &BTreeMap::new()));
             }
         }
-        Err(ControlError::Contended {
-            what: format!("resource {}", spec.name),
-        })
+        Err(Self::contended(&spec.name))
     }
 
     /// Changes limits and crawl settings; the crawl goes on with them. Plugin and params stay.
@@ -105,11 +103,7 @@ impl Control {
     ) -> Result<ResourceView, ControlError> {
         let keys = self.parts.catalog.keys();
         for _try in 0..MAX_TRIES {
-            let Some(present) = self.present(name).await? else {
-                return Err(ControlError::NoResource {
-                    name: name.to_string(),
-                });
-            };
+            let present = self.existing(name).await?;
             let spec = ResourceSpec {
                 name: name.clone(),
                 ..change(present.value.spec.clone())?
@@ -155,9 +149,7 @@ impl Control {
                 return self.resource(name).await;
             }
         }
-        Err(ControlError::Contended {
-            what: format!("resource {name}"),
-        })
+        Err(Self::contended(name))
     }
 
     /// Stops a resource and frees its name; its items stay unless `purge`. Its data goes later, see
@@ -169,11 +161,7 @@ impl Control {
     ) -> Result<(), ControlError> {
         let keys = self.parts.catalog.keys();
         for _try in 0..MAX_TRIES {
-            let Some(present) = self.present(name).await? else {
-                return Err(ControlError::NoResource {
-                    name: name.to_string(),
-                });
-            };
+            let present = self.existing(name).await?;
             let resource = &present.value;
             let key = keys.resource(name);
             let mut txn = Txn::new()
@@ -205,9 +193,7 @@ impl Control {
                 return Ok(());
             }
         }
-        Err(ControlError::Contended {
-            what: format!("resource {name}"),
-        })
+        Err(Self::contended(name))
     }
 
     /// The shards of one life of a resource.

@@ -38,9 +38,7 @@ impl Control {
                 return self.resource(name).await;
             }
         }
-        Err(ControlError::Contended {
-            what: format!("resource {name}"),
-        })
+        Err(Self::contended(name))
     }
 
     /// Gives dead letters of the present run a fresh life; how many there are. The worker carries the
@@ -61,9 +59,7 @@ impl Control {
                 return Ok(n_dead);
             }
         }
-        Err(ControlError::Contended {
-            what: format!("resource {name}"),
-        })
+        Err(Self::contended(name))
     }
 
     /// Writes the order beside what was read; false when another was quicker.
