@@ -30,6 +30,8 @@ pub mod explain;
 mod observed;
 pub mod placement;
 pub mod reconcile;
+#[cfg(test)]
+mod twin;
 
 /// Deadline of one call from a master to a worker.
 pub const WORKER_CALL_DEADLINE: Duration = Duration::from_secs(2);

@@ -3,10 +3,11 @@
 use futures::future::join_all;
 
 use super::*;
+use crate::master::twin::{Answer, Workers};
 use crate::master::{Code, WORKER_CALL_DEADLINE};
 use crate::model::id::{Generation, PluginName, PluginVersion};
 use crate::model::resource::{Assignment, Deleting, Phase, ResourceSpec, ShardState};
-use bench::{Bench, Mute, bench, check_refused, spec};
+use bench::{Bench, bench, check_refused, spec};
 
 pub(super) mod bench;
 mod phases;
@@ -90,7 +91,7 @@ async fn a_resource_pins_the_highest_version_there_is() {
 
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_does_not_answer_holds_up_no_add() {
-    let bench = Bench::with(Arc::new(Mute));
+    let bench = Bench::with(Arc::new(Workers::new(Answer::Mute)));
     bench.push("books@1.0.0").await.unwrap();
     bench.register("worker-1", 1_000).await;
     let began = tokio::time::Instant::now();

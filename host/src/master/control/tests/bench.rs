@@ -1,21 +1,19 @@
-//! What the tests of the calls work on: a store in a folder, and twins of admission and workers.
+//! What the tests of the calls work on: a store in a folder, and a twin of admission.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
 
 use async_trait::async_trait;
-use futures::stream::BoxStream;
 use tempfile::TempDir;
 
 use super::super::*;
 use crate::clock::SystemClock;
 use crate::master::reconcile::{DeletionSettings, Reconciler};
-use crate::master::{Code, ResourceView, WorkerCallError};
+use crate::master::twin::Workers;
+use crate::master::{Code, ResourceView};
 use crate::model::id::Incarnation;
 use crate::model::node::{Node, Role};
 use crate::model::plugin::Description;
 use crate::model::resource::{Assignment, Phase, ResourceSpec, ShardId, ShardRecord, ShardState};
-use crate::model::status::{CrawlStatus, LogLine};
 use crate::plugin::{Admitted, PluginError};
 use crate::store::catalog::encode;
 use crate::store::embedded::{EmbeddedStore, Settings};
@@ -46,55 +44,6 @@ impl Admit for ByText {
     }
 }
 
-/// Workers that never answer.
-pub(in crate::master::control) struct Mute;
-
-#[async_trait]
-impl WorkerCalls for Mute {
-    async fn status(
-        &self,
-        _address: &str,
-        _name: Option<&ResourceName>,
-    ) -> Result<Vec<CrawlStatus>, WorkerCallError> {
-        std::future::pending().await
-    }
-
-    async fn logs(
-        &self,
-        _address: &str,
-        _name: &ResourceName,
-        _follow: bool,
-    ) -> Result<BoxStream<'static, Result<LogLine, WorkerCallError>>, WorkerCallError> {
-        std::future::pending().await
-    }
-}
-
-/// Workers that answer, and crawl nothing but what they are told to say.
-#[derive(Default)]
-pub(in crate::master::control) struct Resting {
-    pub(in crate::master::control) says: Mutex<Vec<CrawlStatus>>,
-}
-
-#[async_trait]
-impl WorkerCalls for Resting {
-    async fn status(
-        &self,
-        _address: &str,
-        _name: Option<&ResourceName>,
-    ) -> Result<Vec<CrawlStatus>, WorkerCallError> {
-        Ok(self.says.lock().unwrap().clone())
-    }
-
-    async fn logs(
-        &self,
-        _address: &str,
-        _name: &ResourceName,
-        _follow: bool,
-    ) -> Result<BoxStream<'static, Result<LogLine, WorkerCallError>>, WorkerCallError> {
-        Ok(Box::pin(futures::stream::empty()))
-    }
-}
-
 pub(in crate::master::control) struct Bench {
     pub(in crate::master::control) control: Control,
     /// Gone with the test.
@@ -103,7 +52,7 @@ pub(in crate::master::control) struct Bench {
 
 impl Bench {
     pub(in crate::master::control) fn new() -> Self {
-        Self::with(Arc::new(Resting::default()))
+        Self::with(Arc::new(Workers::at_rest()))
     }
 
     pub(in crate::master::control) fn with(workers: Arc<dyn WorkerCalls>) -> Self {
@@ -196,7 +145,7 @@ impl Bench {
             objects: self.control.parts.data.object_store(),
             clock: self.control.parts.clock.clone(),
             deletion: DeletionSettings::default(),
-            workers: Arc::new(Resting::default()),
+            workers: Arc::new(Workers::at_rest()),
             wake: self.control.parts.wake.clone(),
         }
     }

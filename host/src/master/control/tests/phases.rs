@@ -1,7 +1,7 @@
 //! Where a resource whose owner cannot go on is said to stand.
 
-use super::bench::Resting;
 use super::*;
+use crate::master::twin::{Answer, Workers};
 use crate::model::crawl::Counts;
 use crate::model::id::{Epoch, Run};
 use crate::model::resource::Waits;
@@ -19,8 +19,8 @@ fn pending(condition: &str) -> Phase {
 }
 
 /// A resource that is crawled, and the workers that tell of it.
-async fn crawled() -> (Bench, Arc<Resting>) {
-    let workers = Arc::new(Resting::default());
+async fn crawled() -> (Bench, Arc<Workers>) {
+    let workers = Arc::new(Workers::at_rest());
     let bench = Bench::with(workers.clone());
     bench.push("books@1.0.0").await.unwrap();
     bench.register("worker-1", 1_000).await;
@@ -29,7 +29,7 @@ async fn crawled() -> (Bench, Arc<Resting>) {
 }
 
 /// What its worker says, under this epoch.
-async fn says(bench: &Bench, workers: &Resting, epoch: Epoch, waits: Option<Waits>) {
+async fn says(bench: &Bench, workers: &Workers, epoch: Epoch, waits: Option<Waits>) {
     let (id, _) = bench.shard("a").await;
     let status = CrawlStatus {
         name: "a".parse().unwrap(),
@@ -41,7 +41,7 @@ async fn says(bench: &Bench, workers: &Resting, epoch: Epoch, waits: Option<Wait
         in_flight: 0,
         waits,
     };
-    *workers.says.lock().unwrap() = vec![status];
+    workers.set(Answer::Crawls(vec![status]));
 }
 
 /// As asked for alone, and in the list of all.

@@ -1,10 +1,8 @@
 //! What is left of a deleted resource, and when.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
-use async_trait::async_trait;
-use futures::stream::BoxStream;
 use object_store::ObjectStoreExt as _;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -16,12 +14,12 @@ use crate::frontier::durable::{DurableSettings, Frontiers, OpenAs};
 use crate::frontier::suite::hanging::{Hanging, Hangs};
 use crate::frontier::suite::{item_of, new, parsed, ready, take};
 use crate::frontier::{Frontier, path_of};
-use crate::master::{WorkerCallError, WorkerCalls};
+use crate::master::twin::{Answer, Workers};
 use crate::model::crawl::{Counts, UnixMillis};
-use crate::model::id::{Digest, Epoch, Incarnation, ResourceName, Run, Shard};
+use crate::model::id::{Digest, Epoch, Incarnation, Run, Shard};
 use crate::model::node::{Node, Role};
 use crate::model::resource::Owner;
-use crate::model::status::{CrawlStatus, LogLine};
+use crate::model::status::CrawlStatus;
 use crate::sink::Sink as _;
 use crate::sink::lines::{Extent, Extents, LineFiles, LineReader, LineSettings};
 use crate::store::catalog::Catalog;
@@ -46,38 +44,10 @@ impl Clock for TestClock {
     }
 }
 
-/// A worker that has these crawls, or does not answer.
-#[derive(Default)]
-struct Worker(Mutex<Option<Vec<CrawlStatus>>>);
-
-#[async_trait]
-impl WorkerCalls for Worker {
-    async fn status(
-        &self,
-        address: &str,
-        _name: Option<&ResourceName>,
-    ) -> Result<Vec<CrawlStatus>, WorkerCallError> {
-        let crawls = self.0.lock().unwrap().clone();
-        crawls.ok_or_else(|| WorkerCallError {
-            address: address.to_owned(),
-            why: "away".into(),
-        })
-    }
-
-    async fn logs(
-        &self,
-        _address: &str,
-        _name: &ResourceName,
-        _follow: bool,
-    ) -> Result<BoxStream<'static, Result<LogLine, WorkerCallError>>, WorkerCallError> {
-        Ok(Box::pin(stream::empty()))
-    }
-}
-
 struct Bench {
     reconciler: Reconciler,
     clock: Arc<TestClock>,
-    worker: Arc<Worker>,
+    workers: Arc<Workers>,
     folder: TempDir,
 }
 
@@ -106,7 +76,7 @@ impl Bench {
             began: tokio::time::Instant::now(),
             n_asked: AtomicUsize::default(),
         });
-        let worker = Arc::new(Worker::default());
+        let workers = Arc::new(Workers::at_rest());
         let reconciler = Reconciler {
             catalog: Catalog::new(Arc::new(store), Keys::default()),
             objects: data.object_store(),
@@ -115,13 +85,13 @@ impl Bench {
             deletion: DeletionSettings {
                 frontier_min_age: MIN_AGE,
             },
-            workers: worker.clone(),
+            workers: workers.clone(),
             wake: Arc::default(),
         };
         Self {
             reconciler,
             clock,
-            worker,
+            workers,
             folder,
         }
     }
@@ -277,13 +247,13 @@ async fn a_purge_waits_for_those_who_may_still_write_and_the_frontier_for_its_ag
         in_flight: 0,
         waits: None,
     };
-    for says in [None, Some(vec![crawl])] {
-        *bench.worker.0.lock().unwrap() = says;
+    for answer in [Answer::Away, Answer::Crawls(vec![crawl])] {
+        bench.workers.set(answer);
         assert_eq!(bench.settle().await, OWNER_PAUSE);
         assert!(bench.items().exists());
     }
     bench.set_age(MIN_AGE * 2);
-    *bench.worker.0.lock().unwrap() = Some(Vec::new());
+    bench.workers.set(Answer::Crawls(Vec::new()));
     bench.settle().await;
     assert!(!bench.items().exists());
     // Counted from the end of the last one who could write.

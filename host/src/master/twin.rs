@@ -1,0 +1,75 @@
+//! Workers as a master sees them, for its tests.
+
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+
+use super::{WorkerCallError, WorkerCalls};
+use crate::model::id::ResourceName;
+use crate::model::status::{CrawlStatus, LogLine};
+
+/// What all workers do when they are asked for their crawls.
+#[derive(Debug, Clone)]
+pub(in crate::master) enum Answer {
+    /// Tell of these.
+    Crawls(Vec<CrawlStatus>),
+    /// Refuse.
+    Away,
+    /// Nothing at all.
+    Mute,
+}
+
+#[derive(Debug)]
+pub(in crate::master) struct Workers {
+    answer: Mutex<Answer>,
+}
+
+impl Workers {
+    pub(in crate::master) fn new(answer: Answer) -> Self {
+        let answer = Mutex::new(answer);
+        Self { answer }
+    }
+
+    /// Workers that crawl nothing.
+    pub(in crate::master) fn at_rest() -> Self {
+        Self::new(Answer::Crawls(Vec::new()))
+    }
+
+    pub(in crate::master) fn set(&self, answer: Answer) {
+        *self.answer.lock().unwrap() = answer;
+    }
+
+    async fn answer(&self, address: &str) -> Result<Vec<CrawlStatus>, WorkerCallError> {
+        let answer = self.answer.lock().unwrap().clone();
+        match answer {
+            Answer::Crawls(crawls) => Ok(crawls),
+            Answer::Away => Err(WorkerCallError {
+                address: address.to_owned(),
+                why: "away".into(),
+            }),
+            Answer::Mute => std::future::pending().await,
+        }
+    }
+}
+
+#[async_trait]
+impl WorkerCalls for Workers {
+    async fn status(
+        &self,
+        address: &str,
+        _name: Option<&ResourceName>,
+    ) -> Result<Vec<CrawlStatus>, WorkerCallError> {
+        self.answer(address).await
+    }
+
+    async fn logs(
+        &self,
+        address: &str,
+        _name: &ResourceName,
+        _follow: bool,
+    ) -> Result<BoxStream<'static, Result<LogLine, WorkerCallError>>, WorkerCallError> {
+        self.answer(address).await?;
+        Ok(Box::pin(futures::stream::empty()))
+    }
+}
