@@ -34,6 +34,8 @@ const POLL: Duration = Duration::from_millis(200);
 const LOOKS: usize = 3;
 /// Tries of one call of the object store before its error is told.
 const MAX_RETRIES: u32 = 3;
+/// How long opening may take. The database tries to read its manifest without end.
+const OPEN_DEADLINE: Duration = Duration::from_secs(20);
 /// How long a reader's last look is waited for.
 const CLOSE_DEADLINE: Duration = Duration::from_secs(5);
 
@@ -56,6 +58,20 @@ pub struct UrlPage {
 impl FrontierReader {
     /// Opens a frontier; none where there is none.
     pub async fn open(
+        objects: Arc<dyn ObjectStore>,
+        shard: ShardId,
+    ) -> Result<Option<Self>, FrontierError> {
+        let opened = tokio::time::timeout(OPEN_DEADLINE, Self::look_in(objects, shard)).await;
+        opened.unwrap_or_else(|_elapsed| {
+            Err(FrontierError::Unavailable {
+                doing: "read",
+                shard,
+                why: format!("no answer in {} s", OPEN_DEADLINE.as_secs()),
+            })
+        })
+    }
+
+    async fn look_in(
         objects: Arc<dyn ObjectStore>,
         shard: ShardId,
     ) -> Result<Option<Self>, FrontierError> {

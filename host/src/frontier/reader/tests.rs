@@ -6,6 +6,7 @@ use tokio::runtime::Handle;
 use super::*;
 use crate::frontier::Frontier as _;
 use crate::frontier::durable::{DurableSettings, Frontiers, OpenAs};
+use crate::frontier::suite::hanging::{Hanging, Hangs};
 use crate::model::id::{Digest, Epoch, ResourceId, Shard};
 
 fn shard() -> ShardId {
@@ -75,4 +76,17 @@ async fn a_reader_that_is_refused_looks_no_more() {
     let opened = FrontierReader::open(objects, shard()).await;
     assert!(matches!(opened, Err(FrontierError::Format { .. })));
     wait_for_tasks(0).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_frontier_that_does_not_answer_is_named() {
+    let objects = Arc::new(Hanging::new(frontier().await));
+    objects.set(Hangs::All);
+    let opening = FrontierReader::open(objects.clone(), shard());
+    let opened = tokio::time::timeout(OPEN_DEADLINE * 2, opening).await;
+    let error = opened.expect("ended").err().expect("it hangs").to_string();
+    assert_eq!(error, "cannot read the frontier 7/0: no answer in 20 s");
+    objects.set(Hangs::Nothing);
+    let opened = FrontierReader::open(objects, shard()).await;
+    opened.unwrap().expect("it is there").close().await;
 }
