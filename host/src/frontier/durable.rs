@@ -7,6 +7,7 @@
 //!
 //! ```text
 //! settings   bounds, and the settings of the database
+//! clock      the database's time, which must not go back
 //! open       opening: fencing whoever had it, giving poison up
 //! load       whose it is, whether it is whole, what an earlier life has left
 //! state      what is known in memory, and how a commit changes it and its batch
@@ -46,6 +47,7 @@ use crate::model::id::Run;
 use crate::model::resource::{Redrive, ShardId};
 use crate::task::TaskScope;
 
+mod clock;
 mod group;
 mod keeper;
 mod links;
@@ -61,6 +63,7 @@ mod sweep;
 mod tests;
 mod writer;
 
+use clock::DatabaseClock;
 use group::Queued;
 pub use open::OpenAs;
 pub use settings::DurableSettings;
@@ -89,6 +92,9 @@ pub struct Frontiers {
     /// Bytes that may wait to be written, over all that are open.
     unflushed: Mutex<usize>,
     openings: TaskScope,
+    /// Milliseconds: tests set the clock of the machine back.
+    #[cfg(test)]
+    clock_ahead: i64,
 }
 
 impl Frontiers {
@@ -103,6 +109,8 @@ impl Frontiers {
             n_opened: AtomicUsize::new(1),
             unflushed: Mutex::default(),
             openings: TaskScope::new(),
+            #[cfg(test)]
+            clock_ahead: 0,
         }
     }
 
@@ -155,6 +163,7 @@ struct Inner {
     shard: ShardId,
     run: Run,
     db: Db,
+    clock: Arc<DatabaseClock>,
     status: watch::Receiver<DbStatus>,
     /// The database's; a file of items is named by it.
     storage_epoch: u64,

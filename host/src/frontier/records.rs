@@ -79,6 +79,9 @@ pub(super) struct Batch {
     pub(super) outbox_next: u64,
     #[prost(uint64, tag = "6")]
     pub(super) outbox_bytes: u64,
+    /// When it was made, by the clock of the database.
+    #[prost(uint64, tag = "7")]
+    pub(super) made_at: u64,
 }
 
 #[derive(Clone, PartialEq, Message)]

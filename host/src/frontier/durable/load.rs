@@ -36,6 +36,7 @@ impl Inner {
             },
         };
         let last = self.check_batches().await?;
+        self.clock.go_on_from(last.made_at);
         let is_new_run = head.run < open.run.0;
         self.opening = self.frontiers.seen.open(is_new_run);
         if is_new_run {

@@ -10,6 +10,7 @@ use slatedb::admin::Admin;
 use slatedb::{Db, WriteBatch};
 use tokio::sync::{Notify, oneshot};
 
+use super::clock::DatabaseClock;
 use super::state::State;
 use super::suspects::MAX_ALONE;
 use super::writer::{failed, in_time};
@@ -76,10 +77,12 @@ impl Frontiers {
     pub async fn open(self: &Arc<Self>, open: OpenAs) -> Result<DurableFrontier, FrontierError> {
         let shard = open.shard;
         let unflushed = Unflushed::share(self);
+        let clock = Arc::new(self.database_clock());
         let id = self.n_opened.fetch_add(1, Ordering::Relaxed) as u64;
         let build = Db::builder(path_of(shard), self.objects.clone())
             .with_settings(self.settings.database(unflushed.bytes))
             .with_expected_epoch(open.storage_epoch)
+            .with_system_clock(clock.clone())
             .with_db_cache(self.blocks.clone(), id)
             .with_segment_extractor(super::segments())
             .build();
@@ -105,6 +108,7 @@ impl Frontiers {
             storage_epoch: db.manifest().writer_epoch(),
             status: db.subscribe(),
             db,
+            clock,
             frontiers: self.clone(),
             _unflushed: unflushed,
             opening: self.seen.open(false),
@@ -141,6 +145,18 @@ fn refused(open: &OpenAs, error: &slatedb::Error) -> FrontierError {
             FrontierError::Fenced { shard }
         }
         error => error,
+    }
+}
+
+impl Frontiers {
+    #[cfg(not(test))]
+    fn database_clock(&self) -> DatabaseClock {
+        DatabaseClock::default()
+    }
+
+    #[cfg(test)]
+    fn database_clock(&self) -> DatabaseClock {
+        DatabaseClock::ahead_by(self.clock_ahead)
     }
 }
 

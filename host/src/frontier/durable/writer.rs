@@ -68,6 +68,7 @@ impl Inner {
         };
         let outbox_next = {
             let mut state = self.state();
+            state.last.made_at = self.clock.millis();
             state.seal(&mut batch);
             state.last.outbox_next
         };

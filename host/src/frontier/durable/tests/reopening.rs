@@ -152,3 +152,22 @@ async fn a_dead_letter_without_a_url_leaves_all_of_them_as_they_are() {
     ));
     assert_eq!(frontier.counts(), before);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_of_the_machine_that_was_set_back_a_day_stops_no_writing() {
+    const DAY: i64 = 86_400_000;
+    let objects = Arc::new(InMemory::new());
+    let mut n_taken = 0;
+    for clock_ahead in [DAY, 0, 0] {
+        let mut frontiers = Frontiers::new(objects.clone(), settings());
+        frontiers.clock_ahead = clock_ahead;
+        let frontiers = Arc::new(frontiers);
+        let opened = frontiers.open(open_as(&frontiers, 1).await).await.unwrap();
+        let frontier: Arc<dyn Frontier> = Arc::new(opened);
+        frontier.seed(urls(&["1", "2", "3"])).await.unwrap();
+        ask_once(&frontier, 0, 0).await;
+        n_taken += 1;
+        assert_eq!(frontier.counts().parsed, n_taken);
+        frontier.settle().await.unwrap();
+    }
+}

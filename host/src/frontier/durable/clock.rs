@@ -1,0 +1,66 @@
+//! The time of a database, which must not go back.
+//!
+//! The database refuses a write that is older than the last, by the clock of the machine. Where that
+//! clock was set back since the last opening, or is behind the clock of the machine that had the shard
+//! before, nothing could be written until it has caught up. So the database gets a clock that is moved
+//! on as far as is needed; the age of its files is told by the same clock.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use slatedb_common::clock::{DefaultSystemClock, SystemClock, SystemClockTicker};
+
+use crate::model::crawl::UnixMillis;
+
+/// A batch may have waited so long, after it was made, for the database to give it its time: more
+/// than a write may take.
+const MARGIN: i64 = 60_000;
+
+/// The clock of one database.
+#[derive(Debug, Default)]
+pub(super) struct DatabaseClock {
+    machine: DefaultSystemClock,
+    /// Milliseconds before the machine's.
+    ahead: AtomicI64,
+}
+
+impl DatabaseClock {
+    /// As of now that many milliseconds before the machine's.
+    #[cfg(test)]
+    pub(super) fn ahead_by(millis: i64) -> Self {
+        Self {
+            ahead: AtomicI64::new(millis),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn millis(&self) -> UnixMillis {
+        u64::try_from(self.now().timestamp_millis()).unwrap_or_default()
+    }
+
+    /// A batch was made at this moment: what follows must come later.
+    pub(super) fn go_on_from(&self, last: UnixMillis) {
+        let behind = last.saturating_sub(self.millis());
+        if behind > 0 {
+            let behind = i64::try_from(behind).unwrap_or(i64::MAX);
+            self.ahead
+                .fetch_add(behind.saturating_add(MARGIN), Ordering::Relaxed);
+        }
+    }
+}
+
+impl SystemClock for DatabaseClock {
+    fn now(&self) -> DateTime<Utc> {
+        self.machine.now() + TimeDelta::milliseconds(self.ahead.load(Ordering::Relaxed))
+    }
+
+    fn sleep<'a>(&'a self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        self.machine.sleep(duration)
+    }
+
+    fn ticker<'a>(&'a self, duration: Duration) -> SystemClockTicker<'a> {
+        SystemClockTicker::new(self, duration)
+    }
+}
