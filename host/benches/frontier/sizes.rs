@@ -19,7 +19,7 @@ const SIZES: [(usize, u32); 4] = [
     (1_000_000, 1),
     (1_000_000, 100_000),
 ];
-const N_PAGES: usize = 5_000;
+const N_PAGES: usize = 20_000;
 
 pub(crate) fn run() {
     println!("known URLs on hosts: pages/s of 300 links each, memory, disk");

@@ -85,12 +85,14 @@ enum Counted {
 impl Inner {
     /// Passes over what is known to be stored. Of the same request twice, the first counts.
     pub(super) fn links(&self, requests: Vec<NewRequest>) -> Links {
+        let keys = requests.iter().map(|new| self.seen_key(&new.request));
+        let keys: Vec<SeenKey> = keys.collect();
+        let known = self.frontiers.seen.knows_each(&keys);
         let mut links = Links::default();
         let mut met = HashSet::new();
-        for new in requests {
-            let (key, reload) = (self.seen_key(&new.request), new.request.reload);
-            let is_known = !reload && self.frontiers.seen.knows(key);
-            if !is_known && met.insert((key, reload)) {
+        for ((new, key), is_known) in requests.into_iter().zip(keys).zip(known) {
+            let reload = new.request.reload;
+            if (reload || !is_known) && met.insert((key, reload)) {
                 links.0.push(Link {
                     host: keys::host_of(&new.request),
                     fingerprint: new.request.fingerprint(),
