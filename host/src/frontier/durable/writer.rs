@@ -76,7 +76,7 @@ impl Inner {
             let written = self.db.write(batch).await;
             written.map_err(|e| failed(self.shard, "write", &e))
         };
-        let written = self.in_time("write", write).await;
+        let written = self.in_time("write", Box::pin(write)).await;
         cut_off.is_armed = false;
         match written {
             Ok(handle) => {
@@ -118,7 +118,7 @@ impl Inner {
             let flushed = self.db.flush_with_options(options).await;
             flushed.map_err(|e| failed(self.shard, "write", &e))
         };
-        self.in_time("write", flush).await?;
+        self.in_time("write", Box::pin(flush)).await?;
         self.heard_durable(self.durable_sequence());
         Ok(())
     }
@@ -178,7 +178,8 @@ impl Inner {
         call: impl Future<Output = Result<T, slatedb::Error>>,
     ) -> Result<T, FrontierError> {
         let call = async { call.await.map_err(|e| failed(self.shard, "read", &e)) };
-        let found = self.in_time("read", call).await;
+        // The database's futures are large; on the heap they do not make every caller's large too.
+        let found = self.in_time("read", Box::pin(call)).await;
         if let Err(error) = &found {
             self.broken(error.clone());
         }
@@ -275,7 +276,7 @@ impl Inner {
             let closed = self.db.close().await;
             closed.map_err(|e| failed(self.shard, "close", &e))
         };
-        self.in_time("close", close).await
+        self.in_time("close", Box::pin(close)).await
     }
 
     pub(super) async fn in_time<T>(
