@@ -73,7 +73,7 @@ async fn bare(is_looking: bool) -> f64 {
     let objects = LocalFileSystem::new_with_prefix(folder.path()).expect("it is there");
     let settings = DurableSettings::default();
     let db = Db::builder("bare", Arc::new(objects.with_fsync(true)))
-        .with_settings(settings.database(settings.unflushed_share(0)))
+        .with_settings(settings.database(settings.unflushed_share(0), Duration::ZERO))
         .with_db_cache(settings.block_cache(), 1)
         .with_segment_extractor(crawler::frontier::durable::segments())
         .build();

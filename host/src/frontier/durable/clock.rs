@@ -3,7 +3,8 @@
 //! The database refuses a write that is older than the last, by the clock of the machine. Where that
 //! clock was set back since the last opening, or is behind the clock of the machine that had the shard
 //! before, nothing could be written until it has caught up. So the database gets a clock that is moved
-//! on as far as is needed; the age of its files is told by the same clock.
+//! on as far as is needed. Tables are dated by it; other files by whoever keeps them, so that their
+//! ages are told with what it is ahead.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -40,7 +41,13 @@ impl DatabaseClock {
         u64::try_from(self.now().timestamp_millis()).unwrap_or_default()
     }
 
-    /// A batch was made at this moment: what follows must come later.
+    /// How far it is before the machine's.
+    pub(super) fn ahead(&self) -> Duration {
+        let ahead = self.ahead.load(Ordering::Relaxed);
+        Duration::from_millis(u64::try_from(ahead).unwrap_or(0))
+    }
+
+    /// Something was written at this moment: what follows must come later.
     pub(super) fn go_on_from(&self, last: UnixMillis) {
         let behind = last.saturating_sub(self.millis());
         if behind > 0 {

@@ -1,4 +1,4 @@
-//! Opening: whose frontier it is, whether it is whole, and what an earlier life has left.
+//! Opening: ends the writing of whoever had the frontier, and starts what goes on beside the calls.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use prost::Message as _;
 use slatedb::admin::Admin;
-use slatedb::{Db, WriteBatch};
+use slatedb::{Db, VersionedManifest, WriteBatch};
 use tokio::sync::{Notify, oneshot};
 
 use super::clock::DatabaseClock;
@@ -51,11 +51,15 @@ pub struct OpenAs {
 impl Frontiers {
     /// The writer epoch of a frontier's database; 0 where there is none. Takes nothing over.
     pub async fn storage_epoch(&self, shard: ShardId) -> Result<u64, FrontierError> {
+        let manifest = self.manifest(shard).await?;
+        Ok(manifest.map_or(0, |manifest| manifest.writer_epoch()))
+    }
+
+    async fn manifest(&self, shard: ShardId) -> Result<Option<VersionedManifest>, FrontierError> {
         let admin = Admin::builder(path_of(shard), self.objects.clone()).build();
         let read = Box::pin(async {
             let manifest = admin.read_manifest(None).await;
-            let manifest = manifest.map_err(|e| failed(shard, "open", &e))?;
-            Ok(manifest.map_or(0, |manifest| manifest.writer_epoch()))
+            manifest.map_err(|e| failed(shard, "open", &e))
         });
         let deadline = self.settings.deadline;
         in_time(shard, "open", deadline, &self.last_fault, read).await
@@ -78,9 +82,13 @@ impl Frontiers {
         let shard = open.shard;
         let unflushed = Unflushed::share(self);
         let clock = Arc::new(self.database_clock());
+        // What the log alone knows comes when it is read; what is in tables counts from the start.
+        if let Some(manifest) = self.manifest(shard).await? {
+            clock.go_on_from(u64::try_from(manifest.last_l0_clock_tick()).unwrap_or(0));
+        }
         let id = self.n_opened.fetch_add(1, Ordering::Relaxed) as u64;
         let build = Db::builder(path_of(shard), self.objects.clone())
-            .with_settings(self.settings.database(unflushed.bytes))
+            .with_settings(self.settings.database(unflushed.bytes, clock.ahead()))
             .with_expected_epoch(open.storage_epoch)
             .with_system_clock(clock.clone())
             .with_db_cache(self.blocks.clone(), id)
@@ -90,7 +98,8 @@ impl Frontiers {
         // The database works from the moment that it begins to open, and nobody but `close` ends it:
         // so who no longer waits for it does not drop it. On the heap, for its futures are large.
         let build = Box::pin(async move {
-            if let Err(Ok(unwanted)) = tell.send(build.await) {
+            let built = build.await.map(|db| (db, unflushed));
+            if let Err(Ok((unwanted, _unflushed))) = tell.send(built) {
                 let closed: Result<(), slatedb::Error> = unwanted.close().await;
                 tracing::warn!(%shard, ?closed, "the database has opened too late");
             }
@@ -101,7 +110,8 @@ impl Frontiers {
             opened.map_err(|e| refused(&open, &e))
         };
         let deadline = self.settings.deadline;
-        let db = in_time(shard, "open", deadline, &self.last_fault, opened).await?;
+        let opened = in_time(shard, "open", deadline, &self.last_fault, opened).await;
+        let (db, unflushed) = opened?;
         let inner = Inner {
             shard,
             run: open.run,

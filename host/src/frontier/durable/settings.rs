@@ -102,8 +102,9 @@ impl DurableSettings {
         (left / 4).clamp(least, self.max_unflushed_bytes.max(least))
     }
 
-    /// Of a database of which so many bytes may wait to be written.
-    pub fn database(&self, max_unflushed_bytes: usize) -> Settings {
+    /// Of a database of which so many bytes may wait to be written, and whose clock is so far before
+    /// the one that its files are dated by.
+    pub fn database(&self, max_unflushed_bytes: usize, ahead: Duration) -> Settings {
         let poll = Duration::from_millis(250);
         let worker = CompactionWorkerOptions {
             heartbeat_interval: Duration::from_millis(500),
@@ -132,14 +133,14 @@ impl DurableSettings {
             manifest_poll_interval: Duration::from_secs(1),
             max_wal_flushes_before_l0_flush: 4_096,
             compactor_options: Some(compactor),
-            garbage_collector_options: Some(self.collector()),
+            garbage_collector_options: Some(self.collector(ahead)),
             ..Settings::default()
         }
     }
 
-    fn collector(&self) -> GarbageCollectorOptions {
+    fn collector(&self, ahead: Duration) -> GarbageCollectorOptions {
         let directory = |interval: u64, age: u64| {
-            let min_age = Duration::from_secs(age).min(self.min_age);
+            let min_age = Duration::from_secs(age).min(self.min_age) + ahead;
             // A short age is of use only if somebody looks that often.
             let interval = Duration::from_secs(interval).min(min_age.max(Duration::from_secs(1)));
             Some(GarbageCollectorDirectoryOptions {
@@ -168,7 +169,7 @@ mod tests {
     #[test]
     fn fences_stay_and_a_dead_compaction_is_taken_over_soon() {
         let settings = DurableSettings::default();
-        let settings = settings.database(settings.unflushed_share(0));
+        let settings = settings.database(settings.unflushed_share(0), Duration::ZERO);
         let collector = settings.garbage_collector_options.unwrap();
         assert!(collector.wal_fence_options.is_none() && !collector.boundary_files_enabled);
         let compactor = settings.compactor_options.unwrap();
@@ -200,7 +201,7 @@ mod tests {
             min_age: age,
             ..DurableSettings::default()
         };
-        let collector = settings.collector();
+        let collector = settings.collector(Duration::ZERO);
         for options in [
             collector.manifest_options,
             collector.compactions_options,
