@@ -14,7 +14,7 @@
 //! links      which links of a page are new
 //! group      pages that come to their end, with one batch for those that do so at the same time
 //! writer     one batch at a time, numbered; what is durable
-//! keeper     in the background: reads URLs in, hears what is durable, removes what is over
+//! keeper     in the background: reads URLs in, hears what is durable, forgets idle hosts
 //! outbox     items on their way out
 //! suspects   pages that may have ended the process
 //! sweep      what earlier runs have left
@@ -24,8 +24,9 @@
 //! A commit changes the memory and its batch in one step, under one lock, and then hands the batch to
 //! the database, one batch at a time. So the order of batches is the order in which the memory changed,
 //! and as a crash loses only the last batches, what is left is a state that the memory once had. After
-//! an error of the database, or a commit that was cut off, nothing more is done here: it is opened
-//! again and read anew.
+//! an error of the database, or a commit that was cut off with the turn, nothing more is done here: it
+//! is opened again and read anew. A commit that is dropped while it waits for the turn may be made by
+//! whoever has it.
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicUsize;

@@ -229,7 +229,7 @@ impl<T> Workbench<T> {
     }
 
     /// URLs should be read in.
-    pub(crate) fn is_hungry(&self) -> bool {
+    pub(crate) fn wants_refill(&self) -> bool {
         !self.hungry.is_empty()
     }
 
@@ -260,9 +260,6 @@ impl<T> Workbench<T> {
         let Some(host) = self.hosts.get_mut(&id) else {
             return;
         };
-        if host.is_asleep() {
-            return;
-        }
         let few = self.room / 4;
         for priority in host.become_hungry(few) {
             self.n_hungry += 1;

@@ -78,6 +78,7 @@ impl Inner {
     /// Those that wait, in their order. Ends with at least the first of them told.
     async fn commit_queued(&self, turn: &Turn<'_>) {
         let mut group = Group::new(self);
+        let mut has_failed = false;
         while group.told.len() < MAX_PAGES
             && group.stored_here.len() < MAX_LINKS
             && let Some(queued) = { self.queue().pop_front() }
@@ -87,20 +88,28 @@ impl Inner {
                 self.queue().push_front(queued);
                 break;
             }
+            group.cut_off.is_armed = true;
             match self.add(&mut group, queued.commit, queued.links).await {
                 Ok(committed) => group.told.push((queued.tell, committed)),
-                // Whoever asked may be gone.
-                Err(error) => drop(queued.tell.send(Err(error))),
+                Err(error) => {
+                    // Whoever asked may be gone. What it has counted is read anew.
+                    drop(queued.tell.send(Err(error)));
+                    has_failed = true;
+                    break;
+                }
             }
             if is_alone {
                 break;
             }
         }
-        if group.told.is_empty() {
-            return;
-        }
-        let written = self.write(turn, group.batch, group.told.len()).await;
+        let written = match group.told.len() {
+            0 => Ok(0),
+            n_pages => self.write(turn, group.batch, n_pages).await,
+        };
         group.cut_off.is_armed = false;
+        if has_failed {
+            self.state().patterns.clear();
+        }
         for (tell, committed) in group.told {
             let answer = written.clone().map(|_sequence| committed);
             drop(tell.send(answer));
@@ -160,7 +169,6 @@ impl Inner {
         let mut state = self.state();
         let committed = state.commit(commit, sorted, before, self.plugin, &mut group.batch)?;
         drop(state);
-        group.cut_off.is_armed = true;
         // Known from here on: should the batch not be written, nothing is asked here any more.
         self.remember(stored);
         Ok(committed)

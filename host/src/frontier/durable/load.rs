@@ -1,4 +1,4 @@
-//! What an earlier life has left, read and checked.
+//! What an earlier life has left, read and checked: whose it is, whether it is whole, what waits.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -121,6 +121,9 @@ impl Inner {
                 at: record.clock.max(earliest),
                 delay: record.delay,
             };
+            if clock.at > record.clock {
+                state.held_until = state.held_until.max(clock.at);
+            }
             let is_present = record.run == self.run.0;
             let lanes = record.lanes.iter().filter(|_| is_present);
             let cursors: Vec<Cursor> = lanes

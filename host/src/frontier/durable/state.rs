@@ -79,8 +79,10 @@ pub(super) struct State {
     pub(super) n_careful: usize,
     /// Notes of pages that were given back.
     given_back: Vec<Fingerprint>,
-    /// A page was, so that its host may have been asked without that its clock tells.
-    pub(super) has_given_back: bool,
+    /// A host may have been asked without that its clock tells.
+    pub(super) has_unsure_clocks: bool,
+    /// Until then hosts wait for longer than what is stored of them says.
+    pub(super) held_until: UnixMillis,
     pub(super) head: Head,
     pub(super) last: records::Batch,
     pub(super) counts: Counts,
@@ -109,7 +111,8 @@ impl State {
             alone: VecDeque::new(),
             n_careful: 0,
             given_back: Vec::new(),
-            has_given_back: false,
+            has_unsure_clocks: false,
+            held_until: 0,
             head,
             last,
             counts,
@@ -176,7 +179,7 @@ impl State {
             }
             Next::Full => Take::Blocked,
         };
-        (take, self.bench.is_hungry())
+        (take, self.bench.wants_refill())
     }
 
     fn take_alone(&mut self, now: UnixMillis) -> Take {
@@ -264,7 +267,7 @@ impl State {
         let Some(page) = self.in_flight.remove(&claim.entry) else {
             return;
         };
-        self.has_given_back = true;
+        self.has_unsure_clocks = true;
         if page.is_suspect {
             self.given_back.push(page.fingerprint);
         }

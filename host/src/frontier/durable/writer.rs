@@ -161,7 +161,7 @@ impl Inner {
             .collect()
     }
 
-    /// Once their batch is with the database.
+    /// Once their batch is made: should it not be written, nothing more is asked here.
     pub(super) fn remember(&self, stored: Vec<SeenKey>) {
         for key in stored {
             self.frontiers.seen.insert(key);
@@ -264,7 +264,8 @@ impl Inner {
             let mut state = self.state();
             let is_clean = state.n_in_flight() == 0;
             state.head.is_clean = is_clean;
-            state.head.has_exact_clocks = is_clean && !state.has_given_back;
+            let is_held = state.held_until > state.time.latest();
+            state.head.has_exact_clocks = is_clean && !is_held && !state.has_unsure_clocks;
             state.head.n_unclean_stops = 0;
             batch.put(keys::HEAD, state.head.encode_to_vec());
         }

@@ -40,6 +40,8 @@ impl State {
         self.n_undurable += 1;
         let (lane, now) = (page.lane, self.time.latest());
         let ready_at = self.time.of_wall(commit.host_ready_at);
+        // Nobody has said when the host was asked.
+        self.has_unsure_clocks |= commit.host_ready_at == 0;
         self.bench.land(lane, page.turn, now, ready_at);
         batch.delete(keys::ready(self.run, lane, page.turn));
         if page.is_suspect {

@@ -153,20 +153,45 @@ async fn a_dead_letter_without_a_url_leaves_all_of_them_as_they_are() {
     assert_eq!(frontier.counts(), before);
 }
 
+#[tokio::test]
+async fn hosts_that_are_held_after_a_crash_are_still_held_after_a_close() {
+    let objects = Arc::new(InMemory::new());
+    let frontier = open_with(&objects, 0, 500).await;
+    frontier.seed(urls(&["1", "2", "3"])).await.unwrap();
+    ask_once(&frontier, 10_000, 10_500).await;
+    // It is asked, and the process ends.
+    ready(next(&frontier, 20_000).await);
+    frontier.settle().await.unwrap();
+    let frontier = open_with(&objects, 20_100, 500).await;
+    assert_eq!(next(&frontier, 20_100).await, Take::WaitUntil(20_600));
+    frontier.close().await.unwrap();
+    let frontier = open_with(&objects, 20_200, 500).await;
+    assert_eq!(next(&frontier, 20_200).await, Take::WaitUntil(20_700));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_clock_of_the_machine_that_was_set_back_a_day_stops_no_writing() {
     const DAY: i64 = 86_400_000;
     let objects = Arc::new(InMemory::new());
     let mut n_taken = 0;
+    let settings = DurableSettings {
+        // Much of it is in the log alone when it is opened again.
+        l0_bytes: 4 << 10,
+        ..settings()
+    };
     for clock_ahead in [DAY, 0, 0] {
-        let mut frontiers = Frontiers::new(objects.clone(), settings());
+        let mut frontiers = Frontiers::new(objects.clone(), settings.clone());
         frontiers.clock_ahead = clock_ahead;
         let frontiers = Arc::new(frontiers);
         let opened = frontiers.open(open_as(&frontiers, 1).await).await.unwrap();
         let frontier: Arc<dyn Frontier> = Arc::new(opened);
-        frontier.seed(urls(&["1", "2", "3"])).await.unwrap();
-        ask_once(&frontier, 0, 0).await;
-        n_taken += 1;
+        let names: Vec<String> = (0..1_000).map(|n| n.to_string()).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        frontier.seed(urls(&names)).await.unwrap();
+        for _ in 0..50 {
+            ask_once(&frontier, 0, 0).await;
+            n_taken += 1;
+        }
         assert_eq!(frontier.counts().parsed, n_taken);
         frontier.settle().await.unwrap();
     }
