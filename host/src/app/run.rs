@@ -46,7 +46,10 @@ pub(super) async fn run(options: RunOptions, stop: CancellationToken) -> anyhow:
     let sink = open_sink(options.output.as_deref()).await?;
 
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let frontier: Arc<dyn Frontier> = Arc::new(MemoryFrontier::new(MemorySettings::default()));
+    let frontier: Arc<dyn Frontier> = Arc::new(MemoryFrontier::new(MemorySettings {
+        max_urls: options.frontier_urls,
+        ..MemorySettings::default()
+    }));
     let log = CrawlLog::new("run", clock.clone());
     let config = CrawlConfig {
         limits,

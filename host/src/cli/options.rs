@@ -13,6 +13,7 @@ use ipnet::IpNet;
 use super::Failure;
 use super::args::{CrawlArgs, RuleArgs, limit, listen_address, overrides, size};
 use crate::config::{self, Environment, FileConfig};
+use crate::frontier::memory::DEFAULT_MAX_URLS;
 use crate::model::plugin::{LimitName, LimitOverrides};
 use crate::model::resource::CrawlSettings;
 
@@ -69,6 +70,8 @@ pub struct RunOptions {
     pub crawl: CrawlSettings,
     /// None: stdout.
     pub output: Option<PathBuf>,
+    /// URLs that are kept, in memory.
+    pub frontier_urls: u64,
     /// Networks that may be fetched from though they are not public.
     pub allow_networks: Vec<IpNet>,
     /// Bytes that a plugin may have.
@@ -162,6 +165,9 @@ pub(super) struct RunArgs {
     /// Where items go, one JSON object a line [default: stdout]
     #[arg(short = 'o', long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// URLs that are kept, all of them in memory; links beyond that are refused
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_MAX_URLS)]
+    frontier_urls: u64,
     #[command(flatten)]
     networks: NetworkArgs,
     #[command(flatten)]
@@ -307,6 +313,7 @@ impl RunArgs {
             crawl: self.crawl.settings(),
             plugin: self.plugin,
             output: self.output,
+            frontier_urls: self.frontier_urls,
             allow_networks: self.networks.allow_networks,
         }
     }

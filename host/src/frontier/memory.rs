@@ -28,8 +28,11 @@ mod changes;
 mod outbox;
 mod patterns;
 
-/// The reason that refused links are counted by when there is no room, and the setting that helps.
+/// The reason that refused links are counted by when there is no room, and the setting of `crawler run` that helps.
 pub const NO_ROOM: &str = "frontier-urls";
+
+/// URLs known to one run, unless it is told otherwise.
+pub const DEFAULT_MAX_URLS: u64 = 2_000_000;
 
 /// The bounds of one shard's frontier.
 #[derive(Debug, Clone)]
@@ -47,7 +50,7 @@ pub struct MemorySettings {
 impl Default for MemorySettings {
     fn default() -> Self {
         Self {
-            max_urls: 2_000_000,
+            max_urls: DEFAULT_MAX_URLS,
             max_outbox_items: 100_000,
             max_outbox_bytes: 256 << 20,
             max_undurable: 512,

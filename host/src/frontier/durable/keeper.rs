@@ -1,5 +1,5 @@
 //! In the background of an open frontier: reads URLs in before they are needed, hears what has become
-//! durable and whether the database is still ours, and removes what earlier runs have left.
+//! durable and whether the database is still ours, and forgets hosts that are idle.
 
 use std::sync::Weak;
 use std::time::Duration;
