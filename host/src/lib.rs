@@ -83,8 +83,9 @@
 //! their batch was durable: 512 at most.
 //!
 //! - A page is taken in memory only; its ready record goes with the batch that ends it.
-//! - One batch per page: its end, the new URLs, the items, the host's clock, the totals. Batches are
-//!   numbered, and an opening looks for gaps among the last 16 384.
+//! - One batch for a page, whole: its end, the new URLs, the items, the host's clock, the totals; pages
+//!   that end at the same time share one. Batches are numbered, and an opening looks for gaps among the
+//!   last 16 384.
 //! - Items are delivered only once they are durable. A line file is synced first; the batch that
 //!   empties the outbox then records how much of the file counts, and readers stop there. So no item
 //!   is missing and none is there twice.
@@ -93,6 +94,8 @@
 //!   two lives write to one file.
 //! - A frontier that was created and is gone, is damaged, of another format or of another cluster is
 //!   never begun anew: the crawl waits, with that as its named reason, and tries again.
+//! - A clock that is set back holds up nothing: a frontier, and its database, have a time that only
+//!   goes on.
 //! - A page that ends the process is found by trying those in flight one at a time, and given up after
 //!   three such ends ([`frontier::durable`], suspects).
 //!
