@@ -174,10 +174,11 @@ fn write(folder: &Path, l0_bytes: usize, is_calm: bool) {
             }
             frontier.settle().await.unwrap();
             n_durable = n_pages;
+            // Told first: a kill may follow the other line at once.
+            eprintln!("durable {n_pages}");
             if std::mem::take(&mut is_first) {
                 eprintln!("first {}", began.elapsed().as_millis());
             }
-            eprintln!("durable {n_pages}");
             if is_calm {
                 return frontier.close().await.unwrap();
             }

@@ -105,9 +105,9 @@ impl DurableSettings {
     /// Of a database of which so many bytes may wait to be written, and whose clock is so far before
     /// the one that its files are dated by.
     pub fn database(&self, max_unflushed_bytes: usize, ahead: Duration) -> Settings {
-        let poll = Duration::from_millis(250);
+        let poll = Duration::from_millis(100);
         let worker = CompactionWorkerOptions {
-            heartbeat_interval: Duration::from_millis(500),
+            heartbeat_interval: Duration::from_millis(100),
             compactions_poll_interval: poll,
             max_concurrent_compactions: 1,
             max_subcompactions: 1,
@@ -120,7 +120,7 @@ impl DurableSettings {
             poll_interval: poll,
             commit_compacted_interval: poll,
             max_concurrent_compactions: 1,
-            worker_heartbeat_timeout: Duration::from_secs(2),
+            worker_heartbeat_timeout: Duration::from_millis(500),
             worker: Some(worker),
             ..CompactorOptions::default()
         };
