@@ -367,10 +367,7 @@ mod tests {
 
     #[test]
     fn a_frontier_that_cannot_be_read_is_named_by_its_condition_and_cause() {
-        let shard = ShardId {
-            resource: ResourceId(7),
-            shard: Shard(0),
-        };
+        let shard = ShardId::only(ResourceId(7));
         let why = "no space left".to_owned();
         check(
             FrontierError::Unavailable {

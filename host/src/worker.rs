@@ -198,15 +198,12 @@ impl Crawls {
 mod tests {
     use super::*;
     use crate::clock::SystemClock;
-    use crate::model::id::{ResourceId, Shard};
+    use crate::model::id::ResourceId;
 
     #[test]
     fn a_crawl_that_ends_late_does_not_hide_the_next_one_of_its_shard() {
         let crawls = Crawls::default();
-        let id = ShardId {
-            resource: ResourceId(1),
-            shard: Shard(0),
-        };
+        let id = ShardId::only(ResourceId(1));
         for epoch in [Epoch(1), Epoch(2)] {
             let running = Running {
                 name: "books".parse().unwrap(),

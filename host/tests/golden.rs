@@ -16,15 +16,12 @@ use crawler::frontier::reader::FrontierReader;
 use crawler::frontier::{Claim, Commit, Ended, Frontier as _, NewRequest, Take};
 use crawler::model::crawl::{Done, ItemKey, ItemRecord, Request};
 use crawler::model::frontier::{ContentHash, SinkMark, UrlFilter, UrlState, Validators};
-use crawler::model::id::{Digest, Epoch, ResourceId, Run, Shard};
+use crawler::model::id::{Digest, Epoch, ResourceId, Run};
 use crawler::model::resource::ShardId;
 use object_store::local::LocalFileSystem;
 use serde_json::value::RawValue;
 
-const SHARD: ShardId = ShardId {
-    resource: ResourceId(42),
-    shard: Shard(0),
-};
+const SHARD: ShardId = ShardId::only(ResourceId(42));
 
 fn frontiers(folder: &Path) -> Arc<Frontiers> {
     let objects = LocalFileSystem::new_with_prefix(folder).unwrap();

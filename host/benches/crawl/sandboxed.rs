@@ -12,7 +12,7 @@ use crawler::fetch::http::{FetchSettings, HttpFetcher};
 use crawler::frontier::Frontier;
 use crawler::frontier::durable::{DurableSettings, Frontiers, OpenAs};
 use crawler::frontier::memory::{MemoryFrontier, MemorySettings};
-use crawler::model::id::{Digest, Epoch, ResourceId, Run, Shard};
+use crawler::model::id::{Digest, Epoch, ResourceId, Run};
 use crawler::model::plugin::Limits;
 use crawler::model::resource::ShardId;
 use crawler::model::settings::{CrawlSettings, DEFAULT_CONCURRENCY};
@@ -97,10 +97,7 @@ async fn frontier(kept: Kept, folder: &Path) -> Arc<dyn Frontier> {
             let objects = Arc::new(objects.with_fsync(true));
             let frontiers = Arc::new(Frontiers::new(objects, DurableSettings::default()));
             let open_as = OpenAs {
-                shard: ShardId {
-                    resource: ResourceId(1),
-                    shard: Shard(0),
-                },
+                shard: ShardId::only(ResourceId(1)),
                 cluster: "bench".to_owned(),
                 epoch: Epoch(1),
                 run: Run(1),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crawler::frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenAs};
 use crawler::frontier::{Claim, Commit, Ended, Frontier as _, NewRequest, Take};
 use crawler::model::crawl::{Done, ItemKey, ItemRecord, Request};
-use crawler::model::id::{Digest, Epoch, ResourceId, Run, Shard};
+use crawler::model::id::{Digest, Epoch, ResourceId, Run};
 use crawler::model::resource::ShardId;
 use crawler::sink::Sink as _;
 use crawler::sink::lines::LineFiles;
@@ -18,10 +18,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use serde_json::value::RawValue;
 use tokio::sync::Mutex;
 
-pub(crate) const SHARD: ShardId = ShardId {
-    resource: ResourceId(1),
-    shard: Shard(0),
-};
+pub(crate) const SHARD: ShardId = ShardId::only(ResourceId(1));
 /// Links of one page, as on an average page of the documentation of Rust.
 pub(crate) const N_LINKS: usize = 300;
 /// Those of them that are new: one in a hundred.

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
     use crate::frontier::FrontierError;
     use crate::master::WorkerCallError;
-    use crate::model::id::{Digest, ResourceId, Run, Shard};
+    use crate::model::id::{Digest, ResourceId, Run};
     use crate::model::resource::ShardId;
     use crate::plugin::PluginError;
     use crate::store::StoreError;
@@ -402,10 +402,7 @@ mod tests {
             "try again once a worker has taken it: `crawler resource get shop` shows when",
         );
         let missing = FrontierError::Missing {
-            shard: ShardId {
-                resource: ResourceId(7),
-                shard: Shard(0),
-            },
+            shard: ShardId::only(ResourceId(7)),
         };
         check(
             missing.into(),

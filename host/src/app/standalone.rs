@@ -17,7 +17,7 @@ use crate::fetch::Fetch;
 use crate::frontier::Frontier;
 use crate::frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenAs};
 use crate::model::crawl::UnixMillis;
-use crate::model::id::{Digest, Epoch, PluginRef, ResourceId, Run, Shard};
+use crate::model::id::{Digest, Epoch, PluginRef, ResourceId, Run};
 use crate::model::plugin::{Description, Limits};
 use crate::model::resource::{CrawlSettings, DEFAULT_DELAY, ResourceSpec, ShardId, Unchanged};
 use crate::plugin::Rules;
@@ -127,10 +127,7 @@ async fn crawl(
     let limits = Limits::default().with(&spec.limits, &options.limit_ceilings)?;
     let id = id_of(spec);
     let folder = shared.data.items_folder(id);
-    let shard = ShardId {
-        resource: id,
-        shard: Shard(0),
-    };
+    let shard = ShardId::only(id);
     let now = shared.clock.unix_millis();
     let frontier = open(&shared.frontiers, shard, *digest, &spec.crawl, now).await?;
     let frontier = Arc::new(frontier);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::de::DeserializeOwned;
 
 use super::placement::{Candidate, place};
-use crate::model::id::{NodeId, PluginRef, ResourceId, ResourceName, Shard};
+use crate::model::id::{NodeId, PluginRef, ResourceId, ResourceName};
 use crate::model::node::{Node, Role};
 use crate::model::plugin::PluginRecord;
 use crate::model::resource::{
@@ -187,10 +187,7 @@ pub(super) fn phase(
             None => Phase::Running,
         };
     }
-    let shard = ShardId {
-        resource: resource.id,
-        shard: Shard(0),
-    };
+    let shard = ShardId::only(resource.id);
     match place(shard, candidates) {
         Ok(node) => Phase::Pending(format!("{} takes it in a moment", node.id)),
         Err(unplaceable) => Phase::Pending(unplaceable.to_string()),

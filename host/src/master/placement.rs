@@ -84,7 +84,7 @@ fn tie_breaker(node: &NodeId, shard: ShardId) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::id::{Incarnation, ResourceId, Shard};
+    use crate::model::id::{Incarnation, ResourceId};
     use crate::model::node::Role;
 
     fn workers(loads: &[u32]) -> BTreeMap<NodeId, Candidate> {
@@ -107,10 +107,7 @@ mod tests {
     }
 
     fn shard(n: u64) -> ShardId {
-        ShardId {
-            resource: ResourceId(n),
-            shard: Shard(0),
-        }
+        ShardId::only(ResourceId(n))
     }
 
     fn place_many(n: u64, workers: &mut BTreeMap<NodeId, Candidate>) -> Vec<u32> {

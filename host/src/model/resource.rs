@@ -252,6 +252,14 @@ pub struct ShardId {
     pub shard: Shard,
 }
 
+impl ShardId {
+    /// Of a resource that is not split.
+    pub const fn only(resource: ResourceId) -> Self {
+        let shard = Shard(0);
+        Self { resource, shard }
+    }
+}
+
 impl fmt::Display for ShardId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.resource, self.shard)

@@ -143,19 +143,10 @@ mod tests {
                 .plugin(&long, &version)
                 .starts_with(&keys.plugin_versions(&short))
         );
-        let (one, eleven) = (
-            ResourceId(1),
-            ShardId {
-                resource: ResourceId(11),
-                shard: Shard(0),
-            },
-        );
+        let (one, eleven) = (ResourceId(1), ShardId::only(ResourceId(11)));
         assert!(!keys.shard(eleven).starts_with(&keys.shards_of(one)));
         let (one, eleven) = ("worker-1".parse().unwrap(), "worker-11".parse().unwrap());
-        let shard = ShardId {
-            resource: ResourceId(1),
-            shard: Shard(0),
-        };
+        let shard = ShardId::only(ResourceId(1));
         assert!(
             !keys
                 .assignment(&eleven, shard)

@@ -10,7 +10,7 @@ use crawler::clock::{Clock as _, SystemClock};
 use crawler::data::DataRoot;
 use crawler::frontier::FrontierError;
 use crawler::frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenAs};
-use crawler::model::id::{Digest, Epoch, ResourceId, Run, Shard};
+use crawler::model::id::{Digest, Epoch, ResourceId, Run};
 use crawler::model::resource::ShardId;
 use crawler_tests::closure::Closure;
 use crawler_tests::process::Home;
@@ -89,10 +89,7 @@ fn a_frontier_that_another_process_opens_is_named_and_taken_back() {
     let home = Home::new();
     let closure = closure();
     let up = begun(&home, &closure);
-    let shard = ShardId {
-        resource: ResourceId(id_of(&up).parse().unwrap()),
-        shard: Shard(0),
-    };
+    let shard = ShardId::only(ResourceId(id_of(&up).parse().unwrap()));
     // A second `up` gets no further than the store.
     let refused = Up::try_start(&home, &[]);
     let refused = refused.err().expect("the data root is in use");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crawler::frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenAs};
 use crawler::frontier::{Frontier as _, FrontierError};
 use crawler::model::crawl::Counts;
-use crawler::model::id::{Digest, Epoch, ResourceId, Run, Shard};
+use crawler::model::id::{Digest, Epoch, ResourceId, Run};
 use crawler::model::resource::ShardId;
 use crawler::worker::crawl::CrawlEnd;
 use crawler_tests::twin::{Kept, Tree};
@@ -15,10 +15,7 @@ use object_store::{ObjectStore, ObjectStoreExt as _};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) fn shard(resource: u64) -> ShardId {
-    ShardId {
-        resource: ResourceId(resource),
-        shard: Shard(0),
-    }
+    ShardId::only(ResourceId(resource))
 }
 
 /// As the one cluster of these tests opens its frontier.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crawler::frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenAs};
-use crawler::model::id::{Digest, Epoch, ResourceId, Run, Shard};
+use crawler::model::id::{Digest, Epoch, ResourceId, Run};
 use crawler::model::resource::ShardId;
 use object_store::local::LocalFileSystem;
 
@@ -21,10 +21,7 @@ mod crawl;
 mod quick;
 
 fn shard() -> ShardId {
-    ShardId {
-        resource: ResourceId(1),
-        shard: Shard(0),
-    }
+    ShardId::only(ResourceId(1))
 }
 
 /// Opens the one frontier of a folder, as its next owner.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crawler::data::DataRoot;
 use crawler::frontier::reader::FrontierReader;
-use crawler::model::id::{ResourceId, ResourceName, Run, Shard};
+use crawler::model::id::{ResourceId, ResourceName, Run};
 use crawler::model::plugin::PluginRecord;
 use crawler::model::resource::{Assignment, Deleting, Resource, ShardId, ShardRecord, ShardState};
 use crawler::sink::lines::{Extent, Extents, LineReader, newest_run};
@@ -50,10 +50,7 @@ pub(crate) async fn records(data: &Path) -> BTreeMap<ResourceName, Left> {
     for (key, resource) in resources {
         let name = resource.spec.name.clone();
         assert_eq!(key, keys.resource(&name));
-        let id = ShardId {
-            resource: resource.id,
-            shard: Shard(0),
-        };
+        let id = ShardId::only(resource.id);
         let shard = shards.remove(&keys.shard(id));
         let shard = shard.unwrap_or_else(|| panic!("resource {name} has no shard"));
         assert_eq!(shard.resource, name);
@@ -138,10 +135,7 @@ pub(crate) async fn items(data: &Path, id: ResourceId) -> Vec<Vec<Value>> {
 
 /// How much of a resource's line files counts, as its frontier says.
 async fn extents(root: &DataRoot, resource: ResourceId) -> Extents {
-    let shard = ShardId {
-        resource,
-        shard: Shard(0),
-    };
+    let shard = ShardId::only(resource);
     let reader = FrontierReader::open(root.object_store(), shard).await;
     let Some(reader) = reader.unwrap_or_else(|e| panic!("{e}")) else {
         return Extents::new();

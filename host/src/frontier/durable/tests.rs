@@ -7,17 +7,14 @@ use object_store::memory::InMemory;
 use super::*;
 use crate::frontier::suite::{self, commit_of, item_of, new, parsed, ready, retry, take};
 use crate::frontier::{Ended, Take};
-use crate::model::id::{Digest, Epoch, ResourceId, Shard};
+use crate::model::id::{Digest, Epoch, ResourceId};
 
 mod group;
 mod reopening;
 mod sweep;
 
 fn shard() -> ShardId {
-    ShardId {
-        resource: ResourceId(7),
-        shard: Shard(0),
-    }
+    ShardId::only(ResourceId(7))
 }
 
 fn settings() -> DurableSettings {

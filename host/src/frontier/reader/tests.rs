@@ -7,13 +7,10 @@ use super::*;
 use crate::frontier::Frontier as _;
 use crate::frontier::durable::{DurableSettings, Frontiers, OpenAs};
 use crate::frontier::suite::hanging::{Hanging, Hangs};
-use crate::model::id::{Digest, Epoch, ResourceId, Shard};
+use crate::model::id::{Digest, Epoch, ResourceId};
 
 fn shard() -> ShardId {
-    ShardId {
-        resource: ResourceId(7),
-        shard: Shard(0),
-    }
+    ShardId::only(ResourceId(7))
 }
 
 /// A frontier that nobody has open.

@@ -8,7 +8,6 @@ use crate::frontier::FrontierError;
 use crate::frontier::reader::FrontierReader;
 use crate::model::crawl::Request;
 use crate::model::frontier::{FrontierStats, UrlEntry, UrlFilter};
-use crate::model::id::Shard;
 use crate::model::resource::{ShardId, ShardRecord};
 use crate::model::scope::Bounds;
 
@@ -114,10 +113,7 @@ impl Control {
         resource: &Resource,
     ) -> Result<Option<FrontierReader>, ControlError> {
         let catalog = &self.parts.catalog;
-        let shard = ShardId {
-            resource: resource.id,
-            shard: Shard(0),
-        };
+        let shard = ShardId::only(resource.id);
         let record: Option<Versioned<ShardRecord>> =
             catalog.read(&catalog.keys().shard(shard)).await?;
         if !record.is_some_and(|record| record.value.created) {

@@ -6,7 +6,7 @@ use super::super::ResourceView;
 use super::super::reconcile::assignment_txn;
 use super::*;
 use crate::master::placement::{self, Candidate};
-use crate::model::id::{Generation, Run, Shard};
+use crate::model::id::{Generation, Run};
 use crate::model::resource::{
     Assignment, Deleting, PinnedPlugin, ResourceSpec, ShardId, ShardRecord, ShardState,
 };
@@ -59,10 +59,7 @@ impl Control {
                     resource: spec.name,
                 });
             }
-            let id = ShardId {
-                resource: self.parts.ids.next().await?,
-                shard: Shard(0),
-            };
+            let id = ShardId::only(self.parts.ids.next().await?);
             let resource = Resource {
                 id: id.resource,
                 assigned_node: String::new(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::model::id::{Digest, Epoch, Generation, Incarnation, ResourceId, Run, Shard};
+use crate::model::id::{Digest, Epoch, Generation, Incarnation, ResourceId, Run};
 use crate::model::plugin::Description;
 use crate::model::resource::{ResourceSpec, ShardState, Waits};
 use crate::store::Revision;
@@ -18,10 +18,7 @@ fn versioned<T>(value: T) -> Versioned<T> {
 
 /// One worker, one plugin, one resource with one shard in the state given.
 fn observed(state: ShardState, owner_incarnation: Option<u64>) -> Observed {
-    let id = ShardId {
-        resource: ResourceId(7),
-        shard: Shard(0),
-    };
+    let id = ShardId::only(ResourceId(7));
     let worker: NodeId = "worker-1".parse().unwrap();
     let owner = owner_incarnation.map(|n| Owner {
         node: worker.clone(),
@@ -94,10 +91,7 @@ fn plugin(version: &str) -> PluginRecord {
 }
 
 fn the_shard() -> ShardId {
-    ShardId {
-        resource: ResourceId(7),
-        shard: Shard(0),
-    }
+    ShardId::only(ResourceId(7))
 }
 
 fn assign() -> Action {
@@ -142,10 +136,7 @@ fn an_idle_shard_is_finished_even_when_its_worker_is_gone() {
 #[test]
 fn an_assignment_that_no_shard_backs_is_removed() {
     let mut observed = observed(ShardState::Assigned, Some(2));
-    let stray = ShardId {
-        resource: ResourceId(8),
-        shard: Shard(0),
-    };
+    let stray = ShardId::only(ResourceId(8));
     let worker: NodeId = "worker-1".parse().unwrap();
     observed.assignments.insert((worker.clone(), stray));
     assert_eq!(plan(&observed), [Action::Unassign(worker, stray)]);

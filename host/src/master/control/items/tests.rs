@@ -49,10 +49,7 @@ impl Sources for Twin {
 }
 
 fn shard(id: u64) -> ShardId {
-    ShardId {
-        resource: ResourceId(id),
-        shard: Shard(0),
-    }
+    ShardId::only(ResourceId(id))
 }
 
 fn record(n: usize) -> ItemRecord {
@@ -235,10 +232,7 @@ async fn items_of_a_deleted_resource_are_read_by_its_id_before_and_after_its_fro
     let bench = bench().await;
     let id = bench.add("a").await.unwrap().resource.id;
     let data = bench.control.parts.data.clone();
-    let shard = ShardId {
-        resource: id,
-        shard: Shard(0),
-    };
+    let shard = ShardId::only(id);
     crate::master::reconcile::crawl(&data, shard).await;
     bench.delete("a").await.unwrap();
     let count = || async {

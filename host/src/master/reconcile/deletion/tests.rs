@@ -16,7 +16,7 @@ use crate::frontier::suite::{item_of, new, parsed, ready, take};
 use crate::frontier::{Frontier, path_of};
 use crate::master::twin::{Answer, Workers};
 use crate::model::crawl::{Counts, UnixMillis};
-use crate::model::id::{Digest, Epoch, Incarnation, Run, Shard};
+use crate::model::id::{Digest, Epoch, Incarnation, Run};
 use crate::model::node::{Node, Role};
 use crate::model::resource::Owner;
 use crate::model::status::CrawlStatus;
@@ -52,10 +52,7 @@ struct Bench {
 }
 
 fn shard() -> ShardId {
-    ShardId {
-        resource: ResourceId(7),
-        shard: Shard(0),
-    }
+    ShardId::only(ResourceId(7))
 }
 
 fn owner() -> Owner {
@@ -314,10 +311,7 @@ async fn a_frontier_that_cannot_say_what_counts_goes_too_and_its_items_stay() {
 async fn what_a_kill_left_of_a_frontier_goes_and_other_resources_keep_theirs() {
     let bench = Bench::new();
     let objects = bench.reconciler.data.object_store();
-    let other = ShardId {
-        resource: ResourceId(70),
-        shard: Shard(0),
-    };
+    let other = ShardId::only(ResourceId(70));
     for shard in [shard(), other] {
         let path = path_of(shard).join("wal").join("1.sst");
         objects.put(&path, "1".into()).await.unwrap();

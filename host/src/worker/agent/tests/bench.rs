@@ -16,7 +16,7 @@ use crate::frontier::durable::{DurableSettings, OpenAs};
 use crate::frontier::suite::hanging::{Hanging, Hangs};
 use crate::frontier::{Frontier as _, FrontierError};
 use crate::model::crawl::{Item, Page, PageContext, RuleError};
-use crate::model::id::{Digest, Incarnation, ResourceId, Run, Shard};
+use crate::model::id::{Digest, Incarnation, ResourceId, Run};
 use crate::model::node::Role;
 use crate::model::plugin::Description;
 use crate::model::resource::{CrawlSettings, Owner, PinnedPlugin, ShardRecord, ShardState};
@@ -28,10 +28,7 @@ use crate::store::keys::Keys;
 use crate::worker::crawl::tests::{page, report, requests};
 
 pub(super) fn shard() -> ShardId {
-    ShardId {
-        resource: ResourceId(7),
-        shard: Shard(0),
-    }
+    ShardId::only(ResourceId(7))
 }
 
 /// Without an end that a test would run into.
