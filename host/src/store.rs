@@ -18,6 +18,7 @@ use bytes::Bytes;
 pub mod catalog;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
+pub mod election;
 pub mod embedded;
 pub mod ids;
 pub mod keys;

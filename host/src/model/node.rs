@@ -50,3 +50,13 @@ pub struct Node {
     /// Milliseconds since 1970.
     pub started_at: u64,
 }
+
+/// A master that leads or would lead, under `election/<lease>`: of those there are, the one whose key
+/// was created first leads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contender {
+    /// `master-2`.
+    pub id: NodeId,
+    /// Where its gRPC answers.
+    pub address: String,
+}

@@ -1,5 +1,6 @@
 //! The keys of the store; the only place that spells them. The layout is in `lib.rs`.
 
+use super::LeaseId;
 use crate::model::id::{NodeId, PluginName, PluginVersion, ResourceId, ResourceName, Shard};
 use crate::model::node::Role;
 use crate::model::resource::ShardId;
@@ -27,6 +28,16 @@ impl Keys {
     /// The identity of this cluster.
     pub fn cluster(&self) -> String {
         format!("{}/cluster", self.prefix)
+    }
+
+    /// All masters that lead or would lead.
+    pub fn election(&self) -> String {
+        format!("{}/election/", self.prefix)
+    }
+
+    /// One of them, for as long as its lease lives.
+    pub fn contender(&self, lease: LeaseId) -> String {
+        format!("{}/election/{:x}", self.prefix, lease.0)
     }
 
     /// All nodes of a role.

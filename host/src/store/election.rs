@@ -1,0 +1,235 @@
+//! Who leads: of the masters that contend, the one whose key was created first.
+//!
+//! Each contender has a key of its own under its lease; the order of their creation is the queue, so
+//! that an end passes the lead on without a race. Leading is a value: [`Leadership`] is the guard that
+//! every write of a leader carries, so that the store refuses what a deposed one still sends, and a
+//! token that is cancelled at two thirds of the lease without an answer, whatever the network says.
+//! Whoever loses a write to that guard steps down at once and contends anew under a fresh lease.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::catalog::{Catalog, Versioned, encode};
+use super::lease::LeaseKeeper;
+use super::{Guard, Outcome, Revision, StoreError, Txn, WatchEvent};
+use crate::model::node::Contender;
+use crate::retry::Backoff;
+use crate::task::TaskScope;
+use crate::telemetry;
+
+/// The right to write as the leader. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Leadership {
+    key: Arc<str>,
+    created: Revision,
+    lost: CancellationToken,
+}
+
+impl Leadership {
+    /// Holds for as long as nobody else leads.
+    pub fn guard(&self) -> Guard {
+        Guard::CreatedAt(self.key.to_string(), self.created)
+    }
+
+    /// Cancelled when this master leads no longer; it stays so.
+    pub fn lost(&self) -> &CancellationToken {
+        &self.lost
+    }
+
+    /// A write has lost to the guard: somebody else leads.
+    pub fn step_down(&self) {
+        self.lost.cancel();
+    }
+}
+
+/// How the election stands, as one contender sees it.
+#[derive(Debug, Clone, Default)]
+pub struct Standing {
+    /// Who leads; none while nobody does, or nobody knows.
+    pub leader: Option<Contender>,
+    /// This contender's right, while it leads.
+    pub own: Option<Leadership>,
+}
+
+impl Standing {
+    /// This contender's right, unless it was lost since.
+    pub fn leadership(&self) -> Option<&Leadership> {
+        self.own
+            .as_ref()
+            .filter(|leadership| !leadership.lost.is_cancelled())
+    }
+}
+
+/// One contender.
+pub struct Election {
+    catalog: Catalog,
+    contender: Contender,
+    ttl: Duration,
+    standing: watch::Sender<Standing>,
+}
+
+impl Election {
+    /// Does not contend yet. The receiver shows how the election stands.
+    pub fn new(
+        catalog: Catalog,
+        contender: Contender,
+        ttl: Duration,
+    ) -> (Self, watch::Receiver<Standing>) {
+        let (standing, receiver) = watch::channel(Standing::default());
+        let election = Self {
+            catalog,
+            contender,
+            ttl,
+            standing,
+        };
+        (election, receiver)
+    }
+
+    /// Contends until `stop`, again after each loss, and gives the lead away then.
+    pub async fn run(self, stop: CancellationToken) {
+        let scope = TaskScope::new();
+        let mut backoff = Backoff::new(self.ttl / 100, self.ttl / 4);
+        while !stop.is_cancelled() {
+            match stop.run_until_cancelled(self.grant(&scope)).await {
+                Some(Ok(lease)) => {
+                    self.contend(&lease, &stop, &mut backoff).await;
+                    self.standing.send_replace(Standing::default());
+                    self.give_back(lease).await;
+                }
+                Some(Err(error)) => {
+                    let error = telemetry::chain(&error);
+                    tracing::warn!(error, "cannot contend for the lead yet");
+                }
+                None => break,
+            }
+            stop.run_until_cancelled(tokio::time::sleep(backoff.next_delay()))
+                .await;
+        }
+        scope.stop(self.ttl).await;
+    }
+
+    async fn grant(&self, scope: &TaskScope) -> Result<LeaseKeeper, StoreError> {
+        LeaseKeeper::grant(self.catalog.store().clone(), self.ttl, scope).await
+    }
+
+    /// Returns when the lease is lost, the lead is lost, or `stop` is cancelled.
+    async fn contend(&self, lease: &LeaseKeeper, stop: &CancellationToken, backoff: &mut Backoff) {
+        let lost = lease.lost().child_token();
+        // However this ends, nobody writes as the leader from there on.
+        let _over = lost.clone().drop_guard();
+        let key = self.catalog.keys().contender(lease.id());
+        let follow = async {
+            loop {
+                let Err(error) = self.follow(&key, lease, &lost, backoff).await else {
+                    return;
+                };
+                let error = telemetry::chain(&error);
+                tracing::warn!(error, "the election cannot be watched");
+                tokio::time::sleep(backoff.next_delay()).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => {}
+            () = lost.cancelled() => tracing::warn!(node = %self.contender.id, "no longer in the election; contending anew"),
+            () = follow => {}
+        }
+    }
+
+    /// Shows how the election stands until the own key is gone.
+    async fn follow(
+        &self,
+        key: &str,
+        lease: &LeaseKeeper,
+        lost: &CancellationToken,
+        backoff: &mut Backoff,
+    ) -> Result<(), StoreError> {
+        let txn = Txn::new().guard(Guard::Absent(key.to_owned())).put_leased(
+            key,
+            encode(&self.contender),
+            lease.id(),
+        );
+        match self.catalog.store().commit(txn).await? {
+            // What was lost is there already, from a try whose answer was.
+            Outcome::Done(_) | Outcome::Lost(_) => {}
+            Outcome::Unknown => {
+                let why = "whether this master contends is not known".to_owned();
+                return Err(StoreError::Unavailable { why });
+            }
+        }
+        let prefix = self.catalog.keys().election();
+        let mut watch = None;
+        loop {
+            let scan = self.catalog.scan::<Contender>(&prefix).await?;
+            backoff.reset();
+            for error in &scan.broken {
+                tracing::error!(error = telemetry::chain(error), "passing over a contender");
+            }
+            let Some((_, own)) = scan.records.iter().find(|(k, _)| k == key) else {
+                return Ok(());
+            };
+            self.show(key, own, &scan.records, lost);
+            let watch = match &mut watch {
+                Some(watch) => watch,
+                none => none.insert(self.catalog.store().watch(&prefix, scan.revision).await?),
+            };
+            match watch.next().await? {
+                WatchEvent::Put(_) | WatchEvent::Delete { .. } | WatchEvent::StartOver => {}
+            }
+        }
+    }
+
+    fn show(
+        &self,
+        key: &str,
+        own: &Versioned<Contender>,
+        contenders: &[(String, Versioned<Contender>)],
+        lost: &CancellationToken,
+    ) {
+        let first = contenders.iter().min_by_key(|(_, c)| c.created);
+        let leads = first.is_some_and(|(first, _)| first == key);
+        let standing = Standing {
+            leader: first.map(|(_, leader)| leader.value.clone()),
+            own: leads.then(|| Leadership {
+                key: key.into(),
+                created: own.created,
+                lost: lost.clone(),
+            }),
+        };
+        self.standing.send_if_modified(|present| {
+            let is_news = present.leader != standing.leader
+                || present.own.is_some() != standing.own.is_some();
+            if is_news {
+                *present = standing;
+            }
+            is_news
+        });
+    }
+
+    /// So that no dead key stands in the queue for the time of a lease.
+    async fn give_back(&self, lease: LeaseKeeper) {
+        match tokio::time::timeout(self.ttl, lease.release()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                let error = telemetry::chain(&error);
+                tracing::warn!(error, "the lease of the election could not be given back");
+            }
+            Err(_elapsed) => tracing::warn!("the lease of the election was not given back in time"),
+        }
+    }
+}
+
+/// Who leads, for those who do not contend.
+pub async fn leader(catalog: &Catalog) -> Result<Option<Contender>, StoreError> {
+    let scan = catalog
+        .scan::<Contender>(&catalog.keys().election())
+        .await?;
+    let first = scan.records.into_iter().min_by_key(|(_, c)| c.created);
+    Ok(first.map(|(_, leader)| leader.value))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+use super::*;
+use crate::store::embedded::{EmbeddedStore, Settings};
+use crate::store::keys::Keys;
+
+const TTL: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn catalog(folder: &tempfile::TempDir) -> Catalog {
+    let store = EmbeddedStore::open(folder.path(), Settings::default()).unwrap();
+    Catalog::new(Arc::new(store), Keys::default())
+}
+
+struct Master {
+    standing: watch::Receiver<Standing>,
+    scope: TaskScope,
+}
+
+impl Master {
+    fn start(catalog: &Catalog, id: &str) -> Self {
+        let contender = Contender {
+            id: id.parse().unwrap(),
+            address: format!("{id}:9091"),
+        };
+        let (election, standing) = Election::new(catalog.clone(), contender, TTL);
+        let scope = TaskScope::new();
+        scope.spawn(id, election.run(scope.stop_signal()));
+        Self { standing, scope }
+    }
+
+    async fn until(&mut self, wanted: impl FnMut(&Standing) -> bool) -> Standing {
+        let standing = tokio::time::timeout(PATIENCE, self.standing.wait_for(wanted)).await;
+        standing.expect("in time").unwrap().clone()
+    }
+
+    async fn leads(&mut self) -> Leadership {
+        self.until(|s| s.leadership().is_some()).await.own.unwrap()
+    }
+
+    async fn follows(&mut self, leader: &str) {
+        let is_leader = |s: &Standing| s.leader.as_ref().is_some_and(|l| l.id.as_str() == leader);
+        let standing = self.until(is_leader).await;
+        assert!(standing.own.is_none());
+        assert_eq!(standing.leader.unwrap().address, format!("{leader}:9091"));
+    }
+
+    async fn stop(self) {
+        assert!(self.scope.stop(PATIENCE).await.is_empty());
+    }
+}
+
+async fn write(catalog: &Catalog, leadership: &Leadership) -> Outcome {
+    let txn = Txn::new().guard(leadership.guard()).put("/w", "1");
+    catalog.store().commit(txn).await.unwrap()
+}
+
+#[tokio::test]
+async fn s01_the_first_leads_and_an_end_passes_the_lead_on_to_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = catalog(&folder);
+    let mut first = Master::start(&catalog, "master-1");
+    let first_lead = first.leads().await;
+    let mut second = Master::start(&catalog, "master-2");
+    second.follows("master-1").await;
+    let mut third = Master::start(&catalog, "master-3");
+    third.follows("master-1").await;
+    let leader = leader(&catalog).await.unwrap().unwrap();
+    assert_eq!(leader.id.as_str(), "master-1");
+    first.stop().await;
+    assert!(first_lead.lost().is_cancelled());
+    let second_lead = second.leads().await;
+    third.follows("master-2").await;
+    assert!(matches!(
+        write(&catalog, &second_lead).await,
+        Outcome::Done(_)
+    ));
+    assert_eq!(write(&catalog, &first_lead).await, Outcome::Lost(0));
+    second.stop().await;
+    third.leads().await;
+    third.stop().await;
+    assert_eq!(super::leader(&catalog).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn f08_f09_a_leader_whose_lease_is_gone_is_refused_stops_and_contends_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = catalog(&folder);
+    let mut first = Master::start(&catalog, "master-1");
+    let lead = first.leads().await;
+    let mut second = Master::start(&catalog, "master-2");
+    second.follows("master-1").await;
+    let Guard::CreatedAt(key, _) = lead.guard() else {
+        panic!("{:?}", lead.guard());
+    };
+    let lease = u64::from_str_radix(key.rsplit('/').next().unwrap(), 16).unwrap();
+    let store = catalog.store();
+    store
+        .revoke_lease(crate::store::LeaseId(lease))
+        .await
+        .unwrap();
+    // Whether it knows already or not.
+    assert_eq!(write(&catalog, &lead).await, Outcome::Lost(0));
+    tokio::time::timeout(PATIENCE, lead.lost().cancelled())
+        .await
+        .expect("it stops");
+    second.leads().await;
+    first.follows("master-2").await;
+    second.stop().await;
+    let again = first.leads().await;
+    assert_ne!(again.guard(), lead.guard());
+    first.stop().await;
+}
+
+#[tokio::test]
+async fn f09_a_leader_that_lost_a_write_steps_down_and_leads_again_under_a_fresh_lease() {
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = catalog(&folder);
+    let mut only = Master::start(&catalog, "master-1");
+    let lead = only.leads().await;
+    lead.step_down();
+    let again = only
+        .until(|s| s.leadership().is_some_and(|l| l.guard() != lead.guard()))
+        .await;
+    assert_eq!(write(&catalog, &lead).await, Outcome::Lost(0));
+    let again = again.own.unwrap();
+    assert!(matches!(write(&catalog, &again).await, Outcome::Done(_)));
+    only.stop().await;
+}
+
+#[tokio::test]
+async fn f12_an_address_of_any_form_is_told_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = catalog(&folder);
+    let mut only = Master::start(&catalog, "master-a-b-2");
+    only.leads().await;
+    let leader = leader(&catalog).await.unwrap().unwrap();
+    assert_eq!(leader.address, "master-a-b-2:9091");
+    only.stop().await;
+}
+
+#[tokio::test]
+async fn f20_a_contender_that_does_not_decode_is_passed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = catalog(&folder);
+    let foreign = format!("{}foreign", catalog.keys().election());
+    let txn = Txn::new().put(foreign, "what is this");
+    catalog.store().commit(txn).await.unwrap();
+    let mut only = Master::start(&catalog, "master-1");
+    only.leads().await;
+    only.stop().await;
+}
