@@ -20,6 +20,7 @@ pub mod catalog;
 pub mod conformance;
 pub mod election;
 pub mod embedded;
+pub mod etcd;
 pub mod ids;
 pub mod keys;
 pub mod lease;
@@ -295,11 +296,100 @@ pub enum StoreError {
         /// What was seen.
         why: String,
     },
+    /// No member of etcd answers.
+    #[error("cannot reach etcd at {endpoints}: {why}; start it, or name others with --etcd")]
+    Unreachable {
+        /// Those that were tried.
+        endpoints: String,
+        /// What was seen last.
+        why: String,
+    },
+    /// A member answers and the cluster can neither write nor read what is newest.
+    #[error("etcd at {endpoint} has no leader: {why}; more than half of its members must run")]
+    NoLeader {
+        /// The member.
+        endpoint: String,
+        /// What it said.
+        why: String,
+    },
+    /// The database is as large as it may get; reading still works.
+    #[error(
+        "etcd at {endpoint} has no space left: {why}; compact and defragment it or raise its --quota-backend-bytes, then run etcdctl alarm disarm"
+    )]
+    NoSpace {
+        /// The member.
+        endpoint: String,
+        /// What it said.
+        why: String,
+    },
+    /// Who we are is not known there, or may not do this.
+    #[error("etcd at {endpoint} refuses this user: {why}; check etcd.user and etcd.password")]
+    Denied {
+        /// The member.
+        endpoint: String,
+        /// What it said.
+        why: String,
+    },
+    /// The two sides do not accept each other's certificates.
+    #[error(
+        "no trusted connection to etcd at {endpoint}: {why}; check etcd.ca, etcd.client-cert and etcd.client-key"
+    )]
+    Certificate {
+        /// The member.
+        endpoint: String,
+        /// What was seen.
+        why: String,
+    },
+    /// A server that lacks what is used here.
+    #[error("etcd at {endpoint} has version {found}; at least {needed} is needed, so update it")]
+    VersionTooOld {
+        /// The member.
+        endpoint: String,
+        /// What it says of itself.
+        found: String,
+        /// The oldest that will do.
+        needed: &'static str,
+    },
+    /// An address that is none.
+    #[error("{endpoint:?} cannot be an endpoint of etcd: {why}; write --etcd http://HOST:PORT,…")]
+    Endpoint {
+        /// As given.
+        endpoint: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The server refused the request for a reason of its own.
+    #[error("etcd at {endpoint} refuses a request: {why}")]
+    Refused {
+        /// The member.
+        endpoint: String,
+        /// What it said.
+        why: String,
+    },
 }
 
 impl StoreError {
     /// Whether the same call may succeed later without anybody's help.
     pub fn is_transient(&self) -> bool {
-        matches!(self, StoreError::Unavailable { .. })
+        match self {
+            StoreError::Unavailable { .. }
+            | StoreError::Unreachable { .. }
+            | StoreError::NoLeader { .. }
+            | StoreError::NoSpace { .. } => true,
+            StoreError::Locked { .. }
+            | StoreError::Folder { .. }
+            | StoreError::Format { .. }
+            | StoreError::Io { .. }
+            | StoreError::Damaged { .. }
+            | StoreError::Record { .. }
+            | StoreError::TooLarge { .. }
+            | StoreError::ChangedTwice { .. }
+            | StoreError::LeaseGone
+            | StoreError::Denied { .. }
+            | StoreError::Certificate { .. }
+            | StoreError::VersionTooOld { .. }
+            | StoreError::Endpoint { .. }
+            | StoreError::Refused { .. } => false,
+        }
     }
 }

@@ -1,0 +1,221 @@
+//! The store of many machines: etcd, 3.4 or newer, spoken to by the contract of [`Store`].
+//!
+//! The client resumes nothing, fails over nowhere and has no limits of its own, so all of that is
+//! here:
+//!
+//! - One member is called until it fails, then the next. Every call has a limit, and asks a member
+//!   that knows of a leader or is refused.
+//! - A write whose answer is lost may have been carried out. [`Store::commit`] settles it by trying
+//!   again where that is safe, and says [`Outcome::Unknown`](super::Outcome::Unknown) where it is not.
+//! - A watch goes on over failures by itself, from the last change that it told. Every
+//!   [`EtcdSettings::relist_interval`] it says [`StartOver`](super::WatchEvent::StartOver): servers
+//!   of this line can lose a deletion in silence, and only a new listing finds it.
+//! - A lease is renewed by an answer to the question of that very call; none that was asked for
+//!   earlier counts.
+//!
+//! [`Store`]: super::Store
+//! [`Store::commit`]: super::Store::commit
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use self::endpoints::Endpoints;
+use super::StoreError;
+use super::keys::Keys;
+
+mod endpoints;
+mod fault;
+
+/// The oldest server that all of this was seen to work with.
+const VERSION_NEEDED: (u32, u32) = (3, 4);
+const VERSION_NEEDED_TEXT: &str = "3.4";
+
+/// How etcd is reached. What it is told is in [`super::keys`].
+#[derive(Clone)]
+pub struct EtcdSettings {
+    /// The members, as `http://HOST:PORT`, or `https://` with [`EtcdSettings::tls`].
+    pub endpoints: Vec<String>,
+    /// Name and password, where the server asks for them.
+    pub user: Option<(String, String)>,
+    /// Certificates, where the server has one.
+    pub tls: Option<TlsSettings>,
+    /// For a connection to a member.
+    pub connect_timeout: Duration,
+    /// For an answer of one member to a question. Others are asked after it.
+    pub call_timeout: Duration,
+    /// For an answer of one member to a write. A short one finds the next leader sooner.
+    pub write_timeout: Duration,
+    /// For finding out what became of a write whose answer was lost.
+    pub settle_timeout: Duration,
+    /// How often the readers of a watch are told to list again.
+    pub relist_interval: Duration,
+    /// A key that is read to see whether reading works; our user must be allowed to.
+    pub probe_key: String,
+}
+
+impl Default for EtcdSettings {
+    fn default() -> Self {
+        Self {
+            endpoints: vec!["http://127.0.0.1:2379".to_owned()],
+            user: None,
+            tls: None,
+            connect_timeout: Duration::from_secs(1),
+            call_timeout: Duration::from_secs(3),
+            write_timeout: Duration::from_secs(1),
+            settle_timeout: Duration::from_secs(10),
+            relist_interval: Duration::from_secs(600),
+            probe_key: Keys::default().cluster(),
+        }
+    }
+}
+
+impl fmt::Debug for EtcdSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EtcdSettings")
+            .field("endpoints", &self.endpoints)
+            .field("user", &self.user.as_ref().map(|(name, _password)| name))
+            .field("tls", &self.tls)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Certificates and keys, as text in PEM.
+#[derive(Clone)]
+pub struct TlsSettings {
+    /// Of those who vouch for the server.
+    pub ca: Vec<u8>,
+    /// Our certificate and its key, where the server asks who we are.
+    pub client: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl fmt::Debug for TlsSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsSettings")
+            .field("client", &self.client.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A store in etcd.
+#[derive(Debug)]
+pub struct EtcdStore {
+    endpoints: Arc<Endpoints>,
+    settings: EtcdSettings,
+}
+
+impl EtcdStore {
+    /// Finds a member that answers, is new enough, and has what is newest.
+    pub async fn connect(settings: EtcdSettings) -> Result<Self, StoreError> {
+        let endpoints = Arc::new(Endpoints::new(&settings).await?);
+        let store = Self {
+            endpoints,
+            settings,
+        };
+        store.check_version().await?;
+        store.check_reading().await?;
+        Ok(store)
+    }
+
+    async fn check_version(&self) -> Result<(), StoreError> {
+        let asked = self
+            .endpoints
+            .ask(|mut client| async move { client.status().await });
+        let status = asked.await.map_err(|fault| self.endpoints.error(fault))?;
+        let version = status.version();
+        if is_new_enough(version) {
+            tracing::debug!(
+                version,
+                endpoints = self.endpoints.names(),
+                "connected to etcd"
+            );
+            return Ok(());
+        }
+        Err(StoreError::VersionTooOld {
+            endpoint: self.endpoints.names(),
+            found: version.to_owned(),
+            needed: VERSION_NEEDED_TEXT,
+        })
+    }
+
+    async fn check_reading(&self) -> Result<(), StoreError> {
+        let key = self.settings.probe_key.as_str();
+        let asked = self
+            .endpoints
+            .ask(|mut client| async move { client.get(key, None).await });
+        match asked.await {
+            Ok(_) => Ok(()),
+            Err(fault) => Err(self.endpoints.error(fault)),
+        }
+    }
+}
+
+fn is_new_enough(version: &str) -> bool {
+    let mut numbers = version.split('.').map(|number| number.parse().ok());
+    match (numbers.next().flatten(), numbers.next().flatten()) {
+        (Some(major), Some(minor)) => (major, minor) >= VERSION_NEEDED,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        for version in ["3.4.0", "3.4.23", "3.5.0-alpha.0", "3.10.1", "4.0.0"] {
+            assert!(is_new_enough(version), "{version}");
+        }
+        for version in ["3.3.27", "2.3.8", "3", "", "new"] {
+            assert!(!is_new_enough(version), "{version}");
+        }
+    }
+
+    #[test]
+    fn settings_show_no_secret() {
+        let settings = EtcdSettings {
+            user: Some(("me".to_owned(), "swordfish".to_owned())),
+            ..EtcdSettings::default()
+        };
+        let shown = format!("{settings:?}");
+        assert!(
+            shown.contains("me") && !shown.contains("swordfish"),
+            "{shown}"
+        );
+    }
+
+    #[tokio::test]
+    async fn an_endpoint_that_is_none_is_named_with_how_to_write_one() {
+        for endpoint in ["", "ftp://host:1", "http://", "a b"] {
+            let settings = EtcdSettings {
+                endpoints: vec![endpoint.to_owned()],
+                ..EtcdSettings::default()
+            };
+            let error = EtcdStore::connect(settings).await.unwrap_err();
+            assert!(!error.is_transient());
+            let message = error.to_string();
+            assert!(
+                message.starts_with(&format!("{endpoint:?} cannot be")),
+                "{message}"
+            );
+            assert!(message.contains("--etcd"), "{message}");
+        }
+    }
+
+    #[tokio::test]
+    async fn nobody_who_listens_is_a_passing_error_that_names_all_endpoints() {
+        let endpoints = ["http://127.0.0.1:1", "http://127.0.0.1:2"];
+        let settings = EtcdSettings {
+            endpoints: endpoints.map(str::to_owned).into(),
+            ..EtcdSettings::default()
+        };
+        let error = EtcdStore::connect(settings).await.unwrap_err();
+        assert!(error.is_transient(), "{error:?}");
+        let message = error.to_string();
+        assert!(
+            message.starts_with("cannot reach etcd at http://127.0.0.1:1,http://127.0.0.1:2: "),
+            "{message}"
+        );
+    }
+}

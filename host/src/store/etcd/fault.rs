@@ -1,0 +1,266 @@
+//! What went wrong in a call to a member, told from its code *and* its text: the code alone does not
+//! say whether a write was carried out (`Unavailable` stands for three different things).
+
+use std::time::Duration;
+
+use etcd_client::Error;
+use tonic::{Code, Status};
+
+use crate::store::StoreError;
+
+/// A call that gave no answer that can be used.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) kind: Kind,
+    /// In the words of whoever noticed.
+    pub(super) why: String,
+    endpoint: String,
+}
+
+/// What the caller can do about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Nobody got the request.
+    NotSent,
+    /// Refused at once: the member knows of no leader.
+    NoLeader,
+    /// The answer was lost. A write may have been carried out, now or later.
+    Lost,
+    /// The token ran out, or users were changed since it was given. Nothing was carried out.
+    Token,
+    /// Refused at once: the server has too much to do.
+    Busy,
+    /// The revision that was asked for is forgotten.
+    Compacted,
+    /// The answer is larger than we take.
+    AnswerTooLarge,
+    LeaseGone,
+    NoSpace,
+    Denied,
+    Certificate,
+    /// Any other refusal.
+    Refused,
+}
+
+impl Fault {
+    pub(super) fn new(kind: Kind, endpoint: &str, why: impl Into<String>) -> Self {
+        Self {
+            kind,
+            why: why.into(),
+            endpoint: endpoint.to_owned(),
+        }
+    }
+
+    pub(super) fn elapsed(endpoint: &str, limit: Duration) -> Self {
+        let limit = humantime::format_duration(limit);
+        Self::new(Kind::Lost, endpoint, format!("no answer within {limit}"))
+    }
+
+    pub(super) fn of(endpoint: &str, error: &Error) -> Self {
+        let (kind, why) = match error {
+            Error::GRpcStatus(status) => of_status(status),
+            Error::TransportError(e) => {
+                let why = chain(e);
+                let unsure = if is_about_certificates(&why) {
+                    Kind::Certificate
+                } else {
+                    Kind::NotSent
+                };
+                (unsure, why)
+            }
+            Error::LeaseKeepAliveError(why) if why.contains("lease not found") => {
+                (Kind::LeaseGone, why.clone())
+            }
+            Error::InvalidArgs(_) | Error::InvalidUri(_) | Error::InvalidMetadataValue(_) => {
+                (Kind::Refused, error.to_string())
+            }
+            _ => (Kind::Lost, error.to_string()),
+        };
+        Self::new(kind, endpoint, why)
+    }
+
+    /// Whether the same call may do better at another member, or at this one in a moment.
+    pub(super) fn is_passing(&self) -> bool {
+        match self.kind {
+            Kind::NotSent | Kind::NoLeader | Kind::Lost | Kind::Token | Kind::Busy => true,
+            Kind::Compacted
+            | Kind::AnswerTooLarge
+            | Kind::LeaseGone
+            | Kind::NoSpace
+            | Kind::Denied
+            | Kind::Certificate
+            | Kind::Refused => false,
+        }
+    }
+
+    /// Whether this member is the one to be left.
+    pub(super) fn is_the_members(&self) -> bool {
+        matches!(
+            self.kind,
+            Kind::NotSent | Kind::NoLeader | Kind::Lost | Kind::Certificate
+        )
+    }
+
+    /// As callers of the store are told. `endpoints`: all that were tried.
+    pub(super) fn into_error(self, endpoints: String) -> StoreError {
+        let Self {
+            kind,
+            why,
+            endpoint,
+        } = self;
+        match kind {
+            Kind::NotSent | Kind::Lost => StoreError::Unreachable { endpoints, why },
+            Kind::NoLeader => StoreError::NoLeader { endpoint, why },
+            Kind::Token | Kind::Busy => StoreError::Unavailable {
+                why: format!("{endpoint}: {why}"),
+            },
+            Kind::LeaseGone => StoreError::LeaseGone,
+            Kind::NoSpace => StoreError::NoSpace { endpoint, why },
+            Kind::Denied => StoreError::Denied { endpoint, why },
+            Kind::Certificate => StoreError::Certificate { endpoint, why },
+            Kind::Compacted | Kind::AnswerTooLarge | Kind::Refused => {
+                StoreError::Refused { endpoint, why }
+            }
+        }
+    }
+}
+
+fn of_status(status: &Status) -> (Kind, String) {
+    let why = chain(status);
+    let says = |text: &str| status.message().contains(text);
+    let kind = match status.code() {
+        _ if is_about_certificates(&why) => Kind::Certificate,
+        Code::Unavailable if says("connect error") || says("dns error") => Kind::NotSent,
+        Code::Unavailable if says("no leader") || says("not supported for learner") => {
+            Kind::NoLeader
+        }
+        Code::Unauthenticated => Kind::Token,
+        Code::InvalidArgument if says("auth: revision") || says("auth store is old") => Kind::Token,
+        Code::InvalidArgument if says("user name") || says("authentication failed") => Kind::Denied,
+        Code::FailedPrecondition if says("authentication is not enabled") => Kind::Denied,
+        Code::PermissionDenied => Kind::Denied,
+        Code::NotFound if says("lease not found") => Kind::LeaseGone,
+        Code::OutOfRange if says("compacted") => Kind::Compacted,
+        Code::OutOfRange if says("message length too large") => Kind::AnswerTooLarge,
+        Code::ResourceExhausted if says("space exceeded") => Kind::NoSpace,
+        Code::ResourceExhausted if says("too many requests") => Kind::Busy,
+        Code::InvalidArgument
+        | Code::NotFound
+        | Code::AlreadyExists
+        | Code::OutOfRange
+        | Code::FailedPrecondition
+        | Code::ResourceExhausted
+        | Code::Unimplemented
+        | Code::DataLoss => Kind::Refused,
+        // What is not known for a refusal may have been carried out.
+        Code::Ok
+        | Code::Cancelled
+        | Code::Unknown
+        | Code::DeadlineExceeded
+        | Code::Aborted
+        | Code::Internal
+        | Code::Unavailable => Kind::Lost,
+    };
+    (kind, why)
+}
+
+fn is_about_certificates(why: &str) -> bool {
+    why.contains("certificate") || why.contains("received fatal alert")
+}
+
+/// The message with its causes, each once.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = match error.downcast_ref::<Status>() {
+        Some(status) => status.message().to_owned(),
+        None => error.to_string(),
+    };
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let why = error.to_string();
+        if !text.contains(&why) {
+            text = format!("{text}: {why}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(code: Code, message: &str, expected: Kind) {
+        let fault = Fault::of("http://a", &Error::GRpcStatus(Status::new(code, message)));
+        assert_eq!(fault.kind, expected, "{code:?} {message}");
+        assert_eq!(fault.why, message);
+    }
+
+    #[test]
+    fn a_write_whose_fate_is_not_known_is_told_from_one_that_was_refused() {
+        use Kind::{Lost, NoLeader, NoSpace, NotSent, Refused};
+        check(Code::Unavailable, "tcp connect error", NotSent);
+        check(Code::Unavailable, "etcdserver: no leader", NoLeader);
+        check(Code::Unavailable, "etcdserver: request timed out", Lost);
+        check(Code::Unavailable, "etcdserver: leader changed", Lost);
+        check(Code::Unavailable, "http2 error", Lost);
+        check(Code::Unknown, "transport error", Lost);
+        check(Code::Unknown, "context deadline exceeded", Lost);
+        check(Code::Cancelled, "Timeout expired", Lost);
+        check(
+            Code::InvalidArgument,
+            "etcdserver: request is too large",
+            Refused,
+        );
+        check(
+            Code::ResourceExhausted,
+            "etcdserver: mvcc: database space exceeded",
+            NoSpace,
+        );
+    }
+
+    #[test]
+    fn other_refusals_are_told_apart_by_what_can_be_done() {
+        use Kind::{AnswerTooLarge, Busy, Compacted, Denied, LeaseGone, Token};
+        check(
+            Code::OutOfRange,
+            "etcdserver: mvcc: required revision has been compacted",
+            Compacted,
+        );
+        check(
+            Code::OutOfRange,
+            "Error, decoded message length too large: found 5 bytes, the limit is: 4 bytes",
+            AnswerTooLarge,
+        );
+        check(
+            Code::NotFound,
+            "etcdserver: requested lease not found",
+            LeaseGone,
+        );
+        check(
+            Code::ResourceExhausted,
+            "etcdserver: too many requests",
+            Busy,
+        );
+        check(
+            Code::Unauthenticated,
+            "etcdserver: invalid auth token",
+            Token,
+        );
+        check(
+            Code::InvalidArgument,
+            "etcdserver: user name is empty",
+            Denied,
+        );
+        check(
+            Code::InvalidArgument,
+            "etcdserver: authentication failed, invalid user ID or password",
+            Denied,
+        );
+        check(
+            Code::PermissionDenied,
+            "etcdserver: permission denied",
+            Denied,
+        );
+    }
+}
