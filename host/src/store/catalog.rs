@@ -94,15 +94,22 @@ impl fmt::Debug for Catalog {
     }
 }
 
-/// A record as it is stored.
+/// A record as it is stored. Two writes of one object differ, by a `write_id` that readers ignore:
+/// what became of a write whose answer was lost is told by finding it there.
 ///
 /// # Panics
 ///
 /// Where `T` has a map whose keys are not text; JSON has no place for those.
 pub fn encode<T: Serialize>(value: &T) -> Bytes {
     let json = serde_json::to_vec(value);
-    json.expect("a record has text for keys and a vector takes every write")
-        .into()
+    let mut json = json.expect("a record has text for keys and a vector takes every write");
+    if json.last() == Some(&b'}') {
+        json.pop();
+        let comma = if json.len() > 1 { "," } else { "" };
+        let write_id: u64 = rand::random();
+        json.extend(format!(r#"{comma}"write_id":"{write_id:016x}"}}"#).into_bytes());
+    }
+    json.into()
 }
 
 /// The record of an entry, as a watch reports it.
@@ -149,6 +156,38 @@ mod tests {
         assert!(matches!(outcome, Outcome::Done(_)), "{outcome:?}");
         assert_eq!(catalog.read::<u32>("/absent").await.unwrap(), None);
     }
+
+    #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+    struct Named {
+        name: String,
+    }
+
+    #[test]
+    fn two_writes_of_one_object_differ_and_read_alike() {
+        let named = Named {
+            name: "}".to_owned(),
+        };
+        let (first, second) = (encode(&named), encode(&named));
+        assert_ne!(first, second);
+        for written in [first, second] {
+            let json: serde_json::Value = serde_json::from_slice(&written).unwrap();
+            let write_id = json["write_id"].as_str().unwrap();
+            assert!(write_id.len() == 16 && u64::from_str_radix(write_id, 16).is_ok());
+            let entry = Entry {
+                key: "/n".to_owned(),
+                value: written,
+                created: Revision(1),
+                revision: Revision(1),
+            };
+            assert_eq!(decode::<Named>(&entry).unwrap().value, named);
+        }
+        let nothing: serde_json::Value = serde_json::from_slice(&encode(&Empty {})).unwrap();
+        assert_eq!(nothing.as_object().unwrap().len(), 1);
+        assert_eq!(encode(&7), "7");
+    }
+
+    #[derive(serde::Serialize)]
+    struct Empty {}
 
     #[tokio::test]
     async fn f20_a_record_that_does_not_decode_hides_no_other() {
