@@ -8,7 +8,8 @@
 //! - a watch yields changes in order, or [`WatchEvent::StartOver`], after which the reader lists again;
 //! - the keys of a lease vanish together, when it is revoked or not renewed in time.
 //!
-//! Never in here: pages, URLs, plugin bytes. A key with its value has at most [`VALUE_MAX`] bytes.
+//! Never in here: pages, URLs, plugin bytes. A key with its value has at most [`VALUE_MAX`] bytes, a
+//! transaction [`TXN_MAX`] guards and as many changes, and [`TXN_BYTES_MAX`] bytes in all.
 
 use std::time::Duration;
 
@@ -24,6 +25,9 @@ pub mod etcd;
 pub mod ids;
 pub mod keys;
 pub mod lease;
+mod txn;
+
+pub use self::txn::{Change, Guard, TXN_BYTES_MAX, TXN_MAX, Txn};
 
 /// Bytes of one value; larger ones are refused before anything is written.
 pub const VALUE_MAX: usize = 256 << 10;
@@ -56,95 +60,6 @@ pub struct Listing {
     pub entries: Vec<Entry>,
     /// The moment; a watch from here misses nothing.
     pub revision: Revision,
-}
-
-/// What must hold for a transaction to be carried out.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Guard {
-    /// The key does not exist.
-    Absent(String),
-    /// The key exists.
-    Exists(String),
-    /// The key's last write has this revision.
-    RevisionIs(String, Revision),
-    /// The key exists and was created at this revision: "I still lead".
-    CreatedAt(String, Revision),
-}
-
-/// One change of a transaction.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
-    /// Writes the key; under a lease it vanishes with it.
-    Put {
-        /// The whole key.
-        key: String,
-        /// At most [`VALUE_MAX`] bytes.
-        value: Bytes,
-        /// None: the key stays until it is deleted.
-        lease: Option<LeaseId>,
-    },
-    /// Deletes the key; nothing happens where it is absent.
-    Delete {
-        /// The whole key.
-        key: String,
-    },
-}
-
-/// Guards and changes, carried out together or not at all. A key is changed at most once.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Txn {
-    /// All must hold.
-    pub guards: Vec<Guard>,
-    /// All are made.
-    pub changes: Vec<Change>,
-}
-
-impl Txn {
-    /// Nothing guarded, nothing changed.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Adds a guard.
-    #[must_use]
-    pub fn guard(mut self, guard: Guard) -> Self {
-        self.guards.push(guard);
-        self
-    }
-
-    /// Adds a put without lease.
-    #[must_use]
-    pub fn put(mut self, key: impl Into<String>, value: impl Into<Bytes>) -> Self {
-        self.changes.push(Change::Put {
-            key: key.into(),
-            value: value.into(),
-            lease: None,
-        });
-        self
-    }
-
-    /// Adds a put under a lease.
-    #[must_use]
-    pub fn put_leased(
-        mut self,
-        key: impl Into<String>,
-        value: impl Into<Bytes>,
-        lease: LeaseId,
-    ) -> Self {
-        self.changes.push(Change::Put {
-            key: key.into(),
-            value: value.into(),
-            lease: Some(lease),
-        });
-        self
-    }
-
-    /// Adds a deletion.
-    #[must_use]
-    pub fn delete(mut self, key: impl Into<String>) -> Self {
-        self.changes.push(Change::Delete { key: key.into() });
-        self
-    }
 }
 
 /// What became of a transaction.
@@ -204,6 +119,10 @@ pub trait Store: Send + Sync + 'static {
 
     /// Ends the lease and deletes its keys. Ending one that has ended is fine.
     async fn revoke_lease(&self, lease: LeaseId) -> Result<(), StoreError>;
+
+    /// Lets go of the changes that are more than `keep` revisions old. Records stay; a watch that
+    /// begins before them is told to start over.
+    async fn compact(&self, keep: u64) -> Result<(), StoreError>;
 }
 
 /// What can go wrong with the store.
@@ -280,6 +199,16 @@ pub enum StoreError {
         key: String,
         /// How many.
         n_bytes: usize,
+    },
+    /// A transaction of more than [`TXN_MAX`] or [`TXN_BYTES_MAX`].
+    #[error("the transaction has {n} {what}; at most {max} are allowed")]
+    TxnTooLarge {
+        /// "guards", "changes" or "bytes".
+        what: &'static str,
+        /// How many.
+        n: usize,
+        /// The limit.
+        max: usize,
     },
     /// A transaction that changes a key more than once, which has no meaning.
     #[error("the transaction changes {key} twice")]
@@ -383,6 +312,7 @@ impl StoreError {
             | StoreError::Damaged { .. }
             | StoreError::Record { .. }
             | StoreError::TooLarge { .. }
+            | StoreError::TxnTooLarge { .. }
             | StoreError::ChangedTwice { .. }
             | StoreError::LeaseGone
             | StoreError::Denied { .. }

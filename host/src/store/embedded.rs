@@ -27,9 +27,7 @@ use self::log::Log;
 use self::state::State;
 use self::watch::QueueReader;
 use self::writer::{Answer, Closed, Command, Files};
-use super::{
-    Change, Entry, LeaseId, Listing, Outcome, Revision, Store, StoreError, Txn, VALUE_MAX, Watch,
-};
+use super::{Entry, LeaseId, Listing, Outcome, Revision, Store, StoreError, Txn, Watch};
 use crate::retry::Backoff;
 use crate::task::TaskScope;
 
@@ -136,7 +134,7 @@ impl Store for EmbeddedStore {
     }
 
     async fn commit(&self, txn: Txn) -> Result<Outcome, StoreError> {
-        check_sizes(&txn)?;
+        txn.check()?;
         ask(&self.commands, |reply| Command::Commit { txn, reply }).await
     }
 
@@ -163,6 +161,11 @@ impl Store for EmbeddedStore {
         }
         Ok(())
     }
+
+    /// Nothing to do: [`Settings::history_bytes`] bounds what is kept of old changes.
+    async fn compact(&self, _keep: u64) -> Result<(), StoreError> {
+        Ok(())
+    }
 }
 
 /// Waits until the lease is due and ends it, as often as it takes: a full disk may refuse it.
@@ -181,20 +184,6 @@ async fn expire_in_time(lease: LeaseId, state: SharedState, commands: mpsc::Send
             tokio::time::sleep(backoff.next_delay()).await;
         }
     }
-}
-
-fn check_sizes(txn: &Txn) -> Result<(), StoreError> {
-    for change in &txn.changes {
-        if let Change::Put { key, value, .. } = change
-            && key.len() + value.len() > VALUE_MAX
-        {
-            return Err(StoreError::TooLarge {
-                key: key.clone(),
-                n_bytes: key.len() + value.len(),
-            });
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

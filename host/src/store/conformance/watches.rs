@@ -144,3 +144,49 @@ pub async fn f04_a_reader_of_listing_and_watch_ends_with_what_is_there(
     assert_eq!(known?, there);
     Ok(())
 }
+
+pub async fn a_compaction_leaves_records_and_open_watches_alone(store: Arc<dyn Store>) -> Done {
+    put(&store, "/t/a", "1").await?;
+    let from = put(&store, "/t/a", "2").await?;
+    let mut watch = store.watch("/t/", from).await?;
+    let second = put(&store, "/t/b", "1").await?;
+    assert_eq!(changed(&mut *watch).await?.1, second);
+    store.compact(1_000_000).await?;
+    store.compact(0).await?;
+    store.compact(0).await?;
+    assert_eq!(store.get("/t/a").await?.expect("is there").value, "2");
+    assert_eq!(store.list("/t/").await?.entries.len(), 2);
+    let third = put(&store, "/t/a", "3").await?;
+    assert_eq!(changed(&mut *watch).await?, ("/t/a".to_owned(), third));
+    Ok(())
+}
+
+pub async fn f05_a_reader_from_before_a_compaction_ends_with_what_is_there(
+    store: Arc<dyn Store>,
+) -> Done {
+    let from = put(&store, "/t/deleted", "1").await?;
+    put(&store, "/t/kept", "1").await?;
+    let mut known = BTreeMap::from([("/t/deleted".to_owned(), Bytes::from("1"))]);
+    done(&store, Txn::new().delete("/t/deleted")).await?;
+    put(&store, "/t/kept", "2").await?;
+    store.compact(0).await?;
+    let mut watch = store.watch("/t/", from).await?;
+    let wanted = BTreeMap::from([("/t/kept".to_owned(), Bytes::from("2"))]);
+    while known != wanted {
+        match watch.next().await? {
+            WatchEvent::Put(entry) => _ = known.insert(entry.key, entry.value),
+            WatchEvent::Delete { key, .. } => _ = known.remove(&key),
+            WatchEvent::StartOver => {
+                let entries = store.list("/t/").await?.entries.into_iter();
+                known = entries.map(|entry| (entry.key, entry.value)).collect();
+            }
+        }
+    }
+    let later = put(&store, "/t/later", "1").await?;
+    loop {
+        match watch.next().await? {
+            WatchEvent::Put(entry) if entry.revision == later => return Ok(()),
+            WatchEvent::Put(_) | WatchEvent::Delete { .. } | WatchEvent::StartOver => {}
+        }
+    }
+}

@@ -3,7 +3,7 @@
 //! A [`Batch`] is what is about to be synced: transactions are tried against the state *and* the
 //! batch, and the state takes the batch over only when the log has it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -213,7 +213,6 @@ impl Batch {
 
     /// Tries a transaction and adds what it changes.
     pub(super) fn stage(&mut self, state: &State, txn: Txn) -> Result<Outcome, StoreError> {
-        check_once(&txn.changes)?;
         for (n, guard) in txn.guards.iter().enumerate() {
             if !self.holds(state, guard) {
                 return Ok(Outcome::Lost(n));
@@ -306,17 +305,6 @@ impl Batch {
                 .is_some_and(|stored| stored.created == *created),
         }
     }
-}
-
-fn check_once(changes: &[Change]) -> Result<(), StoreError> {
-    let mut seen = HashSet::with_capacity(changes.len());
-    for change in changes {
-        let (Change::Put { key, .. } | Change::Delete { key }) = change;
-        if !seen.insert(key) {
-            return Err(StoreError::ChangedTwice { key: key.clone() });
-        }
-    }
-    Ok(())
 }
 
 fn entry(key: &str, stored: &Stored) -> Entry {

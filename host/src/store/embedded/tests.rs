@@ -10,7 +10,7 @@ use crate::store::{Guard, WatchEvent};
 crate::store_conformance!(async || {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder);
-    (Arc::new(store) as Arc<dyn Store>, folder)
+    Some((Arc::new(store) as Arc<dyn Store>, folder))
 });
 
 fn open(folder: &TempDir) -> EmbeddedStore {

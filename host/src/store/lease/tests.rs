@@ -84,6 +84,10 @@ impl Store for Leases {
         self.revoked.lock().unwrap().push(lease);
         Ok(())
     }
+
+    async fn compact(&self, _keep: u64) -> Result<(), StoreError> {
+        unimplemented!()
+    }
 }
 
 async fn time_until_lost(keeper: &LeaseKeeper) -> Duration {
