@@ -27,6 +27,7 @@ use std::time::{Duration, Instant};
 mod cargo;
 pub mod child;
 pub mod closure;
+pub mod etcd;
 pub mod faulty;
 pub mod guests;
 pub mod process;

@@ -20,12 +20,19 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::endpoints::Endpoints;
-use super::StoreError;
-use super::keys::Keys;
+use async_trait::async_trait;
 
+use self::endpoints::Endpoints;
+use self::watch::EtcdWatch;
+use super::keys::Keys;
+use super::{Entry, LeaseId, Listing, Outcome, Revision, Store, StoreError, Txn, Watch};
+
+mod commit;
 mod endpoints;
 mod fault;
+mod kv;
+mod lease;
+mod watch;
 
 /// The oldest server that all of this was seen to work with.
 const VERSION_NEEDED: (u32, u32) = (3, 4);
@@ -138,16 +145,67 @@ impl EtcdStore {
         })
     }
 
+    /// A member that lags behind, or has lost the others, does not answer this.
     async fn check_reading(&self) -> Result<(), StoreError> {
-        let key = self.settings.probe_key.as_str();
-        let asked = self
-            .endpoints
-            .ask(|mut client| async move { client.get(key, None).await });
-        match asked.await {
-            Ok(_) => Ok(()),
-            Err(fault) => Err(self.endpoints.error(fault)),
-        }
+        let read = kv::present_revision(&self.endpoints, &self.settings.probe_key).await;
+        let _present = read.map_err(|fault| self.endpoints.error(fault))?;
+        Ok(())
     }
+}
+
+#[async_trait]
+impl Store for EtcdStore {
+    async fn get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
+        let read = kv::get(&self.endpoints, key).await;
+        read.map_err(|fault| self.endpoints.error(fault))
+    }
+
+    async fn list(&self, prefix: &str) -> Result<Listing, StoreError> {
+        let read = kv::list(&self.endpoints, prefix).await;
+        read.map_err(|fault| self.endpoints.error(fault))
+    }
+
+    async fn commit(&self, txn: Txn) -> Result<Outcome, StoreError> {
+        txn.check()?;
+        let committed = commit::commit(&self.endpoints, &self.settings, &txn).await;
+        committed.map_err(|fault| self.endpoints.error(fault))
+    }
+
+    async fn watch(&self, prefix: &str, from: Revision) -> Result<Box<dyn Watch>, StoreError> {
+        let interval = self.settings.relist_interval;
+        let mut watch = EtcdWatch::new(self.endpoints.clone(), prefix, from, interval);
+        watch.open().await?;
+        Ok(Box::new(watch))
+    }
+
+    async fn grant_lease(&self, ttl: Duration) -> Result<LeaseId, StoreError> {
+        let granted = lease::grant(&self.endpoints, ttl).await;
+        granted.map_err(|fault| self.endpoints.error(fault))
+    }
+
+    async fn renew_lease(&self, lease: LeaseId) -> Result<(), StoreError> {
+        let renewed = lease::renew(&self.endpoints, self.settings.write_timeout, lease).await;
+        renewed.map_err(|fault| self.endpoints.error(fault))
+    }
+
+    async fn revoke_lease(&self, lease: LeaseId) -> Result<(), StoreError> {
+        let revoked = lease::revoke(&self.endpoints, lease).await;
+        revoked.map_err(|fault| self.endpoints.error(fault))
+    }
+
+    async fn compact(&self, keep: u64) -> Result<(), StoreError> {
+        let compacted = kv::compact(&self.endpoints, &self.settings.probe_key, keep).await;
+        compacted.map_err(|fault| self.endpoints.error(fault))
+    }
+}
+
+/// As etcd counts them.
+fn number(revision: Revision) -> i64 {
+    i64::try_from(revision.0).unwrap_or(i64::MAX)
+}
+
+fn revision(number: i64) -> Revision {
+    Revision(u64::try_from(number).unwrap_or(0))
 }
 
 fn is_new_enough(version: &str) -> bool {

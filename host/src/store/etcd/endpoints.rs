@@ -75,6 +75,20 @@ impl Endpoints {
         fault.into_error(self.names())
     }
 
+    /// The member that is asked next.
+    pub(super) fn present(&self) -> usize {
+        self.present.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn call_timeout(&self) -> Duration {
+        self.call_timeout
+    }
+
+    /// What this error of a stream means that a member had opened.
+    pub(super) fn fault(&self, at: usize, error: &Error) -> Fault {
+        Fault::of(&self.members[at].url, error)
+    }
+
     /// Asks the present member once.
     pub(super) async fn try_once<T, F>(
         &self,
@@ -84,7 +98,7 @@ impl Endpoints {
     where
         F: Future<Output = Result<T, Error>>,
     {
-        let at = self.present.load(Ordering::Relaxed);
+        let at = self.present();
         let member = &self.members[at];
         // A caller that stops waiting has waited too long: the next one is asked elsewhere.
         let unanswered = MoveOn {
@@ -143,7 +157,7 @@ impl Endpoints {
     }
 
     /// Draws the conclusions of a failure.
-    async fn note(&self, at: usize, fault: &Fault) {
+    pub(super) async fn note(&self, at: usize, fault: &Fault) {
         let member = &self.members[at];
         if fault.kind == Kind::Token {
             // Whether it works shows in the next call.

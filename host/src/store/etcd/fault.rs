@@ -71,6 +71,10 @@ impl Fault {
             Error::LeaseKeepAliveError(why) if why.contains("lease not found") => {
                 (Kind::LeaseGone, why.clone())
             }
+            // A watch hears the same of a token that ran out as of a user that may not.
+            Error::WatchError(why) if why.contains("permission denied") => {
+                (Kind::Token, why.clone())
+            }
             Error::InvalidArgs(_) | Error::InvalidUri(_) | Error::InvalidMetadataValue(_) => {
                 (Kind::Refused, error.to_string())
             }

@@ -1,0 +1,47 @@
+//! Leases. Only an answer to the question of this very call counts as a renewal: each one is asked on
+//! a stream of its own, so that a late answer to an earlier question dies with its stream.
+
+use std::time::Duration;
+
+use super::endpoints::Endpoints;
+use super::fault::{Fault, Kind};
+use crate::store::LeaseId;
+
+/// Time for a lease is counted in seconds; a lease of less lives for one. The server may give it more.
+pub(super) async fn grant(endpoints: &Endpoints, ttl: Duration) -> Result<LeaseId, Fault> {
+    let seconds = ttl.as_secs() + u64::from(ttl.subsec_nanos() > 0);
+    let seconds = i64::try_from(seconds).unwrap_or(i64::MAX).max(1);
+    // One whose answer is lost has no keys and ends by itself.
+    let granted = endpoints
+        .ask(|mut client| async move { client.lease_grant(seconds, None).await })
+        .await?;
+    Ok(LeaseId(granted.id().cast_unsigned()))
+}
+
+pub(super) async fn renew(
+    endpoints: &Endpoints,
+    limit: Duration,
+    lease: LeaseId,
+) -> Result<(), Fault> {
+    let id = lease.0.cast_signed();
+    let mut n_left = endpoints.n_tries();
+    loop {
+        n_left -= 1;
+        let asked = endpoints.try_once(limit, |mut client| async move {
+            client.lease_keep_alive(id).await
+        });
+        match asked.await {
+            Err(fault) if fault.is_passing() && n_left > 0 => {}
+            answer => return answer.map(|_stream| ()),
+        }
+    }
+}
+
+pub(super) async fn revoke(endpoints: &Endpoints, lease: LeaseId) -> Result<(), Fault> {
+    let id = lease.0.cast_signed();
+    let asked = endpoints.ask(|mut client| async move { client.lease_revoke(id).await });
+    match asked.await {
+        Err(fault) if fault.kind == Kind::LeaseGone => Ok(()),
+        answer => answer.map(|_| ()),
+    }
+}

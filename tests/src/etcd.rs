@@ -1,0 +1,261 @@
+//! Members of etcd as processes of their own, on free ports and in a temporary folder, which are gone
+//! when their handle is: killed, paused and started again as a test wishes.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::process::{Ended, Process};
+use crate::{PATIENCE, skipped, until};
+
+pub mod certificates;
+
+use self::certificates::Certificates;
+
+/// Ports are free when they are chosen; another process may be quicker to use them.
+const N_STARTS: usize = 5;
+
+/// A running etcd of one member, or of several.
+#[derive(Debug)]
+pub struct Etcd {
+    members: Vec<Member>,
+    certificates: Option<Certificates>,
+    folder: TempDir,
+}
+
+#[derive(Debug)]
+struct Member {
+    url: String,
+    arguments: Vec<String>,
+    process: Option<Process>,
+}
+
+impl Etcd {
+    /// One member; None where etcd is not installed, which is told.
+    pub fn one() -> Option<Self> {
+        Self::start(1, None, &[])
+    }
+
+    /// Three members.
+    pub fn three() -> Option<Self> {
+        Self::start(3, None, &[])
+    }
+
+    /// One that shows a certificate and asks for one.
+    pub fn with_certificates(certificates: Certificates) -> Option<Self> {
+        Self::start(1, Some(certificates), &[])
+    }
+
+    /// One member with further arguments.
+    pub fn with(arguments: &[&str]) -> Option<Self> {
+        Self::start(1, None, arguments)
+    }
+
+    fn start(
+        n_members: usize,
+        certificates: Option<Certificates>,
+        further: &[&str],
+    ) -> Option<Self> {
+        if !is_installed("etcd") || !is_installed("etcdctl") {
+            skipped("etcd", "etcd and etcdctl are not installed here");
+            return None;
+        }
+        for _ in 1..N_STARTS {
+            if let Some(etcd) = Self::try_start(n_members, certificates.clone(), further) {
+                return Some(etcd);
+            }
+        }
+        panic!("etcd did not start {N_STARTS} times in a row");
+    }
+
+    /// None where a member ended at once.
+    fn try_start(
+        n_members: usize,
+        certificates: Option<Certificates>,
+        further: &[&str],
+    ) -> Option<Self> {
+        let folder = tempfile::Builder::new().prefix("crawler-etcd-").tempdir();
+        let folder = folder.unwrap_or_else(|e| panic!("no temporary folder: {e}"));
+        let scheme = if certificates.is_some() {
+            "https"
+        } else {
+            "http"
+        };
+        let ports = free_ports(2 * n_members);
+        let peer = |n: usize| format!("http://127.0.0.1:{}", ports[n_members + n]);
+        let cluster: Vec<String> = (0..n_members)
+            .map(|n| format!("m{n}={}", peer(n)))
+            .collect();
+        let members = (0..n_members).map(|n| {
+            let url = format!("{scheme}://127.0.0.1:{}", ports[n]);
+            let mut arguments = vec![
+                format!("--name=m{n}"),
+                format!(
+                    "--data-dir={}",
+                    folder.path().join(format!("m{n}")).display()
+                ),
+                format!("--listen-client-urls={url}"),
+                format!("--advertise-client-urls={url}"),
+                format!("--listen-peer-urls={}", peer(n)),
+                format!("--initial-advertise-peer-urls={}", peer(n)),
+                format!("--initial-cluster={}", cluster.join(",")),
+            ];
+            arguments.extend(certificates.iter().flat_map(Certificates::of_server));
+            arguments.extend(further.iter().map(ToString::to_string));
+            Member {
+                url,
+                arguments,
+                process: None,
+            }
+        });
+        let mut etcd = Self {
+            members: members.collect(),
+            certificates,
+            folder,
+        };
+        for n in 0..n_members {
+            etcd.launch(n);
+        }
+        let is_up = until("etcd that answers", PATIENCE, || {
+            let mut members = etcd.members.iter_mut();
+            let ended = members.any(|m| m.process.as_mut().is_none_or(|p| !p.is_running()));
+            (ended || etcd.is_healthy()).then_some(!ended)
+        });
+        is_up.then_some(etcd)
+    }
+
+    /// What clients are told: one URL a member.
+    pub fn endpoints(&self) -> Vec<String> {
+        self.members
+            .iter()
+            .map(|member| member.url.clone())
+            .collect()
+    }
+
+    /// A folder that lives as long as this.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Ends a member between two instructions.
+    pub fn kill(&mut self, n: usize) {
+        if let Some(mut process) = self.members[n].process.take() {
+            process.kill();
+        }
+    }
+
+    /// Starts a member again, at its port and with its data, and does not wait for it.
+    pub fn launch(&mut self, n: usize) {
+        let member = &mut self.members[n];
+        let mut command = Command::new("etcd");
+        member.process = Some(Process::start(command.args(&member.arguments)));
+    }
+
+    /// Waits until all members that are there answer.
+    #[track_caller]
+    pub fn wait(&self) {
+        until("etcd that answers", PATIENCE, || {
+            self.is_healthy().then_some(())
+        });
+    }
+
+    /// Takes the processor from a member.
+    pub fn freeze(&self, n: usize) {
+        self.process(n).freeze();
+    }
+
+    /// Gives it back.
+    pub fn thaw(&self, n: usize) {
+        self.process(n).thaw();
+    }
+
+    /// The member that leads.
+    #[track_caller]
+    pub fn leader(&self) -> usize {
+        until("a member that leads", PATIENCE, || {
+            (0..self.members.len()).find(|n| {
+                let arguments = ["endpoint", "status", "--write-out=simple"];
+                let status = self.ctl_at(&[self.members[*n].url.clone()], &arguments);
+                // Endpoint, id, version, size, whether it leads, …
+                status.stdout.split(", ").nth(4) == Some("true")
+            })
+        })
+    }
+
+    /// What etcdctl prints, which must end well.
+    #[track_caller]
+    pub fn ctl(&self, arguments: &[&str]) -> String {
+        let ended = self.ctl_at(&self.endpoints(), arguments);
+        assert_eq!(
+            ended.code,
+            Some(0),
+            "etcdctl {arguments:?}: {}",
+            ended.stderr
+        );
+        ended.stdout
+    }
+
+    /// The revision of the last write.
+    #[track_caller]
+    pub fn revision(&self) -> u64 {
+        let status = self.ctl(&["get", "/", "--write-out=fields"]);
+        let mut lines = status.lines();
+        let line = lines.find_map(|line| line.strip_prefix("\"Revision\" : "));
+        let line = line.unwrap_or_else(|| panic!("no revision in {status}"));
+        line.parse().unwrap_or_else(|e| panic!("{line}: {e}"))
+    }
+
+    fn is_healthy(&self) -> bool {
+        let running = self
+            .members
+            .iter()
+            .filter(|member| member.process.is_some());
+        let urls: Vec<String> = running.map(|member| member.url.clone()).collect();
+        self.ctl_at(&urls, &["endpoint", "health"]).code == Some(0)
+    }
+
+    fn ctl_at(&self, urls: &[String], arguments: &[&str]) -> Ended {
+        let mut command = Command::new("etcdctl");
+        command
+            .env("ETCDCTL_API", "3")
+            .arg(format!("--endpoints={}", urls.join(",")))
+            .args(self.certificates.iter().flat_map(Certificates::of_client))
+            .args(arguments);
+        Process::start(&mut command).wait(PATIENCE)
+    }
+
+    fn process(&self, n: usize) -> &Process {
+        let process = self.members[n].process.as_ref();
+        process.unwrap_or_else(|| panic!("member {n} of etcd was killed"))
+    }
+}
+
+/// Ports of this machine that nobody listens on now.
+fn free_ports(n: usize) -> Vec<u16> {
+    let listeners: Vec<TcpListener> = (0..n)
+        .map(|_| TcpListener::bind("127.0.0.1:0").unwrap_or_else(|e| panic!("no free port: {e}")))
+        .collect();
+    let ports = listeners.iter().map(|listener| {
+        let address = listener.local_addr();
+        address.unwrap_or_else(|e| panic!("no address: {e}")).port()
+    });
+    ports.collect()
+}
+
+pub(crate) fn is_installed(program: &str) -> bool {
+    Command::new(program)
+        .arg(if program == "openssl" || program == "etcdctl" {
+            "version"
+        } else {
+            "--version"
+        })
+        .output()
+        .is_ok_and(|output| output.status.success())
+}
+
+/// A file's bytes.
+pub(crate) fn read(path: PathBuf) -> Vec<u8> {
+    std::fs::read(&path).unwrap_or_else(|e| panic!("{} cannot be read: {e}", path.display()))
+}
