@@ -21,8 +21,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use etcd_client::Client;
 
 use self::endpoints::Endpoints;
+use self::fault::Fault;
 use self::watch::EtcdWatch;
 use super::keys::Keys;
 use super::{Entry, LeaseId, Listing, Outcome, Revision, Store, StoreError, Txn, Watch};
@@ -37,6 +39,9 @@ mod watch;
 /// The oldest server that all of this was seen to work with.
 const VERSION_NEEDED: (u32, u32) = (3, 4);
 const VERSION_NEEDED_TEXT: &str = "3.4";
+
+/// How often a connection that is closed without a word is made again to hear why.
+const N_ALERT_TRIES: usize = 4;
 
 /// How etcd is reached. What it is told is in [`super::keys`].
 #[derive(Clone)]
@@ -119,16 +124,30 @@ impl EtcdStore {
             endpoints,
             settings,
         };
-        store.check_version().await?;
-        store.check_reading().await?;
+        // Calls are large futures, and this is not one of those that must be quick.
+        Box::pin(store.check_version()).await?;
+        Box::pin(store.check_reading()).await?;
         Ok(store)
     }
 
     async fn check_version(&self) -> Result<(), StoreError> {
-        let asked = self
-            .endpoints
-            .ask(|mut client| async move { client.status().await });
-        let status = asked.await.map_err(|fault| self.endpoints.error(fault))?;
+        let ask = || {
+            let status = |mut client: Client| async move { client.status().await };
+            self.endpoints.ask(status)
+        };
+        let mut asked = ask().await;
+        if self.settings.tls.is_some() {
+            // A server that does not like our certificate says so and closes the connection, and
+            // what it said is lost where the end is noticed first.
+            for _ in 0..N_ALERT_TRIES {
+                match &asked {
+                    Err(fault) if fault.is_closed_connection() => asked = ask().await,
+                    _ => break,
+                }
+            }
+            asked = asked.map_err(Fault::or_certificate);
+        }
+        let status = asked.map_err(|fault| self.endpoints.error(fault))?;
         let version = status.version();
         if is_new_enough(version) {
             tracing::debug!(

@@ -44,6 +44,15 @@ pub enum Change {
     },
 }
 
+impl Change {
+    /// The key that is changed.
+    pub fn key(&self) -> &str {
+        match self {
+            Change::Put { key, .. } | Change::Delete { key } => key,
+        }
+    }
+}
+
 /// Guards and changes, carried out together or not at all. A key is changed at most once.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Txn {
@@ -100,6 +109,17 @@ impl Txn {
         self
     }
 
+    /// Whether a second try is refused once the first was carried out: each changed key is guarded
+    /// by its own revision or absence. Such a one may be tried again when its answer was lost.
+    pub fn may_be_repeated(&self) -> bool {
+        self.changes.iter().all(|change| {
+            self.guards.iter().any(|guard| match guard {
+                Guard::Absent(key) | Guard::RevisionIs(key, _) => key == change.key(),
+                Guard::Exists(_) | Guard::CreatedAt(_, _) => false,
+            })
+        })
+    }
+
     /// What every backend refuses before anything is tried.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         let counts = [
@@ -137,5 +157,26 @@ impl Txn {
             });
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_refused_the_second_time_is_repeated() {
+        let (a, b) = (|| "/a".to_owned(), || "/b".to_owned());
+        let guarded = Txn::new().guard(Guard::RevisionIs(a(), Revision(3)));
+        assert!(guarded.clone().put("/a", "1").may_be_repeated());
+        assert!(guarded.clone().delete("/a").may_be_repeated());
+        let both = guarded.clone().guard(Guard::Absent(b()));
+        assert!(both.put("/a", "1").put("/b", "1").may_be_repeated());
+        assert!(!guarded.put("/a", "1").put("/b", "1").may_be_repeated());
+        assert!(!Txn::new().put("/a", "1").may_be_repeated());
+        let exists = Txn::new().guard(Guard::Exists(a())).put("/a", "1");
+        assert!(!exists.may_be_repeated());
+        let leads = Txn::new().guard(Guard::CreatedAt(a(), Revision(1)));
+        assert!(!leads.put("/a", "1").may_be_repeated());
     }
 }

@@ -26,6 +26,7 @@ pub(super) async fn commit(
     let mut backoff = Backoff::new(Duration::from_millis(20), Duration::from_secs(1));
     let mut n_left = endpoints.n_tries();
     let mut is_unknown = false;
+    let mut worst = None;
     loop {
         let asked = endpoints.try_once(settings.write_timeout, |mut client| {
             let request = request.clone();
@@ -40,11 +41,11 @@ pub(super) async fn commit(
             Err(fault) => fault,
         };
         match fault.kind {
-            Kind::Lost if !may_be_repeated(txn) => return Ok(Outcome::Unknown),
+            Kind::Lost if !txn.may_be_repeated() => return Ok(Outcome::Unknown),
             Kind::Lost => is_unknown = true,
             // The lease is looked at only where all guards hold, so nothing was changed before.
             Kind::LeaseGone => return Err(fault),
-            _ if fault.is_passing() => {}
+            _ if fault.is_passing() => worst = Some(Fault::more_telling(worst, fault)),
             _ if is_unknown => return Ok(Outcome::Unknown),
             _ => return Err(fault),
         }
@@ -54,26 +55,15 @@ pub(super) async fn commit(
                 return Ok(Outcome::Unknown);
             }
             tokio::time::sleep(backoff.next_delay()).await;
-        } else if n_left == 0 {
+        } else if let Some(fault) = worst.take_if(|_| n_left == 0) {
             return Err(fault);
         }
     }
 }
 
-/// Whether a second try of it is refused once the first was carried out.
-fn may_be_repeated(txn: &Txn) -> bool {
-    let mut changed = txn.changes.iter().map(key_of);
-    changed.all(|key| {
-        txn.guards.iter().any(|guard| match guard {
-            Guard::Absent(guarded) | Guard::RevisionIs(guarded, _) => guarded == key,
-            Guard::Exists(_) | Guard::CreatedAt(_, _) => false,
-        })
-    })
-}
-
 /// What became of a write whose answer was lost and whose repetition was refused.
 async fn find_out(endpoints: &Endpoints, txn: &Txn, lost: usize) -> Result<Outcome, Fault> {
-    let keys = txn.changes.iter().map(key_of);
+    let keys = txn.changes.iter().map(Change::key);
     let gets: Vec<TxnOp> = keys.map(|key| TxnOp::get(key, None)).collect();
     let asked = endpoints.ask(|mut client| {
         let request = etcd_client::Txn::new().and_then(gets.clone());
@@ -112,15 +102,9 @@ fn is_as_before(txn: &Txn, there: &[Option<&PbKeyValue>]) -> bool {
         let Some(there) = there else { return false };
         txn.guards.iter().any(|guard| {
             matches!(guard, Guard::RevisionIs(key, before)
-                if key == key_of(change) && number(*before) == there.mod_revision)
+                if key == change.key() && number(*before) == there.mod_revision)
         })
     })
-}
-
-fn key_of(change: &Change) -> &str {
-    match change {
-        Change::Put { key, .. } | Change::Delete { key } => key,
-    }
 }
 
 fn request_of(txn: &Txn) -> etcd_client::Txn {
@@ -203,22 +187,6 @@ mod tests {
             mod_revision,
             ..PbKeyValue::default()
         }
-    }
-
-    #[test]
-    fn only_what_is_refused_the_second_time_is_repeated() {
-        let (a, b) = (|| "/a".to_owned(), || "/b".to_owned());
-        let guarded = Txn::new().guard(Guard::RevisionIs(a(), Revision(3)));
-        assert!(may_be_repeated(&guarded.clone().put("/a", "1")));
-        assert!(may_be_repeated(&guarded.clone().delete("/a")));
-        let both = guarded.clone().guard(Guard::Absent(b()));
-        assert!(may_be_repeated(&both.put("/a", "1").put("/b", "1")));
-        assert!(!may_be_repeated(&guarded.put("/a", "1").put("/b", "1")));
-        assert!(!may_be_repeated(&Txn::new().put("/a", "1")));
-        let exists = Txn::new().guard(Guard::Exists(a())).put("/a", "1");
-        assert!(!may_be_repeated(&exists));
-        let leads = Txn::new().guard(Guard::CreatedAt(a(), Revision(1)));
-        assert!(!may_be_repeated(&leads.put("/a", "1")));
     }
 
     #[test]

@@ -125,14 +125,28 @@ impl Endpoints {
     where
         F: Future<Output = Result<T, Error>>,
     {
-        let mut n_left = self.n_tries();
-        loop {
-            n_left -= 1;
-            match self.try_once(self.call_timeout, &call).await {
-                Err(fault) if fault.is_passing() && n_left > 0 => {}
+        self.ask_within(self.call_timeout, call).await
+    }
+
+    /// As [`Endpoints::ask`], with this limit for each member.
+    pub(super) async fn ask_within<T, F>(
+        &self,
+        limit: Duration,
+        call: impl Fn(Client) -> F,
+    ) -> Result<T, Fault>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
+        let mut worst: Option<Fault> = None;
+        for _ in 0..self.n_tries() {
+            match self.try_once(limit, &call).await {
+                Err(fault) if fault.is_passing() => {
+                    worst = Some(Fault::more_telling(worst, fault));
+                }
                 answer => return answer,
             }
         }
+        Err(worst.expect("there is at least one try"))
     }
 
     /// The client of a member that knows who we are.

@@ -83,6 +83,15 @@ impl Fault {
         Self::new(kind, endpoint, why)
     }
 
+    /// Of two members' failures, the one that says more: a member that answers and misses the others
+    /// tells what is wrong, and one that is not there does not.
+    pub(super) fn more_telling(earlier: Option<Self>, later: Self) -> Self {
+        match earlier {
+            Some(earlier) if earlier.kind == Kind::NoLeader => earlier,
+            Some(_) | None => later,
+        }
+    }
+
     /// Whether the same call may do better at another member, or at this one in a moment.
     pub(super) fn is_passing(&self) -> bool {
         match self.kind {
@@ -95,6 +104,30 @@ impl Fault {
             | Kind::Certificate
             | Kind::Refused => false,
         }
+    }
+
+    /// Whether the member took the connection and ended it without an answer.
+    pub(super) fn is_closed_connection(&self) -> bool {
+        let signs = [
+            "broken pipe",
+            "connection closed",
+            "connection reset",
+            "reset by peer",
+        ];
+        self.kind == Kind::Lost
+            && signs
+                .iter()
+                .any(|sign| self.why.to_lowercase().contains(sign))
+    }
+
+    /// A trusted connection that is closed again and again before anything is answered.
+    pub(super) fn or_certificate(self) -> Self {
+        if !self.is_closed_connection() {
+            return self;
+        }
+        let why = "it ends each connection without an answer, as servers do that ask for another \
+            certificate of ours";
+        Self::new(Kind::Certificate, &self.endpoint, why)
     }
 
     /// Whether this member is the one to be left.

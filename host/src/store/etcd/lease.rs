@@ -24,17 +24,10 @@ pub(super) async fn renew(
     lease: LeaseId,
 ) -> Result<(), Fault> {
     let id = lease.0.cast_signed();
-    let mut n_left = endpoints.n_tries();
-    loop {
-        n_left -= 1;
-        let asked = endpoints.try_once(limit, |mut client| async move {
-            client.lease_keep_alive(id).await
-        });
-        match asked.await {
-            Err(fault) if fault.is_passing() && n_left > 0 => {}
-            answer => return answer.map(|_stream| ()),
-        }
-    }
+    let asked = endpoints.ask_within(limit, |mut client| async move {
+        client.lease_keep_alive(id).await
+    });
+    asked.await.map(|_stream| ())
 }
 
 pub(super) async fn revoke(endpoints: &Endpoints, lease: LeaseId) -> Result<(), Fault> {
