@@ -197,6 +197,19 @@ impl Etcd {
         ended.stdout
     }
 
+    /// What etcdctl says of why it failed, which it must.
+    #[track_caller]
+    pub fn ctl_fails(&self, arguments: &[&str]) -> String {
+        let ended = self.ctl_at(&self.endpoints(), arguments);
+        assert_ne!(
+            ended.code,
+            Some(0),
+            "etcdctl {arguments:?}: {}",
+            ended.stdout
+        );
+        ended.stderr
+    }
+
     /// The revision of the last write.
     #[track_caller]
     pub fn revision(&self) -> u64 {

@@ -1,10 +1,9 @@
 //! An object store that has bad days: it answers 503 or 429, breaks the connection, is slow or full,
 //! or does what it was asked and then loses the answer. Whoever holds the [`Faults`] decides when.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,8 +15,6 @@ use object_store::{
     ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, Result,
     UploadPart,
 };
-
-use crate::random::Random;
 
 /// What a call may meet with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,92 +35,21 @@ pub enum Fault {
     Slow(Duration),
 }
 
-/// Decides what the calls of a [`FaultyStore`] meet with. Cheap to clone; begins with no fault.
-#[derive(Debug, Clone, Default)]
-pub struct Faults(Arc<Mutex<Plan>>);
+/// Decides what the calls of a [`FaultyStore`] meet with.
+pub type Faults = crate::faults::Faults<Fault>;
 
-#[derive(Debug, Default)]
-struct Plan {
-    mode: Mode,
-    n_calls: usize,
-    met: BTreeMap<Fault, usize>,
-}
-
-#[derive(Debug, Default)]
-enum Mode {
-    #[default]
-    None,
-    Always(Fault),
-    Script(VecDeque<Option<Fault>>),
-    Chance(Random, u64, Vec<Fault>),
-}
-
-impl Faults {
-    fn plan(&self) -> MutexGuard<'_, Plan> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// All calls are done from now on.
-    pub fn none(&self) {
-        self.plan().mode = Mode::None;
-    }
-
-    /// All calls meet with this from now on.
-    pub fn always(&self, fault: Fault) {
-        self.plan().mode = Mode::Always(fault);
-    }
-
-    /// The next calls meet with these, one after the other; those after them with none.
-    pub fn script(&self, faults: impl IntoIterator<Item = Option<Fault>>) {
-        self.plan().mode = Mode::Script(faults.into_iter().collect());
-    }
-
-    /// So many calls of a hundred meet with one of these.
-    pub fn chance(&self, percent: u64, faults: &[Fault], random: Random) {
-        assert!(!faults.is_empty(), "name the faults");
-        self.plan().mode = Mode::Chance(random, percent, faults.to_vec());
-    }
-
-    /// Calls so far.
-    pub fn n_calls(&self) -> usize {
-        self.plan().n_calls
-    }
-
-    /// How often each fault was met.
-    pub fn met(&self) -> BTreeMap<Fault, usize> {
-        self.plan().met.clone()
-    }
-
-    fn next(&self) -> Option<Fault> {
-        let mut plan = self.plan();
-        plan.n_calls += 1;
-        let fault = match &mut plan.mode {
-            Mode::None => None,
-            Mode::Always(fault) => Some(*fault),
-            Mode::Script(faults) => faults.pop_front().flatten(),
-            Mode::Chance(random, percent, faults) => {
-                let nth = random.below(faults.len() as u64);
-                let nth = usize::try_from(nth).expect("below a number of this type");
-                (random.below(100) < *percent).then(|| faults[nth])
-            }
-        }?;
-        *plan.met.entry(fault).or_default() += 1;
-        Some(fault)
-    }
-
-    /// Meets with what comes next; an error is the answer instead of the call's, before which it is
-    /// to be made where the second says so.
-    async fn meet(&self, writes: bool) -> std::result::Result<(), (Error, bool)> {
-        match self.next() {
-            None => Ok(()),
-            Some(Fault::Slow(wait)) => {
-                tokio::time::sleep(wait).await;
-                Ok(())
-            }
-            Some(Fault::Full) if !writes => Ok(()),
-            Some(Fault::Unreadable) if writes => Ok(()),
-            Some(fault) => Err((error_of(fault), fault == Fault::AnswerLost)),
+/// Meets with what comes next; an error is the answer instead of the call's, before which it is
+/// to be made where the second says so.
+async fn meet(faults: &Faults, writes: bool) -> std::result::Result<(), (Error, bool)> {
+    match faults.next() {
+        None => Ok(()),
+        Some(Fault::Slow(wait)) => {
+            tokio::time::sleep(wait).await;
+            Ok(())
         }
+        Some(Fault::Full) if !writes => Ok(()),
+        Some(Fault::Unreadable) if writes => Ok(()),
+        Some(fault) => Err((error_of(fault), fault == Fault::AnswerLost)),
     }
 }
 
@@ -160,7 +86,7 @@ impl FaultyStore {
     }
 
     async fn around<T>(&self, writes: bool, call: impl Future<Output = Result<T>>) -> Result<T> {
-        match self.faults.meet(writes).await {
+        match meet(&self.faults, writes).await {
             Ok(()) => call.await,
             Err((error, true)) => call.await.and(Err(error)),
             Err((error, false)) => Err(error),
@@ -174,7 +100,7 @@ impl FaultyStore {
     ) -> BoxStream<'static, Result<T>> {
         let faults = self.faults.clone();
         let begin = async move {
-            match faults.meet(false).await {
+            match meet(&faults, false).await {
                 Ok(()) => stream,
                 Err((error, _)) => stream::iter([Err(error)]).boxed(),
             }
@@ -270,7 +196,7 @@ impl MultipartUpload for Upload {
     fn put_part(&mut self, data: PutPayload) -> UploadPart {
         let (put, faults) = (self.upload.put_part(data), self.faults.clone());
         Box::pin(async move {
-            match faults.meet(true).await {
+            match meet(&faults, true).await {
                 Ok(()) => put.await,
                 Err((error, true)) => put.await.and(Err(error)),
                 Err((error, false)) => Err(error),
@@ -279,7 +205,7 @@ impl MultipartUpload for Upload {
     }
 
     async fn complete(&mut self) -> Result<PutResult> {
-        match self.faults.meet(true).await {
+        match meet(&self.faults, true).await {
             Ok(()) => self.upload.complete().await,
             Err((error, true)) => self.upload.complete().await.and(Err(error)),
             Err((error, false)) => Err(error),
@@ -298,6 +224,7 @@ mod tests {
     use object_store::{ObjectStoreExt as _, PutMode};
 
     use super::*;
+    use crate::random::Random;
 
     fn store() -> (FaultyStore, Faults) {
         let faults = Faults::default();
