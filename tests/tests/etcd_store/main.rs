@@ -1,13 +1,26 @@
 //! The store in a real etcd: the suite of all stores on one member and on three, and what only a
 //! server that is killed, paused, compacted or strict can show.
 
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
-use crawler::store::Store;
+use crawler::store::catalog::encode;
 use crawler::store::etcd::{EtcdSettings, EtcdStore};
+use crawler::store::lease::LeaseKeeper;
+use crawler::store::{Guard, Outcome, Revision, Store, StoreError, Txn, Watch, WatchEvent};
+use crawler::task::TaskScope;
+use crawler_tests::PATIENCE;
 use crawler_tests::etcd::Etcd;
+use tokio::time::timeout;
 
+mod access;
 mod conformance;
+mod members;
+mod old;
+mod outages;
+mod watches;
 
 /// Settings for a test's etcd.
 fn settings(etcd: &Etcd) -> EtcdSettings {
@@ -20,4 +33,33 @@ fn settings(etcd: &Etcd) -> EtcdSettings {
 async fn connect(etcd: &Etcd) -> Arc<dyn Store> {
     let store = EtcdStore::connect(settings(etcd)).await;
     Arc::new(store.unwrap_or_else(|e| panic!("{e}")))
+}
+
+/// The revision of a transaction that must be carried out.
+async fn done(store: &dyn Store, txn: Txn) -> Revision {
+    match store.commit(txn).await {
+        Ok(Outcome::Done(revision)) => revision,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// As [`done`], where the store may be away for a while.
+async fn eventually(store: &dyn Store, txn: &Txn) -> Revision {
+    let asked = Instant::now();
+    loop {
+        match store.commit(txn.clone()).await {
+            Ok(Outcome::Done(revision)) => return revision,
+            Ok(Outcome::Unknown) => {}
+            Err(error) if error.is_transient() => {}
+            other => panic!("{other:?}"),
+        }
+        assert!(asked.elapsed() < PATIENCE, "the store did not come back");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// What a watch says next, which may be an error and never silence.
+async fn next(watch: &mut Box<dyn Watch>) -> Result<WatchEvent, StoreError> {
+    let told = timeout(PATIENCE, watch.next()).await;
+    told.expect("a watch is not silent for so long")
 }
