@@ -6,7 +6,7 @@
 //! - One member is called until it fails, then the next. Every call has a limit, and asks a member
 //!   that knows of a leader or is refused.
 //! - A write whose answer is lost may have been carried out. [`Store::commit`] settles it by trying
-//!   again where that is safe, and says [`Outcome::Unknown`](super::Outcome::Unknown) where it is not.
+//!   again where that is safe, and says [`Outcome::Unknown`] where it is not.
 //! - A watch goes on over failures by itself, from the last change that it told. Every
 //!   [`EtcdSettings::relist_interval`] it says [`StartOver`](super::WatchEvent::StartOver): servers
 //!   of this line can lose a deletion in silence, and only a new listing finds it.
