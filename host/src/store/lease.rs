@@ -6,7 +6,7 @@
 //! holder has stopped before anyone else begins.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -20,9 +20,53 @@ use crate::task::TaskScope;
 /// its keys when its time is over; [`LeaseKeeper::release`] does so at once.
 pub struct LeaseKeeper {
     store: Arc<dyn Store>,
+    term: Term,
+    _renewals: DropGuard,
+}
+
+/// How long a lease can be counted on, for those who work in its name. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Term {
     id: LeaseId,
     lost: CancellationToken,
-    _renewals: DropGuard,
+    held_until: Arc<Mutex<Instant>>,
+}
+
+impl Term {
+    /// To put keys under.
+    pub fn id(&self) -> LeaseId {
+        self.id
+    }
+
+    /// Whether the lease can be counted on at this moment. Where a process was stopped for a while
+    /// this is no longer so before any of its timers tells.
+    pub fn is_held(&self) -> bool {
+        let held_until = self.lock();
+        if Instant::now() >= *held_until {
+            self.lost.cancel();
+        }
+        !self.lost.is_cancelled()
+    }
+
+    /// Waits until it cannot be counted on. It stays so; a new lease is needed.
+    pub async fn ended(&self) {
+        self.lost.cancelled().await;
+    }
+
+    /// Whether it was in time: what is over stays so.
+    fn extend(&self, until: Instant) -> bool {
+        let mut held_until = self.lock();
+        let is_in_time = Instant::now() < *held_until;
+        if is_in_time {
+            *held_until = until;
+        }
+        is_in_time
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Instant> {
+        let held_until = self.held_until.lock();
+        held_until.unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl LeaseKeeper {
@@ -38,16 +82,19 @@ impl LeaseKeeper {
         let id = granted.map_err(|_elapsed| StoreError::Unavailable {
             why: format!("no lease within {}", humantime::format_duration(ttl)),
         })??;
-        let lost = CancellationToken::new();
+        let term = Term {
+            id,
+            lost: CancellationToken::new(),
+            held_until: Arc::new(Mutex::new(asked + ttl * 2 / 3)),
+        };
         let stop = scope.stop_signal().child_token();
         let renewals = Renewals {
             store: store.clone(),
-            id,
             ttl,
-            held_until: asked + ttl * 2 / 3,
             renew_at: asked + ttl / 3,
             // However the task ends, nobody renews from there on.
-            _lost: lost.clone().drop_guard(),
+            _lost: term.lost.clone().drop_guard(),
+            term: term.clone(),
         };
         scope.spawn(format!("renewals of lease {}", id.0), {
             let stop = stop.clone();
@@ -58,52 +105,54 @@ impl LeaseKeeper {
         let _renewals = stop.drop_guard();
         Ok(Self {
             store,
-            id,
-            lost,
+            term,
             _renewals,
         })
     }
 
     /// To put keys under.
     pub fn id(&self) -> LeaseId {
-        self.id
+        self.term.id
+    }
+
+    /// For those who work in the name of this lease.
+    pub fn term(&self) -> Term {
+        self.term.clone()
     }
 
     /// Cancelled when the keys of the lease can no longer be counted on: whoever works in their
     /// name stops now. It stays so; a new lease is needed.
     pub fn lost(&self) -> CancellationToken {
-        self.lost.clone()
+        self.term.lost.clone()
     }
 
     /// Ends the renewals and the lease with its keys.
     pub async fn release(self) -> Result<(), StoreError> {
         let Self {
             store,
-            id,
-            lost,
+            term,
             _renewals,
         } = self;
         drop(_renewals);
-        lost.cancel();
-        store.revoke_lease(id).await
+        term.lost.cancel();
+        store.revoke_lease(term.id).await
     }
 }
 
 impl fmt::Debug for LeaseKeeper {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LeaseKeeper")
-            .field("id", &self.id)
-            .field("lost", &self.lost.is_cancelled())
+            .field("id", &self.term.id)
+            .field("lost", &self.term.lost.is_cancelled())
             .finish_non_exhaustive()
     }
 }
 
 struct Renewals {
     store: Arc<dyn Store>,
-    id: LeaseId,
+    /// Until its end the last answer lets the holder go on.
+    term: Term,
     ttl: Duration,
-    /// Until here the last answer lets the holder go on.
-    held_until: Instant,
     renew_at: Instant,
     _lost: DropGuard,
 }
@@ -113,32 +162,33 @@ impl Renewals {
     async fn run(mut self) {
         let mut backoff = Backoff::new(self.ttl / 60, self.ttl / 12);
         loop {
-            tokio::time::sleep_until(self.renew_at.min(self.held_until)).await;
+            let held_until = *self.term.lock();
+            tokio::time::sleep_until(self.renew_at.min(held_until)).await;
             let asked = Instant::now();
-            if asked >= self.held_until {
+            if asked >= held_until {
                 tracing::warn!(
-                    lease = self.id.0,
+                    lease = self.term.id.0,
                     "no answer to renewals in time; the lease is given up"
                 );
                 return;
             }
             // Half of the time that is left for asking, so that one lost answer costs no lease.
-            let answer_by = self.held_until.min(asked + self.ttl / 6);
-            let answer = tokio::time::timeout_at(answer_by, self.store.renew_lease(self.id)).await;
+            let answer_by = held_until.min(asked + self.ttl / 6);
+            let answer =
+                tokio::time::timeout_at(answer_by, self.store.renew_lease(self.term.id)).await;
             match answer {
                 // The process may have been stopped between the answer and here.
-                Ok(Ok(())) if Instant::now() < self.held_until => {
-                    self.held_until = asked + self.ttl * 2 / 3;
+                Ok(Ok(())) if self.term.extend(asked + self.ttl * 2 / 3) => {
                     self.renew_at = asked + self.ttl / 3;
                     backoff.reset();
                 }
-                Ok(Ok(())) => self.renew_at = self.held_until,
+                Ok(Ok(())) => self.renew_at = held_until,
                 Ok(Err(StoreError::LeaseGone)) => {
-                    tracing::warn!(lease = self.id.0, "the lease has ended");
+                    tracing::warn!(lease = self.term.id.0, "the lease has ended");
                     return;
                 }
                 Ok(Err(error)) => {
-                    tracing::warn!(lease = self.id.0, ?error, "cannot renew the lease yet");
+                    tracing::warn!(lease = self.term.id.0, ?error, "cannot renew the lease yet");
                     self.renew_at = Instant::now() + backoff.next_delay();
                 }
                 Err(_elapsed) => self.renew_at = Instant::now() + backoff.next_delay(),

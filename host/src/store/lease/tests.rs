@@ -193,3 +193,32 @@ async fn a_scope_that_stops_takes_the_lease_with_it() {
     assert!(scope.stop(Duration::from_secs(1)).await.is_empty());
     assert!(keeper.lost().is_cancelled());
 }
+
+#[tokio::test(start_paused = true)]
+async fn f08_a_term_is_over_at_its_deadline_before_any_timer_tells() {
+    let now = Instant::now();
+    let term = |held_until| Term {
+        id: LeaseId(7),
+        lost: CancellationToken::new(),
+        held_until: Arc::new(Mutex::new(held_until)),
+    };
+    assert!(term(now + Duration::from_millis(1)).is_held());
+    let over = term(now);
+    assert!(!over.is_held());
+    assert!(!over.extend(now + TTL), "what is over stays so");
+    assert!(over.lost.is_cancelled());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_term_lasts_as_long_as_its_lease_is_renewed() {
+    let (leases, scope) = (Leases::new(), TaskScope::new());
+    let keeper = LeaseKeeper::grant(leases.clone(), TTL, &scope)
+        .await
+        .unwrap();
+    let term = keeper.term();
+    tokio::time::sleep(TTL * 5).await;
+    assert!(term.is_held());
+    leases.turns(Network::Silent);
+    tokio::time::timeout(TTL, term.ended()).await.unwrap();
+    assert!(!term.is_held());
+}
