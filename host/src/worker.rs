@@ -2,13 +2,16 @@
 //!
 //! ```text
 //! agent     compares its assignments with its crawls, starts and stops; knows the store
+//! look      what is assigned at this moment
 //! assigned  one assignment from start to end: what a crawl needs, and what its end means
 //! opening   the order in which a frontier is opened
 //! crawl     one run of one shard: root, then take, fetch, parse, commit until nothing is left
 //! page      one attempt at one page
 //! verdict   pure: what becomes of an answer, of links, of a rule's errors
+//! leave     until when pages may be fetched
 //! drain     the outbox into the sink
 //! told      what is wrong with the sink, as others see it
+//! totals    what all crawls come to, in the store
 //! report    the log of a crawl
 //! ```
 //!
@@ -18,6 +21,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::stream::{self, BoxStream, StreamExt as _};
+use tokio::sync::Notify;
 
 use crate::frontier::Frontier;
 use crate::model::crawl::Counts;
@@ -29,10 +33,13 @@ pub mod agent;
 mod assigned;
 pub mod crawl;
 mod drain;
+pub mod leave;
+mod look;
 mod opening;
 mod page;
 pub mod report;
 mod told;
+mod totals;
 mod unchanged;
 mod verdict;
 
@@ -47,6 +54,8 @@ const KEPT_LOGS: usize = 256;
 #[derive(Clone, Default)]
 pub struct Crawls {
     shared: Arc<Mutex<Known>>,
+    /// A crawl has begun or ended, or waits, or goes on.
+    changed: Arc<Notify>,
 }
 
 #[derive(Default)]
@@ -67,6 +76,7 @@ struct Running {
 #[derive(Clone, Default)]
 struct Live {
     shared: Arc<Mutex<Standing>>,
+    changed: Arc<Notify>,
 }
 
 #[derive(Default)]
@@ -89,6 +99,7 @@ impl Live {
         let mut standing = self.standing();
         standing.frontier = Some(frontier);
         (standing.waits, standing.sink_fault) = (None, None);
+        self.changed.notify_one();
     }
 
     fn closed(&self, waits: Option<Waits>) {
@@ -97,10 +108,15 @@ impl Live {
             standing.counts = frontier.counts();
         }
         (standing.waits, standing.sink_fault) = (waits, None);
+        self.changed.notify_one();
     }
 
     fn sink_fault(&self, fault: Option<String>) {
-        self.standing().sink_fault = fault;
+        let present = &mut self.standing().sink_fault;
+        if present.is_some() != fault.is_some() {
+            self.changed.notify_one();
+        }
+        *present = fault;
     }
 
     fn counts(&self) -> Counts {
@@ -162,7 +178,21 @@ impl Crawls {
         }
     }
 
+    /// The state of a crawl that is not entered yet.
+    fn live(&self) -> Live {
+        Live {
+            shared: Arc::default(),
+            changed: self.changed.clone(),
+        }
+    }
+
+    /// Waits until a crawl has begun or ended, or waits, or goes on. For one task at a time.
+    async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
     fn enter(&self, id: ShardId, crawl: Running, log: CrawlLog) {
+        self.changed.notify_one();
         let mut known = self.known();
         known.logs.insert(crawl.name.clone(), (id, log));
         known.running.insert(id, crawl);
@@ -190,6 +220,7 @@ impl Crawls {
             .is_some_and(|crawl| crawl.epoch == epoch)
         {
             known.running.remove(&id);
+            self.changed.notify_one();
         }
     }
 }

@@ -22,6 +22,7 @@ use crawler::model::resource::CrawlSettings;
 use crawler::plugin::{CallConfig, CallOutput, CallReport, Rules, Usage};
 use crawler::sink::{Sink, SinkError};
 use crawler::worker::crawl::{CrawlConfig, CrawlEnd, CrawlParts, run};
+use crawler::worker::leave::Leave;
 use crawler::worker::report::CrawlLog;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -99,6 +100,7 @@ impl Tree {
             fetch: Arc::new(self.clone()),
             log: CrawlLog::new("tree", Arc::clone(&clock)),
             clock,
+            leave: Leave::always(),
             rest_after: None,
         };
         run(parts, sink, stop).await

@@ -19,6 +19,7 @@ use crawler::model::settings::{CrawlSettings, DEFAULT_CONCURRENCY};
 use crawler::plugin::engine::{Engine, EngineSettings, Plugin};
 use crawler::sink::lines::{LineFiles, LineSettings};
 use crawler::worker::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
+use crawler::worker::leave::Leave;
 use crawler::worker::report::CrawlLog;
 use object_store::local::LocalFileSystem;
 use tokio::sync::watch;
@@ -67,6 +68,7 @@ impl Crawler {
             fetch: Arc::new(fetcher(clock.clone())),
             log: CrawlLog::new("bench", clock.clone()),
             clock,
+            leave: Leave::always(),
             rest_after: None,
         };
         let end = crawl::run(parts, sink, CancellationToken::new()).await;

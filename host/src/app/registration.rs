@@ -1,19 +1,30 @@
 //! A node's registration, for as long as its process lives.
 //!
 //! A lease ends under a process that was stopped for a while, with a machine that slept or was too
-//! busy. The node then registers again as the same incarnation, so that what it runs stays with it.
+//! busy, or while the store is away. The node then registers again as the same incarnation, so that
+//! what it runs stays with it. Whoever works in the node's name goes by the lease that
+//! [`Registration::registered`] tells.
+//!
+//! An id belongs to one process at a time. At its start a process waits as long as the record of one
+//! before it may outlive that one, and then refuses; one that finds another in its place ends.
 
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
+use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::model::node::Node;
 use crate::retry::Backoff;
 use crate::store::catalog::{Catalog, encode};
-use crate::store::lease::LeaseKeeper;
-use crate::store::{Outcome, Txn};
+use crate::store::changes::Changes;
+use crate::store::lease::{LeaseKeeper, Term};
+use crate::store::{Guard, Outcome, StoreError, Txn};
 use crate::task::TaskScope;
 use crate::telemetry;
+
+/// A node looks at its own record at least this often, in case a watch has missed something.
+const RESYNC: Duration = Duration::from_secs(60);
 
 /// A node that is registered.
 pub(super) struct Registration {
@@ -21,17 +32,88 @@ pub(super) struct Registration {
     node: Node,
     ttl: Duration,
     lease: LeaseKeeper,
+    registered: watch::Sender<Option<Term>>,
     /// The renewals of the lease.
     scope: TaskScope,
 }
 
+/// The node's id belongs to another process.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "another process is registered as {}: at {}, since {}; stop it, or choose another id with --id",
+    holder.id,
+    holder.address,
+    since(holder)
+)]
+pub(super) struct Taken {
+    holder: Box<Node>,
+}
+
+/// Why one try did not register the node.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RegisterError {
+    #[error(transparent)]
+    Taken(Taken),
+    #[error("the record of {id} changes, or its answer was lost")]
+    Raced { id: String },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl RegisterError {
+    /// Whether another try may register it without anybody's help.
+    pub(super) fn is_transient(&self) -> bool {
+        match self {
+            RegisterError::Taken(_) => false,
+            RegisterError::Raced { .. } => true,
+            RegisterError::Store(error) => {
+                error.is_transient() || matches!(error, StoreError::LeaseGone)
+            }
+        }
+    }
+}
+
+fn since(holder: &Node) -> String {
+    let since = UNIX_EPOCH.checked_add(Duration::from_millis(holder.started_at));
+    since.map_or_else(
+        || format!("{} ms after 1970", holder.started_at),
+        |since| humantime::format_rfc3339_seconds(since).to_string(),
+    )
+}
+
 impl Registration {
-    /// Registers the node.
-    pub(super) async fn new(catalog: Catalog, node: Node, ttl: Duration) -> anyhow::Result<Self> {
+    /// Registers the node. Where its id is taken this waits for one lease time and the quarter of one
+    /// that a store may be late: so long the record of a process that was killed stays.
+    pub(super) async fn new(
+        catalog: Catalog,
+        node: Node,
+        ttl: Duration,
+    ) -> Result<Self, RegisterError> {
         let scope = TaskScope::new();
-        let lease = register(&catalog, &node, ttl, &scope).await?;
+        let deadline = Instant::now() + ttl * 5 / 4;
+        let mut backoff = Backoff::new(ttl / 100, ttl / 20);
+        let mut is_told = false;
+        let lease = loop {
+            match register(&catalog, &node, ttl, &scope).await {
+                Ok(lease) => break lease,
+                Err(RegisterError::Taken(taken)) if Instant::now() < deadline => {
+                    if !std::mem::replace(&mut is_told, true) {
+                        tracing::info!(
+                            node = %node.id,
+                            holder = taken.holder.address,
+                            since = since(&taken.holder),
+                            "the id is taken; waiting for as long as a process that is gone may hold it"
+                        );
+                    }
+                }
+                Err(RegisterError::Raced { .. }) => {}
+                Err(error) => return Err(error),
+            }
+            tokio::time::sleep(backoff.next_delay()).await;
+        };
         tracing::info!(node = %node.id, address = node.address, "joined");
         Ok(Self {
+            registered: watch::Sender::new(Some(lease.term())),
             catalog,
             node,
             ttl,
@@ -40,37 +122,91 @@ impl Registration {
         })
     }
 
-    /// Keeps it registered until `stop`, and takes it back then.
-    pub(super) async fn keep(mut self, stop: CancellationToken) {
-        while stop
-            .run_until_cancelled(self.lease.lost().cancelled_owned())
-            .await
-            .is_some()
-        {
-            tracing::warn!(node = %self.node.id, "the lease was lost; registering again");
-            match stop.run_until_cancelled(self.again()).await {
-                Some(lease) => {
-                    self.lease = lease;
-                    tracing::info!(node = %self.node.id, "joined again");
-                }
-                None => break,
-            }
-        }
+    /// The lease that the node is registered under; another one each time it has registered again.
+    pub(super) fn registered(&self) -> watch::Receiver<Option<Term>> {
+        self.registered.subscribe()
+    }
+
+    /// Keeps it registered until `stop`, and takes it back then. Ends before that where another
+    /// process is registered under the id: this one is to end as well.
+    pub(super) async fn keep(mut self, stop: CancellationToken) -> Result<(), Taken> {
+        let kept = stop.run_until_cancelled_owned(self.keep_on()).await;
         if let Err(error) = self.lease.release().await {
             tracing::warn!(
                 error = telemetry::chain(&error),
                 "a lease could not be given back"
             );
         }
+        kept.map_or(Ok(()), Err)
     }
 
-    async fn again(&self) -> LeaseKeeper {
-        let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(10));
+    async fn keep_on(&mut self) -> Taken {
+        loop {
+            tokio::select! {
+                () = self.lease.lost().cancelled_owned() => {
+                    tracing::warn!(
+                        node = %self.node.id,
+                        "the lease was lost: nothing is done in its name until the node is registered again"
+                    );
+                }
+                record = self.replaced() => match record {
+                    Some(holder) => return Taken { holder: Box::new(holder) },
+                    None => tracing::warn!(node = %self.node.id, "the record was removed; registering again"),
+                },
+            }
+            match self.again().await {
+                Ok(lease) => {
+                    self.lease = lease;
+                    self.registered.send_replace(Some(self.lease.term()));
+                    tracing::info!(node = %self.node.id, "joined again");
+                }
+                Err(taken) => return taken,
+            }
+        }
+    }
+
+    /// Waits until the record is not this process's any more; what is there now.
+    async fn replaced(&self) -> Option<Node> {
+        let mut backoff = self.backoff();
+        loop {
+            match self.replaced_as_seen().await {
+                Ok(present) => return present,
+                Err(error) => {
+                    let error = telemetry::chain(&error);
+                    tracing::debug!(node = %self.node.id, error, "the record cannot be read");
+                }
+            }
+            tokio::time::sleep(backoff.next_delay()).await;
+        }
+    }
+
+    async fn replaced_as_seen(&self) -> Result<Option<Node>, StoreError> {
+        let key = self.catalog.keys().node(self.node.role, &self.node.id);
+        let mut changes = Changes::below(&self.catalog, &key, RESYNC).await?;
+        loop {
+            let present = self.catalog.read::<Node>(&key).await?;
+            let present = present.map(|record| record.value);
+            if present.as_ref().map(|n| n.incarnation) != Some(self.node.incarnation) {
+                return Ok(present);
+            }
+            changes.next().await?;
+        }
+    }
+
+    /// A store that is back gives each lease its whole time once more: the node must be there again
+    /// well before that is over.
+    fn backoff(&self) -> Backoff {
+        Backoff::new(self.ttl / 50, self.ttl / 10)
+    }
+
+    async fn again(&self) -> Result<LeaseKeeper, Taken> {
+        let mut backoff = self.backoff();
         loop {
             match register(&self.catalog, &self.node, self.ttl, &self.scope).await {
-                Ok(lease) => return lease,
+                Ok(lease) => return Ok(lease),
+                Err(RegisterError::Taken(taken)) => return Err(taken),
                 Err(error) => {
-                    let error = format!("{error:#}");
+                    let error = telemetry::chain(&error);
                     tracing::warn!(node = %self.node.id, error, "cannot register yet");
                 }
             }
@@ -79,79 +215,36 @@ impl Registration {
     }
 }
 
+/// One try, over no other process's record.
 async fn register(
     catalog: &Catalog,
     node: &Node,
     ttl: Duration,
     scope: &TaskScope,
-) -> anyhow::Result<LeaseKeeper> {
-    let lease = LeaseKeeper::grant(catalog.store().clone(), ttl, scope).await?;
+) -> Result<LeaseKeeper, RegisterError> {
     let key = catalog.keys().node(node.role, &node.id);
-    let txn = Txn::new().put_leased(key, encode(node), lease.id());
+    let guard = match catalog.read::<Node>(&key).await? {
+        None => Guard::Absent(key.clone()),
+        // Under a lease that is lost, or by a try whose answer was.
+        Some(present) if present.value.incarnation == node.incarnation => {
+            Guard::RevisionIs(key.clone(), present.revision)
+        }
+        Some(present) => {
+            let holder = Box::new(present.value);
+            return Err(RegisterError::Taken(Taken { holder }));
+        }
+    };
+    let lease = LeaseKeeper::grant(catalog.store().clone(), ttl, scope).await?;
+    let txn = Txn::new()
+        .guard(guard)
+        .put_leased(key, encode(node), lease.id());
     match catalog.store().commit(txn).await? {
         Outcome::Done(_) => Ok(lease),
-        Outcome::Lost(_) | Outcome::Unknown => {
-            anyhow::bail!("node {} could not be registered", node.id)
-        }
+        Outcome::Lost(_) | Outcome::Unknown => Err(RegisterError::Raced {
+            id: node.id.to_string(),
+        }),
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-    use std::sync::Arc;
-
-    use super::*;
-    use crate::model::id::Incarnation;
-    use crate::model::node::Role;
-    use crate::store::embedded::{EmbeddedStore, Settings};
-    use crate::store::keys::Keys;
-
-    async fn registered(catalog: &Catalog) -> Option<Node> {
-        let id = "worker-1".parse().unwrap();
-        let key = catalog.keys().node(Role::Worker, &id);
-        let record = catalog.read::<Node>(&key).await.unwrap();
-        record.map(|record| record.value)
-    }
-
-    #[tokio::test]
-    async fn f08_a_node_whose_lease_was_lost_registers_again_as_the_same_process() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = EmbeddedStore::open(folder.path(), Settings::default()).unwrap();
-        let catalog = Catalog::new(Arc::new(store), Keys::default());
-        let node = Node {
-            id: "worker-1".parse().unwrap(),
-            role: Role::Worker,
-            address: "127.0.0.1:1".into(),
-            incarnation: Incarnation(7),
-            labels: BTreeMap::new(),
-            capacity: 1,
-            version: "0".into(),
-            draining: false,
-            started_at: 0,
-        };
-        let ttl = Duration::from_millis(600);
-        let registration = Registration::new(catalog.clone(), node.clone(), ttl)
-            .await
-            .unwrap();
-        catalog
-            .store()
-            .revoke_lease(registration.lease.id())
-            .await
-            .unwrap();
-        assert_eq!(registered(&catalog).await, None);
-
-        let stop = CancellationToken::new();
-        let watched = async {
-            while registered(&catalog).await.is_none() {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-            stop.cancel();
-        };
-        let both = async { tokio::join!(registration.keep(stop.clone()), watched) };
-        tokio::time::timeout(Duration::from_secs(30), both)
-            .await
-            .expect("the node registers again");
-        assert_eq!(registered(&catalog).await, None, "a stop takes it back");
-    }
-}
+mod tests;

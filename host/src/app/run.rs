@@ -31,6 +31,7 @@ use crate::sink::Sink;
 use crate::sink::stream::StreamSink;
 use crate::task::TaskScope;
 use crate::worker::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
+use crate::worker::leave::Leave;
 use crate::worker::report::CrawlLog;
 
 /// How often progress is shown.
@@ -67,6 +68,7 @@ pub(super) async fn run(options: RunOptions, stop: CancellationToken) -> anyhow:
         fetch: parts::fetcher(&options.allow_networks, &[], clock.clone())?,
         clock,
         log: log.clone(),
+        leave: Leave::always(),
         rest_after: None,
     };
     let started = Instant::now();

@@ -1,7 +1,9 @@
-//! What a running crawl tells of itself: its numbers and its log.
+//! What a running crawl tells of itself: its numbers and its log; and the totals of a worker.
+
+use serde::{Deserialize, Serialize};
 
 use super::crawl::{Counts, UnixMillis};
-use super::id::{Epoch, ResourceId, ResourceName, Run, Shard};
+use super::id::{Epoch, Incarnation, ResourceId, ResourceName, Run, Shard};
 use super::resource::Waits;
 
 /// One line of a resource's log.
@@ -38,4 +40,65 @@ pub struct CrawlStatus {
     pub in_flight: u64,
     /// It cannot go on at present.
     pub waits: Option<Waits>,
+}
+
+/// The totals of a worker, under `status/<worker>`. It is under the worker's lease and goes with it;
+/// numbers of this moment are asked of the worker itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerStatus {
+    /// Of the process that wrote it.
+    pub incarnation: Incarnation,
+    /// When.
+    pub at: UnixMillis,
+    /// Crawls that go on.
+    pub running: u64,
+    /// Crawls that cannot go on at present.
+    pub waiting: u64,
+    /// Pages that came to an end, in the present runs of those crawls.
+    pub pages: u64,
+    /// Items stored, in the same.
+    pub items: u64,
+    /// Bytes of bodies, in the same.
+    pub bytes: u64,
+    /// Pages in flight.
+    pub in_flight: u64,
+}
+
+impl WorkerStatus {
+    /// The totals of these crawls.
+    pub fn of(incarnation: Incarnation, at: UnixMillis, crawls: &[CrawlStatus]) -> Self {
+        let waiting = crawls.iter().filter(|crawl| crawl.waits.is_some()).count() as u64;
+        let sum = |number: fn(&CrawlStatus) -> u64| crawls.iter().map(number).sum();
+        Self {
+            incarnation,
+            at,
+            running: crawls.len() as u64 - waiting,
+            waiting,
+            pages: sum(|crawl| crawl.counts.pages()),
+            items: sum(|crawl| crawl.counts.items),
+            bytes: sum(|crawl| crawl.counts.bytes),
+            in_flight: sum(|crawl| crawl.in_flight),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_totals_of_a_worker_are_small_whatever_they_are() {
+        let status = WorkerStatus {
+            incarnation: Incarnation(u64::MAX),
+            at: u64::MAX,
+            running: u64::MAX,
+            waiting: u64::MAX,
+            pages: u64::MAX,
+            items: u64::MAX,
+            bytes: u64::MAX,
+            in_flight: u64::MAX,
+        };
+        let json = serde_json::to_vec(&status).unwrap();
+        assert!(json.len() <= 1 << 10, "{} bytes", json.len());
+    }
 }

@@ -2,22 +2,25 @@
 //!
 //! It watches its own prefix and nothing else, and a change only makes it look again: what is
 //! assigned and does not run is started, what runs and is not assigned is stopped, what has another
-//! generation gets its new settings. An assignment belongs to one incarnation: one that was written
+//! generation gets its new settings. Under a lease that is new no crawl fetches before such a look has
+//! shown that it is still assigned; what is, goes on with its frontier open. An assignment belongs to one incarnation: one that was written
 //! for an earlier process of the same id is left alone until the leader has written it anew.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt as _;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::Crawls;
 use super::assigned::{self, Assigned};
 use super::crawl::CrawlConfig;
+use super::leave::{Leave, Registered};
+use super::look::Look;
 use super::opening::OwnShard;
+use super::totals;
 use crate::clock::Clock;
 use crate::data::DataRoot;
 use crate::fetch::Fetch;
@@ -30,6 +33,8 @@ use crate::plugin::LoadRules;
 use crate::retry::Backoff;
 use crate::store::StoreError;
 use crate::store::catalog::Catalog;
+use crate::store::changes::Changes;
+use crate::store::lease::Term;
 use crate::task::TaskScope;
 use crate::telemetry;
 
@@ -42,6 +47,8 @@ const STOP_GRACE: Duration = Duration::from_secs(10);
 pub struct AgentParts {
     /// As registered.
     pub node: Node,
+    /// For as long as this is held it may fetch, each time once it has looked at its assignments.
+    pub registered: Registered,
     /// Its assignments.
     pub catalog: Catalog,
     /// Where items go.
@@ -63,8 +70,12 @@ pub struct AgentParts {
 }
 
 /// What an agent knows of its own doing.
-#[derive(Default)]
 struct Known {
+    registered: Registered,
+    /// The lease under which it has looked at its assignments last: what all crawls have leave by.
+    granted: watch::Sender<Option<Term>>,
+    /// Records that were of no use at the last look: each is told of once.
+    told: BTreeSet<String>,
     crawls: BTreeMap<ShardId, Started>,
     /// Those that were told to stop, until they have closed their frontiers: the next assignment of
     /// the shard may come later than the end of this one.
@@ -81,6 +92,18 @@ struct Started {
     ended: CancellationToken,
 }
 
+impl Known {
+    fn new(registered: Registered) -> Self {
+        Self {
+            registered,
+            granted: watch::Sender::new(None),
+            told: BTreeSet::new(),
+            crawls: BTreeMap::new(),
+            ending: BTreeMap::new(),
+        }
+    }
+}
+
 /// Works until `stop`, then ends all crawls.
 ///
 /// # Panics
@@ -89,8 +112,10 @@ struct Started {
 pub async fn run(parts: Arc<AgentParts>, stop: CancellationToken) {
     let scope = TaskScope::new();
     let failed = scope.failed();
-    let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(10));
-    let mut known = Known::default();
+    let totals = totals::run(parts.clone(), scope.stop_signal());
+    scope.spawn("totals", totals);
+    let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
+    let mut known = Known::new(parts.registered.clone());
     loop {
         let result = tokio::select! {
             result = look_on_changes(&parts, &scope, &mut known, &mut backoff) => result,
@@ -104,6 +129,7 @@ pub async fn run(parts: Arc<AgentParts>, stop: CancellationToken) {
         );
         tokio::select! {
             () = tokio::time::sleep(backoff.next_delay()) => {}
+            () = changed(&mut known.registered) => {}
             () = stop.cancelled() => break,
         }
     }
@@ -117,19 +143,20 @@ async fn look_on_changes(
     backoff: &mut Backoff,
 ) -> Result<Infallible, StoreError> {
     let prefix = parts.catalog.keys().assignments_of(&parts.node.id);
-    let revision = parts.catalog.store().list(&prefix).await?.revision;
-    let mut watch = parts.catalog.store().watch(&prefix, revision).await?;
+    let mut changes = Changes::below(&parts.catalog, &prefix, RESYNC).await?;
     loop {
         look(parts, scope, known).await?;
         backoff.reset();
         tokio::select! {
-            event = watch.next() => { event?; }
-            () = tokio::time::sleep(RESYNC) => {}
+            news = changes.next() => news?,
+            () = changed(&mut known.registered) => changes.drain()?,
         }
-        // One look serves all changes that are here already.
-        while let Some(event) = watch.next().now_or_never() {
-            event?;
-        }
+    }
+}
+
+async fn changed(registered: &mut Registered) {
+    if registered.changed().await.is_err() {
+        std::future::pending().await
     }
 }
 
@@ -139,75 +166,95 @@ async fn look(
     scope: &TaskScope,
     known: &mut Known,
 ) -> Result<(), StoreError> {
-    let Known { crawls, ending } = known;
-    ending.retain(|_, ended| !ended.is_cancelled());
-    let keys = parts.catalog.keys();
-    let scan = parts
-        .catalog
-        .scan::<Assignment>(&keys.assignments_of(&parts.node.id))
-        .await?;
-    for error in &scan.broken {
-        tracing::error!(
-            error = telemetry::chain(error),
-            "passing over an assignment"
-        );
-    }
-    let assigned: BTreeMap<ShardId, Assignment> = scan
-        .records
-        .into_iter()
-        .filter_map(|(key, record)| Some((keys.parse_assignment(&key)?.1, record.value)))
-        .filter(|(_, assignment)| assignment.incarnation == parts.node.incarnation)
-        .collect();
-    crawls.retain(|id, started| {
-        let stays = assigned
-            .get(id)
-            .is_some_and(|assignment| assignment.epoch == started.epoch);
-        if !stays {
-            tracing::info!(shard = %id, epoch = %started.epoch, "no longer assigned");
-            started.stop.cancel();
-            ending.insert(*id, started.ended.clone());
+    // Before anything is read: what is seen below is no older than this registration.
+    let term = known.registered.borrow_and_update().clone();
+    let mut look = Look::begin(parts).await?;
+    known.stop_all_but(&look);
+    known.grant(term);
+    for (id, assignment) in std::mem::take(&mut look.assigned) {
+        let generation = known.crawls.get(&id).map(|started| started.generation);
+        if generation == Some(assignment.generation) {
+            continue;
         }
-        stays
-    });
-    for (id, assignment) in assigned {
-        match crawls.get_mut(&id) {
-            Some(started) if started.generation == assignment.generation => {}
-            Some(started) => {
-                if let Some(resource) = resource_of(parts, id, &assignment).await? {
-                    started.generation = resource.generation;
-                    match config_of(&resource.spec, &parts.limit_ceilings) {
-                        Ok(config) => {
-                            started.config.send_replace(config);
-                            tracing::info!(resource = %assignment.name, "settings changed");
-                        }
-                        Err(error) => {
-                            tracing::error!(%error, resource = %assignment.name, "settings refused")
-                        }
-                    }
-                }
-            }
+        let Some(resource) = look.resource_of(id, &assignment).await? else {
+            continue;
+        };
+        match known.crawls.get_mut(&id) {
+            Some(started) => started.change(&resource, &parts.limit_ceilings),
             None => {
-                if let Some(resource) = resource_of(parts, id, &assignment).await? {
-                    let after = ending.remove(&id);
-                    crawls.insert(id, start(parts, scope, id, &assignment, resource, after));
-                }
+                let after = known.ending.remove(&id);
+                let leave = Leave::under(known.granted.subscribe());
+                let started = start(parts, scope, id, &assignment, resource, leave, after);
+                known.crawls.insert(id, started);
             }
         }
     }
+    for why in look.broken.difference(&known.told) {
+        tracing::error!(why, "passing over a record");
+    }
+    known.told = look.broken;
     Ok(())
 }
 
-/// The resource that an assignment is of; none where its name has another life by now.
-async fn resource_of(
-    parts: &AgentParts,
-    id: ShardId,
-    assignment: &Assignment,
-) -> Result<Option<Resource>, StoreError> {
-    let key = parts.catalog.keys().resource(&assignment.name);
-    let record = parts.catalog.read::<Resource>(&key).await?;
-    Ok(record
-        .map(|record| record.value)
-        .filter(|resource| resource.id == id.resource))
+impl Known {
+    /// Stops what is not assigned any more, or under another epoch.
+    fn stop_all_but(&mut self, look: &Look<'_>) {
+        let Self { crawls, ending, .. } = self;
+        ending.retain(|_, ended| !ended.is_cancelled());
+        crawls.retain(|id, started| {
+            // Of an assignment that nobody can read it is not known that it has gone.
+            let stays = look.unreadable.contains(id)
+                || look
+                    .assigned
+                    .get(id)
+                    .is_some_and(|assignment| assignment.epoch == started.epoch);
+            if !stays {
+                tracing::info!(shard = %id, epoch = %started.epoch, "no longer assigned");
+                started.stop.cancel();
+                ending.insert(*id, started.ended.clone());
+            }
+            stays
+        });
+    }
+
+    /// Lets the crawls that are still assigned fetch for as long as this lease is held.
+    fn grant(&self, term: Option<Term>) {
+        let id = |term: &Option<Term>| term.as_ref().map(Term::id);
+        let is_back = self.granted.borrow().is_some() && term.is_some();
+        let is_other = self.granted.send_if_modified(|granted| {
+            let is_other = id(granted) != id(&term);
+            *granted = term;
+            is_other
+        });
+        if is_other && is_back {
+            let n_crawls = self.crawls.len();
+            tracing::info!(
+                n_crawls,
+                "registered again; crawls go on that are still assigned"
+            );
+        }
+    }
+}
+
+impl Started {
+    /// Gives the crawl the settings of its resource; those that are as before wake nobody.
+    fn change(&mut self, resource: &Resource, ceilings: &LimitOverrides) {
+        self.generation = resource.generation;
+        let name = &resource.spec.name;
+        match config_of(&resource.spec, ceilings) {
+            Ok(config) => {
+                let is_other = self.config.send_if_modified(|present| {
+                    let is_other = *present != config;
+                    *present = config;
+                    is_other
+                });
+                if is_other {
+                    tracing::info!(resource = %name, "settings changed");
+                }
+            }
+            Err(error) => tracing::error!(%error, resource = %name, "settings refused"),
+        }
+    }
 }
 
 fn start(
@@ -216,6 +263,7 @@ fn start(
     id: ShardId,
     assignment: &Assignment,
     resource: Resource,
+    leave: Leave,
     after: Option<CancellationToken>,
 ) -> Started {
     let config = config_of(&resource.spec, &parts.limit_ceilings);
@@ -232,6 +280,7 @@ fn start(
         },
         resource,
         config: receiver,
+        leave,
         refused: config.err(),
         after,
         stop: stop.clone(),

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::agent::AgentParts;
 use super::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
+use super::leave::Leave;
 use super::opening::{self, OwnShard, StepError};
 use super::report::CrawlLog;
 use super::told::ToldSink;
@@ -40,6 +41,7 @@ pub(super) struct Assigned {
     pub(super) shard: OwnShard,
     pub(super) resource: Resource,
     pub(super) config: watch::Receiver<CrawlConfig>,
+    pub(super) leave: Leave,
     /// The resource asks for limits that this worker does not give.
     pub(super) refused: Option<LimitError>,
     /// An earlier assignment of the shard to this worker has ended: it has closed its frontier.
@@ -67,7 +69,7 @@ pub(super) async fn run(assigned: Assigned) {
     let name = &assigned.resource.spec.name;
     let id = assigned.shard.id;
     let log = CrawlLog::new(name.as_str(), assigned.parts.clock.clone());
-    let live = Live::default();
+    let live = assigned.parts.crawls.live();
     let running = Running {
         name: name.clone(),
         epoch: assigned.shard.epoch,
@@ -110,7 +112,7 @@ impl Assigned {
         let Some(pinned) = &self.resource.pinned else {
             return Err(Stop::Failed("it was assigned without a plugin".to_owned()));
         };
-        let rules = self.load(pinned).await?;
+        let rules = self.load(pinned, live, log).await?;
         let mut backoff = new_backoff();
         loop {
             let frontier = self.open(pinned, live, log).await?;
@@ -168,16 +170,25 @@ impl Assigned {
             fetch: self.parts.fetch.clone(),
             clock: self.parts.clock.clone(),
             log: log.clone(),
+            leave: self.leave.clone(),
             rest_after: Some(REST_AFTER),
         };
         crawl::run(parts, Box::new(sink), self.stop.clone()).await
     }
 
     /// The plugin; waits where this machine, not the plugin, is at fault.
-    async fn load(&self, pinned: &PinnedPlugin) -> Result<Arc<dyn Rules>, Stop> {
+    async fn load(
+        &self,
+        pinned: &PinnedPlugin,
+        live: &Live,
+        log: &CrawlLog,
+    ) -> Result<Arc<dyn Rules>, Stop> {
         let mut backoff = new_backoff();
         loop {
-            match self.parts.plugins.load(pinned.digest).await {
+            let loaded = self
+                .stop
+                .run_until_cancelled(self.parts.plugins.load(pinned.digest));
+            match loaded.await.ok_or(Stop::Told)? {
                 Ok(rules) => return Ok(rules),
                 Err(error @ PluginError::Refused { .. }) => {
                     let plugin = &self.resource.spec.plugin.name;
@@ -186,7 +197,13 @@ impl Assigned {
                         pinned.version
                     )));
                 }
-                Err(error @ PluginError::Host { .. }) => self.pause(&mut backoff, &error).await?,
+                Err(error @ PluginError::Host { .. }) => {
+                    let waits = Waits {
+                        condition: "PluginUnavailable".to_owned(),
+                        why: error.to_string(),
+                    };
+                    self.wait(&mut backoff, &waits, live, log).await?;
+                }
             }
         }
     }

@@ -13,6 +13,7 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
+use super::leave::Leave;
 use super::report::CrawlLog;
 use super::{drain, page};
 use crate::clock::Clock;
@@ -53,12 +54,14 @@ pub struct CrawlParts {
     pub clock: Arc<dyn Clock>,
     /// Where rules and kills are told of.
     pub log: CrawlLog,
+    /// Without it nothing is fetched; everything else goes on.
+    pub leave: Leave,
     /// With nothing to do for longer than this the crawl ends as resting. None: it waits.
     pub rest_after: Option<Duration>,
 }
 
 /// What may change while a crawl runs; applies to pages taken from then on.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CrawlConfig {
     /// Of each call of a rule.
     pub limits: Limits,
@@ -317,6 +320,13 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
         }
         if stop.is_cancelled() {
             break CrawlEnd::Stopped;
+        }
+        if !shared.parts.leave.is_given() {
+            tokio::select! {
+                () = shared.parts.leave.given() => {}
+                () = wait(shared, None, &tasks) => {}
+            }
+            continue;
         }
         let settings = shared.config().settings;
         let in_flight = frontier.in_flight() as u64;

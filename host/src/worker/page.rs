@@ -62,7 +62,8 @@ pub(super) async fn attempt(shared: Arc<Shared>, claim: Box<Claim>, stop: Cancel
         harvest = AssertUnwindSafe(harvest(&shared, &claim, &config)).catch_unwind() => harvest,
     };
     let harvest = match harvest {
-        Ok(Ok(harvest)) => harvest,
+        Ok(Ok(Some(harvest))) => harvest,
+        Ok(Ok(None)) => return put_back(claim),
         Ok(Err(error)) => {
             shared.lost_frontier(error);
             return put_back(claim);
@@ -127,12 +128,13 @@ pub(super) async fn attempt(shared: Arc<Shared>, claim: Box<Claim>, stop: Cancel
     shared.progress.notify_one();
 }
 
-/// Fetches and parses; an error is the frontier's.
+/// Fetches and parses; none where the leave to fetch ends before there is an answer. An error is the
+/// frontier's.
 async fn harvest(
     shared: &Shared,
     claim: &Claim,
     config: &CrawlConfig,
-) -> Result<Harvest, FrontierError> {
+) -> Result<Option<Harvest>, FrontierError> {
     let request = &claim.request;
     let unless = unchanged::condition(claim, &config.settings);
     let fetch_request = FetchRequest {
@@ -146,16 +148,18 @@ async fn harvest(
     };
     let now = || shared.parts.clock.unix_millis();
     let attempt = || Attempt::ended(claim.attempt, &config.settings, now());
-    let fetched = match shared.parts.fetch.fetch(fetch_request).await {
-        Ok(fetched) => fetched,
-        Err(failure) => {
+    let fetch = shared.parts.fetch.fetch(fetch_request);
+    let fetched = match shared.parts.leave.while_given(fetch).await {
+        None => return Ok(None),
+        Some(Ok(fetched)) => fetched,
+        Some(Err(failure)) => {
             let message = format!("attempt {} failed: {}", claim.attempt, failure.error);
             shared
                 .parts
                 .log
                 .on_page("warn", request.url.as_str(), &request.rule, message);
             let ended = verdict::of_fetch_error(&failure.error, attempt());
-            return Ok(Harvest::nothing(ended, failure.host_ready_at));
+            return Ok(Some(Harvest::nothing(ended, failure.host_ready_at)));
         }
     };
     let page = match fetched.answer {
@@ -166,11 +170,11 @@ async fn harvest(
             let (requests, refused) = verdict::of_links(bounds, vec![target], claim.depth);
             let refused = refused.into_iter().collect();
             let ended = Ended::Done(Done::Redirected);
-            return Ok(Harvest {
+            return Ok(Some(Harvest {
                 requests,
                 refused,
                 ..Harvest::nothing(ended, fetched.host_ready_at)
-            });
+            }));
         }
     };
     if let Some(known) = unless
@@ -178,17 +182,17 @@ async fn harvest(
         && page.redirects.is_empty()
     {
         let ended = Ended::Done(Done::NotModified);
-        return Ok(Harvest {
+        return Ok(Some(Harvest {
             validators: Some(known.clone()),
             ..Harvest::nothing(ended, fetched.host_ready_at)
-        });
+        }));
     }
     let mut harvest = match verdict::of_status(&page, attempt()) {
         Verdict::End(ended) => Harvest::nothing(ended, fetched.host_ready_at),
         Verdict::Parse => parse(shared, claim, config, &page, fetched.host_ready_at).await?,
     };
     harvest.bytes = page.body.len() as u64;
-    Ok(harvest)
+    Ok(Some(harvest))
 }
 
 async fn parse(

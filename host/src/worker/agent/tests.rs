@@ -1,5 +1,7 @@
 //! What the agent does with its assignments, and when a crawl goes wrong in a way that nobody thought of.
 
+use std::sync::atomic::Ordering;
+
 use async_trait::async_trait;
 use tokio::runtime::Handle;
 use url::Url;
@@ -12,7 +14,11 @@ use crate::model::id::Digest;
 use crate::model::resource::{CrawlSettings, ShardRecord};
 use crate::plugin::{PluginError, Rules};
 
+mod assignments;
 mod bench;
+mod faulty_store;
+mod outage;
+mod totals;
 
 use bench::{Bench, assign, parts};
 
@@ -41,7 +47,7 @@ impl Fetch for Faulty {
 
 #[tokio::test]
 async fn f27_a_panic_in_a_crawl_reaches_whoever_watches_the_agent() {
-    let (_folder, parts) = parts(Arc::new(Faulty), Arc::new(Faulty));
+    let (_folder, _store, parts) = parts(Arc::new(Faulty), Arc::new(Faulty));
     let new = ShardRecord::new("books".parse().unwrap());
     let settings = CrawlSettings::default();
     assign(&parts, new, Epoch(1), Generation(1), settings).await;
@@ -227,5 +233,31 @@ async fn f33_a_sink_that_fails_is_named_until_it_works_again() {
         .wait_for("written", MINUTE, async |bench| bench.waits().is_none())
         .await;
     assert!(items.join("0").is_dir());
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crawl_whose_plugin_cannot_be_had_waits_with_the_reason_until_it_can() {
+    let bench = Bench::new().await;
+    bench.site.has_no_plugin.store(true, Ordering::Relaxed);
+    bench.assign(1).await;
+    let recorded = async |bench: &Bench| bench.record().await.waits;
+    bench
+        .wait_for("told", MINUTE, async |bench| {
+            recorded(bench).await.is_some()
+        })
+        .await;
+    let waits = recorded(&bench).await.unwrap();
+    assert_eq!(waits.condition, "PluginUnavailable");
+    assert_eq!(
+        waits.why,
+        "cannot fetch the plugin from a master: none is registered"
+    );
+    assert_eq!(bench.waits().unwrap(), "PluginUnavailable");
+    bench.site.has_no_plugin.store(false, Ordering::Relaxed);
+    bench
+        .wait_for("crawled", MINUTE, async |bench| bench.n_asked() > 1)
+        .await;
+    assert_eq!((bench.waits(), recorded(&bench).await), (None, None));
     bench.stop().await;
 }

@@ -289,6 +289,7 @@ async fn crawl_or_rest(
         fetch: site.clone(),
         log: log.clone(),
         clock,
+        leave: Leave::always(),
         rest_after,
     };
     let run = run(parts, Box::new(sink.clone()), stop);

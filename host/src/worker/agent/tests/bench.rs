@@ -2,21 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use object_store::memory::InMemory;
+use serde_json::json;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 use url::Url;
 
 use super::super::*;
+use super::faulty_store::FaultyStore;
 use crate::clock::SystemClock;
 use crate::fetch::{Answer, Failure, FetchRequest, Fetched};
 use crate::frontier::durable::{DurableSettings, OpenAs};
 use crate::frontier::suite::hanging::{Hanging, Hangs};
 use crate::frontier::{Frontier as _, FrontierError};
 use crate::model::crawl::{Item, Page, PageContext, RuleError};
-use crate::model::id::{Digest, Incarnation, ResourceId, Run};
+use crate::model::id::{Digest, Incarnation, ResourceId, ResourceName, Run};
 use crate::model::node::Role;
 use crate::model::plugin::Description;
 use crate::model::resource::{CrawlSettings, Owner, PinnedPlugin, ShardRecord, ShardState};
@@ -25,7 +28,11 @@ use crate::store::Txn;
 use crate::store::catalog::encode;
 use crate::store::embedded::{EmbeddedStore, Settings};
 use crate::store::keys::Keys;
+use crate::store::lease::LeaseKeeper;
 use crate::worker::crawl::tests::{page, report, requests};
+
+/// Long, because the paused clock runs while the store's own thread writes.
+pub(super) const LEASE_TTL: Duration = Duration::from_secs(120);
 
 pub(super) fn shard() -> ShardId {
     ShardId::only(ResourceId(7))
@@ -63,20 +70,22 @@ impl Rules for Chain {
         &self.description
     }
 
-    async fn root(&self, _config: CallConfig, _now: u64) -> CallReport {
+    async fn root(&self, config: CallConfig, _now: u64) -> CallReport {
+        self.site.n_roots.fetch_add(1, Ordering::Relaxed);
         report(Ok(CallOutput {
-            requests: requests("http://site.test/", &["/0"]),
+            requests: requests("http://site.test/", &[&config.params["first"]]),
             ..Default::default()
         }))
     }
 
     async fn parse(
         &self,
-        _config: CallConfig,
+        config: CallConfig,
         _rule: &str,
         page: Arc<Page>,
         _context: PageContext,
     ) -> CallReport {
+        self.site.limits.lock().unwrap().push(config.limits);
         if let Some(objects) = self.site.hangs.lock().unwrap().take() {
             objects.set(Hangs::All);
         }
@@ -104,6 +113,12 @@ struct OneRule(Arc<Site>);
 #[async_trait]
 impl LoadRules for OneRule {
     async fn load(&self, _digest: Digest) -> Result<Arc<dyn Rules>, PluginError> {
+        if self.0.has_no_plugin.load(Ordering::Relaxed) {
+            return Err(PluginError::Host {
+                doing: "fetch the plugin from a master",
+                why: "none is registered".to_owned(),
+            });
+        }
         let description = Description {
             name: "books".parse().unwrap(),
             version: "1.0.0".parse().unwrap(),
@@ -121,18 +136,28 @@ impl LoadRules for OneRule {
 pub(super) struct Site {
     clock: RuntimeClock,
     /// In order.
-    pub(super) asked: Mutex<Vec<String>>,
+    pub(super) asked: Mutex<Vec<FetchRequest>>,
+    /// Of each page, as its rule was called with them.
+    pub(super) limits: Mutex<Vec<Limits>>,
     /// The next page is of no use before so much time has passed.
     pub(super) not_before: Mutex<Option<Duration>>,
     /// Before the next page ends, this object store stops to answer.
     pub(super) hangs: Mutex<Option<Arc<Hanging>>>,
+    /// It takes requests and answers none.
+    pub(super) is_mute: AtomicBool,
+    /// Nobody has the plugin.
+    pub(super) has_no_plugin: AtomicBool,
+    n_roots: AtomicUsize,
 }
 
 #[async_trait]
 impl Fetch for Site {
     async fn fetch(&self, request: FetchRequest) -> Result<Fetched, Failure> {
         let url = &request.url;
-        self.asked.lock().unwrap().push(url.path().to_owned());
+        self.asked.lock().unwrap().push(request.clone());
+        if self.is_mute.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
         Ok(Fetched {
             answer: Answer::Page(page(url, url, 200)),
             host_ready_at: self.clock.unix_millis() + 1_000,
@@ -146,6 +171,7 @@ impl Fetch for Site {
 
 pub(super) struct Bench {
     pub(super) parts: Arc<AgentParts>,
+    pub(super) store: Arc<FaultyStore>,
     pub(super) objects: Arc<Hanging>,
     pub(super) site: Arc<Site>,
     /// Background tasks of an agent that crawls nothing.
@@ -156,23 +182,43 @@ pub(super) struct Bench {
 
 impl Bench {
     pub(super) async fn new() -> Self {
+        Self::after(async |_, _| {}).await
+    }
+
+    /// One whose agent starts after this was done.
+    pub(super) async fn after(before: impl AsyncFnOnce(&AgentParts, &FaultyStore)) -> Self {
         let clock = RuntimeClock(Instant::now());
         let site = Arc::new(Site {
             clock,
             asked: Mutex::default(),
+            limits: Mutex::default(),
             not_before: Mutex::default(),
             hangs: Mutex::default(),
+            is_mute: AtomicBool::default(),
+            has_no_plugin: AtomicBool::default(),
+            n_roots: AtomicUsize::default(),
         });
         let objects = Arc::new(Hanging::new(Arc::new(InMemory::new())));
-        let (folder, mut parts) = parts(Arc::new(OneRule(site.clone())), site.clone());
+        let (folder, store, mut parts) = parts(Arc::new(OneRule(site.clone())), site.clone());
         parts.clock = Arc::new(clock);
         let settings = DurableSettings::default();
         parts.frontiers = Arc::new(Frontiers::new(objects.clone(), settings));
-        let parts = Arc::new(parts);
         let scope = TaskScope::new();
+        let registered = watch::Sender::new(None);
+        parts.registered = registered.subscribe();
+        let stop = scope.stop_signal();
+        let node = store.clone();
+        scope.spawn("registration", async move {
+            let _stopped = stop
+                .run_until_cancelled(stay_registered(node, registered))
+                .await;
+        });
+        let parts = Arc::new(parts);
+        before(&parts, &store).await;
         scope.spawn("agent", run(parts.clone(), scope.stop_signal()));
         let mut bench = Self {
             parts,
+            store,
             objects,
             site,
             n_tasks: 0,
@@ -215,6 +261,11 @@ impl Bench {
     ) {
         let present = self.record().await;
         assign(&self.parts, present, Epoch(epoch), generation, crawl).await;
+    }
+
+    pub(super) async fn want(&self, wanted: Wanted) {
+        let txn = wanted.txn(&self.parts);
+        self.parts.catalog.store().commit(txn).await.unwrap();
     }
 
     pub(super) async fn unassign(&self) {
@@ -260,6 +311,33 @@ impl Bench {
         self.site.asked.lock().unwrap().len()
     }
 
+    /// Paths, in order.
+    pub(super) fn asked(&self) -> Vec<String> {
+        let asked = self.site.asked.lock().unwrap();
+        asked.iter().map(|r| r.url.path().to_owned()).collect()
+    }
+
+    /// Calls of `root`.
+    pub(super) fn n_roots(&self) -> usize {
+        self.site.n_roots.load(Ordering::Relaxed)
+    }
+
+    /// Lines in the files of items.
+    pub(super) fn n_items(&self) -> usize {
+        let items = self.parts.data.items_folder(shard().resource);
+        let folder = items.join(shard().shard.to_string());
+        let files = std::fs::read_dir(folder).into_iter().flatten();
+        let read = |file: std::io::Result<std::fs::DirEntry>| {
+            std::fs::read_to_string(file.unwrap().path()).unwrap()
+        };
+        files.map(|file| read(file).lines().count()).sum()
+    }
+
+    pub(super) fn is_registered(&self) -> bool {
+        let registered = self.parts.registered.borrow();
+        registered.as_ref().is_some_and(Term::is_held)
+    }
+
     /// Opens the frontier, as the next owner would.
     pub(super) async fn steal(&self) -> Result<(), FrontierError> {
         let settings = DurableSettings::default();
@@ -286,13 +364,28 @@ impl Bench {
     }
 }
 
+/// A node whose lease is kept, and granted anew where it was lost.
+async fn stay_registered(store: Arc<FaultyStore>, registered: watch::Sender<Option<Term>>) {
+    let renewals = TaskScope::new();
+    loop {
+        match LeaseKeeper::grant(store.clone(), LEASE_TTL, &renewals).await {
+            Ok(lease) => {
+                registered.send_replace(Some(lease.term()));
+                lease.lost().cancelled().await;
+            }
+            Err(_away) => tokio::time::sleep(Duration::from_millis(100)).await,
+        }
+    }
+}
+
 /// All that an agent needs, in a folder that goes with the test.
 pub(super) fn parts(
     plugins: Arc<dyn LoadRules>,
     fetch: Arc<dyn Fetch>,
-) -> (tempfile::TempDir, AgentParts) {
+) -> (tempfile::TempDir, Arc<FaultyStore>, AgentParts) {
     let folder = tempfile::tempdir().unwrap();
     let store = EmbeddedStore::open(&folder.path().join("store"), Settings::default()).unwrap();
+    let store = Arc::new(FaultyStore::new(store));
     let data = DataRoot::open(&folder.path().display().to_string()).unwrap();
     let settings = DurableSettings::default();
     let node = Node {
@@ -303,12 +396,14 @@ pub(super) fn parts(
         labels: BTreeMap::new(),
         capacity: 1,
         version: "0".to_owned(),
+        interface: String::new(),
         draining: false,
         started_at: 0,
     };
     let parts = AgentParts {
         node,
-        catalog: Catalog::new(Arc::new(store), Keys::default()),
+        registered: watch::Sender::new(None).subscribe(),
+        catalog: Catalog::new(store.clone(), Keys::default()),
         cluster: "c1".to_owned(),
         frontiers: Arc::new(Frontiers::new(data.object_store(), settings)),
         data: Arc::new(data),
@@ -318,7 +413,7 @@ pub(super) fn parts(
         limit_ceilings: LimitOverrides::default(),
         crawls: Crawls::default(),
     };
-    (folder, parts)
+    (folder, store, parts)
 }
 
 /// Assigns a shard that was as `present` says.
@@ -329,45 +424,100 @@ pub(super) async fn assign(
     generation: Generation,
     crawl: CrawlSettings,
 ) {
-    let (node, id) = (&parts.node, shard());
-    let resource = Resource {
-        id: id.resource,
-        assigned_node: String::new(),
-        creation_time: 0,
-        generation,
-        run: Run(1),
-        pinned: Some(PinnedPlugin {
-            version: "1.0.0".parse().unwrap(),
-            digest: Digest::of(b""),
-        }),
-        spec: ResourceSpec {
-            name: "books".parse().unwrap(),
-            plugin: "books".parse().unwrap(),
-            params: BTreeMap::new(),
-            limits: LimitOverrides::default(),
-            crawl,
-        },
-    };
-    let name = resource.spec.name.clone();
-    let shard = ShardRecord {
-        owner: Some(Owner {
-            node: node.id.clone(),
-            incarnation: node.incarnation,
-        }),
+    let wanted = Wanted {
+        present: Some(present),
         epoch,
-        state: ShardState::Assigned,
-        ..present
-    };
-    let mirror = Assignment {
-        name: name.clone(),
-        epoch,
-        incarnation: node.incarnation,
         generation,
+        crawl,
+        ..Wanted::default()
     };
-    let keys = parts.catalog.keys();
-    let txn = Txn::new()
-        .put(keys.resource(&name), encode(&resource))
-        .put(keys.shard(id), encode(&shard))
-        .put(keys.assignment(&node.id, id), encode(&mirror));
+    let txn = wanted.txn(parts);
     parts.catalog.store().commit(txn).await.unwrap();
+}
+
+/// An assignment as a test wants it.
+pub(super) struct Wanted {
+    pub(super) name: &'static str,
+    pub(super) id: u64,
+    pub(super) worker: &'static str,
+    pub(super) incarnation: u64,
+    /// None: nobody has had the shard before.
+    pub(super) present: Option<ShardRecord>,
+    pub(super) epoch: Epoch,
+    pub(super) generation: Generation,
+    /// JSON.
+    pub(super) limits: &'static str,
+    pub(super) crawl: CrawlSettings,
+    /// The number of its first page.
+    pub(super) first: u64,
+}
+
+impl Default for Wanted {
+    fn default() -> Self {
+        Self {
+            name: "books",
+            id: shard().resource.0,
+            worker: "worker-1",
+            incarnation: 1,
+            present: None,
+            epoch: Epoch(1),
+            generation: Generation(1),
+            limits: "{}",
+            crawl: settings(),
+            first: 0,
+        }
+    }
+}
+
+impl Wanted {
+    /// What a master would write.
+    pub(super) fn txn(self, parts: &AgentParts) -> Txn {
+        let id = ShardId::only(ResourceId(self.id));
+        let name: ResourceName = self.name.parse().unwrap();
+        let resource = Resource {
+            requests: Vec::new(),
+            id: id.resource,
+            assigned_node: String::new(),
+            creation_time: 0,
+            generation: self.generation,
+            run: Run(1),
+            pinned: Some(PinnedPlugin {
+                version: "1.0.0".parse().unwrap(),
+                digest: Digest::of(b""),
+                interface: String::new(),
+            }),
+            spec: serde_json::from_value(json!({
+                "name": name,
+                "plugin": "books",
+                "params": {"first": self.first.to_string()},
+                "limits": serde_json::from_str::<serde_json::Value>(self.limits).unwrap(),
+                "crawl": self.crawl,
+            }))
+            .unwrap(),
+        };
+        let present = self.present;
+        let shard = ShardRecord {
+            owner: Some(Owner {
+                node: self.worker.parse().unwrap(),
+                incarnation: Incarnation(self.incarnation),
+            }),
+            epoch: self.epoch,
+            state: ShardState::Assigned,
+            ..present.unwrap_or_else(|| ShardRecord::new(name.clone()))
+        };
+        let mirror = Assignment {
+            weight: 1,
+            apart: None,
+            name: name.clone(),
+            epoch: self.epoch,
+            incarnation: Incarnation(self.incarnation),
+            generation: self.generation,
+        };
+        let keys = parts.catalog.keys();
+        let worker = self.worker.parse().unwrap();
+        Txn::new()
+            .put(keys.resource(&name), encode(&resource))
+            .put(keys.shard(id), encode(&shard))
+            .put(keys.assignment(&worker, id), encode(&mirror))
+    }
 }

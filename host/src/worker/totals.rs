@@ -1,0 +1,63 @@
+//! What all crawls of this worker come to, in the store for all to see.
+//!
+//! Written when a crawl begins, waits, goes on or ends, and every half minute, never more often than
+//! once a second: few small writes, because every one of them is a write of the whole cluster. The
+//! record is under the node's lease, so nobody reads that of a worker that is gone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::agent::AgentParts;
+use crate::model::status::WorkerStatus;
+use crate::store::catalog::encode;
+use crate::store::lease::Term;
+use crate::store::{Outcome, StoreError, Txn};
+use crate::telemetry;
+
+/// Between two writes, at most.
+const AT_LEAST_EVERY: Duration = Duration::from_secs(30);
+/// Between two writes, at least.
+const AT_MOST_EVERY: Duration = Duration::from_secs(1);
+
+/// Tells until `stop`.
+pub(super) async fn run(parts: Arc<AgentParts>, stop: CancellationToken) {
+    let _stopped = stop.run_until_cancelled(tell_on(&parts)).await;
+}
+
+async fn tell_on(parts: &AgentParts) {
+    let mut registered = parts.registered.clone();
+    let mut has_failed = false;
+    loop {
+        let term = registered.borrow_and_update().clone();
+        if let Some(term) = term.filter(Term::is_held) {
+            let told = tell(parts, &term).await;
+            if let Err(error) = &told
+                && !has_failed
+            {
+                let error = telemetry::chain(error);
+                tracing::warn!(error, "the worker's totals cannot be told");
+            }
+            has_failed = told.is_err();
+        }
+        tokio::time::sleep(AT_MOST_EVERY).await;
+        tokio::select! {
+            () = parts.crawls.changed() => {}
+            Ok(()) = registered.changed() => {}
+            () = tokio::time::sleep(AT_LEAST_EVERY - AT_MOST_EVERY) => {}
+        }
+    }
+}
+
+async fn tell(parts: &AgentParts, term: &Term) -> Result<(), StoreError> {
+    let node = &parts.node;
+    let crawls = parts.crawls.status(None);
+    let status = WorkerStatus::of(node.incarnation, parts.clock.unix_millis(), &crawls);
+    let key = parts.catalog.keys().status(&node.id);
+    let txn = Txn::new().put_leased(key, encode(&status), term.id());
+    match parts.catalog.store().commit(txn).await? {
+        // The next one says it all again.
+        Outcome::Done(_) | Outcome::Lost(_) | Outcome::Unknown => Ok(()),
+    }
+}
