@@ -74,6 +74,14 @@ pub trait LoadRules: Send + Sync + 'static {
     async fn load(&self, digest: Digest) -> Result<Arc<dyn Rules>, PluginError>;
 }
 
+/// Gets the bytes of plugins from those who distribute them.
+#[async_trait]
+pub trait FetchBytes: Send + Sync + 'static {
+    /// The bytes that have this digest, all of them. [`PluginError::Host`] where nobody gives them
+    /// now, which may be otherwise later.
+    async fn fetch(&self, digest: Digest) -> Result<Bytes, PluginError>;
+}
+
 /// What admission has found out about bytes.
 #[derive(Debug, Clone)]
 pub struct Admitted {

@@ -1,17 +1,16 @@
-//! What several modes are made of: listeners, engine, fetcher, and plugins by digest.
+//! What several modes are made of: cluster, engine, fetcher, and plugins by digest.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use async_trait::async_trait;
 use bytes::Bytes;
 use ipnet::IpNet;
-use tokio::net::TcpListener;
 
 use crate::clock::Clock;
-use crate::config;
+use crate::config::{self, EtcdConfig};
 use crate::data::DataRoot;
 use crate::fetch::Fetch;
 use crate::fetch::gate::{Gate, GateSettings};
@@ -20,14 +19,31 @@ use crate::fetch::http::{FetchSettings, HttpFetcher};
 use crate::frontier::durable::{DurableSettings, Frontiers};
 use crate::model::id::Digest;
 use crate::plugin::engine::{Engine, EngineSettings};
-use crate::plugin::{LoadRules, PluginError, Rules};
+use crate::plugin::{FetchBytes, LoadRules, PluginError, Rules};
+use crate::store::catalog::{Catalog, encode};
+use crate::store::etcd::{EtcdSettings, TlsSettings};
+use crate::store::{Guard as StoreGuard, Outcome, StoreError, Txn};
 use crate::telemetry;
 
-/// Takes a port, or says which setting would choose another.
-pub(super) async fn listen(address: SocketAddr, flag: &str) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address).await.with_context(|| {
-        format!("cannot listen on {address}; choose another address with {flag}, or port 0 for a free one")
-    })
+/// The identity of this cluster; made when the store is empty.
+pub(super) async fn cluster_id(catalog: &Catalog) -> anyhow::Result<String> {
+    let key = catalog.keys().cluster();
+    let fresh = hex::encode(rand::random::<[u8; 16]>());
+    let txn = Txn::new()
+        .guard(StoreGuard::Absent(key.clone()))
+        .put(key.clone(), encode(&fresh));
+    match catalog.store().commit(txn).await? {
+        Outcome::Done(_) => Ok(fresh),
+        Outcome::Lost(_) | Outcome::Unknown => {
+            let present = catalog.read::<String>(&key).await?;
+            let present = present.map(|id| id.value);
+            // A write whose answer was lost, and which was not carried out.
+            let unknown = || StoreError::Unavailable {
+                why: "the cluster has no id yet".to_owned(),
+            };
+            Ok(present.ok_or_else(unknown)?)
+        }
+    }
 }
 
 /// Settings of the sandbox: compiled code is kept in the state folder.
@@ -53,9 +69,39 @@ pub(super) fn fetcher(
 ) -> anyhow::Result<Arc<dyn Fetch>> {
     let guard = Arc::new(Guard::new(allow_networks.to_vec()));
     guard.set_own_nodes(own_nodes.iter().map(SocketAddr::to_string));
+    guarded_fetcher(guard, clock)
+}
+
+/// The fetcher of this process behind this guard.
+pub(super) fn guarded_fetcher(
+    guard: Arc<Guard>,
+    clock: Arc<dyn Clock>,
+) -> anyhow::Result<Arc<dyn Fetch>> {
     let gate = Arc::new(Gate::new(GateSettings::default()));
     let fetcher = HttpFetcher::new(FetchSettings::default(), guard, gate, clock);
     Ok(Arc::new(fetcher.context("cannot set up the fetcher")?))
+}
+
+/// How etcd is reached, with what its table names files for.
+pub(super) fn etcd_settings(config: &EtcdConfig) -> anyhow::Result<EtcdSettings> {
+    let read = |path: &Option<PathBuf>| match path {
+        Some(path) => {
+            let bytes = std::fs::read(path);
+            let bytes = bytes.with_context(|| format!("cannot read {}", path.display()));
+            bytes.map(Some)
+        }
+        None => Ok(None),
+    };
+    let password = read(&config.password_file)?;
+    let password = password.map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned());
+    let ca = read(&config.ca)?;
+    let client = read(&config.certificate)?.zip(read(&config.key)?);
+    Ok(EtcdSettings {
+        endpoints: config.endpoints.clone(),
+        user: config.user.clone().zip(password),
+        tls: ca.map(|ca| TlsSettings { ca, client }),
+        ..EtcdSettings::default()
+    })
 }
 
 /// What all frontiers of this process share.
@@ -73,21 +119,31 @@ pub(super) async fn read(path: &Path) -> anyhow::Result<Bytes> {
     Ok(bytes.into())
 }
 
-/// Plugins from the data root, run by the engine.
+/// Plugins from the masters, and from the data root where none of them gives one, run by the engine.
 pub(super) struct DataPlugins {
+    /// None: this process is the master.
+    pub(super) masters: Option<Arc<dyn FetchBytes>>,
     pub(super) data: Arc<DataRoot>,
     pub(super) engine: Engine,
 }
 
-#[async_trait]
-impl LoadRules for DataPlugins {
-    async fn load(&self, digest: Digest) -> Result<Arc<dyn Rules>, PluginError> {
+impl DataPlugins {
+    async fn bytes(&self, digest: Digest) -> Result<Bytes, PluginError> {
+        let fetched = match &self.masters {
+            Some(masters) => masters.fetch(digest).await.map_err(|e| e.to_string()),
+            None => Err(String::new()),
+        };
+        let of_masters = match fetched {
+            Ok(bytes) => return Ok(bytes),
+            Err(why) if why.is_empty() => why,
+            Err(why) => format!("; {why}"),
+        };
         let host = |why: String| PluginError::Host {
             doing: "read the plugin's bytes",
-            why,
+            why: why + &of_masters,
         };
         match self.data.plugin(digest).await {
-            Ok(Some(bytes)) => Ok(self.engine.load(digest, bytes).await?),
+            Ok(Some(bytes)) => Ok(bytes),
             Ok(None) => Err(host(format!(
                 "the data root has no plugin with digest {digest}; push it again"
             ))),
@@ -95,3 +151,13 @@ impl LoadRules for DataPlugins {
         }
     }
 }
+
+#[async_trait]
+impl LoadRules for DataPlugins {
+    async fn load(&self, digest: Digest) -> Result<Arc<dyn Rules>, PluginError> {
+        Ok(self.engine.load_with(digest, self.bytes(digest)).await?)
+    }
+}
+
+#[cfg(test)]
+mod tests;

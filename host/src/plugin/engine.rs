@@ -140,25 +140,72 @@ impl Engine {
 
     /// Makes a plugin ready to run. Loading it again gives the same one, while anybody holds it.
     pub async fn load(&self, digest: Digest, bytes: Bytes) -> Result<Arc<Plugin>, PluginError> {
-        let slot = {
-            let mut loaded = self
-                .shared
-                .loaded
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            // A slot that somebody waits for has more than one owner.
-            loaded.retain(|_, slot| {
-                Arc::strong_count(slot) > 1
-                    || slot
-                        .try_lock()
-                        .is_ok_and(|plugin| plugin.strong_count() > 0)
-            });
-            Arc::clone(loaded.entry(digest).or_default())
-        };
+        let slot = self.slot(digest);
         let mut slot = slot.lock().await;
         if let Some(plugin) = slot.upgrade() {
             return Ok(plugin);
         }
+        let plugin = Arc::new(self.load_verified(digest, bytes).await?);
+        *slot = Arc::downgrade(&plugin);
+        Ok(plugin)
+    }
+
+    /// The same where the bytes are not at hand: what was compiled before is run as it is, and they
+    /// are asked for only where there is nothing. Whoever asks meanwhile waits for the same answer.
+    pub async fn load_with(
+        &self,
+        digest: Digest,
+        bytes: impl Future<Output = Result<Bytes, PluginError>>,
+    ) -> Result<Arc<Plugin>, PluginError> {
+        let slot = self.slot(digest);
+        let mut slot = slot.lock().await;
+        if let Some(plugin) = slot.upgrade() {
+            return Ok(plugin);
+        }
+        let plugin = match self.load_kept(digest).await? {
+            Some(plugin) => plugin,
+            None => self.load_verified(digest, bytes.await?).await?,
+        };
+        let plugin = Arc::new(plugin);
+        *slot = Arc::downgrade(&plugin);
+        Ok(plugin)
+    }
+
+    fn slot(&self, digest: Digest) -> Arc<tokio::sync::Mutex<Weak<Plugin>>> {
+        let loaded = self.shared.loaded.lock();
+        let mut loaded = loaded.unwrap_or_else(PoisonError::into_inner);
+        // A slot that somebody waits for has more than one owner.
+        loaded.retain(|_, slot| {
+            Arc::strong_count(slot) > 1
+                || slot
+                    .try_lock()
+                    .is_ok_and(|plugin| plugin.strong_count() > 0)
+        });
+        Arc::clone(loaded.entry(digest).or_default())
+    }
+
+    /// From compiled code alone: its bytes were checked by this version before it was kept.
+    async fn load_kept(&self, digest: Digest) -> Result<Option<Plugin>, PluginError> {
+        let engine = self.clone();
+        blocking("load the compiled plugin", move || {
+            let Some(cache) = &engine.shared.cache else {
+                return Ok(None);
+            };
+            let Some(frame) = cache.get(digest) else {
+                return Ok(None);
+            };
+            let plugin = Compiled::from_frame(frame)
+                .and_then(|compiled| Plugin::new(engine.clone(), digest, compiled));
+            if let Err(error) = &plugin {
+                tracing::warn!(%digest, %error, "compiled plugin cannot be loaded: compiling it again");
+                cache.forget(digest);
+            }
+            Ok(plugin.ok())
+        })
+        .await
+    }
+
+    async fn load_verified(&self, digest: Digest, bytes: Bytes) -> Result<Plugin, PluginError> {
         let found = Digest::of(&bytes);
         if found != digest {
             return Err(PluginError::Refused {
@@ -167,9 +214,7 @@ impl Engine {
                 remedy: "transfer them again".to_owned(),
             });
         }
-        let plugin = Arc::new(self.load_new(digest, bytes).await?);
-        *slot = Arc::downgrade(&plugin);
-        Ok(plugin)
+        self.load_new(digest, bytes).await
     }
 
     async fn load_new(&self, digest: Digest, bytes: Bytes) -> Result<Plugin, PluginError> {

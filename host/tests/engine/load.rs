@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use crawler::model::id::Digest;
 use crawler::plugin::engine::{Engine, EngineSettings};
-use crawler::plugin::{Admit as _, Rules as _};
+use crawler::plugin::{Admit as _, PluginError, Rules as _};
 
 use crate::guests::{config, context, hostile, page, settings};
 
@@ -181,6 +181,37 @@ async fn f31_code_from_the_cache_runs_without_being_compiled_and_damaged_code_is
         .load(digest, hostile())
         .await
         .unwrap();
+}
+
+#[tokio::test]
+async fn compiled_code_that_is_kept_is_loaded_without_the_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut keeping = settings(1);
+    keeping.cache_folder = Some(folder.path().join("code"));
+    let digest = Digest::of(&hostile());
+    let nowhere = || async {
+        Err(PluginError::Host {
+            doing: "find the bytes",
+            why: "nobody has them".to_owned(),
+        })
+    };
+    let engine = Engine::new(keeping.clone()).unwrap();
+    let error = engine.load_with(digest, nowhere()).await.unwrap_err();
+    assert_eq!(error.to_string(), "cannot find the bytes: nobody has them");
+    let wrong = engine.load_with(digest, async { Ok(Bytes::from_static(b"wrong")) });
+    let error = wrong.await.unwrap_err().to_string();
+    assert!(error.starts_with("the bytes have the digest"), "{error}");
+    let first = engine.load_with(digest, async { Ok(hostile()) });
+    let first = first.await.unwrap();
+    let held = engine.load_with(digest, nowhere()).await.unwrap();
+    assert!(Arc::ptr_eq(&first, &held));
+    drop((first, held, engine));
+
+    let engine = Engine::new(keeping).unwrap();
+    let plugin = engine.load_with(digest, nowhere()).await.unwrap();
+    let page = page("http://a.test/", "");
+    let report = plugin.parse(config(|_| (), &[]), "ok", page, context());
+    assert!(report.await.result.is_ok());
 }
 
 #[tokio::test]
