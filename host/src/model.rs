@@ -9,6 +9,7 @@ pub mod frontier;
 pub mod id;
 pub mod node;
 pub mod pattern;
+pub mod placement;
 pub mod plugin;
 pub mod resource;
 pub mod scope;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::master::ControlError;
 use crate::model::id::{PluginRef, ResourceName};
+use crate::model::placement::{Neighbour, PlacementChange};
 use crate::model::plugin::LimitOverrides;
 use crate::model::resource::{CrawlSettings, HostPattern, ResourceSpec, SettingError, Unchanged};
 
@@ -21,6 +22,8 @@ pub struct SpecRequest {
     pub limits: LimitOverrides,
     /// In a change, what is absent stays.
     pub crawl: CrawlSettings,
+    /// In a change, what is absent stays, and what is empty is taken back.
+    pub placement: PlacementChange,
 }
 
 impl SpecRequest {
@@ -31,12 +34,15 @@ impl SpecRequest {
             Some(plugin) => plugin,
             None => plugin_ref("name", self.name.as_str())?,
         };
+        let placement = self.placement.into_spec();
+        placement.check(&self.name).map_err(invalid_setting)?;
         Ok(ResourceSpec {
             name: self.name,
             plugin,
             params: self.params,
             limits: self.limits,
             crawl: self.crawl,
+            placement,
         })
     }
 
@@ -52,6 +58,9 @@ impl SpecRequest {
         let crawl = self.crawl.over(spec.crawl);
         crawl.check().map_err(invalid_setting)?;
         spec.crawl = crawl;
+        let placement = self.placement.over(spec.placement);
+        placement.check(&spec.name).map_err(invalid_setting)?;
+        spec.placement = placement;
         Ok(spec)
     }
 }
@@ -81,6 +90,11 @@ pub(crate) fn unchanged(text: &str) -> Result<Unchanged, ControlError> {
     text.parse().map_err(invalid_setting)
 }
 
+/// The fields `near` and `apart`.
+pub(crate) fn neighbour(field: &'static str, text: &str) -> Result<Neighbour, ControlError> {
+    text.parse().map_err(|e| invalid(field, e))
+}
+
 /// A field that does not parse.
 pub(crate) fn invalid(field: &'static str, why: impl std::fmt::Display) -> ControlError {
     ControlError::Invalid {
@@ -104,6 +118,7 @@ mod tests {
             params: BTreeMap::new(),
             limits: LimitOverrides::default(),
             crawl: CrawlSettings::default(),
+            placement: PlacementChange::default(),
         }
     }
 
@@ -137,6 +152,28 @@ mod tests {
             (Some(5), Some(2))
         );
         assert_eq!(spec.crawl.scope.len(), 1);
+    }
+
+    #[test]
+    fn s21_placement_is_checked_when_it_is_asked_for_and_when_it_is_changed() {
+        let own = |name: &str| PlacementChange {
+            apart: Some(name.parse().unwrap()),
+            ..PlacementChange::default()
+        };
+        let mut added = request("books");
+        added.placement = own("books");
+        let expected = "setting apart names books itself; name another resource";
+        assert_eq!(added.clone().into_spec().unwrap_err().to_string(), expected);
+        let present = request("books").into_spec().unwrap();
+        assert_eq!(added.over(present).unwrap_err().to_string(), expected);
+        let mut added = request("books");
+        added.placement = own("shop");
+        added.placement.selector = [("gpu".into(), "true".into())].into();
+        let present = added.into_spec().unwrap();
+        let mut change = request("books");
+        change.placement = own("");
+        let changed = change.over(present).unwrap().placement;
+        assert_eq!((changed.apart, changed.selector.len()), (None, 1));
     }
 
     #[test]

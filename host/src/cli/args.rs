@@ -5,6 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use clap::{Args, ValueEnum};
 
+use crate::model::node::{check_label_key, check_label_value};
+use crate::model::placement::{Neighbour, PlacementChange};
 use crate::model::plugin::{LimitName, LimitOverrides, parse_bytes};
 use crate::model::resource::{CrawlSettings, HostPattern, Unchanged};
 
@@ -65,6 +67,36 @@ impl CrawlArgs {
             max_retry_wait_ms: self.max_retry_wait,
             unchanged: self.unchanged,
             scope: self.scope,
+        }
+    }
+}
+
+/// Which workers take a crawl.
+#[derive(Debug, Args)]
+pub(super) struct PlacementArgs {
+    /// What it adds to the load of its worker, 1 to 1000 [default: 1]
+    #[arg(long, value_name = "N")]
+    weight: Option<u32>,
+    /// A label that its worker must have; may be given several times. Every worker has id and host.
+    /// In an update, KEY= takes one out
+    #[arg(long, value_name = "KEY=VALUE", value_parser = selector)]
+    selector: Vec<(String, String)>,
+    /// On the worker of this resource, where it is placed and there is room. In an update, '' takes
+    /// it back
+    #[arg(long, value_name = "RESOURCE")]
+    near: Option<Neighbour>,
+    /// Never on a worker with this resource. In an update, '' takes it back
+    #[arg(long, value_name = "RESOURCE")]
+    apart: Option<Neighbour>,
+}
+
+impl PlacementArgs {
+    pub(super) fn change(self) -> PlacementChange {
+        PlacementChange {
+            weight: self.weight,
+            selector: self.selector.into_iter().collect(),
+            near: self.near,
+            apart: self.apart,
         }
     }
 }
@@ -138,6 +170,16 @@ pub(super) fn key_value(text: &str) -> Result<(String, String), String> {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err("write it as NAME=VALUE".to_owned()),
     }
+}
+
+/// `KEY=VALUE` of a label; an empty value takes it out of a selector.
+fn selector(text: &str) -> Result<(String, String), String> {
+    let (key, value) = key_value(text)?;
+    check_label_key(&key).map_err(|e| e.to_string())?;
+    if !value.is_empty() {
+        check_label_value(&key, &value).map_err(|e| e.to_string())?;
+    }
+    Ok((key, value))
 }
 
 /// `1s`, `250ms`.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use futures::stream::StreamExt as _;
 
-use super::args::{CrawlArgs, Format, OutputArgs, RuleArgs};
+use super::args::{CrawlArgs, Format, OutputArgs, PlacementArgs, RuleArgs};
 use super::table;
 use crate::api::answer::{ResourceAnswer, ResourcesAnswer};
 use crate::api::client::Client;
@@ -21,12 +21,12 @@ const PAGE: u32 = 200;
 pub(super) enum ResourceCommand {
     /// Add a named crawl; it starts as soon as a worker takes it
     #[command(
-        after_help = "Examples:\n  crawler resource add books --param start=https://books.example/\n  crawler resource add again --plugin books@1.2.0 --max-pages 100 --delay 250ms"
+        after_help = "Examples:\n  crawler resource add books --param start=https://books.example/\n  crawler resource add again --plugin books@1.2.0 --max-pages 100 --delay 250ms\n  crawler resource add heavy --weight 5 --selector gpu=true --apart books"
     )]
     Add(Box<SpecArgs>),
     /// Change the settings of a crawl while it runs; what is not named stays
     #[command(
-        after_help = "Example:\n  crawler resource update books --max-pages 5000 --limit memory=128MiB"
+        after_help = "Examples:\n  crawler resource update books --max-pages 5000 --limit memory=128MiB\n  crawler resource update heavy --selector gpu= --apart ''\n\nWeight, selector, near and apart hold from the next placement on: what runs is not moved for them."
     )]
     Update(Box<SpecArgs>),
     /// List all resources
@@ -90,16 +90,19 @@ pub(super) struct SpecArgs {
     rules: RuleArgs,
     #[command(flatten)]
     crawl: CrawlArgs,
+    #[command(flatten)]
+    placement: PlacementArgs,
 }
 
 impl SpecArgs {
-    fn into_request(self) -> SpecRequest {
+    pub(super) fn into_request(self) -> SpecRequest {
         SpecRequest {
             name: self.name,
             plugin: self.plugin,
             params: self.rules.params(),
             limits: self.rules.limits(),
             crawl: self.crawl.settings(),
+            placement: self.placement.change(),
         }
     }
 }
@@ -234,6 +237,11 @@ fn show(resource: &ResourceAnswer, output: &OutputArgs) -> anyhow::Result<()> {
         .iter()
         .map(|(k, v)| format!("{k}={v}"))
         .collect();
+    let placement = if spec.placement.is_default() {
+        String::new()
+    } else {
+        spec.placement.to_string()
+    };
     let rows = [
         ("resource", format!("{} (id {})", spec.name, spec.id)),
         ("phase", phase),
@@ -241,6 +249,7 @@ fn show(resource: &ResourceAnswer, output: &OutputArgs) -> anyhow::Result<()> {
         ("plugin", plugin),
         ("params", params.join(" ")),
         ("limits", limits.join(" ")),
+        ("placement", placement),
         (
             "run",
             format!("{}, generation {}", resource.run, resource.generation),

@@ -4,16 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::de::DeserializeOwned;
 
-use super::placement::{Candidate, place};
+use super::placement::{Candidates, Strategy, Wish, place};
 use crate::model::id::{NodeId, PluginRef, ResourceId, ResourceName};
 use crate::model::node::{Node, Role};
 use crate::model::plugin::PluginRecord;
 use crate::model::resource::{
-    Deleting, Owner, Phase, Resource, ShardId, ShardRecord, ShardState, Waits,
+    Assignment, Deleting, Owner, Phase, Resource, ShardId, ShardRecord, ShardState, Waits,
 };
 use crate::store::StoreError;
-use crate::store::catalog::{Catalog, Versioned};
+use crate::store::catalog::{Catalog, Scan, Versioned};
 use crate::telemetry;
+
+/// Who has what; a worker's assignments are its load. None: the record does not decode.
+pub(super) type Assignments = BTreeMap<(NodeId, ShardId), Option<Assignment>>;
 
 /// The whole state at about one moment. Guards catch what has changed since.
 #[derive(Debug, Default)]
@@ -22,8 +25,9 @@ pub(super) struct Observed {
     pub(super) plugins: Vec<PluginRecord>,
     pub(super) resources: BTreeMap<ResourceName, Versioned<Resource>>,
     pub(super) shards: BTreeMap<ShardId, Versioned<ShardRecord>>,
-    /// By worker and shard; a worker's shards are its load.
-    pub(super) assignments: BTreeSet<(NodeId, ShardId)>,
+    /// Shards whose record does not decode: somebody who knows more may have them.
+    pub(super) unreadable: BTreeSet<ShardId>,
+    pub(super) assignments: Assignments,
     pub(super) deleting: BTreeMap<ResourceId, Versioned<Deleting>>,
 }
 
@@ -35,8 +39,12 @@ impl Observed {
             records(catalog, &keys.plugins()).await?;
         let resources: Vec<(String, Versioned<Resource>)> =
             records(catalog, &keys.resources()).await?;
-        let shards: Vec<(String, Versioned<ShardRecord>)> =
-            records(catalog, &keys.shards()).await?;
+        let shards = told(catalog.scan::<ShardRecord>(&keys.shards()).await?);
+        let unreadable = shards.broken.iter().filter_map(|error| match error {
+            StoreError::Record { key, .. } => keys.parse_shard(key),
+            _ => None,
+        });
+        let unreadable = unreadable.collect();
         let deleting: Vec<(String, Versioned<Deleting>)> =
             records(catalog, &keys.deleting_all()).await?;
         Ok(Self {
@@ -49,7 +57,9 @@ impl Observed {
                 .into_iter()
                 .map(|(_, r)| (r.value.spec.name.clone(), r))
                 .collect(),
+            unreadable,
             shards: shards
+                .records
                 .into_iter()
                 .filter_map(|(key, s)| Some((keys.parse_shard(&key)?, s)))
                 .collect(),
@@ -70,9 +80,16 @@ impl Observed {
         newest(&self.plugins, plugin)
     }
 
+    /// Those that shards are crawled by, there or not.
+    pub(super) fn owners(&self) -> impl Iterator<Item = &NodeId> {
+        let shards = self.shards.values().map(|shard| &shard.value);
+        let crawled = shards.filter(|shard| shard.state == ShardState::Assigned);
+        crawled.filter_map(|shard| shard.owner.as_ref().map(|owner| &owner.node))
+    }
+
     /// The workers with their loads.
-    pub(super) fn candidates(&self) -> BTreeMap<NodeId, Candidate> {
-        weigh(self.workers.clone(), self.assignments.iter())
+    pub(super) fn candidates(&self, strategy: Strategy) -> Candidates {
+        weigh(strategy, self.workers.values().cloned(), &self.assignments)
     }
 }
 
@@ -96,26 +113,23 @@ pub(super) fn newest<'a>(
 /// The live workers with their loads.
 pub(super) async fn candidates(
     catalog: &Catalog,
-) -> Result<BTreeMap<NodeId, Candidate>, StoreError> {
+    strategy: Strategy,
+) -> Result<Candidates, StoreError> {
     let nodes = nodes(catalog, Role::Worker).await?;
     let assignments = assignments(catalog).await?;
-    Ok(weigh(nodes, assignments.iter()))
+    Ok(weigh(strategy, nodes.into_values(), &assignments))
 }
 
-fn weigh<'a>(
-    nodes: BTreeMap<NodeId, Node>,
-    assignments: impl Iterator<Item = &'a (NodeId, ShardId)>,
-) -> BTreeMap<NodeId, Candidate> {
-    let mut candidates: BTreeMap<NodeId, Candidate> = nodes
-        .into_iter()
-        .map(|(id, node)| (id, Candidate { node, load: 0 }))
-        .collect();
-    for (worker, _) in assignments {
-        if let Some(candidate) = candidates.get_mut(worker) {
-            candidate.load += 1;
-        }
-    }
-    candidates
+/// These workers with their loads.
+pub(super) fn weigh(
+    strategy: Strategy,
+    nodes: impl Iterator<Item = Node>,
+    assignments: &Assignments,
+) -> Candidates {
+    let assignments = assignments
+        .iter()
+        .map(|((worker, _), assignment)| (worker, assignment.as_ref()));
+    Candidates::new(strategy, nodes, assignments)
 }
 
 /// The live nodes of a role.
@@ -125,8 +139,15 @@ pub(super) async fn nodes(
 ) -> Result<BTreeMap<NodeId, Node>, StoreError> {
     let nodes: Vec<(String, Versioned<Node>)> =
         records(catalog, &catalog.keys().nodes(role)).await?;
+    let is_its_own = |(key, node): &(String, Versioned<Node>)| {
+        let own = catalog.keys().node(role, &node.value.id);
+        if *key != own {
+            tracing::error!(key, id = %node.value.id, "passing over a node under the key of another");
+        }
+        *key == own
+    };
+    let nodes = nodes.into_iter().filter(is_its_own);
     Ok(nodes
-        .into_iter()
         .map(|(_, node)| (node.value.id.clone(), node.value))
         .collect())
 }
@@ -136,23 +157,32 @@ pub(super) async fn records<T: DeserializeOwned>(
     catalog: &Catalog,
     prefix: &str,
 ) -> Result<Vec<(String, Versioned<T>)>, StoreError> {
-    let scan = catalog.scan::<T>(prefix).await?;
-    for error in &scan.broken {
-        tracing::error!(
-            error = telemetry::chain(error),
-            "passing over a record that does not decode"
-        );
-    }
-    Ok(scan.records)
+    Ok(told(catalog.scan::<T>(prefix).await?).records)
 }
 
-/// Who has what, by the keys alone.
-async fn assignments(catalog: &Catalog) -> Result<BTreeSet<(NodeId, ShardId)>, StoreError> {
+/// Logs what does not decode.
+fn told<T>(scan: Scan<T>) -> Scan<T> {
+    for error in &scan.broken {
+        let error = telemetry::chain(error);
+        tracing::error!(error, "passing over a record that does not decode");
+    }
+    scan
+}
+
+/// Who has what. The key alone says so; the record says what it weighs.
+pub(super) async fn assignments(catalog: &Catalog) -> Result<Assignments, StoreError> {
     let listing = catalog.store().list(&catalog.keys().assignments()).await?;
-    Ok(listing
-        .entries
-        .iter()
-        .filter_map(|entry| catalog.keys().parse_assignment(&entry.key))
+    let entries = listing.entries.iter();
+    Ok(entries
+        .filter_map(|entry| {
+            let key = catalog.keys().parse_assignment(&entry.key)?;
+            let assignment = serde_json::from_slice(&entry.value)
+                .inspect_err(|error| {
+                    tracing::error!(key = entry.key, %error, "passing over a record that does not decode");
+                })
+                .ok();
+            Some((key, assignment))
+        })
         .collect())
 }
 
@@ -160,7 +190,7 @@ async fn assignments(catalog: &Catalog) -> Result<BTreeSet<(NodeId, ShardId)>, S
 pub(super) fn phase(
     resource: &Resource,
     shards: &[&ShardRecord],
-    candidates: &BTreeMap<NodeId, Candidate>,
+    candidates: &Candidates,
 ) -> Phase {
     if resource.pinned.is_none() {
         return Phase::Pending(format!("plugin {} is not pushed yet", resource.spec.plugin));
@@ -177,19 +207,33 @@ pub(super) fn phase(
     if !shards.is_empty() && shards.iter().all(is_over) {
         return Phase::Finished;
     }
+    let wish = Wish::of(ShardId::only(resource.id), resource);
     let mut owned = shards
         .iter()
         .filter(|shard| matches!(shard.state, ShardState::Assigned | ShardState::Idle))
         .peekable();
     if owned.peek().is_some() {
+        if let Some(missing) = owned.clone().find_map(|shard| missing(shard, candidates)) {
+            let then = match place(&wish, candidates) {
+                Ok(node) => format!("{} takes it unless it comes back", node.id),
+                Err(unplaceable) => unplaceable.to_string(),
+            };
+            return Phase::Pending(format!("{missing}, which has it, is missing; {then}"));
+        }
         return match owned.find_map(|shard| shard.waits.as_ref()) {
             Some(Waits { condition, why }) => Phase::Pending(format!("{condition}: {why}")),
             None => Phase::Running,
         };
     }
-    let shard = ShardId::only(resource.id);
-    match place(shard, candidates) {
+    match place(&wish, candidates) {
         Ok(node) => Phase::Pending(format!("{} takes it in a moment", node.id)),
         Err(unplaceable) => Phase::Pending(unplaceable.to_string()),
     }
+}
+
+/// The owner of a shard that should be crawled and whose owner is not there.
+fn missing<'a>(shard: &'a ShardRecord, candidates: &Candidates) -> Option<&'a NodeId> {
+    let owner = shard.owner.as_ref()?;
+    let is_there = candidates.get(&owner.node).is_some();
+    (shard.state == ShardState::Assigned && !is_there).then_some(&owner.node)
 }

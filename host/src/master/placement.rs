@@ -1,157 +1,129 @@
 //! Which worker takes a shard: a pure function of what is registered and what is assigned.
 //!
-//! Filter, then score: of the workers that may take it, the least loaded; ties go by a hash of
-//! worker and shard, so that the same state always gives the same answer and many ties spread.
+//! Filter, then score. A worker is out of the question where it drains, has as many shards as it
+//! takes, lacks a label that the selector asks for, runs no interface as new as the plugin's, or has
+//! a resource that this one is to be apart from, whichever of the two says so. Of the others, those
+//! that have the resource that this one is to be near come first; then the strategy decides; then the
+//! fewest shards of the same resource; ties go by a hash of worker and shard, so that the same state
+//! always gives the same answer and many ties spread.
+//!
+//! The load is summed up from the assignments in the store each time it is asked for. Nobody counts
+//! it up and down, so it cannot drift. Capacity counts shards, load counts their weights.
 
-use std::collections::BTreeMap;
-use std::fmt;
-
-use crate::model::id::NodeId;
+use crate::model::id::{NodeId, PluginVersion, ResourceName};
 use crate::model::node::Node;
-use crate::model::resource::ShardId;
+use crate::model::resource::{PlacementSpec, Resource, ShardId};
 
-/// A live worker and the shards it has.
+mod candidates;
+mod strategy;
+#[cfg(test)]
+pub(in crate::master) mod tests;
+mod unplaceable;
+
+pub use candidates::{Candidate, Candidates};
+pub use strategy::{Strategy, UnknownStrategy};
+use unplaceable::Objection;
+pub use unplaceable::Unplaceable;
+
+/// A shard that is to be placed, and what it wants.
 #[derive(Debug, Clone)]
-pub struct Candidate {
-    /// As registered.
-    pub node: Node,
-    /// Shards assigned to it that are not over.
-    pub load: u32,
+pub struct Wish<'a> {
+    shard: ShardId,
+    name: &'a ResourceName,
+    placement: &'a PlacementSpec,
+    /// That its plugin needs; none where it is not known.
+    interface: Option<PluginVersion>,
 }
 
-/// Why no worker takes a shard: how many were looked at, and what spoke against them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unplaceable {
-    n_workers: usize,
-    reasons: BTreeMap<&'static str, usize>,
-}
-
-impl fmt::Display for Unplaceable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.n_workers == 0 {
-            return f.write_str("no worker is registered");
+impl<'a> Wish<'a> {
+    /// What a shard of this resource wants.
+    pub fn of(shard: ShardId, resource: &'a Resource) -> Self {
+        let pinned = resource.pinned.as_ref();
+        Self {
+            shard,
+            name: &resource.spec.name,
+            placement: &resource.spec.placement,
+            interface: pinned.and_then(|pinned| pinned.interface.parse().ok()),
         }
-        write!(f, "0/{} workers:", self.n_workers)?;
-        for (n, (reason, count)) in self.reasons.iter().enumerate() {
-            write!(f, "{} {count} {reason}", if n == 0 { "" } else { "," })?;
-        }
-        Ok(())
     }
 }
 
 /// The worker that takes this shard.
-pub fn place(
-    shard: ShardId,
-    candidates: &BTreeMap<NodeId, Candidate>,
-) -> Result<&Node, Unplaceable> {
-    let mut reasons = BTreeMap::new();
-    let mut best: Option<(u32, u64, &Node)> = None;
-    for candidate in candidates.values() {
-        if let Some(reason) = objection(candidate) {
-            *reasons.entry(reason).or_default() += 1;
+pub fn place<'c>(wish: &Wish<'_>, candidates: &'c Candidates) -> Result<&'c Node, Unplaceable> {
+    let mut best: Option<(Score, &Node)> = None;
+    for candidate in candidates.iter() {
+        if !is_fit(wish, candidate) {
             continue;
         }
-        let score = (candidate.load, tie_breaker(&candidate.node.id, shard));
-        if best.is_none_or(|(load, tie, _)| score < (load, tie)) {
-            best = Some((score.0, score.1, &candidate.node));
+        let score = Score::of(wish, candidate, candidates.strategy());
+        if best.as_ref().is_none_or(|(before, _)| score < *before) {
+            best = Some((score, &candidate.node));
         }
     }
     match best {
-        Some((_, _, node)) => Ok(node),
-        None => Err(Unplaceable {
-            n_workers: candidates.len(),
-            reasons,
-        }),
+        Some((_, node)) => Ok(node),
+        None => Err(Unplaceable::by(
+            candidates.iter().flat_map(|c| objections(wish, c)),
+            candidates.len(),
+        )),
     }
 }
 
-fn objection(candidate: &Candidate) -> Option<&'static str> {
-    if candidate.node.draining {
-        Some("draining")
-    } else if candidate.load >= candidate.node.capacity {
-        Some("at capacity")
-    } else {
-        None
-    }
+/// This worker, where nothing speaks against it: one that has come back takes what it had.
+pub(super) fn place_on<'c>(
+    wish: &Wish<'_>,
+    node: &NodeId,
+    candidates: &'c Candidates,
+) -> Option<&'c Node> {
+    let candidate = candidates.get(node)?;
+    is_fit(wish, candidate).then_some(&candidate.node)
 }
 
-fn tie_breaker(node: &NodeId, shard: ShardId) -> u64 {
-    use sha2::Digest as _;
-    let hash = sha2::Sha256::digest(format!("{node} {shard}"));
-    u64::from_be_bytes(hash[..8].try_into().expect("a sha256 has 32 bytes"))
+fn is_fit(wish: &Wish<'_>, candidate: &Candidate) -> bool {
+    objections(wish, candidate).next().is_none()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::id::{Incarnation, ResourceId};
-    use crate::model::node::Role;
+/// All that speaks against a worker, each label that it lacks by itself.
+fn objections<'a>(
+    wish: &'a Wish<'_>,
+    candidate: &'a Candidate,
+) -> impl Iterator<Item = Objection<'a>> {
+    let node = &candidate.node;
+    let draining = node.draining.then_some(Objection::Draining);
+    let full = (candidate.n_shards >= node.capacity).then_some(Objection::AtCapacity);
+    let selector = wish.placement.selector.iter();
+    let labels = selector.filter_map(|(key, value)| match node.label(key) {
+        Some(present) if present == value => None,
+        Some(_) => Some(Objection::OtherValue { key, value }),
+        None => Some(Objection::NoLabel { key }),
+    });
+    let interface = match (&wish.interface, &candidate.interface) {
+        (Some(needed), Some(newest)) if needed > newest => Some(Objection::Interface(needed)),
+        // One that does not say what it runs is asked to try.
+        _ => None,
+    };
+    let apart = candidate.kept_apart(wish).map(Objection::Apart);
+    let rest = interface.into_iter().chain(apart);
+    draining.into_iter().chain(full).chain(labels).chain(rest)
+}
 
-    fn workers(loads: &[u32]) -> BTreeMap<NodeId, Candidate> {
-        let candidate = |(n, load): (usize, &u32)| {
-            let id: NodeId = format!("worker-{n}").parse().unwrap();
-            let node = Node {
-                id: id.clone(),
-                role: Role::Worker,
-                address: format!("127.0.0.1:{n}"),
-                incarnation: Incarnation(1),
-                labels: BTreeMap::new(),
-                capacity: 10_000,
-                version: "0".into(),
-                draining: false,
-                started_at: 0,
-            };
-            (id, Candidate { node, load: *load })
-        };
-        loads.iter().enumerate().map(candidate).collect()
-    }
+/// The smallest wins.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Score {
+    is_far: bool,
+    turn: u64,
+    n_same: u32,
+    tie_breaker: u64,
+}
 
-    fn shard(n: u64) -> ShardId {
-        ShardId::only(ResourceId(n))
-    }
-
-    fn place_many(n: u64, workers: &mut BTreeMap<NodeId, Candidate>) -> Vec<u32> {
-        for id in 0..n {
-            let node = place(shard(id), workers).unwrap().id.clone();
-            workers.get_mut(&node).unwrap().load += 1;
+impl Score {
+    fn of(wish: &Wish<'_>, candidate: &Candidate, strategy: Strategy) -> Self {
+        let near = wish.placement.near.as_ref();
+        Self {
+            is_far: near.is_some_and(|near| candidate.n_of(near) == 0),
+            turn: strategy.turn(candidate),
+            n_same: candidate.n_of(wish.name),
+            tie_breaker: candidate.tie_breaker(wish.shard),
         }
-        workers.values().map(|c| c.load).collect()
-    }
-
-    #[test]
-    fn the_least_loaded_worker_takes_the_shard() {
-        let mut two = workers(&[0, 0]);
-        let mut loads = place_many(5, &mut two);
-        loads.sort_unstable();
-        assert_eq!(loads, [2, 3]);
-        assert_eq!(place_many(10_000, &mut workers(&[0; 10])), [1_000; 10]);
-    }
-
-    #[test]
-    fn the_same_state_gives_the_same_answer() {
-        let workers = workers(&[3, 3, 3]);
-        let first: Vec<_> = (0..50)
-            .map(|n| place(shard(n), &workers).unwrap().id.clone())
-            .collect();
-        let again: Vec<_> = (0..50)
-            .map(|n| place(shard(n), &workers).unwrap().id.clone())
-            .collect();
-        assert_eq!(first, again);
-        let distinct: std::collections::BTreeSet<_> = first.iter().collect();
-        assert_eq!(distinct.len(), 3, "ties spread");
-    }
-
-    #[test]
-    fn nobody_takes_a_shard_for_a_reason_that_is_told() {
-        let mut three = workers(&[0, 10_000, 10_000]);
-        three.values_mut().next().unwrap().node.draining = true;
-        assert_eq!(
-            place(shard(1), &three).unwrap_err().to_string(),
-            "0/3 workers: 2 at capacity, 1 draining"
-        );
-        assert_eq!(
-            place(shard(1), &BTreeMap::new()).unwrap_err().to_string(),
-            "no worker is registered"
-        );
     }
 }

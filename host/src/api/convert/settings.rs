@@ -1,9 +1,10 @@
-//! The settings of a crawl, to and from their message.
+//! The settings of a crawl and of its placement, to and from their messages.
 
 use crawler_proto as proto;
 
-use crate::api::spec::{scope, unchanged};
+use crate::api::spec::{neighbour, scope, unchanged};
 use crate::master::ControlError;
+use crate::model::placement::PlacementChange;
 use crate::model::resource::CrawlSettings;
 
 pub(super) fn crawl_settings(message: proto::CrawlSettings) -> Result<CrawlSettings, ControlError> {
@@ -40,9 +41,57 @@ pub(super) fn crawl_message(crawl: CrawlSettings) -> proto::CrawlSettings {
     }
 }
 
+pub(super) fn placement_change(message: proto::Placement) -> Result<PlacementChange, ControlError> {
+    let other = |field, text: Option<String>| match text {
+        Some(text) => neighbour(field, &text).map(Some),
+        None => Ok(None),
+    };
+    Ok(PlacementChange {
+        weight: message.weight,
+        selector: message.selector.into_iter().collect(),
+        near: other("placement.near", message.near)?,
+        apart: other("placement.apart", message.apart)?,
+    })
+}
+
+pub(super) fn placement_message(placement: PlacementChange) -> proto::Placement {
+    proto::Placement {
+        weight: placement.weight,
+        selector: placement.selector.into_iter().collect(),
+        near: placement.near.map(|near| near.to_string()),
+        apart: placement.apart.map(|apart| apart.to_string()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::placement::Neighbour;
+
+    #[test]
+    fn s21_what_is_asked_of_placement_survives_its_message() {
+        let change = PlacementChange {
+            weight: Some(0),
+            selector: [("gpu".into(), "true".into()), ("zone".into(), "".into())].into(),
+            near: Some(Neighbour::Nobody),
+            apart: Some("shop".parse().unwrap()),
+        };
+        for change in [change, PlacementChange::default()] {
+            let message = placement_message(change.clone());
+            assert_eq!(placement_change(message).unwrap(), change);
+        }
+        let message = proto::Placement {
+            near: Some("a/b".into()),
+            ..proto::Placement::default()
+        };
+        let error = placement_change(message).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("resource name \"a/b\" has '/'")
+        );
+    }
+
     use crate::model::resource::Unchanged;
 
     #[test]

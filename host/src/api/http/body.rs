@@ -10,10 +10,11 @@ use serde_json::{Map, Value};
 use crate::api::problem::Problem;
 use crate::api::spec::{self, SpecRequest};
 use crate::config::suggest;
+use crate::model::placement::PlacementChange;
 use crate::model::plugin::{LimitName, LimitOverrides};
 use crate::model::resource::CrawlSettings;
 
-const SPEC: [&str; 9] = [
+const SPEC: [&str; 10] = [
     "id",
     "name",
     "assigned_node",
@@ -23,7 +24,9 @@ const SPEC: [&str; 9] = [
     "limits",
     "crawl",
     "purge",
+    "placement",
 ];
+const PLACEMENT: [&str; 4] = ["weight", "selector", "near", "apart"];
 const CRAWL: [&str; 12] = [
     "delay_ms",
     "concurrency",
@@ -59,6 +62,7 @@ pub(super) fn spec(bytes: &[u8]) -> Result<SpecRequest, Problem> {
         params: params(&mut fields)?,
         limits: limits(&mut fields)?,
         crawl: crawl(&mut fields)?,
+        placement: placement(&mut fields)?,
     })
 }
 
@@ -85,11 +89,15 @@ pub(super) fn redrive(bytes: &[u8]) -> Result<String, Problem> {
 }
 
 fn params(fields: &mut Fields) -> Result<BTreeMap<String, String>, Problem> {
-    let params = fields.object("params")?.into_iter();
-    params
+    texts("params", fields.object("params")?)
+}
+
+fn texts(field: &str, values: Map<String, Value>) -> Result<BTreeMap<String, String>, Problem> {
+    let values = values.into_iter();
+    values
         .map(|(name, value)| match value {
             Value::String(text) => Ok((name, text)),
-            other => Err(wrong(&format!("params.{name}"), "a string", &other)),
+            other => Err(wrong(&format!("{field}.{name}"), "a string", &other)),
         })
         .collect()
 }
@@ -152,6 +160,21 @@ fn crawl(fields: &mut Fields) -> Result<CrawlSettings, Problem> {
     })
 }
 
+fn placement(fields: &mut Fields) -> Result<PlacementChange, Problem> {
+    let given = fields.object("placement")?;
+    let mut fields = Fields::new("field placement", given, &PLACEMENT)?;
+    let mut other = |name, field| match fields.text(name)? {
+        Some(text) => Ok::<_, Problem>(Some(spec::neighbour(field, &text)?)),
+        None => Ok(None),
+    };
+    Ok(PlacementChange {
+        near: other("near", "placement.near")?,
+        apart: other("apart", "placement.apart")?,
+        weight: fields.number("weight")?,
+        selector: texts("placement.selector", fields.object("selector")?)?,
+    })
+}
+
 /// The fields of an object whose names are all known; `null` counts as absent.
 struct Fields {
     what: &'static str,
@@ -174,10 +197,15 @@ impl Fields {
         for (given, value) in given {
             let name = snake_case(&given);
             if !known.contains(&name.as_str()) {
-                let hint = if known.contains(&"crawl") && CRAWL.contains(&name.as_str()) {
-                    format!("write it inside crawl: {{\"crawl\":{{\"{name}\":…}}}}")
-                } else {
-                    suggest::hint(&name, known)
+                let objects = [("crawl", &CRAWL[..]), ("placement", &PLACEMENT[..])];
+                let inside = objects.into_iter().find(|(object, fields)| {
+                    known.contains(object) && fields.contains(&name.as_str())
+                });
+                let hint = match inside {
+                    Some((object, _)) => {
+                        format!("write it inside {object}: {{\"{object}\":{{\"{name}\":…}}}}")
+                    }
+                    None => suggest::hint(&name, known),
                 };
                 let detail = format!("{what} has an unknown field {given:?}");
                 return Err(Problem::invalid(detail, hint));
@@ -208,7 +236,7 @@ impl Fields {
         match self.take(name) {
             None => Ok(Map::new()),
             Some(Value::Object(values)) => Ok(values),
-            Some(other) => Err(wrong(name, "an object", &other)),
+            Some(other) => Err(wrong(&self.path(name), "an object", &other)),
         }
     }
 
@@ -310,6 +338,44 @@ mod tests {
         assert_eq!(crawl.max_attempts, Some(8));
         assert_eq!(crawl.max_retry_wait_ms, Some(9));
         assert_eq!(snake.limits.iter().count(), 2);
+    }
+
+    #[test]
+    fn s21_placement_is_taken_with_what_takes_back_what_was_asked_for() {
+        let body = br#"{"name":"b","placement":{"weight":"5","selector":{"gpu":"true","zone":""},
+            "near":"shop","apart":""}}"#;
+        let expected = PlacementChange {
+            weight: Some(5),
+            selector: [("gpu".into(), "true".into()), ("zone".into(), "".into())].into(),
+            near: Some("shop".parse().unwrap()),
+            apart: Some("".parse().unwrap()),
+        };
+        assert_eq!(spec(body).unwrap().placement, expected);
+        check_refused(
+            r#"{"name":"a","selector":{"gpu":"true"}}"#,
+            "the body has an unknown field \"selector\"",
+            r#"write it inside placement: {"placement":{"selector":…}}"#,
+        );
+        check_refused(
+            r#"{"name":"a","placement":{"selector":["gpu"]}}"#,
+            "field placement.selector takes an object, not [\"gpu\"]",
+            "",
+        );
+        check_refused(
+            r#"{"name":"a","placement":{"selector":{"gpu":true}}}"#,
+            "field placement.selector.gpu takes a string, not true",
+            "",
+        );
+        check_refused(
+            r#"{"name":"a","placement":{"weight":-1}}"#,
+            "field placement.weight takes a whole number, not -1",
+            "",
+        );
+        check_refused(
+            r#"{"name":"a","placement":{"wieght":1}}"#,
+            "field placement has an unknown field \"wieght\"",
+            "did you mean \"weight\"?",
+        );
     }
 
     #[test]

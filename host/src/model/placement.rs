@@ -1,0 +1,286 @@
+//! Where a resource wants to be crawled: its weight, the labels a worker must have, and which other
+//! resources it wants beside it or never beside it.
+//!
+//! All of it may be changed while the resource runs. A change holds from the next placement on: a
+//! shard that runs is not moved for it in this version, not even from a worker that lacks a label
+//! asked for since.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::id::{IdError, ResourceName};
+use super::node::{check_label_key, check_label_value, check_n_labels};
+use super::settings::SettingError;
+
+/// The heaviest a resource may be.
+pub const MAX_WEIGHT: u32 = 1_000;
+/// The weight of a resource that names none.
+pub const DEFAULT_WEIGHT: u32 = 1;
+
+/// What placement keeps to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlacementSpec {
+    /// What one shard adds to the load of its worker.
+    #[serde(default = "default_weight")]
+    pub weight: u32,
+    /// Labels that a worker must have with exactly these values. `id` and `host` are there always.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub selector: BTreeMap<String, String>,
+    /// On the worker of this one, where it is placed and there is room; elsewhere otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub near: Option<ResourceName>,
+    /// Never on a worker with this one, whichever of the two is placed first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub apart: Option<ResourceName>,
+}
+
+fn default_weight() -> u32 {
+    DEFAULT_WEIGHT
+}
+
+impl Default for PlacementSpec {
+    fn default() -> Self {
+        Self {
+            weight: DEFAULT_WEIGHT,
+            selector: BTreeMap::new(),
+            near: None,
+            apart: None,
+        }
+    }
+}
+
+impl PlacementSpec {
+    /// Nothing was asked for.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Refuses what cannot be meant by the resource of this name.
+    pub fn check(&self, name: &ResourceName) -> Result<(), SettingError> {
+        let wrong = |setting, why| Err(SettingError { setting, why });
+        if !(1..=MAX_WEIGHT).contains(&self.weight) {
+            let why = format!("is {}; it goes from 1 to {MAX_WEIGHT}", self.weight);
+            return wrong("weight", why);
+        }
+        let labels = check_n_labels(self.selector.len()).and_then(|()| {
+            self.selector.iter().try_for_each(|(key, value)| {
+                check_label_key(key)?;
+                check_label_value(key, value)
+            })
+        });
+        if let Err(e) = labels {
+            return wrong("selector", format!("is no list of labels: {e}"));
+        }
+        for (setting, other) in [("near", &self.near), ("apart", &self.apart)] {
+            if other.as_ref() == Some(name) {
+                return wrong(
+                    setting,
+                    format!("names {name} itself; name another resource"),
+                );
+            }
+        }
+        match (&self.near, &self.apart) {
+            (Some(near), Some(apart)) if near == apart => wrong(
+                "apart",
+                format!("names {apart}, as near does; name it in one of them"),
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for PlacementSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "weight {}", self.weight)?;
+        for (n, (key, value)) in self.selector.iter().enumerate() {
+            let separator = if n == 0 { "; on " } else { ", " };
+            write!(f, "{separator}{key}={value}")?;
+        }
+        if let Some(near) = &self.near {
+            write!(f, "; near {near}")?;
+        }
+        match &self.apart {
+            Some(apart) => write!(f, "; apart from {apart}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a caller says of it: of something to be added, or as a change to what is there.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PlacementChange {
+    /// None: as it is.
+    pub weight: Option<u32>,
+    /// Labels not named stay; in a change, one without a value is taken out.
+    pub selector: BTreeMap<String, String>,
+    /// None: as it is.
+    pub near: Option<Neighbour>,
+    /// None: as it is.
+    pub apart: Option<Neighbour>,
+}
+
+impl PlacementChange {
+    /// The whole, of something to be added. A label without a value is kept, for `check` to refuse.
+    pub fn into_spec(self) -> PlacementSpec {
+        PlacementSpec {
+            weight: self.weight.unwrap_or(DEFAULT_WEIGHT),
+            selector: self.selector,
+            near: self.near.and_then(Neighbour::into_name),
+            apart: self.apart.and_then(Neighbour::into_name),
+        }
+    }
+
+    /// The whole after this change.
+    pub fn over(self, present: PlacementSpec) -> PlacementSpec {
+        let mut selector = present.selector;
+        selector.extend(self.selector);
+        selector.retain(|_, value| !value.is_empty());
+        let or = |change: Option<Neighbour>, present| match change {
+            Some(neighbour) => neighbour.into_name(),
+            None => present,
+        };
+        PlacementSpec {
+            weight: self.weight.unwrap_or(present.weight),
+            selector,
+            near: or(self.near, present.near),
+            apart: or(self.apart, present.apart),
+        }
+    }
+}
+
+impl From<PlacementSpec> for PlacementChange {
+    fn from(spec: PlacementSpec) -> Self {
+        Self {
+            weight: Some(spec.weight),
+            selector: spec.selector,
+            near: spec.near.map(Neighbour::Resource),
+            apart: spec.apart.map(Neighbour::Resource),
+        }
+    }
+}
+
+/// Another resource, or nobody: what an empty text takes back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Neighbour {
+    /// What was named before counts no more.
+    Nobody,
+    /// It need not be there, or be placed.
+    Resource(ResourceName),
+}
+
+impl Neighbour {
+    fn into_name(self) -> Option<ResourceName> {
+        match self {
+            Neighbour::Nobody => None,
+            Neighbour::Resource(name) => Some(name),
+        }
+    }
+}
+
+impl FromStr for Neighbour {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        match text {
+            "" => Ok(Neighbour::Nobody),
+            text => text.parse().map(Neighbour::Resource),
+        }
+    }
+}
+
+impl fmt::Display for Neighbour {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Neighbour::Nobody => Ok(()),
+            Neighbour::Resource(name) => name.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels<const N: usize>(labels: [(&str, &str); N]) -> BTreeMap<String, String> {
+        labels.map(|(k, v)| (k.into(), v.into())).into()
+    }
+
+    #[track_caller]
+    fn check(change: impl FnOnce(&mut PlacementSpec), expected: &str) {
+        let mut spec = PlacementSpec::default();
+        change(&mut spec);
+        let refusal = spec.check(&"books".parse().unwrap());
+        let text = refusal.err().map(|e| e.to_string()).unwrap_or_default();
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused() {
+        check(|s| s.weight = 1, "");
+        check(|s| s.weight = 1_000, "");
+        check(
+            |s| s.weight = 0,
+            "setting weight is 0; it goes from 1 to 1000",
+        );
+        check(
+            |s| s.weight = 1_001,
+            "setting weight is 1001; it goes from 1 to 1000",
+        );
+        check(|s| s.selector = labels([("id", "worker-1")]), "");
+        check(
+            |s| s.selector = labels([("gpu", "")]),
+            "setting selector is no list of labels: label gpu has no value; write gpu=VALUE",
+        );
+        check(
+            |s| s.selector = (0..33).map(|n| (format!("k{n}"), "v".into())).collect(),
+            "setting selector is no list of labels: there are 33 labels; at most 32 are allowed",
+        );
+        check(|s| s.near = Some("shop".parse().unwrap()), "");
+        for (setting, change) in [
+            ("near", (|s, own| s.near = own) as fn(&mut PlacementSpec, _)),
+            ("apart", |s, own| s.apart = own),
+        ] {
+            check(
+                |s| change(s, Some("books".parse().unwrap())),
+                &format!("setting {setting} names books itself; name another resource"),
+            );
+        }
+        check(
+            |s| {
+                s.near = Some("shop".parse().unwrap());
+                s.apart = s.near.clone();
+            },
+            "setting apart names shop, as near does; name it in one of them",
+        );
+    }
+
+    #[test]
+    fn a_change_keeps_what_it_does_not_name_and_takes_back_what_is_empty() {
+        let spec = PlacementSpec {
+            weight: 5,
+            selector: labels([("gpu", "true"), ("zone", "a")]),
+            near: Some("shop".parse().unwrap()),
+            apart: Some("forum".parse().unwrap()),
+        };
+        assert_eq!(PlacementChange::default().over(spec.clone()), spec);
+        assert_eq!(PlacementChange::from(spec.clone()).into_spec(), spec);
+        let change = PlacementChange {
+            weight: Some(2),
+            selector: labels([("zone", ""), ("disk", "fast")]),
+            near: Some("".parse().unwrap()),
+            apart: None,
+        };
+        let expected = PlacementSpec {
+            weight: 2,
+            selector: labels([("disk", "fast"), ("gpu", "true")]),
+            near: None,
+            apart: spec.apart.clone(),
+        };
+        assert_eq!(change.over(spec.clone()), expected);
+        let text = "weight 5; on gpu=true, zone=a; near shop; apart from forum";
+        assert_eq!(spec.to_string(), text);
+    }
+}
