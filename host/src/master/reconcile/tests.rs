@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::plan::Plan;
 use super::*;
 use crate::model::id::{Digest, Epoch, Generation, Incarnation, ResourceId, Run};
 use crate::model::plugin::Description;
+use crate::model::plugin::PluginRecord;
 use crate::model::resource::{ResourceSpec, ShardState, Waits};
 use crate::store::Revision;
 
@@ -32,11 +34,13 @@ fn observed(state: ShardState, owner_incarnation: Option<u64>) -> Observed {
         labels: BTreeMap::new(),
         capacity: 10,
         version: "0".into(),
+        interface: String::new(),
         draining: false,
         started_at: 0,
     };
     let name: ResourceName = "books".parse().unwrap();
     let resource = Resource {
+        requests: Vec::new(),
         id: id.resource,
         assigned_node: String::new(),
         creation_time: 0,
@@ -45,6 +49,7 @@ fn observed(state: ShardState, owner_incarnation: Option<u64>) -> Observed {
         pinned: Some(PinnedPlugin {
             version: "1.0.0".parse().unwrap(),
             digest: Digest::of(b""),
+            interface: String::new(),
         }),
         spec: ResourceSpec {
             name: name.clone(),
@@ -52,6 +57,7 @@ fn observed(state: ShardState, owner_incarnation: Option<u64>) -> Observed {
             params: BTreeMap::new(),
             limits: Default::default(),
             crawl: Default::default(),
+            placement: Default::default(),
         },
     };
     let shard = ShardRecord {
@@ -62,11 +68,15 @@ fn observed(state: ShardState, owner_incarnation: Option<u64>) -> Observed {
         ..ShardRecord::new(name.clone())
     };
     Observed {
+        unreadable: Default::default(),
         workers: BTreeMap::from([(worker, node)]),
         plugins: vec![plugin("1.0.0"), plugin("1.10.0"), plugin("1.9.0")],
         resources: BTreeMap::from([(name, versioned(resource))]),
         shards: BTreeMap::from([(id, versioned(shard))]),
-        assignments: owner.map(|owner| (owner.node, id)).into_iter().collect(),
+        assignments: owner
+            .map(|owner| ((owner.node, id), None))
+            .into_iter()
+            .collect(),
         deleting: BTreeMap::new(),
     }
 }
@@ -90,6 +100,22 @@ fn plugin(version: &str) -> PluginRecord {
     }
 }
 
+/// What a leader that has long led, and knows of nobody who vanished, does.
+fn planned(observed: &Observed) -> Vec<Action> {
+    let began = Instant::now();
+    let absences = Absences::new(LEASE, began);
+    let plan = plan(
+        observed,
+        &absences,
+        Strategy::LeastLoad,
+        began + 100 * LEASE,
+    );
+    assert_eq!(plan.look_again, None);
+    plan.actions
+}
+
+const LEASE: Duration = Duration::from_secs(10);
+
 fn the_shard() -> ShardId {
     ShardId::only(ResourceId(7))
 }
@@ -100,37 +126,40 @@ fn assign() -> Action {
 
 #[test]
 fn what_nobody_has_is_assigned() {
-    assert_eq!(plan(&observed(ShardState::Free, None)), [assign()]);
+    assert_eq!(planned(&observed(ShardState::Free, None)), [assign()]);
 }
 
 #[test]
 fn what_runs_well_is_left_alone() {
-    assert_eq!(plan(&observed(ShardState::Assigned, Some(2))), []);
+    assert_eq!(planned(&observed(ShardState::Assigned, Some(2))), []);
     let mut over = observed(ShardState::Finished, Some(2));
     over.assignments.clear();
-    assert_eq!(plan(&over), []);
+    assert_eq!(planned(&over), []);
 }
 
 #[test]
 fn a_shard_of_an_earlier_process_under_the_same_id_is_assigned_again() {
-    assert_eq!(plan(&observed(ShardState::Assigned, Some(1))), [assign()]);
+    assert_eq!(
+        planned(&observed(ShardState::Assigned, Some(1))),
+        [assign()]
+    );
 }
 
 #[test]
 fn f17_without_a_worker_a_shard_waits_and_is_placed_when_one_comes() {
     let mut observed = observed(ShardState::Free, None);
     let workers = std::mem::take(&mut observed.workers);
-    assert_eq!(plan(&observed), []);
+    assert_eq!(planned(&observed), []);
     observed.workers = workers;
-    assert_eq!(plan(&observed), [assign()]);
+    assert_eq!(planned(&observed), [assign()]);
 }
 
 #[test]
 fn an_idle_shard_is_finished_even_when_its_worker_is_gone() {
     let mut observed = observed(ShardState::Idle, Some(2));
-    assert_eq!(plan(&observed), [Action::Finish(the_shard())]);
+    assert_eq!(planned(&observed), [Action::Finish(the_shard())]);
     observed.workers.clear();
-    assert_eq!(plan(&observed), [Action::Finish(the_shard())]);
+    assert_eq!(planned(&observed), [Action::Finish(the_shard())]);
 }
 
 #[test]
@@ -138,8 +167,8 @@ fn an_assignment_that_no_shard_backs_is_removed() {
     let mut observed = observed(ShardState::Assigned, Some(2));
     let stray = ShardId::only(ResourceId(8));
     let worker: NodeId = "worker-1".parse().unwrap();
-    observed.assignments.insert((worker.clone(), stray));
-    assert_eq!(plan(&observed), [Action::Unassign(worker, stray)]);
+    observed.assignments.insert((worker.clone(), stray), None);
+    assert_eq!(planned(&observed), [Action::Unassign(worker, stray)]);
 }
 
 #[test]
@@ -149,7 +178,7 @@ fn a_resource_waits_for_its_plugin_and_takes_the_highest_version() {
         .resources
         .values_mut()
         .for_each(|r| r.value.pinned = None);
-    let actions = plan(&observed);
+    let actions = planned(&observed);
     let [Action::Pin(name, pinned)] = actions.as_slice() else {
         panic!("{actions:?}")
     };
@@ -158,7 +187,7 @@ fn a_resource_waits_for_its_plugin_and_takes_the_highest_version() {
         ("books", "1.10.0")
     );
     observed.plugins.clear();
-    assert_eq!(plan(&observed), []);
+    assert_eq!(planned(&observed), []);
 }
 
 #[test]
@@ -184,4 +213,122 @@ fn f23_a_crawl_goes_on_in_the_same_run_whoever_takes_it_over() {
     assert_eq!(record.former_owners, shard.value.writers());
     let text = format!("{txn:?}");
     assert!(text.contains("worker-1|127.0.0.1:1"), "{text}");
+}
+
+/// What a leader does that looks at this now.
+fn looked(observed: &Observed, absences: &mut Absences, now: Instant) -> Plan {
+    absences.look(observed.workers.keys(), observed.owners(), now);
+    plan(observed, absences, Strategy::LeastLoad, now)
+}
+
+fn another_worker(observed: &mut Observed) -> NodeId {
+    let mut node = observed.workers.values().next().unwrap().clone();
+    node.id = "worker-2".parse().unwrap();
+    let id = node.id.clone();
+    observed.workers.insert(id.clone(), node);
+    id
+}
+
+#[test]
+fn s04_what_is_on_a_missing_worker_is_placed_on_another_at_once() {
+    let mut observed = observed(ShardState::Assigned, Some(2));
+    let began = Instant::now();
+    let mut absences = Absences::new(LEASE, began);
+    let other = another_worker(&mut observed);
+    let now = began + 10 * LEASE;
+    assert_eq!(looked(&observed, &mut absences, now).actions, []);
+    observed
+        .workers
+        .remove(&"worker-1".parse::<NodeId>().unwrap());
+    let plan = looked(&observed, &mut absences, now + LEASE);
+    assert_eq!(plan.actions, [Action::Assign(the_shard(), other)]);
+    assert_eq!(plan.look_again, None);
+}
+
+#[test]
+fn s06_a_new_leader_leaves_what_is_on_a_missing_worker_for_a_lease_time_and_one_that_is_back_has_it()
+ {
+    let mut observed = observed(ShardState::Assigned, Some(2));
+    let began = Instant::now();
+    let mut absences = Absences::new(LEASE, began);
+    let other = another_worker(&mut observed);
+    let all = observed.workers.clone();
+    observed
+        .workers
+        .remove(&"worker-1".parse::<NodeId>().unwrap());
+    let plan = looked(&observed, &mut absences, began);
+    assert_eq!((plan.actions, plan.look_again), (vec![], Some(LEASE)));
+    let later = began + LEASE / 4;
+    let plan = looked(&observed, &mut absences, later);
+    assert_eq!(
+        (plan.actions, plan.look_again),
+        (vec![], Some(LEASE * 3 / 4))
+    );
+    // Back under the same incarnation.
+    let gone = std::mem::replace(&mut observed.workers, all);
+    let plan = looked(&observed, &mut absences, began + LEASE / 2);
+    assert_eq!((plan.actions, plan.look_again), (vec![], None));
+    // Or not.
+    let mut absences = Absences::new(LEASE, began);
+    observed.workers = gone;
+    looked(&observed, &mut absences, began);
+    let plan = looked(&observed, &mut absences, began + LEASE);
+    assert_eq!(plan.actions, [Action::Assign(the_shard(), other)]);
+}
+
+#[test]
+fn what_nobody_has_is_placed_in_the_first_lease_time_of_a_leader_too() {
+    let mut observed = observed(ShardState::Free, None);
+    let began = Instant::now();
+    let mut absences = Absences::new(LEASE, began);
+    assert_eq!(looked(&observed, &mut absences, began).actions, [assign()]);
+    // Nobody crawls it, whoever had it before.
+    observed.shards.values_mut().for_each(|shard| {
+        shard.value.owner = Some(Owner {
+            node: "worker-9".parse().unwrap(),
+            incarnation: Incarnation(1),
+        });
+    });
+    assert_eq!(looked(&observed, &mut absences, began).actions, [assign()]);
+}
+
+#[test]
+fn s17_a_worker_that_starts_anew_gets_its_shards_again_however_loaded_it_is() {
+    let mut observed = observed(ShardState::Assigned, Some(1));
+    another_worker(&mut observed);
+    observed
+        .workers
+        .values_mut()
+        .for_each(|node| node.capacity = 1);
+    let began = Instant::now();
+    let mut absences = Absences::new(LEASE, began);
+    // Without a wait, in the first lease time of a leader too.
+    assert_eq!(looked(&observed, &mut absences, began).actions, [assign()]);
+    // Not where it takes nothing new.
+    let node = observed
+        .workers
+        .get_mut(&"worker-1".parse::<NodeId>().unwrap());
+    node.unwrap().draining = true;
+    let other = Action::Assign(the_shard(), "worker-2".parse().unwrap());
+    assert_eq!(looked(&observed, &mut absences, began).actions, [other]);
+}
+
+#[test]
+fn s21_an_assignment_carries_what_others_are_placed_by() {
+    let mut observed = observed(ShardState::Free, None);
+    let resource = observed.resources.values_mut().next().unwrap();
+    resource.value.spec.placement.weight = 5;
+    resource.value.spec.placement.apart = Some("shop".parse().unwrap());
+    let (resource, shard) = (
+        observed.resources.values().next().unwrap(),
+        &observed.shards[&the_shard()],
+    );
+    let node = observed.workers.values().next().unwrap();
+    let keys = Keys::default();
+    let (txn, ..) = assignment_txn(&keys, resource, (the_shard(), shard), node);
+    let text = format!("{txn:?}");
+    assert!(
+        text.contains(r#"\"weight\":5,\"apart\":\"shop\""#),
+        "{text}"
+    );
 }

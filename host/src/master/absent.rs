@@ -1,0 +1,111 @@
+//! How long what is on a missing worker waits for it: pure, over what one leader has seen.
+//!
+//! A worker is missing once its lease has run out: it has stopped fetching by then. What it had is
+//! placed anew at once, with two exceptions. Where all workers, or at least three and more than a
+//! third of those known, vanish within one lease time, it is more likely the store or the network
+//! than the workers; and in the first lease time of a leader the store may have been away, with the
+//! workers about to register again. Then what a missing worker has waits for one lease time more,
+//! counted from when this leader found it missing. A worker that is back by then under the same
+//! incarnation keeps its shards, and no record of them changes; one that is back under another is
+//! not missing, and has lost them to itself.
+//!
+//! What nobody has is none of this module's business: it is placed at once.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::model::id::NodeId;
+
+/// So many have to vanish together before it is taken for something else, unless they are all.
+const FEW: usize = 3;
+
+/// The missing workers that one leader knows of, in its whole life.
+#[derive(Debug)]
+pub(super) struct Absences {
+    lease: Duration,
+    /// When the leader began.
+    began: Instant,
+    /// As of the last look.
+    present: Vec<NodeId>,
+    missing: BTreeMap<NodeId, Missing>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Missing {
+    since: Instant,
+    is_held: bool,
+}
+
+impl Absences {
+    /// Of a leader that begins now, with workers whose leases are this long.
+    pub(super) fn new(lease: Duration, now: Instant) -> Self {
+        Self {
+            lease,
+            began: now,
+            present: Vec::new(),
+            missing: BTreeMap::new(),
+        }
+    }
+
+    /// Takes note of who is registered, and of whom shards name as their owners; those that are
+    /// waited for from now on.
+    pub(super) fn look<'a>(
+        &mut self,
+        present: impl IntoIterator<Item = &'a NodeId>,
+        owners: impl IntoIterator<Item = &'a NodeId>,
+        now: Instant,
+    ) -> Vec<NodeId> {
+        let present: Vec<NodeId> = present.into_iter().cloned().collect();
+        let mut owners: Vec<&NodeId> = owners.into_iter().collect();
+        owners.sort_unstable();
+        owners.dedup();
+        self.missing.retain(|node, missing| {
+            let is_named = owners.binary_search(&node).is_ok();
+            let is_recent = now - missing.since < self.lease;
+            !present.contains(node) && (is_named || is_recent)
+        });
+        let before = std::mem::replace(&mut self.present, present);
+        let known = before.iter().chain(owners);
+        for node in known.filter(|node| !self.present.contains(node)) {
+            let missing = Missing {
+                since: now,
+                is_held: false,
+            };
+            self.missing.entry(node.clone()).or_insert(missing);
+        }
+        self.hold(now)
+    }
+
+    /// So much longer what this worker has waits for it; none where it does not, or no more.
+    pub(super) fn wait(&self, node: &NodeId, now: Instant) -> Option<Duration> {
+        let missing = self.missing.get(node).filter(|missing| missing.is_held)?;
+        let wait = (missing.since + self.lease).saturating_duration_since(now);
+        (!wait.is_zero()).then_some(wait)
+    }
+
+    fn hold(&mut self, now: Instant) -> Vec<NodeId> {
+        let is_new_leader = now - self.began < self.lease;
+        let lease = self.lease;
+        let is_recent = |missing: &Missing| now - missing.since < lease;
+        let n_vanished = self.missing.values().filter(|m| is_recent(m)).count();
+        let n_known = self.present.len() + n_vanished;
+        let are_all = self.present.is_empty();
+        let are_many = n_vanished >= FEW && 3 * n_vanished > n_known;
+        if !(is_new_leader || are_all || are_many) {
+            return Vec::new();
+        }
+        let mut held = Vec::new();
+        for (node, missing) in &mut self.missing {
+            if is_recent(missing) && !missing.is_held {
+                missing.is_held = true;
+                held.push(node.clone());
+            }
+        }
+        held
+    }
+}
+
+#[cfg(test)]
+mod tests;

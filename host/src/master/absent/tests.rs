@@ -1,0 +1,179 @@
+//! Who is waited for, by what a leader saw and when.
+
+use super::*;
+
+/// Milliseconds.
+const LEASE: u64 = 10_000;
+
+/// One leader, long after its first lease time, with these workers present.
+struct Leader {
+    absences: Absences,
+    began: Instant,
+    present: Vec<NodeId>,
+    owners: Vec<NodeId>,
+}
+
+fn workers(n: usize) -> Vec<NodeId> {
+    let id = |n: usize| format!("worker-{n}").parse().unwrap();
+    (0..n).map(id).collect()
+}
+
+impl Leader {
+    fn new() -> Self {
+        let began = Instant::now();
+        Self {
+            absences: Absences::new(Duration::from_millis(LEASE), began),
+            began,
+            present: Vec::new(),
+            owners: Vec::new(),
+        }
+    }
+
+    /// After 100 leases, and a first look at that many workers, all of which own something.
+    fn settled(n: usize) -> Self {
+        let mut leader = Self::new();
+        leader.present = workers(n);
+        leader.owners = workers(n);
+        assert_eq!(leader.look(100 * LEASE), 0);
+        leader
+    }
+
+    fn at(&self, millis: u64) -> Instant {
+        self.began + Duration::from_millis(millis)
+    }
+
+    /// How many are waited for since this look.
+    fn look(&mut self, at: u64) -> usize {
+        let now = self.at(at);
+        self.absences.look(&self.present, &self.owners, now).len()
+    }
+
+    fn vanish(&mut self, nodes: impl IntoIterator<Item = usize>, at: u64) -> usize {
+        for n in nodes {
+            self.present
+                .retain(|id| id.as_str() != format!("worker-{n}"));
+        }
+        self.look(at)
+    }
+
+    fn wait(&self, n: usize, at: u64) -> u64 {
+        let node = format!("worker-{n}").parse().unwrap();
+        let wait = self.absences.wait(&node, self.at(at));
+        wait.map_or(0, |wait| wait.as_millis() as u64)
+    }
+}
+
+/// Long after the first lease time.
+const T: u64 = 200 * LEASE;
+
+#[test]
+fn one_or_two_of_three_that_vanish_are_not_waited_for() {
+    let mut leader = Leader::settled(3);
+    assert_eq!(leader.vanish([0], T), 0);
+    assert_eq!(leader.vanish([1], T + 1), 0);
+    assert_eq!((leader.wait(0, T + 1), leader.wait(1, T + 1)), (0, 0));
+}
+
+#[test]
+fn all_that_vanish_within_a_lease_time_are_waited_for_a_lease_time_each() {
+    for n in [1, 2] {
+        let mut leader = Leader::settled(n);
+        assert_eq!(leader.vanish(0..n, T), n);
+        assert_eq!(leader.wait(0, T), LEASE);
+        assert_eq!(leader.wait(0, T + LEASE - 1), 1);
+        assert_eq!(leader.wait(0, T + LEASE), 0);
+    }
+    // The last of them takes those before it along, each from when it vanished.
+    let mut leader = Leader::settled(2);
+    assert_eq!(leader.vanish([0], T), 0);
+    assert_eq!(leader.vanish([1], T + 4_000), 2);
+    assert_eq!(leader.wait(0, T + 4_000), 6_000);
+    assert_eq!(leader.wait(1, T + 4_000), LEASE);
+}
+
+#[test]
+fn one_that_vanished_before_the_last_lease_time_is_not_waited_for() {
+    let mut leader = Leader::settled(2);
+    assert_eq!(leader.vanish([0], T), 0);
+    assert_eq!(leader.vanish([1], T + LEASE), 1);
+    assert_eq!(leader.wait(0, T + LEASE), 0);
+    assert_eq!(leader.wait(1, T + LEASE), LEASE);
+}
+
+#[test]
+fn at_least_three_and_more_than_a_third_are_waited_for() {
+    for (n_workers, n_vanish, waits) in [
+        (8, 2, false),
+        (8, 3, true),
+        (9, 3, false),
+        (9, 4, true),
+        (4, 3, true),
+        (4, 2, false),
+        (30, 10, false),
+        (30, 11, true),
+    ] {
+        let mut leader = Leader::settled(n_workers);
+        let n_held = leader.vanish(0..n_vanish, T);
+        let expected = if waits { n_vanish } else { 0 };
+        assert_eq!(n_held, expected, "{n_vanish} of {n_workers}");
+    }
+}
+
+#[test]
+fn workers_that_own_nothing_count_among_those_known() {
+    let mut leader = Leader::settled(9);
+    leader.owners.truncate(3);
+    leader.look(T);
+    assert_eq!(leader.vanish(0..3, T), 0);
+    let mut leader = Leader::settled(9);
+    leader.owners.truncate(1);
+    leader.look(T);
+    assert_eq!(leader.vanish(0..4, T), 4);
+}
+
+#[test]
+fn in_the_first_lease_time_of_a_leader_every_missing_worker_is_waited_for() {
+    let mut leader = Leader::new();
+    (leader.present, leader.owners) = (workers(8), workers(9));
+    assert_eq!(leader.look(0), 1);
+    assert_eq!(leader.wait(8, 0), LEASE);
+    assert_eq!(leader.vanish([1], LEASE - 1), 1);
+    assert_eq!(leader.wait(1, LEASE - 1), LEASE);
+    assert_eq!(leader.wait(8, LEASE), 0, "from when it was found missing");
+    assert_eq!(leader.vanish([2], LEASE), 0, "the first lease time is over");
+}
+
+#[test]
+fn who_is_waited_for_is_not_waited_for_twice() {
+    let mut leader = Leader::settled(1);
+    leader.vanish([0], T);
+    for at in [T + 1, T + LEASE, T + 3 * LEASE] {
+        assert_eq!(leader.look(at), 0);
+    }
+    // Its shards still name it, for want of another worker.
+    assert_eq!(leader.wait(0, T + 3 * LEASE), 0);
+    // Nobody names it: nothing is kept.
+    leader.owners.clear();
+    leader.look(T + 3 * LEASE);
+    assert!(leader.absences.missing.is_empty());
+}
+
+#[test]
+fn one_that_is_back_is_not_missing_and_may_vanish_again() {
+    let mut leader = Leader::settled(1);
+    leader.vanish([0], T);
+    leader.present = workers(1);
+    assert_eq!(leader.look(T + 5_000), 0);
+    assert_eq!(leader.wait(0, T + 5_000), 0);
+    assert_eq!(leader.vanish([0], T + 6_000), 1);
+    assert_eq!(leader.wait(0, T + 6_000), LEASE);
+}
+
+#[test]
+fn a_worker_that_joins_is_no_reason_to_give_up_those_that_are_waited_for() {
+    let mut leader = Leader::settled(2);
+    leader.vanish([0, 1], T);
+    leader.present = vec!["worker-7".parse().unwrap()];
+    leader.look(T + 1_000);
+    assert_eq!(leader.wait(0, T + 1_000), LEASE - 1_000);
+}
