@@ -17,6 +17,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 pub mod catalog;
+pub mod changes;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 pub mod election;
@@ -216,6 +217,9 @@ pub enum StoreError {
         /// The whole key.
         key: String,
     },
+    /// A write as the leader, by one that leads no longer.
+    #[error("another master leads by now")]
+    Deposed,
     /// The lease has ended.
     #[error("the lease has ended")]
     LeaseGone,
@@ -252,7 +256,9 @@ pub enum StoreError {
         why: String,
     },
     /// Who we are is not known there, or may not do this.
-    #[error("etcd at {endpoint} refuses this user: {why}; check etcd.user and etcd.password")]
+    #[error(
+        "etcd at {endpoint} refuses this user: {why}; check user and password-file in [etcd] of the config file"
+    )]
     Denied {
         /// The member.
         endpoint: String,
@@ -261,7 +267,7 @@ pub enum StoreError {
     },
     /// The two sides do not accept each other's certificates.
     #[error(
-        "no trusted connection to etcd at {endpoint}: {why}; check etcd.ca, etcd.client-cert and etcd.client-key"
+        "no trusted connection to etcd at {endpoint}: {why}; check ca, certificate and key in [etcd] of the config file"
     )]
     Certificate {
         /// The member.
@@ -314,6 +320,7 @@ impl StoreError {
             | StoreError::TooLarge { .. }
             | StoreError::TxnTooLarge { .. }
             | StoreError::ChangedTwice { .. }
+            | StoreError::Deposed
             | StoreError::LeaseGone
             | StoreError::Denied { .. }
             | StoreError::Certificate { .. }

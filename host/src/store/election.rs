@@ -13,8 +13,9 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::catalog::{Catalog, Versioned, encode};
-use super::lease::LeaseKeeper;
-use super::{Guard, Outcome, Revision, StoreError, Txn, WatchEvent};
+use super::changes::Changes;
+use super::lease::{LeaseKeeper, Term};
+use super::{Guard, LeaseId, Outcome, Revision, Store, StoreError, Txn};
 use crate::model::node::Contender;
 use crate::retry::Backoff;
 use crate::task::TaskScope;
@@ -25,23 +26,40 @@ use crate::telemetry;
 pub struct Leadership {
     key: Arc<str>,
     created: Revision,
+    /// None: it never ends, in tests.
+    lease: Option<Term>,
     lost: CancellationToken,
 }
 
 impl Leadership {
     /// Holds for as long as nobody else leads.
-    pub fn guard(&self) -> Guard {
+    fn guard(&self) -> Guard {
         Guard::CreatedAt(self.key.to_string(), self.created)
+    }
+
+    /// Carries a transaction out if its guards hold and nobody else leads; [`StoreError::Deposed`]
+    /// where somebody does, and this lead is over.
+    pub async fn commit(&self, store: &dyn Store, mut txn: Txn) -> Result<Outcome, StoreError> {
+        txn.guards.insert(0, self.guard());
+        match store.commit(txn).await? {
+            Outcome::Lost(0) => {
+                self.lost.cancel();
+                Err(StoreError::Deposed)
+            }
+            Outcome::Lost(n) => Ok(Outcome::Lost(n - 1)),
+            outcome @ (Outcome::Done(_) | Outcome::Unknown) => Ok(outcome),
+        }
+    }
+
+    /// Whether this master may still lead at this moment. For what no guard protects: where the process
+    /// was stopped for a while this is no longer so before any of its timers tells.
+    pub fn is_held(&self) -> bool {
+        !self.lost.is_cancelled() && self.lease.as_ref().is_none_or(Term::is_held)
     }
 
     /// Cancelled when this master leads no longer; it stays so.
     pub fn lost(&self) -> &CancellationToken {
         &self.lost
-    }
-
-    /// A write has lost to the guard: somebody else leads.
-    pub fn step_down(&self) {
-        self.lost.cancel();
     }
 }
 
@@ -52,14 +70,14 @@ pub struct Standing {
     pub leader: Option<Contender>,
     /// This contender's right, while it leads.
     pub own: Option<Leadership>,
+    /// Why the election cannot be followed at present.
+    pub fault: Option<String>,
 }
 
 impl Standing {
     /// This contender's right, unless it was lost since.
     pub fn leadership(&self) -> Option<&Leadership> {
-        self.own
-            .as_ref()
-            .filter(|leadership| !leadership.lost.is_cancelled())
+        self.own.as_ref().filter(|leadership| leadership.is_held())
     }
 }
 
@@ -92,16 +110,21 @@ impl Election {
     pub async fn run(self, stop: CancellationToken) {
         let scope = TaskScope::new();
         let mut backoff = Backoff::new(self.ttl / 100, self.ttl / 4);
+        let mut left_behind = None;
         while !stop.is_cancelled() {
             match stop.run_until_cancelled(self.grant(&scope)).await {
                 Some(Ok(lease)) => {
+                    if let Some(dead) = left_behind.take() {
+                        self.revoke(dead).await;
+                    }
                     self.contend(&lease, &stop, &mut backoff).await;
-                    self.standing.send_replace(Standing::default());
-                    self.give_back(lease).await;
+                    self.know_nothing(Some("its lease in the election was lost".to_owned()));
+                    left_behind = self.give_back(lease).await;
                 }
                 Some(Err(error)) => {
                     let error = telemetry::chain(&error);
                     tracing::warn!(error, "cannot contend for the lead yet");
+                    self.know_nothing(Some(error));
                 }
                 None => break,
             }
@@ -128,6 +151,8 @@ impl Election {
                 };
                 let error = telemetry::chain(&error);
                 tracing::warn!(error, "the election cannot be watched");
+                self.standing
+                    .send_modify(|standing| standing.fault = Some(error));
                 tokio::time::sleep(backoff.next_delay()).await;
             }
         };
@@ -161,7 +186,8 @@ impl Election {
             }
         }
         let prefix = self.catalog.keys().election();
-        let mut watch = None;
+        // One that misses the end of the leader in silence would leave all without one.
+        let mut changes = Changes::below(&self.catalog, &prefix, self.ttl).await?;
         loop {
             let scan = self.catalog.scan::<Contender>(&prefix).await?;
             backoff.reset();
@@ -171,14 +197,8 @@ impl Election {
             let Some((_, own)) = scan.records.iter().find(|(k, _)| k == key) else {
                 return Ok(());
             };
-            self.show(key, own, &scan.records, lost);
-            let watch = match &mut watch {
-                Some(watch) => watch,
-                none => none.insert(self.catalog.store().watch(&prefix, scan.revision).await?),
-            };
-            match watch.next().await? {
-                WatchEvent::Put(_) | WatchEvent::Delete { .. } | WatchEvent::StartOver => {}
-            }
+            self.show(key, own, &scan.records, lease, lost);
+            changes.next().await?;
         }
     }
 
@@ -187,6 +207,7 @@ impl Election {
         key: &str,
         own: &Versioned<Contender>,
         contenders: &[(String, Versioned<Contender>)],
+        lease: &LeaseKeeper,
         lost: &CancellationToken,
     ) {
         let first = contenders.iter().min_by_key(|(_, c)| c.created);
@@ -196,12 +217,15 @@ impl Election {
             own: leads.then(|| Leadership {
                 key: key.into(),
                 created: own.created,
+                lease: Some(lease.term()),
                 lost: lost.clone(),
             }),
+            fault: None,
         };
         self.standing.send_if_modified(|present| {
             let is_news = present.leader != standing.leader
-                || present.own.is_some() != standing.own.is_some();
+                || present.own.is_some() != standing.own.is_some()
+                || present.fault.is_some();
             if is_news {
                 *present = standing;
             }
@@ -209,21 +233,65 @@ impl Election {
         });
     }
 
-    /// So that no dead key stands in the queue for the time of a lease.
-    async fn give_back(&self, lease: LeaseKeeper) {
-        match tokio::time::timeout(self.ttl, lease.release()).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => {
-                let error = telemetry::chain(&error);
-                tracing::warn!(error, "the lease of the election could not be given back");
-            }
-            Err(_elapsed) => tracing::warn!("the lease of the election was not given back in time"),
-        }
+    fn know_nothing(&self, fault: Option<String>) {
+        let standing = Standing {
+            fault,
+            ..Standing::default()
+        };
+        self.standing.send_replace(standing);
+    }
+
+    /// So that no dead key stands in the queue for the time of a lease; what could not be given back.
+    async fn give_back(&self, lease: LeaseKeeper) -> Option<LeaseId> {
+        let id = lease.id();
+        // Its renewals end here.
+        drop(lease);
+        (!self.revoke(id).await).then_some(id)
+    }
+
+    async fn revoke(&self, lease: LeaseId) -> bool {
+        let revoked = self.catalog.store().revoke_lease(lease);
+        let why = match tokio::time::timeout(self.ttl, revoked).await {
+            Ok(Ok(())) => return true,
+            Ok(Err(error)) => telemetry::chain(&error),
+            Err(_elapsed) => "no answer in time".to_owned(),
+        };
+        tracing::warn!(
+            error = why,
+            "a lease of the election could not be given back"
+        );
+        false
     }
 }
 
+/// The lead of a store without contenders, for the tests of those who need one.
+#[cfg(test)]
+pub(crate) async fn take_lead(catalog: &Catalog) -> watch::Receiver<Standing> {
+    let key = format!("{}test", catalog.keys().election());
+    let leader = Contender {
+        id: "master-1".parse().unwrap(),
+        address: "127.0.0.1:9091".to_owned(),
+    };
+    let txn = Txn::new().put(key.clone(), encode(&leader));
+    let Outcome::Done(created) = catalog.store().commit(txn).await.unwrap() else {
+        panic!("nothing is in the way");
+    };
+    let own = Leadership {
+        key: key.into(),
+        created,
+        lease: None,
+        lost: CancellationToken::new(),
+    };
+    let standing = Standing {
+        leader: Some(leader),
+        own: Some(own),
+        fault: None,
+    };
+    watch::channel(standing).1
+}
+
 /// Who leads, for those who do not contend.
-pub async fn leader(catalog: &Catalog) -> Result<Option<Contender>, StoreError> {
+pub async fn current_leader(catalog: &Catalog) -> Result<Option<Contender>, StoreError> {
     let scan = catalog
         .scan::<Contender>(&catalog.keys().election())
         .await?;

@@ -40,6 +40,11 @@ impl Keys {
         format!("{}/election/{:x}", self.prefix, lease.0)
     }
 
+    /// All nodes.
+    pub fn all_nodes(&self) -> String {
+        format!("{}/nodes/", self.prefix)
+    }
+
     /// All nodes of a role.
     pub fn nodes(&self, role: Role) -> String {
         format!("{}/nodes/{role}/", self.prefix)
@@ -114,6 +119,16 @@ impl Keys {
     pub fn parse_assignment(&self, key: &str) -> Option<(NodeId, ShardId)> {
         let (worker, shard) = key.strip_prefix(&self.assignments())?.split_once('/')?;
         Some((worker.parse().ok()?, parse_shard_id(shard)?))
+    }
+
+    /// The totals that one worker tells.
+    pub fn status(&self, worker: &NodeId) -> String {
+        format!("{}{worker}", self.statuses())
+    }
+
+    /// The totals of all workers.
+    pub fn statuses(&self) -> String {
+        format!("{}/status/", self.prefix)
     }
 
     /// All resources whose name is free already and whose data is being removed.

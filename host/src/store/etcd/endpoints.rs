@@ -165,7 +165,10 @@ impl Endpoints {
                     )),
                 }
             });
-            introduced.await?;
+            // Others may be introducing us already, and each of them in vain.
+            let limit = timeout(self.call_timeout, introduced);
+            let late = |_| Fault::new(Kind::NotSent, &member.url, "no answer to name and password");
+            limit.await.map_err(late)??;
         }
         Ok(client)
     }
