@@ -6,8 +6,10 @@
 //! convert      messages to plain values and back
 //! answer, spec the plain values: what calls answer and ask
 //! frontier     the same for the calls that look into a frontier
+//! plugins      the calls about plugins, whose bytes do not go through the leader
 //! problem      errors: one table of codes for both forms
 //! client       the calls from the other side, and those of a master to workers
+//! forward      the way of a call that changes something to the leader
 //! ```
 //!
 //! What a call means is in [`Control`]; nothing here decides anything.
@@ -16,25 +18,29 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use self::answer::{ItemAnswer, NodeAnswer, Placed, PluginAnswer, ResourceAnswer, ResourcesAnswer};
+use self::answer::{ItemAnswer, NodeAnswer, Placed, ResourceAnswer, ResourcesAnswer};
+use self::client::{Client, ClientError};
+use self::forward::{Forward, Origin};
+use self::plugins::Upload;
 use self::problem::Problem;
-use self::spec::{SpecRequest, plugin_ref, resource_name};
+use self::spec::{SpecRequest, resource_name};
 use crate::master::control::Control;
 use crate::master::{Code, ControlError};
-use crate::model::id::{Digest, PluginName, PluginRef, PluginVersion, ResourceName};
+use crate::model::id::ResourceName;
 use crate::model::status::LogLine;
 
 pub mod answer;
 pub mod client;
 mod convert;
+mod forward;
 pub mod frontier;
 pub mod grpc;
 pub mod http;
+mod plugins;
 pub mod problem;
 pub mod spec;
 
@@ -55,6 +61,7 @@ pub const PAGE_MAX: usize = 1_000;
 #[derive(Clone)]
 pub struct Api {
     control: Arc<Control>,
+    forward: Arc<Forward>,
     calls: Arc<Semaphore>,
     stop: CancellationToken,
 }
@@ -65,6 +72,7 @@ impl Api {
     /// The calls of this master; streams end when `stop` is cancelled.
     pub fn new(control: Arc<Control>, stop: CancellationToken) -> Self {
         Self {
+            forward: Arc::new(Forward::new(control.standing().clone())),
             control,
             calls: Arc::new(Semaphore::new(CALLS_MAX)),
             stop,
@@ -76,35 +84,66 @@ impl Api {
         self.control.max_plugin_size()
     }
 
-    pub(crate) async fn add_resource(&self, request: SpecRequest) -> Result<Placed, Problem> {
-        let call = async { self.control.add_resource(request.into_spec()?).await };
-        Ok(Placed::from(&self.within(CALL_DEADLINE, call).await?))
+    pub(crate) async fn add_resource(
+        &self,
+        origin: &Origin,
+        request: SpecRequest,
+    ) -> Result<Placed, Problem> {
+        let spec = request.clone().into_spec()?;
+        let own = || async {
+            let added = self.control.add_resource(spec.clone(), &origin.request);
+            Ok(Placed::from(&added.await?))
+        };
+        let request = &request;
+        let theirs = |leader: Client| async move { leader.add_resource(request.clone()).await };
+        self.change(origin, own, theirs).await
     }
 
     /// Reads the present spec, changes what the request names, and writes the whole.
     pub(crate) async fn update_resource(
         &self,
+        origin: &Origin,
         request: SpecRequest,
     ) -> Result<ResourceAnswer, Problem> {
-        let call = async {
-            let name = request.name.clone();
+        let request = &request;
+        let own = || async move {
             let change = |present| request.clone().over(present);
-            self.control.update_resource(&name, change).await
+            let updated = self
+                .control
+                .update_resource(&request.name, change, &origin.request);
+            Ok(updated.await?.into())
         };
-        Ok(self.within(CALL_DEADLINE, call).await?.into())
+        let theirs = |leader: Client| async move { leader.update_resource(request.clone()).await };
+        self.change(origin, own, theirs).await
     }
 
-    pub(crate) async fn delete_resource(&self, name: &str, purge: bool) -> Result<(), Problem> {
-        let call = async {
-            let name = resource_name(name)?;
-            self.control.delete_resource(&name, purge).await
+    pub(crate) async fn delete_resource(
+        &self,
+        origin: &Origin,
+        name: &str,
+        purge: bool,
+    ) -> Result<(), Problem> {
+        let name = &resource_name(name)?;
+        let own = || async move {
+            let deleted = self.control.delete_resource(name, purge, &origin.request);
+            Ok(deleted.await?)
         };
-        self.within(CALL_DEADLINE, call).await
+        let theirs = |leader: Client| async move { leader.delete_resource(name, purge).await };
+        self.change(origin, own, theirs).await
     }
 
-    pub(crate) async fn restart_resource(&self, name: &str) -> Result<ResourceAnswer, Problem> {
-        let call = async { self.control.restart_resource(&resource_name(name)?).await };
-        Ok(self.within(CALL_DEADLINE, call).await?.into())
+    pub(crate) async fn restart_resource(
+        &self,
+        origin: &Origin,
+        name: &str,
+    ) -> Result<ResourceAnswer, Problem> {
+        let name = &resource_name(name)?;
+        let own = || async move {
+            let restarted = self.control.restart_resource(name, &origin.request);
+            Ok(restarted.await?.into())
+        };
+        let theirs = |leader: Client| async move { leader.restart_resource(name).await };
+        self.change(origin, own, theirs).await
     }
 
     pub(crate) async fn resource(&self, name: &str) -> Result<ResourceAnswer, Problem> {
@@ -133,65 +172,10 @@ impl Api {
     }
 
     pub(crate) async fn nodes(&self) -> Result<Vec<NodeAnswer>, Problem> {
-        let nodes = self.within(CALL_DEADLINE, self.control.nodes()).await?;
-        Ok(nodes.into_iter().map(Into::into).collect())
-    }
-
-    /// `bytes` is the upload itself, so that it counts as part of the call.
-    pub(crate) async fn push_plugin<F>(&self, upload: F) -> Result<PluginAnswer, Problem>
-    where
-        F: Future<Output = Result<Upload, Problem>> + Send,
-    {
-        let call = async {
-            let Upload { push_as, bytes } = upload.await?;
-            let push_as = match push_as.as_str() {
-                "" => None,
-                text => Some(exact(plugin_ref("as", text)?)?),
-            };
-            let record = self.control.push_plugin(push_as, bytes).await?;
-            Ok::<_, Problem>(record.into())
-        };
-        self.within(UPLOAD_DEADLINE, call).await
-    }
-
-    pub(crate) async fn plugin(&self, plugin: &str) -> Result<PluginAnswer, Problem> {
-        let call = async { self.control.plugin(&plugin_ref("plugin", plugin)?).await };
-        Ok(self.within(CALL_DEADLINE, call).await?.into())
-    }
-
-    pub(crate) async fn plugins(&self) -> Result<Vec<PluginAnswer>, Problem> {
-        let plugins = self.within(CALL_DEADLINE, self.control.plugins()).await?;
-        Ok(plugins.into_iter().map(Into::into).collect())
-    }
-
-    pub(crate) async fn delete_plugin(&self, plugin: &str) -> Result<(), Problem> {
-        let call = async {
-            let (name, version) = exact(plugin_ref("plugin", plugin)?)?;
-            self.control.delete_plugin(&name, &version).await
-        };
-        self.within(CALL_DEADLINE, call).await
-    }
-
-    /// The bytes of a plugin from an offset.
-    pub(crate) async fn plugin_bytes(
-        &self,
-        digest: &str,
-        offset: u64,
-    ) -> Result<Stream<Bytes>, Problem> {
-        let control = Arc::clone(&self.control);
-        self.open(async {
-            let digest: Digest = digest.parse().map_err(|e| spec::invalid("digest", e))?;
-            let pieces = stream::try_unfold(offset, move |offset| {
-                let control = Arc::clone(&control);
-                async move {
-                    let piece = control.plugin_piece(digest, offset).await?;
-                    let next = offset + piece.len() as u64;
-                    Ok((!piece.is_empty()).then_some((piece, next)))
-                }
-            });
-            Ok(pieces.boxed())
-        })
-        .await
+        let view = self.within(CALL_DEADLINE, self.control.nodes()).await?;
+        let nodes = view.nodes.into_iter().map(NodeAnswer::from);
+        let broken = view.broken.into_iter().map(NodeAnswer::from);
+        Ok(nodes.chain(broken).collect())
     }
 
     /// `after` is the position of the last item that the caller has; empty: from the first.
@@ -218,6 +202,21 @@ impl Api {
             self.control.logs(&name, follow).await
         })
         .await
+    }
+
+    /// A call that the leader carries out.
+    async fn change<T, Own, Theirs>(
+        &self,
+        origin: &Origin,
+        own: impl Fn() -> Own,
+        theirs: impl Fn(Client) -> Theirs,
+    ) -> Result<T, Problem>
+    where
+        Own: Future<Output = Result<T, Problem>>,
+        Theirs: Future<Output = Result<T, ClientError>>,
+    {
+        let call = self.forward.change(origin, own, theirs);
+        self.within(CALL_DEADLINE, Box::pin(call)).await
     }
 
     async fn within<T, E: Into<Problem>>(
@@ -257,14 +256,6 @@ fn page_max(page_size: u32) -> usize {
         Ok(n @ 1..PAGE_MAX) => n,
         _ => PAGE_MAX,
     }
-}
-
-/// What a caller pushes.
-pub(crate) struct Upload {
-    /// NAME@VERSION; empty takes what the plugin says of itself.
-    pub(crate) push_as: String,
-    /// The whole plugin.
-    pub(crate) bytes: Bytes,
 }
 
 async fn bounded<T, E: Into<Problem>>(
@@ -311,17 +302,4 @@ fn logged(problem: Problem) -> Problem {
         tracing::error!(error = %problem, "call failed");
     }
     problem
-}
-
-fn exact(plugin: PluginRef) -> Result<(PluginName, PluginVersion), ControlError> {
-    match plugin.version {
-        Some(version) => Ok((plugin.name, version)),
-        None => Err(spec::invalid(
-            "plugin",
-            format!(
-                "plugin {} is named without a version; write {}@VERSION",
-                plugin.name, plugin.name
-            ),
-        )),
-    }
 }

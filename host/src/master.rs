@@ -2,9 +2,12 @@
 //!
 //! ```text
 //! control    what a call does; gRPC and HTTP both end here
+//! leader     what a master does while it leads, beside calls
+//! roster     the log of nodes that come and go
 //! reconcile  a loop that compares desired with observed state and writes the difference
 //! explain    pure: why a URL was, or was not, fetched
 //! placement  pure: which worker takes which shard, and why not the others
+//! absent     pure: how long what is on a missing worker waits for it
 //! ```
 //!
 //! Desired state is written first and placed later. A watch only wakes the loop, which then looks at
@@ -20,16 +23,21 @@ use crate::frontier::FrontierError;
 use crate::model::id::{Digest, PluginRef, ResourceName, Run, Shard};
 use crate::model::node::Node;
 use crate::model::resource::{Phase, Resource, ShardRecord};
-use crate::model::status::{CrawlStatus, LogLine};
+use crate::model::status::{CrawlStatus, LogLine, WorkerStatus};
 use crate::plugin::PluginError;
 use crate::sink::SinkError;
 use crate::store::StoreError;
+use crate::store::election::Standing;
 
+mod absent;
 pub mod control;
 pub mod explain;
+mod housekeeping;
+pub mod leader;
 mod observed;
 pub mod placement;
 pub mod reconcile;
+pub mod roster;
 #[cfg(test)]
 mod twin;
 
@@ -67,6 +75,28 @@ pub struct NodeView {
     pub leader: bool,
     /// Shards assigned to it.
     pub load: u32,
+    /// What they weigh together.
+    pub weight: u64,
+    /// What a worker told last.
+    pub totals: Option<WorkerStatus>,
+}
+
+/// All nodes, and what else was found where they are recorded.
+#[derive(Debug, Clone)]
+pub struct NodesView {
+    /// Masters first.
+    pub nodes: Vec<NodeView>,
+    /// Of nodes, contenders, totals and assignments.
+    pub broken: Vec<BrokenRecord>,
+}
+
+/// A record that nobody can read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BrokenRecord {
+    /// The whole key.
+    pub key: String,
+    /// What is wrong with it.
+    pub why: String,
 }
 
 /// Part of a list, in the order of names.
@@ -143,6 +173,12 @@ pub enum ControlError {
         /// As asked for.
         name: ResourceName,
     },
+    /// The very call added it, and it was deleted since.
+    #[error("resource {name} was added by this call, and deleted since")]
+    DeletedSince {
+        /// As asked for.
+        name: ResourceName,
+    },
     /// The plugin that a resource should run is not there.
     #[error("there is no plugin {plugin}")]
     NoPluginFor {
@@ -189,6 +225,12 @@ pub enum ControlError {
         /// The limit `plugin-size`.
         max: u64,
     },
+    /// The bytes of a pushed plugin went before they had a record.
+    #[error("the bytes of plugin {digest} are not in the data root any more")]
+    PluginGone {
+        /// Of the bytes.
+        digest: Digest,
+    },
     /// The bytes are not a plugin, or this host cannot look at them.
     #[error("cannot take the plugin")]
     Plugin(#[from] PluginError),
@@ -198,12 +240,24 @@ pub enum ControlError {
         /// What was to be written.
         what: String,
     },
+    /// This master does not lead, and only the leader changes anything.
+    #[error("this master does not lead, and {leader}")]
+    NotLeading {
+        /// Who does, in words.
+        leader: String,
+    },
     /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The data root.
     #[error(transparent)]
     Data(#[from] crate::data::DataError),
+    /// The data root takes too long.
+    #[error("the data root gave no answer within {seconds} s")]
+    DataSlow {
+        /// The limit.
+        seconds: u64,
+    },
     /// The items.
     #[error(transparent)]
     Items(#[from] SinkError),
@@ -251,13 +305,28 @@ impl From<FrontierError> for ControlError {
 }
 
 impl ControlError {
+    /// A call that only the leader carries out, by a master for which the election stands so.
+    pub fn not_leading(standing: &Standing) -> Self {
+        let leader = match (&standing.leader, &standing.fault) {
+            // What it knew of itself is over.
+            (Some(leader), _) if standing.own.is_none() => {
+                format!("{} at {} does", leader.id, leader.address)
+            }
+            (_, Some(fault)) => format!("who does is not known: {fault}"),
+            (_, None) => "nobody does at present".to_owned(),
+        };
+        ControlError::NotLeading { leader }
+    }
+
     /// What a caller can do about it.
     pub fn code(&self) -> Code {
         match self {
             ControlError::Invalid { .. } | ControlError::Plugin(PluginError::Refused { .. }) => {
                 Code::InvalidArgument
             }
-            ControlError::NoResource { .. } | ControlError::NoPlugin { .. } => Code::NotFound,
+            ControlError::NoResource { .. }
+            | ControlError::DeletedSince { .. }
+            | ControlError::NoPlugin { .. } => Code::NotFound,
             ControlError::ResourceExists { .. } | ControlError::OtherBytes { .. } => {
                 Code::AlreadyExists
             }
@@ -268,6 +337,9 @@ impl ControlError {
             | ControlError::NeedsNewResource { .. } => Code::FailedPrecondition,
             ControlError::PluginTooLarge { .. } => Code::ResourceExhausted,
             ControlError::Contended { .. }
+            | ControlError::NotLeading { .. }
+            | ControlError::PluginGone { .. }
+            | ControlError::DataSlow { .. }
             | ControlError::RedriveWaits { .. }
             | ControlError::Worker(_) => Code::Unavailable,
             ControlError::Frontier(e) => match e {
@@ -295,6 +367,7 @@ impl ControlError {
             ControlError::NoResource { .. } => {
                 "`crawler resource list` shows those there are".into()
             }
+            ControlError::DeletedSince { .. } => "add it again under another request id".into(),
             ControlError::ResourceExists { name } => {
                 format!("change it with `crawler resource update {name}`, or delete it first")
             }
@@ -320,7 +393,13 @@ impl ControlError {
             ControlError::PluginTooLarge { .. } => {
                 "build it in release mode, or raise --plugin-size".into()
             }
-            ControlError::Contended { .. } | ControlError::Worker(_) => "try again".into(),
+            ControlError::Contended { .. }
+            | ControlError::NotLeading { .. }
+            | ControlError::DataSlow { .. }
+            | ControlError::Worker(_) => "try again".into(),
+            ControlError::PluginGone { .. } => {
+                "push it again, and see that --data is the same on all masters".into()
+            }
             ControlError::NoFrontier { name } => {
                 format!("`crawler resource get {name}` shows what it waits for")
             }

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::client::Client;
+use super::forward::Origin;
 use super::problem::Problem;
 use super::spec::{invalid, resource_name};
 use super::{Api, CALL_DEADLINE, page_max};
@@ -122,15 +124,21 @@ impl Api {
     /// An empty reason means all.
     pub(crate) async fn redrive_frontier(
         &self,
+        origin: &Origin,
         name: &str,
         reason: String,
     ) -> Result<RedriveAnswer, Problem> {
-        let call = async {
-            let reason = Some(reason).filter(|reason| !reason.is_empty());
-            let name = resource_name(name)?;
-            self.control.redrive_frontier(&name, reason).await
+        let name = &resource_name(name)?;
+        let reason = &Some(reason).filter(|reason| !reason.is_empty());
+        let own = || async move {
+            let redriven = self
+                .control
+                .redrive_frontier(name, reason.clone(), &origin.request);
+            Ok(redriven.await?)
         };
-        let dead_letters = self.within(CALL_DEADLINE, Box::pin(call)).await?;
+        let theirs =
+            |leader: Client| async move { leader.redrive_frontier(name, reason.clone()).await };
+        let dead_letters = self.change(origin, own, theirs).await?;
         Ok(RedriveAnswer { dead_letters })
     }
 }

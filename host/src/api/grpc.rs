@@ -14,8 +14,9 @@ use tokio_util::sync::CancellationToken;
 use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status, Streaming};
 
+use super::forward::{FORWARDED, Origin, REQUEST_ID};
 use super::problem::Problem;
-use super::spec::resource_name;
+use super::spec::{invalid, resource_name};
 use super::{Api, CALLS_MAX, REQUEST_MAX, Upload, convert};
 use crate::master::ControlError;
 use crate::worker::Crawls;
@@ -97,6 +98,22 @@ async fn stream<T: 'static, M: From<T> + 'static>(
     Ok(Response::new(messages.boxed()))
 }
 
+/// Where a call that changes something comes from.
+fn origin<T>(request: &Request<T>) -> Result<Origin, Status> {
+    let metadata = request.metadata();
+    let id = match metadata.get(REQUEST_ID) {
+        None => None,
+        Some(id) => {
+            let id = id.to_str().unwrap_or_default().parse();
+            Some(id.map_err(|e| refused(invalid(REQUEST_ID, e)))?)
+        }
+    };
+    Ok(Origin {
+        is_forwarded: metadata.contains_key(FORWARDED),
+        ..Origin::client(id)
+    })
+}
+
 fn refused(error: ControlError) -> Status {
     Problem::from(error).to_status()
 }
@@ -104,13 +121,15 @@ fn refused(error: ControlError) -> Status {
 #[tonic::async_trait]
 impl CrawlerMaster for Master {
     async fn add_resource(&self, request: Request<proto::ResourceSpec>) -> Answer<proto::NodeSpec> {
+        let origin = origin(&request)?;
         let spec = convert::spec_request(request.into_inner()).map_err(refused)?;
-        answer(self.api.add_resource(spec)).await
+        answer(self.api.add_resource(&origin, spec)).await
     }
 
     async fn delete_resource(&self, request: Request<proto::ResourceSpec>) -> Answer<()> {
-        let request = request.into_inner();
-        answer(self.api.delete_resource(&request.name, request.purge)).await
+        let origin = origin(&request)?;
+        let proto::ResourceSpec { name, purge, .. } = request.into_inner();
+        answer(self.api.delete_resource(&origin, &name, purge)).await
     }
 
     async fn get_resource(
@@ -124,15 +143,21 @@ impl CrawlerMaster for Master {
         &self,
         request: Request<proto::ResourceSpec>,
     ) -> Answer<proto::Resource> {
+        let origin = origin(&request)?;
         let spec = convert::spec_request(request.into_inner()).map_err(refused)?;
-        answer(self.api.update_resource(spec)).await
+        answer(self.api.update_resource(&origin, spec)).await
     }
 
     async fn restart_resource(
         &self,
         request: Request<proto::ResourceRequest>,
     ) -> Answer<proto::Resource> {
-        answer(self.api.restart_resource(&request.into_inner().name)).await
+        let origin = origin(&request)?;
+        answer(
+            self.api
+                .restart_resource(&origin, &request.into_inner().name),
+        )
+        .await
     }
 
     async fn list_resources(
@@ -156,8 +181,20 @@ impl CrawlerMaster for Master {
         &self,
         request: Request<Streaming<proto::PushPluginRequest>>,
     ) -> Answer<proto::Plugin> {
+        let origin = origin(&request)?;
         let upload = upload(request.into_inner(), self.api.max_plugin_size());
-        answer(Box::pin(self.api.push_plugin(upload))).await
+        answer(Box::pin(self.api.push_plugin(&origin, upload))).await
+    }
+
+    async fn record_plugin(
+        &self,
+        request: Request<proto::RecordPluginRequest>,
+    ) -> Answer<proto::Plugin> {
+        let request = request.into_inner();
+        answer(Box::pin(
+            self.api.record_plugin(&request.r#as, &request.digest),
+        ))
+        .await
     }
 
     type FetchPluginStream = Stream<proto::PluginChunk>;
@@ -192,7 +229,12 @@ impl CrawlerMaster for Master {
     }
 
     async fn delete_plugin(&self, request: Request<proto::PluginRequest>) -> Answer<()> {
-        answer(self.api.delete_plugin(&request.into_inner().plugin)).await
+        let origin = origin(&request)?;
+        answer(
+            self.api
+                .delete_plugin(&origin, &request.into_inner().plugin),
+        )
+        .await
     }
 
     type ReadItemsStream = Stream<proto::Item>;
@@ -246,8 +288,9 @@ impl CrawlerMaster for Master {
         &self,
         request: Request<proto::RedriveRequest>,
     ) -> Answer<proto::RedriveResponse> {
-        let request = request.into_inner();
-        answer(self.api.redrive_frontier(&request.name, request.reason)).await
+        let origin = origin(&request)?;
+        let proto::RedriveRequest { name, reason } = request.into_inner();
+        answer(self.api.redrive_frontier(&origin, &name, reason)).await
     }
 
     type ReadLogsStream = Stream<proto::LogLine>;

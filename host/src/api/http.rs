@@ -21,6 +21,9 @@
 //! GET    /healthz
 //! ```
 //!
+//! A call that changes something may carry an `Idempotency-Key` of its own: sent again under the same
+//! key, to this master or another, it is carried out once.
+//!
 //! Errors are `application/problem+json`. A stream that breaks off is cut before its end, so that
 //! no reader takes a part for the whole.
 
@@ -40,7 +43,9 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use super::forward::Origin;
 use super::problem::Problem;
+use super::spec::invalid;
 use super::{Api, CALL_DEADLINE, REQUEST_MAX, Upload};
 use crate::config::suggest;
 use crate::master::{Code, ControlError};
@@ -50,17 +55,36 @@ use crate::telemetry::chain;
 mod body;
 mod frontier;
 mod local;
+pub mod profile;
+
+/// Header of a call that changes something: sent again under the same key, it is carried out once.
+const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
 /// Serves until `stop` is cancelled and the calls in hand are done. Streams end at once then.
-pub async fn serve(listener: TcpListener, api: Api, stop: CancellationToken) -> io::Result<()> {
+pub async fn serve(
+    listener: TcpListener,
+    master: Option<Api>,
+    stop: CancellationToken,
+) -> io::Result<()> {
     let is_local = listener.local_addr()?.ip().is_loopback();
+    let router = match master {
+        Some(api) => router(api),
+        None => worker_router(),
+    };
     let router = match is_local {
-        true => router(api).layer(axum::middleware::from_fn(local::only)),
-        false => router(api),
+        true => router.layer(axum::middleware::from_fn(local::only)),
+        false => router,
     };
     axum::serve(listener, router)
         .with_graceful_shutdown(stop.cancelled_owned())
         .await
+}
+
+/// What a process without a master answers.
+fn worker_router() -> Router {
+    Router::new()
+        .route("/healthz", get(healthz))
+        .fallback(no_master)
 }
 
 /// All paths.
@@ -93,27 +117,30 @@ type PathPart = Result<Path<String>, PathRejection>;
 type Params = Result<Query<BTreeMap<String, String>>, QueryRejection>;
 
 async fn add_resource(State(api): State<Api>, request: Request) -> Answer {
+    let origin = origin(request.headers())?;
     let spec = body::spec(&json_body(request, body::EXAMPLE).await?)?;
-    answer(api.add_resource(spec).await)
+    answer(api.add_resource(&origin, spec).await)
 }
 
 async fn update_resource(State(api): State<Api>, request: Request) -> Answer {
+    let origin = origin(request.headers())?;
     let spec = body::spec(&json_body(request, body::EXAMPLE).await?)?;
-    answer(api.update_resource(spec).await)
+    answer(api.update_resource(&origin, spec).await)
 }
 
 async fn delete_resource(State(api): State<Api>, params: Params, request: Request) -> Answer {
+    let origin = origin(request.headers())?;
     let params = known(params, &["purge"])?;
     let (name, purge) = body::deletion(&json_body(request, body::EXAMPLE).await?)?;
     let purge = purge || flag(&params, "purge")?;
-    api.delete_resource(&name, purge).await?;
+    api.delete_resource(&origin, &name, purge).await?;
     answer(Ok(json!({})))
 }
 
 async fn restart_resource(State(api): State<Api>, name: PathPart, request: Request) -> Answer {
-    let name = part(name)?;
+    let (name, origin) = (part(name)?, origin(request.headers())?);
     body::nothing(&json_body(request, "{}").await?)?;
-    answer(api.restart_resource(&name).await)
+    answer(api.restart_resource(&origin, &name).await)
 }
 
 async fn list_resources(State(api): State<Api>, params: Params) -> Answer {
@@ -161,14 +188,16 @@ async fn get_plugin(State(api): State<Api>, plugin: PathPart) -> Answer {
     answer(api.plugin(&part(plugin)?).await)
 }
 
-async fn delete_plugin(State(api): State<Api>, plugin: PathPart) -> Answer {
-    api.delete_plugin(&part(plugin)?).await?;
+async fn delete_plugin(State(api): State<Api>, plugin: PathPart, headers: HeaderMap) -> Answer {
+    let origin = origin(&headers)?;
+    api.delete_plugin(&origin, &part(plugin)?).await?;
     answer(Ok(json!({})))
 }
 
 async fn push_plugin(State(api): State<Api>, params: Params, request: Request) -> Answer {
     let params = known(params, &["as"])?;
     let push_as = params.get("as").cloned().unwrap_or_default();
+    let origin = origin(request.headers())?;
     let max = api.max_plugin_size();
     let upload = async {
         check_type(
@@ -181,7 +210,7 @@ async fn push_plugin(State(api): State<Api>, params: Params, request: Request) -
         let bytes = bytes_of(request, limit, too_large).await?;
         Ok(Upload { push_as, bytes })
     };
-    answer(api.push_plugin(upload).await)
+    answer(Box::pin(api.push_plugin(&origin, upload)).await)
 }
 
 async fn healthz() -> &'static str {
@@ -193,6 +222,11 @@ async fn unknown_path(request: Request) -> Problem {
     let hint =
         "resources are at /crawler/resource, plugins at /crawler/plugin, nodes at /crawler/node";
     Problem::new(Code::NotFound, detail, hint)
+}
+
+async fn no_master(request: Request) -> Problem {
+    let detail = format!("a worker has nothing at {}", request.uri().path());
+    Problem::new(Code::NotFound, detail, "ask a master")
 }
 
 async fn wrong_method(request: Request) -> Problem {
@@ -280,6 +314,18 @@ fn check_type(headers: &HeaderMap, expected: &str, body: &str) -> Result<(), Pro
     };
     let hint = format!("with curl: -H 'content-type: {expected}' {body}");
     Err(Problem::invalid(detail, hint).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE))
+}
+
+/// Where a call that changes something comes from.
+fn origin(headers: &HeaderMap) -> Result<Origin, Problem> {
+    let id = match headers.get(IDEMPOTENCY_KEY) {
+        None => None,
+        Some(id) => {
+            let id = id.to_str().unwrap_or_default().parse();
+            Some(id.map_err(|e| Problem::from(invalid(IDEMPOTENCY_KEY, e)))?)
+        }
+    };
+    Ok(Origin::client(id))
 }
 
 fn part(part: PathPart) -> Result<String, Problem> {

@@ -13,6 +13,8 @@ use crate::telemetry::chain;
 
 /// gRPC metadata key of the hint.
 const HINT: &str = "hint";
+/// gRPC metadata key of the reason.
+const REASON: &str = "reason";
 /// Bytes of a message; it travels in a header, and clients refuse headers of more than 16 KiB.
 const MESSAGE_MAX: usize = 2 << 10;
 
@@ -28,6 +30,28 @@ pub struct Problem {
     pub detail: String,
     /// What to do; empty where the detail says it all.
     pub hint: String,
+    /// What another master acts on.
+    pub reason: Option<Reason>,
+}
+
+/// Why a call can be carried out after all, by another master or after another step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// Only the leader carries it out.
+    NotLeading,
+    /// The bytes of a plugin have to be stored again.
+    PluginGone,
+}
+
+impl Reason {
+    const ALL: [Self; 2] = [Self::NotLeading, Self::PluginGone];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::NotLeading => "NOT_LEADING",
+            Self::PluginGone => "PLUGIN_GONE",
+        }
+    }
 }
 
 /// One code in its three forms.
@@ -88,7 +112,15 @@ impl Problem {
             status: row(code).http,
             detail: detail.into(),
             hint: hint.into(),
+            reason: None,
         }
+    }
+
+    /// The same problem for this reason.
+    #[must_use]
+    pub fn because(mut self, reason: Reason) -> Self {
+        self.reason = Some(reason);
+        self
     }
 
     /// A request that cannot be meant.
@@ -125,6 +157,10 @@ impl Problem {
         if let Some(hint) = ascii(&self.hint) {
             status.metadata_mut().insert(HINT, hint);
         }
+        if let Some(reason) = self.reason {
+            let reason = MetadataValue::from_static(reason.as_str());
+            status.metadata_mut().insert(REASON, reason);
+        }
         status
     }
 
@@ -149,13 +185,26 @@ impl Problem {
         let (detail, hint) = hint
             .and_then(|hint| Some((message.strip_suffix(hint)?.strip_suffix("; ")?, hint)))
             .unwrap_or((message, ""));
-        Self::new(code, detail, hint)
+        let reason = status.metadata().get(REASON).and_then(|r| r.to_str().ok());
+        let reason = Reason::ALL.into_iter().find(|r| Some(r.as_str()) == reason);
+        Self {
+            reason,
+            ..Self::new(code, detail, hint)
+        }
     }
 }
 
 impl From<ControlError> for Problem {
     fn from(error: ControlError) -> Self {
-        Self::new(error.code(), chain(&error), error.hint())
+        let reason = match &error {
+            ControlError::NotLeading { .. } => Some(Reason::NotLeading),
+            ControlError::PluginGone { .. } => Some(Reason::PluginGone),
+            _ => None,
+        };
+        Self {
+            reason,
+            ..Self::new(error.code(), chain(&error), error.hint())
+        }
     }
 }
 

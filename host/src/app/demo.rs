@@ -16,6 +16,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
+use super::doors;
 use super::parts;
 use super::up::Up;
 use crate::api::answer::ResourceAnswer;
@@ -44,7 +45,7 @@ const LINE_CHARS: usize = 110;
 /// The shop alone, or the whole demo.
 pub(super) async fn run(options: DemoOptions, stop: CancellationToken) -> anyhow::Result<()> {
     let port = if options.site_only { options.port } else { 0 };
-    let listener = parts::listen(SocketAddr::from((Ipv4Addr::LOCALHOST, port)), "--port").await?;
+    let listener = doors::listen(SocketAddr::from((Ipv4Addr::LOCALHOST, port)), "--port").await?;
     let base: Url = format!("http://{}/", listener.local_addr()?).parse()?;
     let shop = Arc::new(Shop::new());
     let scope = TaskScope::new();
@@ -119,6 +120,7 @@ async fn crawl(up: &Up, shop: &Shop, base: &Url, wasm: &Path, folder: &Path) -> 
             params: [("start".to_owned(), base.join(START)?.to_string())].into(),
             limits: Default::default(),
             crawl: CrawlSettings::default(),
+            placement: Default::default(),
         })
         .await?;
     let end = follow(&client, &name, shop.n_pages() as u64).await?;

@@ -1,14 +1,19 @@
 //! Plugin bytes, by their digest.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use bytes::Bytes;
+use futures::StreamExt as _;
 use object_store::path::Path as ObjectPath;
-use object_store::{Error as ObjectError, ObjectStoreExt as _};
+use object_store::{Error as ObjectError, ObjectStore as _, ObjectStoreExt as _};
 
-use super::removal::folder_error;
 use super::{DataError, DataRoot, PLUGINS};
+use crate::model::crawl::UnixMillis;
 use crate::model::id::Digest;
+
+/// Bytes that have no record are kept this long: their push may be under way.
+const UNRECORDED_AGE: Duration = Duration::from_secs(60 * 60);
 
 impl DataRoot {
     /// Stores the bytes of a plugin. Doing so again is fine, and repairs bytes that are damaged.
@@ -20,11 +25,7 @@ impl DataRoot {
                 found,
             });
         }
-        match self.plugin(digest).await {
-            Ok(Some(_)) => return Ok(()),
-            Ok(None) | Err(DataError::Damaged { .. }) => {}
-            Err(error) => return Err(error),
-        }
+        // Even where they are there: from now on they are young, and stay for a while without a record.
         let path = plugin_path(digest);
         let put = self.objects.put(&path, bytes.into()).await;
         put.map(drop).map_err(|e| self.failed("write", &path, e))
@@ -84,34 +85,32 @@ impl DataRoot {
         }
     }
 
-    /// Deletes the bytes of all plugins but these, with what writes that were cut off have left; how
-    /// many files went. Nobody may store one meanwhile.
-    pub async fn keep_plugins(&self, kept: &BTreeSet<Digest>) -> Result<usize, DataError> {
-        let failed = |source: std::io::Error| {
-            self.failed("clean up", &ObjectPath::from(PLUGINS), folder_error(source))
-        };
-        let mut entries = match tokio::fs::read_dir(self.folder.join(PLUGINS)).await {
-            Ok(entries) => entries,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(0),
-            Err(e) => return Err(failed(e)),
-        };
+    /// Deletes the bytes of all plugins but these that were written more than an hour ago; how many
+    /// went. Younger ones may be about to get their record. Stops where `may_go_on` says no.
+    pub async fn keep_plugins(
+        &self,
+        kept: &BTreeSet<Digest>,
+        now: UnixMillis,
+        may_go_on: impl Fn() -> bool,
+    ) -> Result<usize, DataError> {
+        let folder = ObjectPath::from(PLUGINS);
+        let before = now.saturating_sub(UNRECORDED_AGE.as_millis() as u64);
+        let mut files = self.objects.list(Some(&folder));
+        let mut orphans = Vec::new();
+        while let Some(file) = files.next().await {
+            let file = file.map_err(|e| self.failed("list", &folder, e))?;
+            let digest = file
+                .location
+                .filename()
+                .and_then(|n| n.strip_suffix(".wasm"));
+            let digest = digest.and_then(|digest| digest.parse::<Digest>().ok());
+            let written = u64::try_from(file.last_modified.timestamp_millis()).unwrap_or(0);
+            orphans.extend(digest.filter(|d| !kept.contains(d) && written < before));
+        }
         let mut n_deleted = 0;
-        while let Some(entry) = entries.next_entry().await.map_err(failed)? {
-            let name = entry.file_name();
-            // A write that is not complete has `#` and a number behind the name.
-            let (digest, rest) = match name.to_str().and_then(|name| name.split_once(".wasm")) {
-                Some((digest, rest)) => (digest.parse::<Digest>(), rest),
-                None => continue,
-            };
-            let is_orphan = match digest {
-                Ok(digest) if rest.is_empty() => !kept.contains(&digest),
-                Ok(_) => rest.starts_with('#'),
-                Err(_) => false,
-            };
-            if is_orphan {
-                tokio::fs::remove_file(entry.path()).await.map_err(failed)?;
-                n_deleted += 1;
-            }
+        for digest in orphans.into_iter().take_while(|_| may_go_on()) {
+            self.delete_plugin(digest).await?;
+            n_deleted += 1;
         }
         Ok(n_deleted)
     }

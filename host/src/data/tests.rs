@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::clock::{Clock as _, SystemClock};
 
 fn open(folder: &tempfile::TempDir) -> DataRoot {
     DataRoot::open(&folder.path().display().to_string()).unwrap()
@@ -38,19 +39,37 @@ async fn a_plugin_is_read_back_whole_and_in_pieces() {
 async fn bytes_of_plugins_that_are_not_kept_go_and_other_files_stay() {
     let folder = tempfile::tempdir().unwrap();
     let root = open(&folder);
-    assert_eq!(root.keep_plugins(&BTreeSet::new()).await.unwrap(), 0);
+    let (now, hour) = (SystemClock.unix_millis(), 60 * 60 * 1_000);
+    assert_eq!(
+        root.keep_plugins(&BTreeSet::new(), now, || true)
+            .await
+            .unwrap(),
+        0
+    );
     let [kept, orphan] = ["kept", "orphan"].map(Bytes::from);
     let [kept_digest, orphan_digest] = [&kept, &orphan].map(|bytes| Digest::of(bytes));
     root.put_plugin(kept_digest, kept).await.unwrap();
     root.put_plugin(orphan_digest, orphan).await.unwrap();
     let beside = |name: &str| folder.path().join("plugins").join(name);
-    let cut_off = beside(&format!("{kept_digest}.wasm#1"));
-    for file in [&cut_off, &beside("notes.txt"), &beside("mine.wasm")] {
+    for file in [&beside("notes.txt"), &beside("mine.wasm")] {
         std::fs::write(file, "").unwrap();
     }
-    let n_deleted = root.keep_plugins(&[kept_digest].into()).await.unwrap();
-    assert_eq!(n_deleted, 2);
-    assert!(!cut_off.exists() && !plugin_file(&folder, orphan_digest).exists());
+    let kept = [kept_digest].into();
+    // Its push may be under way.
+    let early = now + hour - 60_000;
+    assert_eq!(root.keep_plugins(&kept, early, || true).await.unwrap(), 0);
+    let n_deleted = root
+        .keep_plugins(&kept, now + hour + 60_000, || true)
+        .await
+        .unwrap();
+    assert_eq!(n_deleted, 1);
+    root.put_plugin(orphan_digest, Bytes::from("orphan"))
+        .await
+        .unwrap();
+    let late = now + hour + 60_000;
+    assert_eq!(root.keep_plugins(&kept, late, || false).await.unwrap(), 0);
+    assert_eq!(root.keep_plugins(&kept, late, || true).await.unwrap(), 1);
+    assert!(!plugin_file(&folder, orphan_digest).exists());
     assert!(beside("notes.txt").exists() && beside("mine.wasm").exists());
     assert!(root.plugin(kept_digest).await.unwrap().is_some());
 }

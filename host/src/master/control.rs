@@ -7,22 +7,25 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use super::observed::{self, newest, records};
+use super::placement::{Candidates, Strategy};
 use super::{ControlError, WorkerCalls};
 use crate::clock::Clock;
 use crate::data::DataRoot;
-use crate::model::id::{Digest, NodeId, ResourceName};
+use crate::model::id::{Digest, RequestId, ResourceName};
 use crate::model::plugin::{LimitOverrides, Limits, PluginRecord};
-use crate::model::resource::{CrawlSettings, Resource};
+use crate::model::resource::{Resource, ResourceSpec, SettingError};
 use crate::plugin::Admit;
 use crate::store::catalog::{Catalog, Versioned};
+use crate::store::election::{Leadership, Standing};
 use crate::store::ids::IdIssuer;
-use crate::store::{Outcome, Txn};
+use crate::store::{Outcome, StoreError, Txn};
 
 pub mod frontier;
 pub mod items;
+mod nodes;
 mod plugins;
 mod reads;
 mod resources;
@@ -33,8 +36,8 @@ const MAX_TRIES: usize = 20;
 
 /// What the calls work with.
 pub struct ControlParts {
-    /// This master.
-    pub node: NodeId,
+    /// How the election stands, as this master sees it.
+    pub standing: watch::Receiver<Standing>,
     /// The state.
     pub catalog: Catalog,
     /// Plugin bytes and items.
@@ -53,6 +56,8 @@ pub struct ControlParts {
     pub limit_ceilings: LimitOverrides,
     /// Bytes of a plugin: setting `plugin-size`.
     pub max_plugin_size: u64,
+    /// How a worker is chosen for a shard.
+    pub strategy: Strategy,
 }
 
 /// The calls of a master.
@@ -77,14 +82,32 @@ impl Control {
         self.parts.max_plugin_size
     }
 
-    /// The decision of one look at the state; none when another was quicker.
-    async fn commit(&self, txn: Txn) -> Result<bool, ControlError> {
-        match self.parts.catalog.store().commit(txn).await? {
-            Outcome::Done(_) => {
+    /// How the election stands, as this master sees it.
+    pub fn standing(&self) -> &watch::Receiver<Standing> {
+        &self.parts.standing
+    }
+
+    /// The right to change anything; only the leader has it.
+    fn leadership(&self) -> Result<Leadership, ControlError> {
+        let standing = self.parts.standing.borrow();
+        let leadership = standing.leadership().cloned();
+        leadership.ok_or_else(|| ControlError::not_leading(&standing))
+    }
+
+    /// Writes the decision of one look at the state; false when another was quicker, or that is not
+    /// known: whoever looks again finds out.
+    async fn commit(&self, leadership: &Leadership, txn: Txn) -> Result<bool, ControlError> {
+        let store = &**self.parts.catalog.store();
+        match leadership.commit(store, txn).await {
+            Ok(Outcome::Done(_)) => {
                 self.parts.wake.notify_one();
                 Ok(true)
             }
-            Outcome::Lost(_) | Outcome::Unknown => Ok(false),
+            Ok(Outcome::Lost(_) | Outcome::Unknown) => Ok(false),
+            Err(StoreError::Deposed) => {
+                Err(ControlError::not_leading(&self.parts.standing.borrow()))
+            }
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -112,23 +135,31 @@ impl Control {
         }
     }
 
-    fn check_limits(&self, limits: &LimitOverrides) -> Result<(), ControlError> {
-        match Limits::default().with(limits, &self.parts.limit_ceilings) {
-            Ok(_) => Ok(()),
-            Err(e) => Err(ControlError::Invalid {
-                field: "limits",
-                why: e.to_string(),
-            }),
-        }
+    /// The live workers with what the store says they have.
+    async fn candidates(&self) -> Result<Candidates, StoreError> {
+        observed::candidates(&self.parts.catalog, self.parts.strategy).await
     }
 
-    fn check_settings(settings: &CrawlSettings) -> Result<(), ControlError> {
-        settings.check().map_err(|e| ControlError::Invalid {
-            field: "crawl",
+    /// Refuses what no door should have let in, and what only this master knows to be too much.
+    fn check(&self, spec: &ResourceSpec) -> Result<(), ControlError> {
+        let limits = Limits::default().with(&spec.limits, &self.parts.limit_ceilings);
+        limits.map_err(|e| ControlError::Invalid {
+            field: "limits",
             why: e.to_string(),
-        })
+        })?;
+        let invalid = |field| {
+            move |e: SettingError| ControlError::Invalid {
+                field,
+                why: e.to_string(),
+            }
+        };
+        spec.crawl.check().map_err(invalid("crawl"))?;
+        let placement = spec.placement.check(&spec.name);
+        placement.map_err(invalid("placement"))
     }
 }
 
+#[cfg(test)]
+pub(super) use tests::bench::Bench;
 #[cfg(test)]
 mod tests;

@@ -9,23 +9,26 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt as _;
 use object_store::ObjectStore;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::WorkerCalls;
+use super::absent::Absences;
 use super::observed::Observed;
-use super::{WorkerCalls, placement};
+use super::placement::Strategy;
 use crate::clock::Clock;
 use crate::data::DataRoot;
 use crate::model::id::{NodeId, ResourceName};
 use crate::model::node::{Node, Role};
-use crate::model::plugin::PluginRecord;
 use crate::model::resource::{
     Assignment, Owner, PinnedPlugin, Resource, ShardId, ShardRecord, ShardState,
 };
 use crate::retry::Backoff;
 use crate::store::catalog::{Catalog, Versioned, encode};
+use crate::store::changes::Changes;
+use crate::store::election::Leadership;
 use crate::store::keys::Keys;
 use crate::store::{Guard, Outcome, StoreError, Txn};
 use crate::telemetry;
@@ -35,85 +38,14 @@ pub use deletion::DeletionSettings;
 pub(super) use deletion::tests::crawl;
 
 mod deletion;
+mod plan;
+
+use plan::{Action, plan};
 
 /// A loop looks at everything at least this often, in case a watch has missed something.
 const RESYNC: Duration = Duration::from_secs(60);
-
-/// One difference between what is and what should be.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Action {
-    /// The plugin that a resource waits for is there.
-    Pin(ResourceName, PinnedPlugin),
-    /// A shard gets an owner.
-    Assign(ShardId, NodeId),
-    /// All shards of a resource have nothing left.
-    Finish(ShardId),
-    /// An assignment that no shard record backs.
-    Unassign(NodeId, ShardId),
-}
-
-/// The differences, in an order in which they can be carried out.
-pub(super) fn plan(observed: &Observed) -> Vec<Action> {
-    let mut actions = Vec::new();
-    for resource in observed.resources.values() {
-        let resource = &resource.value;
-        if resource.pinned.is_none()
-            && let Some(plugin) = observed.newest_plugin(&resource.spec.plugin)
-        {
-            actions.push(Action::Pin(resource.spec.name.clone(), pinned(plugin)));
-        }
-    }
-    let mut candidates = observed.candidates();
-    for (id, shard) in &observed.shards {
-        let shard = &shard.value;
-        let is_runnable = observed
-            .resources
-            .get(&shard.resource)
-            .is_some_and(|r| r.value.pinned.is_some());
-        let is_owned = shard
-            .owner
-            .as_ref()
-            .is_some_and(|owner| observed.is_alive(owner));
-        match &shard.state {
-            ShardState::Idle => actions.push(Action::Finish(*id)),
-            ShardState::Free | ShardState::Assigned if is_runnable && !is_owned => {
-                if let Ok(node) = placement::place(*id, &candidates) {
-                    let node = node.id.clone();
-                    if let Some(candidate) = candidates.get_mut(&node) {
-                        candidate.load += 1;
-                    }
-                    actions.push(Action::Assign(*id, node));
-                }
-            }
-            ShardState::Free
-            | ShardState::Assigned
-            | ShardState::Finished
-            | ShardState::Failed { .. } => {}
-        }
-    }
-    for (worker, id) in &observed.assignments {
-        let is_backed = observed.shards.get(id).is_some_and(|shard| {
-            let is_running = matches!(shard.value.state, ShardState::Assigned | ShardState::Idle);
-            is_running
-                && shard
-                    .value
-                    .owner
-                    .as_ref()
-                    .is_some_and(|owner| owner.node == *worker)
-        });
-        if !is_backed {
-            actions.push(Action::Unassign(worker.clone(), *id));
-        }
-    }
-    actions
-}
-
-fn pinned(plugin: &PluginRecord) -> PinnedPlugin {
-    PinnedPlugin {
-        version: plugin.version.clone(),
-        digest: plugin.digest,
-    }
-}
+/// How soon a loop looks again after a write that lost to another.
+pub(super) const LOST_PAUSE: Duration = Duration::from_millis(200);
 
 /// What a loop does in its turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,6 +72,12 @@ pub struct Reconciler {
     pub workers: Arc<dyn WorkerCalls>,
     /// Woken by calls that changed something.
     pub wake: Arc<Notify>,
+    /// What every write is made under.
+    pub leadership: Leadership,
+    /// How a worker is chosen for a shard.
+    pub strategy: Strategy,
+    /// How long a worker that went silent counts as there.
+    pub lease_ttl: Duration,
 }
 
 impl Reconciler {
@@ -152,10 +90,11 @@ impl Reconciler {
     }
 
     async fn keep_up(&self, duty: Duty, stop: &CancellationToken) {
-        let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(10));
+        let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
+        let mut absences = Absences::new(self.lease_ttl, Instant::now());
         loop {
             let result = tokio::select! {
-                result = self.turn_on_changes(duty, &mut backoff) => result,
+                result = self.turn_on_changes(duty, &mut absences, &mut backoff) => result,
                 () = stop.cancelled() => return,
             };
             let Err(error) = result;
@@ -174,6 +113,7 @@ impl Reconciler {
     async fn turn_on_changes(
         &self,
         duty: Duty,
+        absences: &mut Absences,
         backoff: &mut Backoff,
     ) -> Result<Infallible, StoreError> {
         let keys = self.catalog.keys();
@@ -181,49 +121,61 @@ impl Reconciler {
             Duty::Place => keys.all(),
             Duty::TakeApart => keys.deleting_all(),
         };
-        let revision = self.catalog.store().list(&keys.cluster()).await?.revision;
-        let mut watch = self.catalog.store().watch(&prefix, revision).await?;
+        let changes = Changes::below(&self.catalog, &prefix, RESYNC).await?;
+        // What workers tell of their numbers changes no plan.
+        let mut changes = changes.but(keys.statuses());
         loop {
             let pause = match duty {
-                Duty::Place => self.place().await?,
+                Duty::Place => self.place(absences).await?,
                 Duty::TakeApart => self.take_apart().await?,
             };
             backoff.reset();
             tokio::select! {
-                event = watch.next() => { event?; }
-                () = self.wake.notified(), if duty == Duty::Place => {}
-                () = tokio::time::sleep(pause) => {}
-            }
-            // One look serves all changes that are here already.
-            while let Some(event) = watch.next().now_or_never() {
-                event?;
+                news = changes.next() => news?,
+                () = self.wake.notified(), if duty == Duty::Place => changes.drain()?,
+                () = tokio::time::sleep(pause) => changes.drain()?,
             }
         }
     }
 
     /// Carries out the present plan. Tells when to look again though nothing has changed.
-    async fn place(&self) -> Result<Duration, StoreError> {
+    async fn place(&self, absences: &mut Absences) -> Result<Duration, StoreError> {
         let observed = Observed::read(&self.catalog).await?;
-        for action in plan(&observed) {
-            match action {
-                Action::Pin(name, plugin) => self.pin(&observed, &name, plugin).await?,
-                Action::Assign(id, node) => self.assign(&observed, id, &node).await?,
-                Action::Finish(id) => self.finish(&observed, id).await?,
-                Action::Unassign(worker, id) => self.unassign(&observed, &worker, id).await?,
+        let now = Instant::now();
+        for worker in absences.look(observed.workers.keys(), observed.owners(), now) {
+            tracing::warn!(%worker, "what a missing worker has waits a lease time for it");
+        }
+        let plan = plan(&observed, absences, self.strategy, now);
+        let mut look_again = plan.look_again.map_or(RESYNC, |wait| wait.min(RESYNC));
+        for action in plan.actions {
+            let done = match &action {
+                Action::Pin(name, plugin) => self.pin(&observed, name, plugin.clone()).await,
+                Action::Assign(id, node) => self.assign(&observed, *id, node).await,
+                Action::Finish(id) => self.finish(&observed, *id).await,
+                Action::Unassign(worker, id) => self.unassign(&observed, worker, *id).await,
+            };
+            match done {
+                Ok(true) => {}
+                // What it was about has changed, or that is not known.
+                Ok(false) => look_again = look_again.min(LOST_PAUSE),
+                Err(error) if error.is_transient() || matches!(error, StoreError::Deposed) => {
+                    return Err(error);
+                }
+                // It is this record's alone.
+                Err(error) => {
+                    let error = telemetry::chain(&error);
+                    tracing::error!(error, ?action, "something cannot be made as it should be");
+                }
             }
         }
-        Ok(RESYNC)
+        Ok(look_again)
     }
 
     /// Carries out a transaction; one that lost its guards is left to the next turn.
     async fn commit(&self, txn: Txn) -> Result<bool, StoreError> {
-        match self.catalog.store().commit(txn).await? {
-            Outcome::Done(_) => Ok(true),
-            Outcome::Lost(_) | Outcome::Unknown => {
-                self.wake.notify_one();
-                Ok(false)
-            }
-        }
+        let store = &**self.catalog.store();
+        let outcome = self.leadership.commit(store, txn).await?;
+        Ok(matches!(outcome, Outcome::Done(_)))
     }
 
     async fn pin(
@@ -231,9 +183,9 @@ impl Reconciler {
         observed: &Observed,
         name: &ResourceName,
         plugin: PinnedPlugin,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let Some(present) = observed.resources.get(name) else {
-            return Ok(());
+            return Ok(true);
         };
         let key = self.catalog.keys().resource(name);
         let version = plugin.version.clone();
@@ -249,11 +201,12 @@ impl Reconciler {
                     .plugin(&resource.spec.plugin.name, &version),
             ))
             .put(key, encode(&resource));
-        if self.commit(txn).await? {
+        let is_done = self.commit(txn).await?;
+        if is_done {
             tracing::info!(resource = %name, plugin = %resource.spec.plugin.name, %version, "plugin found");
             self.wake.notify_one();
         }
-        Ok(())
+        Ok(is_done)
     }
 
     async fn assign(
@@ -261,15 +214,15 @@ impl Reconciler {
         observed: &Observed,
         id: ShardId,
         node: &NodeId,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let Some(shard) = observed.shards.get(&id) else {
-            return Ok(());
+            return Ok(true);
         };
         let Some(resource) = observed.resources.get(&shard.value.resource) else {
-            return Ok(());
+            return Ok(true);
         };
         let Some(node) = observed.workers.get(node) else {
-            return Ok(());
+            return Ok(true);
         };
         let (txn, _resource, record) =
             assignment_txn(self.catalog.keys(), resource, (id, shard), node);
@@ -278,16 +231,17 @@ impl Reconciler {
             Some(owner) if owner.node != node.id => txn.delete(keys.assignment(&owner.node, id)),
             Some(_) | None => txn,
         };
-        if self.commit(txn).await? {
+        let is_done = self.commit(txn).await?;
+        if is_done {
             let name = &shard.value.resource;
             tracing::info!(resource = %name, shard = %id, worker = %node.id, epoch = %record.epoch, "assigned");
         }
-        Ok(())
+        Ok(is_done)
     }
 
-    async fn finish(&self, observed: &Observed, id: ShardId) -> Result<(), StoreError> {
+    async fn finish(&self, observed: &Observed, id: ShardId) -> Result<bool, StoreError> {
         let Some(shard) = observed.shards.get(&id) else {
-            return Ok(());
+            return Ok(true);
         };
         let keys = self.catalog.keys();
         let record = ShardRecord {
@@ -300,13 +254,14 @@ impl Reconciler {
         if let Some(owner) = &record.owner {
             txn = txn.delete(keys.assignment(&owner.node, id));
         }
-        if self.commit(txn).await? {
+        let is_done = self.commit(txn).await?;
+        if is_done {
             let counts = &record.counts;
             tracing::info!(
                 resource = %record.resource, pages = counts.pages(), items = counts.items, "finished"
             );
         }
-        Ok(())
+        Ok(is_done)
     }
 
     async fn unassign(
@@ -314,7 +269,7 @@ impl Reconciler {
         observed: &Observed,
         worker: &NodeId,
         id: ShardId,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let keys = self.catalog.keys();
         // A shard that was assigned meanwhile must keep its mirror.
         let guard = match observed.shards.get(&id) {
@@ -322,10 +277,11 @@ impl Reconciler {
             None => Guard::Absent(keys.shard(id)),
         };
         let txn = Txn::new().guard(guard).delete(keys.assignment(worker, id));
-        if self.commit(txn).await? {
+        let is_done = self.commit(txn).await?;
+        if is_done {
             tracing::info!(shard = %id, %worker, "removed an assignment that is over");
         }
-        Ok(())
+        Ok(is_done)
     }
 }
 
@@ -359,6 +315,8 @@ pub(super) fn assignment_txn(
         epoch: record.epoch,
         incarnation: node.incarnation,
         generation: present.generation,
+        weight: present.spec.placement.weight,
+        apart: present.spec.placement.apart.clone(),
     };
     let resource_key = keys.resource(&present.spec.name);
     let txn = Txn::new()

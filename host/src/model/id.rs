@@ -5,6 +5,10 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::request::{REQUEST_ID_MAX, RequestId};
+
+mod request;
+
 /// The longest name of a plugin, resource or node, in bytes.
 pub const NAME_MAX: usize = 128;
 
@@ -45,6 +49,14 @@ pub enum IdError {
         /// What the parser of versions said.
         why: String,
     },
+    /// Nothing, too much, or what cannot be shown.
+    #[error(
+        "a request id of {n_bytes} bytes; it has 1 to {REQUEST_ID_MAX} visible ASCII characters and no blanks"
+    )]
+    Request {
+        /// How long it was.
+        n_bytes: usize,
+    },
     /// Not 64 hexadecimal digits.
     #[error("digest {text:?} is not 64 hexadecimal digits")]
     Digest {
@@ -53,7 +65,7 @@ pub enum IdError {
     },
 }
 
-fn check_name(what: &'static str, text: &str) -> Result<(), IdError> {
+pub(super) fn check_name(what: &'static str, text: &str) -> Result<(), IdError> {
     let Some(first) = text.chars().next() else {
         return Err(IdError::Empty { what });
     };

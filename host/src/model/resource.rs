@@ -7,9 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use super::crawl::{Counts, UnixMillis};
 use super::id::{
-    Digest, Epoch, Generation, Incarnation, NodeId, PluginRef, PluginVersion, ResourceId,
-    ResourceName, Run, Shard,
+    Digest, Epoch, Generation, Incarnation, NodeId, PluginRef, PluginVersion, RequestId,
+    ResourceId, ResourceName, Run, Shard,
 };
+use super::placement::DEFAULT_WEIGHT;
+pub use super::placement::PlacementSpec;
 use super::plugin::LimitOverrides;
 pub use super::scope::HostPattern;
 pub use super::settings::{CrawlSettings, DEFAULT_DELAY, SettingError, Unchanged};
@@ -30,6 +32,9 @@ pub struct ResourceSpec {
     /// How far and how fast the crawl goes.
     #[serde(default)]
     pub crawl: CrawlSettings,
+    /// Which workers take it.
+    #[serde(default, skip_serializing_if = "PlacementSpec::is_default")]
+    pub placement: PlacementSpec,
 }
 
 /// A resource as the store keeps it, under `resources/<name>`.
@@ -47,9 +52,29 @@ pub struct Resource {
     pub run: Run,
     /// The plugin version found when the resource was added; none while it waits for its plugin.
     pub pinned: Option<PinnedPlugin>,
+    /// The calls that changed it last, the latest last, so that none is carried out again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<RequestId>,
     /// What the user asked for.
     #[serde(flatten)]
     pub spec: ResourceSpec,
+}
+
+/// So many calls are remembered; a client that sends one again does so within seconds.
+const MAX_REQUESTS: usize = 16;
+
+impl Resource {
+    /// Whether this call was carried out already.
+    pub fn has_seen(&self, request: &RequestId) -> bool {
+        self.requests.contains(request)
+    }
+
+    /// The calls to be remembered after this one.
+    pub fn requests_with(&self, request: &RequestId) -> Vec<RequestId> {
+        let n_beyond = (self.requests.len() + 1).saturating_sub(MAX_REQUESTS);
+        let kept = self.requests.iter().skip(n_beyond);
+        kept.chain([request]).cloned().collect()
+    }
 }
 
 /// The exact plugin that a resource runs.
@@ -59,6 +84,9 @@ pub struct PinnedPlugin {
     pub version: PluginVersion,
     /// Of its bytes.
     pub digest: Digest,
+    /// The version of the interface that it was built for; empty in records of before it was kept.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub interface: String,
 }
 
 /// So many owners of one shard are remembered; those before them were fenced off as many times since.
@@ -185,6 +213,24 @@ pub struct Assignment {
     pub incarnation: Incarnation,
     /// Of the spec that should run.
     pub generation: Generation,
+    /// What it adds to the load of its worker.
+    #[serde(default = "default_weight", skip_serializing_if = "is_default_weight")]
+    pub weight: u32,
+    /// The resource that must not come to its worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub apart: Option<ResourceName>,
+}
+
+fn default_weight() -> u32 {
+    DEFAULT_WEIGHT
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands a reference over"
+)]
+fn is_default_weight(weight: &u32) -> bool {
+    *weight == DEFAULT_WEIGHT
 }
 
 /// A resource whose name is free already and whose data is to go, under `deleting/<id>`. The record
@@ -195,6 +241,9 @@ pub struct Deleting {
     pub name: ResourceName,
     /// Its life.
     pub id: ResourceId,
+    /// The calls that changed it last, and the one that deleted it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<RequestId>,
     /// Who may have been writing when it was deleted.
     pub owners: Vec<Owner>,
     /// When it was deleted.
@@ -291,6 +340,18 @@ mod tests {
         // It is freed.
         (shard.former_owners, shard.owner) = (shard.writers(), None);
         assert_eq!(shard.writers(), expected);
+    }
+
+    #[test]
+    fn records_of_before_placement_could_be_asked_for_are_read_and_written_as_they_were() {
+        let spec = r#"{"name":"books","plugin":"books","crawl":{}}"#;
+        let read: ResourceSpec = serde_json::from_str(spec).unwrap();
+        assert_eq!(read.placement, PlacementSpec::default());
+        assert_eq!(serde_json::to_string(&read).unwrap(), spec);
+        let mirror = r#"{"name":"books","epoch":1,"incarnation":2,"generation":3}"#;
+        let read: Assignment = serde_json::from_str(mirror).unwrap();
+        assert_eq!((read.weight, &read.apart), (1, &None));
+        assert_eq!(serde_json::to_string(&read).unwrap(), mirror);
     }
 
     #[test]

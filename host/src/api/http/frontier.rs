@@ -4,7 +4,7 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::routing::{get, post};
 
-use super::{Answer, Params, PathPart, answer, body, json_body, known, number, part};
+use super::{Answer, Params, PathPart, answer, body, json_body, known, number, origin, part};
 use crate::api::Api;
 use crate::master::control::frontier::Asked;
 
@@ -43,7 +43,7 @@ async fn why(State(api): State<Api>, name: PathPart, params: Params) -> Answer {
 }
 
 async fn redrive(State(api): State<Api>, name: PathPart, request: Request) -> Answer {
-    let name = part(name)?;
+    let (name, origin) = (part(name)?, origin(request.headers())?);
     let reason = body::redrive(&json_body(request, body::REDRIVE_EXAMPLE).await?)?;
-    answer(api.redrive_frontier(&name, reason).await)
+    answer(api.redrive_frontier(&origin, &name, reason).await)
 }

@@ -1,29 +1,70 @@
 //! Pushing, finding and deleting plugins.
 
+use std::time::Duration;
+
 use super::*;
 use crate::data::DataError;
 use crate::model::id::{PluginName, PluginRef, PluginVersion};
+use crate::plugin::Admitted;
 use crate::store::Guard;
 use crate::store::catalog::encode;
 
 /// Bytes of one piece of a plugin.
 const PIECE: usize = 1 << 20;
+/// How long the data root may take for a step that holds up others.
+const DATA_DEADLINE: Duration = Duration::from_secs(20);
 
 impl Control {
-    /// Admits bytes, stores them, and records them under their name and version.
-    ///
-    /// Pushing the same bytes again is fine; other bytes under the same name and version are refused.
-    pub async fn push_plugin(
+    /// Admits bytes and stores them, where they stay unused until they have a record. Any master may
+    /// do so; the record is written by the leader.
+    pub async fn store_plugin(
         &self,
-        push_as: Option<(PluginName, PluginVersion)>,
+        push_as: Option<&(PluginName, PluginVersion)>,
         bytes: Bytes,
-    ) -> Result<PluginRecord, ControlError> {
+    ) -> Result<Admitted, ControlError> {
         if bytes.len() as u64 > self.parts.max_plugin_size {
             return Err(ControlError::PluginTooLarge {
                 max: self.parts.max_plugin_size,
             });
         }
         let admitted = self.parts.admission.admit(bytes.clone()).await?;
+        let own = &admitted.description;
+        let (name, version) = match push_as {
+            Some((name, version)) => (name, version),
+            None => (&own.name, &own.version),
+        };
+        // What is going to be refused need not be stored.
+        if let Some(present) = self.recorded(name, version).await? {
+            same_bytes(&present, admitted.digest)?;
+        }
+        self.parts.data.put_plugin(admitted.digest, bytes).await?;
+        Ok(admitted)
+    }
+
+    /// Admits bytes that another master has stored, and records them.
+    pub async fn record_stored_plugin(
+        &self,
+        push_as: Option<(PluginName, PluginVersion)>,
+        digest: Digest,
+    ) -> Result<PluginRecord, ControlError> {
+        // Compiling for nothing would be a pity.
+        self.leadership()?;
+        let gone = ControlError::PluginGone { digest };
+        let bytes = self.parts.data.plugin(digest).await?.ok_or(gone)?;
+        let admitted = self.parts.admission.admit(bytes).await?;
+        self.record_plugin(push_as, admitted).await
+    }
+
+    /// Records a plugin that is stored under its name and version; [`ControlError::PluginGone`] where
+    /// its bytes went meanwhile.
+    ///
+    /// Pushing the same bytes again is fine; other bytes under the same name and version are refused.
+    pub async fn record_plugin(
+        &self,
+        push_as: Option<(PluginName, PluginVersion)>,
+        admitted: Admitted,
+    ) -> Result<PluginRecord, ControlError> {
+        let leadership = self.leadership()?;
         let (name, version) = push_as.unwrap_or_else(|| {
             (
                 admitted.description.name.clone(),
@@ -41,35 +82,22 @@ impl Control {
         };
         let catalog = &self.parts.catalog;
         let key = catalog.keys().plugin(&name, &version);
-        // Plugins are deleted under the same lock: nobody takes these bytes away before they have
-        // their record.
+        // Bytes are removed under the same lock: none goes between this look and the record.
         let _turn = self.turn.lock().await;
         for _try in 0..MAX_TRIES {
-            if let Some(present) = catalog.read::<PluginRecord>(&key).await? {
-                let present = present.value;
-                if present.digest != record.digest {
-                    return Err(ControlError::OtherBytes {
-                        plugin: Box::new(PluginRef {
-                            name,
-                            version: Some(version),
-                        }),
-                        present: present.digest,
-                        pushed: record.digest,
-                    });
-                }
-                // Bytes that were lost or damaged are there again.
-                self.parts.data.put_plugin(record.digest, bytes).await?;
+            let bytes = in_time(self.parts.data.plugin(record.digest)).await?;
+            if bytes.is_none() {
+                let digest = record.digest;
+                return Err(ControlError::PluginGone { digest });
+            }
+            if let Some(present) = self.recorded(&name, &version).await? {
+                same_bytes(&present, record.digest)?;
                 return Ok(present);
             }
-            // Bytes before the record: a record never names bytes that are not there.
-            self.parts
-                .data
-                .put_plugin(record.digest, bytes.clone())
-                .await?;
             let txn = Txn::new()
                 .guard(Guard::Absent(key.clone()))
                 .put(key.clone(), encode(&record));
-            if self.commit(txn).await? {
+            if self.commit(&leadership, txn).await? {
                 tracing::info!(plugin = %name, %version, digest = %record.digest, "plugin pushed");
                 return Ok(record);
             }
@@ -77,6 +105,34 @@ impl Control {
         Err(ControlError::Contended {
             what: format!("plugin {name}@{version}"),
         })
+    }
+
+    /// Stores a plugin and records it, on the leader.
+    pub async fn push_plugin(
+        &self,
+        push_as: Option<(PluginName, PluginVersion)>,
+        bytes: Bytes,
+    ) -> Result<PluginRecord, ControlError> {
+        for _try in 0..MAX_TRIES {
+            let admitted = self.store_plugin(push_as.as_ref(), bytes.clone()).await?;
+            match self.record_plugin(push_as.clone(), admitted).await {
+                Err(ControlError::PluginGone { .. }) => {}
+                recorded => return recorded,
+            }
+        }
+        Err(ControlError::Contended {
+            what: "the plugin".to_owned(),
+        })
+    }
+
+    async fn recorded(
+        &self,
+        name: &PluginName,
+        version: &PluginVersion,
+    ) -> Result<Option<PluginRecord>, ControlError> {
+        let catalog = &self.parts.catalog;
+        let record = catalog.read(&catalog.keys().plugin(name, version)).await?;
+        Ok(record.map(|record| record.value))
     }
 
     /// A piece of a plugin's bytes, at most 1 MiB; empty at the end.
@@ -125,11 +181,13 @@ impl Control {
             .collect())
     }
 
-    /// Removes bytes that no record names: a process that ends between writing the one and the other
-    /// leaves them. Call it before calls are served; returns how many plugins went.
+    /// Removes bytes that no record names and that are older than an hour: a push that was cut off
+    /// between writing the one and the other leaves them. Returns how many plugins went.
     pub async fn drop_orphan_plugins(&self) -> Result<usize, ControlError> {
+        let leadership = self.leadership()?;
         let catalog = &self.parts.catalog;
         let keys = catalog.keys();
+        let _turn = self.turn.lock().await;
         let plugins = catalog.scan::<PluginRecord>(&keys.plugins()).await?;
         let resources = catalog.scan::<Resource>(&keys.resources()).await?;
         if !plugins.broken.is_empty() || !resources.broken.is_empty() {
@@ -142,10 +200,16 @@ impl Control {
             .iter()
             .filter_map(|(_, r)| r.value.pinned.as_ref());
         let kept = named.chain(run.map(|pinned| pinned.digest)).collect();
-        Ok(self.parts.data.keep_plugins(&kept).await?)
+        let now = self.parts.clock.unix_millis();
+        let swept = self
+            .parts
+            .data
+            .keep_plugins(&kept, now, || leadership.is_held());
+        in_time(swept).await
     }
 
-    /// Forgets a version that no resource runs. Its bytes go unless another version has the same.
+    /// Forgets a version that no resource runs. Its bytes go within two hours, unless another version
+    /// has the same: the leader sweeps away what no record names.
     pub async fn delete_plugin(
         &self,
         name: &PluginName,
@@ -155,6 +219,7 @@ impl Control {
             name: name.clone(),
             version: Some(version.clone()),
         };
+        let leadership = self.leadership()?;
         let _turn = self.turn.lock().await;
         let catalog = &self.parts.catalog;
         let key = catalog.keys().plugin(name, version);
@@ -183,18 +248,38 @@ impl Control {
         let txn = Txn::new()
             .guard(Guard::RevisionIs(key.clone(), present.revision))
             .delete(key);
-        if !self.commit(txn).await? {
+        if !self.commit(&leadership, txn).await? {
             return Err(ControlError::Contended {
                 what: format!("plugin {plugin}"),
             });
         }
-        let digest = present.value.digest;
-        let plugins = self.plugins().await?;
-        if plugins.iter().all(|other| other.digest != digest) {
-            self.parts.data.delete_plugin(digest).await?;
-        }
         tracing::info!(%plugin, "plugin deleted");
         Ok(())
+    }
+}
+
+/// A name and version never change their bytes.
+fn same_bytes(present: &PluginRecord, pushed: Digest) -> Result<(), ControlError> {
+    if present.digest == pushed {
+        return Ok(());
+    }
+    Err(ControlError::OtherBytes {
+        plugin: Box::new(PluginRef {
+            name: present.name.clone(),
+            version: Some(present.version.clone()),
+        }),
+        present: present.digest,
+        pushed,
+    })
+}
+
+/// Bounds what holds up others: all that need the turn.
+async fn in_time<T>(work: impl Future<Output = Result<T, DataError>>) -> Result<T, ControlError> {
+    match tokio::time::timeout(DATA_DEADLINE, work).await {
+        Ok(done) => Ok(done?),
+        Err(_elapsed) => Err(ControlError::DataSlow {
+            seconds: DATA_DEADLINE.as_secs(),
+        }),
     }
 }
 

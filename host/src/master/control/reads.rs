@@ -1,11 +1,10 @@
-//! Looking at resources, nodes and logs.
+//! Looking at resources and logs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
 
-use super::super::placement::Candidate;
-use super::super::{ListPage, NodeView, ResourceView, ShardView, WORKER_CALL_DEADLINE};
+use super::super::{ListPage, ResourceView, ShardView, WORKER_CALL_DEADLINE};
 use super::*;
 use crate::model::id::ResourceId;
 use crate::model::node::Role;
@@ -20,7 +19,7 @@ impl Control {
     pub async fn resource(&self, name: &ResourceName) -> Result<ResourceView, ControlError> {
         let resource = self.existing(name).await?;
         let shards = self.shards(&resource.value).await?;
-        let candidates = observed::candidates(&self.parts.catalog).await?;
+        let candidates = self.candidates().await?;
         let live = self
             .live(addresses(shards.values(), &candidates), Some(name))
             .await;
@@ -62,7 +61,7 @@ impl Control {
                 shards.entry(id.resource).or_default().insert(id, shard);
             }
         }
-        let candidates = observed::candidates(catalog).await?;
+        let candidates = self.candidates().await?;
         let shown = resources
             .iter()
             .filter_map(|resource| shards.get(&resource.id));
@@ -112,27 +111,6 @@ impl Control {
         answers.into_iter().flatten().map(by_shard).collect()
     }
 
-    /// All nodes, masters first.
-    pub async fn nodes(&self) -> Result<Vec<NodeView>, ControlError> {
-        let catalog = &self.parts.catalog;
-        let masters = observed::nodes(catalog, Role::Master).await?;
-        let masters = masters.into_values().map(|node| {
-            let leader = node.id == self.parts.node;
-            NodeView {
-                node,
-                leader,
-                load: 0,
-            }
-        });
-        let workers = observed::candidates(catalog).await?;
-        let workers = workers.into_values().map(|candidate| NodeView {
-            node: candidate.node,
-            leader: false,
-            load: candidate.load,
-        });
-        Ok(masters.chain(workers).collect())
-    }
-
     /// The log of a resource, as the worker that has it keeps it.
     pub async fn logs(
         &self,
@@ -156,7 +134,7 @@ impl Control {
 /// Where the owners of these shards answer.
 fn addresses<'a>(
     shards: impl Iterator<Item = &'a Versioned<ShardRecord>>,
-    candidates: &BTreeMap<NodeId, Candidate>,
+    candidates: &Candidates,
 ) -> BTreeSet<String> {
     let owners = shards.filter_map(|shard| running_owner(&shard.value));
     let nodes = owners.filter_map(|owner| candidates.get(&owner.node));
@@ -176,7 +154,7 @@ fn running_owner(shard: &ShardRecord) -> Option<&Owner> {
 pub(super) fn view(
     resource: Resource,
     shards: BTreeMap<ShardId, Versioned<ShardRecord>>,
-    candidates: &BTreeMap<NodeId, Candidate>,
+    candidates: &Candidates,
     live: &Live,
 ) -> ResourceView {
     let shards = shards.into_iter().map(|(id, shard)| {

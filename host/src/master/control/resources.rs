@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::super::ResourceView;
 use super::super::reconcile::assignment_txn;
 use super::*;
-use crate::master::placement::{self, Candidate};
+use crate::master::placement::{self, Wish};
 use crate::model::id::{Generation, Run};
 use crate::model::resource::{
     Assignment, Deleting, PinnedPlugin, ResourceSpec, ShardId, ShardRecord, ShardState,
@@ -24,13 +24,20 @@ enum MissingPlugin {
 
 impl Control {
     /// Adds a resource, and places it where a worker takes it.
-    pub async fn add_resource(&self, spec: ResourceSpec) -> Result<ResourceView, ControlError> {
-        self.add(spec, MissingPlugin::Refuse).await
+    pub async fn add_resource(
+        &self,
+        spec: ResourceSpec,
+        request: &RequestId,
+    ) -> Result<ResourceView, ControlError> {
+        self.add(spec, MissingPlugin::Refuse, request).await
     }
 
     /// Adds a resource of the config file if there is none of its name; without its plugin it waits.
     pub async fn seed_resource(&self, spec: ResourceSpec) -> Result<bool, ControlError> {
-        match self.add(spec, MissingPlugin::Wait).await {
+        match self
+            .add(spec, MissingPlugin::Wait, &RequestId::random())
+            .await
+        {
             Ok(_) => Ok(true),
             Err(ControlError::ResourceExists { .. }) => Ok(false),
             Err(e) => Err(e),
@@ -41,15 +48,23 @@ impl Control {
         &self,
         spec: ResourceSpec,
         missing: MissingPlugin,
+        request: &RequestId,
     ) -> Result<ResourceView, ControlError> {
-        self.check_limits(&spec.limits)?;
-        Self::check_settings(&spec.crawl)?;
+        let leadership = self.leadership()?;
+        self.check(&spec)?;
         let catalog = &self.parts.catalog;
         let keys = catalog.keys();
         let _turn = self.turn.lock().await;
         for _try in 0..MAX_TRIES {
-            if self.present(&spec.name).await?.is_some() {
-                return Err(ControlError::ResourceExists { name: spec.name });
+            match self.present(&spec.name).await? {
+                Some(present) if present.value.has_seen(request) => {
+                    return self.resource(&spec.name).await;
+                }
+                Some(_) | None if self.has_ended_with(request).await? => {
+                    return Err(ControlError::DeletedSince { name: spec.name });
+                }
+                Some(_) => return Err(ControlError::ResourceExists { name: spec.name }),
+                None => {}
             }
             let plugins: Vec<PluginRecord> = self.plugin_versions(&spec.plugin.name).await?;
             let plugin = newest(&plugins, &spec.plugin);
@@ -69,17 +84,19 @@ impl Control {
                 pinned: plugin.map(|p| PinnedPlugin {
                     version: p.version.clone(),
                     digest: p.digest,
+                    interface: p.interface.clone(),
                 }),
+                requests: vec![request.clone()],
                 spec: spec.clone(),
             };
             let shard = ShardRecord::new(spec.name.clone());
-            let candidates = observed::candidates(catalog).await?;
+            let candidates = self.candidates().await?;
             let (mut txn, resource, shard) =
                 new_resource_txn(catalog, resource, (id, shard), &candidates);
             if let Some(plugin) = plugin {
                 txn = txn.guard(Guard::Exists(keys.plugin(&plugin.name, &plugin.version)));
             }
-            if self.commit(txn).await? {
+            if self.commit(&leadership, txn).await? {
                 tracing::info!(resource = %spec.name, id = %id.resource, "resource added");
                 // As written: it may be deleted already, and its worker has nothing to tell yet.
                 let shards = BTreeMap::from([(id, created(shard))]);
@@ -89,7 +106,8 @@ impl Control {
         Err(Self::contended(&spec.name))
     }
 
-    /// Changes limits and crawl settings; the crawl goes on with them. Plugin and params stay.
+    /// Changes limits, crawl and placement settings; the crawl goes on with them, where it is.
+    /// Plugin and params stay.
     ///
     /// `change` makes the spec out of the present one. It is asked again when another change was
     /// quicker, so that none undoes what another did.
@@ -97,16 +115,20 @@ impl Control {
         &self,
         name: &ResourceName,
         change: impl Fn(ResourceSpec) -> Result<ResourceSpec, ControlError>,
+        request: &RequestId,
     ) -> Result<ResourceView, ControlError> {
+        let leadership = self.leadership()?;
         let keys = self.parts.catalog.keys();
         for _try in 0..MAX_TRIES {
             let present = self.existing(name).await?;
+            if present.value.has_seen(request) {
+                return self.resource(name).await;
+            }
             let spec = ResourceSpec {
                 name: name.clone(),
                 ..change(present.value.spec.clone())?
             };
-            self.check_limits(&spec.limits)?;
-            Self::check_settings(&spec.crawl)?;
+            self.check(&spec)?;
             let fixed = |field| ControlError::NeedsNewResource {
                 name: name.clone(),
                 field,
@@ -120,6 +142,7 @@ impl Control {
             let generation = present.value.generation.next();
             let resource = Resource {
                 generation,
+                requests: present.value.requests_with(request),
                 spec,
                 ..present.value
             };
@@ -137,11 +160,13 @@ impl Control {
                         epoch: shard.value.epoch,
                         incarnation: owner.incarnation,
                         generation,
+                        weight: resource.spec.placement.weight,
+                        apart: resource.spec.placement.apart.clone(),
                     };
                     txn = txn.put(keys.assignment(&owner.node, id), encode(&mirror));
                 }
             }
-            if self.commit(txn).await? {
+            if self.commit(&leadership, txn).await? {
                 tracing::info!(resource = %name, %generation, "resource updated");
                 return self.resource(name).await;
             }
@@ -155,9 +180,15 @@ impl Control {
         &self,
         name: &ResourceName,
         purge: bool,
+        request: &RequestId,
     ) -> Result<(), ControlError> {
+        let leadership = self.leadership()?;
         let keys = self.parts.catalog.keys();
         for _try in 0..MAX_TRIES {
+            // First of all: the name may have another life by now.
+            if self.has_ended_with(request).await? {
+                return Ok(());
+            }
             let present = self.existing(name).await?;
             let resource = &present.value;
             let key = keys.resource(name);
@@ -178,6 +209,7 @@ impl Control {
             let deleting = Deleting {
                 name: name.clone(),
                 id: resource.id,
+                requests: resource.requests_with(request),
                 owners,
                 deleted_at: self.parts.clock.unix_millis(),
                 purge,
@@ -185,12 +217,21 @@ impl Control {
                 items_cut: false,
             };
             txn = txn.put(keys.deleting(resource.id), encode(&deleting));
-            if self.commit(txn).await? {
+            if self.commit(&leadership, txn).await? {
                 tracing::info!(resource = %name, id = %resource.id, purge, "resource deleted");
                 return Ok(());
             }
         }
         Err(Self::contended(name))
+    }
+
+    /// Whether this call has added, changed or deleted something that is deleted by now.
+    async fn has_ended_with(&self, request: &RequestId) -> Result<bool, ControlError> {
+        let catalog = &self.parts.catalog;
+        let deleting: Vec<(String, Versioned<Deleting>)> =
+            records(catalog, &catalog.keys().deleting_all()).await?;
+        let mut deleting = deleting.into_iter();
+        Ok(deleting.any(|(_, deleting)| deleting.value.requests.contains(request)))
     }
 
     /// The shards of one life of a resource.
@@ -213,12 +254,12 @@ fn new_resource_txn(
     catalog: &Catalog,
     resource: Resource,
     (id, shard): (ShardId, ShardRecord),
-    candidates: &BTreeMap<NodeId, Candidate>,
+    candidates: &Candidates,
 ) -> (Txn, Resource, ShardRecord) {
     let keys = catalog.keys();
     let key = keys.resource(&resource.spec.name);
     let node = match &resource.pinned {
-        Some(_) => placement::place(id, candidates).ok(),
+        Some(_) => placement::place(&Wish::of(id, &resource), candidates).ok(),
         None => None,
     };
     let (mut txn, resource, shard) = match node {

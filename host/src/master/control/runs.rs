@@ -19,9 +19,14 @@ impl Control {
     pub async fn restart_resource(
         &self,
         name: &ResourceName,
+        request: &RequestId,
     ) -> Result<ResourceView, ControlError> {
+        let leadership = self.leadership()?;
         for _try in 0..MAX_TRIES {
             let present = self.existing(name).await?;
+            if present.value.has_seen(request) {
+                return self.resource(name).await;
+            }
             let run = present.value.run.next();
             let mut txn = Txn::new();
             for (id, shard) in self.shards(&present.value).await? {
@@ -30,10 +35,12 @@ impl Control {
             }
             let resource = Resource {
                 run,
+                requests: present.value.requests_with(request),
                 assigned_node: String::new(),
                 ..present.value.clone()
             };
-            if self.commit(self.over(txn, &present, &resource)).await? {
+            let txn = self.over(txn, &present, &resource);
+            if self.commit(&leadership, txn).await? {
                 tracing::info!(resource = %name, %run, "a new run begins");
                 return self.resource(name).await;
             }
@@ -47,13 +54,22 @@ impl Control {
         &self,
         name: &ResourceName,
         reason: Option<String>,
+        request: &RequestId,
     ) -> Result<u64, ControlError> {
+        let leadership = self.leadership()?;
         let order = Redrive { reason };
         for _try in 0..MAX_TRIES {
             let present = self.existing(name).await?;
             let stats = self.frontier_stats(name).await?;
+            if present.value.has_seen(request) {
+                // The worker may have taken them up meanwhile.
+                return Ok(dead_letters(&present.value, stats, &order).unwrap_or(0));
+            }
             let n_dead = dead_letters(&present.value, stats, &order)?;
-            if self.order_redrive(&present, &order).await? {
+            if self
+                .order_redrive(&leadership, &present, &order, request)
+                .await?
+            {
                 let reason = order.reason.as_deref().unwrap_or("all");
                 tracing::info!(resource = %name, reason, n_dead, "dead letters are tried again");
                 return Ok(n_dead);
@@ -65,8 +81,10 @@ impl Control {
     /// Writes the order beside what was read; false when another was quicker.
     pub(super) async fn order_redrive(
         &self,
+        leadership: &Leadership,
         present: &Versioned<Resource>,
         order: &Redrive,
+        request: &RequestId,
     ) -> Result<bool, ControlError> {
         let name = &present.value.spec.name;
         let mut txn = Txn::new();
@@ -79,9 +97,11 @@ impl Control {
         }
         let resource = Resource {
             assigned_node: String::new(),
+            requests: present.value.requests_with(request),
             ..present.value.clone()
         };
-        self.commit(self.over(txn, present, &resource)).await
+        let txn = self.over(txn, present, &resource);
+        self.commit(leadership, txn).await
     }
 
     /// Writes a resource over what was read of it.

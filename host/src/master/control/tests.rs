@@ -10,7 +10,10 @@ use crate::model::resource::{Assignment, Deleting, Phase, ResourceSpec, ShardSta
 use bench::{Bench, bench, check_refused, spec};
 
 pub(super) mod bench;
+mod leading;
+mod nodes;
 mod phases;
+mod placement;
 mod runs;
 
 #[tokio::test]
@@ -44,7 +47,7 @@ async fn f13_a_name_is_not_taken_by_one_that_begins_like_it() {
 
 #[tokio::test]
 async fn f17_without_a_worker_a_resource_waits_and_says_why() {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     bench.push("books@1.0.0").await.unwrap();
     let added = bench.add("a").await.unwrap();
     assert_eq!(
@@ -64,7 +67,10 @@ async fn without_its_plugin_a_call_is_refused_and_a_seed_waits() {
     let bench = bench().await;
     let other = || spec("a", "other");
     check_refused(
-        bench.control.add_resource(other()).await,
+        bench
+            .control
+            .add_resource(other(), &RequestId::random())
+            .await,
         Code::FailedPrecondition,
         "there is no plugin other",
     );
@@ -91,7 +97,7 @@ async fn a_resource_pins_the_highest_version_there_is() {
 
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_does_not_answer_holds_up_no_add() {
-    let bench = Bench::with(Arc::new(Workers::new(Answer::Mute)));
+    let bench = Bench::with(Arc::new(Workers::new(Answer::Mute))).await;
     bench.push("books@1.0.0").await.unwrap();
     bench.register("worker-1", 1_000).await;
     let began = tokio::time::Instant::now();
@@ -201,7 +207,11 @@ async fn a_purge_names_those_who_may_still_write() {
     let id = bench.add("a").await.unwrap().resource.id;
     let owner = bench.shard("a").await.1.owner.unwrap();
     let name = "a".parse().unwrap();
-    bench.control.delete_resource(&name, true).await.unwrap();
+    bench
+        .control
+        .delete_resource(&name, true, &RequestId::random())
+        .await
+        .unwrap();
     let key = bench.catalog().keys().deleting(id);
     let deleting: Versioned<Deleting> = bench.catalog().read(&key).await.unwrap().unwrap();
     assert_eq!(deleting.value.owners, [owner]);
@@ -253,7 +263,7 @@ async fn a_version_never_changes_its_bytes() {
 }
 
 #[tokio::test]
-async fn a_plugin_in_use_stays_and_bytes_go_with_their_last_name() {
+async fn a_plugin_in_use_stays_and_one_name_of_its_bytes_is_deleted_apart_from_another() {
     let bench = bench().await;
     let (name, version): (PluginName, PluginVersion) =
         ("books".parse().unwrap(), "1.0.0".parse().unwrap());
@@ -279,8 +289,11 @@ async fn a_plugin_in_use_stays_and_bytes_go_with_their_last_name() {
         .delete_plugin(&shop.name, &shop.version)
         .await
         .unwrap();
-    let gone = bench.control.plugin_piece(shop.digest, 0).await;
-    assert_eq!(gone.unwrap_err().code(), Code::NotFound);
+    check_refused(
+        bench.control.delete_plugin(&shop.name, &shop.version).await,
+        Code::NotFound,
+        "there is no plugin shop@3.0.0",
+    );
 }
 
 #[tokio::test]
@@ -304,7 +317,7 @@ async fn a_plugin_that_a_waiting_resource_is_about_to_pin_counts_as_used() {
 
 #[tokio::test]
 async fn a_push_waits_for_a_deletion_that_may_be_about_to_remove_the_same_bytes() {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     let deletion = bench.control.turn.lock().await;
     let mut push = std::pin::pin!(bench.push("books@1.0.0"));
     let early = tokio::time::timeout(std::time::Duration::from_millis(200), push.as_mut()).await;

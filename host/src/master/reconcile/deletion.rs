@@ -17,7 +17,7 @@ use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use super::super::WORKER_CALL_DEADLINE;
 use super::super::observed::Observed;
-use super::{RESYNC, Reconciler};
+use super::{LOST_PAUSE, RESYNC, Reconciler};
 use crate::frontier::FrontierError;
 use crate::frontier::reader::FrontierReader;
 use crate::model::frontier::SinkMark;
@@ -210,9 +210,11 @@ impl Reconciler {
             Some(next) => txn.put(key, encode(&next)),
             None => txn.delete(key),
         };
-        self.commit(txn).await?;
-        // The next step may be due already, or somebody else was quicker.
-        Ok(Duration::ZERO)
+        match self.commit(txn).await? {
+            // The next step may be due already.
+            true => Ok(Duration::ZERO),
+            false => Ok(LOST_PAUSE),
+        }
     }
 }
 

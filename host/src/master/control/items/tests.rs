@@ -141,7 +141,7 @@ async fn a_frontier_that_cannot_be_read_ends_the_items_with_its_condition() {
 
 #[tokio::test]
 async fn a_resource_that_no_worker_began_has_no_items() {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     bench.push("books@1.0.0").await.unwrap();
     bench.add("a").await.unwrap();
     let items = bench.control.items("a", false, None).await.unwrap();

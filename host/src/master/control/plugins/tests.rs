@@ -25,18 +25,25 @@ fn version() -> PluginVersion {
 
 #[tokio::test]
 async fn bytes_go_with_the_last_version_that_has_them() {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     let plugin = push(&bench, "one", "a@1.0.0").await;
     push(&bench, "two", "a@1.0.0").await;
+    let sweep = async || {
+        // As if an hour had passed since it was pushed.
+        let file = std::fs::File::open(bytes_of(&bench, &plugin)).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH).unwrap();
+        bench.control.drop_orphan_plugins().await.unwrap()
+    };
     delete(&bench, "one").await.unwrap();
-    assert!(bytes_of(&bench, &plugin).exists());
+    assert_eq!(sweep().await, 0);
     delete(&bench, "two").await.unwrap();
+    assert_eq!(sweep().await, 1);
     assert!(!bytes_of(&bench, &plugin).exists());
 }
 
 #[tokio::test]
 async fn a_push_brings_back_bytes_that_were_lost_or_damaged() {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     let plugin = push(&bench, "one", "a@1.0.0").await;
     std::fs::remove_file(bytes_of(&bench, &plugin)).unwrap();
     assert_eq!(push(&bench, "one", "a@1.0.0").await, plugin);
@@ -54,7 +61,7 @@ async fn a_push_brings_back_bytes_that_were_lost_or_damaged() {
 
 #[tokio::test]
 async fn bytes_without_a_record_are_removed_and_those_with_one_stay() {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     let kept = push(&bench, "kept", "a@1.0.0").await;
     // As a push and a deletion leave it that were cut off in between.
     let orphan = PluginRecord {
@@ -62,13 +69,19 @@ async fn bytes_without_a_record_are_removed_and_those_with_one_stay() {
         ..kept.clone()
     };
     std::fs::write(bytes_of(&bench, &orphan), "orphan").unwrap();
+    assert_eq!(bench.control.drop_orphan_plugins().await.unwrap(), 0);
+    // An hour ago its push was under way.
+    for plugin in [&kept, &orphan] {
+        let file = std::fs::File::open(bytes_of(&bench, plugin)).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH).unwrap();
+    }
     assert_eq!(bench.control.drop_orphan_plugins().await.unwrap(), 1);
     assert!(bytes_of(&bench, &kept).exists() && !bytes_of(&bench, &orphan).exists());
 }
 
 #[tokio::test]
 async fn nothing_is_removed_where_a_record_cannot_be_read() {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     let plugin = push(&bench, "one", "a@1.0.0").await;
     let catalog = &bench.control.parts.catalog;
     let key = catalog.keys().plugin(&plugin.name, &plugin.version);
@@ -80,7 +93,7 @@ async fn nothing_is_removed_where_a_record_cannot_be_read() {
 
 #[tokio::test]
 async fn a_plugin_that_a_resource_waits_for_is_not_deleted() {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     let waits = bench.control.seed_resource(spec("waits", "one"));
     assert!(waits.await.unwrap());
     let plugin = push(&bench, "one", "a@1.0.0").await;

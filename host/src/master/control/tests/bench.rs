@@ -13,9 +13,12 @@ use crate::master::{Code, ResourceView};
 use crate::model::id::Incarnation;
 use crate::model::node::{Node, Role};
 use crate::model::plugin::Description;
-use crate::model::resource::{Assignment, Phase, ResourceSpec, ShardId, ShardRecord, ShardState};
+use crate::model::resource::{
+    Assignment, CrawlSettings, Phase, ResourceSpec, ShardId, ShardRecord, ShardState,
+};
 use crate::plugin::{Admitted, PluginError};
 use crate::store::catalog::encode;
+use crate::store::election::take_lead;
 use crate::store::embedded::{EmbeddedStore, Settings};
 use crate::store::keys::Keys;
 
@@ -44,24 +47,24 @@ impl Admit for ByText {
     }
 }
 
-pub(in crate::master::control) struct Bench {
-    pub(in crate::master::control) control: Control,
+pub(in crate::master) struct Bench {
+    pub(in crate::master) control: Control,
     /// Gone with the test.
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Bench {
-    pub(in crate::master::control) fn new() -> Self {
-        Self::with(Arc::new(Workers::at_rest()))
+    pub(in crate::master) async fn new() -> Self {
+        Self::with(Arc::new(Workers::at_rest())).await
     }
 
-    pub(in crate::master::control) fn with(workers: Arc<dyn WorkerCalls>) -> Self {
+    pub(in crate::master::control) async fn with(workers: Arc<dyn WorkerCalls>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = EmbeddedStore::open(&folder.path().join("store"), Settings::default()).unwrap();
         let catalog = Catalog::new(Arc::new(store), Keys::default());
         let clock = Arc::new(SystemClock);
         let control = Control::new(ControlParts {
-            node: "master-1".parse().unwrap(),
+            standing: take_lead(&catalog).await,
             catalog: catalog.clone(),
             data: Arc::new(DataRoot::open(folder.path().to_str().unwrap()).unwrap()),
             admission: Arc::new(ByText),
@@ -71,11 +74,22 @@ impl Bench {
             wake: Arc::default(),
             limit_ceilings: LimitOverrides::default(),
             max_plugin_size: 100,
+            strategy: Strategy::default(),
         });
-        Self {
-            control,
-            _folder: folder,
-        }
+        Self { control, folder }
+    }
+
+    /// The data root's.
+    pub(in crate::master) fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
+    pub(in crate::master) fn data(&self) -> &DataRoot {
+        &self.control.parts.data
+    }
+
+    pub(in crate::master::control) fn set_strategy(&mut self, strategy: Strategy) {
+        self.control.parts.strategy = strategy;
     }
 
     pub(in crate::master::control) fn catalog(&self) -> &Catalog {
@@ -91,6 +105,7 @@ impl Bench {
             labels: BTreeMap::new(),
             capacity,
             version: "0".into(),
+            interface: String::new(),
             draining: false,
             started_at: 0,
         };
@@ -115,7 +130,8 @@ impl Bench {
         &self,
         name: &str,
     ) -> Result<ResourceView, ControlError> {
-        self.control.add_resource(spec(name, "books")).await
+        let spec = spec(name, "books");
+        self.control.add_resource(spec, &RequestId::random()).await
     }
 
     pub(in crate::master::control) async fn update(
@@ -128,14 +144,17 @@ impl Bench {
             change(&mut spec);
             Ok(spec)
         };
-        self.control.update_resource(&name, change).await
+        let request = RequestId::random();
+        self.control.update_resource(&name, change, &request).await
     }
 
     pub(in crate::master::control) async fn restart(
         &self,
         name: &str,
     ) -> Result<ResourceView, ControlError> {
-        self.control.restart_resource(&name.parse().unwrap()).await
+        let request = RequestId::random();
+        let name = name.parse().unwrap();
+        self.control.restart_resource(&name, &request).await
     }
 
     pub(in crate::master::control) fn reconciler(&self) -> Reconciler {
@@ -147,12 +166,15 @@ impl Bench {
             deletion: DeletionSettings::default(),
             workers: Arc::new(Workers::at_rest()),
             wake: self.control.parts.wake.clone(),
+            leadership: self.control.leadership().unwrap(),
+            strategy: self.control.parts.strategy,
+            lease_ttl: std::time::Duration::from_secs(10),
         }
     }
 
     pub(in crate::master::control) async fn delete(&self, name: &str) -> Result<(), ControlError> {
         self.control
-            .delete_resource(&name.parse().unwrap(), false)
+            .delete_resource(&name.parse().unwrap(), false, &RequestId::random())
             .await
     }
 
@@ -218,8 +240,8 @@ impl Bench {
     }
 
     pub(in crate::master::control) async fn loads(&self) -> Vec<u32> {
-        let nodes = self.control.nodes().await.unwrap();
-        nodes.iter().map(|node| node.load).collect()
+        let view = self.control.nodes().await.unwrap();
+        view.nodes.iter().map(|node| node.load).collect()
     }
 }
 
@@ -230,6 +252,7 @@ pub(in crate::master::control) fn spec(name: &str, plugin: &str) -> ResourceSpec
         params: BTreeMap::new(),
         limits: LimitOverrides::default(),
         crawl: CrawlSettings::default(),
+        placement: Default::default(),
     }
 }
 
@@ -245,7 +268,7 @@ pub(in crate::master::control) fn check_refused<T: std::fmt::Debug>(
 
 /// A plugin `books` and two workers.
 pub(in crate::master::control) async fn bench() -> Bench {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     bench.push("books@1.0.0").await.unwrap();
     bench.register("worker-1", 1_000).await;
     bench.register("worker-2", 1_000).await;

@@ -21,7 +21,7 @@ fn pending(condition: &str) -> Phase {
 /// A resource that is crawled, and the workers that tell of it.
 async fn crawled() -> (Bench, Arc<Workers>) {
     let workers = Arc::new(Workers::at_rest());
-    let bench = Bench::with(workers.clone());
+    let bench = Bench::with(workers.clone()).await;
     bench.push("books@1.0.0").await.unwrap();
     bench.register("worker-1", 1_000).await;
     bench.add("a").await.unwrap();

@@ -147,17 +147,18 @@ async fn redrive_order(present: Option<&str>, asked: &str) -> Result<ShardRecord
     let redrive = present.map(order);
     bench.record("a", |shard| shard.redrive = redrive).await;
     let resource = bench.control.existing(&"a".parse().unwrap()).await?;
+    let leadership = bench.control.leadership()?;
     assert!(
         bench
             .control
-            .order_redrive(&resource, &order(asked))
+            .order_redrive(&leadership, &resource, &order(asked), &RequestId::random())
             .await?
     );
     assert_eq!(bench.loads().await, [0, 0], "no assignment is left");
     assert!(
         !bench
             .control
-            .order_redrive(&resource, &order(asked))
+            .order_redrive(&leadership, &resource, &order(asked), &RequestId::random())
             .await?
     );
     Ok(bench.shard("a").await.1)

@@ -14,6 +14,7 @@ use crate::frontier::durable::{DurableSettings, Frontiers, OpenAs};
 use crate::frontier::suite::hanging::{Hanging, Hangs};
 use crate::frontier::suite::{item_of, new, parsed, ready, take};
 use crate::frontier::{Frontier, path_of};
+use crate::master::placement::Strategy;
 use crate::master::twin::{Answer, Workers};
 use crate::model::crawl::{Counts, UnixMillis};
 use crate::model::id::{Digest, Epoch, Incarnation, Run};
@@ -23,6 +24,7 @@ use crate::model::status::CrawlStatus;
 use crate::sink::Sink as _;
 use crate::sink::lines::{Extent, Extents, LineFiles, LineReader, LineSettings};
 use crate::store::catalog::Catalog;
+use crate::store::election::take_lead;
 use crate::store::embedded::{EmbeddedStore, Settings};
 use crate::store::keys::Keys;
 
@@ -63,7 +65,7 @@ fn owner() -> Owner {
 }
 
 impl Bench {
-    fn new() -> Self {
+    async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = EmbeddedStore::open(&folder.path().join("store"), Settings::default()).unwrap();
         let data = folder.path().join("data");
@@ -74,8 +76,11 @@ impl Bench {
             n_asked: AtomicUsize::default(),
         });
         let workers = Arc::new(Workers::at_rest());
+        let catalog = Catalog::new(Arc::new(store), Keys::default());
+        let standing = take_lead(&catalog).await;
+        let leadership = standing.borrow().leadership().unwrap().clone();
         let reconciler = Reconciler {
-            catalog: Catalog::new(Arc::new(store), Keys::default()),
+            catalog,
             objects: data.object_store(),
             data,
             clock: clock.clone(),
@@ -84,6 +89,9 @@ impl Bench {
             },
             workers: workers.clone(),
             wake: Arc::default(),
+            leadership,
+            strategy: Strategy::default(),
+            lease_ttl: Duration::from_secs(10),
         };
         Self {
             reconciler,
@@ -119,6 +127,7 @@ impl Bench {
         let deleting = Deleting {
             name: "books".parse().unwrap(),
             id: shard().resource,
+            requests: Vec::new(),
             owners,
             deleted_at: DELETED_AT,
             purge,
@@ -137,6 +146,7 @@ impl Bench {
             labels: Default::default(),
             capacity: 1,
             version: "0".into(),
+            interface: String::new(),
             draining: false,
             started_at: 0,
         };
@@ -210,7 +220,7 @@ pub(in crate::master) async fn crawl(data: &DataRoot, shard: ShardId) {
 
 #[tokio::test(start_paused = true)]
 async fn a_frontier_goes_at_its_age_and_the_items_stay_as_they_were_read() {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     bench.crawl().await;
     bench.delete(false, vec![owner()]).await;
     assert_eq!(bench.settle().await, RESYNC);
@@ -230,7 +240,7 @@ async fn a_frontier_goes_at_its_age_and_the_items_stay_as_they_were_read() {
 
 #[tokio::test(start_paused = true)]
 async fn a_purge_waits_for_those_who_may_still_write_and_the_frontier_for_its_age() {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     bench.crawl().await;
     bench.register_worker().await;
     bench.delete(true, vec![owner()]).await;
@@ -263,7 +273,7 @@ async fn a_purge_waits_for_those_who_may_still_write_and_the_frontier_for_its_ag
 
 #[tokio::test]
 async fn a_data_root_that_is_away_holds_a_deletion_up_and_spoils_nothing() {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     bench.crawl().await;
     bench.delete(false, Vec::new()).await;
     bench.settle().await;
@@ -293,7 +303,7 @@ async fn a_data_root_that_is_away_holds_a_deletion_up_and_spoils_nothing() {
 
 #[tokio::test]
 async fn a_frontier_that_cannot_say_what_counts_goes_too_and_its_items_stay() {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     bench.crawl().await;
     for manifest in std::fs::read_dir(bench.frontier().join("manifest")).unwrap() {
         std::fs::write(manifest.unwrap().path(), "").unwrap();
@@ -309,7 +319,7 @@ async fn a_frontier_that_cannot_say_what_counts_goes_too_and_its_items_stay() {
 
 #[tokio::test]
 async fn what_a_kill_left_of_a_frontier_goes_and_other_resources_keep_theirs() {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     let objects = bench.reconciler.data.object_store();
     let other = ShardId::only(ResourceId(70));
     for shard in [shard(), other] {
@@ -335,7 +345,7 @@ async fn what_a_kill_left_of_a_frontier_goes_and_other_resources_keep_theirs() {
 
 #[tokio::test(start_paused = true)]
 async fn the_loop_wakes_when_a_frontier_may_go_and_not_all_the_time() {
-    let mut bench = Bench::new();
+    let mut bench = Bench::new().await;
     // Not when the loop would look at everything anyway.
     let min_age = MIN_AGE + RESYNC / 2;
     bench.reconciler.deletion.frontier_min_age = min_age;
@@ -364,7 +374,7 @@ async fn the_loop_wakes_when_a_frontier_may_go_and_not_all_the_time() {
 
 #[tokio::test(start_paused = true)]
 async fn a_frontier_that_does_not_answer_holds_up_neither_placement_nor_other_deletions() {
-    let mut bench = Bench::new();
+    let mut bench = Bench::new().await;
     bench.crawl().await;
     bench.delete(false, Vec::new()).await;
     bench.settle().await;

@@ -1,0 +1,158 @@
+//! Calls that change something, on a master that does not lead: one hop to the one that does.
+//!
+//! A call carries the id of its request from the door it came in by to the record that it makes. So
+//! the same call can be sent again, to whoever leads by then, when its answer was lost on the way: it
+//! is carried out once. A call that was forwarded goes no further: where it has come to the wrong
+//! master, that one says so, and the first looks again.
+
+use std::future::Future;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::CALL_DEADLINE;
+use super::client::{Client, ClientError};
+use super::problem::{Problem, Reason};
+use crate::master::{Code, ControlError};
+use crate::model::id::RequestId;
+use crate::model::node::Contender;
+use crate::store::election::Standing;
+
+/// gRPC metadata: the id of the request.
+pub(super) const REQUEST_ID: &str = "request-id";
+/// gRPC metadata: another master has sent the call here.
+pub(super) const FORWARDED: &str = "crawler-forwarded";
+/// Between two tries when nothing tells that there is a new leader.
+const PAUSE: Duration = Duration::from_millis(100);
+/// What the last try leaves of the deadline, so that its error still reaches the caller.
+const RESERVE: Duration = Duration::from_secs(1);
+/// How long a call waits for a leader while the store does not answer.
+const STORE_PATIENCE: Duration = Duration::from_secs(3);
+
+/// Where a call that changes something comes from.
+#[derive(Debug, Clone)]
+pub(crate) struct Origin {
+    /// Which call it is, however often it is sent.
+    pub(crate) request: RequestId,
+    /// Another master has sent it here.
+    pub(crate) is_forwarded: bool,
+}
+
+impl Origin {
+    /// A call by a client; without an id of its own it gets one.
+    pub(crate) fn client(request: Option<RequestId>) -> Self {
+        Self {
+            request: request.unwrap_or_else(RequestId::random),
+            is_forwarded: false,
+        }
+    }
+}
+
+/// The way to the leader.
+pub(super) struct Forward {
+    standing: watch::Receiver<Standing>,
+    /// The connection that was used last.
+    kept: Mutex<Option<(String, Client)>>,
+}
+
+impl Forward {
+    pub(super) fn new(standing: watch::Receiver<Standing>) -> Self {
+        Self {
+            standing,
+            kept: Mutex::default(),
+        }
+    }
+
+    /// Has a call carried out by the leader, whoever that is: here by `own`, or there by `theirs`.
+    /// Tries again while the lead changes hands.
+    pub(super) async fn change<T, Own, Theirs>(
+        &self,
+        origin: &Origin,
+        own: impl Fn() -> Own,
+        theirs: impl Fn(Client) -> Theirs,
+    ) -> Result<T, Problem>
+    where
+        Own: Future<Output = Result<T, Problem>>,
+        Theirs: Future<Output = Result<T, ClientError>>,
+    {
+        let started = Instant::now();
+        let mut standing = self.standing.clone();
+        loop {
+            let present = standing.borrow_and_update().clone();
+            let tried = match (present.leadership(), &present.leader) {
+                (Some(_), _) => own().await,
+                (None, Some(leader)) if present.own.is_none() && !origin.is_forwarded => {
+                    tokio::select! {
+                        tried = self.ask(leader, origin, &theirs) => tried,
+                        // Who does not answer may have lost the lead meanwhile.
+                        () = replaced(&mut standing, leader) => continue,
+                    }
+                }
+                (None, _) => Err(nobody(&present)),
+            };
+            let problem = match tried {
+                Err(problem) if problem.reason == Some(Reason::NotLeading) => problem,
+                done_or_refused => return done_or_refused,
+            };
+            let patience = match &present.fault {
+                Some(_) => STORE_PATIENCE,
+                None => CALL_DEADLINE.saturating_sub(RESERVE),
+            };
+            if origin.is_forwarded || started.elapsed() > patience {
+                return Err(problem);
+            }
+            let changed = tokio::time::timeout(PAUSE, standing.changed()).await;
+            if let Ok(Err(_election_is_over)) = changed {
+                return Err(problem);
+            }
+        }
+    }
+
+    async fn ask<T, Theirs>(
+        &self,
+        leader: &Contender,
+        origin: &Origin,
+        theirs: impl Fn(Client) -> Theirs,
+    ) -> Result<T, Problem>
+    where
+        Theirs: Future<Output = Result<T, ClientError>>,
+    {
+        let client = self.client(&leader.address)?.on_behalf_of(&origin.request);
+        theirs(client).await.map_err(|error| match error {
+            ClientError::Refused(problem) => problem,
+            ClientError::Unreachable { .. } | ClientError::Url { .. } => {
+                let detail = format!("{} leads and does not answer: {error}", leader.id);
+                let problem = Problem::new(Code::Unavailable, detail, "try again");
+                problem.because(Reason::NotLeading)
+            }
+        })
+    }
+
+    fn client(&self, address: &str) -> Result<Client, Problem> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*kept {
+            Some((present, client)) if present == address => Ok(client.clone()),
+            _ => {
+                let client = Client::lazy(&format!("http://{address}"));
+                let client =
+                    client.map_err(|e| Problem::new(Code::Unavailable, e.to_string(), ""))?;
+                *kept = Some((address.to_owned(), client.clone()));
+                Ok(client)
+            }
+        }
+    }
+}
+
+/// Waits until somebody else leads, or nobody.
+async fn replaced(standing: &mut watch::Receiver<Standing>, leader: &Contender) {
+    let is_other = |standing: &Standing| standing.leader.as_ref() != Some(leader);
+    if standing.wait_for(is_other).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+fn nobody(standing: &Standing) -> Problem {
+    ControlError::not_leading(standing).into()
+}

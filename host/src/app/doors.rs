@@ -1,0 +1,99 @@
+//! The listeners of a process: where others reach it.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::api::{Api, grpc, http};
+use crate::task::TaskScope;
+use crate::telemetry;
+use crate::worker::Crawls;
+
+/// How long calls in hand may take to be answered after a stop. Whoever sends no whole request, or
+/// does not close an idle connection, is not waited for.
+const CALLS_GRACE: Duration = Duration::from_secs(2);
+
+/// Ports that are taken and not served yet.
+pub(super) struct Doors {
+    grpc: TcpListener,
+    http: TcpListener,
+    pprof: Option<TcpListener>,
+    /// Where gRPC listens.
+    pub(super) grpc_at: SocketAddr,
+    /// Where HTTP listens.
+    pub(super) http_at: SocketAddr,
+}
+
+impl Doors {
+    /// Takes the ports, or says which setting would choose others.
+    pub(super) async fn take(
+        grpc: SocketAddr,
+        http: SocketAddr,
+        pprof: Option<SocketAddr>,
+    ) -> anyhow::Result<Self> {
+        let grpc = listen(grpc, "--grpc").await?;
+        let http = listen(http, "--http").await?;
+        let pprof = match pprof {
+            Some(pprof) => Some(listen(pprof, "--pprof").await?),
+            None => None,
+        };
+        let (grpc_at, http_at) = (grpc.local_addr()?, http.local_addr()?);
+        Ok(Self {
+            grpc,
+            http,
+            pprof,
+            grpc_at,
+            http_at,
+        })
+    }
+
+    /// Serves until `scope` is stopped.
+    pub(super) fn open(self, master: Option<Api>, worker: Option<Crawls>, scope: &TaskScope) {
+        let stop = scope.stop_signal();
+        let http = http::serve(self.http, master.clone(), stop.clone());
+        let services = grpc::Services { master, worker };
+        let grpc = grpc::serve(self.grpc, services, stop.clone());
+        scope.spawn("grpc", served("gRPC", grpc, stop.clone()));
+        scope.spawn("http", served("HTTP", http, stop));
+        if let Some(pprof) = self.pprof {
+            serve_profiles(pprof, scope);
+        }
+    }
+}
+
+/// Serves profiles until `scope` is stopped, and says where.
+pub(super) fn serve_profiles(listener: TcpListener, scope: &TaskScope) {
+    if let Ok(address) = listener.local_addr() {
+        tracing::info!("serving profiles pprof={address}");
+    }
+    let stop = scope.stop_signal();
+    let profiles = http::profile::serve(listener, stop.clone());
+    scope.spawn("profiles", served("HTTP of profiles", profiles, stop));
+}
+
+/// Takes a port, or says which setting would choose another.
+pub(super) async fn listen(address: SocketAddr, flag: &str) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.with_context(|| {
+        format!("cannot listen on {address}; choose another address with {flag}, or port 0 for a free one")
+    })
+}
+
+async fn served<E: std::error::Error>(
+    what: &'static str,
+    server: impl Future<Output = Result<(), E>>,
+    stop: CancellationToken,
+) {
+    let too_late = async {
+        stop.cancelled().await;
+        tokio::time::sleep(CALLS_GRACE).await;
+    };
+    tokio::select! {
+        result = server => if let Err(error) = result {
+            tracing::error!(error = telemetry::chain(&error), what, "the server ended");
+        },
+        () = too_late => tracing::warn!(what, "broke off the connections that are still open"),
+    }
+}

@@ -1,0 +1,137 @@
+//! The master of a process, whatever its store: the calls, the election, and what a leader does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use crate::api::Api;
+use crate::api::client::GrpcWorkerCalls;
+use crate::clock::Clock;
+use crate::data::DataRoot;
+use crate::master::control::{Control, ControlParts};
+use crate::master::leader::Leader;
+use crate::master::placement::Strategy;
+use crate::master::reconcile::DeletionSettings;
+use crate::master::roster;
+use crate::model::node::{Contender, Node};
+use crate::model::plugin::LimitOverrides;
+use crate::plugin::engine::Engine;
+use crate::store::catalog::Catalog;
+use crate::store::election::{Election, Leadership};
+use crate::store::ids::IdIssuer;
+use crate::task::TaskScope;
+
+/// What a master is made of.
+pub(super) struct MasterParts {
+    /// As it registers.
+    pub(super) node: Node,
+    pub(super) catalog: Catalog,
+    pub(super) data: Arc<DataRoot>,
+    pub(super) engine: Engine,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) settings: MasterSettings,
+}
+
+/// What a master is told.
+#[derive(Debug, Clone)]
+pub(super) struct MasterSettings {
+    pub(super) lease_ttl: Duration,
+    pub(super) limit_ceilings: LimitOverrides,
+    pub(super) plugin_size: u64,
+    pub(super) frontier_min_age: Duration,
+    /// Revisions of the store's history that are kept; none: somebody else looks after it.
+    pub(super) keep_revisions: Option<u64>,
+    /// How a worker is chosen for a shard.
+    pub(super) strategy: Strategy,
+}
+
+/// A master that answers calls; it contends for the lead from [`MasterNode::contend`] on.
+pub(super) struct MasterNode {
+    pub(super) control: Arc<Control>,
+    election: Election,
+    leader: Leader,
+}
+
+impl MasterNode {
+    pub(super) fn new(parts: MasterParts) -> Self {
+        let MasterParts {
+            node,
+            catalog,
+            data,
+            engine,
+            clock,
+            settings,
+        } = parts;
+        let contender = Contender {
+            id: node.id,
+            address: node.address,
+        };
+        let (election, standing) = Election::new(catalog.clone(), contender, settings.lease_ttl);
+        let wake = Arc::new(Notify::new());
+        let workers = Arc::new(GrpcWorkerCalls::new());
+        let control = Arc::new(Control::new(ControlParts {
+            standing,
+            catalog: catalog.clone(),
+            data: data.clone(),
+            admission: Arc::new(engine),
+            ids: IdIssuer::new(catalog.clone(), clock.clone()),
+            clock: clock.clone(),
+            workers: workers.clone(),
+            wake: wake.clone(),
+            limit_ceilings: settings.limit_ceilings,
+            max_plugin_size: settings.plugin_size,
+            strategy: settings.strategy,
+        }));
+        let leader = Leader {
+            catalog,
+            objects: data.object_store(),
+            data,
+            clock,
+            deletion: DeletionSettings {
+                frontier_min_age: settings.frontier_min_age,
+            },
+            workers,
+            wake,
+            keep_revisions: settings.keep_revisions,
+            strategy: settings.strategy,
+            lease_ttl: settings.lease_ttl,
+            control: control.clone(),
+        };
+        Self {
+            control,
+            election,
+            leader,
+        }
+    }
+
+    /// The calls, for the doors; streams end with `scope`.
+    pub(super) fn api(&self, scope: &TaskScope) -> Api {
+        Api::new(self.control.clone(), scope.stop_signal())
+    }
+
+    /// Stands for election, and does what a leader does while it leads, until `scope` is stopped.
+    pub(super) fn contend(self, scope: &TaskScope) {
+        let stop = scope.stop_signal();
+        let roster = roster::run(self.leader.catalog.clone(), stop.clone());
+        scope.spawn("roster", roster);
+        scope.spawn("leader", self.leader.run(stop.clone()));
+        scope.spawn("election", self.election.run(stop));
+    }
+}
+
+/// Waits until this master leads.
+pub(super) async fn until_leading(control: &Control) -> Leadership {
+    let mut standing = control.standing().clone();
+    loop {
+        let leads = standing.wait_for(|standing| standing.leadership().is_some());
+        let leadership = leads.await.map(|standing| standing.leadership().cloned());
+        match leadership {
+            Ok(Some(leadership)) => return leadership,
+            // Lost again already.
+            Ok(None) => {}
+            // The election is over: so is the process.
+            Err(_) => std::future::pending().await,
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Who may change anything, and how often a call is carried out.
+
+use super::*;
+use crate::store::election::Standing;
+
+/// The same master after it has lost the lead in silence.
+async fn deposed(bench: &Bench) {
+    let prefix = bench.catalog().keys().election();
+    let listing = bench.catalog().store().list(&prefix).await.unwrap();
+    let mut txn = Txn::new();
+    for entry in listing.entries {
+        txn = txn.delete(entry.key);
+    }
+    bench.write(txn).await;
+}
+
+#[tokio::test]
+async fn f07_f09_a_master_that_was_deposed_changes_nothing_and_says_so() {
+    let bench = bench().await;
+    bench.add("a").await.unwrap();
+    let before = bench.catalog().store().list("/crawler/").await.unwrap();
+    deposed(&bench).await;
+    let text = "this master does not lead, and nobody does at present";
+    check_refused(bench.add("b").await, Code::Unavailable, text);
+    check_refused(bench.update("a", |_| ()).await, Code::Unavailable, text);
+    check_refused(bench.restart("a").await, Code::Unavailable, text);
+    check_refused(bench.delete("a").await, Code::Unavailable, text);
+    check_refused(bench.push("shop@1.0.0").await, Code::Unavailable, text);
+    let after = bench.catalog().store().list("/crawler/").await.unwrap();
+    let without_election = before
+        .entries
+        .iter()
+        .filter(|e| !e.key.contains("/election/"));
+    assert!(after.entries.iter().eq(without_election));
+    // It reads all the same.
+    assert_eq!(bench.phase("a").await, Phase::Running);
+}
+
+#[test]
+fn who_leads_is_told_as_far_as_it_is_known() {
+    let told = |standing: &Standing| ControlError::not_leading(standing).to_string();
+    let nobody = Standing::default();
+    assert_eq!(
+        told(&nobody),
+        "this master does not lead, and nobody does at present"
+    );
+    let away = Standing {
+        fault: Some("the store does not answer: no route".to_owned()),
+        ..nobody
+    };
+    assert_eq!(
+        told(&away),
+        "this master does not lead, and who does is not known: the store does not answer: no route"
+    );
+}
+
+#[tokio::test]
+async fn a_call_that_is_sent_again_is_carried_out_once() {
+    let bench = bench().await;
+    let [added, changed, restarted] = ["add", "change", "restart"].map(|id| id.parse().unwrap());
+    let add = || bench.control.add_resource(spec("a", "books"), &added);
+    let first = add().await.unwrap().resource;
+    assert_eq!(add().await.unwrap().resource.id, first.id);
+    let name = first.spec.name.clone();
+    for _ in 0..2 {
+        let change = |mut spec: ResourceSpec| {
+            spec.crawl.max_pages = Some(spec.crawl.max_pages.unwrap_or(0) + 1);
+            Ok(spec)
+        };
+        let updated = bench.control.update_resource(&name, change, &changed);
+        let resource = updated.await.unwrap().resource;
+        assert_eq!(
+            (resource.generation, resource.spec.crawl.max_pages),
+            (Generation(2), Some(1))
+        );
+        let restarted = bench.control.restart_resource(&name, &restarted);
+        assert_eq!(restarted.await.unwrap().resource.run.0, 2);
+    }
+    // The calls before are still known, but not for ever.
+    assert_eq!(add().await.unwrap().resource.id, first.id);
+    for _ in 0..20 {
+        bench.update("a", |_| ()).await.unwrap();
+    }
+    check_refused(
+        add().await,
+        Code::AlreadyExists,
+        "resource a exists already",
+    );
+}
+
+#[tokio::test]
+async fn a_delete_that_is_sent_again_leaves_the_next_life_of_the_name_alone() {
+    let bench = bench().await;
+    let [add, delete] = ["add", "delete"].map(|id| id.parse::<RequestId>().unwrap());
+    let name = "a".parse().unwrap();
+    let added = bench.control.add_resource(spec("a", "books"), &add);
+    added.await.unwrap();
+    bench
+        .control
+        .delete_resource(&name, false, &delete)
+        .await
+        .unwrap();
+    bench
+        .control
+        .delete_resource(&name, false, &delete)
+        .await
+        .unwrap();
+    let next = bench.add("a").await.unwrap().resource;
+    bench
+        .control
+        .delete_resource(&name, false, &delete)
+        .await
+        .unwrap();
+    let present = bench.control.resource(&name).await.unwrap().resource;
+    assert_eq!(present.id, next.id);
+    // Nor does the add of the first life make another.
+    bench.delete("a").await.unwrap();
+    check_refused(
+        bench.control.add_resource(spec("a", "books"), &add).await,
+        Code::NotFound,
+        "resource a was added by this call, and deleted since",
+    );
+}
+
+#[tokio::test]
+async fn f21_calls_of_all_kinds_at_once_come_to_an_end() {
+    let bench = bench().await;
+    let (name, version) = ("books".parse().unwrap(), "1.0.0".parse().unwrap());
+    let calls = (0..40).map(|n| {
+        let (bench, name, version) = (&bench, &name, &version);
+        async move {
+            let of = format!("r-{}", n % 5);
+            // Which of them are refused does not matter here.
+            match n % 4 {
+                0 => drop(bench.add(&of).await),
+                1 => drop(bench.delete(&of).await),
+                2 => drop(bench.push("books@1.0.0").await),
+                _ => drop(bench.control.delete_plugin(name, version).await),
+            }
+        }
+    });
+    let deadline = std::time::Duration::from_secs(60);
+    tokio::time::timeout(deadline, join_all(calls))
+        .await
+        .expect("no call waits for another that waits for it");
+}
+
+#[tokio::test]
+async fn f22_nodes_of_every_version_are_seen() {
+    let bench = bench().await;
+    let id: crate::model::id::NodeId = "worker-9".parse().unwrap();
+    let key = bench
+        .catalog()
+        .keys()
+        .node(crate::model::node::Role::Worker, &id);
+    // As a later version may write it.
+    let record = r#"{"id":"worker-9","role":"worker","address":"a:1","incarnation":7,"capacity":3,
+        "version":"9.9.9","interface":"9.0.0","started_at":1,"mood":{"good":true}}"#;
+    bench.write(Txn::new().put(key, record)).await;
+    let nodes = bench.control.nodes().await.unwrap();
+    let seen = nodes.nodes.iter().find(|view| view.node.id == id);
+    assert_eq!(seen.map(|view| view.node.version.as_str()), Some("9.9.9"));
+}

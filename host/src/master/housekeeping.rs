@@ -1,0 +1,86 @@
+//! What is looked after while nothing asks for it.
+
+use std::time::Duration;
+
+use super::control::Control;
+use crate::clock::Clock;
+use crate::data::DataRoot;
+use crate::store::catalog::Catalog;
+use crate::telemetry;
+
+/// Between two sweeps of the data root.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
+/// Between two compactions of the store.
+const COMPACT_INTERVAL: Duration = Duration::from_secs(10 * 60);
+
+/// Removes what writes and pushes left that were cut off, at once and then every hour.
+pub(super) async fn sweep(data: &DataRoot, clock: &dyn Clock, control: &Control) {
+    loop {
+        match data.sweep(clock.unix_millis()).await {
+            Ok(0) => {}
+            Ok(n) => tracing::info!(n, "removed files that were never complete"),
+            Err(error) => {
+                let error = telemetry::chain(&error);
+                tracing::warn!(error, "the data root cannot be swept");
+            }
+        }
+        match control.drop_orphan_plugins().await {
+            Ok(0) => {}
+            Ok(n) => tracing::info!(n, "removed plugins that no record names"),
+            Err(error) => {
+                let error = telemetry::chain(&error);
+                tracing::warn!(error, "plugins cannot be cleaned up");
+            }
+        }
+        tokio::time::sleep(SWEEP_INTERVAL).await;
+    }
+}
+
+/// Lets the store forget its history but for the latest revisions, every ten minutes. Readers that lag
+/// behind by more than these start over.
+pub(super) async fn compact(catalog: &Catalog, keep: Option<u64>) {
+    let Some(keep) = keep else {
+        return;
+    };
+    loop {
+        tokio::time::sleep(COMPACT_INTERVAL).await;
+        if let Err(error) = catalog.store().compact(keep).await {
+            let error = telemetry::chain(&error);
+            tracing::warn!(error, "the store's history cannot be compacted");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::master::control::Bench;
+
+    struct Later;
+
+    impl Clock for Later {
+        /// So late that every file is old.
+        fn unix_nanos(&self) -> u64 {
+            u64::MAX
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_data_root_is_swept_at_once_and_again_later() {
+        let bench = Bench::new().await;
+        let cut_off = bench.folder().join("plugins/a.wasm#1");
+        std::fs::create_dir(bench.folder().join("plugins")).unwrap();
+        let swept = async {
+            for _ in 0..2 {
+                std::fs::write(&cut_off, "").unwrap();
+                while cut_off.exists() {
+                    tokio::time::sleep(Duration::from_secs(60)).await;
+                }
+            }
+        };
+        tokio::select! {
+            () = sweep(bench.data(), &Later, &bench.control) => unreachable!("it goes on"),
+            swept = tokio::time::timeout(SWEEP_INTERVAL * 4, swept) => swept.expect("in time"),
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Calls that change something, told apart however often each is sent.
+
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::IdError;
+
+/// The longest id of a call, in bytes.
+pub const REQUEST_ID_MAX: usize = 128;
+
+/// One call that changes something, however often it is sent: it is carried out once.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct RequestId(String);
+
+impl RequestId {
+    /// One that nobody else has.
+    pub fn random() -> Self {
+        Self(hex::encode(rand::random::<[u8; 16]>()))
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for RequestId {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let n_bytes = text.len();
+        let is_text = text.bytes().all(|b| b.is_ascii_graphic());
+        match (1..=REQUEST_ID_MAX).contains(&n_bytes) && is_text {
+            true => Ok(Self(text.to_owned())),
+            false => Err(IdError::Request { n_bytes }),
+        }
+    }
+}
+
+impl TryFrom<String> for RequestId {
+    type Error = IdError;
+
+    fn try_from(text: String) -> Result<Self, IdError> {
+        text.parse()
+    }
+}
+
+impl From<RequestId> for String {
+    fn from(request: RequestId) -> String {
+        request.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_visible_text_of_some_length() {
+        for good in ["1", "a-b/c:d", &"x".repeat(REQUEST_ID_MAX)] {
+            assert_eq!(good.parse::<RequestId>().unwrap().as_str(), good);
+        }
+        for bad in ["", "a b", "é", "a\n", &"x".repeat(REQUEST_ID_MAX + 1)] {
+            assert!(bad.parse::<RequestId>().is_err(), "{bad:?}");
+        }
+        assert_ne!(RequestId::random(), RequestId::random());
+    }
+}
