@@ -11,17 +11,23 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use self::options::{DemoArgs, RunArgs, UpArgs, WorkerArgs};
-pub use self::options::{DemoOptions, RunOptions, UpOptions, WorkerOptions};
+pub use self::nodes::{
+    AloneOptions, ClusterWorkerOptions, MasterOptions, NodeOptions, WorkerOptions,
+};
+use self::nodes::{MasterArgs, WorkerArgs};
+use self::options::{DemoArgs, RunArgs, UpArgs};
+pub use self::options::{DemoOptions, RunOptions, UpOptions};
 use crate::api::client::{Client, ClientError};
 use crate::config::{ConfigError, DEFAULT_MASTER, Environment};
 use crate::master::ControlError;
 use crate::telemetry::chain;
 
 mod args;
+mod checks;
 mod frontier;
 mod items;
 mod node;
+pub mod nodes;
 pub mod options;
 pub mod plugin;
 mod resource;
@@ -34,8 +40,10 @@ pub enum Command {
     Up(UpOptions),
     /// One crawl in this terminal.
     Run(RunOptions),
-    /// A worker alone.
-    Worker(WorkerOptions),
+    /// A master of a cluster.
+    Master(Box<MasterOptions>),
+    /// A worker of a cluster, or alone.
+    Worker(Box<WorkerOptions>),
     /// The bundled book shop, crawled.
     Demo(DemoOptions),
     /// A call to a master, or the build of a plugin: [`run`] does it.
@@ -47,7 +55,7 @@ impl Command {
     /// command does is seen in its output.
     pub fn default_log(&self) -> &'static str {
         match self {
-            Command::Up(_) | Command::Worker(_) => "info,slatedb=warn",
+            Command::Up(_) | Command::Master(_) | Command::Worker(_) => "info,slatedb=warn",
             Command::Run(_) | Command::Demo(_) | Command::Client(_) => "warn",
         }
     }
@@ -56,7 +64,7 @@ impl Command {
 /// A command that runs here.
 #[derive(Debug)]
 pub struct ClientCommand {
-    master: String,
+    masters: Vec<String>,
     family: Family,
 }
 
@@ -68,14 +76,15 @@ pub struct ClientCommand {
     after_help = "Try it:\n  crawler demo\n\nStart here:\n  crawler up --allow-networks 127.0.0.0/8\n  crawler plugin push plugins/books\n  crawler resource add books --param start=http://127.0.0.1:8000/\n  crawler items books --follow"
 )]
 struct Args {
-    /// The master to call [env: CRAWLER_MASTER] [default: http://127.0.0.1:9091]
+    /// The master to call, or several: the next one where one does not answer [env: CRAWLER_MASTER] [default: http://127.0.0.1:9091]
     #[arg(
         long,
         global = true,
-        value_name = "URL",
+        value_name = "URL,…",
+        value_delimiter = ',',
         help_heading = "Global options"
     )]
-    master: Option<String>,
+    master: Option<Vec<String>>,
     #[command(subcommand)]
     command: Typed,
 }
@@ -86,7 +95,9 @@ enum Typed {
     Run(RunArgs),
     /// Start a master and a worker in one process; its folder survives any restart
     Up(UpArgs),
-    /// Start a worker alone, with tasks from a config file
+    /// Start a master of a cluster; any number of them, one leads
+    Master(MasterArgs),
+    /// Start a worker of a cluster, or one alone with the resources of a config file
     Worker(WorkerArgs),
     #[command(flatten)]
     Client(Family),
@@ -129,14 +140,19 @@ impl Cli {
         environment: &Environment,
     ) -> anyhow::Result<Self> {
         let args = Args::try_parse_from(args)?;
-        let master = args.master.or_else(|| environment.master.clone());
+        let from_environment = || {
+            let masters = environment.master.as_ref()?.split(',');
+            Some(masters.map(|url| url.trim().to_owned()).collect())
+        };
+        let masters = args.master.or_else(from_environment);
         let command = match args.command {
             Typed::Run(args) => Command::Run(args.into_options(environment)),
             Typed::Up(args) => Command::Up(args.into_options(environment)?),
-            Typed::Worker(args) => Command::Worker(args.into_options(environment)?),
+            Typed::Master(args) => Command::Master(Box::new(args.into_options(environment)?)),
+            Typed::Worker(args) => Command::Worker(Box::new(args.into_options(environment)?)),
             Typed::Demo(args) => Command::Demo(args.into_options()),
             Typed::Client(family) => Command::Client(ClientCommand {
-                master: master.unwrap_or_else(|| DEFAULT_MASTER.to_owned()),
+                masters: masters.unwrap_or_else(|| vec![DEFAULT_MASTER.to_owned()]),
                 family,
             }),
         };
@@ -146,8 +162,8 @@ impl Cli {
 
 /// Carries out a command that needs nothing but a master to call. Dropping it ends it.
 pub async fn run(command: ClientCommand) -> anyhow::Result<()> {
-    let ClientCommand { master, family } = command;
-    let connect = Client::connect(&master);
+    let ClientCommand { masters, family } = command;
+    let connect = Client::connect_any(&masters);
     let result = match family {
         Family::Plugin(command) => plugin::run(command, connect).await,
         Family::Resource(command) => resource::run(command, connect.await?).await,

@@ -3,29 +3,30 @@
 //! Every call has a deadline; streams have one for their start and then live on keep-alive.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use crawler_proto as proto;
-use futures::stream::{self, BoxStream, StreamExt as _};
-use proto::crawler_master_client::CrawlerMasterClient;
-use tonic::transport::{Channel, Endpoint};
+use futures::stream::{BoxStream, StreamExt as _};
+use tonic::transport::Endpoint;
 use tonic::{Response, Status};
 
-use super::answer::{
-    ItemAnswer, NodeAnswer, Placed, PluginAnswer, ResourceAnswer, ResourcesAnswer,
-};
+use super::answer::{ItemAnswer, NodeAnswer, Placed, ResourceAnswer, ResourcesAnswer};
 use super::problem::Problem;
 use super::spec::SpecRequest;
-use super::{CALL_DEADLINE, PIECE_MAX, UPLOAD_DEADLINE, convert};
+use super::{CALL_DEADLINE, convert};
 use crate::master::Code;
-use crate::model::id::{PluginRef, ResourceName};
+use crate::model::id::{RequestId, ResourceName};
 use crate::model::status::LogLine;
-use crate::telemetry::chain;
 
 mod frontier;
+mod masters;
+mod plugins;
+mod pushes;
 mod workers;
 
+use masters::{Calls, Marks, Masters};
+pub use plugins::{FetchDeadlines, MasterPlugins};
 pub use workers::GrpcWorkerCalls;
 
 const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
@@ -33,11 +34,12 @@ const KEEPALIVE: Duration = Duration::from_secs(10);
 /// Bytes of one answer; a page of resources can be large.
 const ANSWER_MAX: usize = 64 << 20;
 
-/// A connection to a master.
+/// Connections to masters, one of which is asked.
 #[derive(Debug, Clone)]
 pub struct Client {
-    url: String,
-    calls: CrawlerMasterClient<Channel>,
+    masters: Arc<Masters>,
+    /// Calls are handed on for a client that has sent this one.
+    behalf: Option<RequestId>,
 }
 
 /// Why a call from here has no answer.
@@ -91,31 +93,75 @@ type Values<T> = BoxStream<'static, Result<T, ClientError>>;
 impl Client {
     /// Connects to the master at this URL.
     pub async fn connect(url: &str) -> Result<Self, ClientError> {
-        let wrong = |why: String| ClientError::Url {
-            url: url.to_owned(),
-            why,
-        };
-        if !url.starts_with("http://") {
-            return Err(wrong("it does not start with http://".to_owned()));
+        Self::connect_any(&[url.to_owned()]).await
+    }
+
+    /// Connects to the first of the masters at these URLs that can be reached. A call that it does not
+    /// answer is sent to the others, within the call's deadline; one that changes something is carried
+    /// out once all the same.
+    pub async fn connect_any(urls: &[String]) -> Result<Self, ClientError> {
+        Ok(Self::of(Masters::connect(urls).await?))
+    }
+
+    /// Connects to the master at this URL with the first call, and again when it breaks.
+    pub fn lazy(url: &str) -> Result<Self, ClientError> {
+        Ok(Self::of(Masters::lazy(url)?))
+    }
+
+    fn of(masters: Masters) -> Self {
+        Self {
+            masters: Arc::new(masters),
+            behalf: None,
         }
-        let endpoint = endpoint(url.to_owned()).map_err(|e| wrong(chain(&e)))?;
-        let channel = endpoint.connect().await;
-        let channel = channel.map_err(|e| ClientError::Unreachable {
-            url: url.to_owned(),
-            why: root_cause(&e),
-        })?;
-        Ok(Self {
-            url: url.to_owned(),
-            calls: CrawlerMasterClient::new(channel).max_decoding_message_size(ANSWER_MAX),
-        })
+    }
+
+    /// Hands calls on to the leader, for a client that has sent this one.
+    #[must_use]
+    pub fn on_behalf_of(mut self, request: &RequestId) -> Self {
+        self.behalf = Some(request.clone());
+        self
+    }
+
+    /// Makes a call that changes nothing.
+    async fn read<T, Asked>(
+        &self,
+        deadline: Duration,
+        ask: impl Fn(Calls) -> Asked,
+    ) -> Result<T, ClientError>
+    where
+        Asked: Future<Output = Result<Response<T>, Status>>,
+    {
+        let marks = Marks {
+            request: None,
+            is_forwarded: false,
+        };
+        self.masters.call(deadline, &marks, ask).await
+    }
+
+    /// Makes a call that changes something, under one id however often it is sent.
+    async fn change<T, Asked>(
+        &self,
+        deadline: Duration,
+        ask: impl Fn(Calls) -> Asked,
+    ) -> Result<T, ClientError>
+    where
+        Asked: Future<Output = Result<Response<T>, Status>>,
+    {
+        let marks = Marks {
+            request: Some(self.behalf.clone().unwrap_or_else(RequestId::random)),
+            is_forwarded: self.behalf.is_some(),
+        };
+        self.masters.call(deadline, &marks, ask).await
     }
 
     /// Adds a resource.
     pub async fn add_resource(&self, request: SpecRequest) -> Result<Placed, ClientError> {
         let message = convert::spec_message(request);
-        let mut calls = self.calls.clone();
         let node = self
-            .call(CALL_DEADLINE, calls.add_resource(message))
+            .change(CALL_DEADLINE, |mut calls| {
+                let message = message.clone();
+                async move { calls.add_resource(message).await }
+            })
             .await?;
         Ok(node.into())
     }
@@ -126,9 +172,11 @@ impl Client {
         request: SpecRequest,
     ) -> Result<ResourceAnswer, ClientError> {
         let message = convert::spec_message(request);
-        let mut calls = self.calls.clone();
         let resource = self
-            .call(CALL_DEADLINE, calls.update_resource(message))
+            .change(CALL_DEADLINE, |mut calls| {
+                let message = message.clone();
+                async move { calls.update_resource(message).await }
+            })
             .await?;
         self.resource_of(resource)
     }
@@ -144,9 +192,11 @@ impl Client {
             purge,
             ..proto::ResourceSpec::default()
         };
-        let mut calls = self.calls.clone();
-        self.call(CALL_DEADLINE, calls.delete_resource(message))
-            .await
+        self.change(CALL_DEADLINE, |mut calls| {
+            let message = message.clone();
+            async move { calls.delete_resource(message).await }
+        })
+        .await
     }
 
     /// Begins a new run.
@@ -155,18 +205,26 @@ impl Client {
         name: &ResourceName,
     ) -> Result<ResourceAnswer, ClientError> {
         let name = name.to_string();
-        let mut calls = self.calls.clone();
-        let call = calls.restart_resource(proto::ResourceRequest { name });
-        let resource = self.call(CALL_DEADLINE, call).await?;
+        let message = proto::ResourceRequest { name };
+        let resource = self
+            .change(CALL_DEADLINE, |mut calls| {
+                let message = message.clone();
+                async move { calls.restart_resource(message).await }
+            })
+            .await?;
         self.resource_of(resource)
     }
 
     /// One resource.
     pub async fn resource(&self, name: &ResourceName) -> Result<ResourceAnswer, ClientError> {
         let name = name.to_string();
-        let mut calls = self.calls.clone();
-        let call = calls.get_resource(proto::ResourceRequest { name });
-        let resource = self.call(CALL_DEADLINE, call).await?;
+        let message = proto::ResourceRequest { name };
+        let resource = self
+            .read(CALL_DEADLINE, |mut calls| {
+                let message = message.clone();
+                async move { calls.get_resource(message).await }
+            })
+            .await?;
         self.resource_of(resource)
     }
 
@@ -176,13 +234,15 @@ impl Client {
         page_size: u32,
         page_token: String,
     ) -> Result<ResourcesAnswer, ClientError> {
-        let mut calls = self.calls.clone();
-        let request = proto::ListResourcesRequest {
+        let message = proto::ListResourcesRequest {
             page_size,
             page_token,
         };
         let page = self
-            .call(CALL_DEADLINE, calls.list_resources(request))
+            .read(CALL_DEADLINE, |mut calls| {
+                let message = message.clone();
+                async move { calls.list_resources(message).await }
+            })
             .await?;
         let resources = page.resources.into_iter();
         let resources = resources.map(|resource| self.resource_of(resource));
@@ -194,59 +254,12 @@ impl Client {
 
     /// All nodes.
     pub async fn nodes(&self) -> Result<Vec<NodeAnswer>, ClientError> {
-        let mut calls = self.calls.clone();
-        let call = calls.list_nodes(proto::ListNodesRequest {});
-        let answer = self.call(CALL_DEADLINE, call).await?;
-        Ok(answer.nodes.into_iter().map(Into::into).collect())
-    }
-
-    /// Pushes a plugin; without a version in `push_as`, or without it, what the plugin says of itself.
-    pub async fn push_plugin(
-        &self,
-        push_as: Option<&PluginRef>,
-        bytes: Bytes,
-    ) -> Result<PluginAnswer, ClientError> {
-        let first = proto::PushPluginRequest {
-            r#as: push_as.map(ToString::to_string).unwrap_or_default(),
-            chunk: Vec::new(),
-        };
-        let pieces = (0..bytes.len()).step_by(PIECE_MAX).map(move |start| {
-            let end = bytes.len().min(start + PIECE_MAX);
-            proto::PushPluginRequest {
-                r#as: String::new(),
-                chunk: bytes[start..end].to_vec(),
-            }
-        });
-        let pieces = stream::iter(std::iter::once(first).chain(pieces));
-        let mut calls = self.calls.clone();
-        let plugin = self
-            .call(UPLOAD_DEADLINE, calls.push_plugin(pieces))
+        let answer = self
+            .read(CALL_DEADLINE, |mut calls| async move {
+                calls.list_nodes(proto::ListNodesRequest {}).await
+            })
             .await?;
-        Ok(plugin.into())
-    }
-
-    /// One plugin version.
-    pub async fn plugin(&self, plugin: &PluginRef) -> Result<PluginAnswer, ClientError> {
-        let plugin = plugin.to_string();
-        let mut calls = self.calls.clone();
-        let call = calls.get_plugin(proto::PluginRequest { plugin });
-        Ok(self.call(CALL_DEADLINE, call).await?.into())
-    }
-
-    /// All plugin versions.
-    pub async fn plugins(&self) -> Result<Vec<PluginAnswer>, ClientError> {
-        let mut calls = self.calls.clone();
-        let call = calls.list_plugins(proto::ListPluginsRequest {});
-        let answer = self.call(CALL_DEADLINE, call).await?;
-        Ok(answer.plugins.into_iter().map(Into::into).collect())
-    }
-
-    /// Deletes one plugin version.
-    pub async fn delete_plugin(&self, plugin: &PluginRef) -> Result<(), ClientError> {
-        let plugin = plugin.to_string();
-        let mut calls = self.calls.clone();
-        let call = calls.delete_plugin(proto::PluginRequest { plugin });
-        self.call(CALL_DEADLINE, call).await
+        Ok(answer.nodes.into_iter().map(Into::into).collect())
     }
 
     /// The items of a resource, by its name or id; those behind the position `after`, or all where
@@ -257,17 +270,21 @@ impl Client {
         follow: bool,
         after: String,
     ) -> Result<Values<ItemAnswer>, ClientError> {
-        let mut calls = self.calls.clone();
-        let call = calls.read_items(proto::ReadItemsRequest {
+        let message = proto::ReadItemsRequest {
             name,
             follow,
             after,
-        });
-        let items = self.call(CALL_DEADLINE, call).await?;
-        let client = self.clone();
+        };
+        let items = self
+            .read(CALL_DEADLINE, |mut calls| {
+                let message = message.clone();
+                async move { calls.read_items(message).await }
+            })
+            .await?;
+        let masters = Arc::clone(&self.masters);
         let items = items.map(move |item| match item {
             Ok(item) => ItemAnswer::try_from(item).map_err(|e| ClientError::Refused(e.into())),
-            Err(status) => Err(client.error(&status)),
+            Err(status) => Err(masters.error(&status)),
         });
         Ok(items.boxed())
     }
@@ -279,40 +296,19 @@ impl Client {
         follow: bool,
     ) -> Result<Values<LogLine>, ClientError> {
         let name = name.to_string();
-        let mut calls = self.calls.clone();
-        let call = calls.read_logs(proto::ReadLogsRequest { name, follow });
-        let lines = self.call(CALL_DEADLINE, call).await?;
-        let client = self.clone();
+        let message = proto::ReadLogsRequest { name, follow };
+        let lines = self
+            .read(CALL_DEADLINE, |mut calls| {
+                let message = message.clone();
+                async move { calls.read_logs(message).await }
+            })
+            .await?;
+        let masters = Arc::clone(&self.masters);
         let lines = lines.map(move |line| match line {
             Ok(line) => Ok(LogLine::from(line)),
-            Err(status) => Err(client.error(&status)),
+            Err(status) => Err(masters.error(&status)),
         });
         Ok(lines.boxed())
-    }
-
-    async fn call<T>(
-        &self,
-        deadline: Duration,
-        call: impl Future<Output = Result<Response<T>, Status>>,
-    ) -> Result<T, ClientError> {
-        match tokio::time::timeout(deadline, call).await {
-            Ok(Ok(response)) => Ok(response.into_inner()),
-            Ok(Err(status)) => Err(self.error(&status)),
-            Err(_elapsed) => Err(ClientError::Unreachable {
-                url: self.url.clone(),
-                why: format!("no answer within {} s", deadline.as_secs()),
-            }),
-        }
-    }
-
-    fn error(&self, status: &Status) -> ClientError {
-        match transport_failure(status) {
-            Some(why) => ClientError::Unreachable {
-                url: self.url.clone(),
-                why,
-            },
-            None => ClientError::Refused(Problem::from_status(status)),
-        }
     }
 
     fn resource_of(&self, message: proto::Resource) -> Result<ResourceAnswer, ClientError> {

@@ -11,9 +11,14 @@ impl Client {
     /// Totals of a resource's frontier.
     pub async fn frontier_stats(&self, name: &ResourceName) -> Result<FrontierAnswer, ClientError> {
         let name = name.to_string();
-        let mut calls = self.calls.clone();
-        let call = calls.get_frontier_stats(proto::ResourceRequest { name });
-        Ok(self.call(CALL_DEADLINE, call).await?.into())
+        let message = proto::ResourceRequest { name };
+        let stats = self
+            .read(CALL_DEADLINE, |mut calls| {
+                let message = message.clone();
+                async move { calls.get_frontier_stats(message).await }
+            })
+            .await?;
+        Ok(stats.into())
     }
 
     /// Part of the list of URLs, in one state or, where it is empty, in all; an empty token is its
@@ -25,14 +30,18 @@ impl Client {
         page_size: u32,
         page_token: String,
     ) -> Result<UrlsAnswer, ClientError> {
-        let request = proto::ListUrlsRequest {
+        let message = proto::ListUrlsRequest {
             name: name.to_string(),
             state: state.to_owned(),
             page_size,
             page_token,
         };
-        let mut calls = self.calls.clone();
-        let page = self.call(CALL_DEADLINE, calls.list_urls(request)).await?;
+        let page = self
+            .read(CALL_DEADLINE, |mut calls| {
+                let message = message.clone();
+                async move { calls.list_urls(message).await }
+            })
+            .await?;
         Ok(page.into())
     }
 
@@ -42,14 +51,18 @@ impl Client {
         name: &ResourceName,
         asked: Asked,
     ) -> Result<ExplanationAnswer, ClientError> {
-        let request = proto::ExplainUrlRequest {
+        let message = proto::ExplainUrlRequest {
             name: name.to_string(),
             url: asked.url,
             method: asked.method,
             body: asked.body.into(),
         };
-        let mut calls = self.calls.clone();
-        let answer = self.call(CALL_DEADLINE, calls.explain_url(request)).await?;
+        let answer = self
+            .read(CALL_DEADLINE, |mut calls| {
+                let message = message.clone();
+                async move { calls.explain_url(message).await }
+            })
+            .await?;
         Ok(answer.into())
     }
 
@@ -59,12 +72,16 @@ impl Client {
         name: &ResourceName,
         reason: Option<String>,
     ) -> Result<u64, ClientError> {
-        let request = proto::RedriveRequest {
+        let message = proto::RedriveRequest {
             name: name.to_string(),
             reason: reason.unwrap_or_default(),
         };
-        let mut calls = self.calls.clone();
-        let call = calls.redrive_frontier(request);
-        Ok(self.call(CALL_DEADLINE, call).await?.dead_letters)
+        let answer = self
+            .change(CALL_DEADLINE, |mut calls| {
+                let message = message.clone();
+                async move { calls.redrive_frontier(message).await }
+            })
+            .await?;
+        Ok(answer.dead_letters)
     }
 }

@@ -1,0 +1,113 @@
+//! The calls about plugins.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use crawler_proto as proto;
+use futures::stream;
+
+use super::{Client, ClientError};
+use crate::api::answer::PluginAnswer;
+use crate::api::{CALL_DEADLINE, PIECE_MAX, UPLOAD_DEADLINE};
+use crate::master::Code;
+use crate::model::id::{Digest, PluginName, PluginRef, PluginVersion};
+
+impl Client {
+    /// Pushes a plugin; without a version in `push_as`, or without it, what the plugin says of itself.
+    pub async fn push_plugin(
+        &self,
+        push_as: Option<&PluginRef>,
+        bytes: Bytes,
+    ) -> Result<PluginAnswer, ClientError> {
+        let push_as = push_as.map(ToString::to_string).unwrap_or_default();
+        let plugin = self
+            .change(UPLOAD_DEADLINE, |mut calls| {
+                let pieces = stream::iter(pieces(push_as.clone(), bytes.clone()));
+                async move { calls.push_plugin(pieces).await }
+            })
+            .await?;
+        Ok(plugin.into())
+    }
+
+    /// Has the leader record bytes that are in the data root.
+    pub(in crate::api) async fn record_plugin(
+        &self,
+        push_as: Option<&(PluginName, PluginVersion)>,
+        digest: Digest,
+    ) -> Result<PluginAnswer, ClientError> {
+        let push_as = push_as.map(|(name, version)| format!("{name}@{version}"));
+        let message = proto::RecordPluginRequest {
+            r#as: push_as.unwrap_or_default(),
+            digest: digest.to_string(),
+        };
+        let plugin = self
+            .change(CALL_DEADLINE, |mut calls| {
+                let message = message.clone();
+                async move { calls.record_plugin(message).await }
+            })
+            .await?;
+        Ok(plugin.into())
+    }
+
+    /// One plugin version.
+    pub async fn plugin(&self, plugin: &PluginRef) -> Result<PluginAnswer, ClientError> {
+        let plugin = plugin.to_string();
+        let message = proto::PluginRequest { plugin };
+        let plugin = self
+            .read(CALL_DEADLINE, |mut calls| {
+                let message = message.clone();
+                async move { calls.get_plugin(message).await }
+            })
+            .await?;
+        Ok(plugin.into())
+    }
+
+    /// All plugin versions.
+    pub async fn plugins(&self) -> Result<Vec<PluginAnswer>, ClientError> {
+        let answer = self
+            .read(CALL_DEADLINE, |mut calls| async move {
+                calls.list_plugins(proto::ListPluginsRequest {}).await
+            })
+            .await?;
+        Ok(answer.plugins.into_iter().map(Into::into).collect())
+    }
+
+    /// Deletes one plugin version.
+    pub async fn delete_plugin(&self, plugin: &PluginRef) -> Result<(), ClientError> {
+        let plugin = plugin.to_string();
+        let message = proto::PluginRequest { plugin };
+        // No record tells of it afterwards: what a master whose answer was lost has done is no error.
+        let n_asked = AtomicUsize::new(0);
+        let deleted = self
+            .change(CALL_DEADLINE, |mut calls| {
+                n_asked.fetch_add(1, Ordering::Relaxed);
+                let message = message.clone();
+                async move { calls.delete_plugin(message).await }
+            })
+            .await;
+        match deleted {
+            Err(ClientError::Refused(problem))
+                if problem.code == Code::NotFound && n_asked.load(Ordering::Relaxed) > 1 =>
+            {
+                Ok(())
+            }
+            told => told,
+        }
+    }
+}
+
+/// What it is pushed as, and then the bytes.
+fn pieces(push_as: String, bytes: Bytes) -> impl Iterator<Item = proto::PushPluginRequest> {
+    let first = proto::PushPluginRequest {
+        r#as: push_as,
+        chunk: Vec::new(),
+    };
+    let pieces = (0..bytes.len()).step_by(PIECE_MAX).map(move |start| {
+        let end = bytes.len().min(start + PIECE_MAX);
+        proto::PushPluginRequest {
+            r#as: String::new(),
+            chunk: bytes[start..end].to_vec(),
+        }
+    });
+    std::iter::once(first).chain(pieces)
+}
