@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::master::control::items::PlacedItem;
-use crate::master::{NodeView, ResourceView, ShardView};
+use crate::master::{BrokenRecord, NodeView, ResourceView, ShardView};
 use crate::model::crawl::{Counts, ItemRecord};
 use crate::model::plugin::{LimitOverrides, PluginRecord, Schema};
-use crate::model::resource::{CrawlSettings, ShardState};
+use crate::model::resource::{CrawlSettings, PlacementSpec, ShardState};
+use crate::model::status::WorkerStatus;
 
 /// The node that crawls; both empty while none does.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
@@ -57,6 +58,7 @@ pub struct SpecAnswer {
     pub params: BTreeMap<String, String>,
     pub limits: LimitOverrides,
     pub crawl: CrawlSettings,
+    pub placement: PlacementSpec,
 }
 
 /// One part of a resource.
@@ -112,6 +114,22 @@ pub struct NodeAnswer {
     pub version: String,
     pub labels: BTreeMap<String, String>,
     pub started_at: u64,
+    pub weight: u64,
+    pub totals: Option<TotalsAnswer>,
+    pub reason: String,
+}
+
+/// Of the present runs of a worker's crawls.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the fields of the message NodeTotals")]
+pub struct TotalsAnswer {
+    pub at: u64,
+    pub running: u64,
+    pub waiting: u64,
+    pub pages: u64,
+    pub items: u64,
+    pub bytes: u64,
+    pub in_flight: u64,
 }
 
 /// A pushed plugin version.
@@ -196,6 +214,7 @@ impl From<ResourceView> for ResourceAnswer {
                 params: resource.spec.params,
                 limits: resource.spec.limits,
                 crawl: resource.spec.crawl,
+                placement: resource.spec.placement,
             },
         }
     }
@@ -246,6 +265,42 @@ impl From<NodeView> for NodeAnswer {
             version: node.version,
             labels: node.labels,
             started_at: node.started_at,
+            weight: view.weight,
+            totals: view.totals.map(Into::into),
+            reason: String::new(),
+        }
+    }
+}
+
+impl From<WorkerStatus> for TotalsAnswer {
+    fn from(status: WorkerStatus) -> Self {
+        Self {
+            at: status.at,
+            running: status.running,
+            waiting: status.waiting,
+            pages: status.pages,
+            items: status.items,
+            bytes: status.bytes,
+            in_flight: status.in_flight,
+        }
+    }
+}
+
+impl From<BrokenRecord> for NodeAnswer {
+    fn from(record: BrokenRecord) -> Self {
+        Self {
+            id: record.key,
+            role: String::new(),
+            address: String::new(),
+            leader: false,
+            load: 0,
+            capacity: 0,
+            version: String::new(),
+            labels: BTreeMap::new(),
+            started_at: 0,
+            weight: 0,
+            totals: None,
+            reason: record.why,
         }
     }
 }

@@ -7,12 +7,12 @@ use crawler_proto as proto;
 
 mod crawl;
 pub(crate) mod frontier;
+mod node;
 mod settings;
 
-use self::settings::{crawl_message, crawl_settings};
+use self::settings::{crawl_message, crawl_settings, placement_change, placement_message};
 use super::answer::{
-    CountsAnswer, NodeAnswer, Placed, PluginAnswer, ResourceAnswer, ResourcesAnswer, ShardAnswer,
-    SpecAnswer,
+    CountsAnswer, Placed, PluginAnswer, ResourceAnswer, ResourcesAnswer, ShardAnswer, SpecAnswer,
 };
 use super::spec::{SpecRequest, invalid, plugin_ref, resource_name};
 use crate::master::ControlError;
@@ -30,6 +30,7 @@ pub(crate) fn spec_request(message: proto::ResourceSpec) -> Result<SpecRequest, 
         params: message.params.into_iter().collect(),
         limits: limits(message.limits)?,
         crawl: crawl_settings(message.crawl.unwrap_or_default())?,
+        placement: placement_change(message.placement.unwrap_or_default())?,
     })
 }
 
@@ -41,6 +42,7 @@ pub(crate) fn spec_message(request: SpecRequest) -> proto::ResourceSpec {
         params: request.params.into_iter().collect(),
         limits: limits_message(&request.limits),
         crawl: Some(crawl_message(request.crawl)),
+        placement: Some(placement_message(request.placement)),
         ..proto::ResourceSpec::default()
     }
 }
@@ -95,6 +97,7 @@ impl From<ResourceAnswer> for proto::Resource {
                 limits: limits_message(&spec.limits),
                 crawl: Some(crawl_message(spec.crawl)),
                 purge: false,
+                placement: Some(placement_message(spec.placement.into())),
             }),
             phase: answer.phase,
             reason: answer.reason,
@@ -123,6 +126,7 @@ impl TryFrom<proto::Resource> for ResourceAnswer {
                 params: spec.params.into_iter().collect(),
                 limits: limits(spec.limits)?,
                 crawl: crawl_settings(spec.crawl.unwrap_or_default())?,
+                placement: placement_change(spec.placement.unwrap_or_default())?.into_spec(),
             },
             phase: message.phase,
             reason: message.reason,
@@ -202,38 +206,6 @@ impl From<proto::Counts> for CountsAnswer {
                 dead_by_reason: message.dead_by_reason.into_iter().collect(),
             },
             in_flight: message.in_flight,
-        }
-    }
-}
-
-impl From<NodeAnswer> for proto::Node {
-    fn from(answer: NodeAnswer) -> Self {
-        Self {
-            id: answer.id,
-            role: answer.role,
-            address: answer.address,
-            leader: answer.leader,
-            load: answer.load,
-            capacity: answer.capacity,
-            version: answer.version,
-            labels: answer.labels.into_iter().collect(),
-            started_at: answer.started_at,
-        }
-    }
-}
-
-impl From<proto::Node> for NodeAnswer {
-    fn from(message: proto::Node) -> Self {
-        Self {
-            id: message.id,
-            role: message.role,
-            address: message.address,
-            leader: message.leader,
-            load: message.load,
-            capacity: message.capacity,
-            version: message.version,
-            labels: message.labels.into_iter().collect(),
-            started_at: message.started_at,
         }
     }
 }

@@ -5,12 +5,15 @@ use serde_json::json;
 
 use super::args::{Format, OutputArgs};
 use super::table;
+use crate::api::answer::NodeAnswer;
 use crate::api::client::Client;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum NodeCommand {
     /// List masters and workers, and who leads
-    #[command(after_help = "Example:\n  crawler node list")]
+    #[command(
+        after_help = "LOAD is the number of crawls and how many the worker takes; WEIGHT, what they weigh together, is shown\nwhere that is another number. Labels and what each worker has done are in -o json.\n\nExample:\n  crawler node list"
+    )]
     List(OutputArgs),
 }
 
@@ -20,27 +23,116 @@ pub(super) async fn run(command: NodeCommand, client: Client) -> anyhow::Result<
     if output.format == Format::Json {
         return table::print_json(&json!({ "nodes": nodes }));
     }
-    let rows: Vec<[String; 6]> = nodes
-        .into_iter()
-        .map(|node| {
-            let load = match node.capacity {
-                0 => String::new(),
-                capacity => format!("{}/{capacity}", node.load),
-            };
-            let leads = if node.leader { "leader" } else { "" };
-            [
-                node.id,
-                node.role,
-                node.address,
-                leads.to_owned(),
-                load,
-                node.version,
-            ]
-        })
-        .collect();
-    table::print(
-        ["NODE", "ROLE", "ADDRESS", "LEADS", "LOAD", "VERSION"],
-        &rows,
-    )?;
+    let head = ["NODE", "ROLE", "ADDRESS", "LEADS", "LOAD"];
+    let [node, role, address, leads, load] = head;
+    if nodes.iter().any(|node| node.weight != u64::from(node.load)) {
+        let head = [
+            node, role, address, leads, load, "WEIGHT", "SINCE", "VERSION",
+        ];
+        let rows: Vec<_> = nodes.iter().map(weighed_row).collect();
+        table::print(head, &rows)?;
+    } else {
+        let head = [node, role, address, leads, load, "SINCE", "VERSION"];
+        let rows: Vec<_> = nodes.iter().map(row).collect();
+        table::print(head, &rows)?;
+    }
     Ok(())
+}
+
+fn row(node: &NodeAnswer) -> [String; 7] {
+    let [id, role, address, leads, load, _weight, since, version] = weighed_row(node);
+    [id, role, address, leads, load, since, version]
+}
+
+fn weighed_row(node: &NodeAnswer) -> [String; 8] {
+    if !node.reason.is_empty() {
+        // No node, but a record that nobody can read; the last column may be long.
+        let nothing = String::new;
+        let (key, role, reason) = (node.id.clone(), "?".to_owned(), node.reason.clone());
+        return [
+            key,
+            role,
+            nothing(),
+            nothing(),
+            nothing(),
+            nothing(),
+            nothing(),
+            reason,
+        ];
+    }
+    let (load, weight) = match node.capacity {
+        0 => Default::default(),
+        capacity => (format!("{}/{capacity}", node.load), node.weight.to_string()),
+    };
+    [
+        node.id.clone(),
+        node.role.clone(),
+        node.address.clone(),
+        if node.leader { "leader" } else { "" }.to_owned(),
+        load,
+        weight,
+        table::time(node.started_at),
+        node.version.clone(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::master::BrokenRecord;
+
+    fn worker() -> NodeAnswer {
+        NodeAnswer {
+            id: "worker-1".into(),
+            role: "worker".into(),
+            address: "127.0.0.1:9090".into(),
+            leader: false,
+            load: 2,
+            capacity: 10,
+            version: "0.1.0".into(),
+            labels: [].into(),
+            started_at: 1_700_000_000_000,
+            weight: 9,
+            totals: None,
+            reason: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_node_is_a_row_with_its_load_and_since_when_it_is_there() {
+        let since = "2023-11-14T22:13:20Z";
+        assert_eq!(
+            weighed_row(&worker()).join("|"),
+            format!("worker-1|worker|127.0.0.1:9090||2/10|9|{since}|0.1.0")
+        );
+        assert_eq!(
+            row(&worker()).join("|"),
+            format!("worker-1|worker|127.0.0.1:9090||2/10|{since}|0.1.0")
+        );
+        let master = NodeAnswer {
+            id: "master-1".into(),
+            role: "master".into(),
+            leader: true,
+            load: 0,
+            weight: 0,
+            capacity: 0,
+            ..worker()
+        };
+        assert_eq!(
+            row(&master).join("|"),
+            format!("master-1|master|127.0.0.1:9090|leader||{since}|0.1.0")
+        );
+    }
+
+    #[test]
+    fn a_record_that_does_not_decode_is_a_row_with_the_reason() {
+        let broken = BrokenRecord {
+            key: "/crawler/nodes/worker/x".into(),
+            why: "the record does not decode: eof".into(),
+        };
+        assert_eq!(
+            row(&broken.into()).join("|"),
+            "/crawler/nodes/worker/x|?|||||the record does not decode: eof"
+        );
+    }
 }

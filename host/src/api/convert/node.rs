@@ -1,0 +1,104 @@
+//! Nodes, with what workers tell of themselves.
+
+use crawler_proto as proto;
+
+use crate::api::answer::{NodeAnswer, TotalsAnswer};
+
+impl From<NodeAnswer> for proto::Node {
+    fn from(answer: NodeAnswer) -> Self {
+        Self {
+            id: answer.id,
+            role: answer.role,
+            address: answer.address,
+            leader: answer.leader,
+            load: answer.load,
+            capacity: answer.capacity,
+            version: answer.version,
+            labels: answer.labels.into_iter().collect(),
+            started_at: answer.started_at,
+            weight: answer.weight,
+            totals: answer.totals.map(Into::into),
+            reason: answer.reason,
+        }
+    }
+}
+
+impl From<proto::Node> for NodeAnswer {
+    fn from(message: proto::Node) -> Self {
+        Self {
+            id: message.id,
+            role: message.role,
+            address: message.address,
+            leader: message.leader,
+            load: message.load,
+            capacity: message.capacity,
+            version: message.version,
+            labels: message.labels.into_iter().collect(),
+            started_at: message.started_at,
+            weight: message.weight,
+            totals: message.totals.map(Into::into),
+            reason: message.reason,
+        }
+    }
+}
+
+impl From<TotalsAnswer> for proto::NodeTotals {
+    fn from(answer: TotalsAnswer) -> Self {
+        Self {
+            at: answer.at,
+            running: answer.running,
+            waiting: answer.waiting,
+            pages: answer.pages,
+            items: answer.items,
+            bytes: answer.bytes,
+            in_flight: answer.in_flight,
+        }
+    }
+}
+
+impl From<proto::NodeTotals> for TotalsAnswer {
+    fn from(message: proto::NodeTotals) -> Self {
+        Self {
+            at: message.at,
+            running: message.running,
+            waiting: message.waiting,
+            pages: message.pages,
+            items: message.items,
+            bytes: message.bytes,
+            in_flight: message.in_flight,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_arrives_as_it_was_sent() {
+        let node = NodeAnswer {
+            id: "worker-1".into(),
+            role: "worker".into(),
+            address: "a:1".into(),
+            leader: true,
+            load: 2,
+            capacity: 3,
+            version: "4".into(),
+            labels: [("gpu".into(), "true".into())].into(),
+            started_at: 5,
+            weight: 6,
+            totals: Some(TotalsAnswer {
+                at: 7,
+                running: 8,
+                waiting: 9,
+                pages: 10,
+                items: 11,
+                bytes: 12,
+                in_flight: 13,
+            }),
+            reason: "it does not decode".into(),
+        };
+        let message = proto::Node::from(node.clone());
+        assert_eq!(NodeAnswer::from(message), node);
+    }
+}
