@@ -8,13 +8,20 @@ use std::process::ExitCode;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::{self, Command};
+use crate::cli::{self, Command, WorkerOptions};
 
+mod cluster;
 mod demo;
-mod housekeeping;
+mod doors;
+mod identity;
+mod late_store;
+mod master_node;
+mod membership;
+mod own_nodes;
 mod parts;
 mod registration;
 mod run;
+mod seeding;
 mod standalone;
 mod up;
 
@@ -57,7 +64,11 @@ async fn carry_out(command: Command, stop: CancellationToken) -> anyhow::Result<
     match command {
         Command::Run(options) => run::run(options, stop).await,
         Command::Up(options) => up::run(options, stop).await,
-        Command::Worker(options) => standalone::run(options, stop).await,
+        Command::Master(options) => Box::pin(cluster::run_master(*options, stop)).await,
+        Command::Worker(options) => match *options {
+            WorkerOptions::Cluster(options) => Box::pin(cluster::run_worker(*options, stop)).await,
+            WorkerOptions::Alone(options) => standalone::run(*options, stop).await,
+        },
         Command::Demo(options) => demo::run(options, stop).await,
         Command::Client(command) => unless_stopped(&stop, Box::pin(cli::run(command))).await,
     }

@@ -14,9 +14,11 @@
 
 use std::path::{Path, PathBuf};
 
+mod etcd;
 mod file;
 pub(crate) mod suggest;
 
+pub use etcd::{EtcdConfig, EtcdConfigError};
 pub use file::{ConfigError, FileConfig, PluginSource};
 
 /// The config file that is read without being named, if it is there.
@@ -27,7 +29,7 @@ pub const DEFAULT_MASTER: &str = "http://127.0.0.1:9091";
 /// The variables that the program knows.
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
-    /// `CRAWLER_MASTER`: the URL that client commands call.
+    /// `CRAWLER_MASTER`: the URL that client commands call, or several, with commas between them.
     pub master: Option<String>,
     /// `CRAWLER_BIN`: the program to start for compiling plugins, instead of this one.
     pub bin: Option<PathBuf>,

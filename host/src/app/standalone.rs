@@ -8,9 +8,9 @@ use futures::future::join_all;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::parts;
+use super::{doors, parts};
 use crate::cli::plugin::build_plugin;
-use crate::cli::{Failure, WorkerOptions};
+use crate::cli::{AloneOptions, Failure};
 use crate::clock::{Clock, SystemClock};
 use crate::data::DataRoot;
 use crate::fetch::Fetch;
@@ -23,7 +23,9 @@ use crate::model::resource::{CrawlSettings, DEFAULT_DELAY, ResourceSpec, ShardId
 use crate::plugin::Rules;
 use crate::plugin::engine::EngineSettings;
 use crate::sink::lines::{LineFiles, LineSettings};
+use crate::task::TaskScope;
 use crate::worker::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
+use crate::worker::leave::Leave;
 use crate::worker::report::CrawlLog;
 
 /// Stands in for the id of a cluster: there is none.
@@ -45,7 +47,7 @@ struct Loaded {
 }
 
 /// Crawls everything in the config file and ends.
-pub(super) async fn run(options: WorkerOptions, stop: CancellationToken) -> anyhow::Result<()> {
+pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyhow::Result<()> {
     let config = &options.config;
     if config.resources.is_empty() {
         return Err(Failure {
@@ -53,6 +55,10 @@ pub(super) async fn run(options: WorkerOptions, stop: CancellationToken) -> anyh
             hint: "write a crawler.toml here, or name a file with --config".to_owned(),
         }
         .into());
+    }
+    let profiles = TaskScope::new();
+    if let Some(pprof) = options.pprof {
+        doors::serve_profiles(doors::listen(pprof, "--pprof").await?, &profiles);
     }
     let plugins = super::unless_stopped(&stop, load(&options)).await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -99,7 +105,7 @@ pub(super) async fn run(options: WorkerOptions, stop: CancellationToken) -> anyh
 }
 
 /// Builds and loads the plugins of the config file.
-async fn load(options: &WorkerOptions) -> anyhow::Result<Vec<Loaded>> {
+async fn load(options: &AloneOptions) -> anyhow::Result<Vec<Loaded>> {
     let engine = parts::engine(EngineSettings {
         plugin_size: options.plugin_size,
         compiled_size: options.compiled_size,
@@ -120,7 +126,7 @@ async fn load(options: &WorkerOptions) -> anyhow::Result<Vec<Loaded>> {
 async fn crawl(
     shared: &Shared,
     spec: &ResourceSpec,
-    options: &WorkerOptions,
+    options: &AloneOptions,
     stop: CancellationToken,
 ) -> anyhow::Result<CrawlEnd> {
     let Loaded { digest, rules } = find(&shared.plugins, &spec.plugin)?;
@@ -153,6 +159,7 @@ async fn crawl(
         fetch: shared.fetch.clone(),
         clock: shared.clock.clone(),
         log: CrawlLog::new(spec.name.as_str(), shared.clock.clone()),
+        leave: Leave::always(),
         rest_after: None,
     };
     tracing::info!(resource = %spec.name, %run, items = %folder.display(), "crawl starts");

@@ -6,38 +6,30 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::housekeeping;
+use super::doors::Doors;
+use super::master_node::{self, MasterNode, MasterParts, MasterSettings};
 use super::parts::{self, DataPlugins};
 use super::registration::Registration;
-use crate::api::client::GrpcWorkerCalls;
-use crate::api::{Api, grpc, http};
+use super::seeding;
 use crate::cli::UpOptions;
 use crate::clock::{Clock, SystemClock};
-use crate::config::FileConfig;
 use crate::data::DataRoot;
 use crate::frontier::durable::DurableSettings;
-use crate::master::control::{Control, ControlParts};
-use crate::master::reconcile::{DeletionSettings, Reconciler};
+use crate::master::control::Control;
 use crate::model::id::{Incarnation, NodeId};
 use crate::model::node::{Node, Role};
+use crate::plugin::INTERFACE_VERSIONS;
 use crate::plugin::engine::EngineSettings;
-use crate::store::catalog::{Catalog, encode};
+use crate::store::catalog::Catalog;
 use crate::store::embedded::{EmbeddedStore, Settings as StoreSettings};
-use crate::store::ids::IdIssuer;
 use crate::store::keys::Keys;
-use crate::store::{Guard, Outcome, Txn};
 use crate::task::TaskScope;
-use crate::telemetry;
 use crate::worker::{Crawls, agent};
 
 /// How long everything may take to end after a stop.
 const STOP_GRACE: Duration = Duration::from_secs(15);
-/// How long calls in hand may take to be answered then. Whoever sends no whole request, or does not
-/// close an idle connection, is not waited for.
-const CALLS_GRACE: Duration = Duration::from_secs(2);
 /// Shards that the worker of this process takes.
 const CAPACITY: u32 = 100_000;
 
@@ -60,7 +52,7 @@ pub(super) struct Up {
 pub(super) async fn run(options: UpOptions, stop: CancellationToken) -> anyhow::Result<()> {
     let up = Up::start(&options).await?;
     let serve = async {
-        up.seed(&options.config).await?;
+        seeding::seed_as_leader(&up.control, &options.config).await?;
         let (grpc, http) = (up.grpc, up.http);
         tracing::info!("listening grpc={grpc} http={http} data={}", options.data);
         std::future::pending().await
@@ -79,9 +71,8 @@ impl Up {
     /// Opens the state, takes the ports, and starts all parts. Nothing runs after an error.
     pub(super) async fn start(options: &UpOptions) -> anyhow::Result<Self> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let grpc_listener = parts::listen(options.grpc, "--grpc").await?;
-        let http_listener = parts::listen(options.http, "--http").await?;
-        let (grpc_at, http_at) = (grpc_listener.local_addr()?, http_listener.local_addr()?);
+        let doors = Doors::take(options.grpc, options.http, options.pprof).await?;
+        let (grpc_at, http_at) = (doors.grpc_at, doors.http_at);
         let address = options
             .advertise
             .clone()
@@ -93,7 +84,7 @@ impl Up {
         let store = EmbeddedStore::open(&folder, StoreSettings::default())?;
         let store_failed = store.failed();
         let catalog = Catalog::new(Arc::new(store), Keys::default());
-        let cluster = cluster_id(&catalog).await?;
+        let cluster = parts::cluster_id(&catalog).await?;
         data.bind_cluster(&cluster).await?;
         let frontiers = DurableSettings {
             min_age: options.frontier_min_age,
@@ -118,6 +109,7 @@ impl Up {
                 labels: BTreeMap::new(),
                 capacity,
                 version: env!("CARGO_PKG_VERSION").to_owned(),
+                interface: INTERFACE_VERSIONS.1.to_owned(),
                 draining: false,
                 started_at: clock.unix_millis(),
             })
@@ -126,79 +118,50 @@ impl Up {
             node(Role::Master, "master-1", 0)?,
             node(Role::Worker, "worker-1", CAPACITY)?,
         );
-        let wake = Arc::new(Notify::new());
-        let workers = Arc::new(GrpcWorkerCalls::new());
-        let control = Arc::new(Control::new(ControlParts {
-            node: master.id.clone(),
+        let master_node = MasterNode::new(MasterParts {
+            node: master.clone(),
             catalog: catalog.clone(),
             data: data.clone(),
-            admission: Arc::new(engine.clone()),
-            ids: IdIssuer::new(catalog.clone(), clock.clone()),
+            engine: engine.clone(),
             clock: clock.clone(),
-            workers: workers.clone(),
-            wake: wake.clone(),
-            limit_ceilings: options.limit_ceilings.clone(),
-            max_plugin_size: options.plugin_size,
-        }));
-        match control.drop_orphan_plugins().await {
-            Ok(0) => {}
-            Ok(n) => tracing::info!(n, "removed plugins that no record names"),
-            Err(error) => {
-                tracing::warn!(
-                    error = telemetry::chain(&error),
-                    "plugins cannot be cleaned up"
-                );
-            }
-        }
+            settings: MasterSettings {
+                lease_ttl: options.lease_ttl,
+                limit_ceilings: options.limit_ceilings.clone(),
+                plugin_size: options.plugin_size,
+                frontier_min_age: options.frontier_min_age,
+                keep_revisions: None,
+                strategy: options.strategy,
+            },
+        });
+        let control = master_node.control.clone();
         let crawls = Crawls::default();
-        let stop = scope.stop_signal();
-        let api = Api::new(control.clone(), stop.clone());
-        let services = grpc::Services {
-            master: Some(api.clone()),
-            worker: Some(crawls.clone()),
-        };
-        scope.spawn(
-            "grpc",
-            served(
-                "gRPC",
-                grpc::serve(grpc_listener, services, stop.clone()),
-                stop.clone(),
-            ),
-        );
-        scope.spawn(
-            "http",
-            served(
-                "HTTP",
-                http::serve(http_listener, api, stop.clone()),
-                stop.clone(),
-            ),
-        );
+        doors.open(Some(master_node.api(&scope)), Some(crawls.clone()), &scope);
         let registrations = TaskScope::new();
+        let mut registered = None;
         for node in [&master, &worker] {
             let registration =
                 Registration::new(catalog.clone(), node.clone(), options.lease_ttl).await?;
+            if node.role == Role::Worker {
+                registered = Some(registration.registered());
+            }
             let kept = registration.keep(registrations.stop_signal());
-            registrations.spawn(format!("registration of {}", node.id), kept);
+            registrations.spawn(format!("registration of {}", node.id), async move {
+                // Nobody else opens the store, so this is a bug, and the process ends.
+                kept.await.expect("the store is open in this process alone");
+            });
         }
-        let swept = housekeeping::sweep(data.clone(), clock.clone(), stop.clone());
-        scope.spawn("sweep", swept);
-        let reconciler = Reconciler {
-            catalog: catalog.clone(),
-            data: data.clone(),
-            objects: data.object_store(),
-            clock: clock.clone(),
-            deletion: DeletionSettings {
-                frontier_min_age: options.frontier_min_age,
-            },
-            workers,
-            wake,
-        };
-        scope.spawn("reconcile", reconciler.run(stop.clone()));
+        master_node.contend(&registrations);
+        master_node::until_leading(&control).await;
         let agent_parts = agent::AgentParts {
             node: worker,
+            registered: registered.context("the worker is among the nodes")?,
             catalog: catalog.clone(),
             data: data.clone(),
-            plugins: Arc::new(DataPlugins { data, engine }),
+            plugins: Arc::new(DataPlugins {
+                masters: None,
+                data,
+                engine,
+            }),
             fetch: parts::fetcher(&options.allow_networks, &[grpc_at, http_at], clock.clone())?,
             clock,
             frontiers,
@@ -235,69 +198,12 @@ impl Up {
         }
     }
 
-    /// Pushes the plugins and adds the resources of a config file that are not there yet.
-    pub(super) async fn seed(&self, config: &FileConfig) -> anyhow::Result<()> {
-        for plugin in &config.plugins {
-            let wasm = crate::cli::plugin::build_plugin(&plugin.path).await?;
-            let bytes = parts::read(&wasm).await?;
-            self.control
-                .push_plugin(None, bytes)
-                .await
-                .with_context(|| format!("cannot push {}", plugin.path.display()))?;
-        }
-        for spec in &config.resources {
-            let name = spec.name.clone();
-            if self
-                .control
-                .seed_resource(spec.clone())
-                .await
-                .with_context(|| format!("cannot add resource {name}"))?
-            {
-                tracing::info!(resource = %name, "resource of the config file added");
-            }
-        }
-        Ok(())
-    }
-
     /// Ends crawls, then calls, then the store.
     pub(super) async fn stop(self) {
         self.agent.stop(STOP_GRACE).await;
         self.registrations.stop(STOP_GRACE).await;
         self.scope.stop(STOP_GRACE).await;
         drop(self.catalog);
-    }
-}
-
-async fn served<E: std::error::Error>(
-    what: &'static str,
-    server: impl Future<Output = Result<(), E>>,
-    stop: CancellationToken,
-) {
-    let too_late = async {
-        stop.cancelled().await;
-        tokio::time::sleep(CALLS_GRACE).await;
-    };
-    tokio::select! {
-        result = server => if let Err(error) = result {
-            tracing::error!(error = telemetry::chain(&error), what, "the server ended");
-        },
-        () = too_late => tracing::warn!(what, "broke off the connections that are still open"),
-    }
-}
-
-/// The identity of this cluster; made when the store is empty.
-async fn cluster_id(catalog: &Catalog) -> anyhow::Result<String> {
-    let key = catalog.keys().cluster();
-    let fresh = hex::encode(rand::random::<[u8; 16]>());
-    let txn = Txn::new()
-        .guard(Guard::Absent(key.clone()))
-        .put(key.clone(), encode(&fresh));
-    match catalog.store().commit(txn).await? {
-        Outcome::Done(_) => Ok(fresh),
-        Outcome::Lost(_) | Outcome::Unknown => {
-            let present = catalog.read::<String>(&key).await?;
-            present.map(|id| id.value).context("the cluster has no id")
-        }
     }
 }
 

@@ -10,10 +10,11 @@ use std::time::Duration;
 use clap::Args;
 use ipnet::IpNet;
 
-use super::Failure;
 use super::args::{CrawlArgs, RuleArgs, limit, listen_address, overrides, size};
+use super::checks::{advertised, check_frontier_min_age, check_lease_ttl, check_open, check_pprof};
 use crate::config::{self, Environment, FileConfig};
 use crate::frontier::memory::DEFAULT_MAX_URLS;
+use crate::master::placement::Strategy;
 use crate::model::plugin::{LimitName, LimitOverrides};
 use crate::model::resource::CrawlSettings;
 
@@ -37,6 +38,8 @@ pub struct UpOptions {
     pub http: SocketAddr,
     /// Where gRPC listens.
     pub grpc: SocketAddr,
+    /// Where profiles are served.
+    pub pprof: Option<SocketAddr>,
     /// Plugins to push and resources to add.
     pub config: FileConfig,
     /// Networks that may be fetched from though they are not public.
@@ -55,6 +58,8 @@ pub struct UpOptions {
     pub lease_ttl: Duration,
     /// How long frontiers of deleted resources stay, and replaced files of the others at the most.
     pub frontier_min_age: Duration,
+    /// How a worker is chosen for a shard.
+    pub strategy: Strategy,
 }
 
 /// What `crawler run` was asked for.
@@ -74,25 +79,6 @@ pub struct RunOptions {
     pub frontier_urls: u64,
     /// Networks that may be fetched from though they are not public.
     pub allow_networks: Vec<IpNet>,
-    /// Bytes that a plugin may have.
-    pub plugin_size: u64,
-    /// Bytes of compiled code that are kept.
-    pub compiled_size: u64,
-    /// Keeps compiled code.
-    pub state: PathBuf,
-}
-
-/// What `crawler worker --cluster=false` was asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WorkerOptions {
-    /// Plugins to push and resources to add.
-    pub config: FileConfig,
-    /// The data root: keeps the items.
-    pub data: String,
-    /// Networks that may be fetched from though they are not public.
-    pub allow_networks: Vec<IpNet>,
-    /// What a resource may ask for at most.
-    pub limit_ceilings: LimitOverrides,
     /// Bytes that a plugin may have.
     pub plugin_size: u64,
     /// Bytes of compiled code that are kept.
@@ -137,6 +123,9 @@ pub(super) struct UpArgs {
     /// Listen on addresses that other machines reach, though nobody is asked who they are
     #[arg(long)]
     insecure: bool,
+    /// Serve CPU profiles at /debug/pprof/profile, on this machine only
+    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
+    pprof: Option<SocketAddr>,
     /// What resources may ask for with --limit; may be given several times [default: 10 times each default]
     #[arg(long = "limit-ceiling", value_name = "NAME=VALUE", value_parser = limit)]
     limit_ceilings: Vec<(LimitName, u64)>,
@@ -175,29 +164,6 @@ pub(super) struct RunArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Example:\n  crawler worker --cluster=false --config crawler.toml\n\nWorkers that join a cluster are not in this version: `crawler up` has a master and a worker in one process."
-)]
-pub(super) struct WorkerArgs {
-    /// Join a cluster; only false is there in this version
-    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
-    cluster: bool,
-    /// Plugins and resources to crawl [default: crawler.toml if it exists]
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// Keeps the items
-    #[arg(long, value_name = "DIR", default_value = "crawler-data")]
-    data: String,
-    /// What resources may ask for with `limits`; may be given several times [default: 10 times each default]
-    #[arg(long = "limit-ceiling", value_name = "NAME=VALUE", value_parser = limit)]
-    limit_ceilings: Vec<(LimitName, u64)>,
-    #[command(flatten)]
-    networks: NetworkArgs,
-    #[command(flatten)]
-    engine: EngineArgs,
-}
-
-#[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  crawler demo\n  crawler demo --site-only --port 8000")]
 pub(super) struct DemoArgs {
     /// Keep the folder with plugins and items afterwards
@@ -212,20 +178,20 @@ pub(super) struct DemoArgs {
 }
 
 #[derive(Debug, Args)]
-struct NetworkArgs {
+pub(super) struct NetworkArgs {
     /// Networks that may be fetched from though they are not public, like 127.0.0.0/8
     #[arg(long, value_name = "CIDR,…", value_delimiter = ',')]
-    allow_networks: Vec<IpNet>,
+    pub(super) allow_networks: Vec<IpNet>,
 }
 
 #[derive(Debug, Args)]
-struct EngineArgs {
+pub(super) struct EngineArgs {
     /// Bytes that a plugin may have
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size)]
-    plugin_size: u64,
+    pub(super) plugin_size: u64,
     /// Bytes of compiled code that are kept, those that were used last
     #[arg(long, value_name = "SIZE", default_value = "2GiB", value_parser = size)]
-    compiled_size: u64,
+    pub(super) compiled_size: u64,
     /// Keeps compiled code; local to this machine [default: a folder in ~/.local/state/crawler]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
@@ -239,6 +205,7 @@ impl UpOptions {
             data: folder.join("data").display().to_string(),
             http: free,
             grpc: free,
+            pprof: None,
             config: FileConfig::default(),
             allow_networks: Vec::new(),
             advertise: None,
@@ -248,6 +215,7 @@ impl UpOptions {
             state: folder.join("state"),
             lease_ttl: DEFAULT_LEASE_TTL,
             frontier_min_age: DEFAULT_FRONTIER_MIN_AGE,
+            strategy: Strategy::default(),
         }
     }
 }
@@ -256,48 +224,24 @@ impl UpArgs {
     pub(super) fn into_options(self, environment: &Environment) -> anyhow::Result<UpOptions> {
         check_open("--http", self.http, self.insecure)?;
         check_open("--grpc", self.grpc, self.insecure)?;
-        let advertise = self.advertise.as_deref();
-        let advertise = advertise.map(|host| advertised(host, self.grpc.port()));
-        if advertise.is_none() && self.grpc.ip().is_unspecified() {
-            return Err(Failure::new(
-                format!("--grpc {} is no address that others can reach", self.grpc),
-                "say how they do: --advertise HOST[:PORT]",
-            )
-            .into());
-        }
-        if self.lease_ttl < Duration::from_secs(1) {
-            return Err(Failure::new(
-                format!(
-                    "--lease-ttl {:?} is too short to be renewed in time",
-                    self.lease_ttl
-                ),
-                "use at least 1s",
-            )
-            .into());
-        }
-        if self.frontier_min_age < Duration::from_secs(1) {
-            return Err(Failure::new(
-                format!(
-                    "--frontier-min-age {:?} is shorter than writes take that are under way",
-                    self.frontier_min_age
-                ),
-                "use at least 1s; hours are safe where processes may be suspended",
-            )
-            .into());
-        }
+        check_pprof(self.pprof)?;
+        check_lease_ttl(self.lease_ttl)?;
+        check_frontier_min_age(self.frontier_min_age)?;
         Ok(UpOptions {
-            advertise: advertise.transpose()?,
+            advertise: advertised(self.advertise.as_deref(), self.grpc)?,
             state: self.engine.state(environment, "up", self.grpc.port()),
             plugin_size: self.engine.plugin_size,
             compiled_size: self.engine.compiled_size,
             data: self.data,
             http: self.http,
             grpc: self.grpc,
+            pprof: self.pprof,
             config: config::load(self.config.as_deref())?,
             allow_networks: self.networks.allow_networks,
             limit_ceilings: overrides(&self.limit_ceilings),
             lease_ttl: self.lease_ttl,
             frontier_min_age: self.frontier_min_age,
+            strategy: Strategy::default(),
         })
     }
 }
@@ -319,27 +263,6 @@ impl RunArgs {
     }
 }
 
-impl WorkerArgs {
-    pub(super) fn into_options(self, environment: &Environment) -> anyhow::Result<WorkerOptions> {
-        if self.cluster {
-            return Err(Failure::new(
-                "workers that join a cluster are not in this version",
-                "`crawler up` has a master and a worker in one process; a worker alone is `crawler worker --cluster=false --config crawler.toml`",
-            )
-            .into());
-        }
-        Ok(WorkerOptions {
-            state: self.engine.state(environment, "worker", NO_PORT),
-            plugin_size: self.engine.plugin_size,
-            compiled_size: self.engine.compiled_size,
-            config: config::load(self.config.as_deref())?,
-            limit_ceilings: overrides(&self.limit_ceilings),
-            data: self.data,
-            allow_networks: self.networks.allow_networks,
-        })
-    }
-}
-
 impl DemoArgs {
     pub(super) fn into_options(self) -> DemoOptions {
         DemoOptions {
@@ -351,45 +274,10 @@ impl DemoArgs {
 }
 
 impl EngineArgs {
-    fn state(&self, environment: &Environment, role: &str, grpc_port: u16) -> PathBuf {
+    pub(super) fn state(&self, environment: &Environment, role: &str, grpc_port: u16) -> PathBuf {
         match &self.state {
             Some(state) => state.clone(),
             None => environment.state_folder(role, grpc_port),
         }
-    }
-}
-
-fn check_open(flag: &str, address: SocketAddr, insecure: bool) -> Result<(), Failure> {
-    if insecure || address.ip().is_loopback() {
-        return Ok(());
-    }
-    Err(Failure::new(
-        format!("{flag} {address} would let everybody who reaches it control the crawler"),
-        format!(
-            "listen on this machine only, {flag} :{}, or add --insecure",
-            address.port()
-        ),
-    ))
-}
-
-/// `HOST:PORT`, with the port that gRPC listens on where none was given.
-fn advertised(text: &str, grpc_port: u16) -> Result<String, Failure> {
-    let wrong = |hint: &str| Failure::new(format!("--advertise {text} is no address"), hint);
-    let expected = "write HOST or HOST:PORT, like 10.0.0.5:9091";
-    let url = format!("http://{text}").parse::<url::Url>();
-    let url = url.map_err(|_| wrong(expected))?;
-    let bare = url.username().is_empty() && url.path() == "/" && url.query().is_none();
-    let host = url.host_str().filter(|_| bare && !text.ends_with('/'));
-    let host = host.ok_or_else(|| wrong(expected))?;
-    // A port that is the scheme's own one is not kept by the parser.
-    let port = match text.rsplit_once(':') {
-        Some((_, port)) => port.parse().unwrap_or(grpc_port),
-        None => grpc_port,
-    };
-    match port {
-        0 => Err(wrong(
-            "write HOST:PORT; the port of --grpc is not known before it listens",
-        )),
-        port => Ok(format!("{host}:{port}")),
     }
 }

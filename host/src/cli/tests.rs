@@ -3,6 +3,8 @@
 use clap::CommandFactory as _;
 
 use super::*;
+use crate::cli::resource::ResourceCommand;
+use crate::model::placement::{Neighbour, PlacementChange};
 use crate::model::resource::{CrawlSettings, Unchanged};
 
 fn parse(line: &str) -> anyhow::Result<Command> {
@@ -97,15 +99,18 @@ fn f35_a_listener_that_others_reach_is_asked_for_in_so_many_words() {
 #[test]
 fn s16_a_worker_is_alone_or_says_that_clusters_are_not_there() {
     check_refused(
-        "worker",
-        "workers that join a cluster are not in this version",
+        "worker --id=a/b",
+        "--id \"a/b\": node id \"worker-a/b\" has '/'",
     );
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("c.toml");
     std::fs::write(&file, "[[resource]]\nname = 'books'\n").unwrap();
     let line = format!("worker --cluster=false --config {}", file.display());
     match parse(&line) {
-        Ok(Command::Worker(options)) => assert_eq!(options.config.resources.len(), 1),
+        Ok(Command::Worker(options)) => match *options {
+            WorkerOptions::Alone(options) => assert_eq!(options.config.resources.len(), 1),
+            other => panic!("{other:?}"),
+        },
         other => panic!("{other:?}"),
     }
     check_refused(
@@ -151,6 +156,57 @@ fn run_takes_params_limits_and_settings() {
 }
 
 #[test]
+fn s21_placement_is_asked_for_and_taken_back_by_flags() {
+    let change = |line: &str| {
+        let Ok(Command::Client(command)) = parse(line) else {
+            panic!("not parsed: {line}")
+        };
+        let Family::Resource(command) = command.family else {
+            panic!("{line}")
+        };
+        match command {
+            ResourceCommand::Add(args) | ResourceCommand::Update(args) => {
+                args.into_request().placement
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    let labels = |labels: [(&str, &str); 2]| labels.map(|(k, v)| (k.into(), v.into())).into();
+    let asked = change(
+        "resource add books --weight 5 --selector gpu=true --selector id=worker-1 --near shop --apart forum",
+    );
+    let expected = PlacementChange {
+        weight: Some(5),
+        selector: labels([("gpu", "true"), ("id", "worker-1")]),
+        near: Some("shop".parse().unwrap()),
+        apart: Some("forum".parse().unwrap()),
+    };
+    assert_eq!(asked, expected);
+    let changed = change("resource update books --selector gpu= --selector id=a --near= --apart=");
+    let expected = PlacementChange {
+        weight: None,
+        selector: labels([("gpu", ""), ("id", "a")]),
+        near: Some(Neighbour::Nobody),
+        apart: Some(Neighbour::Nobody),
+    };
+    assert_eq!(changed, expected);
+    assert_eq!(change("resource add books"), PlacementChange::default());
+    check_refused("resource add a --selector gpu", "write it as NAME=VALUE");
+    check_refused(
+        "resource add a --selector g/u=1",
+        "label key \"g/u\" has '/'",
+    );
+    check_refused(
+        "resource add a --selector gpu=a=b",
+        "the value of label gpu has '='",
+    );
+    check_refused(
+        "resource add a --near ../b",
+        "resource name \"../b\" has '.'",
+    );
+}
+
+#[test]
 fn demo_serves_the_site_alone_only_when_asked() {
     let demo = |line| match parse(line) {
         Ok(Command::Demo(options)) => options,
@@ -171,7 +227,7 @@ fn the_master_is_named_by_flag_then_environment_then_default() {
         };
         let args = line.split_whitespace().map(OsString::from);
         match Cli::parse(args, &environment).unwrap().command {
-            Command::Client(command) => command.master,
+            Command::Client(command) => command.masters.join(" "),
             other => panic!("{other:?}"),
         }
     };
@@ -183,6 +239,14 @@ fn the_master_is_named_by_flag_then_environment_then_default() {
     assert_eq!(
         master("crawler node list --master http://f:1", Some("http://e:1")),
         "http://f:1"
+    );
+    assert_eq!(
+        master("crawler node list --master http://f:1,http://g:2", None),
+        "http://f:1 http://g:2"
+    );
+    assert_eq!(
+        master("crawler node list", Some("http://e:1, http://f:2")),
+        "http://e:1 http://f:2"
     );
 }
 
@@ -200,6 +264,12 @@ fn a_bad_value_is_told_what_it_takes() {
     check_refused("up --limit-ceiling ram=1", "there is no limit \"ram\"");
     check_refused("up --lease-ttl 1ms", "too short to be renewed in time");
     check_refused("up --frontier-min-age 1ms", "shorter than writes take");
+    for command in ["up", "master", "worker", "worker --cluster=false"] {
+        check_refused(
+            &format!("{command} --pprof 0.0.0.0:9982"),
+            "would show the program's insides to everybody",
+        );
+    }
     check_refused("run p --param start", "write it as NAME=VALUE");
     check_refused("run p --limit items=0", "limit items must be above zero");
     check_refused("run p --delay 5", "write a time like 250ms or 1s");
@@ -228,4 +298,38 @@ async fn a_master_that_is_not_there_is_named_with_the_way_to_start_one() {
         hint(&error),
         "start one with `crawler up`, or name another with --master URL"
     );
+}
+
+#[test]
+fn the_command_lines_of_the_course_work_word_for_word() {
+    for line in [
+        "master --id=2 --http=:8081 --grpc=:9091",
+        "master --id=3 --http=:8082 --grpc=:9092 --pprof=:9982",
+        "worker --pprof=:9983",
+        "worker --id=2 --http=:8079 --grpc=:9089",
+        "worker --cluster=false",
+    ] {
+        parse(line).unwrap_or_else(|e| panic!("{line}: {e}"));
+    }
+    let Ok(Command::Master(master)) = parse("master --id=2 --http=:8081 --grpc=:9091") else {
+        panic!("it is a master");
+    };
+    let node = &master.node;
+    assert_eq!(node.id.as_ref().unwrap().as_str(), "master-2");
+    assert_eq!(node.grpc.to_string(), "127.0.0.1:9091");
+    assert_eq!(node.etcd.endpoints, ["http://127.0.0.1:2379"]);
+    assert_eq!(
+        (node.data.as_str(), node.lease_ttl.as_secs()),
+        ("crawler-data", 10)
+    );
+    let Ok(Command::Worker(worker)) = parse("worker --pprof=:9983") else {
+        panic!("it is a worker");
+    };
+    let WorkerOptions::Cluster(worker) = *worker else {
+        panic!("it belongs to a cluster");
+    };
+    assert_eq!(worker.node.id, None);
+    assert_eq!(worker.node.http.to_string(), "127.0.0.1:8080");
+    assert_eq!(worker.node.grpc.to_string(), "127.0.0.1:9090");
+    assert_eq!(worker.node.pprof.unwrap().to_string(), "127.0.0.1:9983");
 }

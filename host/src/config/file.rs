@@ -7,14 +7,26 @@ use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::EtcdConfig;
 use super::suggest;
 use crate::model::id::{PluginRef, ResourceName};
+use crate::model::placement::DEFAULT_WEIGHT;
 use crate::model::plugin::{LimitOverrides, parse_bytes};
-use crate::model::resource::{CrawlSettings, HostPattern, ResourceSpec, SettingError};
+use crate::model::resource::{
+    CrawlSettings, HostPattern, PlacementSpec, ResourceSpec, SettingError,
+};
 
-const TOP: [&str; 2] = ["plugin", "resource"];
+const TOP: [&str; 3] = ["etcd", "plugin", "resource"];
+const ETCD: [&str; 6] = [
+    "endpoints",
+    "user",
+    "password-file",
+    "ca",
+    "certificate",
+    "key",
+];
 const PLUGIN: [&str; 1] = ["path"];
-const RESOURCE: [&str; 16] = [
+const RESOURCE: [&str; 20] = [
     "name",
     "plugin",
     "params",
@@ -31,6 +43,10 @@ const RESOURCE: [&str; 16] = [
     "max-retry-wait",
     "unchanged",
     "scope",
+    "weight",
+    "selector",
+    "near",
+    "apart",
 ];
 
 /// What a config file asks for.
@@ -40,6 +56,8 @@ pub struct FileConfig {
     pub plugins: Vec<PluginSource>,
     /// To be added if they are not there.
     pub resources: Vec<ResourceSpec>,
+    /// How the store of a cluster is reached.
+    pub etcd: EtcdConfig,
 }
 
 /// Where a plugin comes from.
@@ -99,6 +117,11 @@ impl FileConfig {
         let source = Source { text, path };
         let table = DeTable::parse(text).map_err(|e| source.toml_error(&e))?;
         source.check_keys("the file", table.get_ref(), &TOP)?;
+        if let Some(etcd) = table.get_ref().get("etcd")
+            && let DeValue::Table(etcd) = etcd.get_ref()
+        {
+            source.check_keys("[etcd]", etcd, &ETCD)?;
+        }
         source.check_tables(table.get_ref(), "plugin", &PLUGIN)?;
         source.check_tables(table.get_ref(), "resource", &RESOURCE)?;
         let file: File = toml::from_str(text).map_err(|e| source.toml_error(&e))?;
@@ -111,7 +134,15 @@ impl FileConfig {
             let spec = resource.into_inner().into_spec();
             spec.map_err(|why| source.wrong(span, why, String::new()))
         });
+        let etcd = file.etcd.map(|etcd| {
+            let span = etcd.span();
+            let etcd = etcd.into_inner();
+            let checked = etcd.check();
+            checked.map_err(|e| source.wrong(span, e.to_string(), String::new()))?;
+            Ok(etcd.below(folder))
+        });
         Ok(Self {
+            etcd: etcd.transpose()?.unwrap_or_default(),
             plugins: plugins.collect(),
             resources: resources.collect::<Result<_, _>>()?,
         })
@@ -120,6 +151,7 @@ impl FileConfig {
 
 #[derive(Deserialize)]
 struct File {
+    etcd: Option<Spanned<EtcdConfig>>,
     #[serde(default)]
     plugin: Vec<PluginTable>,
     #[serde(default)]
@@ -153,6 +185,11 @@ struct ResourceTable {
     unchanged: Option<String>,
     #[serde(default)]
     scope: Vec<HostPattern>,
+    weight: Option<u32>,
+    #[serde(default)]
+    selector: std::collections::BTreeMap<String, String>,
+    near: Option<ResourceName>,
+    apart: Option<ResourceName>,
 }
 
 impl ResourceTable {
@@ -184,6 +221,13 @@ impl ResourceTable {
             scope: self.scope,
         };
         crawl.check().map_err(|e| e.to_string())?;
+        let placement = PlacementSpec {
+            weight: self.weight.unwrap_or(DEFAULT_WEIGHT),
+            selector: self.selector,
+            near: self.near,
+            apart: self.apart,
+        };
+        placement.check(&self.name).map_err(|e| e.to_string())?;
         let plugin = match self.plugin {
             Some(plugin) => plugin,
             None => self.name.as_str().parse().map_err(|e| format!("{e}"))?,
@@ -194,6 +238,7 @@ impl ResourceTable {
             params: self.params,
             limits,
             crawl,
+            placement,
         })
     }
 }
@@ -300,6 +345,7 @@ mod tests {
             params: [].into(),
             limits: LimitOverrides::default(),
             crawl: CrawlSettings::default(),
+            placement: PlacementSpec::default(),
         };
         let books = ResourceSpec {
             name: "books".parse().unwrap(),
@@ -322,6 +368,12 @@ mod tests {
                     .map(|host| host.parse().unwrap())
                     .into(),
             },
+            placement: PlacementSpec {
+                weight: 5,
+                selector: [("id".into(), "worker-1".into())].into(),
+                near: Some("shop".parse().unwrap()),
+                apart: Some("archive".parse().unwrap()),
+            },
         };
         let plugins = ["/etc/crawler/plugins/books", "/opt/rules/forum.wasm"];
         assert_eq!(config.resources, [books, forum]);
@@ -329,7 +381,19 @@ mod tests {
             config.plugins,
             plugins.map(|path| PluginSource { path: path.into() })
         );
-        for key in RESOURCE.iter().chain(&PLUGIN) {
+        let file = |name: &str| Some(Path::new("/etc/crawler/etcd").join(name));
+        let etcd = EtcdConfig {
+            endpoints: ["https://10.0.0.1:2379", "https://10.0.0.2:2379"]
+                .map(String::from)
+                .into(),
+            user: Some("crawler".to_owned()),
+            password_file: file("password"),
+            ca: file("ca.pem"),
+            certificate: file("crawler.pem"),
+            key: file("crawler.key"),
+        };
+        assert_eq!(config.etcd, etcd);
+        for key in RESOURCE.iter().chain(&PLUGIN).chain(&ETCD) {
             let written = EXAMPLE
                 .lines()
                 .any(|line| line.starts_with(&format!("{key} =")));
@@ -381,6 +445,24 @@ mod tests {
             "c.toml:1: max-retry-wait takes a time like 250ms or 1s, not \"long\"",
             "",
         );
+        for (given, why) in [
+            ("weight = 0", "setting weight is 0; it goes from 1 to 1000"),
+            (
+                "selector = { gpu = 'a b' }",
+                "setting selector is no list of labels: the value of label gpu has ' '; \
+                 use letters, digits, '-', '_', '.' and ':'",
+            ),
+            (
+                "apart = 'a'",
+                "setting apart names a itself; name another resource",
+            ),
+        ] {
+            check_refused(
+                &format!("[[resource]]\nname = 'a'\n{given}\n"),
+                &format!("c.toml:1: {why}"),
+                "",
+            );
+        }
         for given in ["'much'", "-1", "1.5"] {
             check_refused(
                 &format!("[[resource]]\nname = 'a'\nmax-bytes = {given}\n"),

@@ -1,0 +1,373 @@
+//! `crawler master` and `crawler worker`: processes that share a store and a data root.
+//!
+//! A process answers calls from its start. It belongs to the cluster once the store is connected, the
+//! data root was found to be this cluster's, and its id is registered; each of them it waits for, and
+//! says what it waits for. A master contends then, and a worker looks at its assignments.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::doors::Doors;
+use super::identity::Identity;
+use super::late_store::LateStore;
+use super::master_node::{MasterNode, MasterParts, MasterSettings};
+use super::membership::{Member, seed_when_leading};
+use super::own_nodes;
+use super::parts::{self, DataPlugins};
+use crate::api::client::{FetchDeadlines, MasterPlugins};
+use crate::cli::{ClusterWorkerOptions, MasterOptions, NodeOptions};
+use crate::clock::{Clock, SystemClock};
+use crate::data::DataRoot;
+use crate::fetch::guard::Guard;
+use crate::frontier::durable::DurableSettings;
+use crate::model::id::Incarnation;
+use crate::model::node::{Node, Role};
+use crate::plugin::INTERFACE_VERSIONS;
+use crate::plugin::engine::{Engine, EngineSettings};
+use crate::store::Store;
+use crate::store::catalog::Catalog;
+use crate::store::etcd::EtcdStore;
+use crate::store::keys::Keys;
+use crate::task::TaskScope;
+use crate::worker::agent::{self, AgentParts};
+use crate::worker::{Crawls, leave};
+
+/// How long everything may take to end after a stop.
+const STOP_GRACE: Duration = Duration::from_secs(15);
+
+/// A running process of a cluster. Ends with [`Process::stop`]; dropping it ends it without grace.
+pub(super) struct Process {
+    /// Where gRPC answers.
+    pub(super) grpc: SocketAddr,
+    /// Where HTTP answers.
+    pub(super) http: SocketAddr,
+    /// As it registers.
+    pub(super) node: Node,
+    scopes: Scopes,
+    /// Why it cannot go on.
+    fault: oneshot::Receiver<anyhow::Error>,
+    _identity: Identity,
+}
+
+/// In the order in which they end.
+#[derive(Default)]
+struct Scopes {
+    /// Crawls.
+    work: TaskScope,
+    /// Registration.
+    membership: TaskScope,
+    /// Election, and what a leader does. It begins, and ends, with the registration.
+    election: Arc<TaskScope>,
+    /// Calls, and what they need.
+    doors: TaskScope,
+}
+
+/// Runs a master until a stop.
+pub(super) async fn run_master(
+    options: MasterOptions,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    let store = Arc::new(LateStore::new());
+    let connecting = connect(&store, &options.node)?;
+    let master = start_master(&options, store, Arc::new(SystemClock)).await?;
+    Box::pin(until(master, connecting, &options.node, stop)).await
+}
+
+/// Runs a worker until a stop.
+pub(super) async fn run_worker(
+    options: ClusterWorkerOptions,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    let store = Arc::new(LateStore::new());
+    let connecting = connect(&store, &options.node)?;
+    let worker = start_worker(&options, store, Arc::new(SystemClock)).await?;
+    Box::pin(until(worker, connecting, &options.node, stop)).await
+}
+
+/// Connects the store, however long that takes.
+fn connect(
+    store: &Arc<LateStore>,
+    options: &NodeOptions,
+) -> anyhow::Result<impl Future<Output = ()> + use<>> {
+    let settings = parts::etcd_settings(&options.etcd)?;
+    let store = store.clone();
+    Ok(async move {
+        store.connect(|| EtcdStore::connect(settings.clone())).await;
+        tracing::info!("connected to etcd");
+    })
+}
+
+async fn until(
+    mut process: Process,
+    connecting: impl Future<Output = ()>,
+    options: &NodeOptions,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    let (grpc, http, id) = (process.grpc, process.http, &process.node.id);
+    let data = &options.data;
+    tracing::info!("listening id={id} grpc={grpc} http={http} data={data}");
+    let connected = async {
+        Box::pin(connecting).await;
+        std::future::pending().await
+    };
+    let result = tokio::select! {
+        () = connected => Ok(()),
+        () = stop.cancelled() => Ok(()),
+        error = process.fault() => Err(error),
+    };
+    tracing::info!("stopping");
+    process.stop().await;
+    result
+}
+
+impl Process {
+    /// Waits until it cannot go on, and tells why.
+    pub(super) async fn fault(&mut self) -> anyhow::Error {
+        let panicked = [
+            self.scopes.work.failed(),
+            self.scopes.membership.failed(),
+            self.scopes.election.failed(),
+            self.scopes.doors.failed(),
+        ];
+        let [work, membership, election, doors] = &panicked;
+        let a_bug = || anyhow::anyhow!("a part of the program failed; the log above tells which");
+        tokio::select! {
+            biased;
+            () = work.cancelled() => a_bug(),
+            () = membership.cancelled() => a_bug(),
+            () = election.cancelled() => a_bug(),
+            () = doors.cancelled() => a_bug(),
+            Ok(error) = &mut self.fault => error,
+        }
+    }
+
+    /// Ends crawls, gives the leases back, and answers the calls in hand.
+    pub(super) async fn stop(self) {
+        self.scopes.work.stop(STOP_GRACE).await;
+        self.scopes.membership.stop(STOP_GRACE).await;
+        self.scopes.doors.stop(STOP_GRACE).await;
+    }
+}
+
+/// What a process has before it belongs to the cluster.
+struct Base {
+    doors: Doors,
+    node: Node,
+    identity: Identity,
+    catalog: Catalog,
+    data: Arc<DataRoot>,
+    engine: Engine,
+    clock: Arc<dyn Clock>,
+}
+
+async fn base(
+    role: Role,
+    options: &NodeOptions,
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    (capacity, labels): (u32, BTreeMap<String, String>),
+) -> anyhow::Result<Base> {
+    let doors = Doors::take(options.grpc, options.http, options.pprof).await?;
+    let identity = Identity::find(role, options.id.clone(), &options.state)?;
+    let data = Arc::new(DataRoot::open(&options.data)?);
+    data.probe().await?;
+    let engine = parts::engine(EngineSettings {
+        plugin_size: options.plugin_size,
+        compiled_size: options.compiled_size,
+        ..parts::engine_settings(&options.state)
+    })
+    .await?;
+    let advertised = options.advertise.clone();
+    let node = Node {
+        id: identity.id.clone(),
+        role,
+        address: advertised.unwrap_or_else(|| doors.grpc_at.to_string()),
+        incarnation: Incarnation(rand::random::<u64>() >> 1),
+        labels,
+        capacity,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        interface: INTERFACE_VERSIONS.1.to_owned(),
+        draining: false,
+        started_at: clock.unix_millis(),
+    };
+    Ok(Base {
+        doors,
+        node,
+        identity,
+        catalog: Catalog::new(store, Keys::default()),
+        data,
+        engine,
+        clock,
+    })
+}
+
+/// Starts a master on this store. It answers calls when this returns, and belongs to the cluster later.
+pub(super) async fn start_master(
+    options: &MasterOptions,
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+) -> anyhow::Result<Process> {
+    let nothing = (0, BTreeMap::new());
+    let base = base(Role::Master, &options.node, store, clock, nothing).await?;
+    let scopes = Scopes::default();
+    let master = MasterNode::new(MasterParts {
+        node: base.node.clone(),
+        catalog: base.catalog.clone(),
+        data: base.data.clone(),
+        engine: base.engine,
+        clock: base.clock,
+        settings: MasterSettings {
+            lease_ttl: options.node.lease_ttl,
+            limit_ceilings: options.node.limit_ceilings.clone(),
+            plugin_size: options.node.plugin_size,
+            frontier_min_age: options.node.frontier_min_age,
+            keep_revisions: options.keep_revisions,
+            strategy: options.strategy,
+        },
+    });
+    let (grpc, http) = (base.doors.grpc_at, base.doors.http_at);
+    let api = master.api(&scopes.doors);
+    base.doors.open(Some(api), None, &scopes.doors);
+    let seeds = seed_when_leading(master.control.clone(), options.node.config.clone());
+    let stop = scopes.membership.stop_signal();
+    scopes.membership.spawn("seeds", {
+        let stop = stop.clone();
+        async move {
+            stop.run_until_cancelled(seeds).await;
+        }
+    });
+    let member = Member {
+        node: base.node.clone(),
+        catalog: base.catalog,
+        data: base.data,
+        lease_ttl: options.node.lease_ttl,
+    };
+    let election = scopes.election.clone();
+    let (failed, fault) = oneshot::channel();
+    scopes.membership.spawn("membership", async move {
+        let belongs = async {
+            let Some(joined) = stop.run_until_cancelled(member.join()).await else {
+                return Ok(());
+            };
+            let (_cluster, registration) = joined?;
+            master.contend(&election);
+            let kept = registration.keep(stop.clone()).await;
+            election.stop(STOP_GRACE).await;
+            Ok(kept?)
+        };
+        if let Err(error) = belongs.await {
+            let _nobody_waits = failed.send(error);
+        }
+    });
+    Ok(Process {
+        grpc,
+        http,
+        node: base.node,
+        scopes,
+        fault,
+        _identity: base.identity,
+    })
+}
+
+/// Starts a worker on this store. It belongs to the cluster later.
+pub(super) async fn start_worker(
+    options: &ClusterWorkerOptions,
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+) -> anyhow::Result<Process> {
+    let provides = (options.capacity, options.labels.clone());
+    let base = base(Role::Worker, &options.node, store, clock, provides).await?;
+    let scopes = Scopes::default();
+    let (grpc, http) = (base.doors.grpc_at, base.doors.http_at);
+    let crawls = Crawls::default();
+    base.doors.open(None, Some(crawls.clone()), &scopes.doors);
+    let guard = Arc::new(Guard::new(options.allow_networks.clone()));
+    let members = options.node.etcd.members();
+    let always = members
+        .chain([grpc.to_string(), http.to_string()])
+        .collect();
+    let own_nodes = own_nodes::keep_told(guard.clone(), base.catalog.clone(), always);
+    scopes.work.spawn("own nodes", {
+        let stop = scopes.work.stop_signal();
+        async move {
+            stop.run_until_cancelled(own_nodes).await;
+        }
+    });
+    let fetch = parts::guarded_fetcher(guard, base.clock.clone())?;
+    let frontiers = DurableSettings {
+        min_age: options.node.frontier_min_age,
+        ..DurableSettings::default()
+    };
+    let frontiers = parts::frontiers(&base.data, frontiers);
+    let member = Member {
+        node: base.node.clone(),
+        catalog: base.catalog.clone(),
+        data: base.data.clone(),
+        lease_ttl: options.node.lease_ttl,
+    };
+    let masters = MasterPlugins::new(
+        base.catalog.clone(),
+        options.node.plugin_size,
+        FetchDeadlines::default(),
+    );
+    let make_agent = {
+        let (node, data) = (base.node.clone(), base.data);
+        let limit_ceilings = options.node.limit_ceilings.clone();
+        move |cluster, registered: leave::Registered| AgentParts {
+            node,
+            registered,
+            catalog: base.catalog,
+            data: data.clone(),
+            plugins: Arc::new(DataPlugins {
+                masters: Some(Arc::new(masters)),
+                data,
+                engine: base.engine,
+            }),
+            fetch,
+            clock: base.clock,
+            cluster,
+            frontiers,
+            limit_ceilings,
+            crawls,
+        }
+    };
+    let stop = scopes.membership.stop_signal();
+    let work_stop = scopes.work.stop_signal();
+    let (starts, started) = oneshot::channel();
+    let (failed, fault) = oneshot::channel();
+    scopes.work.spawn("agent", async move {
+        if let Some(Ok(parts)) = work_stop.run_until_cancelled(started).await {
+            agent::run(Arc::new(parts), work_stop).await;
+        }
+    });
+    scopes.membership.spawn("membership", async move {
+        let belongs = async {
+            let Some(joined) = stop.run_until_cancelled(member.join()).await else {
+                return Ok(());
+            };
+            let (cluster, registration) = joined?;
+            let parts = make_agent(cluster, registration.registered());
+            let _stopped_already = starts.send(parts);
+            Ok(registration.keep(stop.clone()).await?)
+        };
+        if let Err(error) = belongs.await {
+            let _nobody_waits = failed.send(error);
+        }
+    });
+    Ok(Process {
+        grpc,
+        http,
+        node: base.node,
+        scopes,
+        fault,
+        _identity: base.identity,
+    })
+}
+
+#[cfg(test)]
+mod tests;

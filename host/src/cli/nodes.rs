@@ -1,0 +1,303 @@
+//! The commands that start a process of a cluster: `crawler master` and `crawler worker`.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use ipnet::IpNet;
+
+use super::Failure;
+use super::args::{limit, listen_address, overrides};
+use super::checks::{advertised, check_frontier_min_age, check_lease_ttl, check_open, check_pprof};
+use super::options::{EngineArgs, NetworkArgs};
+use crate::config::{self, Environment, EtcdConfig, FileConfig};
+use crate::master::placement::Strategy;
+use crate::model::id::NodeId;
+use crate::model::node::{Label, Role, labels};
+use crate::model::plugin::{LimitName, LimitOverrides};
+
+/// Shards that a worker takes unless told otherwise; `--capacity` shows it.
+const DEFAULT_CAPACITY: u32 = 10_000;
+/// Revisions that are kept unless told otherwise; `--keep-revisions` shows it.
+const DEFAULT_KEEP_REVISIONS: u64 = 100_000;
+/// A reader that comes back after a moment still finds what it missed.
+const MIN_KEEP_REVISIONS: u64 = 1_000;
+/// Where compiled code of processes without a port lies, below the state folder.
+const NO_PORT: u16 = 0;
+
+/// What every process of a cluster was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeOptions {
+    /// None: the one kept in the state folder, or a new one.
+    pub id: Option<NodeId>,
+    /// Where HTTP listens.
+    pub http: SocketAddr,
+    /// Where gRPC listens.
+    pub grpc: SocketAddr,
+    /// Where profiles are served.
+    pub pprof: Option<SocketAddr>,
+    /// `HOST:PORT` under which others reach gRPC; none: where it listens.
+    pub advertise: Option<String>,
+    /// How the store is reached.
+    pub etcd: EtcdConfig,
+    /// The data root, shared by all.
+    pub data: String,
+    /// Plugins to push and resources to add.
+    pub config: FileConfig,
+    /// Keeps what is local to this machine: the id and compiled code.
+    pub state: PathBuf,
+    /// How long a node that went silent counts as there.
+    pub lease_ttl: Duration,
+    /// What a resource may ask for at most.
+    pub limit_ceilings: LimitOverrides,
+    /// Bytes that a plugin may have.
+    pub plugin_size: u64,
+    /// Bytes of compiled code that are kept.
+    pub compiled_size: u64,
+    /// How long frontiers of deleted resources stay, and replaced files of the others at the most.
+    pub frontier_min_age: Duration,
+}
+
+/// What `crawler master` was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MasterOptions {
+    /// What every process of a cluster is.
+    pub node: NodeOptions,
+    /// Revisions of etcd's history that are kept; none: etcd looks after it itself.
+    pub keep_revisions: Option<u64>,
+    /// How a worker is chosen for a shard.
+    pub strategy: Strategy,
+}
+
+/// What `crawler worker` was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorkerOptions {
+    /// A worker of a cluster.
+    Cluster(Box<ClusterWorkerOptions>),
+    /// A worker alone, with the resources of its config file.
+    Alone(Box<AloneOptions>),
+}
+
+/// What a worker of a cluster was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterWorkerOptions {
+    /// What every process of a cluster is.
+    pub node: NodeOptions,
+    /// Shards that it takes.
+    pub capacity: u32,
+    /// For selectors.
+    pub labels: BTreeMap<String, String>,
+    /// Networks that may be fetched from though they are not public.
+    pub allow_networks: Vec<IpNet>,
+}
+
+/// What `crawler worker --cluster=false` was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AloneOptions {
+    /// Where profiles are served.
+    pub pprof: Option<SocketAddr>,
+    /// Plugins to push and resources to add.
+    pub config: FileConfig,
+    /// The data root: keeps the items.
+    pub data: String,
+    /// Networks that may be fetched from though they are not public.
+    pub allow_networks: Vec<IpNet>,
+    /// What a resource may ask for at most.
+    pub limit_ceilings: LimitOverrides,
+    /// Bytes that a plugin may have.
+    pub plugin_size: u64,
+    /// Bytes of compiled code that are kept.
+    pub compiled_size: u64,
+    /// Keeps compiled code.
+    pub state: PathBuf,
+}
+
+#[derive(Debug, Args)]
+struct NodeArgs {
+    /// Tells nodes of one role apart: 2 is master-2 or worker-2 [default: kept in --state]
+    #[arg(long, value_name = "ID")]
+    id: Option<String>,
+    /// The members of etcd [default: http://127.0.0.1:2379]
+    #[arg(long, value_name = "URL,…", value_delimiter = ',')]
+    etcd: Vec<String>,
+    /// The data root, shared by all nodes: keeps plugins, frontiers and items
+    #[arg(long, value_name = "DIR", default_value = "crawler-data")]
+    data: String,
+    /// Plugins to push, resources to add, and how etcd is reached [default: crawler.toml if it exists]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where others reach gRPC; needed when it listens on 0.0.0.0 or [::]
+    #[arg(long, value_name = "HOST[:PORT]")]
+    advertise: Option<String>,
+    /// Listen on addresses that other machines reach, though nobody is asked who they are
+    #[arg(long)]
+    insecure: bool,
+    /// Serve CPU profiles at /debug/pprof/profile, on this machine only
+    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
+    pprof: Option<SocketAddr>,
+    /// How long a node that went silent counts as there; the same on all nodes
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
+    lease_ttl: Duration,
+    /// What resources may ask for with --limit; may be given several times [default: 10 times each default]
+    #[arg(long = "limit-ceiling", value_name = "NAME=VALUE", value_parser = limit)]
+    limit_ceilings: Vec<(LimitName, u64)>,
+    /// How long frontiers of deleted resources stay, and replaced files of the others at the most
+    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = humantime::parse_duration)]
+    frontier_min_age: Duration,
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  crawler master --id=2 --http=:8082 --grpc=:9092\n  crawler master --etcd http://10.0.0.1:2379,http://10.0.0.2:2379 --data /mnt/crawler\n\nAll masters answer all calls; one of them leads. Stop it with Ctrl-C."
+)]
+pub(super) struct MasterArgs {
+    /// Where HTTP listens; :PORT is this machine only, port 0 a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8081", value_parser = listen_address)]
+    http: SocketAddr,
+    /// Where gRPC listens; :PORT is this machine only, port 0 a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9091", value_parser = listen_address)]
+    grpc: SocketAddr,
+    /// Revisions of etcd's history that the leader keeps; 0 where etcd compacts itself
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_KEEP_REVISIONS)]
+    keep_revisions: u64,
+    /// How a worker is chosen for a shard: least-load or round-robin
+    #[arg(long, value_name = "NAME", default_value_t = Strategy::default())]
+    strategy: Strategy,
+    #[command(flatten)]
+    node: NodeArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  crawler worker --id=2 --http=:8079 --grpc=:9089\n  crawler worker --label gpu=true --capacity 100\n  crawler worker --cluster=false --config crawler.toml\n\nA worker crawls what the masters assign to it. Stop it with Ctrl-C: others go on with its crawls."
+)]
+pub(super) struct WorkerArgs {
+    /// Join a cluster; false crawls the resources of the config file once, alone
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    cluster: bool,
+    /// Where HTTP listens; :PORT is this machine only, port 0 a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = listen_address)]
+    http: SocketAddr,
+    /// Where gRPC listens; :PORT is this machine only, port 0 a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9090", value_parser = listen_address)]
+    grpc: SocketAddr,
+    /// Shards that it takes at once
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_CAPACITY)]
+    capacity: u32,
+    /// For selectors of resources, like gpu=true; may be given several times
+    #[arg(long = "label", value_name = "KEY=VALUE")]
+    labels: Vec<Label>,
+    #[command(flatten)]
+    networks: NetworkArgs,
+    #[command(flatten)]
+    node: NodeArgs,
+}
+
+impl NodeArgs {
+    fn into_options(
+        self,
+        role: Role,
+        (http, grpc): (SocketAddr, SocketAddr),
+        environment: &Environment,
+    ) -> anyhow::Result<NodeOptions> {
+        check_open("--http", http, self.insecure)?;
+        check_open("--grpc", grpc, self.insecure)?;
+        check_lease_ttl(self.lease_ttl)?;
+        check_frontier_min_age(self.frontier_min_age)?;
+        check_pprof(self.pprof)?;
+        let config = config::load(self.config.as_deref())?;
+        Ok(NodeOptions {
+            id: self.id.map(|id| node_id(role, &id)).transpose()?,
+            http,
+            grpc,
+            pprof: self.pprof,
+            advertise: advertised(self.advertise.as_deref(), grpc)?,
+            etcd: config.etcd.clone().with_endpoints(self.etcd)?,
+            data: self.data,
+            config,
+            state: self
+                .engine
+                .state(environment, &role.to_string(), grpc.port()),
+            lease_ttl: self.lease_ttl,
+            limit_ceilings: overrides(&self.limit_ceilings),
+            plugin_size: self.engine.plugin_size,
+            compiled_size: self.engine.compiled_size,
+            frontier_min_age: self.frontier_min_age,
+        })
+    }
+}
+
+/// `2` and `worker-2` are the same worker.
+fn node_id(role: Role, id: &str) -> Result<NodeId, Failure> {
+    let prefix = format!("{role}-");
+    if id.is_empty() || id == prefix {
+        return Err(Failure::new(
+            format!("--id {id:?} names nobody"),
+            "write a short one, like --id=2",
+        ));
+    }
+    let whole = match id.starts_with(&prefix) {
+        true => id.to_owned(),
+        false => format!("{prefix}{id}"),
+    };
+    let parsed = whole.parse::<NodeId>();
+    parsed.map_err(|e| {
+        Failure::new(
+            format!("--id {id:?}: {e}"),
+            "write a short one, like --id=2",
+        )
+    })
+}
+
+impl MasterArgs {
+    pub(super) fn into_options(self, environment: &Environment) -> anyhow::Result<MasterOptions> {
+        let listen = (self.http, self.grpc);
+        let node = self.node.into_options(Role::Master, listen, environment)?;
+        if (1..MIN_KEEP_REVISIONS).contains(&self.keep_revisions) {
+            return Err(Failure::new(
+                format!(
+                    "--keep-revisions {} leaves readers too little time",
+                    self.keep_revisions
+                ),
+                format!("keep at least {MIN_KEEP_REVISIONS}, or 0 where etcd compacts itself"),
+            )
+            .into());
+        }
+        let keep_revisions = Some(self.keep_revisions).filter(|n| *n > 0);
+        Ok(MasterOptions {
+            node,
+            keep_revisions,
+            strategy: self.strategy,
+        })
+    }
+}
+
+impl WorkerArgs {
+    pub(super) fn into_options(self, environment: &Environment) -> anyhow::Result<WorkerOptions> {
+        if !self.cluster {
+            check_pprof(self.node.pprof)?;
+            let engine = &self.node.engine;
+            return Ok(WorkerOptions::Alone(Box::new(AloneOptions {
+                state: engine.state(environment, "worker", NO_PORT),
+                plugin_size: engine.plugin_size,
+                compiled_size: engine.compiled_size,
+                pprof: self.node.pprof,
+                config: config::load(self.node.config.as_deref())?,
+                limit_ceilings: overrides(&self.node.limit_ceilings),
+                data: self.node.data,
+                allow_networks: self.networks.allow_networks,
+            })));
+        }
+        let listen = (self.http, self.grpc);
+        Ok(WorkerOptions::Cluster(Box::new(ClusterWorkerOptions {
+            node: self.node.into_options(Role::Worker, listen, environment)?,
+            capacity: self.capacity,
+            labels: labels(self.labels)?,
+            allow_networks: self.networks.allow_networks,
+        })))
+    }
+}
