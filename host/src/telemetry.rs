@@ -4,6 +4,8 @@ use std::io::IsTerminal as _;
 
 use tracing_subscriber::EnvFilter;
 
+pub mod profile;
+
 /// How the log of this process looks.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {

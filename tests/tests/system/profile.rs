@@ -1,0 +1,193 @@
+//! Profiles: `--pprof` tells where processor time goes, whatever runs meanwhile.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
+use crawler_tests::http::ask;
+use crawler_tests::process::Home;
+use crawler_tests::web::{Method, Site};
+use crawler_tests::{PATIENCE, until};
+use prost::Message;
+use serde_json::json;
+
+use crate::server::Server;
+
+/// What is read of pprof's `profile.proto`.
+#[derive(Clone, PartialEq, Message)]
+struct Profile {
+    #[prost(message, repeated, tag = "2")]
+    samples: Vec<Sample>,
+    #[prost(string, repeated, tag = "6")]
+    texts: Vec<String>,
+    #[prost(int64, tag = "10")]
+    duration_nanos: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Sample {
+    #[prost(uint64, repeated, tag = "1")]
+    locations: Vec<u64>,
+    #[prost(int64, repeated, tag = "2")]
+    values: Vec<i64>,
+}
+
+/// A server with an address for profiles.
+fn server() -> (Server, String) {
+    let server = Server::start_in(Home::new(), &["--pprof=:0"]);
+    let address = server.process.word_after("pprof=", PATIENCE);
+    (server, address)
+}
+
+/// Sends a request whose answer is no text.
+fn send(address: &str, path: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a deadline");
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
+    )
+    .expect("it takes a request");
+    stream
+}
+
+/// Head and body of the answer.
+fn reply(mut stream: TcpStream) -> (String, Vec<u8>) {
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).expect("a whole answer");
+    let end = b"\r\n\r\n";
+    let head = answer.windows(end.len()).position(|part| part == end);
+    let body = answer.split_off(head.expect("the head ends") + end.len());
+    (String::from_utf8(answer).expect("heads are text"), body)
+}
+
+/// A long profile that is under way, and what one was told that is not: of two, one is.
+fn under_way(address: &str) -> (TcpStream, String) {
+    let mut both = [(); 2].map(|()| send(address, "/debug/pprof/profile?seconds=300"));
+    for stream in &both {
+        stream.set_nonblocking(true).expect("a mode");
+    }
+    let refused = until("one of two profiles to be refused", PATIENCE, || {
+        both.iter().position(|stream| stream.peek(&mut [0]).is_ok())
+    });
+    for stream in &both {
+        stream.set_nonblocking(false).expect("a mode");
+    }
+    if refused == 0 {
+        both.swap(0, 1);
+    }
+    let [under_way, refused] = both;
+    let (head, body) = reply(refused);
+    (
+        under_way,
+        format!("{head}{}", String::from_utf8_lossy(&body)),
+    )
+}
+
+#[test]
+fn a_profile_is_taken_while_rules_run_and_changes_nothing_of_what_they_do() {
+    let web = Site::new().page("/*", "x").without("/next").open();
+    let (server, address) = server();
+    server.push("hostile", &[]);
+    // What compiled code can do at the moment of an interruption: compute, call the host, grow its
+    // memory, run out of stack, be ended.
+    let kinds = [
+        "loop",
+        "spin-on-host",
+        "recurse",
+        "trap",
+        "alloc",
+        "panic",
+        "ok",
+    ];
+    let n_each = 12;
+    let rules = vec![kinds.join(","); n_each].join(",");
+    let profile = send(&address, "/debug/pprof/profile?seconds=5");
+    server.ok(&[
+        "resource",
+        "add",
+        "busy",
+        "--plugin=hostile",
+        "--param",
+        &format!("root={}", web.url("/")),
+        "--param",
+        &format!("rules={rules}"),
+        "--limit=fuel=100000000",
+        "--limit=cpu=2s",
+        "--limit=timeout=20s",
+        "--delay=0ms",
+        "--max-attempts=1",
+    ]);
+    let (head, body) = reply(profile);
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    let profile = Profile::decode(body.as_slice()).unwrap();
+    assert!(profile.duration_nanos >= 5_000_000_000, "{profile:?}");
+    let seen: i64 = profile.samples.iter().map(|sample| sample.values[0]).sum();
+    assert!(seen > 20, "{seen} samples");
+    let is_deep = |sample: &&Sample| sample.locations.len() > 5;
+    assert!(profile.samples.iter().filter(is_deep).count() > 0);
+    assert!(
+        profile.texts.iter().any(|text| text.contains("wasmtime")),
+        "{:?}",
+        profile.texts
+    );
+    let busy = server.finished("busy");
+    let counts = &busy["counts"];
+    assert_eq!(
+        (&counts["dead"], &counts["parsed"]),
+        (&json!((kinds.len() - 1) * n_each), &json!(n_each)),
+        "{counts}"
+    );
+    server.stop();
+}
+
+#[test]
+fn profiles_are_taken_one_at_a_time_and_within_their_bounds() {
+    let (server, address) = server();
+    let get = |path: &str| ask(Method::GET, &format!("http://{address}{path}"), None);
+    let index = get("/debug/pprof/");
+    assert!(
+        index.text.contains(&format!(
+            "curl -o cpu.pb http://{address}/debug/pprof/profile"
+        )),
+        "{}",
+        index.text
+    );
+    for seconds in ["0", "301", "-1", "1.5", "x", ""] {
+        let answer = get(&format!("/debug/pprof/profile?seconds={seconds}"));
+        assert_eq!(answer.status, 400, "{answer:?}");
+        let expected = format!("seconds takes a whole number from 1 to 300, not {seconds:?}");
+        assert!(answer.problem().ends_with(&expected), "{answer:?}");
+    }
+    let answer = get("/debug/pprof/profile?second=1");
+    assert!(answer.text.contains("did you mean"), "{answer:?}");
+    assert_eq!(get("/debug/pprof/heap").status, 404);
+    let post = ask(
+        Method::POST,
+        &format!("http://{address}/debug/pprof/profile"),
+        None,
+    );
+    assert_eq!(post.status, 405);
+
+    // A caller that goes away ends its profile; one that stays keeps others out.
+    let (first, refused) = under_way(&address);
+    for expected in [
+        "HTTP/1.1 429",
+        "application/problem+json",
+        "a profile is being taken already",
+        "ask again when that one has ended",
+    ] {
+        assert!(refused.contains(expected), "{refused}");
+    }
+    drop(first);
+    until("the next profile", PATIENCE, || {
+        let answer = get("/debug/pprof/profile?seconds=1");
+        (answer.status == 200).then_some(())
+    });
+
+    // A stop answers the one that is under way, with what it has.
+    let (last, _refused) = under_way(&address);
+    server.stop();
+    let (head, body) = reply(last);
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    Profile::decode(body.as_slice()).unwrap();
+}
