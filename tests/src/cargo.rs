@@ -3,9 +3,25 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+/// What cargo tells tests of themselves, and would take for changed settings of what it builds.
+const OF_THE_TEST: [&str; 8] = [
+    "CARGO_MANIFEST_DIR",
+    "CARGO_MANIFEST_PATH",
+    "CARGO_PKG_NAME",
+    "CARGO_PKG_VERSION",
+    "CARGO_PKG_VERSION_MAJOR",
+    "CARGO_PKG_VERSION_MINOR",
+    "CARGO_PKG_VERSION_PATCH",
+    "CARGO_PKG_VERSION_PRE",
+];
+
 /// Runs `cargo build` in a folder and returns the names of targets with the files made of them.
 pub(crate) fn build(folder: &Path, arguments: &[&str]) -> Vec<(String, PathBuf)> {
-    let built = Command::new("cargo")
+    let mut command = Command::new("cargo");
+    OF_THE_TEST.iter().for_each(|name| {
+        command.env_remove(name);
+    });
+    let built = command
         .arg("build")
         .args(arguments)
         .arg("--message-format=json-render-diagnostics")

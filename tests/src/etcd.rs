@@ -92,6 +92,7 @@ impl Etcd {
             let url = format!("{scheme}://127.0.0.1:{}", ports[n]);
             let mut arguments = vec![
                 format!("--name=m{n}"),
+                "--log-level=warn".to_owned(),
                 format!(
                     "--data-dir={}",
                     folder.path().join(format!("m{n}")).display()
@@ -208,6 +209,12 @@ impl Etcd {
             ended.stdout
         );
         ended.stderr
+    }
+
+    /// What etcdctl prints, however it ends.
+    #[track_caller]
+    pub fn try_ctl(&self, arguments: &[&str]) -> Ended {
+        self.ctl_at(&self.endpoints(), arguments)
     }
 
     /// The revision of the last write.

@@ -27,11 +27,13 @@ use std::time::{Duration, Instant};
 mod cargo;
 pub mod child;
 pub mod closure;
+pub mod cluster;
 pub mod etcd;
 pub mod faults;
 pub mod faulty;
 pub mod faulty_store;
 pub mod guests;
+pub mod http;
 pub mod process;
 pub mod random;
 pub mod rustdoc;
@@ -75,6 +77,14 @@ pub fn until<T>(what: &str, deadline: Duration, mut ask: impl FnMut() -> Option<
         assert!(start.elapsed() < deadline, "no {what} within {deadline:?}");
         pause();
     }
+}
+
+/// Lets time pass; for what must *not* happen meanwhile.
+pub fn pass(time: Duration) {
+    let start = Instant::now();
+    until("end of the wait", time + PATIENCE, || {
+        (start.elapsed() >= time).then_some(())
+    });
 }
 
 #[expect(

@@ -85,8 +85,20 @@ fn what_cannot_be_meant_is_refused_before_anything_is_done() {
             "2: --advertise http://a/ is no address | write HOST or HOST:PORT, like 10.0.0.5:9091".into(),
         ),
         (
-            "worker",
-            "2: workers that join a cluster are not in this version | `crawler up` has a master and a worker in one process; a worker alone is `crawler worker --cluster=false --config crawler.toml`".into(),
+            "worker --pprof 0.0.0.0:9982",
+            "2: --pprof 0.0.0.0:9982 would show the program's insides to everybody who reaches it | listen on this machine only: --pprof :9982".into(),
+        ),
+        (
+            "worker --id=",
+            "2: --id \"\" names nobody | write a short one, like --id=2".into(),
+        ),
+        (
+            "worker --etcd etcd.test:2379",
+            "2: etcd endpoint \"etcd.test:2379\" is no http:// or https:// URL with a host and nothing behind it".into(),
+        ),
+        (
+            "master --keep-revisions 10",
+            "2: --keep-revisions 10 leaves readers too little time | keep at least 1000, or 0 where etcd compacts itself".into(),
         ),
         (
             "plugin push a.wasm --as books",

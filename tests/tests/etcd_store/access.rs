@@ -66,7 +66,11 @@ async fn f29_a_server_is_reached_with_certificates_only() {
             matches!(error, StoreError::Certificate { .. }),
             "{case}: {error:?}"
         );
-        check(&error, false, &[endpoint, "etcd.ca"]);
+        check(
+            &error,
+            false,
+            &[endpoint, "check ca, certificate and key in [etcd]"],
+        );
     }
     let error = EtcdStore::connect(plain).await.unwrap_err();
     check(&error, false, &["http://", "https"]);
@@ -109,7 +113,11 @@ async fn f29_a_server_is_reached_with_name_and_password_only() {
     ] {
         let error = EtcdStore::connect(settings).await.unwrap_err();
         assert!(matches!(error, StoreError::Denied { .. }), "{error:?}");
-        check(&error, false, &[&endpoint, "etcd.user", "etcd.password"]);
+        check(
+            &error,
+            false,
+            &[&endpoint, "check user and password-file in [etcd]"],
+        );
     }
     let store = EtcdStore::connect(settings_of_crawler).await.unwrap();
     let from = done(&store, Txn::new().put("/crawler/a", "1")).await;
@@ -117,13 +125,13 @@ async fn f29_a_server_is_reached_with_name_and_password_only() {
     // What is outside of our role is told; a token that ran out is renewed in silence.
     for _ in 0..2 {
         let error = store.get("/other").await.unwrap_err();
-        check(&error, false, &["permission denied", "etcd.user"]);
+        check(&error, false, &["permission denied", "check user"]);
         let error = store
             .watch("/other/", from)
             .await
             .err()
             .expect("it is refused");
-        check(&error, false, &["permission denied", "etcd.user"]);
+        check(&error, false, &["permission denied", "check user"]);
         tokio::time::sleep(Duration::from_secs(3)).await;
         let revision = done(&store, Txn::new().put("/crawler/a", "2")).await;
         match next(&mut watch).await.unwrap() {

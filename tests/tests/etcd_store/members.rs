@@ -128,3 +128,28 @@ async fn without_more_than_half_of_the_members_it_is_said_and_never_silence() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn f19_what_one_member_has_answered_is_read_from_every_other_at_once() {
+    let Some(etcd) = Etcd::three() else {
+        return;
+    };
+    let mut stores = Vec::new();
+    for endpoint in etcd.endpoints() {
+        let settings = EtcdSettings {
+            endpoints: vec![endpoint],
+            ..settings(&etcd)
+        };
+        stores.push(EtcdStore::connect(settings).await.unwrap());
+    }
+    for n in 0..200 {
+        let value = n.to_string();
+        done(&stores[n % 3], Txn::new().put("/t/a", value.clone())).await;
+        for store in &stores {
+            let read = store.get("/t/a").await.unwrap().unwrap();
+            assert_eq!(read.value, value);
+            let listed = store.list("/t/").await.unwrap();
+            assert_eq!(listed.entries[0].value, value);
+        }
+    }
+}

@@ -118,3 +118,24 @@ async fn keys_that_are_no_text_are_left_out_and_hide_no_other() {
         other => panic!("{other:?}"),
     }
 }
+
+#[tokio::test]
+async fn what_is_more_than_so_many_revisions_ago_is_forgotten_and_the_rest_stays() {
+    let Some(etcd) = Etcd::one() else { return };
+    let store = connect(&etcd).await;
+    for n in 0..50 {
+        done(&*store, Txn::new().put("/t/a", n.to_string())).await;
+    }
+    let last = etcd.revision();
+    store.compact(10).await.unwrap();
+    let at = |revision: u64| {
+        let revision = format!("--rev={revision}");
+        etcd.try_ctl(&["get", "/t/a", "--print-value-only", &revision])
+    };
+    let forgotten = at(last - 15);
+    assert!(forgotten.stderr.contains("compacted"), "{forgotten:?}");
+    assert_eq!(at(last - 5).stdout.trim(), "44");
+    // With nothing to forget, and again with what is forgotten already.
+    store.compact(1_000).await.unwrap();
+    store.compact(10).await.unwrap();
+}

@@ -197,6 +197,7 @@ fn spec(name: &ResourceName, start: &str, max_pages: u64) -> SpecRequest {
             max_pages: Some(max_pages),
             ..CrawlSettings::default()
         },
+        placement: Default::default(),
     }
 }
 

@@ -183,6 +183,7 @@ impl World {
                 delay_ms: Some(DELAY_MS),
                 ..CrawlSettings::default()
             },
+            placement: Default::default(),
         };
         client.add_resource(spec).await.unwrap();
     }
@@ -362,10 +363,9 @@ impl World {
             .map(|plugin| format!("{}.wasm", plugin.digest));
         let files = std::fs::read_dir(self.data().join("plugins")).unwrap();
         let files = files.map(|file| file.unwrap().file_name().into_string().unwrap());
-        assert_eq!(
-            files.collect::<BTreeSet<_>>(),
-            named.collect(),
-            "bytes and records"
-        );
+        let files: BTreeSet<String> = files.collect();
+        // Those of plugins that are not there any more go an hour later.
+        let lacking: Vec<String> = named.filter(|name| !files.contains(name)).collect();
+        assert_eq!(lacking, [""; 0], "records without bytes");
     }
 }

@@ -1,12 +1,12 @@
 //! A running `crawler up` with its three doors: command line, HTTP, gRPC.
 
-use std::future::Future;
 use std::path::Path;
-use std::time::Duration;
 
+pub(crate) use crawler_tests::http::{Answer, block_on, text};
+pub(crate) use crawler_tests::pass;
 use crawler_tests::process::{Ended, Home, Process};
 use crawler_tests::web::Method;
-use crawler_tests::{PATIENCE, guests, until};
+use crawler_tests::{PATIENCE, guests, http, until};
 use serde_json::Value;
 
 /// A master and a worker in one process that may crawl loopback.
@@ -15,35 +15,6 @@ pub(crate) struct Server {
     pub(crate) process: Process,
     http: String,
     grpc: String,
-}
-
-/// An answer over HTTP.
-#[derive(Debug)]
-pub(crate) struct Answer {
-    pub(crate) status: u16,
-    /// Content type.
-    pub(crate) kind: String,
-    pub(crate) text: String,
-}
-
-impl Answer {
-    #[track_caller]
-    pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(&self.text).unwrap_or_else(|e| panic!("{self:?} is no JSON: {e}"))
-    }
-
-    /// A problem document as `STATUS CODE: DETAIL`, with its hint checked to be there.
-    #[track_caller]
-    pub(crate) fn problem(&self) -> String {
-        assert_eq!(self.kind, "application/problem+json", "{self:?}");
-        let problem = self.json();
-        assert_eq!(problem["status"], self.status);
-        for field in ["title", "hint"] {
-            assert!(!text(&problem[field]).is_empty(), "no {field}: {problem}");
-        }
-        let (code, detail) = (text(&problem["code"]), text(&problem["detail"]));
-        format!("{} {code}: {detail}", self.status)
-    }
 }
 
 impl Server {
@@ -165,25 +136,7 @@ impl Server {
     #[track_caller]
     pub(crate) fn http(&self, method: Method, path: &str, body: Option<&str>) -> Answer {
         let url = format!("http://{}{path}", self.http);
-        block_on(async {
-            let mut request = http_client().request(method, &url).timeout(PATIENCE);
-            if let Some(body) = body {
-                request = request
-                    .header("content-type", "application/json")
-                    .body(body.to_owned());
-            }
-            let answer = request
-                .send()
-                .await
-                .unwrap_or_else(|e| panic!("{url}: {e}"));
-            let kind = answer.headers().get("content-type");
-            let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-            Answer {
-                status: answer.status().as_u16(),
-                kind: kind.to_owned(),
-                text: answer.text().await.unwrap_or_else(|e| panic!("{url}: {e}")),
-            }
-        })
+        http::ask(method, &url, body)
     }
 
     /// Asks over HTTP for what must be there.
@@ -257,40 +210,4 @@ pub(crate) fn lines(text: &str) -> Vec<Value> {
 fn sorted(mut items: Vec<Value>) -> Vec<Value> {
     items.sort_by(|one, other| text(&one["url"]).cmp(text(&other["url"])));
     items
-}
-
-/// A value that must be a text.
-#[track_caller]
-pub(crate) fn text(value: &Value) -> &str {
-    value
-        .as_str()
-        .unwrap_or_else(|| panic!("{value} is no text"))
-}
-
-/// Lets time pass; for what must *not* happen meanwhile.
-pub(crate) fn pass(time: Duration) {
-    let start = std::time::Instant::now();
-    until("end of the wait", time + PATIENCE, || {
-        (start.elapsed() >= time).then_some(())
-    });
-}
-
-pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    runtime
-        .expect("a runtime of one thread needs nothing that could be missing")
-        .block_on(work)
-}
-
-fn http_client() -> reqwest::Client {
-    if rustls::crypto::CryptoProvider::get_default().is_none() {
-        // It fails only if another thread was faster, and then there is one.
-        let _installed = rustls::crypto::ring::default_provider().install_default();
-    }
-    let client = reqwest::Client::builder().no_proxy().tls_certs_only([]);
-    client
-        .build()
-        .expect("a client without certificates can be built")
 }

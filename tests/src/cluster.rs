@@ -1,0 +1,223 @@
+//! A cluster of real processes on a real etcd, as a user starts it: masters and workers with one data
+//! root, each with an id, ports and a state folder of its own.
+
+use serde_json::Value;
+
+use crate::etcd::Etcd;
+use crate::guests::guest;
+use crate::http::{Answer, ask, text};
+use crate::process::{Ended, Home, Process};
+use crate::{PATIENCE, until};
+use reqwest::Method;
+
+/// How long a silent node counts as there, in these tests.
+pub const LEASE_TTL: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// What the processes of a cluster share.
+#[derive(Debug)]
+pub struct Cluster {
+    /// The store.
+    pub etcd: Etcd,
+    /// Their working folder: the data root is `data` in it.
+    pub home: Home,
+}
+
+/// A master or worker.
+#[derive(Debug)]
+pub struct Node {
+    /// `master-2`.
+    pub id: String,
+    /// Where gRPC answers, as `HOST:PORT`.
+    pub grpc: String,
+    /// Where HTTP answers, as `HOST:PORT`.
+    pub http: String,
+    /// The process.
+    pub process: Process,
+}
+
+impl Cluster {
+    /// Without nodes; None where etcd is not installed, which is told.
+    pub fn new() -> Option<Self> {
+        Some(Self::on(Etcd::one()?))
+    }
+
+    /// On this etcd.
+    pub fn on(etcd: Etcd) -> Self {
+        Self {
+            etcd,
+            home: Home::new(),
+        }
+    }
+
+    /// Starts a master that listens, and may not belong to the cluster yet.
+    #[track_caller]
+    pub fn master(&self, id: &str, arguments: &[&str]) -> Node {
+        self.start("master", id, arguments)
+    }
+
+    /// Starts a worker that may crawl loopback.
+    #[track_caller]
+    pub fn worker(&self, id: &str, arguments: &[&str]) -> Node {
+        let allow = ["--allow-networks=127.0.0.0/8"];
+        self.start("worker", id, &[&allow, arguments].concat())
+    }
+
+    /// The arguments of a node on free ports.
+    pub fn arguments(&self, role: &str, id: &str) -> Vec<String> {
+        let ttl = LEASE_TTL.as_secs();
+        vec![
+            role.to_owned(),
+            format!("--id={id}"),
+            "--http=:0".to_owned(),
+            "--grpc=:0".to_owned(),
+            format!("--etcd={}", self.etcd.endpoints().join(",")),
+            "--data=data".to_owned(),
+            format!("--state=state-{role}-{id}"),
+            format!("--lease-ttl={ttl}s"),
+        ]
+    }
+
+    #[track_caller]
+    fn start(&self, role: &str, id: &str, arguments: &[&str]) -> Node {
+        let flag = |argument: &str| argument.split('=').next().map(str::to_owned);
+        let is_replaced = |usual: &str| arguments.iter().any(|own| flag(own) == flag(usual));
+        let usual = self.arguments(role, id).into_iter();
+        let further = arguments.iter().map(|argument| (*argument).to_owned());
+        let arguments = usual.filter(|usual| !is_replaced(usual)).chain(further);
+        let process = self.home.start(arguments);
+        let node = format!("{role}-{id}");
+        let listens = format!("listening id={node} ");
+        let line = process.line(&listens, PATIENCE, |line| line.contains(&listens));
+        let word = |mark: &str| {
+            let rest = line.split_once(mark).map_or("", |(_, rest)| rest);
+            rest.split(' ').next().unwrap_or_default().to_owned()
+        };
+        Node {
+            id: node,
+            grpc: word("grpc="),
+            http: word("http="),
+            process,
+        }
+    }
+
+    /// A value of the store by its key below `/crawler/`, as etcdctl shows it.
+    #[track_caller]
+    pub fn record(&self, key: &str) -> Option<Value> {
+        let value = self
+            .etcd
+            .ctl(&["get", "--print-value-only", &format!("/crawler/{key}")]);
+        let value = value.trim();
+        let parse = |value: &str| {
+            serde_json::from_str(value).unwrap_or_else(|e| panic!("{key} is {value}: {e}"))
+        };
+        (!value.is_empty()).then(|| parse(value))
+    }
+
+    /// Keys below a prefix below `/crawler/`, without both, as etcdctl shows them.
+    #[track_caller]
+    pub fn keys(&self, prefix: &str) -> Vec<String> {
+        let prefix = format!("/crawler/{prefix}");
+        let keys = self.etcd.ctl(&["get", "--prefix", "--keys-only", &prefix]);
+        let keys = keys.lines().filter_map(|key| key.strip_prefix(&prefix));
+        keys.map(str::to_owned).collect()
+    }
+
+    /// Keys and values below a prefix, byte for byte.
+    #[track_caller]
+    pub fn dump(&self, prefix: &str) -> String {
+        self.etcd
+            .ctl(&["get", "--prefix", &format!("/crawler/{prefix}")])
+    }
+
+    /// Who leads, by the store alone: the first key of the election.
+    pub fn leader(&self) -> Option<String> {
+        let first = self.etcd.ctl(&[
+            "get",
+            "--prefix",
+            "/crawler/election/",
+            "--sort-by=CREATE",
+            "--order=ASCEND",
+            "--limit=1",
+            "--print-value-only",
+        ]);
+        let first: Value = serde_json::from_str(first.trim()).ok()?;
+        Some(text(&first["id"]).to_owned())
+    }
+
+    /// Waits until somebody leads who is not among these.
+    #[track_caller]
+    pub fn leader_beside(&self, others: &[&str]) -> String {
+        until("a leader", PATIENCE, || {
+            self.leader().filter(|id| !others.contains(&id.as_str()))
+        })
+    }
+
+    /// Waits until so many nodes of a role are registered.
+    #[track_caller]
+    pub fn registered(&self, role: &str, n: usize) {
+        let prefix = format!("nodes/{role}/");
+        until(&format!("{n} registered {role}s"), PATIENCE, || {
+            (self.keys(&prefix).len() == n).then_some(())
+        });
+    }
+
+    /// The worker that has each resource, by the records of the shards.
+    #[track_caller]
+    pub fn owners(&self) -> Vec<(String, String)> {
+        let mut owners: Vec<(String, String)> = self
+            .keys("shards/")
+            .iter()
+            .filter_map(|key| self.record(&format!("shards/{key}")))
+            .map(|shard| {
+                let owner = shard["owner"]["node"].as_str().unwrap_or_default();
+                (text(&shard["resource"]).to_owned(), owner.to_owned())
+            })
+            .collect();
+        owners.sort();
+        owners
+    }
+}
+
+impl Node {
+    /// Starts a command that calls this master.
+    #[track_caller]
+    pub fn command(&self, cluster: &Cluster, arguments: &[&str]) -> Process {
+        let mut command = cluster.home.command(arguments);
+        Process::start(command.env("CRAWLER_MASTER", format!("http://{}", self.grpc)))
+    }
+
+    /// Runs a command that calls this master.
+    #[track_caller]
+    pub fn cli(&self, cluster: &Cluster, arguments: &[&str]) -> Ended {
+        self.command(cluster, arguments).wait(PATIENCE)
+    }
+
+    /// Runs a command that must succeed; what it wrote to stdout.
+    #[track_caller]
+    pub fn ok(&self, cluster: &Cluster, arguments: &[&str]) -> String {
+        let ended = self.cli(cluster, arguments);
+        assert_eq!(ended.code, Some(0), "{arguments:?}: {}", ended.stderr);
+        ended.stdout
+    }
+
+    /// Pushes a built guest through this master.
+    #[track_caller]
+    pub fn push(&self, cluster: &Cluster, name: &str) {
+        let path = guest(name).display().to_string();
+        self.ok(cluster, &["plugin", "push", &path]);
+    }
+
+    /// Asks this node over HTTP.
+    #[track_caller]
+    pub fn http(&self, method: Method, path: &str, body: Option<&str>) -> Answer {
+        ask(method, &format!("http://{}{path}", self.http), body)
+    }
+
+    /// Ends it by Ctrl-C, which must succeed.
+    #[track_caller]
+    pub fn stop(mut self) {
+        self.process.interrupt();
+        let ended = self.process.wait(PATIENCE);
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    }
+}

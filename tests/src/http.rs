@@ -1,0 +1,103 @@
+//! Calls over HTTP, as curl would make them.
+
+use std::future::Future;
+
+use reqwest::Method;
+use serde_json::Value;
+
+use crate::PATIENCE;
+
+/// An answer over HTTP.
+#[derive(Debug)]
+pub struct Answer {
+    /// Its status.
+    pub status: u16,
+    /// Content type.
+    pub kind: String,
+    /// The whole body.
+    pub text: String,
+}
+
+impl Answer {
+    /// The body, which must be JSON.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|e| panic!("{self:?} is no JSON: {e}"))
+    }
+
+    /// A problem document as `STATUS CODE: DETAIL`, with its hint checked to be there.
+    #[track_caller]
+    pub fn problem(&self) -> String {
+        assert_eq!(self.kind, "application/problem+json", "{self:?}");
+        let problem = self.json();
+        assert_eq!(problem["status"], self.status);
+        for field in ["title", "hint"] {
+            assert!(!text(&problem[field]).is_empty(), "no {field}: {problem}");
+        }
+        let (code, detail) = (text(&problem["code"]), text(&problem["detail"]));
+        format!("{} {code}: {detail}", self.status)
+    }
+}
+
+/// Asks; a body is JSON. An error where no whole answer came.
+pub fn try_ask(
+    method: Method,
+    url: &str,
+    headers: &[(&str, &str)],
+    body: Option<&str>,
+) -> Result<Answer, String> {
+    block_on(async {
+        let mut request = client().request(method, url).timeout(PATIENCE);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        if let Some(body) = body {
+            request = request
+                .header("content-type", "application/json")
+                .body(body.to_owned());
+        }
+        let answer = request.send().await.map_err(|e| format!("{url}: {e}"))?;
+        let kind = answer.headers().get("content-type");
+        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        Ok(Answer {
+            status: answer.status().as_u16(),
+            kind: kind.to_owned(),
+            text: answer.text().await.map_err(|e| format!("{url}: {e}"))?,
+        })
+    })
+}
+
+/// Asks where an answer must come.
+#[track_caller]
+pub fn ask(method: Method, url: &str, body: Option<&str>) -> Answer {
+    try_ask(method, url, &[], body).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// A value that must be a text.
+#[track_caller]
+pub fn text(value: &Value) -> &str {
+    value
+        .as_str()
+        .unwrap_or_else(|| panic!("{value} is no text"))
+}
+
+/// Waits for a future on this thread.
+pub fn block_on<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    runtime
+        .expect("a runtime of one thread needs nothing that could be missing")
+        .block_on(work)
+}
+
+fn client() -> reqwest::Client {
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        // It fails only if another thread was faster, and then there is one.
+        let _installed = rustls::crypto::ring::default_provider().install_default();
+    }
+    let client = reqwest::Client::builder().no_proxy().tls_certs_only([]);
+    client
+        .build()
+        .expect("a client without certificates can be built")
+}

@@ -1,0 +1,95 @@
+//! Masters and workers as processes of their own, on a real etcd. What is claimed is looked up where
+//! it would have its effect: with etcdctl, in the answers, in the log of the fake web.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crawler_tests::PATIENCE;
+use crawler_tests::cluster::{Cluster, Node};
+use crawler_tests::http::{Answer, text};
+use crawler_tests::web::{Asked, Hit, Method, Site, Web};
+
+mod bad_input;
+mod calls;
+mod masters;
+mod outage;
+mod recovery;
+mod workers;
+
+/// So many processes at a time are enough for one machine.
+fn one_at_a_time() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Lets a crawl follow endless chains.
+const DEEP: &str = "--max-depth=4000000000";
+
+/// Chains of pages without an end, one for each first part of a path: `/books/0`, `/books/1`, ….
+fn chains() -> Web {
+    let page = |asked: Asked| async move {
+        let (chain, n) = asked.path.rsplit_once('/').expect("paths have two parts");
+        let n: u64 = n.parse().expect("pages are numbers");
+        format!(r#"[{{"url": "{chain}/{}"}}]"#, n + 1)
+    };
+    Site::new().handle("/*", page).open()
+}
+
+/// The requests of one chain.
+fn of_chain<'a>(log: &'a [Hit], name: &'a str) -> impl Iterator<Item = &'a Hit> {
+    let start = format!("/{name}/");
+    log.iter().filter(move |hit| hit.path.starts_with(&start))
+}
+
+/// Adds an endless crawl of the chain of its name; a page each 50 ms.
+#[track_caller]
+fn add_endless(master: &Node, name: &str, web: &Web) -> Answer {
+    let start = web.url(&format!("/{name}/0"));
+    let body = format!(
+        r#"{{"name":"{name}","plugin":"puppet","params":{{"start":"{start}"}},"crawl":{{"delay_ms":50,"max_depth":4000000000}}}}"#
+    );
+    let answer = master.http(Method::POST, "/crawler/resource", Some(&body));
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer
+}
+
+/// Waits for so many further requests of a chain.
+#[track_caller]
+fn goes_on(web: &Web, name: &str, n_more: usize) {
+    let before = of_chain(&web.log(), name).count();
+    web.wait_for(&format!("further pages of {name}"), PATIENCE, |log| {
+        of_chain(log, name).count() >= before + n_more
+    });
+}
+
+/// Three masters, all registered, with the guest `puppet` pushed through the last.
+#[track_caller]
+fn three_masters(cluster: &Cluster) -> Vec<Node> {
+    let masters: Vec<Node> = ["1", "2", "3"].map(|id| cluster.master(id, &[])).into();
+    cluster.registered("master", 3);
+    cluster.leader_beside(&[]);
+    masters[2].push(cluster, "puppet");
+    masters
+}
+
+/// Two workers, registered.
+#[track_caller]
+fn two_workers(cluster: &Cluster) -> Vec<Node> {
+    let workers = ["1", "2"].map(|id| cluster.worker(id, &[])).into();
+    cluster.registered("worker", 2);
+    workers
+}
+
+/// The phase of a resource, as a master tells it.
+#[track_caller]
+fn phase(master: &Node, name: &str) -> String {
+    let path = format!("/crawler/resource/{name}");
+    let resource = master.http(Method::GET, &path, None);
+    assert_eq!(resource.status, 200, "{resource:?}");
+    text(&resource.json()["phase"]).to_owned()
+}
+
+/// Longer than a lease lives without renewals, and a second.
+fn lease_and_a_second() -> Duration {
+    crawler_tests::cluster::LEASE_TTL + Duration::from_secs(1)
+}

@@ -1,0 +1,113 @@
+//! Who leads, and what a change of leader leaves alone.
+
+use std::time::Instant;
+
+use crawler_tests::cluster::{Cluster, LEASE_TTL};
+use crawler_tests::{PATIENCE, until};
+
+use crate::{
+    add_endless, chains, goes_on, lease_and_a_second, one_at_a_time, three_masters, two_workers,
+};
+
+#[test]
+fn s01_one_master_leads_and_when_it_stops_another_does() {
+    let _turn = one_at_a_time();
+    let Some(cluster) = Cluster::new() else {
+        return;
+    };
+    let mut masters: Vec<_> = ["1", "2", "3"].map(|id| cluster.master(id, &[])).into();
+    cluster.registered("master", 3);
+    let mut gone: Vec<String> = Vec::new();
+    for by_crash in [false, true] {
+        let others: Vec<&str> = gone.iter().map(String::as_str).collect();
+        let leader = cluster.leader_beside(&others);
+        let place = masters.iter().position(|m| m.id == leader);
+        let mut leading = masters.remove(place.expect("one of them leads"));
+        let list = masters[0].ok(&cluster, &["node", "list"]);
+        let row = list.lines().find(|row| row.contains("leader"));
+        let row = row.unwrap_or_else(|| panic!("nobody leads in\n{list}"));
+        assert!(
+            row.contains(&leader) && row.contains(&leading.grpc),
+            "{list}"
+        );
+        let begun = Instant::now();
+        match by_crash {
+            false => leading.stop(),
+            true => leading.process.kill(),
+        }
+        gone.push(leader);
+        let others: Vec<&str> = gone.iter().map(String::as_str).collect();
+        cluster.leader_beside(&others);
+        let limit = match by_crash {
+            false => LEASE_TTL,
+            true => lease_and_a_second(),
+        };
+        assert!(begun.elapsed() < limit, "{:?}", begun.elapsed());
+    }
+}
+
+#[test]
+fn s03_s15_masters_tell_who_joins_leaves_and_comes_back() {
+    let _turn = one_at_a_time();
+    let Some(cluster) = Cluster::new() else {
+        return;
+    };
+    let masters = ["1", "2"].map(|id| cluster.master(id, &[]));
+    let worker = cluster.worker("7", &[]);
+    let told = |what: &str| {
+        for master in &masters {
+            master.process.line(what, PATIENCE, |line| {
+                line.contains(what) && line.contains("id=worker-7")
+            });
+        }
+    };
+    told("node joined");
+    worker.stop();
+    told("node left");
+    let mut again = cluster.worker("7", &["--label=gpu=true"]);
+    cluster.registered("worker", 1);
+    again.process.kill();
+    until(
+        "the end of the registration",
+        lease_and_a_second() * 2,
+        || cluster.keys("nodes/worker/").is_empty().then_some(()),
+    );
+}
+
+#[test]
+fn s06_f07_a_change_of_leader_moves_nothing() {
+    let _turn = one_at_a_time();
+    let Some(cluster) = Cluster::new() else {
+        return;
+    };
+    let mut masters = three_masters(&cluster);
+    let _workers = two_workers(&cluster);
+    let web = chains();
+    let names = ["a", "b", "c", "d", "e"];
+    for name in names {
+        add_endless(&masters[0], name, &web);
+    }
+    for name in names {
+        goes_on(&web, name, 2);
+    }
+    let records = || (cluster.dump("shards/"), cluster.dump("assignments/"));
+    let before = records();
+    for _ in 0..2 {
+        let leader = cluster.leader_beside(&[]);
+        let place = masters.iter().position(|m| m.id == leader);
+        masters
+            .remove(place.expect("it is one of them"))
+            .process
+            .kill();
+        let next = cluster.leader_beside(&[&leader]);
+        let next = masters.iter().find(|m| m.id == next);
+        let next = next.expect("it is one of them");
+        next.process.line("its first turn", PATIENCE, |line| {
+            line.contains("this master leads")
+        });
+        for name in names {
+            goes_on(&web, name, 2);
+        }
+        assert_eq!(records(), before);
+    }
+}
