@@ -36,7 +36,8 @@
 //! ```
 //!
 //! What a layer needs from above it is a trait of its own that is implemented there:
-//! [`master::WorkerCalls`] over gRPC in `api`, [`plugin::LoadRules`] over data root and engine in `app`.
+//! [`master::WorkerCalls`] and [`plugin::FetchBytes`] over gRPC in `api`, [`plugin::LoadRules`] over
+//! masters, data root and engine in `app`.
 //!
 //! # The way of one crawl
 //!
@@ -59,19 +60,66 @@
 //! Desired state is written first and placed later. The write is the message; a watch only wakes a
 //! loop that looks at the whole state again.
 //!
+//! # Placement
+//!
+//! A shard goes to the worker that is least loaded among those that may have it ([`master::placement`]):
+//! that have room and the labels of its selector, run an interface as new as its plugin, and have no
+//! resource that it is kept apart from. `near` another is a wish, not a condition: where that one is
+//! not placed, or its worker is full, the shard goes anywhere. Loads are summed up from the
+//! assignments each time. A resource that nobody may have is Pending, with a count of each reason.
+//!
+//! What runs stays where it is, whatever an update asks for; weight, selector, near and apart hold
+//! from the next placement on. What a missing worker had is placed anew at once, unless all workers,
+//! or at least three and more than a third, vanished within one lease time, or the leader is in its
+//! first lease time: then it waits for one lease time more. A worker that starts anew gets back
+//! what it had.
+//!
+//! # A cluster
+//!
+//! `crawler up` is a master and a worker in one process, on a store and a data root in one folder.
+//! `crawler master` and `crawler worker` are the same parts as processes of their own, on etcd and a data
+//! root that all of them see; any number of each.
+//!
+//! - One master leads ([`store::election`]): the one whose key in the store is oldest. Only it writes, and
+//!   each of its writes is guarded by that key, so that what a deposed one still sends is refused. It
+//!   stops at two thirds of its lease without an answer, and gives the lead away when it ends.
+//! - Every master takes every call. One that changes something goes to the leader in one hop
+//!   ([`api::forward`](api)), and again to the next where the lead changes hands: its request id stands in the
+//!   record that it makes, so that it is carried out once. Reads are answered by whoever is asked, from
+//!   the newest state. A pushed plugin is admitted and stored by the master that got it; the leader
+//!   looks at the stored bytes itself and records them.
+//! - A process belongs to the cluster once the store is connected, the data root was found to be this
+//!   cluster's, and its id is registered under a lease ([`app`]). It answers calls before that, with what it
+//!   waits for. An id belongs to one process at a time.
+//! - A worker fetches for as long as its lease can be counted on. Where the store is away for longer, it
+//!   keeps its frontiers open, and goes on without opening them anew once it is registered again and a
+//!   fresh look has shown that the shards are still its own. A new leader gives missing workers a
+//!   lease time. So nothing moves because the store was away.
+//! - Plugins come from any master by digest, and from the data root where none answers.
+//! - Loops look at the whole again after each change, and now and then without one
+//!   ([`store::changes`]): a watch only wakes them.
+//!
+//! The log of every master tells who joined, left or changed ([`master::roster`]).
+//!
 //! # The store
 //!
-//! Keys below `/crawler`, spelled in [`store::keys`]; values are JSON that a person can read.
+//! Keys below `/crawler`, spelled in [`store::keys`]; values are JSON that a person can read. Two
+//! stores keep one contract and pass one suite: a folder of this machine ([`store::embedded`]) and
+//! etcd ([`store::etcd`]). Each record carries a `write_id`, so that a write whose answer was lost can
+//! be told from a rival's.
 //!
 //! ```text
 //! cluster                        id of this cluster; the data root holds the same
+//! election/<lease>               a master that leads or would lead, under its lease: id, address
 //! nodes/<role>/<id>              registration under the node's lease
 //! plugins/<name>/<version>       digest, size, interface, what the plugin says of itself
-//! resources/<name>               id, assigned node, generation, run, plugin, params, limits, settings
+//! resources/<name>               id, assigned node, generation, run, plugin, params, limits, settings,
+//!                                the last 16 calls that changed it
 //! shards/<id>/<n>                owner and those before it, epoch, storage epoch, state free|assigned|idle|finished|failed,
 //!                                why it waits, counts
-//! assignments/<worker>/<id>/<n>  written with the shard; a worker watches only its own prefix
+//! assignments/<worker>/<id>/<n>  written with the shard, with its weight; a worker watches only its own prefix
 //! deleting/<id>                  a deleted resource until its frontier is gone, and its items if they are to go
+//! status/<worker>                totals of a worker, under its lease
 //! ids                            the mark below which no resource id is issued again
 //! ```
 //!
@@ -94,6 +142,12 @@
 //!   two lives write to one file.
 //! - A frontier that was created and is gone, is damaged, of another format or of another cluster is
 //!   never begun anew: the crawl waits, with that as its named reason, and tries again.
+//! - A worker whose lease cannot be counted on sends no request from the deadline on, whatever the store
+//!   answers ([`worker::leave`]). Its frontiers stay open, and what is answered already is committed.
+//!   When it is registered again it looks at its assignments first: what is still its own goes on as it
+//!   was, what is not ends without a word.
+//! - An id belongs to one process: a second one waits a lease time and refuses, and one that finds
+//!   another in its place ends.
 //! - A clock that is set back holds up nothing: a frontier, and its database, have a time that only
 //!   goes on.
 //! - A page that ends the process is found by trying those in flight one at a time, and given up after
@@ -119,8 +173,10 @@
 //! | fences of a frontier | one empty file for each opening | with the frontier | none | `fences_stay_and_a_dead_compaction_is_taken_over_soon` |
 //! | files that were never complete | an hour | a sweep every hour | none | `writes_that_were_cut_off_are_swept_after_an_hour_and_nothing_else_is` |
 //! | compiled code | 2 GiB, the least used goes | the next one that is kept | `--compiled-size` | `the_least_used_code_goes_when_there_is_too_much` |
-//! | plugin bytes | those of plugins that are there | `crawler plugin delete`, and the start of a master | `--plugin-size` each | `a_plugin_in_use_stays_and_bytes_go_with_their_last_name`, `bytes_of_plugins_that_are_not_kept_go_and_other_files_stay` |
+//! | plugin bytes | those of plugins that are there, and an hour longer | the leader's sweep every hour | `--plugin-size` each | `bytes_go_with_the_last_version_that_has_them`, `bytes_of_plugins_that_are_not_kept_go_and_other_files_stay` |
 //! | the log of a crawl | 1 000 lines, in memory | the next line | none | `only_the_last_lines_are_kept` |
+//! | calls that a resource remembers | 16, each of 128 bytes | the next one; the deletion's record keeps them for as long as it is there | none | `a_call_that_is_sent_again_is_carried_out_once` |
+//! | the history of etcd | 100 000 revisions | the leader, every 10 minutes | `--keep-revisions` | `what_is_more_than_so_many_revisions_ago_is_forgotten_and_the_rest_stays` |
 //! | the store's log | 16 MiB beyond its records | a snapshot | none | `the_log_is_replaced_by_a_snapshot_when_it_has_grown` |
 //!
 //! # The boundary to plugins
