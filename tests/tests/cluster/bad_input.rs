@@ -3,8 +3,9 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use crawler_tests::cluster::Cluster;
+use crawler_tests::cluster::{Cluster, Node};
 use crawler_tests::etcd::Etcd;
+use crawler_tests::etcd::certificates::Certificates;
 use crawler_tests::process::Home;
 use crawler_tests::web::Method;
 use crawler_tests::{PATIENCE, pass, until};
@@ -175,6 +176,74 @@ fn ids_and_addresses_that_cannot_be_are_refused_with_what_to_write() {
             ended.stderr
         );
     }
+}
+
+/// Starts a master with this table in its config file.
+fn with_etcd_table(cluster: &Cluster, id: &str, table: &str) -> Node {
+    let config = cluster
+        .home
+        .write(&format!("{id}.toml"), &format!("[etcd]\n{table}"));
+    cluster.master(id, &[&format!("--config={}", config.display())])
+}
+
+#[test]
+fn etcd_behind_certificates_is_reached_with_those_of_the_config_file() {
+    let Some(certificates) = Certificates::new() else {
+        return;
+    };
+    let Some(etcd) = Etcd::with_certificates(certificates.clone()) else {
+        return;
+    };
+    let cluster = Cluster::on(etcd);
+    let (certificate, key) = certificates.client();
+    for (name, text) in [
+        ("ca.pem", certificates.ca()),
+        ("client.pem", certificate),
+        ("client.key", key),
+    ] {
+        cluster.home.write(name, &String::from_utf8(text).unwrap());
+    }
+    let mut stranger = with_etcd_table(&cluster, "1", "ca = 'ca.pem'");
+    stranger.process.line("what is wrong", PATIENCE, |line| {
+        line.contains("ERROR") && line.contains("waiting for the store")
+    });
+    assert!(stranger.process.is_running());
+    let known = "ca = 'ca.pem'\ncertificate = 'client.pem'\nkey = 'client.key'";
+    let _known = with_etcd_table(&cluster, "2", known);
+    cluster.registered("master", 1);
+    assert_eq!(cluster.leader_beside(&[]), "master-2");
+}
+
+#[test]
+fn etcd_behind_a_password_is_reached_with_that_of_the_config_file() {
+    let Some(etcd) = Etcd::one() else {
+        return;
+    };
+    for arguments in [
+        &["user", "add", "root:secret"][..],
+        &["user", "grant-role", "root", "root"],
+        &["auth", "enable"],
+    ] {
+        etcd.ctl(arguments);
+    }
+    let cluster = Cluster::on(etcd);
+    cluster.home.write("right", "secret\n");
+    cluster.home.write("wrong", "guessed\n");
+    let mut wrong = with_etcd_table(&cluster, "1", "user = 'root'\npassword-file = 'wrong'");
+    wrong.process.line("what is wrong", PATIENCE, |line| {
+        line.contains("ERROR") && line.contains("check user and password-file in [etcd]")
+    });
+    let nodes = wrong.http(Method::GET, "/crawler/node", None);
+    assert_eq!(nodes.status, 503, "{nodes:?}");
+    assert!(nodes.text.contains("password-file"), "{}", nodes.text);
+    let list = wrong.cli(&cluster, &["node", "list"]);
+    assert!(list.stderr.contains("password-file"), "{}", list.stderr);
+    assert!(wrong.process.is_running());
+    let right = with_etcd_table(&cluster, "2", "user = 'root'\npassword-file = 'right'");
+    until("its answer", PATIENCE, || {
+        let list = right.cli(&cluster, &["node", "list"]);
+        (list.stdout.contains("leader") && !list.stdout.contains("master-1")).then_some(())
+    });
 }
 
 #[test]

@@ -111,3 +111,45 @@ fn s06_f07_a_change_of_leader_moves_nothing() {
         assert_eq!(records(), before);
     }
 }
+
+#[test]
+fn s07_f07_what_config_files_ask_for_is_there_once_whoever_leads() {
+    let _turn = one_at_a_time();
+    let Some(cluster) = Cluster::new() else {
+        return;
+    };
+    let web = chains();
+    let config = format!(
+        "[[plugin]]\npath = '{}'\n[[resource]]\nname = 'a'\nplugin = 'puppet'\ndelay = '50ms'\n\
+         max-depth = 4000000000\nparams = {{ start = '{}' }}\n",
+        crawler_tests::guests::guest("puppet").display(),
+        web.url("/a/0")
+    );
+    let config = cluster.home.write("crawler.toml", &config);
+    let config = format!("--config={}", config.display());
+    let mut masters: Vec<_> = ["1", "2"].map(|id| cluster.master(id, &[&config])).into();
+    cluster.registered("master", 2);
+    let added = || cluster.record("resources/a");
+    let first = until("the resource of the config file", PATIENCE, added);
+    assert_eq!(first["assigned_node"], "", "it waits for a worker");
+    let _worker = cluster.worker("1", &[]);
+    goes_on(&web, "a", 5);
+    let leader = cluster.leader_beside(&[]);
+    let place = masters.iter().position(|m| m.id == leader);
+    masters
+        .remove(place.expect("it is one of them"))
+        .process
+        .kill();
+    cluster.leader_beside(&[&leader]);
+    masters[0].process.line("its first turn", PATIENCE, |line| {
+        line.contains("this master leads")
+    });
+    goes_on(&web, "a", 5);
+    let present = added().expect("it is there");
+    assert_eq!(
+        (&present["id"], &present["run"]),
+        (&first["id"], &first["run"])
+    );
+    assert_eq!(cluster.keys("shards/").len(), 1);
+    assert_eq!(web.count("/a/0"), 1, "F03: it was seeded once");
+}
