@@ -22,7 +22,9 @@ use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use self::answer::{ItemAnswer, NodeAnswer, Placed, ResourceAnswer, ResourcesAnswer};
+use self::answer::{
+    ItemAnswer, NodeAnswer, NodeEventAnswer, Placed, ResourceAnswer, ResourcesAnswer,
+};
 use self::client::{Client, ClientError};
 use self::forward::{Forward, Origin};
 use self::plugins::Upload;
@@ -194,6 +196,11 @@ impl Api {
             Ok(items.map_ok(ItemAnswer::from).boxed())
         })
         .await
+    }
+
+    pub(crate) async fn node_events(&self) -> Result<Stream<NodeEventAnswer>, Problem> {
+        let events = async { Ok(self.control.node_events().map_ok(Into::into).boxed()) };
+        self.open(events).await
     }
 
     pub(crate) async fn logs(&self, name: &str, follow: bool) -> Result<Stream<LogLine>, Problem> {

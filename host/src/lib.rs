@@ -99,7 +99,8 @@
 //! - Loops look at the whole again after each change, and now and then without one
 //!   ([`store::changes`]): a watch only wakes them.
 //!
-//! The log of every master tells who joined, left or changed ([`master::roster`]).
+//! The log of every master tells who joined, left or changed, and so does `crawler node watch`
+//! ([`master::roster`]).
 //!
 //! # The store
 //!

@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::master::control::items::PlacedItem;
 use crate::master::{BrokenRecord, NodeView, ResourceView, ShardView};
 use crate::model::crawl::{Counts, ItemRecord};
+use crate::model::node::NodeEvent;
 use crate::model::plugin::{LimitOverrides, PluginRecord, Schema};
 use crate::model::resource::{CrawlSettings, PlacementSpec, ShardState};
 use crate::model::status::WorkerStatus;
@@ -99,6 +100,14 @@ pub struct ResourcesAnswer {
     pub resources: Vec<ResourceAnswer>,
     /// Empty at the end.
     pub next_page_token: String,
+}
+
+/// What happened to a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the fields of the message NodeEvent")]
+pub struct NodeEventAnswer {
+    pub event: String,
+    pub node: NodeAnswer,
 }
 
 /// A master or worker.
@@ -268,6 +277,22 @@ impl From<NodeView> for NodeAnswer {
             weight: view.weight,
             totals: view.totals.map(Into::into),
             reason: String::new(),
+        }
+    }
+}
+
+impl From<NodeEvent> for NodeEventAnswer {
+    fn from(event: NodeEvent) -> Self {
+        let view = NodeView {
+            node: event.node,
+            leader: false,
+            load: 0,
+            weight: 0,
+            totals: None,
+        };
+        Self {
+            event: event.change.as_str().to_owned(),
+            node: view.into(),
         }
     }
 }

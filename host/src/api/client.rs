@@ -11,7 +11,9 @@ use futures::stream::{BoxStream, StreamExt as _};
 use tonic::transport::Endpoint;
 use tonic::{Response, Status};
 
-use super::answer::{ItemAnswer, NodeAnswer, Placed, ResourceAnswer, ResourcesAnswer};
+use super::answer::{
+    ItemAnswer, NodeAnswer, NodeEventAnswer, Placed, ResourceAnswer, ResourcesAnswer,
+};
 use super::problem::Problem;
 use super::spec::SpecRequest;
 use super::{CALL_DEADLINE, convert};
@@ -287,6 +289,21 @@ impl Client {
             Err(status) => Err(masters.error(&status)),
         });
         Ok(items.boxed())
+    }
+
+    /// Those who are there, as joined, and then who joins, leaves or changes.
+    pub async fn node_events(&self) -> Result<Values<NodeEventAnswer>, ClientError> {
+        let events = self
+            .read(CALL_DEADLINE, |mut calls| async move {
+                calls.watch_nodes(proto::WatchNodesRequest {}).await
+            })
+            .await?;
+        let masters = Arc::clone(&self.masters);
+        let events = events.map(move |event| match event {
+            Ok(event) => Ok(NodeEventAnswer::from(event)),
+            Err(status) => Err(masters.error(&status)),
+        });
+        Ok(events.boxed())
     }
 
     /// The log of a resource.

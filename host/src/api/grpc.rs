@@ -177,6 +177,15 @@ impl CrawlerMaster for Master {
         Ok(Response::new(proto::ListNodesResponse { nodes }))
     }
 
+    type WatchNodesStream = Stream<proto::NodeEvent>;
+
+    async fn watch_nodes(
+        &self,
+        _request: Request<proto::WatchNodesRequest>,
+    ) -> Answer<Self::WatchNodesStream> {
+        stream(self.api.node_events()).await
+    }
+
     async fn push_plugin(
         &self,
         request: Request<Streaming<proto::PushPluginRequest>>,

@@ -13,7 +13,7 @@
 //! GET    /crawler/resource/NAME/frontier/urls     ?state=due|done|dead ?page_size ?page_token
 //! GET    /crawler/resource/NAME/frontier/why      ?url ?method ?body; for every URL, known or not
 //! POST   /crawler/resource/NAME/frontier/redrive  {"reason": …} or {}; tries dead letters again
-//! GET    /crawler/node
+//! GET    /crawler/node                ?follow; JSON lines: who is there, joins, leaves and changes
 //! PUT    /crawler/plugin               ?as=NAME@VERSION; the bytes as application/wasm
 //! GET    /crawler/plugin
 //! GET    /crawler/plugin/NAME[@VERSION]
@@ -175,7 +175,12 @@ async fn read_logs(State(api): State<Api>, name: PathPart, params: Params) -> An
     lines(logs, |line| Ok(log_line(&line).to_string()))
 }
 
-async fn list_nodes(State(api): State<Api>) -> Answer {
+async fn list_nodes(State(api): State<Api>, params: Params) -> Answer {
+    let params = known(params, &["follow"])?;
+    if flag(&params, "follow")? {
+        let events = api.node_events().await?;
+        return lines(events, |event| serde_json::to_string(&event));
+    }
     answer(api.nodes().await.map(|nodes| json!({ "nodes": nodes })))
 }
 

@@ -1,6 +1,7 @@
 //! `crawler node …`: the masters and workers there are.
 
 use clap::Subcommand;
+use futures::TryStreamExt as _;
 use serde_json::json;
 
 use super::args::{Format, OutputArgs};
@@ -15,10 +16,16 @@ pub(super) enum NodeCommand {
         after_help = "LOAD is the number of crawls and how many the worker takes; WEIGHT, what they weigh together, is shown\nwhere that is another number. Labels and what each worker has done are in -o json.\n\nExample:\n  crawler node list"
     )]
     List(OutputArgs),
+    /// Tell who is there, and then who joins, leaves or changes, until Ctrl-C
+    #[command(after_help = "Example:\n  crawler node watch")]
+    Watch(OutputArgs),
 }
 
 pub(super) async fn run(command: NodeCommand, client: Client) -> anyhow::Result<()> {
-    let NodeCommand::List(output) = command;
+    let output = match command {
+        NodeCommand::List(output) => output,
+        NodeCommand::Watch(output) => return watch(&output, client).await,
+    };
     let nodes = client.nodes().await?;
     if output.format == Format::Json {
         return table::print_json(&json!({ "nodes": nodes }));
@@ -35,6 +42,20 @@ pub(super) async fn run(command: NodeCommand, client: Client) -> anyhow::Result<
         let head = [node, role, address, leads, load, "SINCE", "VERSION"];
         let rows: Vec<_> = nodes.iter().map(row).collect();
         table::print(head, &rows)?;
+    }
+    Ok(())
+}
+
+async fn watch(output: &OutputArgs, client: Client) -> anyhow::Result<()> {
+    let mut events = client.node_events().await?;
+    while let Some(event) = events.try_next().await? {
+        match output.format {
+            Format::Json => table::print_line(&serde_json::to_string(&event)?)?,
+            Format::Table => {
+                let NodeAnswer { id, address, .. } = &event.node;
+                table::print_line(&format!("{:<8} {id}  {address}", event.event))?;
+            }
+        }
     }
     Ok(())
 }

@@ -1,14 +1,13 @@
-//! The log of nodes that come and go, on every master.
+//! Nodes that come and go: the events, and the log of them on every master.
 
-use std::collections::BTreeMap;
-use std::convert::Infallible;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use super::observed::nodes;
 use crate::model::id::NodeId;
-use crate::model::node::{Node, Role};
+use crate::model::node::{Node, NodeChange, NodeEvent, Role};
 use crate::retry::Backoff;
 use crate::store::StoreError;
 use crate::store::catalog::Catalog;
@@ -20,74 +19,109 @@ const RESYNC: Duration = Duration::from_secs(60);
 
 type Nodes = BTreeMap<(Role, NodeId), Node>;
 
-/// What happened to a node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Event<'a> {
-    Joined(&'a Node),
-    Left(&'a Node),
-    /// It is another process under the same id, or says something else of itself.
-    Changed(&'a Node),
+/// Who is there, as one reader was told.
+pub(super) struct Roster {
+    catalog: Catalog,
+    known: Nodes,
+    /// Not told yet.
+    events: VecDeque<NodeEvent>,
+    /// None: before the first look, and after an error.
+    changes: Option<Changes>,
+}
+
+impl Roster {
+    /// Knows nobody yet: those who are there are told as joined.
+    pub(super) fn new(catalog: Catalog) -> Self {
+        Self {
+            catalog,
+            known: Nodes::new(),
+            events: VecDeque::new(),
+            changes: None,
+        }
+    }
+
+    /// Waits for the next event. After an error it may be asked again, and tells of what has changed
+    /// since all the same.
+    pub(super) async fn next(&mut self) -> Result<NodeEvent, StoreError> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Ok(event);
+            }
+            let looked = self.look().await;
+            if looked.is_err() {
+                self.changes = None;
+            }
+            looked?;
+        }
+    }
+
+    async fn look(&mut self) -> Result<(), StoreError> {
+        match &mut self.changes {
+            Some(changes) => changes.next().await?,
+            none => {
+                let prefix = self.catalog.keys().all_nodes();
+                let changes = Changes::below(&self.catalog, &prefix, RESYNC).await?;
+                *none = Some(changes);
+            }
+        }
+        let mut present = Nodes::new();
+        for role in [Role::Master, Role::Worker] {
+            let of_role = nodes(&self.catalog, role).await?.into_iter();
+            present.extend(of_role.map(|(id, node)| ((role, id), node)));
+        }
+        self.events = events(&self.known, &present);
+        self.known = present;
+        Ok(())
+    }
 }
 
 /// Logs who is there, and then who joins, leaves or changes, until `stop`.
 pub async fn run(catalog: Catalog, stop: CancellationToken) {
-    let mut known = Nodes::new();
+    let mut roster = Roster::new(catalog);
     let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
-    while let Some(result) = stop
-        .run_until_cancelled(follow(&catalog, &mut known, &mut backoff))
-        .await
-    {
-        let Err(error) = result;
-        let error = telemetry::chain(&error);
-        tracing::warn!(error, "registrations cannot be read");
-        stop.run_until_cancelled(tokio::time::sleep(backoff.next_delay()))
-            .await;
-    }
-}
-
-async fn follow(
-    catalog: &Catalog,
-    known: &mut Nodes,
-    backoff: &mut Backoff,
-) -> Result<Infallible, StoreError> {
-    let mut changes = Changes::below(catalog, &catalog.keys().all_nodes(), RESYNC).await?;
-    loop {
-        let mut present = Nodes::new();
-        for role in [Role::Master, Role::Worker] {
-            let of_role = nodes(catalog, role).await?.into_iter();
-            present.extend(of_role.map(|(id, node)| ((role, id), node)));
+    while let Some(next) = stop.run_until_cancelled(roster.next()).await {
+        match next {
+            Ok(event) => {
+                backoff.reset();
+                log(&event);
+            }
+            Err(error) => {
+                let error = telemetry::chain(&error);
+                tracing::warn!(error, "registrations cannot be read");
+                stop.run_until_cancelled(tokio::time::sleep(backoff.next_delay()))
+                    .await;
+            }
         }
-        backoff.reset();
-        events(known, &present).iter().for_each(log);
-        *known = present;
-        changes.next().await?;
     }
 }
 
-fn events<'a>(known: &'a Nodes, present: &'a Nodes) -> Vec<Event<'a>> {
+fn events(known: &Nodes, present: &Nodes) -> VecDeque<NodeEvent> {
+    let event = |change, node: &Node| NodeEvent {
+        change,
+        node: node.clone(),
+    };
     let left = known.iter().filter(|(id, _)| !present.contains_key(id));
-    let left = left.map(|(_, node)| Event::Left(node));
+    let left = left.map(|(_, node)| event(NodeChange::Left, node));
     let now = present.iter().filter_map(|(id, node)| match known.get(id) {
-        None => Some(Event::Joined(node)),
-        Some(before) if before != node => Some(Event::Changed(node)),
+        None => Some(event(NodeChange::Joined, node)),
+        Some(before) if before != node => Some(event(NodeChange::Changed, node)),
         Some(_) => None,
     });
     left.chain(now).collect()
 }
 
-fn log(event: &Event<'_>) {
-    let (Event::Joined(node) | Event::Left(node) | Event::Changed(node)) = event;
+fn log(event: &NodeEvent) {
     let Node {
         id,
         role,
         address,
         incarnation,
         ..
-    } = node;
-    match event {
-        Event::Joined(_) => tracing::info!(%id, %role, address, %incarnation, "node joined"),
-        Event::Left(_) => tracing::info!(%id, %role, address, %incarnation, "node left"),
-        Event::Changed(_) => tracing::info!(%id, %role, address, %incarnation, "node changed"),
+    } = &event.node;
+    match event.change {
+        NodeChange::Joined => tracing::info!(%id, %role, address, %incarnation, "node joined"),
+        NodeChange::Left => tracing::info!(%id, %role, address, %incarnation, "node left"),
+        NodeChange::Changed => tracing::info!(%id, %role, address, %incarnation, "node changed"),
     }
 }
 
@@ -123,11 +157,12 @@ mod tests {
         let known = there(&[stays.clone(), leaves.clone(), before]);
         let present = there(&[stays, after.clone(), joins.clone()]);
         let expected = [
-            Event::Left(&leaves),
-            Event::Changed(&after),
-            Event::Joined(&joins),
+            (NodeChange::Left, leaves),
+            (NodeChange::Changed, after),
+            (NodeChange::Joined, joins),
         ];
+        let expected = expected.map(|(change, node)| NodeEvent { change, node });
         assert_eq!(events(&known, &present), expected);
-        assert_eq!(events(&present, &present), []);
+        assert!(events(&present, &present).is_empty());
     }
 }

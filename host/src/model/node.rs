@@ -58,6 +58,37 @@ pub struct Node {
     pub started_at: u64,
 }
 
+/// What happened to a node's registration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeEvent {
+    /// What happened.
+    pub change: NodeChange,
+    /// As registered; as it was, where it left.
+    pub node: Node,
+}
+
+/// How a registration changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeChange {
+    /// It is there now.
+    Joined,
+    /// It is not there any more.
+    Left,
+    /// It is another process under the same id, or says something else of itself.
+    Changed,
+}
+
+impl NodeChange {
+    /// One word, as the API gives it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            NodeChange::Joined => "joined",
+            NodeChange::Left => "left",
+            NodeChange::Changed => "changed",
+        }
+    }
+}
+
 /// A master that leads or would lead, under `election/<lease>`: of those there are, the one whose key
 /// was created first leads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

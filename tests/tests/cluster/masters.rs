@@ -53,6 +53,14 @@ fn s03_s15_masters_tell_who_joins_leaves_and_comes_back() {
         return;
     };
     let masters = ["1", "2"].map(|id| cluster.master(id, &[]));
+    cluster.registered("master", 2);
+    let watching = masters[1].command(&cluster, &["node", "watch"]);
+    let seen = |what: &str, id: &str| {
+        let line = format!("{what:<8} {id}  ");
+        watching.answer(&line, PATIENCE, |event| event.starts_with(&line));
+    };
+    seen("joined", "master-1");
+    seen("joined", "master-2");
     let worker = cluster.worker("7", &[]);
     let told = |what: &str| {
         for master in &masters {
@@ -62,8 +70,10 @@ fn s03_s15_masters_tell_who_joins_leaves_and_comes_back() {
         }
     };
     told("node joined");
+    seen("joined", "worker-7");
     worker.stop();
     told("node left");
+    seen("left", "worker-7");
     let mut again = cluster.worker("7", &["--label=gpu=true"]);
     cluster.registered("worker", 1);
     again.process.kill();

@@ -2,7 +2,7 @@
 
 use crawler_proto as proto;
 
-use crate::api::answer::{NodeAnswer, TotalsAnswer};
+use crate::api::answer::{NodeAnswer, NodeEventAnswer, TotalsAnswer};
 
 impl From<NodeAnswer> for proto::Node {
     fn from(answer: NodeAnswer) -> Self {
@@ -38,6 +38,24 @@ impl From<proto::Node> for NodeAnswer {
             weight: message.weight,
             totals: message.totals.map(Into::into),
             reason: message.reason,
+        }
+    }
+}
+
+impl From<NodeEventAnswer> for proto::NodeEvent {
+    fn from(answer: NodeEventAnswer) -> Self {
+        Self {
+            event: answer.event,
+            node: Some(answer.node.into()),
+        }
+    }
+}
+
+impl From<proto::NodeEvent> for NodeEventAnswer {
+    fn from(message: proto::NodeEvent) -> Self {
+        Self {
+            event: message.event,
+            node: message.node.unwrap_or_default().into(),
         }
     }
 }

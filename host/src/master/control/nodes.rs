@@ -2,15 +2,28 @@
 
 use std::collections::BTreeMap;
 
+use futures::stream::{self, BoxStream, StreamExt as _};
+
+use super::super::roster::Roster;
 use super::super::{BrokenRecord, NodeView, NodesView};
 use super::*;
 use crate::model::id::NodeId;
-use crate::model::node::{Contender, Node, Role};
+use crate::model::node::{Contender, Node, NodeEvent, Role};
 use crate::model::status::WorkerStatus;
 use crate::store::catalog::Scan;
 use crate::store::election;
 
 impl Control {
+    /// Those who are there, as joined, and then who joins, leaves or changes, for ever.
+    pub fn node_events(&self) -> BoxStream<'static, Result<NodeEvent, ControlError>> {
+        let roster = Roster::new(self.parts.catalog.clone());
+        let events = stream::unfold(roster, |mut roster| async move {
+            let event = roster.next().await.map_err(ControlError::from);
+            Some((event, roster))
+        });
+        events.boxed()
+    }
+
     /// All nodes, masters first.
     pub async fn nodes(&self) -> Result<NodesView, ControlError> {
         let catalog = &self.parts.catalog;
