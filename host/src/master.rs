@@ -173,8 +173,8 @@ pub enum ControlError {
         /// As asked for.
         name: ResourceName,
     },
-    /// The very call added it, and it was deleted since.
-    #[error("resource {name} was added by this call, and deleted since")]
+    /// The very call added or changed it, and it was deleted since.
+    #[error("resource {name} was added or changed by this call, and deleted since")]
     DeletedSince {
         /// As asked for.
         name: ResourceName,
@@ -367,7 +367,7 @@ impl ControlError {
             ControlError::NoResource { .. } => {
                 "`crawler resource list` shows those there are".into()
             }
-            ControlError::DeletedSince { .. } => "add it again under another request id".into(),
+            ControlError::DeletedSince { .. } => "call again under another request id".into(),
             ControlError::ResourceExists { name } => {
                 format!("change it with `crawler resource update {name}`, or delete it first")
             }

@@ -117,11 +117,14 @@ impl Api {
             }
         };
         let theirs = |leader: Client| async move {
+            // However this ends without an answer, also where it is given up for another leader.
+            let was_maybe_done = may_be_done.swap(true, Ordering::Relaxed);
             let deleted = leader.delete_plugin(plugin).await;
-            match &deleted {
-                Err(ClientError::Refused(problem)) if is_done(problem) => return Ok(()),
-                Err(ClientError::Unreachable { .. }) => may_be_done.store(true, Ordering::Relaxed),
-                _ => {}
+            if let Err(ClientError::Refused(problem)) = &deleted {
+                may_be_done.store(was_maybe_done, Ordering::Relaxed);
+                if is_done(problem) {
+                    return Ok(());
+                }
             }
             deleted
         };

@@ -248,7 +248,8 @@ impl Control {
         let txn = Txn::new()
             .guard(Guard::RevisionIs(key.clone(), present.revision))
             .delete(key);
-        if !self.commit(&leadership, txn).await? {
+        // A write whose answer was lost may have been carried out.
+        if !self.commit(&leadership, txn).await? && self.recorded(name, version).await?.is_some() {
             return Err(ControlError::Contended {
                 what: format!("plugin {plugin}"),
             });

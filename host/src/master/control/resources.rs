@@ -124,6 +124,7 @@ impl Control {
             if present.value.has_seen(request) {
                 return self.resource(name).await;
             }
+            self.check_first_life(name, request).await?;
             let spec = ResourceSpec {
                 name: name.clone(),
                 ..change(present.value.spec.clone())?
@@ -223,6 +224,18 @@ impl Control {
             }
         }
         Err(Self::contended(name))
+    }
+
+    /// Refuses a call that was about an earlier life of the name.
+    pub(super) async fn check_first_life(
+        &self,
+        name: &ResourceName,
+        request: &RequestId,
+    ) -> Result<(), ControlError> {
+        match self.has_ended_with(request).await? {
+            true => Err(ControlError::DeletedSince { name: name.clone() }),
+            false => Ok(()),
+        }
     }
 
     /// Whether this call has added, changed or deleted something that is deleted by now.

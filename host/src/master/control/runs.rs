@@ -27,6 +27,7 @@ impl Control {
             if present.value.has_seen(request) {
                 return self.resource(name).await;
             }
+            self.check_first_life(name, request).await?;
             let run = present.value.run.next();
             let mut txn = Txn::new();
             for (id, shard) in self.shards(&present.value).await? {
@@ -65,6 +66,7 @@ impl Control {
                 // The worker may have taken them up meanwhile.
                 return Ok(dead_letters(&present.value, stats, &order).unwrap_or(0));
             }
+            self.check_first_life(name, request).await?;
             let n_dead = dead_letters(&present.value, stats, &order)?;
             if self
                 .order_redrive(&leadership, &present, &order, request)

@@ -91,10 +91,13 @@ async fn a_call_that_is_sent_again_is_carried_out_once() {
 #[tokio::test]
 async fn a_delete_that_is_sent_again_leaves_the_next_life_of_the_name_alone() {
     let bench = bench().await;
-    let [add, delete] = ["add", "delete"].map(|id| id.parse::<RequestId>().unwrap());
+    let [add, delete, restart] =
+        ["add", "delete", "restart"].map(|id| id.parse::<RequestId>().unwrap());
     let name = "a".parse().unwrap();
     let added = bench.control.add_resource(spec("a", "books"), &add);
     added.await.unwrap();
+    let restarted = bench.control.restart_resource(&name, &restart);
+    assert_eq!(restarted.await.unwrap().resource.run.0, 2);
     bench
         .control
         .delete_resource(&name, false, &delete)
@@ -113,12 +116,19 @@ async fn a_delete_that_is_sent_again_leaves_the_next_life_of_the_name_alone() {
         .unwrap();
     let present = bench.control.resource(&name).await.unwrap().resource;
     assert_eq!(present.id, next.id);
+    // Nor does a restart of the first life begin a run of the next.
+    let again = bench.control.restart_resource(&name, &restart).await;
+    assert_eq!(again.unwrap_err().code(), Code::NotFound);
+    assert_eq!(
+        bench.control.resource(&name).await.unwrap().resource.run.0,
+        1
+    );
     // Nor does the add of the first life make another.
     bench.delete("a").await.unwrap();
     check_refused(
         bench.control.add_resource(spec("a", "books"), &add).await,
         Code::NotFound,
-        "resource a was added by this call, and deleted since",
+        "resource a was added or changed by this call, and deleted since",
     );
 }
 
