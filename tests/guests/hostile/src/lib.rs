@@ -242,7 +242,7 @@ impl Guest for Hostile {
                 emit("{}").ok();
             }
             "describe=twice" => rules.push(rules[0].clone()),
-            other => panic!("{other:?} is not implemented"),
+            other => panic!("there is no trick {other:?}"),
         }
         Description {
             name: "hostile".into(),
