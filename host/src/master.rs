@@ -32,7 +32,7 @@ use crate::store::election::Standing;
 mod absent;
 pub mod control;
 pub mod explain;
-mod housekeeping;
+pub mod housekeeping;
 pub mod leader;
 mod observed;
 pub mod placement;

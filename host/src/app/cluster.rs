@@ -19,15 +19,14 @@ use super::master_node::{MasterNode, MasterParts, MasterSettings};
 use super::membership::{Member, seed_when_leading};
 use super::own_nodes;
 use super::parts::{self, DataPlugins};
+use super::registration::Registration;
 use crate::api::client::{FetchDeadlines, MasterPlugins};
 use crate::cli::{ClusterWorkerOptions, MasterOptions, NodeOptions};
 use crate::clock::{Clock, SystemClock};
 use crate::data::DataRoot;
 use crate::fetch::guard::Guard;
 use crate::frontier::durable::DurableSettings;
-use crate::model::id::Incarnation;
 use crate::model::node::{Node, Role};
-use crate::plugin::INTERFACE_VERSIONS;
 use crate::plugin::engine::{Engine, EngineSettings};
 use crate::store::Store;
 use crate::store::catalog::Catalog;
@@ -163,6 +162,7 @@ struct Base {
     data: Arc<DataRoot>,
     engine: Engine,
     clock: Arc<dyn Clock>,
+    membership: Member,
 }
 
 async fn base(
@@ -183,23 +183,24 @@ async fn base(
     })
     .await?;
     let advertised = options.advertise.clone();
+    let address = advertised.unwrap_or_else(|| doors.grpc_at.to_string());
     let node = Node {
-        id: identity.id.clone(),
-        role,
-        address: advertised.unwrap_or_else(|| doors.grpc_at.to_string()),
-        incarnation: Incarnation(rand::random::<u64>() >> 1),
         labels,
         capacity,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        interface: INTERFACE_VERSIONS.1.to_owned(),
-        draining: false,
-        started_at: clock.unix_millis(),
+        ..parts::node(role, identity.id.clone(), address, &*clock)
     };
+    let catalog = Catalog::new(store, Keys::default());
     Ok(Base {
+        membership: Member {
+            node: node.clone(),
+            catalog: catalog.clone(),
+            data: data.clone(),
+            lease_ttl: options.lease_ttl,
+        },
         doors,
         node,
         identity,
-        catalog: Catalog::new(store, Keys::default()),
+        catalog,
         data,
         engine,
         clock,
@@ -226,7 +227,7 @@ pub(super) async fn start_master(
             limit_ceilings: options.node.limit_ceilings.clone(),
             plugin_size: options.node.plugin_size,
             frontier_min_age: options.node.frontier_min_age,
-            keep_revisions: options.keep_revisions,
+            compaction: options.compaction,
             strategy: options.strategy,
         },
     });
@@ -234,36 +235,21 @@ pub(super) async fn start_master(
     let api = master.api(&scopes.doors);
     base.doors.open(Some(api), None, &scopes.doors);
     let seeds = seed_when_leading(master.control.clone(), options.node.config.clone());
-    let stop = scopes.membership.stop_signal();
     scopes.membership.spawn("seeds", {
-        let stop = stop.clone();
+        let stop = scopes.membership.stop_signal();
         async move {
             stop.run_until_cancelled(seeds).await;
         }
     });
-    let member = Member {
-        node: base.node.clone(),
-        catalog: base.catalog,
-        data: base.data,
-        lease_ttl: options.node.lease_ttl,
-    };
     let election = scopes.election.clone();
-    let (failed, fault) = oneshot::channel();
-    scopes.membership.spawn("membership", async move {
-        let belongs = async {
-            let Some(joined) = stop.run_until_cancelled(member.join()).await else {
-                return Ok(());
-            };
-            let (_cluster, registration) = joined?;
-            master.contend(&election);
-            let kept = registration.keep(stop.clone()).await;
-            election.stop(STOP_GRACE).await;
-            Ok(kept?)
-        };
-        if let Err(error) = belongs.await {
-            let _nobody_waits = failed.send(error);
-        }
-    });
+    let ended = scopes.election.clone();
+    let fault = base.membership.keep(
+        &scopes.membership,
+        move |_cluster, _registration| master.contend(&election),
+        async move {
+            ended.stop(STOP_GRACE).await;
+        },
+    );
     Ok(Process {
         grpc,
         http,
@@ -304,12 +290,6 @@ pub(super) async fn start_worker(
         ..DurableSettings::default()
     };
     let frontiers = parts::frontiers(&base.data, frontiers);
-    let member = Member {
-        node: base.node.clone(),
-        catalog: base.catalog.clone(),
-        data: base.data.clone(),
-        lease_ttl: options.node.lease_ttl,
-    };
     let masters = MasterPlugins::new(
         base.catalog.clone(),
         options.node.plugin_size,
@@ -336,29 +316,20 @@ pub(super) async fn start_worker(
             crawls,
         }
     };
-    let stop = scopes.membership.stop_signal();
-    let work_stop = scopes.work.stop_signal();
     let (starts, started) = oneshot::channel();
-    let (failed, fault) = oneshot::channel();
+    let stop = scopes.work.stop_signal();
     scopes.work.spawn("agent", async move {
-        if let Some(Ok(parts)) = work_stop.run_until_cancelled(started).await {
-            agent::run(Arc::new(parts), work_stop).await;
+        if let Some(Ok(parts)) = stop.run_until_cancelled(started).await {
+            agent::run(Arc::new(parts), stop).await;
         }
     });
-    scopes.membership.spawn("membership", async move {
-        let belongs = async {
-            let Some(joined) = stop.run_until_cancelled(member.join()).await else {
-                return Ok(());
-            };
-            let (cluster, registration) = joined?;
-            let parts = make_agent(cluster, registration.registered());
-            let _stopped_already = starts.send(parts);
-            Ok(registration.keep(stop.clone()).await?)
-        };
-        if let Err(error) = belongs.await {
-            let _nobody_waits = failed.send(error);
-        }
-    });
+    let begin = |cluster, registration: &Registration| {
+        let parts = make_agent(cluster, registration.registered());
+        let _stopped_already = starts.send(parts);
+    };
+    let fault = base
+        .membership
+        .keep(&scopes.membership, begin, std::future::ready(()));
     Ok(Process {
         grpc,
         http,

@@ -10,9 +10,10 @@ use crate::api::client::GrpcWorkerCalls;
 use crate::clock::Clock;
 use crate::data::DataRoot;
 use crate::master::control::{Control, ControlParts};
+use crate::master::housekeeping::Compaction;
 use crate::master::leader::Leader;
 use crate::master::placement::Strategy;
-use crate::master::reconcile::DeletionSettings;
+use crate::master::reconcile::{DeletionSettings, ReconcileParts};
 use crate::master::roster;
 use crate::model::node::{Contender, Node};
 use crate::model::plugin::LimitOverrides;
@@ -40,8 +41,8 @@ pub(super) struct MasterSettings {
     pub(super) limit_ceilings: LimitOverrides,
     pub(super) plugin_size: u64,
     pub(super) frontier_min_age: Duration,
-    /// Revisions of the store's history that are kept; none: somebody else looks after it.
-    pub(super) keep_revisions: Option<u64>,
+    /// Of the store's history; none: somebody else looks after it.
+    pub(super) compaction: Option<Compaction>,
     /// How a worker is chosen for a shard.
     pub(super) strategy: Strategy,
 }
@@ -83,7 +84,7 @@ impl MasterNode {
             max_plugin_size: settings.plugin_size,
             strategy: settings.strategy,
         }));
-        let leader = Leader {
+        let reconcile = ReconcileParts {
             catalog,
             objects: data.object_store(),
             data,
@@ -93,9 +94,12 @@ impl MasterNode {
             },
             workers,
             wake,
-            keep_revisions: settings.keep_revisions,
             strategy: settings.strategy,
             lease_ttl: settings.lease_ttl,
+        };
+        let leader = Leader {
+            reconcile,
+            compaction: settings.compaction,
             control: control.clone(),
         };
         Self {
@@ -113,7 +117,7 @@ impl MasterNode {
     /// Stands for election, and does what a leader does while it leads, until `scope` is stopped.
     pub(super) fn contend(self, scope: &TaskScope) {
         let stop = scope.stop_signal();
-        let roster = roster::run(self.leader.catalog.clone(), stop.clone());
+        let roster = roster::run(self.leader.reconcile.catalog.clone(), stop.clone());
         scope.spawn("roster", roster);
         scope.spawn("leader", self.leader.run(stop.clone()));
         scope.spawn("election", self.election.run(stop));

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
+
 use super::registration::{RegisterError, Registration};
 use super::{master_node, parts, seeding};
 use crate::config::FileConfig;
@@ -12,6 +14,7 @@ use crate::model::node::Node;
 use crate::retry::Backoff;
 use crate::store::StoreError;
 use crate::store::catalog::Catalog;
+use crate::task::TaskScope;
 
 /// Between two tries, at first and at the most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
@@ -25,9 +28,37 @@ pub(super) struct Member {
 }
 
 impl Member {
+    /// Joins, begins what needs that, and stays registered until `scope` is stopped; `end` follows then.
+    /// The receiver tells why the process cannot go on.
+    pub(super) fn keep(
+        self,
+        scope: &TaskScope,
+        begin: impl FnOnce(String, &Registration) + Send + 'static,
+        end: impl Future<Output = ()> + Send + 'static,
+    ) -> oneshot::Receiver<anyhow::Error> {
+        let stop = scope.stop_signal();
+        let (failed, fault) = oneshot::channel();
+        scope.spawn("membership", async move {
+            let kept = match stop.run_until_cancelled(self.join()).await {
+                Some(Ok((cluster, registration))) => {
+                    begin(cluster, &registration);
+                    let kept = registration.keep(stop).await;
+                    end.await;
+                    kept.map_err(anyhow::Error::from)
+                }
+                Some(Err(error)) => Err(error),
+                None => Ok(()),
+            };
+            if let Err(error) = kept {
+                let _nobody_waits = failed.send(error);
+            }
+        });
+        fault
+    }
+
     /// The cluster's identity and this node's registration there; waits for the store and for the
     /// data root. An error is one that waiting does not mend.
-    pub(super) async fn join(&self) -> anyhow::Result<(String, Registration)> {
+    async fn join(&self) -> anyhow::Result<(String, Registration)> {
         let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
         let mut is_late = false;
         loop {

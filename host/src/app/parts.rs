@@ -1,5 +1,6 @@
 //! What several modes are made of: cluster, engine, fetcher, and plugins by digest.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,9 +18,10 @@ use crate::fetch::gate::{Gate, GateSettings};
 use crate::fetch::guard::Guard;
 use crate::fetch::http::{FetchSettings, HttpFetcher};
 use crate::frontier::durable::{DurableSettings, Frontiers};
-use crate::model::id::Digest;
+use crate::model::id::{Digest, Incarnation, NodeId};
+use crate::model::node::{Node, Role};
 use crate::plugin::engine::{Engine, EngineSettings};
-use crate::plugin::{FetchBytes, LoadRules, PluginError, Rules};
+use crate::plugin::{FetchBytes, INTERFACE_VERSIONS, LoadRules, PluginError, Rules};
 use crate::store::catalog::{Catalog, encode};
 use crate::store::etcd::{EtcdSettings, TlsSettings};
 use crate::store::{Guard as StoreGuard, Outcome, StoreError, Txn};
@@ -43,6 +45,22 @@ pub(super) async fn cluster_id(catalog: &Catalog) -> anyhow::Result<String> {
             };
             Ok(present.ok_or_else(unknown)?)
         }
+    }
+}
+
+/// A node of this process, as it registers; without labels, and taking no shards.
+pub(super) fn node(role: Role, id: NodeId, address: String, clock: &dyn Clock) -> Node {
+    Node {
+        id,
+        role,
+        address,
+        incarnation: Incarnation(rand::random::<u64>() >> 1),
+        labels: BTreeMap::new(),
+        capacity: 0,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        interface: INTERFACE_VERSIONS.1.to_owned(),
+        draining: false,
+        started_at: clock.unix_millis(),
     }
 }
 

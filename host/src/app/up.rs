@@ -1,6 +1,5 @@
 //! `crawler up`: a master and a worker in one process, on the embedded store and a local data root.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,9 +17,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::data::DataRoot;
 use crate::frontier::durable::DurableSettings;
 use crate::master::control::Control;
-use crate::model::id::{Incarnation, NodeId};
 use crate::model::node::{Node, Role};
-use crate::plugin::INTERFACE_VERSIONS;
 use crate::plugin::engine::EngineSettings;
 use crate::store::catalog::Catalog;
 use crate::store::embedded::{EmbeddedStore, Settings as StoreSettings};
@@ -99,25 +96,14 @@ impl Up {
         });
         let engine = engine.await?;
         let scope = TaskScope::new();
-        let incarnation = Incarnation(rand::random::<u64>() >> 1);
-        let node = |role: Role, id: &str, capacity: u32| -> anyhow::Result<Node> {
-            Ok(Node {
-                id: id.parse::<NodeId>()?,
-                role,
-                address: address.clone(),
-                incarnation,
-                labels: BTreeMap::new(),
-                capacity,
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-                interface: INTERFACE_VERSIONS.1.to_owned(),
-                draining: false,
-                started_at: clock.unix_millis(),
-            })
+        let node = |role: Role, id: &str| -> anyhow::Result<Node> {
+            Ok(parts::node(role, id.parse()?, address.clone(), &*clock))
         };
-        let (master, worker) = (
-            node(Role::Master, "master-1", 0)?,
-            node(Role::Worker, "worker-1", CAPACITY)?,
-        );
+        let master = node(Role::Master, "master-1")?;
+        let worker = Node {
+            capacity: CAPACITY,
+            ..node(Role::Worker, "worker-1")?
+        };
         let master_node = MasterNode::new(MasterParts {
             node: master.clone(),
             catalog: catalog.clone(),
@@ -129,7 +115,7 @@ impl Up {
                 limit_ceilings: options.limit_ceilings.clone(),
                 plugin_size: options.plugin_size,
                 frontier_min_age: options.frontier_min_age,
-                keep_revisions: None,
+                compaction: None,
                 strategy: options.strategy,
             },
         });

@@ -13,6 +13,7 @@ use super::args::{limit, listen_address, overrides};
 use super::checks::{advertised, check_frontier_min_age, check_lease_ttl, check_open, check_pprof};
 use super::options::{EngineArgs, NetworkArgs};
 use crate::config::{self, Environment, EtcdConfig, FileConfig};
+use crate::master::housekeeping::Compaction;
 use crate::master::placement::Strategy;
 use crate::model::id::NodeId;
 use crate::model::node::{Label, Role, labels};
@@ -65,8 +66,8 @@ pub struct NodeOptions {
 pub struct MasterOptions {
     /// What every process of a cluster is.
     pub node: NodeOptions,
-    /// Revisions of etcd's history that are kept; none: etcd looks after it itself.
-    pub keep_revisions: Option<u64>,
+    /// Of etcd's history; none: etcd looks after it itself.
+    pub compaction: Option<Compaction>,
     /// How a worker is chosen for a shard.
     pub strategy: Strategy,
 }
@@ -164,6 +165,9 @@ pub(super) struct MasterArgs {
     /// Revisions of etcd's history that the leader keeps; 0 where etcd compacts itself
     #[arg(long, value_name = "N", default_value_t = DEFAULT_KEEP_REVISIONS)]
     keep_revisions: u64,
+    /// How often the leader lets etcd forget older revisions
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = humantime::parse_duration)]
+    compact_interval: Duration,
     /// How a worker is chosen for a shard: least-load or round-robin
     #[arg(long, value_name = "NAME", default_value_t = Strategy::default())]
     strategy: Strategy,
@@ -267,10 +271,17 @@ impl MasterArgs {
             )
             .into());
         }
-        let keep_revisions = Some(self.keep_revisions).filter(|n| *n > 0);
+        if self.compact_interval.is_zero() {
+            let what = "--compact-interval 0s would do nothing else";
+            return Err(Failure::new(what, "use at least 1s").into());
+        }
+        let compaction = Compaction {
+            keep: self.keep_revisions,
+            interval: self.compact_interval,
+        };
         Ok(MasterOptions {
             node,
-            keep_revisions,
+            compaction: Some(compaction).filter(|compaction| compaction.keep > 0),
             strategy: self.strategy,
         })
     }

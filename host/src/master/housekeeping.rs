@@ -10,8 +10,15 @@ use crate::telemetry;
 
 /// Between two sweeps of the data root.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
-/// Between two compactions of the store.
-const COMPACT_INTERVAL: Duration = Duration::from_secs(10 * 60);
+
+/// How the store's history is kept short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Compaction {
+    /// Revisions that are kept. Readers that lag behind by more start over.
+    pub keep: u64,
+    /// Between two compactions.
+    pub interval: Duration,
+}
 
 /// Removes what writes and pushes left that were cut off, at once and then every hour.
 pub(super) async fn sweep(data: &DataRoot, clock: &dyn Clock, control: &Control) {
@@ -36,14 +43,13 @@ pub(super) async fn sweep(data: &DataRoot, clock: &dyn Clock, control: &Control)
     }
 }
 
-/// Lets the store forget its history but for the latest revisions, every ten minutes. Readers that lag
-/// behind by more than these start over.
-pub(super) async fn compact(catalog: &Catalog, keep: Option<u64>) {
-    let Some(keep) = keep else {
+/// Lets the store forget its history but for the latest revisions, again and again.
+pub(super) async fn compact(catalog: &Catalog, compaction: Option<Compaction>) {
+    let Some(Compaction { keep, interval }) = compaction else {
         return;
     };
     loop {
-        tokio::time::sleep(COMPACT_INTERVAL).await;
+        tokio::time::sleep(interval).await;
         if let Err(error) = catalog.store().compact(keep).await {
             let error = telemetry::chain(&error);
             tracing::warn!(error, "the store's history cannot be compacted");

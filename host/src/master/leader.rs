@@ -2,44 +2,20 @@
 //! and looks after the data root and the history of the store.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use object_store::ObjectStore;
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::WorkerCalls;
 use super::control::Control;
-use super::housekeeping;
-use super::placement::Strategy;
-use super::reconcile::{DeletionSettings, Reconciler};
-use crate::clock::Clock;
-use crate::data::DataRoot;
-use crate::store::catalog::Catalog;
+use super::housekeeping::{self, Compaction};
+use super::reconcile::{ReconcileParts, Reconciler};
 use crate::store::election::Leadership;
 
 /// What a leader works with.
 pub struct Leader {
-    /// The state, desired and observed.
-    pub catalog: Catalog,
-    /// Where everything large lies.
-    pub data: Arc<DataRoot>,
-    /// What frontiers are read through.
-    pub objects: Arc<dyn ObjectStore>,
-    /// Wall-clock time.
-    pub clock: Arc<dyn Clock>,
-    /// When the data of deleted resources goes.
-    pub deletion: DeletionSettings,
-    /// To ask whether a worker still writes.
-    pub workers: Arc<dyn WorkerCalls>,
-    /// Woken by calls that changed something.
-    pub wake: Arc<Notify>,
-    /// Revisions of the store's history that are kept; none: somebody else looks after it.
-    pub keep_revisions: Option<u64>,
-    /// How a worker is chosen for a shard.
-    pub strategy: Strategy,
-    /// How long a node that went silent counts as there.
-    pub lease_ttl: Duration,
+    /// What placing and taking apart works with.
+    pub reconcile: ReconcileParts,
+    /// Of the store's history; none: somebody else looks after it.
+    pub compaction: Option<Compaction>,
     /// The calls of this master; tells how the election stands.
     pub control: Arc<Control>,
 }
@@ -73,22 +49,20 @@ impl Leader {
 
     /// Goes on for as long as it is let.
     async fn term(&self, leadership: &Leadership, stop: &CancellationToken) {
+        let ReconcileParts {
+            catalog,
+            data,
+            clock,
+            ..
+        } = &self.reconcile;
         let reconciler = Reconciler {
-            catalog: self.catalog.clone(),
-            data: self.data.clone(),
-            objects: self.objects.clone(),
-            clock: self.clock.clone(),
-            deletion: self.deletion.clone(),
-            workers: self.workers.clone(),
-            wake: self.wake.clone(),
-            strategy: self.strategy,
-            lease_ttl: self.lease_ttl,
+            parts: self.reconcile.clone(),
             leadership: leadership.clone(),
         };
         tokio::join!(
             reconciler.run(stop.clone()),
-            housekeeping::sweep(&self.data, &*self.clock, &self.control),
-            housekeeping::compact(&self.catalog, self.keep_revisions),
+            housekeeping::sweep(data, &**clock, &self.control),
+            housekeeping::compact(catalog, self.compaction),
         );
     }
 }

@@ -56,8 +56,9 @@ enum Duty {
     TakeApart,
 }
 
-/// What the loops work with.
-pub struct Reconciler {
+/// What the loops work with, whoever leads.
+#[derive(Clone)]
+pub struct ReconcileParts {
     /// The state, desired and observed.
     pub catalog: Catalog,
     /// Where the data of deleted resources lies.
@@ -72,12 +73,18 @@ pub struct Reconciler {
     pub workers: Arc<dyn WorkerCalls>,
     /// Woken by calls that changed something.
     pub wake: Arc<Notify>,
-    /// What every write is made under.
-    pub leadership: Leadership,
     /// How a worker is chosen for a shard.
     pub strategy: Strategy,
     /// How long a worker that went silent counts as there.
     pub lease_ttl: Duration,
+}
+
+/// The loops of one term.
+pub struct Reconciler {
+    /// What they work with.
+    pub parts: ReconcileParts,
+    /// What every write is made under.
+    pub leadership: Leadership,
 }
 
 impl Reconciler {
@@ -91,7 +98,7 @@ impl Reconciler {
 
     async fn keep_up(&self, duty: Duty, stop: &CancellationToken) {
         let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
-        let mut absences = Absences::new(self.lease_ttl, Instant::now());
+        let mut absences = Absences::new(self.parts.lease_ttl, Instant::now());
         loop {
             let result = tokio::select! {
                 result = self.turn_on_changes(duty, &mut absences, &mut backoff) => result,
@@ -116,12 +123,12 @@ impl Reconciler {
         absences: &mut Absences,
         backoff: &mut Backoff,
     ) -> Result<Infallible, StoreError> {
-        let keys = self.catalog.keys();
+        let keys = self.parts.catalog.keys();
         let prefix = match duty {
             Duty::Place => keys.all(),
             Duty::TakeApart => keys.deleting_all(),
         };
-        let changes = Changes::below(&self.catalog, &prefix, RESYNC).await?;
+        let changes = Changes::below(&self.parts.catalog, &prefix, RESYNC).await?;
         // What workers tell of their numbers changes no plan.
         let mut changes = changes.but(keys.statuses());
         loop {
@@ -132,7 +139,7 @@ impl Reconciler {
             backoff.reset();
             tokio::select! {
                 news = changes.next() => news?,
-                () = self.wake.notified(), if duty == Duty::Place => changes.drain()?,
+                () = self.parts.wake.notified(), if duty == Duty::Place => changes.drain()?,
                 () = tokio::time::sleep(pause) => changes.drain()?,
             }
         }
@@ -140,12 +147,12 @@ impl Reconciler {
 
     /// Carries out the present plan. Tells when to look again though nothing has changed.
     async fn place(&self, absences: &mut Absences) -> Result<Duration, StoreError> {
-        let observed = Observed::read(&self.catalog).await?;
+        let observed = Observed::read(&self.parts.catalog).await?;
         let now = Instant::now();
         for worker in absences.look(observed.workers.keys(), observed.owners(), now) {
             tracing::warn!(%worker, "what a missing worker has waits a lease time for it");
         }
-        let plan = plan(&observed, absences, self.strategy, now);
+        let plan = plan(&observed, absences, self.parts.strategy, now);
         let mut look_again = plan.look_again.map_or(RESYNC, |wait| wait.min(RESYNC));
         for action in plan.actions {
             let done = match &action {
@@ -173,7 +180,7 @@ impl Reconciler {
 
     /// Carries out a transaction; one that lost its guards is left to the next turn.
     async fn commit(&self, txn: Txn) -> Result<bool, StoreError> {
-        let store = &**self.catalog.store();
+        let store = &**self.parts.catalog.store();
         let outcome = self.leadership.commit(store, txn).await?;
         Ok(matches!(outcome, Outcome::Done(_)))
     }
@@ -187,7 +194,7 @@ impl Reconciler {
         let Some(present) = observed.resources.get(name) else {
             return Ok(true);
         };
-        let key = self.catalog.keys().resource(name);
+        let key = self.parts.catalog.keys().resource(name);
         let version = plugin.version.clone();
         let resource = Resource {
             pinned: Some(plugin),
@@ -196,7 +203,8 @@ impl Reconciler {
         let txn = Txn::new()
             .guard(Guard::RevisionIs(key.clone(), present.revision))
             .guard(Guard::Exists(
-                self.catalog
+                self.parts
+                    .catalog
                     .keys()
                     .plugin(&resource.spec.plugin.name, &version),
             ))
@@ -204,7 +212,7 @@ impl Reconciler {
         let is_done = self.commit(txn).await?;
         if is_done {
             tracing::info!(resource = %name, plugin = %resource.spec.plugin.name, %version, "plugin found");
-            self.wake.notify_one();
+            self.parts.wake.notify_one();
         }
         Ok(is_done)
     }
@@ -225,8 +233,8 @@ impl Reconciler {
             return Ok(true);
         };
         let (txn, _resource, record) =
-            assignment_txn(self.catalog.keys(), resource, (id, shard), node);
-        let keys = self.catalog.keys();
+            assignment_txn(self.parts.catalog.keys(), resource, (id, shard), node);
+        let keys = self.parts.catalog.keys();
         let txn = match &shard.value.owner {
             Some(owner) if owner.node != node.id => txn.delete(keys.assignment(&owner.node, id)),
             Some(_) | None => txn,
@@ -243,7 +251,7 @@ impl Reconciler {
         let Some(shard) = observed.shards.get(&id) else {
             return Ok(true);
         };
-        let keys = self.catalog.keys();
+        let keys = self.parts.catalog.keys();
         let record = ShardRecord {
             state: ShardState::Finished,
             ..shard.value.clone()
@@ -270,7 +278,7 @@ impl Reconciler {
         worker: &NodeId,
         id: ShardId,
     ) -> Result<bool, StoreError> {
-        let keys = self.catalog.keys();
+        let keys = self.parts.catalog.keys();
         // A shard that was assigned meanwhile must keep its mirror.
         let guard = match observed.shards.get(&id) {
             Some(shard) => Guard::RevisionIs(keys.shard(id), shard.revision),

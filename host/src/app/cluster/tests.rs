@@ -71,7 +71,7 @@ async fn clocks_that_step_a_day_both_ways_move_nobody() {
     for id in ["master-1", "master-2"] {
         let options = MasterOptions {
             node: options(folder.path(), id),
-            keep_revisions: None,
+            compaction: None,
             strategy: Strategy::default(),
         };
         let master = start_master(&options, store.clone(), clock.clone());

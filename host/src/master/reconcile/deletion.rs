@@ -68,7 +68,7 @@ enum StepError {
 impl Reconciler {
     /// Does what can be done by now about all deleted resources. Tells when there may be more to do.
     pub(super) async fn take_apart(&self) -> Result<Duration, StoreError> {
-        let observed = Observed::read(&self.catalog).await?;
+        let observed = Observed::read(&self.parts.catalog).await?;
         let mut steps = Vec::new();
         for present in observed.deleting.values() {
             steps.push(self.delete(&observed, present));
@@ -90,8 +90,8 @@ impl Reconciler {
         let Some(stopped_at) = deleting.stopped_at else {
             return self.after_owners(observed, present).await;
         };
-        let age = self.clock.unix_millis().saturating_sub(stopped_at);
-        let min_age = self.deletion.frontier_min_age;
+        let age = self.parts.clock.unix_millis().saturating_sub(stopped_at);
+        let min_age = self.parts.deletion.frontier_min_age;
         if let Some(left) = min_age.checked_sub(Duration::from_millis(age))
             && !left.is_zero()
         {
@@ -105,7 +105,7 @@ impl Reconciler {
             };
             return self.step(present, cut, Some(next)).await;
         }
-        let deleted = in_time(self.data.delete_frontiers(id)).await;
+        let deleted = in_time(self.parts.data.delete_frontiers(id)).await;
         if let Ok(n) = deleted {
             tracing::info!(resource = %deleting.name, %id, n, "frontier removed");
         }
@@ -123,10 +123,10 @@ impl Reconciler {
         }
         let mut removed = Ok(());
         if deleting.purge {
-            removed = in_time(self.data.delete_items(deleting.id)).await;
+            removed = in_time(self.parts.data.delete_items(deleting.id)).await;
         }
         let next = Deleting {
-            stopped_at: Some(self.clock.unix_millis()),
+            stopped_at: Some(self.parts.clock.unix_millis()),
             ..deleting.clone()
         };
         self.step(present, removed, Some(next)).await
@@ -144,7 +144,9 @@ impl Reconciler {
             };
             let asked = tokio::time::timeout(
                 WORKER_CALL_DEADLINE,
-                self.workers.status(&node.address, Some(&deleting.name)),
+                self.parts
+                    .workers
+                    .status(&node.address, Some(&deleting.name)),
             );
             match asked.await {
                 Ok(Ok(crawls)) if crawls.iter().all(|crawl| crawl.id != deleting.id) => {}
@@ -157,7 +159,7 @@ impl Reconciler {
     /// Makes the items readable without their frontiers. What a frontier that is damaged would have
     /// said is lost: then all whole lines stay.
     async fn cut_items(&self, id: ResourceId) -> Result<(), StepError> {
-        let folder = self.data.items_folder(id);
+        let folder = self.parts.data.items_folder(id);
         for shard in lines::shards(folder.clone()).await? {
             let folder = folder.join(shard.to_string());
             let shard = ShardId {
@@ -178,11 +180,11 @@ impl Reconciler {
             }
         }
         // Were the data root away, there would have seemed to be nothing to cut.
-        Ok(self.data.check().await?)
+        Ok(self.parts.data.check().await?)
     }
 
     async fn marks(&self, shard: ShardId) -> Result<Option<Vec<SinkMark>>, FrontierError> {
-        let reader = FrontierReader::open(self.objects.clone(), shard).await?;
+        let reader = FrontierReader::open(self.parts.objects.clone(), shard).await?;
         let Some(reader) = reader else {
             return Ok(None);
         };
@@ -204,7 +206,7 @@ impl Reconciler {
             tracing::error!(error, resource = %deleting.name, id = %deleting.id, "a deletion waits");
             return Ok(DATA_PAUSE);
         }
-        let key = self.catalog.keys().deleting(deleting.id);
+        let key = self.parts.catalog.keys().deleting(deleting.id);
         let txn = Txn::new().guard(Guard::RevisionIs(key.clone(), present.revision));
         let txn = match next {
             Some(next) => txn.put(key, encode(&next)),

@@ -241,7 +241,7 @@ async fn items_of_a_deleted_resource_are_read_by_its_id_before_and_after_its_fro
     };
     assert_eq!(count().await, 2);
     let mut reconciler = bench.reconciler();
-    reconciler.deletion.frontier_min_age = Duration::ZERO;
+    reconciler.parts.deletion.frontier_min_age = Duration::ZERO;
     let scope = crate::task::TaskScope::new();
     scope.spawn("reconciler", reconciler.run(scope.stop_signal()));
     let key = bench.catalog().keys().deleting(id);

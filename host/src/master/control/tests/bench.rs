@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::super::*;
 use crate::clock::SystemClock;
-use crate::master::reconcile::{DeletionSettings, Reconciler};
+use crate::master::reconcile::{DeletionSettings, ReconcileParts, Reconciler};
 use crate::master::twin::Workers;
 use crate::master::{Code, ResourceView};
 use crate::model::id::Incarnation;
@@ -158,7 +158,7 @@ impl Bench {
     }
 
     pub(in crate::master::control) fn reconciler(&self) -> Reconciler {
-        Reconciler {
+        let parts = ReconcileParts {
             catalog: self.catalog().clone(),
             data: self.control.parts.data.clone(),
             objects: self.control.parts.data.object_store(),
@@ -166,10 +166,11 @@ impl Bench {
             deletion: DeletionSettings::default(),
             workers: Arc::new(Workers::at_rest()),
             wake: self.control.parts.wake.clone(),
-            leadership: self.control.leadership().unwrap(),
             strategy: self.control.parts.strategy,
             lease_ttl: std::time::Duration::from_secs(10),
-        }
+        };
+        let leadership = self.control.leadership().unwrap();
+        Reconciler { parts, leadership }
     }
 
     pub(in crate::master::control) async fn delete(&self, name: &str) -> Result<(), ControlError> {

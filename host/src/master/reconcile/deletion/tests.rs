@@ -7,6 +7,7 @@ use object_store::ObjectStoreExt as _;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
+use super::super::ReconcileParts;
 use super::*;
 use crate::clock::Clock;
 use crate::data::DataRoot;
@@ -79,7 +80,7 @@ impl Bench {
         let catalog = Catalog::new(Arc::new(store), Keys::default());
         let standing = take_lead(&catalog).await;
         let leadership = standing.borrow().leadership().unwrap().clone();
-        let reconciler = Reconciler {
+        let parts = ReconcileParts {
             catalog,
             objects: data.object_store(),
             data,
@@ -89,10 +90,10 @@ impl Bench {
             },
             workers: workers.clone(),
             wake: Arc::default(),
-            leadership,
             strategy: Strategy::default(),
             lease_ttl: Duration::from_secs(10),
         };
+        let reconciler = Reconciler { parts, leadership };
         Self {
             reconciler,
             clock,
@@ -102,11 +103,11 @@ impl Bench {
     }
 
     async fn crawl(&self) {
-        crawl(&self.reconciler.data, shard()).await;
+        crawl(&self.reconciler.parts.data, shard()).await;
     }
 
     fn items(&self) -> std::path::PathBuf {
-        let items = self.reconciler.data.items_folder(shard().resource);
+        let items = self.reconciler.parts.data.items_folder(shard().resource);
         items.join(shard().shard.to_string())
     }
 
@@ -118,9 +119,15 @@ impl Bench {
     }
 
     async fn put(&self, deleting: &Deleting) {
-        let key = self.reconciler.catalog.keys().deleting(deleting.id);
+        let key = self.reconciler.parts.catalog.keys().deleting(deleting.id);
         let txn = Txn::new().put(key, encode(deleting));
-        self.reconciler.catalog.store().commit(txn).await.unwrap();
+        self.reconciler
+            .parts
+            .catalog
+            .store()
+            .commit(txn)
+            .await
+            .unwrap();
     }
 
     async fn delete(&self, purge: bool, owners: Vec<Owner>) {
@@ -150,14 +157,30 @@ impl Bench {
             draining: false,
             started_at: 0,
         };
-        let key = self.reconciler.catalog.keys().node(Role::Worker, &node.id);
+        let key = self
+            .reconciler
+            .parts
+            .catalog
+            .keys()
+            .node(Role::Worker, &node.id);
         let txn = Txn::new().put(key, encode(&node));
-        self.reconciler.catalog.store().commit(txn).await.unwrap();
+        self.reconciler
+            .parts
+            .catalog
+            .store()
+            .commit(txn)
+            .await
+            .unwrap();
     }
 
     async fn record(&self) -> Option<Deleting> {
-        let key = self.reconciler.catalog.keys().deleting(shard().resource);
-        let record = self.reconciler.catalog.read(&key).await.unwrap();
+        let key = self
+            .reconciler
+            .parts
+            .catalog
+            .keys()
+            .deleting(shard().resource);
+        let record = self.reconciler.parts.catalog.read(&key).await.unwrap();
         record.map(|record| record.value)
     }
 
@@ -177,7 +200,7 @@ impl Bench {
     }
 
     async fn n_items(&self, extent: Extent) -> usize {
-        let folder = self.reconciler.data.items_folder(shard().resource);
+        let folder = self.reconciler.parts.data.items_folder(shard().resource);
         let extents = Arc::new(Extents::from([(shard().shard, extent)]));
         let mut reader = LineReader::new(folder, Run(1));
         reader.read(&extents, 99).await.unwrap().items.len()
@@ -320,7 +343,7 @@ async fn a_frontier_that_cannot_say_what_counts_goes_too_and_its_items_stay() {
 #[tokio::test]
 async fn what_a_kill_left_of_a_frontier_goes_and_other_resources_keep_theirs() {
     let bench = Bench::new().await;
-    let objects = bench.reconciler.data.object_store();
+    let objects = bench.reconciler.parts.data.object_store();
     let other = ShardId::only(ResourceId(70));
     for shard in [shard(), other] {
         let path = path_of(shard).join("wal").join("1.sst");
@@ -348,8 +371,8 @@ async fn the_loop_wakes_when_a_frontier_may_go_and_not_all_the_time() {
     let mut bench = Bench::new().await;
     // Not when the loop would look at everything anyway.
     let min_age = MIN_AGE + RESYNC / 2;
-    bench.reconciler.deletion.frontier_min_age = min_age;
-    let data = bench.reconciler.data.clone();
+    bench.reconciler.parts.deletion.frontier_min_age = min_age;
+    let data = bench.reconciler.parts.data.clone();
     let path = path_of(shard()).join("wal").join("1.sst");
     data.object_store().put(&path, "1".into()).await.unwrap();
     bench.delete(false, Vec::new()).await;
@@ -384,10 +407,10 @@ async fn a_frontier_that_does_not_answer_holds_up_neither_placement_nor_other_de
         ..bench.record().await.unwrap()
     };
     bench.put(&other).await;
-    let store = Arc::new(Hanging::new(bench.reconciler.data.object_store()));
+    let store = Arc::new(Hanging::new(bench.reconciler.parts.data.object_store()));
     store.set(Hangs::All);
-    bench.reconciler.objects = store.clone();
-    let catalog = bench.reconciler.catalog.clone();
+    bench.reconciler.parts.objects = store.clone();
+    let catalog = bench.reconciler.parts.catalog.clone();
     let stray = catalog.keys().assignment(&owner().node, shard());
     let txn = Txn::new().put(stray.clone(), "{}");
     catalog.store().commit(txn).await.unwrap();
