@@ -120,6 +120,7 @@
 //!                                why it waits, counts
 //! assignments/<worker>/<id>/<n>  written with the shard, with its weight; a worker watches only its own prefix
 //! deleting/<id>                  a deleted resource until its frontier is gone, and its items if they are to go
+//! ended/<name>/<request>         a call that has added, changed or deleted what is in deleting; goes with it
 //! status/<worker>                totals of a worker, under its lease
 //! ids                            the mark below which no resource id is issued again
 //! ```
@@ -177,7 +178,7 @@
 //! | plugin bytes | those of plugins that are there, and an hour longer | the leader's sweep every hour | `--plugin-size` each | `bytes_go_with_the_last_version_that_has_them`, `bytes_of_plugins_that_are_not_kept_go_and_other_files_stay` |
 //! | the log of a crawl | 1 000 lines, in memory | the next line | none | `only_the_last_lines_are_kept` |
 //! | calls that a resource remembers | 16, each of 128 bytes | the next one; the deletion's record keeps them for as long as it is there | none | `a_call_that_is_sent_again_is_carried_out_once` |
-//! | the history of etcd | 100 000 revisions | the leader, every 10 minutes | `--keep-revisions` | `what_is_more_than_so_many_revisions_ago_is_forgotten_and_the_rest_stays` |
+//! | the history of etcd | 100 000 revisions | the leader, every 10 minutes | `--keep-revisions`, `--compact-interval` | `what_is_more_than_so_many_revisions_ago_is_forgotten_and_the_rest_stays` |
 //! | the store's log | 16 MiB beyond its records | a snapshot | none | `the_log_is_replaced_by_a_snapshot_when_it_has_grown` |
 //!
 //! # The boundary to plugins

@@ -71,9 +71,10 @@ impl Resource {
 
     /// The calls to be remembered after this one.
     pub fn requests_with(&self, request: &RequestId) -> Vec<RequestId> {
-        let n_beyond = (self.requests.len() + 1).saturating_sub(MAX_REQUESTS);
-        let kept = self.requests.iter().skip(n_beyond);
-        kept.chain([request]).cloned().collect()
+        let others = self.requests.iter().filter(|present| *present != request);
+        let mut requests: Vec<RequestId> = others.chain([request]).cloned().collect();
+        let n_beyond = requests.len().saturating_sub(MAX_REQUESTS);
+        requests.split_off(n_beyond)
     }
 }
 

@@ -1,7 +1,9 @@
 //! The keys of the store; the only place that spells them. The layout is in `lib.rs`.
 
 use super::LeaseId;
-use crate::model::id::{NodeId, PluginName, PluginVersion, ResourceId, ResourceName, Shard};
+use crate::model::id::{
+    NodeId, PluginName, PluginVersion, RequestId, ResourceId, ResourceName, Shard,
+};
 use crate::model::node::Role;
 use crate::model::resource::ShardId;
 
@@ -139,6 +141,11 @@ impl Keys {
     /// One of them.
     pub fn deleting(&self, id: ResourceId) -> String {
         format!("{}/deleting/{id}", self.prefix)
+    }
+
+    /// One call about a life of this name that is over, for as long as its deletion is remembered.
+    pub fn ended(&self, name: &ResourceName, request: &RequestId) -> String {
+        format!("{}/ended/{name}/{}", self.prefix, request.as_str())
     }
 
     /// The mark below which no id is issued again.

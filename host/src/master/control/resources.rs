@@ -60,7 +60,7 @@ impl Control {
                 Some(present) if present.value.has_seen(request) => {
                     return self.resource(&spec.name).await;
                 }
-                Some(_) | None if self.has_ended_with(request).await? => {
+                Some(_) | None if self.has_ended_with(&spec.name, request).await? => {
                     return Err(ControlError::DeletedSince { name: spec.name });
                 }
                 Some(_) => return Err(ControlError::ResourceExists { name: spec.name }),
@@ -187,7 +187,7 @@ impl Control {
         let keys = self.parts.catalog.keys();
         for _try in 0..MAX_TRIES {
             // First of all: the name may have another life by now.
-            if self.has_ended_with(request).await? {
+            if self.has_ended_with(name, request).await? {
                 return Ok(());
             }
             let present = self.existing(name).await?;
@@ -217,6 +217,9 @@ impl Control {
                 stopped_at: None,
                 items_cut: false,
             };
+            for request in &deleting.requests {
+                txn = txn.put(keys.ended(name, request), encode(&resource.id));
+            }
             txn = txn.put(keys.deleting(resource.id), encode(&deleting));
             if self.commit(&leadership, txn).await? {
                 tracing::info!(resource = %name, id = %resource.id, purge, "resource deleted");
@@ -232,19 +235,22 @@ impl Control {
         name: &ResourceName,
         request: &RequestId,
     ) -> Result<(), ControlError> {
-        match self.has_ended_with(request).await? {
+        match self.has_ended_with(name, request).await? {
             true => Err(ControlError::DeletedSince { name: name.clone() }),
             false => Ok(()),
         }
     }
 
-    /// Whether this call has added, changed or deleted something that is deleted by now.
-    async fn has_ended_with(&self, request: &RequestId) -> Result<bool, ControlError> {
+    /// Whether this call was about an earlier life of the name.
+    async fn has_ended_with(
+        &self,
+        name: &ResourceName,
+        request: &RequestId,
+    ) -> Result<bool, ControlError> {
         let catalog = &self.parts.catalog;
-        let deleting: Vec<(String, Versioned<Deleting>)> =
-            records(catalog, &catalog.keys().deleting_all()).await?;
-        let mut deleting = deleting.into_iter();
-        Ok(deleting.any(|(_, deleting)| deleting.value.requests.contains(request)))
+        let key = catalog.keys().ended(name, request);
+        let ended = catalog.store().get(&key).await?;
+        Ok(ended.is_some())
     }
 
     /// The shards of one life of a resource.

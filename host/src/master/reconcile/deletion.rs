@@ -210,7 +210,13 @@ impl Reconciler {
         let txn = Txn::new().guard(Guard::RevisionIs(key.clone(), present.revision));
         let txn = match next {
             Some(next) => txn.put(key, encode(&next)),
-            None => txn.delete(key),
+            // Whoever sends one of its calls again does so within seconds, not after all this time.
+            None => deleting
+                .requests
+                .iter()
+                .fold(txn.delete(key), |txn, request| {
+                    txn.delete(self.parts.catalog.keys().ended(&deleting.name, request))
+                }),
         };
         match self.commit(txn).await? {
             // The next step may be due already.

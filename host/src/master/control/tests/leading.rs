@@ -133,6 +133,22 @@ async fn a_delete_that_is_sent_again_leaves_the_next_life_of_the_name_alone() {
 }
 
 #[tokio::test]
+async fn one_id_for_calls_of_two_names_is_two_calls() {
+    let bench = bench().await;
+    let request = "the-same".parse().unwrap();
+    for name in ["a", "b"] {
+        let added = bench.control.add_resource(spec(name, "books"), &request);
+        assert_eq!(added.await.unwrap().resource.spec.name.as_str(), name);
+    }
+    for name in ["a", "b"] {
+        let name = name.parse().unwrap();
+        let deleted = bench.control.delete_resource(&name, false, &request);
+        deleted.await.unwrap();
+        assert!(bench.control.present(&name).await.unwrap().is_none());
+    }
+}
+
+#[tokio::test]
 async fn f21_calls_of_all_kinds_at_once_come_to_an_end() {
     let bench = bench().await;
     let (name, version) = ("books".parse().unwrap(), "1.0.0".parse().unwrap());
