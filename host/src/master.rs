@@ -8,6 +8,8 @@
 //! explain    pure: why a URL was, or was not, fetched
 //! placement  pure: which worker takes which shard, and why not the others
 //! absent     pure: how long what is on a missing worker waits for it
+//! handover   pure: how long an owner is waited for that is to give a shard back
+//! balance    pure: when loads are levelled out, and by which moves
 //! ```
 //!
 //! Desired state is written first and placed later. A watch only wakes the loop, which then looks at
@@ -30,8 +32,10 @@ use crate::store::StoreError;
 use crate::store::election::Standing;
 
 mod absent;
+pub mod balance;
 pub mod control;
 pub mod explain;
+mod handover;
 pub mod housekeeping;
 pub mod leader;
 mod observed;

@@ -8,6 +8,7 @@
 //! crawl     one run of one shard: root, then take, fetch, parse, commit until nothing is left
 //! page      one attempt at one page
 //! verdict   pure: what becomes of an answer, of links, of a rule's errors
+//! give_back a shard that is to go to another, or to nobody
 //! leave     until when pages may be fetched
 //! drain     the outbox into the sink
 //! told      what is wrong with the sink, as others see it
@@ -33,6 +34,7 @@ pub mod agent;
 mod assigned;
 pub mod crawl;
 mod drain;
+mod give_back;
 pub mod leave;
 mod look;
 mod opening;

@@ -162,20 +162,7 @@ impl CountsAnswer {
     }
 
     fn add(&mut self, shard: &CountsAnswer) {
-        let (sum, part) = (&mut self.totals, &shard.totals);
-        sum.parsed += part.parsed;
-        sum.other_done += part.other_done;
-        sum.dead += part.dead;
-        sum.retries += part.retries;
-        sum.items += part.items;
-        sum.bytes += part.bytes;
-        sum.due += part.due;
-        for (reason, n) in &part.refused_links {
-            *sum.refused_links.entry(reason.clone()).or_default() += n;
-        }
-        for (reason, n) in &part.dead_by_reason {
-            *sum.dead_by_reason.entry(reason.clone()).or_default() += n;
-        }
+        self.totals.add(&shard.totals);
         self.in_flight += shard.in_flight;
     }
 }
@@ -249,6 +236,7 @@ impl From<ShardView> for ShardAnswer {
                 ShardState::Free => "free",
                 ShardState::Assigned => "assigned",
                 ShardState::Idle => "idle",
+                ShardState::Revoking => "revoking",
                 ShardState::Finished => "finished",
                 ShardState::Failed { .. } => "failed",
             }

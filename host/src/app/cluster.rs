@@ -228,7 +228,7 @@ pub(super) async fn start_master(
             plugin_size: options.node.plugin_size,
             frontier_min_age: options.node.frontier_min_age,
             compaction: options.compaction,
-            strategy: options.strategy,
+            placement: options.placement.clone(),
         },
     });
     let (grpc, http) = (base.doors.grpc_at, base.doors.http_at);

@@ -12,8 +12,7 @@ use crate::data::DataRoot;
 use crate::master::control::{Control, ControlParts};
 use crate::master::housekeeping::Compaction;
 use crate::master::leader::Leader;
-use crate::master::placement::Strategy;
-use crate::master::reconcile::{DeletionSettings, ReconcileParts};
+use crate::master::reconcile::{DeletionSettings, PlacementSettings, ReconcileParts};
 use crate::master::roster;
 use crate::model::node::{Contender, Node};
 use crate::model::plugin::LimitOverrides;
@@ -43,8 +42,8 @@ pub(super) struct MasterSettings {
     pub(super) frontier_min_age: Duration,
     /// Of the store's history; none: somebody else looks after it.
     pub(super) compaction: Option<Compaction>,
-    /// How a worker is chosen for a shard.
-    pub(super) strategy: Strategy,
+    /// How shards are placed and moved.
+    pub(super) placement: PlacementSettings,
 }
 
 /// A master that answers calls; it contends for the lead from [`MasterNode::contend`] on.
@@ -82,7 +81,7 @@ impl MasterNode {
             wake: wake.clone(),
             limit_ceilings: settings.limit_ceilings,
             max_plugin_size: settings.plugin_size,
-            strategy: settings.strategy,
+            strategy: settings.placement.strategy,
         }));
         let reconcile = ReconcileParts {
             catalog,
@@ -94,7 +93,7 @@ impl MasterNode {
             },
             workers,
             wake,
-            strategy: settings.strategy,
+            placement: settings.placement,
             lease_ttl: settings.lease_ttl,
         };
         let leader = Leader {

@@ -17,6 +17,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::data::DataRoot;
 use crate::frontier::durable::DurableSettings;
 use crate::master::control::Control;
+use crate::master::reconcile::PlacementSettings;
 use crate::model::node::{Node, Role};
 use crate::plugin::engine::EngineSettings;
 use crate::store::catalog::Catalog;
@@ -116,7 +117,7 @@ impl Up {
                 plugin_size: options.plugin_size,
                 frontier_min_age: options.frontier_min_age,
                 compaction: None,
-                strategy: options.strategy,
+                placement: PlacementSettings::default(),
             },
         });
         let control = master_node.control.clone();

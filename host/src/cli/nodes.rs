@@ -13,8 +13,10 @@ use super::args::{limit, listen_address, overrides};
 use super::checks::{advertised, check_frontier_min_age, check_lease_ttl, check_open, check_pprof};
 use super::options::{EngineArgs, NetworkArgs};
 use crate::config::{self, Environment, EtcdConfig, FileConfig};
+use crate::master::balance::BalanceSettings;
 use crate::master::housekeeping::Compaction;
 use crate::master::placement::Strategy;
+use crate::master::reconcile::PlacementSettings;
 use crate::model::id::NodeId;
 use crate::model::node::{Label, Role, labels};
 use crate::model::plugin::{LimitName, LimitOverrides};
@@ -68,8 +70,8 @@ pub struct MasterOptions {
     pub node: NodeOptions,
     /// Of etcd's history; none: etcd looks after it itself.
     pub compaction: Option<Compaction>,
-    /// How a worker is chosen for a shard.
-    pub strategy: Strategy,
+    /// How shards are placed and moved.
+    pub placement: PlacementSettings,
 }
 
 /// What `crawler worker` was asked for.
@@ -171,6 +173,18 @@ pub(super) struct MasterArgs {
     /// How a worker is chosen for a shard: least-load or round-robin
     #[arg(long, value_name = "NAME", default_value_t = Strategy::default())]
     strategy: Strategy,
+    /// How long a worker may take to give a shard back that is to move
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
+    handover_timeout: Duration,
+    /// Percent above the average load from which a worker gives shards to others
+    #[arg(long, value_name = "PERCENT", default_value_t = BalanceSettings::default().threshold)]
+    rebalance_threshold: u32,
+    /// Shards that move at a time to level loads out; 0 moves none
+    #[arg(long, value_name = "N", default_value_t = BalanceSettings::default().moves)]
+    rebalance_moves: usize,
+    /// How long after such moves, and after a worker came or went, nothing is moved for the load
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = humantime::parse_duration)]
+    rebalance_cooldown: Duration,
     #[command(flatten)]
     node: NodeArgs,
 }
@@ -282,7 +296,15 @@ impl MasterArgs {
         Ok(MasterOptions {
             node,
             compaction: Some(compaction).filter(|compaction| compaction.keep > 0),
-            strategy: self.strategy,
+            placement: PlacementSettings {
+                strategy: self.strategy,
+                handover_timeout: self.handover_timeout,
+                balance: BalanceSettings {
+                    threshold: self.rebalance_threshold,
+                    moves: self.rebalance_moves,
+                    cooldown: self.rebalance_cooldown,
+                },
+            },
         })
     }
 }

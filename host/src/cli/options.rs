@@ -14,7 +14,6 @@ use super::args::{CrawlArgs, RuleArgs, limit, listen_address, overrides, size};
 use super::checks::{advertised, check_frontier_min_age, check_lease_ttl, check_open, check_pprof};
 use crate::config::{self, Environment, FileConfig};
 use crate::frontier::memory::DEFAULT_MAX_URLS;
-use crate::master::placement::Strategy;
 use crate::model::plugin::{LimitName, LimitOverrides};
 use crate::model::resource::CrawlSettings;
 
@@ -58,8 +57,6 @@ pub struct UpOptions {
     pub lease_ttl: Duration,
     /// How long frontiers of deleted resources stay, and replaced files of the others at the most.
     pub frontier_min_age: Duration,
-    /// How a worker is chosen for a shard.
-    pub strategy: Strategy,
 }
 
 /// What `crawler run` was asked for.
@@ -215,7 +212,6 @@ impl UpOptions {
             state: folder.join("state"),
             lease_ttl: DEFAULT_LEASE_TTL,
             frontier_min_age: DEFAULT_FRONTIER_MIN_AGE,
-            strategy: Strategy::default(),
         }
     }
 }
@@ -241,7 +237,6 @@ impl UpArgs {
             limit_ceilings: overrides(&self.limit_ceilings),
             lease_ttl: self.lease_ttl,
             frontier_min_age: self.frontier_min_age,
-            strategy: Strategy::default(),
         })
     }
 }

@@ -10,6 +10,7 @@ use crate::model::node::{Node, Role};
 use crate::model::plugin::PluginRecord;
 use crate::model::resource::{
     Assignment, Deleting, Owner, Phase, Resource, ShardId, ShardRecord, ShardState, Waits,
+    is_complete,
 };
 use crate::store::StoreError;
 use crate::store::catalog::{Catalog, Scan, Versioned};
@@ -68,6 +69,17 @@ impl Observed {
         })
     }
 
+    /// The shards of one resource, in order.
+    pub(super) fn shards_of(
+        &self,
+        id: ResourceId,
+    ) -> impl Iterator<Item = (ShardId, &Versioned<ShardRecord>)> {
+        let first = ShardId::only(id);
+        let shards = self.shards.range(first..);
+        let shards = shards.map(|(id, shard)| (*id, shard));
+        shards.take_while(move |(shard, _)| shard.resource == id)
+    }
+
     /// The process that owns something is still there, not another under its id.
     pub(super) fn is_alive(&self, owner: &Owner) -> bool {
         self.workers
@@ -83,8 +95,8 @@ impl Observed {
     /// Those that shards are crawled by, there or not.
     pub(super) fn owners(&self) -> impl Iterator<Item = &NodeId> {
         let shards = self.shards.values().map(|shard| &shard.value);
-        let crawled = shards.filter(|shard| shard.state == ShardState::Assigned);
-        crawled.filter_map(|shard| shard.owner.as_ref().map(|owner| &owner.node))
+        let owned = shards.filter(|shard| shard.state.order().is_some());
+        owned.filter_map(|shard| shard.owner.as_ref().map(|owner| &owner.node))
     }
 
     /// The workers with their loads.
@@ -197,7 +209,11 @@ pub(super) fn phase(
     }
     let failed = shards.iter().find_map(|shard| match &shard.state {
         ShardState::Failed { reason } => Some(reason.clone()),
-        ShardState::Free | ShardState::Assigned | ShardState::Idle | ShardState::Finished => None,
+        ShardState::Free
+        | ShardState::Assigned
+        | ShardState::Idle
+        | ShardState::Revoking
+        | ShardState::Finished => None,
     });
     if let Some(reason) = failed {
         return Phase::Failed(reason);
@@ -207,27 +223,53 @@ pub(super) fn phase(
     if !shards.is_empty() && shards.iter().all(is_over) {
         return Phase::Finished;
     }
-    let wish = Wish::of(ShardId::only(resource.id), resource);
-    let mut owned = shards
-        .iter()
-        .filter(|shard| matches!(shard.state, ShardState::Assigned | ShardState::Idle))
-        .peekable();
-    if owned.peek().is_some() {
-        if let Some(missing) = owned.clone().find_map(|shard| missing(shard, candidates)) {
-            let then = match place(&wish, candidates) {
-                Ok(node) => format!("{} takes it unless it comes back", node.id),
-                Err(unplaceable) => unplaceable.to_string(),
-            };
-            return Phase::Pending(format!("{missing}, which has it, is missing; {then}"));
-        }
-        return match owned.find_map(|shard| shard.waits.as_ref()) {
-            Some(Waits { condition, why }) => Phase::Pending(format!("{condition}: {why}")),
-            None => Phase::Running,
-        };
+    let owned = shards.iter().filter(|shard| shard.state.order().is_some());
+    if resource.paused {
+        let owners = owned.filter_map(|shard| shard.owner.as_ref());
+        let owners: BTreeSet<&str> = owners.map(|owner| owner.node.as_str()).collect();
+        let owners: Vec<&str> = owners.into_iter().collect();
+        return Phase::Paused(match owners.as_slice() {
+            [] => String::new(),
+            [owner] => format!("{owner} brings it to an end"),
+            owners => format!("{} bring it to an end", owners.join(", ")),
+        });
     }
-    match place(&wish, candidates) {
-        Ok(node) => Phase::Pending(format!("{} takes it in a moment", node.id)),
-        Err(unplaceable) => Phase::Pending(unplaceable.to_string()),
+    let wish = Wish::of(ShardId::only(resource.id), resource);
+    let then = || match place(&wish, candidates) {
+        Ok(node) => Ok(node.id.clone()),
+        Err(unplaceable) => Err(unplaceable.to_string()),
+    };
+    let is_over = is_complete(shards.iter().copied());
+    let mut unfinished = owned.clone().filter(|_| !is_over);
+    if let Some(missing) = unfinished.find_map(|shard| missing(shard, candidates)) {
+        let then = match then() {
+            Ok(node) => format!("{node} takes it unless it comes back"),
+            Err(why) => why,
+        };
+        return Phase::Pending(format!("{missing}, which has it, is missing; {then}"));
+    }
+    let waits = |shard: &&&ShardRecord| shard.state != ShardState::Revoking;
+    let waits = owned
+        .clone()
+        .filter(waits)
+        .find_map(|shard| shard.waits.as_ref());
+    if let Some(Waits { condition, why }) = waits {
+        return Phase::Pending(format!("{condition}: {why}"));
+    }
+    let n_waiting = shards
+        .iter()
+        .filter(|shard| shard.state == ShardState::Free)
+        .count();
+    let part = match shards.len() {
+        1 => String::new(),
+        n => format!("{n_waiting} of {n} shards wait: "),
+    };
+    match n_waiting {
+        0 => Phase::Running,
+        _ => Phase::Pending(match then() {
+            Ok(node) => format!("{part}{node} takes it in a moment"),
+            Err(why) => format!("{part}{why}"),
+        }),
     }
 }
 
@@ -235,5 +277,6 @@ pub(super) fn phase(
 fn missing<'a>(shard: &'a ShardRecord, candidates: &Candidates) -> Option<&'a NodeId> {
     let owner = shard.owner.as_ref()?;
     let is_there = candidates.get(&owner.node).is_some();
-    (shard.state == ShardState::Assigned && !is_there).then_some(&owner.node)
+    let is_crawled = matches!(shard.state, ShardState::Assigned | ShardState::Idle);
+    (is_crawled && !is_there).then_some(&owner.node)
 }

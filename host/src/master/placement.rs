@@ -46,27 +46,39 @@ impl<'a> Wish<'a> {
             interface: pinned.and_then(|pinned| pinned.interface.parse().ok()),
         }
     }
+
+    /// Which shard it is.
+    pub fn shard(&self) -> ShardId {
+        self.shard
+    }
 }
 
 /// The worker that takes this shard.
 pub fn place<'c>(wish: &Wish<'_>, candidates: &'c Candidates) -> Result<&'c Node, Unplaceable> {
-    let mut best: Option<(Score, &Node)> = None;
-    for candidate in candidates.iter() {
-        if !is_fit(wish, candidate) {
-            continue;
-        }
-        let score = Score::of(wish, candidate, candidates.strategy());
-        if best.as_ref().is_none_or(|(before, _)| score < *before) {
-            best = Some((score, &candidate.node));
-        }
-    }
-    match best {
-        Some((_, node)) => Ok(node),
-        None => Err(Unplaceable::by(
-            candidates.iter().flat_map(|c| objections(wish, c)),
-            candidates.len(),
-        )),
-    }
+    best(wish, candidates.strategy(), candidates.iter()).ok_or_else(|| {
+        let objections = candidates.iter().flat_map(|c| objections(wish, c));
+        Unplaceable::by(objections, candidates.len())
+    })
+}
+
+/// The worker that takes this shard, other than the one that has it.
+pub(super) fn place_beside<'c>(
+    wish: &Wish<'_>,
+    candidates: &'c Candidates,
+    owner: &NodeId,
+) -> Option<&'c Node> {
+    let others = candidates.iter().filter(|c| c.node.id != *owner);
+    best(wish, candidates.strategy(), others)
+}
+
+fn best<'c>(
+    wish: &Wish<'_>,
+    strategy: Strategy,
+    candidates: impl Iterator<Item = &'c Candidate>,
+) -> Option<&'c Node> {
+    let fit = candidates.filter(|candidate| is_fit(wish, candidate));
+    let best = fit.min_by_key(|candidate| Score::of(wish, candidate, strategy));
+    best.map(|candidate| &candidate.node)
 }
 
 /// This worker, where nothing speaks against it: one that has come back takes what it had.
@@ -77,6 +89,18 @@ pub(super) fn place_on<'c>(
 ) -> Option<&'c Node> {
     let candidate = candidates.get(node)?;
     is_fit(wish, candidate).then_some(&candidate.node)
+}
+
+/// Whether a worker may not go on with a shard that it has. That it is full is no reason.
+pub(super) fn must_leave(wish: &Wish<'_>, candidate: &Candidate) -> bool {
+    let full = Objection::AtCapacity;
+    objections(wish, candidate).any(|objection| objection != full)
+}
+
+/// Whether the resource that this one is to be near is here.
+pub(super) fn leaves_friend(wish: &Wish<'_>, candidate: &Candidate) -> bool {
+    let near = wish.placement.near.as_ref();
+    near.is_some_and(|near| candidate.n_of(near) > 0)
 }
 
 fn is_fit(wish: &Wish<'_>, candidate: &Candidate) -> bool {

@@ -15,15 +15,16 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::WorkerCalls;
-use super::absent::Absences;
+use super::balance::BalanceSettings;
 use super::observed::Observed;
 use super::placement::Strategy;
 use crate::clock::Clock;
 use crate::data::DataRoot;
-use crate::model::id::{NodeId, ResourceName};
+use crate::model::crawl::Counts;
+use crate::model::id::{NodeId, ResourceId, ResourceName, Shard};
 use crate::model::node::{Node, Role};
 use crate::model::resource::{
-    Assignment, Owner, PinnedPlugin, Resource, ShardId, ShardRecord, ShardState,
+    Assignment, Order, Owner, PinnedPlugin, Resource, ShardId, ShardRecord, ShardState,
 };
 use crate::retry::Backoff;
 use crate::store::catalog::{Catalog, Versioned, encode};
@@ -40,7 +41,7 @@ pub(super) use deletion::tests::crawl;
 mod deletion;
 mod plan;
 
-use plan::{Action, plan};
+use plan::{Action, Seen, plan};
 
 /// A loop looks at everything at least this often, in case a watch has missed something.
 const RESYNC: Duration = Duration::from_secs(60);
@@ -73,10 +74,31 @@ pub struct ReconcileParts {
     pub workers: Arc<dyn WorkerCalls>,
     /// Woken by calls that changed something.
     pub wake: Arc<Notify>,
-    /// How a worker is chosen for a shard.
-    pub strategy: Strategy,
+    /// How shards are placed and moved.
+    pub placement: PlacementSettings,
     /// How long a worker that went silent counts as there.
     pub lease_ttl: Duration,
+}
+
+/// How shards are placed and moved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacementSettings {
+    /// How a worker is chosen for a shard: setting `--strategy`.
+    pub strategy: Strategy,
+    /// How long an owner that is to give a shard back is waited for: setting `--handover-timeout`.
+    pub handover_timeout: Duration,
+    /// When loads are levelled out.
+    pub balance: BalanceSettings,
+}
+
+impl Default for PlacementSettings {
+    fn default() -> Self {
+        Self {
+            strategy: Strategy::default(),
+            handover_timeout: Duration::from_secs(10),
+            balance: BalanceSettings::default(),
+        }
+    }
 }
 
 /// The loops of one term.
@@ -98,10 +120,10 @@ impl Reconciler {
 
     async fn keep_up(&self, duty: Duty, stop: &CancellationToken) {
         let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
-        let mut absences = Absences::new(self.parts.lease_ttl, Instant::now());
+        let mut seen = Seen::new(self.parts.lease_ttl, &self.parts.placement, Instant::now());
         loop {
             let result = tokio::select! {
-                result = self.turn_on_changes(duty, &mut absences, &mut backoff) => result,
+                result = self.turn_on_changes(duty, &mut seen, &mut backoff) => result,
                 () = stop.cancelled() => return,
             };
             let Err(error) = result;
@@ -120,7 +142,7 @@ impl Reconciler {
     async fn turn_on_changes(
         &self,
         duty: Duty,
-        absences: &mut Absences,
+        seen: &mut Seen,
         backoff: &mut Backoff,
     ) -> Result<Infallible, StoreError> {
         let keys = self.parts.catalog.keys();
@@ -133,7 +155,7 @@ impl Reconciler {
         let mut changes = changes.but(keys.statuses());
         loop {
             let pause = match duty {
-                Duty::Place => self.place(absences).await?,
+                Duty::Place => self.place(seen).await?,
                 Duty::TakeApart => self.take_apart().await?,
             };
             backoff.reset();
@@ -146,18 +168,24 @@ impl Reconciler {
     }
 
     /// Carries out the present plan. Tells when to look again though nothing has changed.
-    async fn place(&self, absences: &mut Absences) -> Result<Duration, StoreError> {
+    async fn place(&self, seen: &mut Seen) -> Result<Duration, StoreError> {
         let observed = Observed::read(&self.parts.catalog).await?;
         let now = Instant::now();
-        for worker in absences.look(observed.workers.keys(), observed.owners(), now) {
+        for worker in seen.look(&observed, now) {
             tracing::warn!(%worker, "what a missing worker has waits a lease time for it");
         }
-        let plan = plan(&observed, absences, self.parts.strategy, now);
+        let plan = plan(&observed, seen, self.parts.placement.strategy, now);
+        if plan.levels {
+            seen.balance.moved(now);
+        }
         let mut look_again = plan.look_again.map_or(RESYNC, |wait| wait.min(RESYNC));
         for action in plan.actions {
             let done = match &action {
                 Action::Pin(name, plugin) => self.pin(&observed, name, plugin.clone()).await,
                 Action::Assign(id, node) => self.assign(&observed, *id, node).await,
+                Action::Revoke(id, next) => self.revoke(&observed, *id, next.as_ref()).await,
+                Action::Free(id) => self.free(&observed, *id).await,
+                Action::Vacate(name) => self.vacate(&observed, name).await,
                 Action::Finish(id) => self.finish(&observed, *id).await,
                 Action::Unassign(worker, id) => self.unassign(&observed, worker, *id).await,
             };
@@ -247,26 +275,99 @@ impl Reconciler {
         Ok(is_done)
     }
 
-    async fn finish(&self, observed: &Observed, id: ShardId) -> Result<bool, StoreError> {
+    /// Asks the owner to give a shard back.
+    async fn revoke(
+        &self,
+        observed: &Observed,
+        id: ShardId,
+        next: Option<&NodeId>,
+    ) -> Result<bool, StoreError> {
         let Some(shard) = observed.shards.get(&id) else {
+            return Ok(true);
+        };
+        let Some(resource) = observed.resources.get(&shard.value.resource) else {
+            return Ok(true);
+        };
+        let Some(owner) = &shard.value.owner else {
             return Ok(true);
         };
         let keys = self.parts.catalog.keys();
         let record = ShardRecord {
-            state: ShardState::Finished,
+            state: ShardState::Revoking,
+            next: next.cloned(),
             ..shard.value.clone()
         };
-        let mut txn = Txn::new()
+        let (epoch, incarnation) = (record.epoch, owner.incarnation);
+        let mirror = Assignment::of(&resource.value, epoch, incarnation, Order::GiveBack);
+        let txn = Txn::new()
             .guard(Guard::RevisionIs(keys.shard(id), shard.revision))
-            .put(keys.shard(id), encode(&record));
-        if let Some(owner) = &record.owner {
-            txn = txn.delete(keys.assignment(&owner.node, id));
-        }
+            .put(keys.shard(id), encode(&record))
+            .put(keys.assignment(&owner.node, id), encode(&mirror));
         let is_done = self.commit(txn).await?;
         if is_done {
-            let counts = &record.counts;
+            let (name, worker) = (&record.resource, &owner.node);
+            let next = next.map(NodeId::as_str).unwrap_or_default();
+            tracing::info!(resource = %name, shard = %id, %worker, next, epoch = %record.epoch, "to be given back");
+        }
+        Ok(is_done)
+    }
+
+    /// Takes a shard from an owner that is gone, or has had its time.
+    async fn free(&self, observed: &Observed, id: ShardId) -> Result<bool, StoreError> {
+        let Some(shard) = observed.shards.get(&id) else {
+            return Ok(true);
+        };
+        let resource = observed.resources.get(&shard.value.resource);
+        let resource = resource.filter(|resource| resource.value.id == id.resource);
+        let txn = free_txn(self.parts.catalog.keys(), resource, (id, shard));
+        let is_done = self.commit(txn).await?;
+        if is_done {
+            tracing::info!(resource = %shard.value.resource, shard = %id, "nobody has it now");
+        }
+        Ok(is_done)
+    }
+
+    async fn vacate(&self, observed: &Observed, name: &ResourceName) -> Result<bool, StoreError> {
+        let Some(resource) = observed.resources.get(name) else {
+            return Ok(true);
+        };
+        let shard = ShardId::only(resource.value.id);
+        let Some(present) = observed.shards.get(&shard) else {
+            return Ok(true);
+        };
+        let keys = self.parts.catalog.keys();
+        let guard = Guard::RevisionIs(keys.shard(shard), present.revision);
+        self.commit(vacated(Txn::new().guard(guard), keys, resource))
+            .await
+    }
+
+    /// Ends the run of a resource, all of whose shards are idle.
+    async fn finish(&self, observed: &Observed, id: ResourceId) -> Result<bool, StoreError> {
+        let keys = self.parts.catalog.keys();
+        let mut txn = Txn::new();
+        let mut counts = Counts::default();
+        let mut name = None;
+        for (id, shard) in observed.shards_of(id) {
+            let record = ShardRecord {
+                state: ShardState::Finished,
+                ..shard.value.clone()
+            };
+            counts.add(&record.counts);
+            txn = txn
+                .guard(Guard::RevisionIs(keys.shard(id), shard.revision))
+                .put(keys.shard(id), encode(&record));
+            if let Some(owner) = &record.owner {
+                txn = txn.delete(keys.assignment(&owner.node, id));
+            }
+            name = Some(record.resource);
+        }
+        let Some(name) = name else {
+            return Ok(true);
+        };
+        let is_done = self.commit(txn).await?;
+        if is_done {
             tracing::info!(
-                resource = %record.resource, pages = counts.pages(), items = counts.items, "finished"
+                resource = %name, pages = counts.pages(), items = counts.items, "finished"
             );
         }
         Ok(is_done)
@@ -293,6 +394,35 @@ impl Reconciler {
     }
 }
 
+/// The transaction after which nobody has a shard; its resource, where it is there, names nobody then.
+pub(super) fn free_txn(
+    keys: &Keys,
+    resource: Option<&Versioned<Resource>>,
+    (id, shard): (ShardId, &Versioned<ShardRecord>),
+) -> Txn {
+    let mut txn = Txn::new()
+        .guard(Guard::RevisionIs(keys.shard(id), shard.revision))
+        .put(keys.shard(id), encode(&shard.value.freed()));
+    if let Some(owner) = &shard.value.owner {
+        txn = txn.delete(keys.assignment(&owner.node, id));
+    }
+    match resource.filter(|_| id.shard == Shard(0)) {
+        Some(resource) => vacated(txn, keys, resource),
+        None => txn,
+    }
+}
+
+/// A resource names no owner after this.
+fn vacated(txn: Txn, keys: &Keys, resource: &Versioned<Resource>) -> Txn {
+    let key = keys.resource(&resource.value.spec.name);
+    let record = Resource {
+        assigned_node: String::new(),
+        ..resource.value.clone()
+    };
+    txn.guard(Guard::RevisionIs(key.clone(), resource.revision))
+        .put(key, encode(&record))
+}
+
 /// The transaction that gives a shard to a worker, and the records it writes. The crawl goes on where
 /// it was: its frontier is in the data root.
 pub(super) fn assignment_txn(
@@ -302,10 +432,10 @@ pub(super) fn assignment_txn(
     node: &Node,
 ) -> (Txn, Resource, ShardRecord) {
     let present = &resource.value;
-    let resource_record = Resource {
-        assigned_node: format!("{}|{}", node.id, node.address),
-        ..present.clone()
-    };
+    let mut resource_record = present.clone();
+    if id.shard == Shard(0) {
+        resource_record.assigned_node = format!("{}|{}", node.id, node.address);
+    }
     let owner = Owner {
         node: node.id.clone(),
         incarnation: node.incarnation,
@@ -313,25 +443,22 @@ pub(super) fn assignment_txn(
     let record = ShardRecord {
         owner: Some(owner),
         former_owners: shard.value.writers(),
+        next: None,
         epoch: shard.value.epoch.next(),
         state: ShardState::Assigned,
         waits: None,
         ..shard.value.clone()
     };
-    let mirror = Assignment {
-        name: present.spec.name.clone(),
-        epoch: record.epoch,
-        incarnation: node.incarnation,
-        generation: present.generation,
-        weight: present.spec.placement.weight,
-        apart: present.spec.placement.apart.clone(),
-    };
+    let mirror = Assignment::of(present, record.epoch, node.incarnation, Order::Crawl);
     let resource_key = keys.resource(&present.spec.name);
-    let txn = Txn::new()
+    let mut txn = Txn::new()
         .guard(Guard::RevisionIs(resource_key.clone(), resource.revision))
         .guard(Guard::RevisionIs(keys.shard(id), shard.revision))
-        .guard(Guard::Exists(keys.node(Role::Worker, &node.id)))
-        .put(resource_key, encode(&resource_record))
+        .guard(Guard::Exists(keys.node(Role::Worker, &node.id)));
+    if resource_record != *present {
+        txn = txn.put(resource_key, encode(&resource_record));
+    }
+    let txn = txn
         .put(keys.shard(id), encode(&record))
         .put(keys.assignment(&node.id, id), encode(&mirror));
     (txn, resource_record, record)

@@ -396,6 +396,24 @@ impl Counts {
     pub fn pages(&self) -> u64 {
         self.parsed + self.other_done + self.dead
     }
+
+    /// Counts another shard's in.
+    pub fn add(&mut self, other: &Counts) {
+        self.parsed += other.parsed;
+        self.other_done += other.other_done;
+        self.dead += other.dead;
+        self.retries += other.retries;
+        self.items += other.items;
+        self.bytes += other.bytes;
+        self.due += other.due;
+        let add = |sums: &mut BTreeMap<String, u64>, others: &BTreeMap<String, u64>| {
+            for (reason, n) in others {
+                *sums.entry(reason.clone()).or_default() += n;
+            }
+        };
+        add(&mut self.refused_links, &other.refused_links);
+        add(&mut self.dead_by_reason, &other.dead_by_reason);
+    }
 }
 
 #[cfg(test)]

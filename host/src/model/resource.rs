@@ -52,6 +52,9 @@ pub struct Resource {
     pub run: Run,
     /// The plugin version found when the resource was added; none while it waits for its plugin.
     pub pinned: Option<PinnedPlugin>,
+    /// Nobody is to crawl it until it is resumed.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub paused: bool,
     /// The calls that changed it last, the latest last, so that none is carried out again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<RequestId>,
@@ -90,6 +93,39 @@ pub struct PinnedPlugin {
     pub interface: String,
 }
 
+/// Links that shards of one resource have handed each other in the present run, by the other shard.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LinkTotals {
+    /// To that one, each answered for.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sent: BTreeMap<u32, u64>,
+    /// From that one, each stored.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub applied: BTreeMap<u32, u64>,
+}
+
+impl LinkTotals {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Whether the shards of one resource, in order and all of them, have nothing left to do: each is idle,
+/// and what one has sent the other has stored.
+pub fn is_complete<'a>(shards: impl Iterator<Item = &'a ShardRecord> + Clone) -> bool {
+    let totals = || shards.clone().map(|shard| &shard.links);
+    let sums = |totals: &BTreeMap<u32, u64>, other: usize| {
+        let other = u32::try_from(other).ok();
+        other.and_then(|n| totals.get(&n)).copied().unwrap_or(0)
+    };
+    let all_idle = shards.clone().all(|shard| shard.state == ShardState::Idle);
+    all_idle
+        && totals().enumerate().all(|(from, sender)| {
+            let mut receivers = totals().enumerate();
+            receivers.all(|(to, receiver)| sums(&sender.sent, to) == sums(&receiver.applied, from))
+        })
+}
+
 /// So many owners of one shard are remembered; those before them were fenced off as many times since.
 const MAX_WRITERS: usize = 16;
 
@@ -103,6 +139,9 @@ pub struct ShardRecord {
     /// Those whom it was taken from, the latest last: they may be bringing their items to an end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub former_owners: Vec<Owner>,
+    /// Whom it goes to once its owner has given it back; anybody where that one does not take it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<NodeId>,
     /// Of the last assignment; 0 before the first.
     pub epoch: Epoch,
     /// What its crawl has come to.
@@ -121,15 +160,30 @@ pub struct ShardRecord {
     pub redrive: Option<Redrive>,
     /// As of the last change of state.
     pub counts: Counts,
+    /// As of when it became idle.
+    #[serde(default, skip_serializing_if = "LinkTotals::is_empty")]
+    pub links: LinkTotals,
 }
 
 impl ShardRecord {
+    /// The record once nobody has the shard any more.
+    pub fn freed(&self) -> Self {
+        Self {
+            owner: None,
+            former_owners: self.writers(),
+            state: ShardState::Free,
+            waits: None,
+            ..self.clone()
+        }
+    }
+
     /// A shard that nobody has crawled yet.
     pub fn new(resource: ResourceName) -> Self {
         Self {
             resource,
             owner: None,
             former_owners: Vec::new(),
+            next: None,
             epoch: Epoch(0),
             state: ShardState::Free,
             storage_epoch: 0,
@@ -137,6 +191,7 @@ impl ShardRecord {
             waits: None,
             redrive: None,
             counts: Counts::default(),
+            links: LinkTotals::default(),
         }
     }
 
@@ -192,6 +247,8 @@ pub enum ShardState {
     Assigned,
     /// Its owner has nothing left to do.
     Idle,
+    /// Its owner is to end its crawl and give it back.
+    Revoking,
     /// The run is over.
     Finished,
     /// The run cannot go on.
@@ -199,6 +256,54 @@ pub enum ShardState {
         /// In a sentence.
         reason: String,
     },
+}
+
+impl ShardState {
+    /// What the owner's copy says; none where nobody is to have one.
+    pub fn order(&self) -> Option<Order> {
+        match self {
+            ShardState::Assigned | ShardState::Idle => Some(Order::Crawl),
+            ShardState::Revoking => Some(Order::GiveBack),
+            ShardState::Free | ShardState::Finished | ShardState::Failed { .. } => None,
+        }
+    }
+}
+
+/// What a worker is to do with a shard that is assigned to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// Crawl it.
+    #[default]
+    Crawl,
+    /// End its crawl, and write then that nobody has it.
+    GiveBack,
+}
+
+impl Assignment {
+    /// Of a shard of this resource, to a process under an epoch.
+    pub fn of(resource: &Resource, epoch: Epoch, incarnation: Incarnation, order: Order) -> Self {
+        let placement = &resource.spec.placement;
+        Self {
+            name: resource.spec.name.clone(),
+            epoch,
+            incarnation,
+            generation: resource.generation,
+            order,
+            weight: placement.weight,
+            apart: placement.apart.clone(),
+        }
+    }
+}
+
+impl Order {
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde hands a reference over"
+    )]
+    fn is_crawl(&self) -> bool {
+        *self == Order::Crawl
+    }
 }
 
 /// A worker's copy of what is assigned to it, under `assignments/<worker>/<id>/<n>`.
@@ -214,12 +319,23 @@ pub struct Assignment {
     pub incarnation: Incarnation,
     /// Of the spec that should run.
     pub generation: Generation,
+    /// What is to be done with it.
+    #[serde(default, skip_serializing_if = "Order::is_crawl")]
+    pub order: Order,
     /// What it adds to the load of its worker.
     #[serde(default = "default_weight", skip_serializing_if = "is_default_weight")]
     pub weight: u32,
     /// The resource that must not come to its worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub apart: Option<ResourceName>,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands a reference over"
+)]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 fn default_weight() -> u32 {
@@ -267,6 +383,8 @@ pub enum Phase {
     Pending(String),
     /// It is crawled.
     Running,
+    /// Somebody has paused it. Where a worker still brings it to an end, that is the reason given.
+    Paused(String),
     /// The run is over.
     Finished,
     /// The run cannot go on, for the reason given.
@@ -279,6 +397,7 @@ impl Phase {
         match self {
             Phase::Pending(_) => "Pending",
             Phase::Running => "Running",
+            Phase::Paused(_) => "Paused",
             Phase::Finished => "Finished",
             Phase::Failed(_) => "Failed",
         }
@@ -287,7 +406,7 @@ impl Phase {
     /// Why, where a phase has a reason.
     pub fn reason(&self) -> &str {
         match self {
-            Phase::Pending(reason) | Phase::Failed(reason) => reason,
+            Phase::Pending(reason) | Phase::Paused(reason) | Phase::Failed(reason) => reason,
             Phase::Running | Phase::Finished => "",
         }
     }

@@ -1,8 +1,8 @@
 //! The agent: makes this worker's crawls what the store assigns to it.
 //!
 //! It watches its own prefix and nothing else, and a change only makes it look again: what is
-//! assigned and does not run is started, what runs and is not assigned is stopped, what has another
-//! generation gets its new settings. Under a lease that is new no crawl fetches before such a look has
+//! assigned and does not run is started, what runs and is not assigned is stopped, what is to be given
+//! back is stopped and given back, what has another generation gets its new settings. Under a lease that is new no crawl fetches before such a look has
 //! shown that it is still assigned; what is, goes on with its frontier open. An assignment belongs to one incarnation: one that was written
 //! for an earlier process of the same id is left alone until the leader has written it anew.
 
@@ -14,13 +14,14 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::Crawls;
 use super::assigned::{self, Assigned};
 use super::crawl::CrawlConfig;
+use super::give_back::{self, Ending};
 use super::leave::{Leave, Registered};
 use super::look::Look;
 use super::opening::OwnShard;
 use super::totals;
+use super::{Crawls, Live};
 use crate::clock::Clock;
 use crate::data::DataRoot;
 use crate::fetch::Fetch;
@@ -28,7 +29,7 @@ use crate::frontier::durable::Frontiers;
 use crate::model::id::{Epoch, Generation};
 use crate::model::node::Node;
 use crate::model::plugin::{LimitError, LimitOverrides, Limits};
-use crate::model::resource::{Assignment, Resource, ResourceSpec, ShardId};
+use crate::model::resource::{Assignment, Order, Resource, ResourceSpec, ShardId};
 use crate::plugin::LoadRules;
 use crate::retry::Backoff;
 use crate::store::StoreError;
@@ -79,7 +80,9 @@ struct Known {
     crawls: BTreeMap<ShardId, Started>,
     /// Those that were told to stop, until they have closed their frontiers: the next assignment of
     /// the shard may come later than the end of this one.
-    ending: BTreeMap<ShardId, CancellationToken>,
+    ending: BTreeMap<ShardId, Ending>,
+    /// What is being given back, under its epoch.
+    giving_back: BTreeMap<ShardId, Epoch>,
 }
 
 /// A crawl that was started. It stays here when it is over, until the assignment goes.
@@ -90,6 +93,7 @@ struct Started {
     stop: CancellationToken,
     /// It has ended, and its frontier is closed.
     ended: CancellationToken,
+    live: Live,
 }
 
 impl Known {
@@ -100,6 +104,7 @@ impl Known {
             told: BTreeSet::new(),
             crawls: BTreeMap::new(),
             ending: BTreeMap::new(),
+            giving_back: BTreeMap::new(),
         }
     }
 }
@@ -171,6 +176,8 @@ async fn look(
     let mut look = Look::begin(parts).await?;
     known.stop_all_but(&look);
     known.grant(term);
+    known.give_back(parts, scope, &look);
+    look.assigned.retain(|_, a| a.order == Order::Crawl);
     for (id, assignment) in std::mem::take(&mut look.assigned) {
         let generation = known.crawls.get(&id).map(|started| started.generation);
         if generation == Some(assignment.generation) {
@@ -182,7 +189,7 @@ async fn look(
         match known.crawls.get_mut(&id) {
             Some(started) => started.change(&resource, &parts.limit_ceilings),
             None => {
-                let after = known.ending.remove(&id);
+                let after = known.ending.remove(&id).map(|ending| ending.ended);
                 let leave = Leave::under(known.granted.subscribe());
                 let started = start(parts, scope, id, &assignment, resource, leave, after);
                 known.crawls.insert(id, started);
@@ -200,21 +207,43 @@ impl Known {
     /// Stops what is not assigned any more, or under another epoch.
     fn stop_all_but(&mut self, look: &Look<'_>) {
         let Self { crawls, ending, .. } = self;
-        ending.retain(|_, ended| !ended.is_cancelled());
+        ending.retain(|_, ending| !ending.ended.is_cancelled());
         crawls.retain(|id, started| {
             // Of an assignment that nobody can read it is not known that it has gone.
             let stays = look.unreadable.contains(id)
                 || look
                     .assigned
                     .get(id)
-                    .is_some_and(|assignment| assignment.epoch == started.epoch);
+                    .is_some_and(|a| a.epoch == started.epoch && a.order == Order::Crawl);
             if !stays {
                 tracing::info!(shard = %id, epoch = %started.epoch, "no longer assigned");
                 started.stop.cancel();
-                ending.insert(*id, started.ended.clone());
+                let (ended, live) = (started.ended.clone(), started.live.clone());
+                ending.insert(*id, Ending { ended, live });
             }
             stays
         });
+    }
+
+    /// Begins to give back what is asked for, each once.
+    fn give_back(&mut self, parts: &AgentParts, scope: &TaskScope, look: &Look<'_>) {
+        let asked = look.assigned.iter();
+        let asked = asked.filter(|(_, assignment)| assignment.order == Order::GiveBack);
+        let asked: BTreeMap<ShardId, Epoch> = asked.map(|(id, a)| (*id, a.epoch)).collect();
+        let before = std::mem::replace(&mut self.giving_back, asked);
+        for (id, epoch) in &self.giving_back {
+            if before.get(id) == Some(epoch) {
+                continue;
+            }
+            let shard = OwnShard {
+                catalog: parts.catalog.clone(),
+                id: *id,
+                epoch: *epoch,
+            };
+            let (worker, crawl) = (parts.node.id.clone(), self.ending.remove(id));
+            let give_back = give_back::run(shard, worker, crawl, scope.stop_signal());
+            scope.spawn(format!("giving back {id}"), give_back);
+        }
     }
 
     /// Lets the crawls that are still assigned fetch for as long as this lease is held.
@@ -271,6 +300,7 @@ fn start(
     let stop = scope.stop_signal().child_token();
     let ended = CancellationToken::new();
     let generation = resource.generation;
+    let live = parts.crawls.live();
     let crawl = Assigned {
         parts: parts.clone(),
         shard: OwnShard {
@@ -283,6 +313,7 @@ fn start(
         leave,
         refused: config.err(),
         after,
+        live: live.clone(),
         stop: stop.clone(),
     };
     let over = ended.clone().drop_guard();
@@ -296,6 +327,7 @@ fn start(
         config: sender,
         stop,
         ended,
+        live,
     }
 }
 

@@ -46,6 +46,8 @@ pub(super) struct Assigned {
     pub(super) refused: Option<LimitError>,
     /// An earlier assignment of the shard to this worker has ended: it has closed its frontier.
     pub(super) after: Option<CancellationToken>,
+    /// How it stands, for others to see.
+    pub(super) live: Live,
     pub(super) stop: CancellationToken,
 }
 
@@ -69,7 +71,7 @@ pub(super) async fn run(assigned: Assigned) {
     let name = &assigned.resource.spec.name;
     let id = assigned.shard.id;
     let log = CrawlLog::new(name.as_str(), assigned.parts.clock.clone());
-    let live = assigned.parts.crawls.live();
+    let live = assigned.live.clone();
     let running = Running {
         name: name.clone(),
         epoch: assigned.shard.epoch,

@@ -50,6 +50,8 @@ pub(crate) fn goes_on(seen: &ResourceAnswer, left: &Left) -> bool {
             assert_eq!((shard.epoch, seen.run), (epoch, run), "{seen:?}");
             seen.phase == "Finished"
         }
-        ShardState::Free | ShardState::Failed { .. } => panic!("{:?}", left.shard),
+        ShardState::Free | ShardState::Revoking | ShardState::Failed { .. } => {
+            panic!("{:?}", left.shard)
+        }
     }
 }

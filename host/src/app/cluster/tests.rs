@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::*;
 use crate::config::{EtcdConfig, FileConfig};
-use crate::master::placement::Strategy;
+use crate::master::reconcile::PlacementSettings;
 use crate::model::node::Contender;
 use crate::model::plugin::LimitOverrides;
 use crate::store::Revision;
@@ -72,7 +72,7 @@ async fn clocks_that_step_a_day_both_ways_move_nobody() {
         let options = MasterOptions {
             node: options(folder.path(), id),
             compaction: None,
-            strategy: Strategy::default(),
+            placement: PlacementSettings::default(),
         };
         let master = start_master(&options, store.clone(), clock.clone());
         processes.push(master.await.unwrap());

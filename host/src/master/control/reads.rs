@@ -8,7 +8,7 @@ use super::super::{ListPage, ResourceView, ShardView, WORKER_CALL_DEADLINE};
 use super::*;
 use crate::model::id::ResourceId;
 use crate::model::node::Role;
-use crate::model::resource::{Owner, ShardId, ShardRecord, ShardState};
+use crate::model::resource::{Owner, ShardId, ShardRecord};
 use crate::model::status::{CrawlStatus, LogLine};
 
 /// What workers say of their crawls, by shard.
@@ -145,10 +145,8 @@ fn addresses<'a>(
 
 /// The owner of a shard that is crawled.
 fn running_owner(shard: &ShardRecord) -> Option<&Owner> {
-    match shard.state {
-        ShardState::Assigned | ShardState::Idle => shard.owner.as_ref(),
-        ShardState::Free | ShardState::Finished | ShardState::Failed { .. } => None,
-    }
+    let owner = shard.owner.as_ref();
+    owner.filter(|_| shard.state.order().is_some())
 }
 
 pub(super) fn view(

@@ -8,7 +8,7 @@ use super::*;
 use crate::master::placement::{self, Wish};
 use crate::model::id::{Generation, Run};
 use crate::model::resource::{
-    Assignment, Deleting, PinnedPlugin, ResourceSpec, ShardId, ShardRecord, ShardState,
+    Assignment, Deleting, PinnedPlugin, ResourceSpec, ShardId, ShardRecord,
 };
 use crate::store::catalog::encode;
 use crate::store::{Guard, Revision};
@@ -81,6 +81,7 @@ impl Control {
                 creation_time: self.parts.clock.unix_nanos(),
                 generation: Generation(1),
                 run: Run(1),
+                paused: false,
                 pinned: plugin.map(|p| PinnedPlugin {
                     version: p.version.clone(),
                     digest: p.digest,
@@ -153,17 +154,10 @@ impl Control {
                 .put(key, encode(&resource));
             for (id, shard) in self.shards(&resource).await? {
                 txn = txn.guard(Guard::RevisionIs(keys.shard(id), shard.revision));
-                if let (ShardState::Assigned | ShardState::Idle, Some(owner)) =
-                    (&shard.value.state, &shard.value.owner)
-                {
-                    let mirror = Assignment {
-                        name: name.clone(),
-                        epoch: shard.value.epoch,
-                        incarnation: owner.incarnation,
-                        generation,
-                        weight: resource.spec.placement.weight,
-                        apart: resource.spec.placement.apart.clone(),
-                    };
+                let order = shard.value.state.order();
+                if let (Some(order), Some(owner)) = (order, &shard.value.owner) {
+                    let epoch = shard.value.epoch;
+                    let mirror = Assignment::of(&resource, epoch, owner.incarnation, order);
                     txn = txn.put(keys.assignment(&owner.node, id), encode(&mirror));
                 }
             }

@@ -77,15 +77,21 @@ impl Candidates {
         self.workers.is_empty()
     }
 
-    pub(super) fn strategy(&self) -> Strategy {
+    pub(in crate::master) fn strategy(&self) -> Strategy {
         self.strategy
     }
 
     /// What is placed next sees this one where it was placed.
     pub(in crate::master) fn take(&mut self, node: &NodeId, wish: &Wish<'_>) {
         if let Some(candidate) = self.workers.get_mut(node) {
-            let placement = wish.placement;
-            candidate.take(wish.name, placement.weight, placement.apart.as_ref());
+            candidate.take_up(wish);
+        }
+    }
+
+    /// What is placed next does not see this one where it was.
+    pub(in crate::master) fn give_up(&mut self, node: &NodeId, wish: &Wish<'_>) {
+        if let Some(candidate) = self.workers.get_mut(node) {
+            candidate.give_up(wish);
         }
     }
 
@@ -133,6 +139,18 @@ impl Candidate {
         mixed(self.seed ^ mixed(shard))
     }
 
+    /// It has this one too.
+    pub(in crate::master) fn take_up(&mut self, wish: &Wish<'_>) {
+        let placement = wish.placement;
+        self.take(wish.name, placement.weight, placement.apart.as_ref());
+    }
+
+    /// It has this one no more.
+    pub(in crate::master) fn give_up(&mut self, wish: &Wish<'_>) {
+        let placement = wish.placement;
+        self.drop(wish.name, placement.weight, placement.apart.as_ref());
+    }
+
     fn take(&mut self, name: &ResourceName, weight: u32, apart: Option<&ResourceName>) {
         self.add(weight);
         *self.resources.entry(name.clone()).or_default() += 1;
@@ -148,25 +166,31 @@ impl Candidate {
     }
 
     fn release(&mut self, assignment: Option<&Assignment>) {
-        let weight = assignment.map_or(1, |a| a.weight);
-        self.load = self.load.saturating_sub(u64::from(weight));
-        self.n_shards = self.n_shards.saturating_sub(1);
-        let Some(a) = assignment else { return };
-        if let Some(n) = self.resources.get_mut(&a.name) {
+        match assignment {
+            Some(a) => self.drop(&a.name, a.weight, a.apart.as_ref()),
+            None => self.subtract(1),
+        }
+    }
+
+    fn drop(&mut self, name: &ResourceName, weight: u32, apart: Option<&ResourceName>) {
+        self.subtract(weight);
+        if let Some(n) = self.resources.get_mut(name) {
             *n -= 1;
             if *n == 0 {
-                self.resources.remove(&a.name);
+                self.resources.remove(name);
             }
         }
-        let by = a
-            .apart
-            .as_ref()
-            .and_then(|apart| self.kept_away.get_mut(apart));
+        let by = apart.and_then(|apart| self.kept_away.get_mut(apart));
         if let Some(by) = by
-            && let Some(at) = by.iter().position(|name| *name == a.name)
+            && let Some(at) = by.iter().position(|present| present == name)
         {
             by.remove(at);
         }
+    }
+
+    fn subtract(&mut self, weight: u32) {
+        self.load = self.load.saturating_sub(u64::from(weight));
+        self.n_shards = self.n_shards.saturating_sub(1);
     }
 }
 

@@ -36,17 +36,27 @@ impl Strategy {
         }
     }
 
+    /// What is to be the same everywhere: the load, or the part of its capacity that a worker has
+    /// taken, in 2^-32.
+    pub(in crate::master) fn load(self, candidate: &Candidate) -> u64 {
+        match self {
+            Strategy::LeastLoad => candidate.load,
+            Strategy::RoundRobin => part(candidate, candidate.n_shards),
+        }
+    }
+
     /// The smallest has its turn.
     pub(super) fn turn(self, candidate: &Candidate) -> u64 {
         match self {
             Strategy::LeastLoad => candidate.load,
-            Strategy::RoundRobin => {
-                // The part of its capacity that it would have taken then, in 2^-32.
-                let after = u64::from(candidate.n_shards) + 1;
-                (after << 32) / u64::from(candidate.node.capacity.max(1))
-            }
+            // As it would be then.
+            Strategy::RoundRobin => part(candidate, candidate.n_shards.saturating_add(1)),
         }
     }
+}
+
+fn part(candidate: &Candidate, n_shards: u32) -> u64 {
+    (u64::from(n_shards) << 32) / u64::from(candidate.node.capacity.max(1))
 }
 
 impl FromStr for Strategy {

@@ -8,7 +8,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use super::*;
 use crate::model::id::{Digest, Epoch, Generation, Incarnation, ResourceId, Run};
 use crate::model::node::Role;
-use crate::model::resource::{Assignment, PinnedPlugin, ResourceSpec};
+use crate::model::resource::{Assignment, Order, PinnedPlugin, ResourceSpec};
 
 pub(in crate::master) fn worker(id: &str, capacity: u32, labels: &[(&str, &str)]) -> Node {
     Node {
@@ -29,7 +29,7 @@ pub(in crate::master) fn worker(id: &str, capacity: u32, labels: &[(&str, &str)]
 }
 
 /// A resource whose name ends with its id.
-fn resource(id: u64, placement: PlacementSpec) -> Resource {
+pub(in crate::master) fn resource(id: u64, placement: PlacementSpec) -> Resource {
     Resource {
         requests: Vec::new(),
         id: ResourceId(id),
@@ -37,6 +37,7 @@ fn resource(id: u64, placement: PlacementSpec) -> Resource {
         creation_time: 0,
         generation: Generation(1),
         run: Run(1),
+        paused: false,
         pinned: Some(PinnedPlugin {
             version: "1.0.0".parse().unwrap(),
             digest: Digest::of(b""),
@@ -61,15 +62,8 @@ fn weighing(weight: u32) -> PlacementSpec {
 }
 
 /// The record that an assignment leaves.
-fn assignment(resource: &Resource) -> Assignment {
-    Assignment {
-        name: resource.spec.name.clone(),
-        epoch: Epoch(1),
-        incarnation: Incarnation(1),
-        generation: Generation(1),
-        weight: resource.spec.placement.weight,
-        apart: resource.spec.placement.apart.clone(),
-    }
+pub(in crate::master) fn assignment(resource: &Resource) -> Assignment {
+    Assignment::of(resource, Epoch(1), Incarnation(1), Order::Crawl)
 }
 
 /// Workers, and what was placed on them.

@@ -1,15 +1,21 @@
-//! The differences between what is and what should be: a pure function of what was observed.
+//! The differences between what is and what should be: a pure function of what was observed, and of
+//! what this leader has seen before.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::super::absent::Absences;
+use super::super::balance::{Balance, Movable};
+use super::super::handover::Handovers;
 use super::super::observed::Observed;
-use super::super::placement::{self, Strategy, Wish};
-use crate::model::id::{NodeId, ResourceName};
+use super::super::placement::{self, Candidates, Strategy, Wish};
+use super::PlacementSettings;
+use crate::model::id::{NodeId, ResourceId, ResourceName};
 use crate::model::plugin::PluginRecord;
-use crate::model::resource::{PinnedPlugin, ShardId, ShardState};
+use crate::model::resource::{
+    Owner, PinnedPlugin, Resource, ShardId, ShardRecord, ShardState, is_complete,
+};
 
 /// One difference between what is and what should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,8 +24,14 @@ pub(super) enum Action {
     Pin(ResourceName, PinnedPlugin),
     /// A shard gets an owner.
     Assign(ShardId, NodeId),
-    /// All shards of a resource have nothing left.
-    Finish(ShardId),
+    /// An owner is to give a shard back; whom it goes to then, where that is decided.
+    Revoke(ShardId, Option<NodeId>),
+    /// A shard that should have no owner has lost it, or has not got it back from it in time.
+    Free(ShardId),
+    /// A resource names an owner that it has no more.
+    Vacate(ResourceName),
+    /// All shards of a resource have nothing left, and no link is on its way.
+    Finish(ResourceId),
     /// An assignment that no shard record backs.
     Unassign(NodeId, ShardId),
 }
@@ -29,89 +41,275 @@ pub(super) enum Action {
 pub(super) struct Plan {
     /// In an order in which they can be carried out.
     pub(super) actions: Vec<Action>,
-    /// The first missing worker has been waited for by then.
+    /// Some of the actions level loads out.
+    pub(super) levels: bool,
+    /// Something has been waited for long enough by then.
     pub(super) look_again: Option<Duration>,
 }
 
-/// The differences.
-pub(super) fn plan(
-    observed: &Observed,
-    absences: &Absences,
-    strategy: Strategy,
-    now: Instant,
-) -> Plan {
-    let mut look_again: Option<Duration> = None;
-    let mut actions = Vec::new();
-    for resource in observed.resources.values() {
-        let resource = &resource.value;
-        if resource.pinned.is_none()
-            && let Some(plugin) = observed.newest_plugin(&resource.spec.plugin)
-        {
-            actions.push(Action::Pin(resource.spec.name.clone(), pinned(plugin)));
+/// What one leader has seen over time.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) absences: Absences,
+    pub(super) handovers: Handovers,
+    pub(super) balance: Balance,
+}
+
+impl Seen {
+    /// Of a leader that begins now.
+    pub(super) fn new(lease: Duration, settings: &PlacementSettings, now: Instant) -> Self {
+        Self {
+            absences: Absences::new(lease, now),
+            handovers: Handovers::new(settings.handover_timeout),
+            balance: Balance::new(settings.balance.clone(), now),
         }
     }
-    let mut candidates = observed.candidates(strategy);
-    for (id, shard) in &observed.shards {
-        let shard = &shard.value;
-        let resource = observed.resources.get(&shard.resource);
-        let resource = resource.filter(|resource| resource.value.pinned.is_some());
-        match (&shard.state, resource) {
-            (ShardState::Idle, _) => actions.push(Action::Finish(*id)),
-            (ShardState::Free | ShardState::Assigned, Some(resource)) => {
-                let owner = shard.owner.as_ref();
-                if owner.is_some_and(|owner| observed.is_alive(owner)) {
-                    continue;
-                }
-                let crawled_by = owner.filter(|_| shard.state == ShardState::Assigned);
-                let wait = crawled_by.and_then(|owner| absences.wait(&owner.node, now));
-                if let Some(wait) = wait {
-                    look_again = Some(look_again.map_or(wait, |before| before.min(wait)));
-                    continue;
-                }
-                let wish = Wish::of(*id, &resource.value);
-                let mirrored = owner.map(|owner| (owner.node.clone(), *id));
-                let mirrored = mirrored.and_then(|key| observed.assignments.get_key_value(&key));
-                if let Some(((node, _), mirror)) = mirrored {
-                    candidates.release(node, mirror.as_ref());
-                }
-                let back = mirrored
-                    .and_then(|((node, _), _)| placement::place_on(&wish, node, &candidates));
-                let node = match back {
-                    Some(node) => Ok(node),
-                    None => placement::place(&wish, &candidates),
-                };
-                if let Ok(node) = node {
-                    let node = node.id.clone();
-                    candidates.take(&node, &wish);
-                    actions.push(Action::Assign(*id, node));
+
+    /// Takes note of what is there now; the workers that are waited for from now on.
+    pub(super) fn look(&mut self, observed: &Observed, now: Instant) -> Vec<NodeId> {
+        let revoking = observed.shards.iter();
+        let revoking = revoking.filter(|(_, shard)| shard.value.state == ShardState::Revoking);
+        self.handovers
+            .look(revoking.map(|(id, shard)| (*id, shard.revision)), now);
+        self.balance.look(observed.workers.keys(), now);
+        let owners = observed.owners();
+        self.absences.look(observed.workers.keys(), owners, now)
+    }
+}
+
+/// The differences.
+pub(super) fn plan(observed: &Observed, seen: &Seen, strategy: Strategy, now: Instant) -> Plan {
+    let mut planner = Planner {
+        observed,
+        seen,
+        now,
+        candidates: observed.candidates(strategy),
+        plan: Plan {
+            actions: Vec::new(),
+            levels: false,
+            look_again: None,
+        },
+    };
+    planner.pin();
+    planner.place();
+    planner.level();
+    planner.clear();
+    planner.plan
+}
+
+struct Planner<'a> {
+    observed: &'a Observed,
+    seen: &'a Seen,
+    now: Instant,
+    /// With what was planned so far.
+    candidates: Candidates,
+    plan: Plan,
+}
+
+impl<'a> Planner<'a> {
+    fn pin(&mut self) {
+        for resource in self.observed.resources.values() {
+            let resource = &resource.value;
+            if resource.pinned.is_none()
+                && let Some(plugin) = self.observed.newest_plugin(&resource.spec.plugin)
+            {
+                let action = Action::Pin(resource.spec.name.clone(), pinned(plugin));
+                self.plan.actions.push(action);
+            }
+        }
+    }
+
+    /// Shards in the order of their ids: those of one resource stand together.
+    fn place(&mut self) {
+        let mut shards = self.observed.shards.iter().peekable();
+        while let Some((first, shard)) = shards.next() {
+            let mut group = vec![(*first, &shard.value)];
+            while let Some((id, shard)) = shards.next_if(|(id, _)| id.resource == first.resource) {
+                group.push((*id, &shard.value));
+            }
+            self.resource(first.resource, &group);
+        }
+    }
+
+    fn resource(&mut self, id: ResourceId, shards: &[(ShardId, &ShardRecord)]) {
+        let records = shards.iter().map(|(_, shard)| *shard);
+        if is_complete(records.clone()) {
+            self.plan.actions.push(Action::Finish(id));
+            return;
+        }
+        let name = &shards[0].1.resource;
+        let resource = self.observed.resources.get(name);
+        let Some(resource) = resource.map(|resource| &resource.value) else {
+            return;
+        };
+        if resource.id != id || resource.pinned.is_none() {
+            return;
+        }
+        // A run of which one part cannot go on does not come to its end.
+        let has_failed = records
+            .clone()
+            .any(|shard| matches!(shard.state, ShardState::Failed { .. }));
+        let is_wanted = !resource.paused && !has_failed;
+        let n_before = self.plan.actions.len();
+        for (id, shard) in shards {
+            self.shard(*id, shard, resource, is_wanted);
+        }
+        let is_vacant = shards[0].1.owner.is_none() && !resource.assigned_node.is_empty();
+        if is_vacant && self.plan.actions.len() == n_before {
+            self.plan.actions.push(Action::Vacate(name.clone()));
+        }
+    }
+
+    fn shard(&mut self, id: ShardId, shard: &ShardRecord, resource: &Resource, is_wanted: bool) {
+        let owner = shard.owner.as_ref();
+        let is_there = owner.is_some_and(|owner| self.observed.is_alive(owner));
+        match &shard.state {
+            ShardState::Finished | ShardState::Failed { .. } => {}
+            ShardState::Free if is_wanted => self.assign(id, shard, resource),
+            ShardState::Free => {}
+            ShardState::Assigned | ShardState::Idle if is_there => {
+                if let Some(owner) = owner {
+                    self.stay(id, owner, resource, is_wanted);
                 }
             }
-            (
-                ShardState::Free
-                | ShardState::Assigned
-                | ShardState::Finished
-                | ShardState::Failed { .. },
-                _,
-            ) => {}
+            ShardState::Assigned | ShardState::Idle => {
+                let wait = owner.and_then(|o| self.seen.absences.wait(&o.node, self.now));
+                match wait {
+                    Some(wait) => self.look_again_in(wait),
+                    None if is_wanted => self.assign(id, shard, resource),
+                    None => self.plan.actions.push(Action::Free(id)),
+                }
+            }
+            ShardState::Revoking => {
+                let wait = self.seen.handovers.wait(id, self.now);
+                match wait.filter(|_| is_there) {
+                    Some(wait) => {
+                        self.look_again_in(wait);
+                        self.expect(id, shard, resource, is_wanted);
+                    }
+                    None if is_wanted => self.assign(id, shard, resource),
+                    None => self.plan.actions.push(Action::Free(id)),
+                }
+            }
         }
     }
-    for (worker, id) in observed.assignments.keys() {
-        let is_backed = observed.shards.get(id).is_some_and(|shard| {
-            let is_running = matches!(shard.value.state, ShardState::Assigned | ShardState::Idle);
-            is_running
-                && shard
-                    .value
-                    .owner
-                    .as_ref()
-                    .is_some_and(|owner| owner.node == *worker)
+
+    /// A shard whose owner is there: it stays, unless somebody decided otherwise.
+    fn stay(&mut self, id: ShardId, owner: &Owner, resource: &Resource, is_wanted: bool) {
+        if !is_wanted {
+            self.plan.actions.push(Action::Revoke(id, None));
+            return;
+        }
+        let wish = Wish::of(id, resource);
+        let present = self.candidates.get(&owner.node);
+        if !present.is_some_and(|present| placement::must_leave(&wish, present)) {
+            return;
+        }
+        self.candidates.give_up(&owner.node, &wish);
+        let next = placement::place(&wish, &self.candidates);
+        let next = next.ok().map(|node| node.id.clone());
+        if let Some(next) = &next {
+            self.candidates.take(next, &wish);
+        }
+        self.plan.actions.push(Action::Revoke(id, next));
+    }
+
+    /// A shard that nobody has, or not any more.
+    fn assign(&mut self, id: ShardId, shard: &ShardRecord, resource: &Resource) {
+        let wish = Wish::of(id, resource);
+        let owner = shard.owner.as_ref();
+        let mirrored = owner.map(|owner| (owner.node.clone(), id));
+        let mirrored = mirrored.and_then(|key| self.observed.assignments.get_key_value(&key));
+        if let Some(((node, _), mirror)) = mirrored {
+            self.candidates.release(node, mirror.as_ref());
+        }
+        // One that was to give it away does not get it back.
+        let back = mirrored.filter(|_| shard.state != ShardState::Revoking);
+        let back = back.map(|((node, _), _)| node);
+        let chosen = shard.next.as_ref().or(back);
+        let chosen = chosen.and_then(|node| placement::place_on(&wish, node, &self.candidates));
+        let node = match chosen {
+            Some(node) => Ok(node),
+            None => placement::place(&wish, &self.candidates),
+        };
+        match node {
+            Ok(node) => {
+                let node = node.id.clone();
+                self.candidates.take(&node, &wish);
+                self.plan.actions.push(Action::Assign(id, node));
+            }
+            Err(_) if shard.state == ShardState::Revoking => {
+                self.plan.actions.push(Action::Free(id));
+            }
+            // What nobody takes stays with whom it was, who may come back.
+            Err(_) => {}
+        }
+    }
+
+    /// What is being given back counts where it goes already.
+    fn expect(&mut self, id: ShardId, shard: &ShardRecord, resource: &Resource, is_wanted: bool) {
+        let wish = Wish::of(id, resource);
+        if let Some(owner) = &shard.owner {
+            self.candidates.give_up(&owner.node, &wish);
+        }
+        if let Some(next) = shard.next.as_ref().filter(|_| is_wanted) {
+            self.candidates.take(next, &wish);
+        }
+    }
+
+    /// Moves shards where nothing else is to be done.
+    fn level(&mut self) {
+        let states = || {
+            self.observed
+                .shards
+                .values()
+                .map(|shard| &shard.value.state)
+        };
+        let is_busy =
+            !self.plan.actions.is_empty() || states().any(|state| *state == ShardState::Revoking);
+        if is_busy || self.observed.workers.len() < 2 {
+            return;
+        }
+        if let Some(wait) = self.seen.balance.wait(self.now) {
+            self.look_again_in(wait);
+            return;
+        }
+        let movable = self.observed.shards.iter().filter_map(|(id, shard)| {
+            let resource = &self.observed.resources.get(&shard.value.resource)?.value;
+            let owner = shard.value.owner.as_ref()?;
+            let may_move = shard.value.state == ShardState::Assigned
+                && resource.id == id.resource
+                && self.observed.is_alive(owner);
+            may_move.then(|| Movable {
+                wish: Wish::of(*id, resource),
+                owner: &owner.node,
+            })
         });
-        if !is_backed && !observed.unreadable.contains(id) {
-            actions.push(Action::Unassign(worker.clone(), *id));
+        let movable: Vec<Movable<'_>> = movable.collect();
+        let moves = self.seen.balance.moves(self.candidates.clone(), &movable);
+        self.plan.levels = !moves.is_empty();
+        let moves = moves.into_iter();
+        let actions = moves.map(|(id, to)| Action::Revoke(id, Some(to)));
+        self.plan.actions.extend(actions);
+    }
+
+    fn clear(&mut self) {
+        for (worker, id) in self.observed.assignments.keys() {
+            let is_backed = self.observed.shards.get(id).is_some_and(|shard| {
+                let owner = shard.value.owner.as_ref();
+                shard.value.state.order().is_some()
+                    && owner.is_some_and(|owner| owner.node == *worker)
+            });
+            if !is_backed && !self.observed.unreadable.contains(id) {
+                let action = Action::Unassign(worker.clone(), *id);
+                self.plan.actions.push(action);
+            }
         }
     }
-    Plan {
-        actions,
-        look_again,
+
+    fn look_again_in(&mut self, wait: Duration) {
+        let before = self.plan.look_again;
+        self.plan.look_again = Some(before.map_or(wait, |before| before.min(wait)));
     }
 }
 

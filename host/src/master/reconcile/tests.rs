@@ -46,6 +46,7 @@ fn observed(state: ShardState, owner_incarnation: Option<u64>) -> Observed {
         creation_time: 0,
         generation: Generation(1),
         run: Run(1),
+        paused: false,
         pinned: Some(PinnedPlugin {
             version: "1.0.0".parse().unwrap(),
             digest: Digest::of(b""),
@@ -103,10 +104,9 @@ fn plugin(version: &str) -> PluginRecord {
 /// What a leader that has long led, and knows of nobody who vanished, does.
 fn planned(observed: &Observed) -> Vec<Action> {
     let began = Instant::now();
-    let absences = Absences::new(LEASE, began);
     let plan = plan(
         observed,
-        &absences,
+        &fresh(began),
         Strategy::LeastLoad,
         began + 100 * LEASE,
     );
@@ -115,6 +115,11 @@ fn planned(observed: &Observed) -> Vec<Action> {
 }
 
 const LEASE: Duration = Duration::from_secs(10);
+
+/// What a leader that begins now has seen: nothing.
+fn fresh(began: Instant) -> Seen {
+    Seen::new(LEASE, &PlacementSettings::default(), began)
+}
 
 fn the_shard() -> ShardId {
     ShardId::only(ResourceId(7))
@@ -157,9 +162,9 @@ fn f17_without_a_worker_a_shard_waits_and_is_placed_when_one_comes() {
 #[test]
 fn an_idle_shard_is_finished_even_when_its_worker_is_gone() {
     let mut observed = observed(ShardState::Idle, Some(2));
-    assert_eq!(planned(&observed), [Action::Finish(the_shard())]);
+    assert_eq!(planned(&observed), [Action::Finish(the_shard().resource)]);
     observed.workers.clear();
-    assert_eq!(planned(&observed), [Action::Finish(the_shard())]);
+    assert_eq!(planned(&observed), [Action::Finish(the_shard().resource)]);
 }
 
 #[test]
@@ -216,9 +221,9 @@ fn f23_a_crawl_goes_on_in_the_same_run_whoever_takes_it_over() {
 }
 
 /// What a leader does that looks at this now.
-fn looked(observed: &Observed, absences: &mut Absences, now: Instant) -> Plan {
-    absences.look(observed.workers.keys(), observed.owners(), now);
-    plan(observed, absences, Strategy::LeastLoad, now)
+fn looked(observed: &Observed, seen: &mut Seen, now: Instant) -> Plan {
+    seen.look(observed, now);
+    plan(observed, seen, Strategy::LeastLoad, now)
 }
 
 fn another_worker(observed: &mut Observed) -> NodeId {
@@ -233,14 +238,14 @@ fn another_worker(observed: &mut Observed) -> NodeId {
 fn s04_what_is_on_a_missing_worker_is_placed_on_another_at_once() {
     let mut observed = observed(ShardState::Assigned, Some(2));
     let began = Instant::now();
-    let mut absences = Absences::new(LEASE, began);
+    let mut seen = fresh(began);
     let other = another_worker(&mut observed);
     let now = began + 10 * LEASE;
-    assert_eq!(looked(&observed, &mut absences, now).actions, []);
+    assert_eq!(looked(&observed, &mut seen, now).actions, []);
     observed
         .workers
         .remove(&"worker-1".parse::<NodeId>().unwrap());
-    let plan = looked(&observed, &mut absences, now + LEASE);
+    let plan = looked(&observed, &mut seen, now + LEASE);
     assert_eq!(plan.actions, [Action::Assign(the_shard(), other)]);
     assert_eq!(plan.look_again, None);
 }
@@ -250,29 +255,29 @@ fn s06_a_new_leader_leaves_what_is_on_a_missing_worker_for_a_lease_time_and_one_
  {
     let mut observed = observed(ShardState::Assigned, Some(2));
     let began = Instant::now();
-    let mut absences = Absences::new(LEASE, began);
+    let mut seen = fresh(began);
     let other = another_worker(&mut observed);
     let all = observed.workers.clone();
     observed
         .workers
         .remove(&"worker-1".parse::<NodeId>().unwrap());
-    let plan = looked(&observed, &mut absences, began);
+    let plan = looked(&observed, &mut seen, began);
     assert_eq!((plan.actions, plan.look_again), (vec![], Some(LEASE)));
     let later = began + LEASE / 4;
-    let plan = looked(&observed, &mut absences, later);
+    let plan = looked(&observed, &mut seen, later);
     assert_eq!(
         (plan.actions, plan.look_again),
         (vec![], Some(LEASE * 3 / 4))
     );
     // Back under the same incarnation.
     let gone = std::mem::replace(&mut observed.workers, all);
-    let plan = looked(&observed, &mut absences, began + LEASE / 2);
-    assert_eq!((plan.actions, plan.look_again), (vec![], None));
+    let plan = looked(&observed, &mut seen, began + LEASE / 2);
+    assert_eq!(plan.actions, []);
     // Or not.
-    let mut absences = Absences::new(LEASE, began);
+    let mut seen = fresh(began);
     observed.workers = gone;
-    looked(&observed, &mut absences, began);
-    let plan = looked(&observed, &mut absences, began + LEASE);
+    looked(&observed, &mut seen, began);
+    let plan = looked(&observed, &mut seen, began + LEASE);
     assert_eq!(plan.actions, [Action::Assign(the_shard(), other)]);
 }
 
@@ -280,8 +285,8 @@ fn s06_a_new_leader_leaves_what_is_on_a_missing_worker_for_a_lease_time_and_one_
 fn what_nobody_has_is_placed_in_the_first_lease_time_of_a_leader_too() {
     let mut observed = observed(ShardState::Free, None);
     let began = Instant::now();
-    let mut absences = Absences::new(LEASE, began);
-    assert_eq!(looked(&observed, &mut absences, began).actions, [assign()]);
+    let mut seen = fresh(began);
+    assert_eq!(looked(&observed, &mut seen, began).actions, [assign()]);
     // Nobody crawls it, whoever had it before.
     observed.shards.values_mut().for_each(|shard| {
         shard.value.owner = Some(Owner {
@@ -289,7 +294,7 @@ fn what_nobody_has_is_placed_in_the_first_lease_time_of_a_leader_too() {
             incarnation: Incarnation(1),
         });
     });
-    assert_eq!(looked(&observed, &mut absences, began).actions, [assign()]);
+    assert_eq!(looked(&observed, &mut seen, began).actions, [assign()]);
 }
 
 #[test]
@@ -301,16 +306,16 @@ fn s17_a_worker_that_starts_anew_gets_its_shards_again_however_loaded_it_is() {
         .values_mut()
         .for_each(|node| node.capacity = 1);
     let began = Instant::now();
-    let mut absences = Absences::new(LEASE, began);
+    let mut seen = fresh(began);
     // Without a wait, in the first lease time of a leader too.
-    assert_eq!(looked(&observed, &mut absences, began).actions, [assign()]);
+    assert_eq!(looked(&observed, &mut seen, began).actions, [assign()]);
     // Not where it takes nothing new.
     let node = observed
         .workers
         .get_mut(&"worker-1".parse::<NodeId>().unwrap());
     node.unwrap().draining = true;
     let other = Action::Assign(the_shard(), "worker-2".parse().unwrap());
-    assert_eq!(looked(&observed, &mut absences, began).actions, [other]);
+    assert_eq!(looked(&observed, &mut seen, began).actions, [other]);
 }
 
 #[test]
@@ -331,4 +336,171 @@ fn s21_an_assignment_carries_what_others_are_placed_by() {
         text.contains(r#"\"weight\":5,\"apart\":\"shop\""#),
         "{text}"
     );
+}
+
+fn revoke(next: Option<&str>) -> Action {
+    Action::Revoke(the_shard(), next.map(|id| id.parse().unwrap()))
+}
+
+#[test]
+fn a_worker_that_drains_gives_its_shards_to_others_or_to_nobody() {
+    let mut observed = observed(ShardState::Assigned, Some(2));
+    let drain = |observed: &mut Observed, worker: &NodeId| {
+        observed.workers.get_mut(worker).unwrap().draining = true;
+    };
+    let other = another_worker(&mut observed);
+    drain(&mut observed, &worker_1());
+    assert_eq!(planned(&observed), [revoke(Some("worker-2"))]);
+    drain(&mut observed, &other);
+    assert_eq!(planned(&observed), [revoke(None)]);
+}
+
+#[test]
+fn what_a_selector_asks_for_since_moves_what_runs() {
+    let mut observed = observed(ShardState::Assigned, Some(2));
+    let other = another_worker(&mut observed);
+    let resource = observed.resources.values_mut().next().unwrap();
+    let selector = &mut resource.value.spec.placement.selector;
+    selector.insert("gpu".into(), "true".into());
+    assert_eq!(planned(&observed), [revoke(None)]);
+    let node = observed.workers.get_mut(&other).unwrap();
+    node.labels.insert("gpu".into(), "true".into());
+    assert_eq!(planned(&observed), [revoke(Some("worker-2"))]);
+}
+
+#[test]
+fn a_paused_resource_is_taken_from_its_worker_and_placed_when_it_is_resumed() {
+    let paused = |state, owner| {
+        let mut observed = observed(state, owner);
+        let resource = observed.resources.values_mut().next().unwrap();
+        resource.value.paused = true;
+        observed
+    };
+    let running = paused(ShardState::Assigned, Some(2));
+    assert_eq!(planned(&running), [revoke(None)]);
+    // Its worker is gone: nobody is asked.
+    let lost = paused(ShardState::Assigned, Some(1));
+    assert_eq!(planned(&lost), [Action::Free(the_shard())]);
+    let mut free = paused(ShardState::Free, None);
+    assert_eq!(planned(&free), []);
+    let resource = free.resources.values_mut().next().unwrap();
+    resource.value.assigned_node = "worker-1|127.0.0.1:1".into();
+    assert_eq!(planned(&free), [Action::Vacate("books".parse().unwrap())]);
+    let resource = free.resources.values_mut().next().unwrap();
+    resource.value.paused = false;
+    assert_eq!(planned(&free), [assign()]);
+}
+
+#[test]
+fn an_owner_that_does_not_give_back_in_time_loses_the_shard_all_the_same() {
+    let mut observed = observed(ShardState::Revoking, Some(2));
+    let other = another_worker(&mut observed);
+    observed.shards.get_mut(&the_shard()).unwrap().value.next = Some(other.clone());
+    let timeout = PlacementSettings::default().handover_timeout;
+    let began = Instant::now();
+    let mut seen = fresh(began);
+    let plan = looked(&observed, &mut seen, began);
+    assert_eq!((plan.actions, plan.look_again), (vec![], Some(timeout)));
+    let plan = looked(&observed, &mut seen, began + timeout);
+    let expected = [Action::Assign(the_shard(), other)];
+    assert_eq!(plan.actions, expected);
+    // Its lease is gone: nobody is there to wait for.
+    observed.workers.remove(&worker_1());
+    let plan = looked(&observed, &mut fresh(began), began);
+    assert_eq!(plan.actions, expected);
+    // Nobody takes it: it is nobody's.
+    observed.workers.clear();
+    let plan = looked(&observed, &mut fresh(began), began);
+    assert_eq!(plan.actions, [Action::Free(the_shard())]);
+}
+
+#[test]
+fn what_was_given_back_goes_to_whom_it_was_meant_for_if_that_one_takes_it() {
+    let mut observed = observed(ShardState::Free, None);
+    let other = another_worker(&mut observed);
+    let shard = observed.shards.get_mut(&the_shard()).unwrap();
+    shard.value.next = Some(other.clone());
+    let busy = (other.clone(), ShardId::only(ResourceId(9)));
+    observed.assignments.insert(busy, None);
+    let assigned = |to: &NodeId| Action::Assign(the_shard(), to.clone());
+    assert_eq!(planned(&observed)[0], assigned(&other));
+    observed.workers.get_mut(&other).unwrap().draining = true;
+    assert_eq!(planned(&observed)[0], assigned(&worker_1()));
+}
+
+#[test]
+fn shards_are_finished_together_once_what_each_has_sent_is_stored() {
+    let mut observed = observed(ShardState::Idle, Some(2));
+    let first = observed.shards[&the_shard()].value.clone();
+    let second = ShardId {
+        shard: Shard(1),
+        ..the_shard()
+    };
+    let totals = |n: u64| [(1, n)].into();
+    let at = |observed: &mut Observed, id, change: &dyn Fn(&mut ShardRecord)| {
+        let shard = observed.shards.get_mut(&id).unwrap();
+        change(&mut shard.value);
+    };
+    observed.shards.insert(second, versioned(first));
+    let mirror = (worker_1(), second);
+    observed.assignments.insert(mirror, None);
+    let finish = [Action::Finish(the_shard().resource)];
+    assert_eq!(planned(&observed), finish);
+    at(&mut observed, the_shard(), &|shard| {
+        shard.links.sent = totals(3)
+    });
+    assert_eq!(planned(&observed), []);
+    at(&mut observed, second, &|shard| {
+        shard.links.applied = [(0, 3)].into();
+    });
+    assert_eq!(planned(&observed), finish);
+    at(&mut observed, second, &|shard| {
+        shard.state = ShardState::Assigned;
+    });
+    assert_eq!(planned(&observed), []);
+    // The run cannot come to its end: nobody goes on with the rest of it.
+    at(&mut observed, second, &|shard| {
+        shard.state = ShardState::Failed {
+            reason: "no".into(),
+        };
+        shard.owner = None;
+    });
+    observed.assignments.remove(&(worker_1(), second));
+    assert_eq!(planned(&observed), [revoke(None)]);
+}
+
+#[test]
+fn loads_are_levelled_out_once_the_workers_have_been_the_same_for_a_while() {
+    let mut observed = observed(ShardState::Assigned, Some(2));
+    let other = another_worker(&mut observed);
+    let shard = observed.shards[&the_shard()].value.clone();
+    for n in 1..4 {
+        let id = ShardId {
+            shard: Shard(n),
+            ..the_shard()
+        };
+        observed.shards.insert(id, versioned(shard.clone()));
+        observed.assignments.insert((worker_1(), id), None);
+    }
+    let cooldown = PlacementSettings::default().balance.cooldown;
+    let began = Instant::now();
+    let mut seen = fresh(began);
+    let plan = looked(&observed, &mut seen, began);
+    assert_eq!((plan.actions, plan.look_again), (vec![], Some(cooldown)));
+    let plan = looked(&observed, &mut seen, began + cooldown);
+    let moved = |n| {
+        let id = ShardId {
+            shard: Shard(n),
+            ..the_shard()
+        };
+        Action::Revoke(id, Some(other.clone()))
+    };
+    assert_eq!(
+        (plan.actions, plan.levels),
+        (vec![moved(0), moved(1)], true)
+    );
+}
+
+fn worker_1() -> NodeId {
+    "worker-1".parse().unwrap()
 }

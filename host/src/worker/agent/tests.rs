@@ -17,6 +17,7 @@ use crate::plugin::{PluginError, Rules};
 mod assignments;
 mod bench;
 mod faulty_store;
+mod give_back;
 mod outage;
 mod totals;
 

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::super::*;
 use crate::clock::SystemClock;
-use crate::master::reconcile::{DeletionSettings, ReconcileParts, Reconciler};
+use crate::master::reconcile::{DeletionSettings, PlacementSettings, ReconcileParts, Reconciler};
 use crate::master::twin::Workers;
 use crate::master::{Code, ResourceView};
 use crate::model::id::Incarnation;
@@ -166,7 +166,10 @@ impl Bench {
             deletion: DeletionSettings::default(),
             workers: Arc::new(Workers::at_rest()),
             wake: self.control.parts.wake.clone(),
-            strategy: self.control.parts.strategy,
+            placement: PlacementSettings {
+                strategy: self.control.parts.strategy,
+                ..PlacementSettings::default()
+            },
             lease_ttl: std::time::Duration::from_secs(10),
         };
         let leadership = self.control.leadership().unwrap();

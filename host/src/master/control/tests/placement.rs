@@ -195,7 +195,10 @@ async fn s05_the_strategy_is_that_of_the_settings_for_calls_and_reconciling() {
             .unwrap();
     }
     assert_eq!(bench.loads().await, [2, 2]);
-    assert_eq!(bench.reconciler().parts.strategy, Strategy::RoundRobin);
+    assert_eq!(
+        bench.reconciler().parts.placement.strategy,
+        Strategy::RoundRobin
+    );
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use crate::frontier::durable::{DurableSettings, Frontiers, OpenAs};
 use crate::frontier::suite::hanging::{Hanging, Hangs};
 use crate::frontier::suite::{item_of, new, parsed, ready, take};
 use crate::frontier::{Frontier, path_of};
-use crate::master::placement::Strategy;
+use crate::master::reconcile::PlacementSettings;
 use crate::master::twin::{Answer, Workers};
 use crate::model::crawl::{Counts, UnixMillis};
 use crate::model::id::{Digest, Epoch, Incarnation, Run};
@@ -90,7 +90,7 @@ impl Bench {
             },
             workers: workers.clone(),
             wake: Arc::default(),
-            strategy: Strategy::default(),
+            placement: PlacementSettings::default(),
             lease_ttl: Duration::from_secs(10),
         };
         let reconciler = Reconciler { parts, leadership };

@@ -22,7 +22,7 @@ use crate::model::crawl::{Item, Page, PageContext, RuleError};
 use crate::model::id::{Digest, Incarnation, ResourceId, ResourceName, Run};
 use crate::model::node::Role;
 use crate::model::plugin::Description;
-use crate::model::resource::{CrawlSettings, Owner, PinnedPlugin, ShardRecord, ShardState};
+use crate::model::resource::{CrawlSettings, Order, Owner, PinnedPlugin, ShardRecord, ShardState};
 use crate::plugin::{CallConfig, CallFailure, CallOutput, CallReport, PluginError, Rules};
 use crate::store::Txn;
 use crate::store::catalog::encode;
@@ -481,6 +481,7 @@ impl Wanted {
             creation_time: 0,
             generation: self.generation,
             run: Run(1),
+            paused: false,
             pinned: Some(PinnedPlugin {
                 version: "1.0.0".parse().unwrap(),
                 digest: Digest::of(b""),
@@ -505,14 +506,8 @@ impl Wanted {
             state: ShardState::Assigned,
             ..present.unwrap_or_else(|| ShardRecord::new(name.clone()))
         };
-        let mirror = Assignment {
-            weight: 1,
-            apart: None,
-            name: name.clone(),
-            epoch: self.epoch,
-            incarnation: Incarnation(self.incarnation),
-            generation: self.generation,
-        };
+        let incarnation = Incarnation(self.incarnation);
+        let mirror = Assignment::of(&resource, self.epoch, incarnation, Order::Crawl);
         let keys = parts.catalog.keys();
         let worker = self.worker.parse().unwrap();
         Txn::new()

@@ -1,0 +1,134 @@
+//! What moves, and what does not.
+
+use super::super::placement::Strategy;
+use super::super::placement::tests::{assignment, resource, worker};
+use super::*;
+use crate::model::resource::{PlacementSpec, Resource};
+
+/// Resources on workers `a` to `c`; each a weight.
+struct Cluster {
+    owners: Vec<NodeId>,
+    resources: Vec<Resource>,
+    strategy: Strategy,
+}
+
+impl Cluster {
+    fn new(workers: &[&[u32]]) -> Self {
+        let mut cluster = Self {
+            owners: Vec::new(),
+            resources: Vec::new(),
+            strategy: Strategy::LeastLoad,
+        };
+        for (n, weights) in workers.iter().enumerate() {
+            for weight in *weights {
+                let id = cluster.resources.len() as u64;
+                let placement = PlacementSpec {
+                    weight: *weight,
+                    ..PlacementSpec::default()
+                };
+                cluster.resources.push(resource(id, placement));
+                cluster.owners.push(name(n));
+            }
+        }
+        cluster
+    }
+
+    fn candidates(&self, n_workers: usize) -> Candidates {
+        let workers = (0..n_workers).map(|n| worker(name(n).as_str(), 1_000, &[]));
+        let mirrors: Vec<_> = self.resources.iter().map(assignment).collect();
+        let assigned = self.owners.iter().zip(&mirrors);
+        let assigned = assigned.map(|(owner, mirror)| (owner, Some(mirror)));
+        Candidates::new(self.strategy, workers, assigned)
+    }
+
+    /// Resource and worker of each move, with these settings.
+    fn moves(&self, n_workers: usize, settings: BalanceSettings) -> Vec<(u64, String)> {
+        let movable = self.resources.iter().zip(&self.owners);
+        let movable: Vec<Movable<'_>> = movable
+            .map(|(resource, owner)| Movable {
+                wish: Wish::of(ShardId::only(resource.id), resource),
+                owner,
+            })
+            .collect();
+        let balance = Balance::new(settings, Instant::now());
+        let moves = balance.moves(self.candidates(n_workers), &movable);
+        let moves = moves.into_iter();
+        moves
+            .map(|(id, to)| (id.resource.0, to.to_string()))
+            .collect()
+    }
+}
+
+fn name(n: usize) -> NodeId {
+    format!("worker-{n}").parse().unwrap()
+}
+
+fn moves(n_workers: usize, workers: &[&[u32]]) -> Vec<(u64, String)> {
+    Cluster::new(workers).moves(n_workers, BalanceSettings::default())
+}
+
+fn to(id: u64, n: usize) -> (u64, String) {
+    (id, name(n).to_string())
+}
+
+#[test]
+fn a_worker_that_is_far_above_the_average_gives_to_the_one_that_has_least() {
+    assert_eq!(moves(2, &[&[1, 1, 1, 1], &[]]), [to(0, 1), to(1, 1)]);
+    // One move that comes to the same as two is made at once.
+    assert_eq!(moves(2, &[&[2, 1, 1], &[]]), [to(0, 1)]);
+}
+
+#[test]
+fn what_a_move_would_only_swap_or_hardly_change_stays() {
+    assert_eq!(moves(2, &[&[1], &[]]), []);
+    assert_eq!(moves(2, &[&[1, 1], &[1]]), []);
+    // 11 and 9: not 20 % above 10.
+    assert_eq!(moves(2, &[&[1; 11], &[1; 9]]), []);
+    // As far as that, and no further.
+    assert_eq!(moves(2, &[&[1; 13], &[1; 7]]), [to(0, 1)]);
+}
+
+#[test]
+fn so_many_move_at_a_time_and_none_where_that_is_switched_off() {
+    let settings = |moves| BalanceSettings {
+        moves,
+        ..BalanceSettings::default()
+    };
+    let cluster = Cluster::new(&[&[1; 100], &[]]);
+    assert_eq!(cluster.moves(2, settings(4)).len(), 4);
+    assert_eq!(cluster.moves(2, settings(1)).len(), 1);
+    assert_eq!(cluster.moves(2, settings(0)), []);
+}
+
+#[test]
+fn nobody_is_moved_from_its_friend_or_to_whom_it_is_kept_apart_from() {
+    let mut cluster = Cluster::new(&[&[1, 1], &[]]);
+    cluster.resources[0].spec.placement.near = Some("r1".parse().unwrap());
+    assert_eq!(cluster.moves(3, BalanceSettings::default()), [to(1, 1)]);
+    let mut cluster = Cluster::new(&[&[3, 3], &[1]]);
+    cluster.resources[0].spec.placement.apart = Some("r2".parse().unwrap());
+    assert_eq!(cluster.moves(2, BalanceSettings::default()), [to(1, 1)]);
+}
+
+#[test]
+fn with_round_robin_shards_are_levelled_out_whatever_they_weigh() {
+    let mut cluster = Cluster::new(&[&[100], &[1, 1, 1]]);
+    cluster.strategy = Strategy::RoundRobin;
+    assert_eq!(cluster.moves(2, BalanceSettings::default()), [to(1, 0)]);
+}
+
+#[test]
+fn a_worker_that_comes_or_goes_and_a_move_begin_the_time_anew() {
+    let now = Instant::now();
+    let cooldown = BalanceSettings::default().cooldown;
+    let mut balance = Balance::new(BalanceSettings::default(), now);
+    let (a, b) = (name(0), name(1));
+    balance.look([&a].into_iter(), now);
+    assert_eq!(balance.wait(now + cooldown), None);
+    balance.look([&a].into_iter(), now + cooldown);
+    assert_eq!(balance.wait(now + cooldown), None);
+    balance.look([&a, &b].into_iter(), now + cooldown);
+    assert_eq!(balance.wait(now + cooldown), Some(cooldown));
+    balance.moved(now + 2 * cooldown);
+    assert_eq!(balance.wait(now + 2 * cooldown), Some(cooldown));
+}

@@ -1,0 +1,123 @@
+//! What a worker gives back, and when.
+
+use super::bench::{Wanted, shard};
+use super::faulty_store::Network;
+use super::*;
+use crate::model::resource::ShardState;
+use crate::store::{Store as _, Txn};
+use crate::store::catalog::encode;
+
+/// Well below the leader's patience.
+const SOON: Duration = Duration::from_secs(5);
+
+/// What a leader writes that wants the shard back.
+fn revoked(bench: &Bench, record: &ShardRecord) -> Txn {
+    let keys = bench.parts.catalog.keys();
+    let record = ShardRecord {
+        state: ShardState::Revoking,
+        ..record.clone()
+    };
+    let mirror = Assignment {
+        name: record.resource.clone(),
+        epoch: record.epoch,
+        incarnation: bench.parts.node.incarnation,
+        generation: Generation(1),
+        order: Order::GiveBack,
+        weight: 1,
+        apart: None,
+    };
+    Txn::new().put(keys.shard(shard()), encode(&record)).put(
+        keys.assignment(&bench.parts.node.id, shard()),
+        encode(&mirror),
+    )
+}
+
+async fn is_free(bench: &Bench) -> bool {
+    bench.record().await.state == ShardState::Free
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_that_is_to_move_is_given_back_once_its_frontier_is_closed() {
+    let bench = Bench::new().await;
+    bench.want(Wanted::default()).await;
+    let crawls = async |bench: &Bench| bench.n_asked() > 3;
+    bench.wait_for("crawled", MINUTE, crawls).await;
+    let record = bench.record().await;
+    let txn = revoked(&bench, &record);
+    bench.parts.catalog.store().commit(txn).await.unwrap();
+    bench.wait_for("given back", SOON, is_free).await;
+    assert!(!bench.is_open());
+    let given = bench.record().await;
+    assert_eq!(given.owner, None);
+    assert_eq!(given.former_owners, record.writers());
+    assert_eq!(given.epoch, record.epoch);
+    assert!(given.counts.parsed >= 3, "{given:?}");
+    // Nothing of it is left here, and nothing more is done.
+    let mirrors = bench.parts.catalog.keys().assignments();
+    let left = bench.parts.catalog.store().list(&mirrors).await.unwrap();
+    assert!(left.entries.is_empty());
+    let n_asked = bench.n_asked();
+    bench.pass(MINUTE).await;
+    assert_eq!(bench.n_asked(), n_asked);
+    // It may come back, and goes on where it was.
+    bench.assign(2).await;
+    let goes_on = async |bench: &Bench| bench.n_asked() > n_asked + 1;
+    bench.wait_for("crawled again", MINUTE, goes_on).await;
+    assert_eq!(bench.n_roots(), 1);
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_that_was_given_to_another_meanwhile_is_not_given_back() {
+    let bench = Bench::new().await;
+    bench.want(Wanted::default()).await;
+    let crawls = async |bench: &Bench| bench.n_asked() > 3;
+    bench.wait_for("crawled", MINUTE, crawls).await;
+    let record = bench.record().await;
+    let txn = revoked(&bench, &record);
+    // The order is all that is seen before the shard has another owner.
+    bench.store.turns(Network::Away);
+    bench.store.store.commit(txn).await.unwrap();
+    let other = ShardRecord {
+        epoch: record.epoch.next(),
+        ..record.clone()
+    };
+    let key = bench.parts.catalog.keys().shard(shard());
+    let txn = Txn::new().put(key, encode(&other));
+    bench.store.store.commit(txn).await.unwrap();
+    bench.store.turns(Network::Good);
+    bench.pass(MINUTE).await;
+    assert_eq!(bench.record().await, other);
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_to_be_given_back_and_never_ran_here_is_given_back_too() {
+    let bench = Bench::after(async |parts, store| {
+        let txn = Wanted::default().txn(parts);
+        store.store.commit(txn).await.unwrap();
+        let key = parts.catalog.keys().shard(shard());
+        let record = parts.catalog.read::<ShardRecord>(&key).await.unwrap();
+        let record = record.unwrap().value;
+        let txn = Txn::new().put(
+            key,
+            encode(&ShardRecord {
+                state: ShardState::Revoking,
+                ..record.clone()
+            }),
+        );
+        store.store.commit(txn).await.unwrap();
+        let mirror = parts.catalog.keys().assignment(&parts.node.id, shard());
+        let present = parts.catalog.read::<Assignment>(&mirror).await.unwrap();
+        let order = Assignment {
+            order: Order::GiveBack,
+            ..present.unwrap().value
+        };
+        let txn = Txn::new().put(mirror, encode(&order));
+        store.store.commit(txn).await.unwrap();
+    })
+    .await;
+    bench.wait_for("given back", SOON, is_free).await;
+    assert_eq!(bench.n_asked(), 0);
+    bench.stop().await;
+}

@@ -1,0 +1,80 @@
+//! Giving a shard back: once its crawl has ended here, in one guarded write of the record and of this
+//! worker's copy. Until then nobody else is to get it, unless the leader's patience is at its end.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::Live;
+use super::opening::{OwnShard, StepError};
+use crate::model::id::NodeId;
+use crate::model::resource::{ShardRecord, ShardState};
+use crate::retry::Backoff;
+use crate::store::catalog::encode;
+use crate::store::{Guard, Outcome, Txn};
+use crate::telemetry;
+
+/// A crawl that was told to stop.
+pub(super) struct Ending {
+    /// It has ended, and its frontier is closed.
+    pub(super) ended: CancellationToken,
+    /// What it came to.
+    pub(super) live: Live,
+}
+
+/// Gives a shard back once the crawl has ended; ends early where the shard is not ours any more, or
+/// `stop` comes while the store does not answer.
+pub(super) async fn run(
+    shard: OwnShard,
+    worker: NodeId,
+    crawl: Option<Ending>,
+    stop: CancellationToken,
+) {
+    if let Some(crawl) = &crawl {
+        crawl.ended.cancelled().await;
+    }
+    let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
+    loop {
+        let error = match shard.give_back(&worker, crawl.as_ref()).await {
+            Ok(()) => {
+                tracing::info!(shard = %shard.id, epoch = %shard.epoch, "given back");
+                return;
+            }
+            Err(StepError::Lost) => return,
+            Err(StepError::Raced) => continue,
+            Err(error) => error,
+        };
+        let error = telemetry::chain(&error);
+        tracing::warn!(shard = %shard.id, error, "a shard cannot be given back yet");
+        tokio::select! {
+            () = tokio::time::sleep(backoff.next_delay()) => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+impl OwnShard {
+    async fn give_back(&self, worker: &NodeId, crawl: Option<&Ending>) -> Result<(), StepError> {
+        let present = self.record().await?;
+        if present.value.state != ShardState::Revoking {
+            return Err(StepError::Lost);
+        }
+        let record = ShardRecord {
+            counts: match crawl {
+                Some(crawl) => crawl.live.counts(),
+                None => present.value.counts.clone(),
+            },
+            ..present.value.freed()
+        };
+        let keys = self.catalog.keys();
+        let key = keys.shard(self.id);
+        let txn = Txn::new()
+            .guard(Guard::RevisionIs(key.clone(), present.revision))
+            .put(key, encode(&record))
+            .delete(keys.assignment(worker, self.id));
+        match self.catalog.store().commit(txn).await? {
+            Outcome::Done(_) => Ok(()),
+            Outcome::Lost(_) | Outcome::Unknown => Err(StepError::Raced),
+        }
+    }
+}
