@@ -260,9 +260,14 @@ impl DataRoot {
         }
     }
 
+    /// Where the items of all resources are: a folder for each. It may not be there yet.
+    pub fn items_root(&self) -> PathBuf {
+        self.folder.join(ITEMS)
+    }
+
     /// Where line files of a resource's items are. It may not be there yet.
     pub fn items_folder(&self, resource: ResourceId) -> PathBuf {
-        self.folder.join(ITEMS).join(resource.to_string())
+        self.items_root().join(resource.to_string())
     }
 
     async fn read(&self, path: &ObjectPath) -> Result<Bytes, ObjectError> {

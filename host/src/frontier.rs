@@ -28,6 +28,7 @@ use crate::model::resource::{FRONTIER_MISSING, ShardId};
 pub mod durable;
 mod keys;
 pub mod memory;
+mod opening;
 pub mod reader;
 mod records;
 mod seen;
@@ -35,6 +36,8 @@ mod steady;
 #[cfg(test)]
 pub(crate) mod suite;
 mod workbench;
+
+pub use opening::{OpenAs, OpenFrontier, OpenFrontiers};
 
 /// Where a shard's frontier lies in the data root.
 pub fn path_of(shard: ShardId) -> ObjectPath {

@@ -5,6 +5,7 @@
 //! leader     what a master does while it leads, beside calls
 //! roster     the log of nodes that come and go
 //! reconcile  a loop that compares desired with observed state and writes the difference
+//! remains    what the leader removes from the data root
 //! explain    pure: why a URL was, or was not, fetched
 //! placement  pure: which worker takes which shard, and why not the others
 //! absent     pure: how long what is on a missing worker waits for it
@@ -41,6 +42,7 @@ pub mod leader;
 mod observed;
 pub mod placement;
 pub mod reconcile;
+pub mod remains;
 pub mod roster;
 #[cfg(test)]
 mod twin;

@@ -10,6 +10,7 @@ use async_trait::async_trait;
 
 use crate::model::crawl::ItemRecord;
 use crate::model::frontier::SinkMark;
+use crate::model::resource::ShardId;
 
 pub mod lines;
 pub mod stream;
@@ -20,6 +21,12 @@ pub trait Sink: Send {
     /// Writes the items; they are durable at the destination when this returns. What it answers is
     /// kept in the batch that empties the outbox of them.
     async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError>;
+}
+
+/// Where the items of each shard go, for those who become its owners.
+pub trait OpenSinks: Send + Sync + 'static {
+    /// The sink of a shard in one life of its frontier: no two lives have one writer epoch.
+    fn open(&self, shard: ShardId, storage_epoch: u64) -> Box<dyn Sink>;
 }
 
 /// Why items could not be written. The caller keeps them and tries again.

@@ -302,7 +302,7 @@ pub(super) async fn start_worker(
             node,
             registered,
             catalog: base.catalog,
-            data: data.clone(),
+            sinks: parts::sinks(&data),
             plugins: Arc::new(DataPlugins {
                 masters: Some(Arc::new(masters)),
                 data,

@@ -13,6 +13,7 @@ use crate::master::control::{Control, ControlParts};
 use crate::master::housekeeping::Compaction;
 use crate::master::leader::Leader;
 use crate::master::reconcile::{DeletionSettings, PlacementSettings, ReconcileParts};
+use crate::master::remains::DataRemains;
 use crate::master::roster;
 use crate::model::node::{Contender, Node};
 use crate::model::plugin::LimitOverrides;
@@ -85,8 +86,10 @@ impl MasterNode {
         }));
         let reconcile = ReconcileParts {
             catalog,
-            objects: data.object_store(),
-            data,
+            remains: Arc::new(DataRemains {
+                objects: data.object_store(),
+                data,
+            }),
             clock,
             deletion: DeletionSettings {
                 frontier_min_age: settings.frontier_min_age,

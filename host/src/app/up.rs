@@ -143,7 +143,7 @@ impl Up {
             node: worker,
             registered: registered.context("the worker is among the nodes")?,
             catalog: catalog.clone(),
-            data: data.clone(),
+            sinks: parts::sinks(&data),
             plugins: Arc::new(DataPlugins {
                 masters: None,
                 data,

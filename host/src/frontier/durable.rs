@@ -41,7 +41,9 @@ use tokio::sync::{Notify, watch};
 use url::Url;
 
 use super::seen::{Opening, SeenCache};
-use super::{Claim, Commit, Committed, Frontier, FrontierError, NewRequest, OutboxBatch, Take};
+use super::{
+    Claim, Commit, Committed, Frontier, FrontierError, NewRequest, OpenFrontier, OutboxBatch, Take,
+};
 use crate::model::crawl::{Counts, Request, UnixMillis};
 use crate::model::frontier::SinkMark;
 use crate::model::id::Run;
@@ -64,9 +66,9 @@ mod sweep;
 mod tests;
 mod writer;
 
+pub use super::OpenAs;
 use clock::DatabaseClock;
 use group::Queued;
-pub use open::OpenAs;
 pub use settings::DurableSettings;
 use state::State;
 pub(super) use writer::{decode, failed};
@@ -300,5 +302,16 @@ impl Frontier for DurableFrontier {
     async fn close(&self) -> Result<(), FrontierError> {
         self.keeper.stop(STOP_GRACE).await;
         self.inner.close().await
+    }
+}
+
+#[async_trait]
+impl OpenFrontier for DurableFrontier {
+    fn storage_epoch(&self) -> u64 {
+        DurableFrontier::storage_epoch(self)
+    }
+
+    async fn redrive(&self, order: &Redrive) -> Result<u64, FrontierError> {
+        DurableFrontier::redrive(self, order).await
     }
 }

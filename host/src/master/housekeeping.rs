@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::control::Control;
+use super::remains::Remains;
 use crate::clock::Clock;
-use crate::data::DataRoot;
 use crate::store::catalog::Catalog;
 use crate::telemetry;
 
@@ -21,9 +21,9 @@ pub struct Compaction {
 }
 
 /// Removes what writes and pushes left that were cut off, at once and then every hour.
-pub(super) async fn sweep(data: &DataRoot, clock: &dyn Clock, control: &Control) {
+pub(super) async fn sweep(remains: &dyn Remains, clock: &dyn Clock, control: &Control) {
     loop {
-        match data.sweep(clock.unix_millis()).await {
+        match remains.sweep(clock.unix_millis()).await {
             Ok(0) => {}
             Ok(n) => tracing::info!(n, "removed files that were never complete"),
             Err(error) => {
@@ -59,8 +59,11 @@ pub(super) async fn compact(catalog: &Catalog, compaction: Option<Compaction>) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::master::control::Bench;
+    use crate::master::remains::DataRemains;
 
     struct Later;
 
@@ -74,6 +77,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_data_root_is_swept_at_once_and_again_later() {
         let bench = Bench::new().await;
+        let data = Arc::new(bench.data().clone());
+        let objects = data.object_store();
+        let remains = DataRemains { data, objects };
         let cut_off = bench.folder().join("plugins/a.wasm#1");
         std::fs::create_dir(bench.folder().join("plugins")).unwrap();
         let swept = async {
@@ -85,7 +91,7 @@ mod tests {
             }
         };
         tokio::select! {
-            () = sweep(bench.data(), &Later, &bench.control) => unreachable!("it goes on"),
+            () = sweep(&remains, &Later, &bench.control) => unreachable!("it goes on"),
             swept = tokio::time::timeout(SWEEP_INTERVAL * 4, swept) => swept.expect("in time"),
         }
     }

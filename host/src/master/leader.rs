@@ -51,7 +51,7 @@ impl Leader {
     async fn term(&self, leadership: &Leadership, stop: &CancellationToken) {
         let ReconcileParts {
             catalog,
-            data,
+            remains,
             clock,
             ..
         } = &self.reconcile;
@@ -61,7 +61,7 @@ impl Leader {
         };
         tokio::join!(
             reconciler.run(stop.clone()),
-            housekeeping::sweep(data, &**clock, &self.control),
+            housekeeping::sweep(&**remains, &**clock, &self.control),
             housekeeping::compact(catalog, self.compaction),
         );
     }

@@ -9,7 +9,6 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use object_store::ObjectStore;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -18,8 +17,8 @@ use super::WorkerCalls;
 use super::balance::BalanceSettings;
 use super::observed::Observed;
 use super::placement::Strategy;
+use super::remains::Remains;
 use crate::clock::Clock;
-use crate::data::DataRoot;
 use crate::model::crawl::Counts;
 use crate::model::id::{NodeId, ResourceId, ResourceName, Shard};
 use crate::model::node::{Node, Role};
@@ -62,10 +61,8 @@ enum Duty {
 pub struct ReconcileParts {
     /// The state, desired and observed.
     pub catalog: Catalog,
-    /// Where the data of deleted resources lies.
-    pub data: Arc<DataRoot>,
-    /// What their frontiers are read through.
-    pub objects: Arc<dyn ObjectStore>,
+    /// What deleted resources leave.
+    pub remains: Arc<dyn Remains>,
     /// Wall-clock time.
     pub clock: Arc<dyn Clock>,
     /// When the data of deleted resources goes.

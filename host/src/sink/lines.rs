@@ -19,10 +19,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 
-use super::{Sink, SinkError, end_line};
+use super::{OpenSinks, Sink, SinkError, end_line};
 use crate::model::crawl::ItemRecord;
 use crate::model::frontier::SinkMark;
 use crate::model::id::Run;
+use crate::model::resource::ShardId;
 
 pub use cut::cut_to_marks;
 pub use reader::{Extent, Extents, LineReader, Lines, newest_run, shards};
@@ -45,6 +46,29 @@ impl Default for LineSettings {
         Self {
             max_file_bytes: 256 << 20,
         }
+    }
+}
+
+/// The line files of all shards, below one folder.
+#[derive(Debug)]
+pub struct LineFolders {
+    items: PathBuf,
+    settings: LineSettings,
+}
+
+impl LineFolders {
+    /// Below `items`, one folder for each resource and in it one for each shard.
+    pub fn new(items: PathBuf, settings: LineSettings) -> Self {
+        Self { items, settings }
+    }
+}
+
+impl OpenSinks for LineFolders {
+    fn open(&self, shard: ShardId, storage_epoch: u64) -> Box<dyn Sink> {
+        let folder = self.items.join(shard.resource.to_string());
+        let folder = folder.join(shard.shard.to_string());
+        let files = LineFiles::open(folder, storage_epoch, self.settings.clone());
+        Box::new(files)
     }
 }
 

@@ -23,15 +23,15 @@ use super::opening::OwnShard;
 use super::totals;
 use super::{Crawls, Live};
 use crate::clock::Clock;
-use crate::data::DataRoot;
 use crate::fetch::Fetch;
-use crate::frontier::durable::Frontiers;
+use crate::frontier::OpenFrontiers;
 use crate::model::id::{Epoch, Generation};
 use crate::model::node::Node;
 use crate::model::plugin::{LimitError, LimitOverrides, Limits};
 use crate::model::resource::{Assignment, Order, Resource, ResourceSpec, ShardId};
 use crate::plugin::LoadRules;
 use crate::retry::Backoff;
+use crate::sink::OpenSinks;
 use crate::store::StoreError;
 use crate::store::catalog::Catalog;
 use crate::store::changes::Changes;
@@ -53,7 +53,7 @@ pub struct AgentParts {
     /// Its assignments.
     pub catalog: Catalog,
     /// Where items go.
-    pub data: Arc<DataRoot>,
+    pub sinks: Arc<dyn OpenSinks>,
     /// Plugins by digest.
     pub plugins: Arc<dyn LoadRules>,
     /// Shared by all crawls.
@@ -63,7 +63,7 @@ pub struct AgentParts {
     /// Whose data root it is.
     pub cluster: String,
     /// What all crawls keep their URLs in.
-    pub frontiers: Arc<Frontiers>,
+    pub frontiers: Arc<dyn OpenFrontiers>,
     /// How far resources may raise limits.
     pub limit_ceilings: LimitOverrides,
     /// Told to whoever asks.

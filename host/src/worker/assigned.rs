@@ -18,8 +18,7 @@ use super::opening::{self, OwnShard, StepError};
 use super::report::CrawlLog;
 use super::told::ToldSink;
 use super::{Live, Running};
-use crate::frontier::FrontierError;
-use crate::frontier::durable::{DurableFrontier, OpenAs};
+use crate::frontier::{FrontierError, OpenAs, OpenFrontier};
 use crate::model::plugin::LimitError;
 use crate::model::resource::{
     DEFAULT_DELAY, PinnedPlugin, Resource, ShardRecord, ShardState, Unchanged, Waits,
@@ -27,7 +26,6 @@ use crate::model::resource::{
 use crate::plugin::{PluginError, Rules};
 use crate::retry::Backoff;
 use crate::sink::SinkError;
-use crate::sink::lines::{LineFiles, LineSettings};
 use crate::telemetry;
 
 /// A crawl with nothing to do for longer than this closes its frontier meanwhile.
@@ -119,14 +117,13 @@ impl Assigned {
         loop {
             let frontier = self.open(pinned, live, log).await?;
             log.note("info", format!("run {} goes on", self.resource.run));
-            let frontier = Arc::new(frontier);
             live.opened(frontier.clone());
             let since = Instant::now();
             let mut settings = self.config.clone();
             settings.mark_unchanged();
             let end = self.crawl_on(&frontier, rules.clone(), live, log).await;
             live.closed(None);
-            opening::close(&frontier).await;
+            opening::close(&*frontier).await;
             match end {
                 CrawlEnd::Finished => {
                     log.note("info", format!("run {} is finished", self.resource.run));
@@ -149,17 +146,14 @@ impl Assigned {
 
     async fn crawl_on(
         &self,
-        frontier: &Arc<DurableFrontier>,
+        frontier: &Arc<dyn OpenFrontier>,
         rules: Arc<dyn Rules>,
         live: &Live,
         log: &CrawlLog,
     ) -> CrawlEnd {
-        let shard = self.shard.id;
-        let items = self.parts.data.items_folder(shard.resource);
-        let folder = items.join(shard.shard.to_string());
-        let epoch = frontier.storage_epoch();
+        let sinks = &self.parts.sinks;
         let sink = ToldSink {
-            sink: LineFiles::open(folder, epoch, LineSettings::default()),
+            sink: sinks.open(self.shard.id, frontier.storage_epoch()),
             live: live.clone(),
         };
         let parts = CrawlParts {
@@ -216,7 +210,7 @@ impl Assigned {
         pinned: &PinnedPlugin,
         live: &Live,
         log: &CrawlLog,
-    ) -> Result<DurableFrontier, Stop> {
+    ) -> Result<Arc<dyn OpenFrontier>, Stop> {
         let mut backoff = new_backoff();
         loop {
             let settings = self.config.borrow().settings.clone();

@@ -12,8 +12,7 @@
 //! Only then the record says that the frontier was created, and only after that `root` may run: a
 //! frontier that was created and is not there is missing, and never silently begun anew.
 
-use crate::frontier::FrontierError;
-use crate::frontier::durable::{DurableFrontier, Frontiers, OpenAs};
+use crate::frontier::{Frontier, FrontierError, OpenAs, OpenFrontier, OpenFrontiers};
 use crate::model::id::Epoch;
 use crate::model::resource::{Redrive, ShardId, ShardRecord};
 use crate::store::catalog::{Catalog, Versioned, encode};
@@ -78,9 +77,9 @@ impl OwnShard {
     /// One try. `as_of` makes the rest of what the frontier is opened with.
     pub(super) async fn open(
         &self,
-        frontiers: &Arc<Frontiers>,
+        frontiers: &Arc<dyn OpenFrontiers>,
         as_of: impl FnOnce(u64, bool) -> OpenAs,
-    ) -> Result<DurableFrontier, StepError> {
+    ) -> Result<Arc<dyn OpenFrontier>, StepError> {
         let storage_epoch = frontiers.storage_epoch(self.id).await?;
         let was_created = self.record().await?.value.created;
         self.change(|record| record.storage_epoch = storage_epoch)
@@ -88,18 +87,19 @@ impl OwnShard {
         if was_created && storage_epoch == 0 {
             return Err(FrontierError::Missing { shard: self.id }.into());
         }
-        let frontier = frontiers.open(as_of(storage_epoch, was_created)).await?;
-        match self.opened(&frontier).await {
+        let opening = frontiers.clone().open(as_of(storage_epoch, was_created));
+        let frontier = opening.await?;
+        match self.opened(&*frontier).await {
             Ok(()) => Ok(frontier),
             Err(error) => {
-                close(&frontier).await;
+                close(&*frontier).await;
                 Err(error)
             }
         }
     }
 
     /// What is still to be done before anything else happens to an open frontier.
-    async fn opened(&self, frontier: &DurableFrontier) -> Result<(), StepError> {
+    async fn opened(&self, frontier: &dyn OpenFrontier) -> Result<(), StepError> {
         self.change(|record| (record.created, record.waits) = (true, None))
             .await?;
         let order = self.record().await?.value.redrive;
@@ -110,8 +110,7 @@ impl OwnShard {
     }
 
     /// Carries an order out, and removes it once that is durable.
-    async fn redrive(&self, frontier: &DurableFrontier, order: &Redrive) -> Result<(), StepError> {
-        use crate::frontier::Frontier as _;
+    async fn redrive(&self, frontier: &dyn OpenFrontier, order: &Redrive) -> Result<(), StepError> {
         let n = frontier.redrive(order).await?;
         frontier.settle().await?;
         tracing::info!(shard = %self.id, n, "dead letters are tried again");
@@ -125,8 +124,7 @@ impl OwnShard {
 }
 
 /// Closes a frontier that is of no more use; what it could not do is logged.
-pub(super) async fn close(frontier: &DurableFrontier) {
-    use crate::frontier::Frontier as _;
+pub(super) async fn close(frontier: &dyn Frontier) {
     if let Err(error) = frontier.close().await {
         tracing::warn!(%error, "a frontier did not close");
     }

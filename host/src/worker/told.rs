@@ -9,13 +9,13 @@ use crate::sink::{Sink, SinkError};
 use crate::telemetry;
 
 /// Shows an error until something was written again.
-pub(super) struct ToldSink<S> {
-    pub(super) sink: S,
+pub(super) struct ToldSink {
+    pub(super) sink: Box<dyn Sink>,
     pub(super) live: Live,
 }
 
 #[async_trait]
-impl<S: Sink> Sink for ToldSink<S> {
+impl Sink for ToldSink {
     async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError> {
         let written = self.sink.write(items).await;
         let fault = written.as_ref().err();

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
+use async_trait::async_trait;
 use prost::Message as _;
 use slatedb::admin::Admin;
 use slatedb::{Db, VersionedManifest, WriteBatch};
@@ -16,36 +16,24 @@ use super::suspects::MAX_ALONE;
 use super::writer::{failed, in_time};
 use super::{DurableFrontier, Frontiers, Inner, Unflushed, keeper, sweep};
 use crate::frontier::reader::FrontierReader;
-use crate::frontier::{Commit, Ended, FrontierError, keys, path_of, records};
-use crate::model::crawl::{Counts, UnixMillis};
-use crate::model::id::{Digest, Epoch, Run};
+use crate::frontier::{
+    Commit, Ended, FrontierError, OpenAs, OpenFrontier, OpenFrontiers, keys, path_of, records,
+};
+use crate::model::crawl::Counts;
+use crate::model::id::Run;
 use crate::model::resource::ShardId;
 use crate::task::TaskScope;
 
-/// As whom a frontier is opened.
-#[derive(Debug, Clone)]
-pub struct OpenAs {
-    /// Whose frontier.
-    pub shard: ShardId,
-    /// Which cluster it belongs to.
-    pub cluster: String,
-    /// Of the assignment; a database that knows a greater one is not ours.
-    pub epoch: Epoch,
-    /// A later run than the database's begins anew.
-    pub run: Run,
-    /// What requests of this opening are made under.
-    pub plugin: Digest,
-    /// It was opened before: if it is empty, it is missing.
-    pub created: bool,
-    /// The writer epoch that was found: what [`Frontiers::storage_epoch`] answered.
-    pub storage_epoch: u64,
-    /// The present moment.
-    pub now: UnixMillis,
-    /// No host that has not answered yet is asked sooner after the opening: an earlier life may have
-    /// asked it just now.
-    pub delay: Duration,
-    /// A new run fetches again what the one before knew, and not only what is linked to.
-    pub carry: bool,
+#[async_trait]
+impl OpenFrontiers for Frontiers {
+    async fn storage_epoch(&self, shard: ShardId) -> Result<u64, FrontierError> {
+        Frontiers::storage_epoch(self, shard).await
+    }
+
+    async fn open(self: Arc<Self>, open: OpenAs) -> Result<Arc<dyn OpenFrontier>, FrontierError> {
+        let opened = Frontiers::open(&self, open).await?;
+        Ok(Arc::new(opened))
+    }
 }
 
 impl Frontiers {

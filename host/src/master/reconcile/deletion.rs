@@ -17,13 +17,10 @@ use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use super::super::WORKER_CALL_DEADLINE;
 use super::super::observed::Observed;
+use super::super::remains::RemainsError;
 use super::{LOST_PAUSE, RESYNC, Reconciler};
-use crate::frontier::FrontierError;
-use crate::frontier::reader::FrontierReader;
-use crate::model::frontier::SinkMark;
-use crate::model::id::ResourceId;
-use crate::model::resource::{Deleting, ShardId};
-use crate::sink::{SinkError, lines};
+
+use crate::model::resource::Deleting;
 use crate::store::catalog::{Versioned, encode};
 use crate::store::{Guard, StoreError, Txn};
 use crate::telemetry;
@@ -56,11 +53,7 @@ impl Default for DeletionSettings {
 #[derive(Debug, thiserror::Error)]
 enum StepError {
     #[error(transparent)]
-    Data(#[from] crate::data::DataError),
-    #[error(transparent)]
-    Items(#[from] SinkError),
-    #[error(transparent)]
-    Frontier(#[from] FrontierError),
+    Remains(#[from] RemainsError),
     #[error("the data root gave no answer in {} s", DATA_DEADLINE.as_secs())]
     Slow(#[from] tokio::time::error::Elapsed),
 }
@@ -98,14 +91,14 @@ impl Reconciler {
             return Ok(left);
         }
         if !deleting.items_cut {
-            let cut = in_time(self.cut_items(id)).await;
+            let cut = in_time(self.parts.remains.cut_items(id)).await;
             let next = Deleting {
                 items_cut: true,
                 ..deleting.clone()
             };
             return self.step(present, cut, Some(next)).await;
         }
-        let deleted = in_time(self.parts.data.delete_frontiers(id)).await;
+        let deleted = in_time(self.parts.remains.delete_frontiers(id)).await;
         if let Ok(n) = deleted {
             tracing::info!(resource = %deleting.name, %id, n, "frontier removed");
         }
@@ -123,7 +116,7 @@ impl Reconciler {
         }
         let mut removed = Ok(());
         if deleting.purge {
-            removed = in_time(self.parts.data.delete_items(deleting.id)).await;
+            removed = in_time(self.parts.remains.delete_items(deleting.id)).await;
         }
         let next = Deleting {
             stopped_at: Some(self.parts.clock.unix_millis()),
@@ -154,43 +147,6 @@ impl Reconciler {
             }
         }
         true
-    }
-
-    /// Makes the items readable without their frontiers. What a frontier that is damaged would have
-    /// said is lost: then all whole lines stay.
-    async fn cut_items(&self, id: ResourceId) -> Result<(), StepError> {
-        let folder = self.parts.data.items_folder(id);
-        for shard in lines::shards(folder.clone()).await? {
-            let folder = folder.join(shard.to_string());
-            let shard = ShardId {
-                resource: id,
-                shard,
-            };
-            match self.marks(shard).await {
-                Ok(Some(marks)) => lines::cut_to_marks(folder, marks).await?,
-                Ok(None) => {}
-                Err(
-                    error @ (FrontierError::Damaged { .. }
-                    | FrontierError::Format { .. }
-                    | FrontierError::Missing { .. }),
-                ) => {
-                    tracing::warn!(%error, "items stay as they are: how much of them counts is not known");
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-        // Were the data root away, there would have seemed to be nothing to cut.
-        Ok(self.parts.data.check().await?)
-    }
-
-    async fn marks(&self, shard: ShardId) -> Result<Option<Vec<SinkMark>>, FrontierError> {
-        let reader = FrontierReader::open(self.parts.objects.clone(), shard).await?;
-        let Some(reader) = reader else {
-            return Ok(None);
-        };
-        let marks = reader.marks().await;
-        reader.close().await;
-        marks.map(Some)
     }
 
     /// Writes what follows a step that went well: the next record, or none.

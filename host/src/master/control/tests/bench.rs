@@ -8,6 +8,7 @@ use tempfile::TempDir;
 use super::super::*;
 use crate::clock::SystemClock;
 use crate::master::reconcile::{DeletionSettings, PlacementSettings, ReconcileParts, Reconciler};
+use crate::master::remains::DataRemains;
 use crate::master::twin::Workers;
 use crate::master::{Code, ResourceView};
 use crate::model::id::Incarnation;
@@ -160,8 +161,10 @@ impl Bench {
     pub(in crate::master::control) fn reconciler(&self) -> Reconciler {
         let parts = ReconcileParts {
             catalog: self.catalog().clone(),
-            data: self.control.parts.data.clone(),
-            objects: self.control.parts.data.object_store(),
+            remains: Arc::new(DataRemains {
+                objects: self.control.parts.data.object_store(),
+                data: self.control.parts.data.clone(),
+            }),
             clock: self.control.parts.clock.clone(),
             deletion: DeletionSettings::default(),
             workers: Arc::new(Workers::at_rest()),

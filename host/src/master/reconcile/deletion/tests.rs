@@ -16,11 +16,12 @@ use crate::frontier::suite::hanging::{Hanging, Hangs};
 use crate::frontier::suite::{item_of, new, parsed, ready, take};
 use crate::frontier::{Frontier, path_of};
 use crate::master::reconcile::PlacementSettings;
+use crate::master::remains::DataRemains;
 use crate::master::twin::{Answer, Workers};
 use crate::model::crawl::{Counts, UnixMillis};
-use crate::model::id::{Digest, Epoch, Incarnation, Run};
+use crate::model::id::{Digest, Epoch, Incarnation, ResourceId, Run};
 use crate::model::node::{Node, Role};
-use crate::model::resource::Owner;
+use crate::model::resource::{Owner, ShardId};
 use crate::model::status::CrawlStatus;
 use crate::sink::Sink as _;
 use crate::sink::lines::{Extent, Extents, LineFiles, LineReader, LineSettings};
@@ -49,6 +50,7 @@ impl Clock for TestClock {
 
 struct Bench {
     reconciler: Reconciler,
+    data: Arc<DataRoot>,
     clock: Arc<TestClock>,
     workers: Arc<Workers>,
     folder: TempDir,
@@ -82,8 +84,10 @@ impl Bench {
         let leadership = standing.borrow().leadership().unwrap().clone();
         let parts = ReconcileParts {
             catalog,
-            objects: data.object_store(),
-            data,
+            remains: Arc::new(DataRemains {
+                objects: data.object_store(),
+                data: data.clone(),
+            }),
             clock: clock.clone(),
             deletion: DeletionSettings {
                 frontier_min_age: MIN_AGE,
@@ -96,6 +100,7 @@ impl Bench {
         let reconciler = Reconciler { parts, leadership };
         Self {
             reconciler,
+            data,
             clock,
             workers,
             folder,
@@ -103,11 +108,11 @@ impl Bench {
     }
 
     async fn crawl(&self) {
-        crawl(&self.reconciler.parts.data, shard()).await;
+        crawl(&self.data, shard()).await;
     }
 
     fn items(&self) -> std::path::PathBuf {
-        let items = self.reconciler.parts.data.items_folder(shard().resource);
+        let items = self.data.items_folder(shard().resource);
         items.join(shard().shard.to_string())
     }
 
@@ -200,7 +205,7 @@ impl Bench {
     }
 
     async fn n_items(&self, extent: Extent) -> usize {
-        let folder = self.reconciler.parts.data.items_folder(shard().resource);
+        let folder = self.data.items_folder(shard().resource);
         let extents = Arc::new(Extents::from([(shard().shard, extent)]));
         let mut reader = LineReader::new(folder, Run(1));
         reader.read(&extents, 99).await.unwrap().items.len()
@@ -343,7 +348,7 @@ async fn a_frontier_that_cannot_say_what_counts_goes_too_and_its_items_stay() {
 #[tokio::test]
 async fn what_a_kill_left_of_a_frontier_goes_and_other_resources_keep_theirs() {
     let bench = Bench::new().await;
-    let objects = bench.reconciler.parts.data.object_store();
+    let objects = bench.data.object_store();
     let other = ShardId::only(ResourceId(70));
     for shard in [shard(), other] {
         let path = path_of(shard).join("wal").join("1.sst");
@@ -372,7 +377,7 @@ async fn the_loop_wakes_when_a_frontier_may_go_and_not_all_the_time() {
     // Not when the loop would look at everything anyway.
     let min_age = MIN_AGE + RESYNC / 2;
     bench.reconciler.parts.deletion.frontier_min_age = min_age;
-    let data = bench.reconciler.parts.data.clone();
+    let data = bench.data.clone();
     let path = path_of(shard()).join("wal").join("1.sst");
     data.object_store().put(&path, "1".into()).await.unwrap();
     bench.delete(false, Vec::new()).await;
@@ -407,9 +412,12 @@ async fn a_frontier_that_does_not_answer_holds_up_neither_placement_nor_other_de
         ..bench.record().await.unwrap()
     };
     bench.put(&other).await;
-    let store = Arc::new(Hanging::new(bench.reconciler.parts.data.object_store()));
+    let store = Arc::new(Hanging::new(bench.data.object_store()));
     store.set(Hangs::All);
-    bench.reconciler.parts.objects = store.clone();
+    bench.reconciler.parts.remains = Arc::new(DataRemains {
+        data: bench.data.clone(),
+        objects: store.clone(),
+    });
     let catalog = bench.reconciler.parts.catalog.clone();
     let stray = catalog.keys().assignment(&owner().node, shard());
     let txn = Txn::new().put(stray.clone(), "{}");

@@ -14,16 +14,18 @@ use url::Url;
 use super::super::*;
 use super::faulty_store::FaultyStore;
 use crate::clock::SystemClock;
+use crate::data::DataRoot;
 use crate::fetch::{Answer, Failure, FetchRequest, Fetched};
-use crate::frontier::durable::{DurableSettings, OpenAs};
+use crate::frontier::FrontierError;
+use crate::frontier::durable::{DurableSettings, Frontiers, OpenAs};
 use crate::frontier::suite::hanging::{Hanging, Hangs};
-use crate::frontier::{Frontier as _, FrontierError};
 use crate::model::crawl::{Item, Page, PageContext, RuleError};
 use crate::model::id::{Digest, Incarnation, ResourceId, ResourceName, Run};
 use crate::model::node::Role;
 use crate::model::plugin::Description;
 use crate::model::resource::{CrawlSettings, Order, Owner, PinnedPlugin, ShardRecord, ShardState};
 use crate::plugin::{CallConfig, CallFailure, CallOutput, CallReport, PluginError, Rules};
+use crate::sink::lines::{LineFolders, LineSettings};
 use crate::store::Txn;
 use crate::store::catalog::encode;
 use crate::store::embedded::{EmbeddedStore, Settings};
@@ -172,6 +174,7 @@ impl Fetch for Site {
 pub(super) struct Bench {
     pub(super) parts: Arc<AgentParts>,
     pub(super) store: Arc<FaultyStore>,
+    pub(super) data: DataRoot,
     pub(super) objects: Arc<Hanging>,
     pub(super) site: Arc<Site>,
     /// Background tasks of an agent that crawls nothing.
@@ -219,6 +222,7 @@ impl Bench {
         let mut bench = Self {
             parts,
             store,
+            data: data_in(&folder),
             objects,
             site,
             n_tasks: 0,
@@ -324,7 +328,7 @@ impl Bench {
 
     /// Lines in the files of items.
     pub(super) fn n_items(&self) -> usize {
-        let items = self.parts.data.items_folder(shard().resource);
+        let items = self.data.items_folder(shard().resource);
         let folder = items.join(shard().shard.to_string());
         let files = std::fs::read_dir(folder).into_iter().flatten();
         let read = |file: std::io::Result<std::fs::DirEntry>| {
@@ -378,6 +382,10 @@ async fn stay_registered(store: Arc<FaultyStore>, registered: watch::Sender<Opti
     }
 }
 
+fn data_in(folder: &tempfile::TempDir) -> DataRoot {
+    DataRoot::open(&folder.path().display().to_string()).unwrap()
+}
+
 /// All that an agent needs, in a folder that goes with the test.
 pub(super) fn parts(
     plugins: Arc<dyn LoadRules>,
@@ -386,7 +394,7 @@ pub(super) fn parts(
     let folder = tempfile::tempdir().unwrap();
     let store = EmbeddedStore::open(&folder.path().join("store"), Settings::default()).unwrap();
     let store = Arc::new(FaultyStore::new(store));
-    let data = DataRoot::open(&folder.path().display().to_string()).unwrap();
+    let data = data_in(&folder);
     let settings = DurableSettings::default();
     let node = Node {
         id: "worker-1".parse().unwrap(),
@@ -406,7 +414,7 @@ pub(super) fn parts(
         catalog: Catalog::new(store.clone(), Keys::default()),
         cluster: "c1".to_owned(),
         frontiers: Arc::new(Frontiers::new(data.object_store(), settings)),
-        data: Arc::new(data),
+        sinks: Arc::new(LineFolders::new(data.items_root(), LineSettings::default())),
         plugins,
         fetch,
         clock: Arc::new(SystemClock),

@@ -4,8 +4,8 @@ use super::bench::{Wanted, shard};
 use super::faulty_store::Network;
 use super::*;
 use crate::model::resource::ShardState;
-use crate::store::{Store as _, Txn};
 use crate::store::catalog::encode;
+use crate::store::{Store as _, Txn};
 
 /// Well below the leader's patience.
 const SOON: Duration = Duration::from_secs(5);
