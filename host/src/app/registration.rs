@@ -143,6 +143,7 @@ impl Registration {
     async fn keep_on(&mut self) -> Taken {
         loop {
             tokio::select! {
+                biased;
                 () = self.lease.lost().cancelled_owned() => {
                     tracing::warn!(
                         node = %self.node.id,

@@ -120,8 +120,9 @@ impl Reconciler {
         let mut seen = Seen::new(self.parts.lease_ttl, &self.parts.placement, Instant::now());
         loop {
             let result = tokio::select! {
-                result = self.turn_on_changes(duty, &mut seen, &mut backoff) => result,
+                biased;
                 () = stop.cancelled() => return,
+                result = self.turn_on_changes(duty, &mut seen, &mut backoff) => result,
             };
             let Err(error) = result;
             tracing::warn!(
@@ -129,8 +130,9 @@ impl Reconciler {
                 "reconciling waits for the store"
             );
             tokio::select! {
-                () = tokio::time::sleep(backoff.next_delay()) => {}
+                biased;
                 () = stop.cancelled() => return,
+                () = tokio::time::sleep(backoff.next_delay()) => {}
             }
         }
     }
@@ -157,6 +159,7 @@ impl Reconciler {
             };
             backoff.reset();
             tokio::select! {
+                biased;
                 news = changes.next() => news?,
                 () = self.parts.wake.notified(), if duty == Duty::Place => changes.drain()?,
                 () = tokio::time::sleep(pause) => changes.drain()?,

@@ -48,12 +48,14 @@ impl Changes {
     pub async fn next(&mut self) -> Result<(), StoreError> {
         loop {
             tokio::select! {
+                biased;
+                // First, so that no number of changes that are passed over puts it off.
+                () = tokio::time::sleep_until(self.look_by) => break,
                 event = self.watch.next() => {
                     if is_news(&event?, &self.ignored) {
                         break;
                     }
                 }
-                () = tokio::time::sleep_until(self.look_by) => break,
             }
         }
         self.drain()

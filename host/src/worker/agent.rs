@@ -123,9 +123,10 @@ pub async fn run(parts: Arc<AgentParts>, stop: CancellationToken) {
     let mut known = Known::new(parts.registered.clone());
     loop {
         let result = tokio::select! {
-            result = look_on_changes(&parts, &scope, &mut known, &mut backoff) => result,
+            biased;
             () = stop.cancelled() => break,
             () = failed.cancelled() => panic!("a crawl's task has panicked"),
+            result = look_on_changes(&parts, &scope, &mut known, &mut backoff) => result,
         };
         let Err(error) = result;
         tracing::warn!(
@@ -133,9 +134,10 @@ pub async fn run(parts: Arc<AgentParts>, stop: CancellationToken) {
             "assignments cannot be read"
         );
         tokio::select! {
-            () = tokio::time::sleep(backoff.next_delay()) => {}
-            () = changed(&mut known.registered) => {}
+            biased;
             () = stop.cancelled() => break,
+            () = changed(&mut known.registered) => {}
+            () = tokio::time::sleep(backoff.next_delay()) => {}
         }
     }
     scope.stop(STOP_GRACE).await;
@@ -153,6 +155,7 @@ async fn look_on_changes(
         look(parts, scope, known).await?;
         backoff.reset();
         tokio::select! {
+            biased;
             news = changes.next() => news?,
             () = changed(&mut known.registered) => changes.drain()?,
         }

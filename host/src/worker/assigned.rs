@@ -296,6 +296,7 @@ impl Assigned {
     ) -> Result<(), Stop> {
         let now = self.parts.clock.unix_millis();
         tokio::select! {
+            biased;
             slept = self.sleep(Duration::from_millis(until.saturating_sub(now))) => slept,
             Ok(()) = settings.changed() => Ok(()),
         }
@@ -303,8 +304,9 @@ impl Assigned {
 
     async fn sleep(&self, time: Duration) -> Result<(), Stop> {
         tokio::select! {
-            () = tokio::time::sleep(time) => Ok(()),
+            biased;
             () = self.stop.cancelled() => Err(Stop::Told),
+            () = tokio::time::sleep(time) => Ok(()),
         }
     }
 }

@@ -179,13 +179,10 @@ impl Shared {
 ///
 /// Not cancel-safe: pages in flight and undelivered items would be left behind. Use `stop`.
 pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken) -> CrawlEnd {
-    let root_urls = tokio::select! {
-        roots = roots(&parts) => roots,
-        () = stop.cancelled() => return CrawlEnd::Stopped,
-    };
-    let root_urls = match root_urls {
-        Ok(root_urls) => root_urls,
-        Err(end) => return end,
+    let root_urls = match stop.run_until_cancelled(roots(&parts)).await {
+        Some(Ok(root_urls)) => root_urls,
+        Some(Err(end)) => return end,
+        None => return CrawlEnd::Stopped,
     };
     let counts = parts.frontier.counts();
     let shared = Arc::new(Shared {
@@ -323,6 +320,7 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
         }
         if !shared.parts.leave.is_given() {
             tokio::select! {
+                biased;
                 () = shared.parts.leave.given() => {}
                 () = wait(shared, None, &tasks) => {}
             }
@@ -386,6 +384,7 @@ async fn wait(shared: &Shared, until: Option<u64>, tasks: &TaskScope) {
         }
     };
     tokio::select! {
+        biased;
         () = shared.progress.notified() => {}
         () = shared.parts.frontier.take_changed() => {}
         () = moment => {}

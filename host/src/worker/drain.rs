@@ -42,6 +42,7 @@ pub(super) async fn drain(
                 return true;
             }
             tokio::select! {
+                biased;
                 () = shared.items.notified() => {}
                 () = frontier.outbox_changed() => {}
                 () = no_more.cancelled() => {}
@@ -71,8 +72,9 @@ pub(super) async fn drain(
             .note("error", format!("items wait for their sink: {error}"));
         tracing::error!(error, "items wait for their sink");
         tokio::select! {
-            () = tokio::time::sleep(backoff.next_delay()) => {}
+            biased;
             () = stop.cancelled() => return false,
+            () = tokio::time::sleep(backoff.next_delay()) => {}
         }
     }
 }

@@ -47,8 +47,9 @@ pub(super) async fn run(
         let error = telemetry::chain(&error);
         tracing::warn!(shard = %shard.id, error, "a shard cannot be given back yet");
         tokio::select! {
-            () = tokio::time::sleep(backoff.next_delay()) => {}
+            biased;
             () = stop.cancelled() => return,
+            () = tokio::time::sleep(backoff.next_delay()) => {}
         }
     }
 }

@@ -43,6 +43,7 @@ async fn tell_on(parts: &AgentParts) {
         }
         tokio::time::sleep(AT_MOST_EVERY).await;
         tokio::select! {
+            biased;
             () = parts.crawls.changed() => {}
             Ok(()) = registered.changed() => {}
             () = tokio::time::sleep(AT_LEAST_EVERY - AT_MOST_EVERY) => {}

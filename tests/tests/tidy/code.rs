@@ -107,6 +107,29 @@ pub(crate) fn collect_literals(code: TokenStream, literals: &mut Vec<String>) {
     }
 }
 
+/// How many `select!` there are, and how many of them say that their order holds.
+pub(crate) fn count_selects(code: TokenStream) -> (usize, usize) {
+    let (mut all, mut biased) = (0, 0);
+    let tokens: Vec<TokenTree> = code.into_iter().collect();
+    for (place, token) in tokens.iter().enumerate() {
+        let TokenTree::Group(group) = token else {
+            continue;
+        };
+        if let [.., TokenTree::Ident(name), TokenTree::Punct(mark)] = &tokens[..place]
+            && name == "select"
+            && mark.as_char() == '!'
+        {
+            all += 1;
+            let first = group.stream().into_iter().next();
+            let is_biased = |first| matches!(first, TokenTree::Ident(word) if word == "biased");
+            biased += usize::from(first.is_some_and(is_biased));
+        }
+        let inner = count_selects(group.stream());
+        (all, biased) = (all + inner.0, biased + inner.1);
+    }
+    (all, biased)
+}
+
 /// A circle of modules that name each other.
 pub(crate) fn cycle(arrows: &BTreeMap<String, BTreeSet<String>>) -> Option<Vec<String>> {
     fn walk(
@@ -188,6 +211,12 @@ mod tests {
         let code = "/// as \"/crawler/ids\"\nconst A: &str = \"/crawler/nodes/x\";";
         collect_literals(code.parse().unwrap(), &mut literals);
         assert_eq!(literals, ["\"/crawler/nodes/x\""]);
+    }
+
+    #[test]
+    fn a_select_without_an_order_is_found() {
+        let code = "fn f() { tokio::select! { biased; a = b => { select! { c => d } } } }";
+        assert_eq!(count_selects(code.parse().unwrap()), (2, 1));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use proc_macro2::TokenStream;
 
 mod code;
 
-use code::{collect_literals, collect_words, crate_paths, cycle, without_tests};
+use code::{collect_literals, collect_words, count_selects, crate_paths, cycle, without_tests};
 
 /// The modules of `host/src` by layer, lowest first. Arrows point down only.
 const LAYERS: [&[&str]; 6] = [
@@ -89,6 +89,12 @@ const ROOT: [&str; 8] = [
     "plugins",
     "proto",
     "tests",
+];
+
+/// What the simulation has of the composition root.
+const SIMULATED_OF_APP: [&str; 2] = [
+    "host/src/app/master_node.rs",
+    "host/src/app/registration.rs",
 ];
 
 const LINES_MAX: usize = 400;
@@ -169,6 +175,30 @@ fn only_store_keys_spells_keys() {
             }
         }
     }
+    report(&faults);
+}
+
+#[test]
+fn every_select_of_what_is_simulated_has_an_order() {
+    let mut faults = Vec::new();
+    let mut n_selects = 0;
+    let is_simulated = |file: &&String| {
+        let module = module_of(file);
+        ["master", "worker", "store"].contains(&module.as_str())
+            && !file.starts_with("host/src/store/etcd")
+            || SIMULATED_OF_APP.contains(&file.as_str())
+    };
+    for file in host_files().iter().filter(is_simulated) {
+        let (all, biased) = count_selects(tokens(file));
+        n_selects += all;
+        if biased < all {
+            faults.push(format!(
+                "{file}: {} of its select! have no order, so that no seed makes them do the same again; begin each with biased;",
+                all - biased
+            ));
+        }
+    }
+    assert!(n_selects > 10, "select! is looked for at the wrong place");
     report(&faults);
 }
 
