@@ -5,6 +5,7 @@
 //! Api          bounds of every call: how many at once, for how long, until when; then Control
 //! convert      messages to plain values and back
 //! answer, spec the plain values: what calls answer and ask
+//! lifecycle    the calls that decide whether a resource is crawled, and by whom
 //! frontier     the same for the calls that look into a frontier
 //! plugins      the calls about plugins, whose bytes do not go through the leader
 //! problem      errors: one table of codes for both forms
@@ -42,6 +43,7 @@ mod forward;
 pub mod frontier;
 pub mod grpc;
 pub mod http;
+pub mod lifecycle;
 mod plugins;
 pub mod problem;
 pub mod spec;
@@ -131,20 +133,6 @@ impl Api {
             Ok(deleted.await?)
         };
         let theirs = |leader: Client| async move { leader.delete_resource(name, purge).await };
-        self.change(origin, own, theirs).await
-    }
-
-    pub(crate) async fn restart_resource(
-        &self,
-        origin: &Origin,
-        name: &str,
-    ) -> Result<ResourceAnswer, Problem> {
-        let name = &resource_name(name)?;
-        let own = || async move {
-            let restarted = self.control.restart_resource(name, &origin.request);
-            Ok(restarted.await?.into())
-        };
-        let theirs = |leader: Client| async move { leader.restart_resource(name).await };
         self.change(origin, own, theirs).await
     }
 

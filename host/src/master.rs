@@ -70,6 +70,8 @@ pub struct ShardView {
     pub record: ShardRecord,
     /// Pages in flight at this moment.
     pub in_flight: u64,
+    /// What its worker's log has told last of what went wrong.
+    pub last_errors: Vec<LogLine>,
 }
 
 /// A node with what follows from the assignments.
@@ -85,6 +87,15 @@ pub struct NodeView {
     pub weight: u64,
     /// What a worker told last.
     pub totals: Option<WorkerStatus>,
+}
+
+/// What a worker that drains has still, and who may take it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Drained {
+    /// Shards assigned to it.
+    pub load: u32,
+    /// Other workers that take shards.
+    pub others: usize,
 }
 
 /// All nodes, and what else was found where they are recorded.
@@ -217,13 +228,21 @@ pub enum ControlError {
         /// One of those that use it.
         resource: ResourceName,
     },
-    /// A change that a running crawl cannot take.
-    #[error("{field} of resource {name} cannot be changed while it exists")]
-    NeedsNewResource {
+    /// A change that a run cannot take.
+    #[error("{field} of resource {name} cannot be changed while a run goes on")]
+    NeedsRestart {
         /// The resource.
         name: ResourceName,
         /// The field, as the API calls it.
         field: &'static str,
+        /// What the command that does it says of the field.
+        argument: String,
+    },
+    /// No worker of this id.
+    #[error("there is no worker {id}")]
+    NoWorker {
+        /// As asked for.
+        id: String,
     },
     /// More bytes than a plugin may have.
     #[error("the plugin has more than {max} bytes")]
@@ -331,6 +350,7 @@ impl ControlError {
                 Code::InvalidArgument
             }
             ControlError::NoResource { .. }
+            | ControlError::NoWorker { .. }
             | ControlError::DeletedSince { .. }
             | ControlError::NoPlugin { .. } => Code::NotFound,
             ControlError::ResourceExists { .. } | ControlError::OtherBytes { .. } => {
@@ -340,7 +360,7 @@ impl ControlError {
             | ControlError::PluginInUse { .. }
             | ControlError::NoFrontier { .. }
             | ControlError::NoDeadLetters { .. }
-            | ControlError::NeedsNewResource { .. } => Code::FailedPrecondition,
+            | ControlError::NeedsRestart { .. } => Code::FailedPrecondition,
             ControlError::PluginTooLarge { .. } => Code::ResourceExhausted,
             ControlError::Contended { .. }
             | ControlError::NotLeading { .. }
@@ -393,9 +413,10 @@ impl ControlError {
             ControlError::PluginInUse { resource, .. } => {
                 format!("delete the resource first: `crawler resource delete {resource}`")
             }
-            ControlError::NeedsNewResource { name, .. } => {
-                format!("delete it and add it again: `crawler resource delete {name}`")
+            ControlError::NeedsRestart { name, argument, .. } => {
+                format!("`crawler resource restart {name} {argument}` begins a new run with it")
             }
+            ControlError::NoWorker { .. } => "`crawler node list` shows those there are".into(),
             ControlError::PluginTooLarge { .. } => {
                 "build it in release mode, or raise --plugin-size".into()
             }

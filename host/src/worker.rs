@@ -26,7 +26,7 @@ use tokio::sync::Notify;
 
 use crate::frontier::Frontier;
 use crate::model::crawl::Counts;
-use crate::model::id::{Epoch, ResourceName, Run};
+use crate::model::id::{Epoch, ResourceName, Run, Shard};
 use crate::model::resource::{ShardId, Waits};
 use crate::model::status::{CrawlStatus, LogLine};
 
@@ -49,6 +49,8 @@ use report::CrawlLog;
 
 /// The state of a crawl whose frontier is open and whose batches or items do not become durable.
 const STALLED: &str = "StorageUnavailable";
+/// Lines of a crawl's log that its numbers come with.
+const LAST_ERRORS: usize = 5;
 /// Logs kept of crawls that are over.
 const KEPT_LOGS: usize = 256;
 
@@ -63,11 +65,12 @@ pub struct Crawls {
 #[derive(Default)]
 struct Known {
     running: BTreeMap<ShardId, Running>,
-    /// Of the last crawl of each name, running or over; the oldest lives go first.
-    logs: BTreeMap<ResourceName, (ShardId, CrawlLog)>,
+    /// Of the last crawl of each part of each name, running or over; the oldest lives go first.
+    logs: BTreeMap<(ResourceName, Shard), (ShardId, CrawlLog)>,
 }
 
 struct Running {
+    log: CrawlLog,
     name: ResourceName,
     epoch: Epoch,
     run: Run,
@@ -168,16 +171,22 @@ impl Crawls {
                 counts: crawl.live.counts(),
                 in_flight: crawl.live.in_flight() as u64,
                 waits: crawl.live.waits(),
+                last_errors: match name {
+                    Some(_) => crawl.log.last_errors(LAST_ERRORS),
+                    None => Vec::new(),
+                },
             })
             .collect()
     }
 
-    /// The log of the last crawl of this name; with `follow` until that crawl is over.
+    /// The log of the last crawl of this name, of all its parts; with `follow` until they are over.
     pub fn logs(&self, name: &ResourceName, follow: bool) -> BoxStream<'static, LogLine> {
-        match self.known().logs.get(name) {
-            Some((_, log)) => log.read(follow),
-            None => stream::empty().boxed(),
-        }
+        let known = self.known();
+        let first = (name.clone(), Shard(0));
+        let own = known.logs.range(first..);
+        let own = own.take_while(|((of, _), _)| of == name);
+        let own: Vec<_> = own.map(|(_, (_, log))| log.read(follow)).collect();
+        stream::select_all(own).boxed()
     }
 
     /// The state of a crawl that is not entered yet.
@@ -193,10 +202,11 @@ impl Crawls {
         self.changed.notified().await;
     }
 
-    fn enter(&self, id: ShardId, crawl: Running, log: CrawlLog) {
+    fn enter(&self, id: ShardId, crawl: Running) {
         self.changed.notify_one();
         let mut known = self.known();
-        known.logs.insert(crawl.name.clone(), (id, log));
+        let key = (crawl.name.clone(), id.shard);
+        known.logs.insert(key, (id, crawl.log.clone()));
         known.running.insert(id, crawl);
         while known.logs.len() > KEPT_LOGS {
             let over = known
@@ -239,12 +249,13 @@ mod tests {
         let id = ShardId::only(ResourceId(1));
         for epoch in [Epoch(1), Epoch(2)] {
             let running = Running {
+                log: CrawlLog::new("books", Arc::new(SystemClock)),
                 name: "books".parse().unwrap(),
                 epoch,
                 run: Run(epoch.0),
                 live: Live::default(),
             };
-            crawls.enter(id, running, CrawlLog::new("books", Arc::new(SystemClock)));
+            crawls.enter(id, running);
         }
         crawls.leave(id, Epoch(1));
         let epochs: Vec<Epoch> = crawls.status(None).iter().map(|c| c.epoch).collect();

@@ -10,8 +10,8 @@ use crate::master::{BrokenRecord, NodeView, ResourceView, ShardView};
 use crate::model::crawl::{Counts, ItemRecord};
 use crate::model::node::NodeEvent;
 use crate::model::plugin::{LimitOverrides, PluginRecord, Schema};
-use crate::model::resource::{CrawlSettings, PlacementSpec, ShardState};
-use crate::model::status::WorkerStatus;
+use crate::model::resource::{CrawlSettings, PlacementSpec, ShardState, Waits};
+use crate::model::status::{LogLine, WorkerStatus};
 
 /// The node that crawls; both empty while none does.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
@@ -28,7 +28,7 @@ pub struct Placed {
 pub struct ResourceAnswer {
     /// As asked for, with what the master gave it.
     pub spec: SpecAnswer,
-    /// Pending, Running, Finished, Failed.
+    /// Pending, Running, Paused, Finished, Failed.
     pub phase: String,
     /// Why, where the phase has a reason.
     pub reason: String,
@@ -71,6 +71,8 @@ pub struct ShardAnswer {
     pub epoch: u64,
     pub state: String,
     pub counts: CountsAnswer,
+    pub reason: String,
+    pub last_errors: Vec<LogLine>,
 }
 
 /// Totals, with what is in flight.
@@ -126,6 +128,7 @@ pub struct NodeAnswer {
     pub weight: u64,
     pub totals: Option<TotalsAnswer>,
     pub reason: String,
+    pub draining: bool,
 }
 
 /// Of the present runs of a worker's crawls.
@@ -232,6 +235,12 @@ impl From<ShardView> for ShardAnswer {
             shard: view.shard.0,
             owner: record.owner.map(|o| o.node.to_string()).unwrap_or_default(),
             epoch: record.epoch.0,
+            reason: match (&record.state, &record.waits) {
+                (ShardState::Failed { reason }, _) => reason.clone(),
+                (_, Some(Waits { condition, why })) => format!("{condition}: {why}"),
+                (_, None) => String::new(),
+            },
+            last_errors: view.last_errors,
             state: match record.state {
                 ShardState::Free => "free",
                 ShardState::Assigned => "assigned",
@@ -265,6 +274,7 @@ impl From<NodeView> for NodeAnswer {
             weight: view.weight,
             totals: view.totals.map(Into::into),
             reason: String::new(),
+            draining: node.draining,
         }
     }
 }
@@ -314,6 +324,7 @@ impl From<BrokenRecord> for NodeAnswer {
             weight: 0,
             totals: None,
             reason: record.why,
+            draining: false,
         }
     }
 }

@@ -22,6 +22,7 @@ use crate::model::id::{RequestId, ResourceName};
 use crate::model::status::LogLine;
 
 mod frontier;
+mod lifecycle;
 mod masters;
 mod plugins;
 mod pushes;
@@ -199,22 +200,6 @@ impl Client {
             async move { calls.delete_resource(message).await }
         })
         .await
-    }
-
-    /// Begins a new run.
-    pub async fn restart_resource(
-        &self,
-        name: &ResourceName,
-    ) -> Result<ResourceAnswer, ClientError> {
-        let name = name.to_string();
-        let message = proto::ResourceRequest { name };
-        let resource = self
-            .change(CALL_DEADLINE, |mut calls| {
-                let message = message.clone();
-                async move { calls.restart_resource(message).await }
-            })
-            .await?;
-        self.resource_of(resource)
     }
 
     /// One resource.

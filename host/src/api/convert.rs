@@ -34,6 +34,15 @@ pub(crate) fn spec_request(message: proto::ResourceSpec) -> Result<SpecRequest, 
     })
 }
 
+/// What is to be different in the next run.
+pub(crate) fn restart_request(message: proto::RestartRequest) -> Result<SpecRequest, ControlError> {
+    let changes = message.changes.unwrap_or_default();
+    spec_request(proto::ResourceSpec {
+        name: message.name,
+        ..changes
+    })
+}
+
 /// A spec on its way to a master.
 pub(crate) fn spec_message(request: SpecRequest) -> proto::ResourceSpec {
     proto::ResourceSpec {
@@ -157,6 +166,8 @@ impl From<ShardAnswer> for proto::ShardStatus {
             epoch: answer.epoch,
             state: answer.state,
             counts: Some(answer.counts.into()),
+            reason: answer.reason,
+            last_errors: answer.last_errors.into_iter().map(Into::into).collect(),
         }
     }
 }
@@ -169,6 +180,8 @@ impl From<proto::ShardStatus> for ShardAnswer {
             epoch: message.epoch,
             state: message.state,
             counts: message.counts.unwrap_or_default().into(),
+            reason: message.reason,
+            last_errors: message.last_errors.into_iter().map(Into::into).collect(),
         }
     }
 }

@@ -8,7 +8,7 @@ use bytes::BytesMut;
 use crawler_proto as proto;
 use futures::stream::{BoxStream, StreamExt as _};
 use proto::crawler_master_server::{CrawlerMaster, CrawlerMasterServer};
-use proto::crawler_worker_server::{CrawlerWorker, CrawlerWorkerServer};
+use proto::crawler_worker_server::CrawlerWorkerServer;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::server::TcpIncoming;
@@ -16,10 +16,14 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::forward::{FORWARDED, Origin, REQUEST_ID};
 use super::problem::Problem;
-use super::spec::{invalid, resource_name};
+use super::spec::invalid;
 use super::{Api, CALLS_MAX, REQUEST_MAX, Upload, convert};
 use crate::master::ControlError;
 use crate::worker::Crawls;
+
+mod worker;
+
+use worker::Worker;
 
 /// Connections that say nothing for this long are asked, and closed if they do not answer.
 const KEEPALIVE: Duration = Duration::from_secs(20);
@@ -150,14 +154,29 @@ impl CrawlerMaster for Master {
 
     async fn restart_resource(
         &self,
+        request: Request<proto::RestartRequest>,
+    ) -> Answer<proto::Resource> {
+        let origin = origin(&request)?;
+        let changes = convert::restart_request(request.into_inner()).map_err(refused)?;
+        answer(self.api.restart_resource(&origin, changes)).await
+    }
+
+    async fn pause_resource(
+        &self,
         request: Request<proto::ResourceRequest>,
     ) -> Answer<proto::Resource> {
         let origin = origin(&request)?;
-        answer(
-            self.api
-                .restart_resource(&origin, &request.into_inner().name),
-        )
-        .await
+        let name = request.into_inner().name;
+        answer(self.api.pause_resource(&origin, &name, true)).await
+    }
+
+    async fn resume_resource(
+        &self,
+        request: Request<proto::ResourceRequest>,
+    ) -> Answer<proto::Resource> {
+        let origin = origin(&request)?;
+        let name = request.into_inner().name;
+        answer(self.api.pause_resource(&origin, &name, false)).await
     }
 
     async fn list_resources(
@@ -175,6 +194,15 @@ impl CrawlerMaster for Master {
         let nodes = self.api.nodes().await.map_err(|p| p.to_status())?;
         let nodes = nodes.into_iter().map(Into::into).collect();
         Ok(Response::new(proto::ListNodesResponse { nodes }))
+    }
+
+    async fn drain_node(
+        &self,
+        request: Request<proto::DrainNodeRequest>,
+    ) -> Answer<proto::DrainNodeResponse> {
+        let origin = origin(&request)?;
+        let proto::DrainNodeRequest { id, undo } = request.into_inner();
+        answer(self.api.drain_node(&origin, &id, undo)).await
     }
 
     type WatchNodesStream = Stream<proto::NodeEvent>;
@@ -337,39 +365,4 @@ async fn upload(
         push_as: push_as.unwrap_or_default(),
         bytes: bytes.freeze(),
     })
-}
-
-struct Worker {
-    worker: Crawls,
-    stop: CancellationToken,
-}
-
-#[tonic::async_trait]
-impl CrawlerWorker for Worker {
-    async fn get_status(
-        &self,
-        request: Request<proto::WorkerStatusRequest>,
-    ) -> Answer<proto::WorkerStatus> {
-        let name = match request.into_inner().name.as_str() {
-            "" => None,
-            name => Some(resource_name(name).map_err(refused)?),
-        };
-        let crawls = self.worker.status(name.as_ref());
-        let crawls = crawls.into_iter().map(Into::into).collect();
-        Ok(Response::new(proto::WorkerStatus { crawls }))
-    }
-
-    type ReadLogsStream = Stream<proto::LogLine>;
-
-    async fn read_logs(
-        &self,
-        request: Request<proto::ReadLogsRequest>,
-    ) -> Answer<Self::ReadLogsStream> {
-        let request = request.into_inner();
-        let name = resource_name(&request.name).map_err(refused)?;
-        let lines = self.worker.logs(&name, request.follow);
-        let lines = lines.map(|line| Ok(line.into()));
-        let lines = lines.take_until(self.stop.clone().cancelled_owned());
-        Ok(Response::new(lines.boxed()))
-    }
 }

@@ -6,7 +6,9 @@
 //! DELETE /crawler/resource             {"name": …}; ?purge deletes its items too
 //! GET    /crawler/resource             ?page_size ?page_token
 //! GET    /crawler/resource/NAME
-//! POST   /crawler/resource/NAME/restart  {}; begins a new run
+//! POST   /crawler/resource/NAME/restart  {} or what is to be different; begins a new run
+//! POST   /crawler/resource/NAME/pause    {}; takes it from its workers, and keeps it as it is
+//! POST   /crawler/resource/NAME/resume   {}; lets it go on where it was
 //! GET    /crawler/resource/NAME/items  ?follow ?envelope ?after=POSITION; JSON lines
 //! GET    /crawler/resource/NAME/logs   ?follow; JSON lines
 //! GET    /crawler/resource/NAME/frontier          totals
@@ -14,6 +16,7 @@
 //! GET    /crawler/resource/NAME/frontier/why      ?url ?method ?body; for every URL, known or not
 //! POST   /crawler/resource/NAME/frontier/redrive  {"reason": …} or {}; tries dead letters again
 //! GET    /crawler/node                ?follow; JSON lines: who is there, joins, leaves and changes
+//! POST   /crawler/node/ID/drain         {}; a worker gives what it has to others; ?undo takes it back
 //! PUT    /crawler/plugin               ?as=NAME@VERSION; the bytes as application/wasm
 //! GET    /crawler/plugin
 //! GET    /crawler/plugin/NAME[@VERSION]
@@ -35,7 +38,7 @@ use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{get, post};
+use axum::routing::get;
 use axum::{Json, Router};
 use futures::stream::{BoxStream, StreamExt as _};
 use serde::Serialize;
@@ -49,11 +52,11 @@ use super::spec::invalid;
 use super::{Api, CALL_DEADLINE, REQUEST_MAX, Upload};
 use crate::config::suggest;
 use crate::master::{Code, ControlError};
-use crate::model::status::LogLine;
 use crate::telemetry::chain;
 
 mod body;
 mod frontier;
+mod lifecycle;
 mod local;
 pub mod profile;
 
@@ -96,10 +99,10 @@ pub(crate) fn router(api: Api) -> Router {
     Router::new()
         .route("/crawler/resource", resource)
         .route("/crawler/resource/{name}", get(get_resource))
-        .route("/crawler/resource/{name}/restart", post(restart_resource))
         .route("/crawler/resource/{name}/items", get(read_items))
         .route("/crawler/resource/{name}/logs", get(read_logs))
         .merge(frontier::routes())
+        .merge(lifecycle::routes())
         .route("/crawler/node", get(list_nodes))
         .route("/crawler/plugin", get(list_plugins).put(push_plugin))
         .route(
@@ -137,12 +140,6 @@ async fn delete_resource(State(api): State<Api>, params: Params, request: Reques
     answer(Ok(json!({})))
 }
 
-async fn restart_resource(State(api): State<Api>, name: PathPart, request: Request) -> Answer {
-    let (name, origin) = (part(name)?, origin(request.headers())?);
-    body::nothing(&json_body(request, "{}").await?)?;
-    answer(api.restart_resource(&origin, &name).await)
-}
-
 async fn list_resources(State(api): State<Api>, params: Params) -> Answer {
     let params = known(params, &["page_size", "page_token"])?;
     let page_size = number(&params, "page_size")?;
@@ -172,7 +169,7 @@ async fn read_items(State(api): State<Api>, name: PathPart, params: Params) -> A
 async fn read_logs(State(api): State<Api>, name: PathPart, params: Params) -> Answer {
     let params = known(params, &["follow"])?;
     let logs = api.logs(&part(name)?, flag(&params, "follow")?).await?;
-    lines(logs, |line| Ok(log_line(&line).to_string()))
+    lines(logs, |line| serde_json::to_string(&line))
 }
 
 async fn list_nodes(State(api): State<Api>, params: Params) -> Answer {
@@ -238,17 +235,6 @@ async fn wrong_method(request: Request) -> Problem {
     let path = request.uri().path();
     Problem::invalid(format!("{path} does not take {}", request.method()), "")
         .with_status(StatusCode::METHOD_NOT_ALLOWED)
-}
-
-/// One log line as JSON, as `-o json` and this API give it.
-pub(crate) fn log_line(line: &LogLine) -> serde_json::Value {
-    json!({
-        "at": line.at,
-        "level": line.level,
-        "url": line.url,
-        "rule": line.rule,
-        "message": line.message,
-    })
 }
 
 fn answer<T: Serialize>(result: Result<T, Problem>) -> Answer {

@@ -361,14 +361,15 @@ mod tests {
             "delete the resource first: `crawler resource delete shop`",
         );
         check(
-            ControlError::NeedsNewResource {
+            ControlError::NeedsRestart {
                 name: "shop".parse().unwrap(),
                 field: "params",
+                argument: "--param start=x".to_owned(),
             },
             412,
             "FAILED_PRECONDITION",
-            "params of resource shop cannot be changed while it exists",
-            "delete it and add it again: `crawler resource delete shop`",
+            "params of resource shop cannot be changed while a run goes on",
+            "`crawler resource restart shop --param start=x` begins a new run with it",
         );
         check(
             ControlError::PluginTooLarge { max: 10 },

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::master::ControlError;
-use crate::model::id::{PluginRef, ResourceName};
+use crate::model::id::{NodeId, PluginRef, ResourceName};
 use crate::model::placement::{Neighbour, PlacementChange};
 use crate::model::plugin::LimitOverrides;
 use crate::model::resource::{CrawlSettings, HostPattern, ResourceSpec, SettingError, Unchanged};
@@ -68,6 +68,11 @@ impl SpecRequest {
 /// The name of a resource, as the field `name` carries it.
 pub(crate) fn resource_name(text: &str) -> Result<ResourceName, ControlError> {
     text.parse().map_err(|e| invalid("name", e))
+}
+
+/// The id of a node, as the field `id` carries it.
+pub(crate) fn node_id(text: &str) -> Result<NodeId, ControlError> {
+    text.parse().map_err(|e| invalid("id", e))
 }
 
 /// A plugin, as this field carries it.

@@ -74,6 +74,9 @@ impl CrawlArgs {
 /// Which workers take a crawl.
 #[derive(Debug, Args)]
 pub(super) struct PlacementArgs {
+    /// Parts, by host, that workers crawl side by side, 1 to 32 [default: 1]
+    #[arg(long, value_name = "N")]
+    shards: Option<u32>,
     /// What it adds to the load of its worker, 1 to 1000 [default: 1]
     #[arg(long, value_name = "N")]
     weight: Option<u32>,
@@ -93,6 +96,7 @@ pub(super) struct PlacementArgs {
 impl PlacementArgs {
     pub(super) fn change(self) -> PlacementChange {
         PlacementChange {
+            shards: self.shards,
             weight: self.weight,
             selector: self.selector.into_iter().collect(),
             near: self.near,

@@ -8,6 +8,8 @@ use super::args::{Format, OutputArgs};
 use super::table;
 use crate::api::answer::NodeAnswer;
 use crate::api::client::Client;
+use crate::api::lifecycle::DrainAnswer;
+use crate::model::id::NodeId;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum NodeCommand {
@@ -16,6 +18,17 @@ pub(super) enum NodeCommand {
         after_help = "LOAD is the number of crawls and how many the worker takes; WEIGHT, what they weigh together, is shown\nwhere that is another number. Labels and what each worker has done are in -o json.\n\nExample:\n  crawler node list"
     )]
     List(OutputArgs),
+    /// Let a worker give its crawls to others and take nothing new, until that is undone
+    #[command(
+        after_help = "It holds for the id: a process that comes back under it drains too.\n\nExamples:\n  crawler node drain worker-1\n  crawler node drain worker-1 --undo"
+    )]
+    Drain {
+        /// The worker
+        id: NodeId,
+        /// Take crawls again
+        #[arg(long)]
+        undo: bool,
+    },
     /// Tell who is there, and then who joins, leaves or changes, until Ctrl-C
     #[command(after_help = "Example:\n  crawler node watch")]
     Watch(OutputArgs),
@@ -25,6 +38,10 @@ pub(super) async fn run(command: NodeCommand, client: Client) -> anyhow::Result<
     let output = match command {
         NodeCommand::List(output) => output,
         NodeCommand::Watch(output) => return watch(&output, client).await,
+        NodeCommand::Drain { id, undo } => {
+            let DrainAnswer { load, others } = client.drain_node(&id, undo).await?;
+            return Ok(table::print_line(&drained(&id, undo, load, others))?);
+        }
     };
     let nodes = client.nodes().await?;
     if output.format == Format::Json {
@@ -44,6 +61,17 @@ pub(super) async fn run(command: NodeCommand, client: Client) -> anyhow::Result<
         table::print(head, &rows)?;
     }
     Ok(())
+}
+
+fn drained(id: &NodeId, undo: bool, load: u32, others: u32) -> String {
+    match (undo, load, others) {
+        (true, ..) => format!("{id} takes crawls again"),
+        (false, 0, _) => format!("{id} drains; it has nothing"),
+        (false, n, 0) => {
+            format!("{id} drains; nobody else takes its {n} crawls, which wait until somebody does")
+        }
+        (false, n, _) => format!("{id} drains; its {n} crawls go to others"),
+    }
 }
 
 async fn watch(output: &OutputArgs, client: Client) -> anyhow::Result<()> {
@@ -85,6 +113,10 @@ fn weighed_row(node: &NodeAnswer) -> [String; 8] {
         0 => Default::default(),
         capacity => (format!("{}/{capacity}", node.load), node.weight.to_string()),
     };
+    let load = match node.draining {
+        true => format!("{load}, draining"),
+        false => load,
+    };
     [
         node.id.clone(),
         node.role.clone(),
@@ -116,6 +148,7 @@ mod tests {
             weight: 9,
             totals: None,
             reason: String::new(),
+            draining: false,
         }
     }
 
@@ -143,6 +176,29 @@ mod tests {
             row(&master).join("|"),
             format!("master-1|master|127.0.0.1:9090|leader||{since}|0.1.0")
         );
+    }
+
+    #[test]
+    fn a_worker_that_drains_says_so_and_what_becomes_of_its_crawls() {
+        let draining = NodeAnswer {
+            draining: true,
+            ..worker()
+        };
+        assert_eq!(weighed_row(&draining)[4], "2/10, draining");
+        let id = "worker-1".parse().unwrap();
+        for (undo, load, others, expected) in [
+            (false, 2, 1, "worker-1 drains; its 2 crawls go to others"),
+            (
+                false,
+                2,
+                0,
+                "worker-1 drains; nobody else takes its 2 crawls, which wait until somebody does",
+            ),
+            (false, 0, 0, "worker-1 drains; it has nothing"),
+            (true, 2, 1, "worker-1 takes crawls again"),
+        ] {
+            assert_eq!(drained(&id, undo, load, others), expected);
+        }
     }
 
     #[test]

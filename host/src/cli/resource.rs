@@ -26,7 +26,7 @@ pub(super) enum ResourceCommand {
     Add(Box<SpecArgs>),
     /// Change the settings of a crawl while it runs; what is not named stays
     #[command(
-        after_help = "Examples:\n  crawler resource update books --max-pages 5000 --limit memory=128MiB\n  crawler resource update heavy --selector gpu= --apart ''\n\nWeight, selector, near and apart hold from the next placement on: what runs is not moved for them."
+        after_help = "Examples:\n  crawler resource update books --max-pages 5000 --limit memory=128MiB\n  crawler resource update books --plugin books@1.2.0\n  crawler resource update heavy --selector gpu= --apart ''\n\nLimits, delays and placement hold at once: a part whose worker does not fit any more moves. Scope and the\nplugin's version hold for pages taken from then on. Params, shards and another plugin need a new run:\n`crawler resource restart`."
     )]
     Update(Box<SpecArgs>),
     /// List all resources
@@ -53,9 +53,18 @@ pub(super) enum ResourceCommand {
     },
     /// Begin a new run, whatever the present one has come to; items of earlier runs stay
     #[command(
-        after_help = "What is over, failed or under way begins again from its root requests. A restart of the server\nneeds none of this: it goes on in the same run.\n\nExample:\n  crawler resource restart books && crawler items books --follow"
+        after_help = "What is over, failed or under way begins again from its root requests, with the changes that are\nnamed. A restart of the server needs none of this: it goes on in the same run.\n\nExamples:\n  crawler resource restart books && crawler items books --follow\n  crawler resource restart books --shards 4 --param start=https://books.example/new"
     )]
-    Restart {
+    Restart(Box<SpecArgs>),
+    /// Take a crawl from its workers, and keep it as it is
+    #[command(after_help = "Example:\n  crawler resource pause books")]
+    Pause {
+        /// The resource
+        name: ResourceName,
+    },
+    /// Let a paused crawl go on where it was
+    #[command(after_help = "Example:\n  crawler resource resume books")]
+    Resume {
         /// The resource
         name: ResourceName,
     },
@@ -130,9 +139,23 @@ pub(super) async fn run(command: ResourceCommand, client: Client) -> anyhow::Res
             show(&client.resource(&name).await?, &output)?;
         }
         ResourceCommand::Wait { name, timeout } => wait::run(&client, &name, timeout).await?,
-        ResourceCommand::Restart { name } => {
-            let run = client.restart_resource(&name).await?.run;
+        ResourceCommand::Restart(args) => {
+            let name = args.name.clone();
+            let run = client.restart_resource(args.into_request()).await?.run;
             table::print_line(&format!("resource {name} restarted; run {run}"))?;
+        }
+        ResourceCommand::Pause { name } => {
+            let resource = client.pause_resource(&name, true).await?;
+            table::print_line(&match resource.phase.as_str() {
+                "Paused" => format!("resource {name} is paused"),
+                phase => {
+                    format!("resource {name} is {phase}; a new run of it waits until it is resumed")
+                }
+            })?;
+        }
+        ResourceCommand::Resume { name } => {
+            let phase = client.pause_resource(&name, false).await?.phase;
+            table::print_line(&format!("resource {name} goes on; it is {phase}"))?;
         }
         ResourceCommand::Delete { name, purge } => {
             client.delete_resource(&name, purge).await?;

@@ -176,6 +176,7 @@ fn s21_placement_is_asked_for_and_taken_back_by_flags() {
         "resource add books --weight 5 --selector gpu=true --selector id=worker-1 --near shop --apart forum",
     );
     let expected = PlacementChange {
+        shards: None,
         weight: Some(5),
         selector: labels([("gpu", "true"), ("id", "worker-1")]),
         near: Some("shop".parse().unwrap()),
@@ -184,6 +185,7 @@ fn s21_placement_is_asked_for_and_taken_back_by_flags() {
     assert_eq!(asked, expected);
     let changed = change("resource update books --selector gpu= --selector id=a --near= --apart=");
     let expected = PlacementChange {
+        shards: None,
         weight: None,
         selector: labels([("gpu", ""), ("id", "a")]),
         near: Some(Neighbour::Nobody),

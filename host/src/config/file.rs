@@ -26,7 +26,7 @@ const ETCD: [&str; 6] = [
     "key",
 ];
 const PLUGIN: [&str; 1] = ["path"];
-const RESOURCE: [&str; 20] = [
+const RESOURCE: [&str; 21] = [
     "name",
     "plugin",
     "params",
@@ -47,6 +47,7 @@ const RESOURCE: [&str; 20] = [
     "selector",
     "near",
     "apart",
+    "shards",
 ];
 
 /// What a config file asks for.
@@ -190,6 +191,7 @@ struct ResourceTable {
     selector: std::collections::BTreeMap<String, String>,
     near: Option<ResourceName>,
     apart: Option<ResourceName>,
+    shards: Option<u32>,
 }
 
 impl ResourceTable {
@@ -222,6 +224,7 @@ impl ResourceTable {
         };
         crawl.check().map_err(|e| e.to_string())?;
         let placement = PlacementSpec {
+            shards: self.shards.unwrap_or(1),
             weight: self.weight.unwrap_or(DEFAULT_WEIGHT),
             selector: self.selector,
             near: self.near,
@@ -373,6 +376,7 @@ mod tests {
                 selector: [("id".into(), "worker-1".into())].into(),
                 near: Some("shop".parse().unwrap()),
                 apart: Some("archive".parse().unwrap()),
+                shards: 2,
             },
         };
         let plugins = ["/etc/crawler/plugins/books", "/opt/rules/forum.wasm"];

@@ -159,9 +159,24 @@ pub(super) async fn nodes(
         *key == own
     };
     let nodes = nodes.into_iter().filter(is_its_own);
-    Ok(nodes
-        .map(|(_, node)| (node.value.id.clone(), node.value))
-        .collect())
+    let draining = match role {
+        Role::Worker => draining(catalog).await?,
+        Role::Master => BTreeSet::new(),
+    };
+    let nodes = nodes.map(|(_, node)| Node {
+        draining: node.value.draining || draining.contains(&node.value.id),
+        ..node.value
+    });
+    Ok(nodes.map(|node| (node.id.clone(), node)).collect())
+}
+
+/// The workers that somebody has told to drain. The key alone says so.
+pub(super) async fn draining(catalog: &Catalog) -> Result<BTreeSet<NodeId>, StoreError> {
+    let prefix = catalog.keys().draining_all();
+    let listing = catalog.store().list(&prefix).await?;
+    let ids = listing.entries.iter();
+    let ids = ids.filter_map(|entry| entry.key.strip_prefix(&prefix)?.parse().ok());
+    Ok(ids.collect())
 }
 
 /// All records below a prefix; one that does not decode is logged and passed over.

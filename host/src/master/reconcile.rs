@@ -348,6 +348,10 @@ impl Reconciler {
         let mut counts = Counts::default();
         let mut name = None;
         for (id, shard) in observed.shards_of(id) {
+            let resource = observed.resources.get(&shard.value.resource);
+            if !resource.is_some_and(|resource| resource.value.has_shard(id)) {
+                continue;
+            }
             let record = ShardRecord {
                 state: ShardState::Finished,
                 ..shard.value.clone()

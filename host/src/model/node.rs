@@ -9,6 +9,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::crawl::UnixMillis;
 use super::id::{IdError, Incarnation, NAME_MAX, NodeId, check_name};
 
 /// What a process does in the cluster.
@@ -249,6 +250,13 @@ pub fn check_n_labels(n: usize) -> Result<(), LabelError> {
     } else {
         Ok(())
     }
+}
+
+/// A worker that somebody has told to give away what it has, under `draining/<worker>`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Draining {
+    /// When that was.
+    pub since: UnixMillis,
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
-//! Where a resource wants to be crawled: its weight, the labels a worker must have, and which other
-//! resources it wants beside it or never beside it.
+//! Where a resource wants to be crawled: in how many parts, its weight, the labels a worker must have,
+//! and which other resources it wants beside it or never beside it.
 //!
-//! All of it may be changed while the resource runs. A change holds from the next placement on: a
-//! shard that runs is not moved for it in this version, not even from a worker that lacks a label
-//! asked for since.
+//! All of it but the number of parts may be changed while the resource runs. A shard whose worker does
+//! not fit any more moves; one that would only fit better elsewhere stays.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,10 +18,15 @@ use super::settings::SettingError;
 pub const MAX_WEIGHT: u32 = 1_000;
 /// The weight of a resource that names none.
 pub const DEFAULT_WEIGHT: u32 = 1;
+/// Parts that a resource may have: all of them are finished in one transaction of the store.
+pub const MAX_SHARDS: u32 = 32;
 
 /// What placement keeps to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlacementSpec {
+    /// Parts, by hash of the host, each crawled by a worker of its own choice.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub shards: u32,
     /// What one shard adds to the load of its worker.
     #[serde(default = "default_weight")]
     pub weight: u32,
@@ -37,6 +41,18 @@ pub struct PlacementSpec {
     pub apart: Option<ResourceName>,
 }
 
+fn one() -> u32 {
+    1
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands a reference over"
+)]
+fn is_one(n: &u32) -> bool {
+    *n == 1
+}
+
 fn default_weight() -> u32 {
     DEFAULT_WEIGHT
 }
@@ -44,6 +60,7 @@ fn default_weight() -> u32 {
 impl Default for PlacementSpec {
     fn default() -> Self {
         Self {
+            shards: 1,
             weight: DEFAULT_WEIGHT,
             selector: BTreeMap::new(),
             near: None,
@@ -61,6 +78,10 @@ impl PlacementSpec {
     /// Refuses what cannot be meant by the resource of this name.
     pub fn check(&self, name: &ResourceName) -> Result<(), SettingError> {
         let wrong = |setting, why| Err(SettingError { setting, why });
+        if !(1..=MAX_SHARDS).contains(&self.shards) {
+            let why = format!("is {}; it goes from 1 to {MAX_SHARDS}", self.shards);
+            return wrong("shards", why);
+        }
         if !(1..=MAX_WEIGHT).contains(&self.weight) {
             let why = format!("is {}; it goes from 1 to {MAX_WEIGHT}", self.weight);
             return wrong("weight", why);
@@ -102,9 +123,12 @@ impl fmt::Display for PlacementSpec {
         if let Some(near) = &self.near {
             write!(f, "; near {near}")?;
         }
-        match &self.apart {
-            Some(apart) => write!(f, "; apart from {apart}"),
-            None => Ok(()),
+        if let Some(apart) = &self.apart {
+            write!(f, "; apart from {apart}")?;
+        }
+        match self.shards {
+            1 => Ok(()),
+            n => write!(f, "; {n} shards"),
         }
     }
 }
@@ -112,6 +136,8 @@ impl fmt::Display for PlacementSpec {
 /// What a caller says of it: of something to be added, or as a change to what is there.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PlacementChange {
+    /// None: as it is.
+    pub shards: Option<u32>,
     /// None: as it is.
     pub weight: Option<u32>,
     /// Labels not named stay; in a change, one without a value is taken out.
@@ -126,6 +152,7 @@ impl PlacementChange {
     /// The whole, of something to be added. A label without a value is kept, for `check` to refuse.
     pub fn into_spec(self) -> PlacementSpec {
         PlacementSpec {
+            shards: self.shards.unwrap_or(1),
             weight: self.weight.unwrap_or(DEFAULT_WEIGHT),
             selector: self.selector,
             near: self.near.and_then(Neighbour::into_name),
@@ -143,6 +170,7 @@ impl PlacementChange {
             None => present,
         };
         PlacementSpec {
+            shards: self.shards.unwrap_or(present.shards),
             weight: self.weight.unwrap_or(present.weight),
             selector,
             near: or(self.near, present.near),
@@ -154,6 +182,7 @@ impl PlacementChange {
 impl From<PlacementSpec> for PlacementChange {
     fn from(spec: PlacementSpec) -> Self {
         Self {
+            shards: Some(spec.shards),
             weight: Some(spec.weight),
             selector: spec.selector,
             near: spec.near.map(Neighbour::Resource),
@@ -219,6 +248,11 @@ mod tests {
 
     #[test]
     fn what_cannot_be_meant_is_refused() {
+        check(|s| s.shards = 32, "");
+        for n in [0, 33] {
+            let why = format!("setting shards is {n}; it goes from 1 to 32");
+            check(|s| s.shards = n, &why);
+        }
         check(|s| s.weight = 1, "");
         check(|s| s.weight = 1_000, "");
         check(
@@ -260,6 +294,7 @@ mod tests {
     #[test]
     fn a_change_keeps_what_it_does_not_name_and_takes_back_what_is_empty() {
         let spec = PlacementSpec {
+            shards: 4,
             weight: 5,
             selector: labels([("gpu", "true"), ("zone", "a")]),
             near: Some("shop".parse().unwrap()),
@@ -268,19 +303,21 @@ mod tests {
         assert_eq!(PlacementChange::default().over(spec.clone()), spec);
         assert_eq!(PlacementChange::from(spec.clone()).into_spec(), spec);
         let change = PlacementChange {
+            shards: None,
             weight: Some(2),
             selector: labels([("zone", ""), ("disk", "fast")]),
             near: Some("".parse().unwrap()),
             apart: None,
         };
         let expected = PlacementSpec {
+            shards: 4,
             weight: 2,
             selector: labels([("disk", "fast"), ("gpu", "true")]),
             near: None,
             apart: spec.apart.clone(),
         };
         assert_eq!(change.over(spec.clone()), expected);
-        let text = "weight 5; on gpu=true, zone=a; near shop; apart from forum";
+        let text = "weight 5; on gpu=true, zone=a; near shop; apart from forum; 4 shards";
         assert_eq!(spec.to_string(), text);
     }
 }

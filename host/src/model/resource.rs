@@ -12,7 +12,7 @@ use super::id::{
 };
 use super::placement::DEFAULT_WEIGHT;
 pub use super::placement::PlacementSpec;
-use super::plugin::LimitOverrides;
+use super::plugin::{LimitOverrides, PluginRecord};
 pub use super::scope::HostPattern;
 pub use super::settings::{CrawlSettings, DEFAULT_DELAY, SettingError, Unchanged};
 
@@ -81,6 +81,20 @@ impl Resource {
     }
 }
 
+impl Resource {
+    /// Its parts, those of its present run.
+    pub fn shard_ids(&self) -> impl Iterator<Item = ShardId> + use<> {
+        let resource = self.id;
+        let shards = (0..self.spec.placement.shards).map(Shard);
+        shards.map(move |shard| ShardId { resource, shard })
+    }
+
+    /// Whether a part belongs to the present run; it may be one of a run that had more of them.
+    pub fn has_shard(&self, id: ShardId) -> bool {
+        self.id == id.resource && id.shard.0 < self.spec.placement.shards
+    }
+}
+
 /// The exact plugin that a resource runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PinnedPlugin {
@@ -124,6 +138,17 @@ pub fn is_complete<'a>(shards: impl Iterator<Item = &'a ShardRecord> + Clone) ->
             let mut receivers = totals().enumerate();
             receivers.all(|(to, receiver)| sums(&sender.sent, to) == sums(&receiver.applied, from))
         })
+}
+
+impl PinnedPlugin {
+    /// This one.
+    pub fn of(plugin: &PluginRecord) -> Self {
+        Self {
+            version: plugin.version.clone(),
+            digest: plugin.digest,
+            interface: plugin.interface.clone(),
+        }
+    }
 }
 
 /// So many owners of one shard are remembered; those before them were fenced off as many times since.

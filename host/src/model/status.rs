@@ -7,7 +7,7 @@ use super::id::{Epoch, Incarnation, ResourceId, ResourceName, Run, Shard};
 use super::resource::Waits;
 
 /// One line of a resource's log.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LogLine {
     /// When.
     pub at: UnixMillis,
@@ -40,6 +40,9 @@ pub struct CrawlStatus {
     pub in_flight: u64,
     /// It cannot go on at present.
     pub waits: Option<Waits>,
+    /// What its log has told last of what went wrong, the latest last. Only where one resource was
+    /// asked for.
+    pub last_errors: Vec<LogLine>,
 }
 
 /// The totals of a worker, under `status/<worker>`. It is under the worker's lease and goes with it;

@@ -57,6 +57,16 @@ impl Keys {
         format!("{}/nodes/{role}/{id}", self.prefix)
     }
 
+    /// All workers that somebody has told to drain.
+    pub fn draining_all(&self) -> String {
+        format!("{}/draining/", self.prefix)
+    }
+
+    /// One of them.
+    pub fn draining(&self, worker: &NodeId) -> String {
+        format!("{}/draining/{worker}", self.prefix)
+    }
+
     /// All plugin versions.
     pub fn plugins(&self) -> String {
         format!("{}/plugins/", self.prefix)

@@ -71,12 +71,13 @@ pub(super) async fn run(assigned: Assigned) {
     let log = CrawlLog::new(name.as_str(), assigned.parts.clock.clone());
     let live = assigned.live.clone();
     let running = Running {
+        log: log.clone(),
         name: name.clone(),
         epoch: assigned.shard.epoch,
         run: assigned.resource.run,
         live: live.clone(),
     };
-    assigned.parts.crawls.enter(id, running, log.clone());
+    assigned.parts.crawls.enter(id, running);
     tracing::info!(resource = %name, shard = %id, epoch = %assigned.shard.epoch, "crawl starts");
     let state = match assigned.crawl(&live, &log).await {
         Ok(()) => Some(ShardState::Idle),

@@ -99,6 +99,20 @@ impl CrawlLog {
             .follow = None;
     }
 
+    /// The last lines that tell what went wrong, the latest last.
+    pub fn last_errors(&self, max: usize) -> Vec<LogLine> {
+        let lines = self
+            .shared
+            .lines
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let wrong = lines.kept.iter().rev();
+        let wrong = wrong.filter(|line| matches!(line.level, "warn" | "error"));
+        let mut wrong: Vec<LogLine> = wrong.take(max).cloned().collect();
+        wrong.reverse();
+        wrong
+    }
+
     /// The lines kept; with `follow`, those to come until the crawl is over.
     pub fn read(&self, follow: bool) -> BoxStream<'static, LogLine> {
         let (kept, receiver) = {
@@ -148,6 +162,16 @@ mod tests {
         log.close();
         let messages: Vec<String> = follower.map(|line| line.message).collect().await;
         assert_eq!(messages, ["first", "second"]);
+    }
+
+    #[tokio::test]
+    async fn the_last_errors_are_told_without_what_went_well() {
+        let log = CrawlLog::new("books", Arc::new(SystemClock));
+        for (level, message) in [("error", "a"), ("info", "b"), ("warn", "c"), ("error", "d")] {
+            log.note(level, message);
+        }
+        let last: Vec<String> = log.last_errors(2).into_iter().map(|l| l.message).collect();
+        assert_eq!(last, ["c", "d"]);
     }
 
     #[tokio::test]

@@ -142,7 +142,13 @@ async fn grpc_cases(server: &Server) -> Vec<(String, String)> {
         let found = refused.map_or("it was carried out".to_owned(), |refused| status(&refused));
         cases.push((found, expected.to_owned()));
     };
-    case(calls.restart_resource(named("shop")).await.err(), unknown);
+    let restart = proto::RestartRequest {
+        name: "shop".to_owned(),
+        changes: None,
+    };
+    case(calls.restart_resource(restart).await.err(), unknown);
+    case(calls.pause_resource(named("shop")).await.err(), unknown);
+    case(calls.resume_resource(named("shop")).await.err(), unknown);
     case(calls.get_frontier_stats(named("shop")).await.err(), unknown);
     case(calls.get_frontier_stats(named("waits")).await.err(), never);
     case(calls.list_urls(urls("shop", "", "")).await.err(), unknown);

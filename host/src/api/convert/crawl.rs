@@ -93,6 +93,7 @@ impl From<CrawlStatus> for proto::CrawlStatus {
                 condition: waits.condition,
                 why: waits.why,
             }),
+            last_errors: status.last_errors.into_iter().map(Into::into).collect(),
         }
     }
 }
@@ -114,6 +115,7 @@ impl TryFrom<proto::CrawlStatus> for CrawlStatus {
                 condition: waits.condition,
                 why: waits.why,
             }),
+            last_errors: message.last_errors.into_iter().map(Into::into).collect(),
         })
     }
 }

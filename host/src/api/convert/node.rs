@@ -3,6 +3,7 @@
 use crawler_proto as proto;
 
 use crate::api::answer::{NodeAnswer, NodeEventAnswer, TotalsAnswer};
+use crate::api::lifecycle::DrainAnswer;
 
 impl From<NodeAnswer> for proto::Node {
     fn from(answer: NodeAnswer) -> Self {
@@ -19,6 +20,7 @@ impl From<NodeAnswer> for proto::Node {
             weight: answer.weight,
             totals: answer.totals.map(Into::into),
             reason: answer.reason,
+            draining: answer.draining,
         }
     }
 }
@@ -38,7 +40,22 @@ impl From<proto::Node> for NodeAnswer {
             weight: message.weight,
             totals: message.totals.map(Into::into),
             reason: message.reason,
+            draining: message.draining,
         }
+    }
+}
+
+impl From<DrainAnswer> for proto::DrainNodeResponse {
+    fn from(answer: DrainAnswer) -> Self {
+        let DrainAnswer { load, others } = answer;
+        Self { load, others }
+    }
+}
+
+impl From<proto::DrainNodeResponse> for DrainAnswer {
+    fn from(message: proto::DrainNodeResponse) -> Self {
+        let proto::DrainNodeResponse { load, others } = message;
+        Self { load, others }
     }
 }
 
@@ -115,6 +132,7 @@ mod tests {
                 in_flight: 13,
             }),
             reason: "it does not decode".into(),
+            draining: true,
         };
         let message = proto::Node::from(node.clone());
         assert_eq!(NodeAnswer::from(message), node);

@@ -47,6 +47,7 @@ pub(super) fn placement_change(message: proto::Placement) -> Result<PlacementCha
         None => Ok(None),
     };
     Ok(PlacementChange {
+        shards: message.shards,
         weight: message.weight,
         selector: message.selector.into_iter().collect(),
         near: other("placement.near", message.near)?,
@@ -56,6 +57,7 @@ pub(super) fn placement_change(message: proto::Placement) -> Result<PlacementCha
 
 pub(super) fn placement_message(placement: PlacementChange) -> proto::Placement {
     proto::Placement {
+        shards: placement.shards,
         weight: placement.weight,
         selector: placement.selector.into_iter().collect(),
         near: placement.near.map(|near| near.to_string()),
@@ -71,6 +73,7 @@ mod tests {
     #[test]
     fn s21_what_is_asked_of_placement_survives_its_message() {
         let change = PlacementChange {
+            shards: Some(0),
             weight: Some(0),
             selector: [("gpu".into(), "true".into()), ("zone".into(), "".into())].into(),
             near: Some(Neighbour::Nobody),

@@ -26,7 +26,8 @@ const SPEC: [&str; 10] = [
     "purge",
     "placement",
 ];
-const PLACEMENT: [&str; 4] = ["weight", "selector", "near", "apart"];
+const CHANGES: [&str; 5] = ["plugin", "params", "limits", "crawl", "placement"];
+const PLACEMENT: [&str; 5] = ["shards", "weight", "selector", "near", "apart"];
 const CRAWL: [&str; 12] = [
     "delay_ms",
     "concurrency",
@@ -45,6 +46,9 @@ const CRAWL: [&str; 12] = [
 /// A body that names a resource.
 pub(super) const EXAMPLE: &str = r#"{"name":"books"}"#;
 
+/// A body that says what is to be different in the next run.
+pub(super) const RESTART_EXAMPLE: &str = r#"{"params":{"start":"https://books.example/"}}"#;
+
 /// A body that names which dead letters are meant.
 pub(super) const REDRIVE_EXAMPLE: &str = r#"{"reason":"timeout"}"#;
 
@@ -52,9 +56,18 @@ pub(super) const REDRIVE_EXAMPLE: &str = r#"{"reason":"timeout"}"#;
 pub(super) fn spec(bytes: &[u8]) -> Result<SpecRequest, Problem> {
     let mut fields = Fields::of_body(bytes, &SPEC, EXAMPLE)?;
     let name = fields.text("name")?.unwrap_or_default();
+    spec_of(&name, fields)
+}
+
+/// What is to be different in the next run of a resource that the path names.
+pub(super) fn restart(name: &str, bytes: &[u8]) -> Result<SpecRequest, Problem> {
+    spec_of(name, Fields::of_body(bytes, &CHANGES, RESTART_EXAMPLE)?)
+}
+
+fn spec_of(name: &str, mut fields: Fields) -> Result<SpecRequest, Problem> {
     let plugin = fields.text("plugin")?.filter(|text| !text.is_empty());
     Ok(SpecRequest {
-        name: spec::resource_name(&name)?,
+        name: spec::resource_name(name)?,
         plugin: match plugin {
             Some(text) => Some(spec::plugin_ref("plugin", &text)?),
             None => None,
@@ -170,6 +183,7 @@ fn placement(fields: &mut Fields) -> Result<PlacementChange, Problem> {
     Ok(PlacementChange {
         near: other("near", "placement.near")?,
         apart: other("apart", "placement.apart")?,
+        shards: fields.number("shards")?,
         weight: fields.number("weight")?,
         selector: texts("placement.selector", fields.object("selector")?)?,
     })
@@ -345,6 +359,7 @@ mod tests {
         let body = br#"{"name":"b","placement":{"weight":"5","selector":{"gpu":"true","zone":""},
             "near":"shop","apart":""}}"#;
         let expected = PlacementChange {
+            shards: None,
             weight: Some(5),
             selector: [("gpu".into(), "true".into()), ("zone".into(), "".into())].into(),
             near: Some("shop".parse().unwrap()),

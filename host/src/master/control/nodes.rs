@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use futures::stream::{self, BoxStream, StreamExt as _};
 
 use super::super::roster::Roster;
-use super::super::{BrokenRecord, NodeView, NodesView};
+use super::super::{BrokenRecord, Drained, NodeView, NodesView};
 use super::*;
 use crate::model::id::NodeId;
-use crate::model::node::{Contender, Node, NodeEvent, Role};
+use crate::model::node::{Contender, Draining, Node, NodeEvent, Role};
 use crate::model::status::WorkerStatus;
-use crate::store::catalog::Scan;
+use crate::store::Guard;
+use crate::store::catalog::{Scan, encode};
 use crate::store::election;
 
 impl Control {
@@ -22,6 +23,46 @@ impl Control {
             Some((event, roster))
         });
         events.boxed()
+    }
+
+    /// Lets a worker give what it has to others and take nothing new, or take shards again. Its id is
+    /// what drains: a process that comes back under it does too.
+    pub async fn drain_node(&self, id: &NodeId, undo: bool) -> Result<Drained, ControlError> {
+        let leadership = self.leadership()?;
+        let catalog = &self.parts.catalog;
+        let key = catalog.keys().draining(id);
+        for _try in 0..MAX_TRIES {
+            let present = catalog.read::<Draining>(&key).await?;
+            let candidates = self.candidates().await?;
+            let worker = candidates.get(id);
+            if worker.is_none() && !(undo && present.is_some()) {
+                return Err(ControlError::NoWorker { id: id.to_string() });
+            }
+            let others = candidates.iter();
+            let others = others.filter(|other| other.node.id != *id && !other.node.draining);
+            let drained = Drained {
+                load: worker.map_or(0, |worker| worker.n_shards),
+                others: others.count(),
+            };
+            let since = self.parts.clock.unix_millis();
+            let txn = match (undo, present) {
+                (true, Some(present)) => Txn::new()
+                    .guard(Guard::RevisionIs(key.clone(), present.revision))
+                    .delete(key.clone()),
+                (false, None) => Txn::new()
+                    .guard(Guard::Absent(key.clone()))
+                    .put(key.clone(), encode(&Draining { since })),
+                // It is so already.
+                (true, None) | (false, Some(_)) => return Ok(drained),
+            };
+            if self.commit(&leadership, txn).await? {
+                tracing::info!(worker = %id, undo, "worker drains, or does so no more");
+                return Ok(drained);
+            }
+        }
+        Err(ControlError::Contended {
+            what: format!("worker {id}"),
+        })
     }
 
     /// All nodes, masters first.
@@ -60,7 +101,12 @@ impl Control {
             weight: 0,
             totals: None,
         });
-        let candidates = observed::weigh(self.parts.strategy, workers.into_iter(), &assignments);
+        let draining = observed::draining(catalog).await?;
+        let workers = workers.into_iter().map(|node| Node {
+            draining: node.draining || draining.contains(&node.id),
+            ..node
+        });
+        let candidates = observed::weigh(self.parts.strategy, workers, &assignments);
         let workers = candidates.iter().map(|candidate| NodeView {
             leader: false,
             load: candidate.n_shards,

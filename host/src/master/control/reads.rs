@@ -155,7 +155,9 @@ pub(super) fn view(
     candidates: &Candidates,
     live: &Live,
 ) -> ResourceView {
-    let shards = shards.into_iter().map(|(id, shard)| {
+    let own = shards.into_iter();
+    let own = own.filter(|(id, _)| resource.has_shard(*id));
+    let shards = own.map(|(id, shard)| {
         let mut record = shard.value;
         let crawl = live.get(&id).filter(|crawl| crawl.epoch == record.epoch);
         if let Some(crawl) = crawl
@@ -167,6 +169,7 @@ pub(super) fn view(
         ShardView {
             shard: id.shard,
             in_flight: crawl.map_or(0, |crawl| crawl.in_flight),
+            last_errors: crawl.map_or_else(Vec::new, |crawl| crawl.last_errors.clone()),
             record,
         }
     });

@@ -7,6 +7,7 @@ use super::super::reconcile::assignment_txn;
 use super::*;
 use crate::master::placement::{self, Wish};
 use crate::model::id::{Generation, Run};
+use crate::model::node::Role;
 use crate::model::resource::{
     Assignment, Deleting, PinnedPlugin, ResourceSpec, ShardId, ShardRecord,
 };
@@ -82,25 +83,20 @@ impl Control {
                 generation: Generation(1),
                 run: Run(1),
                 paused: false,
-                pinned: plugin.map(|p| PinnedPlugin {
-                    version: p.version.clone(),
-                    digest: p.digest,
-                    interface: p.interface.clone(),
-                }),
+                pinned: plugin.map(PinnedPlugin::of),
                 requests: vec![request.clone()],
                 spec: spec.clone(),
             };
-            let shard = ShardRecord::new(spec.name.clone());
             let candidates = self.candidates().await?;
-            let (mut txn, resource, shard) =
-                new_resource_txn(catalog, resource, (id, shard), &candidates);
+            let (mut txn, resource, shards) = new_resource_txn(catalog, resource, &candidates);
             if let Some(plugin) = plugin {
                 txn = txn.guard(Guard::Exists(keys.plugin(&plugin.name, &plugin.version)));
             }
             if self.commit(&leadership, txn).await? {
                 tracing::info!(resource = %spec.name, id = %id.resource, "resource added");
                 // As written: it may be deleted already, and its worker has nothing to tell yet.
-                let shards = BTreeMap::from([(id, created(shard))]);
+                let shards = shards.into_iter();
+                let shards = shards.map(|(id, shard)| (id, created(shard))).collect();
                 return Ok(reads::view(resource, shards, &candidates, &BTreeMap::new()));
             }
         }
@@ -131,27 +127,28 @@ impl Control {
                 ..change(present.value.spec.clone())?
             };
             self.check(&spec)?;
-            let fixed = |field| ControlError::NeedsNewResource {
-                name: name.clone(),
-                field,
-            };
-            if spec.plugin != present.value.spec.plugin {
-                return Err(fixed("plugin"));
-            }
-            if spec.params != present.value.spec.params {
-                return Err(fixed("params"));
+            if let Some((field, argument)) = only_by_restart(&present.value.spec, &spec) {
+                let name = name.clone();
+                return Err(ControlError::NeedsRestart {
+                    name,
+                    field,
+                    argument,
+                });
             }
             let generation = present.value.generation.next();
+            let (pinned, guard) = self.pinned_after(&present.value, &spec).await?;
             let resource = Resource {
                 generation,
                 requests: present.value.requests_with(request),
                 spec,
+                pinned,
                 ..present.value
             };
             let key = keys.resource(name);
             let mut txn = Txn::new()
                 .guard(Guard::RevisionIs(key.clone(), present.revision))
                 .put(key, encode(&resource));
+            txn.guards.extend(guard);
             for (id, shard) in self.shards(&resource).await? {
                 txn = txn.guard(Guard::RevisionIs(keys.shard(id), shard.revision));
                 let order = shard.value.state.order();
@@ -247,6 +244,30 @@ impl Control {
         Ok(ended.is_some())
     }
 
+    /// The plugin that a resource runs with another spec, and what has to hold for it.
+    pub(super) async fn pinned_after(
+        &self,
+        present: &Resource,
+        spec: &ResourceSpec,
+    ) -> Result<(Option<PinnedPlugin>, Option<Guard>), ControlError> {
+        if spec.plugin == present.spec.plugin {
+            return Ok((present.pinned.clone(), None));
+        }
+        let plugins = self.plugin_versions(&spec.plugin.name).await?;
+        let Some(plugin) = newest(&plugins, &spec.plugin) else {
+            return Err(ControlError::NoPluginFor {
+                plugin: spec.plugin.clone(),
+                resource: spec.name.clone(),
+            });
+        };
+        let key = self
+            .parts
+            .catalog
+            .keys()
+            .plugin(&plugin.name, &plugin.version);
+        Ok((Some(PinnedPlugin::of(plugin)), Some(Guard::Exists(key))))
+    }
+
     /// The shards of one life of a resource.
     pub(super) async fn shards(
         &self,
@@ -261,38 +282,67 @@ impl Control {
     }
 }
 
-/// Creates a resource with its shard, assigned at once where a worker takes it; with the records
+/// What only a new run can take over: the field, and the argument that says so.
+fn only_by_restart(present: &ResourceSpec, spec: &ResourceSpec) -> Option<(&'static str, String)> {
+    let (before, after) = (&present.placement, &spec.placement);
+    if spec.plugin.name != present.plugin.name {
+        return Some(("plugin", format!("--plugin {}", spec.plugin)));
+    }
+    if spec.params != present.params {
+        let others = spec.params.iter();
+        let mut others = others.filter(|(key, value)| present.params.get(*key) != Some(*value));
+        let (key, value) = others.next()?;
+        return Some(("params", format!("--param {key}={value}")));
+    }
+    let is_other = before.shards != after.shards;
+    is_other.then(|| ("shards", format!("--shards {}", after.shards)))
+}
+
+/// Creates a resource with its shards, each assigned at once where a worker takes it; with the records
 /// it writes.
 fn new_resource_txn(
     catalog: &Catalog,
-    resource: Resource,
-    (id, shard): (ShardId, ShardRecord),
+    mut resource: Resource,
     candidates: &Candidates,
-) -> (Txn, Resource, ShardRecord) {
+) -> (Txn, Resource, BTreeMap<ShardId, ShardRecord>) {
     let keys = catalog.keys();
     let key = keys.resource(&resource.spec.name);
-    let node = match &resource.pinned {
-        Some(_) => placement::place(&Wish::of(id, &resource), candidates).ok(),
-        None => None,
-    };
-    let (mut txn, resource, shard) = match node {
-        Some(node) => {
-            let (resource, shard) = (created(resource), created(shard));
-            let (mut txn, resource, shard) = assignment_txn(keys, &resource, (id, &shard), node);
-            // What is created has no revision to be guarded by.
-            txn.guards
-                .retain(|guard| !matches!(guard, Guard::RevisionIs(..)));
-            (txn, resource, shard)
-        }
-        None => {
-            let txn = Txn::new()
-                .put(key.clone(), encode(&resource))
-                .put(keys.shard(id), encode(&shard));
-            (txn, resource, shard)
-        }
-    };
-    txn.guards.push(Guard::Absent(key));
-    (txn, resource, shard)
+    let mut candidates = candidates.clone();
+    let mut txn = Txn::new();
+    let mut records = BTreeMap::new();
+    for id in resource.shard_ids() {
+        let shard = ShardRecord::new(resource.spec.name.clone());
+        let wish = Wish::of(id, &resource);
+        let node = match &resource.pinned {
+            Some(_) => placement::place(&wish, &candidates).ok().cloned(),
+            None => None,
+        };
+        let record = match node {
+            Some(node) => {
+                candidates.take(&node.id, &wish);
+                let (present, shard) = (created(resource.clone()), created(shard));
+                let (assigned, named, record) = assignment_txn(keys, &present, (id, &shard), &node);
+                let changes = assigned.changes.into_iter();
+                txn.changes
+                    .extend(changes.filter(|change| change.key() != key));
+                let guard = Guard::Exists(keys.node(Role::Worker, &node.id));
+                if !txn.guards.contains(&guard) {
+                    txn.guards.push(guard);
+                }
+                resource = named;
+                record
+            }
+            None => {
+                txn = txn.put(keys.shard(id), encode(&shard));
+                shard
+            }
+        };
+        records.insert(id, record);
+    }
+    let txn = txn
+        .guard(Guard::Absent(key.clone()))
+        .put(key, encode(&resource));
+    (txn, resource, records)
 }
 
 /// A record that was not there before.

@@ -10,15 +10,80 @@ use super::super::ResourceView;
 use super::*;
 use crate::model::crawl::Counts;
 use crate::model::frontier::FrontierStats;
-use crate::model::resource::{FRONTIER_MISSING, Redrive, ShardId, ShardRecord, ShardState};
+use crate::model::resource::{
+    FRONTIER_MISSING, LinkTotals, Redrive, ShardId, ShardRecord, ShardState,
+};
 use crate::store::Guard;
 use crate::store::catalog::encode;
 
 impl Control {
-    /// Begins a new run, whatever the present one has come to.
+    /// Begins a new run of the spec that `change` makes out of the present one, whatever the present
+    /// run has come to.
     pub async fn restart_resource(
         &self,
         name: &ResourceName,
+        change: impl Fn(ResourceSpec) -> Result<ResourceSpec, ControlError>,
+        request: &RequestId,
+    ) -> Result<ResourceView, ControlError> {
+        let leadership = self.leadership()?;
+        let keys = self.parts.catalog.keys();
+        for _try in 0..MAX_TRIES {
+            let present = self.existing(name).await?;
+            if present.value.has_seen(request) {
+                return self.resource(name).await;
+            }
+            self.check_first_life(name, request).await?;
+            let run = present.value.run.next();
+            let spec = ResourceSpec {
+                name: name.clone(),
+                ..change(present.value.spec.clone())?
+            };
+            self.check(&spec)?;
+            let generation = match spec == present.value.spec {
+                true => present.value.generation,
+                false => present.value.generation.next(),
+            };
+            let (pinned, guard) = self.pinned_after(&present.value, &spec).await?;
+            let resource = Resource {
+                run,
+                generation,
+                spec,
+                pinned,
+                requests: present.value.requests_with(request),
+                assigned_node: String::new(),
+                ..present.value.clone()
+            };
+            let mut txn = Txn::new();
+            txn.guards.extend(guard);
+            let shards = self.shards(&present.value).await?;
+            for id in resource.shard_ids().filter(|id| !shards.contains_key(id)) {
+                let key = keys.shard(id);
+                let record = encode(&ShardRecord::new(name.clone()));
+                txn = txn.guard(Guard::Absent(key.clone())).put(key, record);
+            }
+            for (id, shard) in shards {
+                let record = restarted(&shard.value);
+                let state = match resource.has_shard(id) {
+                    true => ShardState::Free,
+                    // The run before this one had more parts. Who wrote them is still to be known.
+                    false => ShardState::Finished,
+                };
+                txn = self.freed(txn, id, &shard, ShardRecord { state, ..record });
+            }
+            let txn = self.over(txn, &present, &resource);
+            if self.commit(&leadership, txn).await? {
+                tracing::info!(resource = %name, %run, "a new run begins");
+                return self.resource(name).await;
+            }
+        }
+        Err(Self::contended(name))
+    }
+
+    /// Takes it from its workers, or lets it go on where it was. What is so already stays so.
+    pub async fn pause_resource(
+        &self,
+        name: &ResourceName,
+        pause: bool,
         request: &RequestId,
     ) -> Result<ResourceView, ControlError> {
         let leadership = self.leadership()?;
@@ -28,21 +93,14 @@ impl Control {
                 return self.resource(name).await;
             }
             self.check_first_life(name, request).await?;
-            let run = present.value.run.next();
-            let mut txn = Txn::new();
-            for (id, shard) in self.shards(&present.value).await? {
-                let record = restarted(&shard.value);
-                txn = self.freed(txn, id, &shard, record);
-            }
             let resource = Resource {
-                run,
+                paused: pause,
                 requests: present.value.requests_with(request),
-                assigned_node: String::new(),
                 ..present.value.clone()
             };
-            let txn = self.over(txn, &present, &resource);
+            let txn = self.over(Txn::new(), &present, &resource);
             if self.commit(&leadership, txn).await? {
-                tracing::info!(resource = %name, %run, "a new run begins");
+                tracing::info!(resource = %name, pause, "resource paused or resumed");
                 return self.resource(name).await;
             }
         }
@@ -90,9 +148,11 @@ impl Control {
     ) -> Result<bool, ControlError> {
         let name = &present.value.spec.name;
         let mut txn = Txn::new();
-        for (id, shard) in self.shards(&present.value).await? {
+        let shards = self.shards(&present.value).await?.into_iter();
+        for (id, shard) in shards.filter(|(id, _)| present.value.has_shard(*id)) {
             let record = ShardRecord {
                 redrive: Some(merged(name, shard.value.redrive.as_ref(), order)?),
+                state: ShardState::Free,
                 ..shard.value.clone()
             };
             txn = self.freed(txn, id, &shard, record);
@@ -113,7 +173,7 @@ impl Control {
             .put(key, encode(resource))
     }
 
-    /// Takes a shard from its owner and leaves this record, under a new epoch.
+    /// Takes a shard from its owner and leaves this record, in the state it has, under a new epoch.
     fn freed(
         &self,
         txn: Txn,
@@ -126,8 +186,9 @@ impl Control {
             owner: None,
             former_owners: present.value.writers(),
             epoch: present.value.epoch.next(),
-            state: ShardState::Free,
+            next: None,
             waits: None,
+            links: LinkTotals::default(),
             ..record
         };
         let txn = txn

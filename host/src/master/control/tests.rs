@@ -11,6 +11,7 @@ use bench::{Bench, bench, check_refused, spec};
 
 pub(super) mod bench;
 mod leading;
+mod lifecycle;
 mod nodes;
 mod phases;
 mod placement;
@@ -143,13 +144,13 @@ async fn an_update_that_a_crawl_cannot_take_is_refused() {
             .update("a", |spec| spec.plugin = "other".parse().unwrap())
             .await,
         Code::FailedPrecondition,
-        "plugin of resource a cannot be changed while it exists",
+        "plugin of resource a cannot be changed while a run goes on",
     );
     let params = |spec: &mut ResourceSpec| drop(spec.params.insert("a".into(), "b".into()));
     check_refused(
         bench.update("a", params).await,
         Code::FailedPrecondition,
-        "params of resource a cannot be changed while it exists",
+        "params of resource a cannot be changed while a run goes on",
     );
     check_refused(
         bench

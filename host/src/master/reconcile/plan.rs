@@ -12,7 +12,6 @@ use super::super::observed::Observed;
 use super::super::placement::{self, Candidates, Strategy, Wish};
 use super::PlacementSettings;
 use crate::model::id::{NodeId, ResourceId, ResourceName};
-use crate::model::plugin::PluginRecord;
 use crate::model::resource::{
     Owner, PinnedPlugin, Resource, ShardId, ShardRecord, ShardState, is_complete,
 };
@@ -113,7 +112,7 @@ impl<'a> Planner<'a> {
             if resource.pinned.is_none()
                 && let Some(plugin) = self.observed.newest_plugin(&resource.spec.plugin)
             {
-                let action = Action::Pin(resource.spec.name.clone(), pinned(plugin));
+                let action = Action::Pin(resource.spec.name.clone(), PinnedPlugin::of(plugin));
                 self.plan.actions.push(action);
             }
         }
@@ -132,17 +131,20 @@ impl<'a> Planner<'a> {
     }
 
     fn resource(&mut self, id: ResourceId, shards: &[(ShardId, &ShardRecord)]) {
-        let records = shards.iter().map(|(_, shard)| *shard);
+        let name = &shards[0].1.resource;
+        let resource = self.observed.resources.get(name);
+        let resource = resource.map(|resource| &resource.value);
+        let Some(resource) = resource.filter(|resource| resource.id == id) else {
+            return;
+        };
+        // A run before this one may have had more parts.
+        let is_part = |(id, _): &&(ShardId, &ShardRecord)| resource.has_shard(*id);
+        let records = shards.iter().filter(is_part).map(|(_, shard)| *shard);
         if is_complete(records.clone()) {
             self.plan.actions.push(Action::Finish(id));
             return;
         }
-        let name = &shards[0].1.resource;
-        let resource = self.observed.resources.get(name);
-        let Some(resource) = resource.map(|resource| &resource.value) else {
-            return;
-        };
-        if resource.id != id || resource.pinned.is_none() {
+        if resource.pinned.is_none() {
             return;
         }
         // A run of which one part cannot go on does not come to its end.
@@ -310,13 +312,5 @@ impl<'a> Planner<'a> {
     fn look_again_in(&mut self, wait: Duration) {
         let before = self.plan.look_again;
         self.plan.look_again = Some(before.map_or(wait, |before| before.min(wait)));
-    }
-}
-
-fn pinned(plugin: &PluginRecord) -> PinnedPlugin {
-    PinnedPlugin {
-        version: plugin.version.clone(),
-        digest: plugin.digest,
-        interface: plugin.interface.clone(),
     }
 }

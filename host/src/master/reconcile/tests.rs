@@ -436,6 +436,8 @@ fn shards_are_finished_together_once_what_each_has_sent_is_stored() {
         shard: Shard(1),
         ..the_shard()
     };
+    let resource = observed.resources.values_mut().next().unwrap();
+    resource.value.spec.placement.shards = 2;
     let totals = |n: u64| [(1, n)].into();
     let at = |observed: &mut Observed, id, change: &dyn Fn(&mut ShardRecord)| {
         let shard = observed.shards.get_mut(&id).unwrap();

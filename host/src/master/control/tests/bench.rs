@@ -155,7 +155,7 @@ impl Bench {
     ) -> Result<ResourceView, ControlError> {
         let request = RequestId::random();
         let name = name.parse().unwrap();
-        self.control.restart_resource(&name, &request).await
+        self.control.restart_resource(&name, Ok, &request).await
     }
 
     pub(in crate::master::control) fn reconciler(&self) -> Reconciler {

@@ -73,7 +73,7 @@ async fn a_call_that_is_sent_again_is_carried_out_once() {
             (resource.generation, resource.spec.crawl.max_pages),
             (Generation(2), Some(1))
         );
-        let restarted = bench.control.restart_resource(&name, &restarted);
+        let restarted = bench.control.restart_resource(&name, Ok, &restarted);
         assert_eq!(restarted.await.unwrap().resource.run.0, 2);
     }
     // The calls before are still known, but not for ever.
@@ -96,7 +96,7 @@ async fn a_delete_that_is_sent_again_leaves_the_next_life_of_the_name_alone() {
     let name = "a".parse().unwrap();
     let added = bench.control.add_resource(spec("a", "books"), &add);
     added.await.unwrap();
-    let restarted = bench.control.restart_resource(&name, &restart);
+    let restarted = bench.control.restart_resource(&name, Ok, &restart);
     assert_eq!(restarted.await.unwrap().resource.run.0, 2);
     bench
         .control
@@ -117,7 +117,7 @@ async fn a_delete_that_is_sent_again_leaves_the_next_life_of_the_name_alone() {
     let present = bench.control.resource(&name).await.unwrap().resource;
     assert_eq!(present.id, next.id);
     // Nor does a restart of the first life begin a run of the next.
-    let again = bench.control.restart_resource(&name, &restart).await;
+    let again = bench.control.restart_resource(&name, Ok, &restart).await;
     assert_eq!(again.unwrap_err().code(), Code::NotFound);
     assert_eq!(
         bench.control.resource(&name).await.unwrap().resource.run.0,

@@ -32,6 +32,7 @@ async fn crawled() -> (Bench, Arc<Workers>) {
 async fn says(bench: &Bench, workers: &Workers, epoch: Epoch, waits: Option<Waits>) {
     let (id, _) = bench.shard("a").await;
     let status = CrawlStatus {
+        last_errors: Vec::new(),
         name: "a".parse().unwrap(),
         id: id.resource,
         shard: id.shard,

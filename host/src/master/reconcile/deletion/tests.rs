@@ -273,6 +273,7 @@ async fn a_purge_waits_for_those_who_may_still_write_and_the_frontier_for_its_ag
     bench.register_worker().await;
     bench.delete(true, vec![owner()]).await;
     let crawl = CrawlStatus {
+        last_errors: Vec::new(),
         name: "books".parse().unwrap(),
         id: shard().resource,
         shard: shard().shard,

@@ -1,0 +1,59 @@
+//! The calls that decide whether a resource is crawled, and by whom.
+
+use crawler_proto as proto;
+
+use super::{CALL_DEADLINE, Client, ClientError};
+use crate::api::answer::ResourceAnswer;
+use crate::api::convert;
+use crate::api::lifecycle::DrainAnswer;
+use crate::api::spec::SpecRequest;
+use crate::model::id::{NodeId, ResourceName};
+
+impl Client {
+    /// Begins a new run of the spec with these changes.
+    pub async fn restart_resource(
+        &self,
+        changes: SpecRequest,
+    ) -> Result<ResourceAnswer, ClientError> {
+        let message = proto::RestartRequest {
+            name: changes.name.to_string(),
+            changes: Some(convert::spec_message(changes)),
+        };
+        let call = self.change(CALL_DEADLINE, |mut calls| {
+            let message = message.clone();
+            async move { calls.restart_resource(message).await }
+        });
+        self.resource_of(call.await?)
+    }
+
+    /// Takes a resource from its workers, or lets it go on where it was.
+    pub async fn pause_resource(
+        &self,
+        name: &ResourceName,
+        pause: bool,
+    ) -> Result<ResourceAnswer, ClientError> {
+        let name = name.to_string();
+        let message = proto::ResourceRequest { name };
+        let call = self.change(CALL_DEADLINE, |mut calls| {
+            let message = message.clone();
+            async move {
+                match pause {
+                    true => calls.pause_resource(message).await,
+                    false => calls.resume_resource(message).await,
+                }
+            }
+        });
+        self.resource_of(call.await?)
+    }
+
+    /// Lets a worker give what it has to others, or take shards again.
+    pub async fn drain_node(&self, id: &NodeId, undo: bool) -> Result<DrainAnswer, ClientError> {
+        let id = id.to_string();
+        let message = proto::DrainNodeRequest { id, undo };
+        let call = self.change(CALL_DEADLINE, |mut calls| {
+            let message = message.clone();
+            async move { calls.drain_node(message).await }
+        });
+        Ok(call.await?.into())
+    }
+}

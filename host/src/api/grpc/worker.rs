@@ -1,0 +1,46 @@
+//! What a worker answers masters.
+
+use crawler_proto as proto;
+use futures::stream::StreamExt as _;
+use proto::crawler_worker_server::CrawlerWorker;
+use tokio_util::sync::CancellationToken;
+use tonic::{Request, Response};
+
+use super::{Answer, Stream, refused};
+use crate::api::spec::resource_name;
+use crate::worker::Crawls;
+
+pub(super) struct Worker {
+    pub(super) worker: Crawls,
+    pub(super) stop: CancellationToken,
+}
+
+#[tonic::async_trait]
+impl CrawlerWorker for Worker {
+    async fn get_status(
+        &self,
+        request: Request<proto::WorkerStatusRequest>,
+    ) -> Answer<proto::WorkerStatus> {
+        let name = match request.into_inner().name.as_str() {
+            "" => None,
+            name => Some(resource_name(name).map_err(refused)?),
+        };
+        let crawls = self.worker.status(name.as_ref());
+        let crawls = crawls.into_iter().map(Into::into).collect();
+        Ok(Response::new(proto::WorkerStatus { crawls }))
+    }
+
+    type ReadLogsStream = Stream<proto::LogLine>;
+
+    async fn read_logs(
+        &self,
+        request: Request<proto::ReadLogsRequest>,
+    ) -> Answer<Self::ReadLogsStream> {
+        let request = request.into_inner();
+        let name = resource_name(&request.name).map_err(refused)?;
+        let lines = self.worker.logs(&name, request.follow);
+        let lines = lines.map(|line| Ok(line.into()));
+        let lines = lines.take_until(self.stop.clone().cancelled_owned());
+        Ok(Response::new(lines.boxed()))
+    }
+}
