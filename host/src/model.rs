@@ -7,6 +7,7 @@ pub mod canonical;
 pub mod crawl;
 pub mod frontier;
 pub mod id;
+pub mod links;
 pub mod node;
 pub mod pattern;
 pub mod placement;

@@ -28,6 +28,7 @@ use slatedb::{PrefixExtractor, PrefixTarget};
 use super::workbench::{HostId, LaneId, Turn};
 use crate::model::crawl::{Fingerprint, Request};
 use crate::model::id::Run;
+use crate::model::links::host_hash;
 
 /// Numbers of batches that are kept.
 pub(super) const RING: u64 = 16_384;
@@ -59,14 +60,7 @@ impl PrefixExtractor for Kinds {
 
 /// The host of a request, as keys name it.
 pub(super) fn host_of(request: &Request) -> HostId {
-    use sha2::Digest as _;
-    let mut hash = sha2::Sha256::new();
-    hash.update(request.url.host_str().unwrap_or_default());
-    let port = request.url.port_or_known_default().unwrap_or_default();
-    hash.update(port.to_be_bytes());
-    let digest: [u8; 32] = hash.finalize().into();
-    let (head, _) = digest.split_first_chunk().expect("a digest has 32 bytes");
-    HostId(u64::from_be_bytes(*head))
+    HostId(host_hash(&request.url))
 }
 
 fn key(parts: &[&[u8]]) -> Bytes {
