@@ -11,8 +11,11 @@
 //!   that still waits is passed over, because it will be fetched anyway;
 //! - the outbox gives an item only once it is durable, and keeps it until the sink says that it is
 //!   durable there; above its bound [`Frontier::take`] gives nothing;
-//! - nothing left to do, nothing in flight and nothing that is not durable means [`Take::Empty`], and
-//!   the run is over.
+//! - a link for another shard of the resource is kept, as of its page's batch, until that shard has
+//!   stored it. It has a number there, without gaps from 1 in each run, by which that shard passes over
+//!   what it has stored already: so it is stored once, however often it is sent;
+//! - nothing left to do or to send, nothing in flight and nothing that is not durable means
+//!   [`Take::Empty`]: the run is over, unless another shard has links for this one.
 //!
 //! Backends: [`durable`], on an object store, which survives any crash; [`memory`], bounded, gone with
 //! the process.
@@ -23,12 +26,14 @@ use url::Url;
 
 use crate::model::crawl::{Counts, Done, Fingerprint, ItemRecord, Request, UnixMillis};
 use crate::model::frontier::{SinkMark, Validators};
-use crate::model::resource::{FRONTIER_MISSING, ShardId};
+use crate::model::id::Shard;
+use crate::model::resource::{FRONTIER_MISSING, LinkTotals, ShardId};
 
 pub mod durable;
 mod keys;
 pub mod memory;
 mod opening;
+mod out;
 pub mod reader;
 mod records;
 mod seen;
@@ -38,6 +43,7 @@ pub(crate) mod suite;
 mod workbench;
 
 pub use opening::{OpenAs, OpenFrontier, OpenFrontiers};
+pub use out::{LinkBatch, LinkBounds, OutboxBatch};
 
 /// Where a shard's frontier lies in the data root.
 pub fn path_of(shard: ShardId) -> ObjectPath {
@@ -85,10 +91,10 @@ pub enum Take {
     Ready(Box<Claim>),
     /// Nothing is ready before this moment; a commit may make something ready earlier.
     WaitUntil(UnixMillis),
-    /// Nothing is ready until a page in flight is committed, the outbox has room, or the root
-    /// requests are stored.
+    /// Nothing is ready until a page in flight is committed, the outbox has room, other shards have
+    /// got their links, or the root requests are stored.
     Blocked,
-    /// Nothing is left and nothing in flight.
+    /// Nothing is left and nothing in flight. Links of other shards may still come.
     Empty,
 }
 
@@ -122,6 +128,9 @@ pub struct Commit {
     pub bytes: u64,
     /// Links to follow; those already known are passed over.
     pub requests: Vec<NewRequest>,
+    /// Links whose hosts belong to other shards, which are never this one. Of those that this run has
+    /// had before, only reloads are sent again.
+    pub for_others: Vec<(Shard, NewRequest)>,
     /// Of the links that this run has stored so far, no more than so many may have one
     /// [pattern](crate::model::pattern::path_pattern); one beyond that is not stored. Root requests do not count.
     pub max_pattern_urls: u64,
@@ -142,6 +151,8 @@ pub struct Commit {
 pub struct Committed {
     /// URLs that were not known before.
     pub n_new: u64,
+    /// Links that will be sent to other shards.
+    pub n_sent: u64,
     /// URLs not stored for want of room: limit `frontier-urls`.
     pub n_no_room: u64,
     /// URLs not stored because their pattern has as many as it may: setting `max-pattern-urls`.
@@ -149,23 +160,24 @@ pub struct Committed {
     pub n_over_pattern: u64,
 }
 
-/// Items in the order they were committed; the first has this number.
-#[derive(Debug, Clone, Default)]
-pub struct OutboxBatch {
-    /// The number after the last item: what [`Frontier::clear_outbox`] takes.
-    pub end: u64,
-    /// At most as many as asked for.
-    pub items: Vec<ItemRecord>,
-}
-
 /// One shard's frontier. Shared by the tasks of one crawl; every call is safe to make at any time.
 #[async_trait]
 pub trait Frontier: Send + Sync + 'static {
     /// Stores the root requests together with the mark that `root` ran. Called once per run; a
     /// second call changes nothing.
-    async fn seed(&self, requests: Vec<NewRequest>) -> Result<Committed, FrontierError>;
+    async fn seed(&self, requests: Vec<NewRequest>) -> Result<Committed, FrontierError> {
+        let roots = requests.iter().map(|new| new.request.url.clone()).collect();
+        self.seed_part(roots, requests).await
+    }
 
-    /// `root` ran in this run, and gave these requests; none before.
+    /// [`seed`](Self::seed) of a shard: of what `root` gave, these requests are its own.
+    async fn seed_part(
+        &self,
+        roots: Vec<Url>,
+        requests: Vec<NewRequest>,
+    ) -> Result<Committed, FrontierError>;
+
+    /// `root` ran in this run, and gave these requests to all shards together; none before.
     fn roots(&self) -> Option<Vec<Url>>;
 
     /// The next URL, by host clock, priority and age. At most `per_host` URLs of one host are in
@@ -189,7 +201,31 @@ pub trait Frontier: Send + Sync + 'static {
     /// the sink says of its file.
     async fn clear_outbox(&self, end: u64, mark: Option<SinkMark>) -> Result<(), FrontierError>;
 
-    /// Whether this run has stored the request, or was led to it.
+    /// Other shards for which there are links that are durable.
+    fn peers(&self) -> Vec<Shard>;
+
+    /// The oldest links for another shard that are durable; they stay there.
+    async fn links_for(&self, peer: Shard, bounds: LinkBounds) -> Result<LinkBatch, FrontierError>;
+
+    /// Forgets all links for another shard before `end`, because they are durable there.
+    async fn delivered(&self, peer: Shard, end: u64) -> Result<(), FrontierError>;
+
+    /// Stores links of another shard in one batch as those of a page are stored, in the depths that
+    /// they have, and passes over those that were stored already. Answers the number of the last that
+    /// is stored: durable once [`settle`](Self::settle) has answered after this.
+    ///
+    /// Not cancel-safe: a call that is cut off may end the use of the frontier.
+    async fn apply(
+        &self,
+        from: Shard,
+        batch: LinkBatch,
+        max_pattern_urls: u64,
+    ) -> Result<u64, FrontierError>;
+
+    /// Links to and from other shards in this run.
+    fn link_totals(&self) -> LinkTotals;
+
+    /// Whether this run has stored the request, was led to it, or has sent it to another shard.
     async fn knows(&self, request: &Request) -> Result<bool, FrontierError>;
 
     /// Totals of this run.
@@ -198,13 +234,18 @@ pub trait Frontier: Send + Sync + 'static {
     /// Pages taken and not yet committed or given back.
     fn in_flight(&self) -> usize;
 
-    /// Waits until [`Frontier::take`] may answer differently though no call has changed anything: URLs
-    /// were read in, or a batch has become durable. For one task at a time.
+    /// Waits until [`Frontier::take`] may answer differently though no page has changed anything: URLs
+    /// were read in, a batch has become durable, or links of other shards have come. For one task at a
+    /// time.
     async fn take_changed(&self);
 
     /// Waits until [`Frontier::outbox`] may have more, because a batch has become durable. For one
     /// task at a time.
     async fn outbox_changed(&self);
+
+    /// Waits until [`Frontier::links_for`] may have more, because a batch has become durable. For one
+    /// task at a time.
+    async fn links_changed(&self);
 
     /// Waits until everything that was committed is durable.
     async fn settle(&self) -> Result<(), FrontierError>;
@@ -228,6 +269,22 @@ pub enum FrontierError {
     NotInFlight {
         /// Of the claim.
         url: String,
+    },
+    /// Links of another shard were left out.
+    #[error("links from shard {from} go on at {first}, and {expected} is next")]
+    LinkGap {
+        /// Whose links.
+        from: Shard,
+        /// The first that was given.
+        first: u64,
+        /// The one after the last that is stored.
+        expected: u64,
+    },
+    /// `root` has not run here yet: its requests come before links of other shards.
+    #[error("the frontier {shard} has no root requests yet")]
+    Unseeded {
+        /// Whose.
+        shard: ShardId,
     },
     /// A frontier that was there is gone.
     #[error(
@@ -305,7 +362,10 @@ impl FrontierError {
             FrontierError::Foreign { .. } => "FrontierForeign",
             FrontierError::Fenced { .. } => "FrontierFenced",
             FrontierError::Unavailable { .. } => "StorageUnavailable",
-            FrontierError::NotInFlight { .. } | FrontierError::Closed { .. } => "FrontierClosed",
+            FrontierError::NotInFlight { .. }
+            | FrontierError::LinkGap { .. }
+            | FrontierError::Unseeded { .. }
+            | FrontierError::Closed { .. } => "FrontierClosed",
         }
     }
 }

@@ -372,6 +372,8 @@ impl ControlError {
                 FrontierError::Unavailable { .. }
                 | FrontierError::Fenced { .. }
                 | FrontierError::Closed { .. }
+                | FrontierError::LinkGap { .. }
+                | FrontierError::Unseeded { .. }
                 | FrontierError::NotInFlight { .. } => Code::Unavailable,
                 FrontierError::Missing { .. }
                 | FrontierError::Damaged { .. }

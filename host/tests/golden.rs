@@ -112,6 +112,7 @@ fn end(claim: Box<Claim>, ended: Ended) -> Commit {
         ended,
         bytes: 10,
         requests: Vec::new(),
+        for_others: Vec::new(),
         refused: Vec::new(),
         items: Vec::new(),
         host_ready_at: 1_000_500,

@@ -234,6 +234,10 @@ impl From<UrlEntry> for UrlAnswer {
                 ..answer
             },
             UrlState::Dead { reason } => Self { reason, ..answer },
+            UrlState::Sent { to } => Self {
+                reason: format!("shard {to}"),
+                ..answer
+            },
         }
     }
 }

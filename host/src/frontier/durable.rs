@@ -12,6 +12,7 @@
 //! load       whose it is, whether it is whole, what an earlier life has left
 //! state      what is known in memory, and how a commit changes it and its batch
 //! links      which links of a page are new
+//! peers      links to other shards and from them
 //! group      pages that come to their end, with one batch for those that do so at the same time
 //! writer     one batch at a time, numbered; what is durable
 //! keeper     in the background: reads URLs in, hears what is durable, forgets idle hosts
@@ -42,12 +43,13 @@ use url::Url;
 
 use super::seen::{Opening, SeenCache};
 use super::{
-    Claim, Commit, Committed, Frontier, FrontierError, NewRequest, OpenFrontier, OutboxBatch, Take,
+    Claim, Commit, Committed, Frontier, FrontierError, LinkBatch, LinkBounds, NewRequest,
+    OpenFrontier, OutboxBatch, Take,
 };
 use crate::model::crawl::{Counts, Request, UnixMillis};
 use crate::model::frontier::SinkMark;
-use crate::model::id::Run;
-use crate::model::resource::{Redrive, ShardId};
+use crate::model::id::{Run, Shard};
+use crate::model::resource::{LinkTotals, Redrive, ShardId};
 use crate::task::TaskScope;
 
 mod clock;
@@ -57,6 +59,7 @@ mod links;
 mod load;
 mod open;
 mod outbox;
+mod peers;
 mod redrive;
 mod settings;
 mod state;
@@ -185,6 +188,7 @@ struct Inner {
     hungry: Notify,
     take_changed: Notify,
     outbox_changed: Notify,
+    links_changed: Notify,
 }
 
 impl Inner {
@@ -208,6 +212,7 @@ impl Inner {
     fn notify(&self) {
         self.take_changed.notify_one();
         self.outbox_changed.notify_one();
+        self.links_changed.notify_one();
     }
 }
 
@@ -230,8 +235,12 @@ impl DurableFrontier {
 
 #[async_trait]
 impl Frontier for DurableFrontier {
-    async fn seed(&self, requests: Vec<NewRequest>) -> Result<Committed, FrontierError> {
-        self.inner.seed(requests).await
+    async fn seed_part(
+        &self,
+        roots: Vec<Url>,
+        requests: Vec<NewRequest>,
+    ) -> Result<Committed, FrontierError> {
+        self.inner.seed_part(roots, requests).await
     }
 
     fn roots(&self) -> Option<Vec<Url>> {
@@ -267,6 +276,31 @@ impl Frontier for DurableFrontier {
         self.inner.clear_outbox(end, mark).await
     }
 
+    fn peers(&self) -> Vec<Shard> {
+        self.inner.state().peers.waiting()
+    }
+
+    async fn links_for(&self, peer: Shard, bounds: LinkBounds) -> Result<LinkBatch, FrontierError> {
+        self.inner.links_for(peer, bounds).await
+    }
+
+    async fn delivered(&self, peer: Shard, end: u64) -> Result<(), FrontierError> {
+        self.inner.delivered(peer, end).await
+    }
+
+    async fn apply(
+        &self,
+        from: Shard,
+        batch: LinkBatch,
+        max_pattern_urls: u64,
+    ) -> Result<u64, FrontierError> {
+        self.inner.apply(from, batch, max_pattern_urls).await
+    }
+
+    fn link_totals(&self) -> LinkTotals {
+        self.inner.state().peers.totals()
+    }
+
     async fn knows(&self, request: &Request) -> Result<bool, FrontierError> {
         self.inner.knows(request).await
     }
@@ -285,6 +319,10 @@ impl Frontier for DurableFrontier {
 
     async fn outbox_changed(&self) {
         self.inner.outbox_changed.notified().await;
+    }
+
+    async fn links_changed(&self) {
+        self.inner.links_changed.notified().await;
     }
 
     async fn settle(&self) -> Result<(), FrontierError> {

@@ -16,9 +16,10 @@
 //! d <run> <host> <fingerprint>         dead letter
 //! c t <run>                            totals
 //! c p <run> <pattern>                  URLs stored per pattern of paths
+//! x <run> <shard> <sequence>           link for another shard that has not got it yet
+//! m x <shard>                          the next such link of that shard, and how many there were
+//! i <run> <shard>                      the last link of another shard that is stored here
 //! ```
-//!
-//! Kept free for links between shards: `x` and `i`.
 
 use std::ops::Range;
 
@@ -27,7 +28,7 @@ use slatedb::{PrefixExtractor, PrefixTarget};
 
 use super::workbench::{HostId, LaneId, Turn};
 use crate::model::crawl::{Fingerprint, Request};
-use crate::model::id::Run;
+use crate::model::id::{Run, Shard};
 use crate::model::links::host_hash;
 
 /// Numbers of batches that are kept.
@@ -36,6 +37,7 @@ pub(super) const RING: u64 = 16_384;
 pub(super) const HEAD: &[u8] = b"mh";
 pub(super) const BATCHES: &[u8] = b"mb";
 pub(super) const SUSPECTS: &[u8] = b"ms";
+pub(super) const PEERS: &[u8] = b"mx";
 pub(super) const READY: &[u8] = b"r";
 pub(super) const STATES: &[u8] = b"u";
 pub(super) const HOSTS: &[u8] = b"h";
@@ -172,6 +174,33 @@ pub(super) fn pattern(run: Run, pattern: [u8; 8]) -> Bytes {
 
 pub(super) fn patterns_of(run: Run) -> Bytes {
     key(&[b"cp", &run.0.to_be_bytes()])
+}
+
+pub(super) fn link(run: Run, to: Shard, sequence: u64) -> Bytes {
+    let (to, sequence) = (to.0.to_be_bytes(), sequence.to_be_bytes());
+    key(&[&links_of(run), &to, &sequence])
+}
+
+pub(super) fn links_of(run: Run) -> Bytes {
+    key(&[b"x", &run.0.to_be_bytes()])
+}
+
+pub(super) fn peer(to: Shard) -> Bytes {
+    key(&[PEERS, &to.0.to_be_bytes()])
+}
+
+pub(super) fn applied(run: Run, from: Shard) -> Bytes {
+    key(&[&applied_of(run), &from.0.to_be_bytes()])
+}
+
+pub(super) fn applied_of(run: Run) -> Bytes {
+    key(&[b"i", &run.0.to_be_bytes()])
+}
+
+/// The shard that a key ends with: of a peer, or of a last link applied.
+pub(super) fn parse_shard(key: &[u8]) -> Option<Shard> {
+    let (_, shard) = key.split_last_chunk::<4>()?;
+    Some(Shard(u32::from_be_bytes(*shard)))
 }
 
 /// The first key behind this one.

@@ -4,29 +4,35 @@
 //! crash starts the run over, which costs requests and no correctness: item keys repeat.
 //!
 //! What is bounded: URLs known to one run ([`MemorySettings::max_urls`], beyond which links are
-//! refused and counted), pages in flight, and the outbox, above whose bound no page is taken. Pages
-//! in flight at that moment may still add their items.
+//! refused and counted), pages in flight, the outbox and the links for other shards, above whose bounds
+//! no page is taken. Pages in flight at that moment may still add to them.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use tokio::sync::Notify;
 use url::Url;
 
 use super::steady::SteadyTime;
 use super::workbench::{HostId, LaneId, Next, Turn, Workbench};
 use super::{
-    Claim, Commit, Committed, Ended, Frontier, FrontierError, NewRequest, OutboxBatch, Take,
+    Claim, Commit, Committed, Ended, Frontier, FrontierError, LinkBatch, LinkBounds, NewRequest,
+    OutboxBatch, Take,
 };
 use crate::model::crawl::{Counts, Done, Fingerprint, ItemRecord, Request, UnixMillis};
 use crate::model::frontier::SinkMark;
+use crate::model::id::{ResourceId, Shard};
+use crate::model::resource::{LinkTotals, ShardId};
 use crate::model::scope::PATTERN_URLS;
 use outbox::Outbox;
 use patterns::Patterns;
+use peers::Peers;
 
 mod changes;
 mod outbox;
 mod patterns;
+mod peers;
 
 /// The reason that refused links are counted by when there is no room, and the setting of `crawler run` that helps.
 pub const NO_ROOM: &str = "frontier-urls";
@@ -43,6 +49,8 @@ pub struct MemorySettings {
     pub max_outbox_items: usize,
     /// Bytes in the outbox above which no page is taken.
     pub max_outbox_bytes: usize,
+    /// Links for other shards above which no page is taken.
+    pub max_links: usize,
     /// Pages in flight.
     pub max_undurable: usize,
 }
@@ -53,6 +61,7 @@ impl Default for MemorySettings {
             max_urls: DEFAULT_MAX_URLS,
             max_outbox_items: 100_000,
             max_outbox_bytes: 256 << 20,
+            max_links: 100_000,
             max_undurable: 512,
         }
     }
@@ -63,6 +72,8 @@ impl Default for MemorySettings {
 pub struct MemoryFrontier {
     settings: MemorySettings,
     state: Mutex<State>,
+    take_changed: Notify,
+    links_changed: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -79,6 +90,7 @@ struct State {
     in_flight: HashMap<u64, InFlight>,
     next_entry: u64,
     outbox: Outbox,
+    peers: Peers,
     counts: Counts,
 }
 
@@ -119,6 +131,8 @@ impl MemoryFrontier {
         Self {
             settings,
             state: Mutex::default(),
+            take_changed: Notify::new(),
+            links_changed: Notify::new(),
         }
     }
 
@@ -129,14 +143,17 @@ impl MemoryFrontier {
 
 #[async_trait]
 impl Frontier for MemoryFrontier {
-    async fn seed(&self, requests: Vec<NewRequest>) -> Result<Committed, FrontierError> {
-        let urls = requests.iter().map(|new| new.request.url.clone()).collect();
+    async fn seed_part(
+        &self,
+        roots: Vec<Url>,
+        requests: Vec<NewRequest>,
+    ) -> Result<Committed, FrontierError> {
         let requests = fingerprinted(requests);
         let mut state = self.state();
         if state.roots.is_some() {
             return Ok(Committed::default());
         }
-        state.roots = Some(urls);
+        state.roots = Some(roots);
         Ok(state.store(requests, self.settings.max_urls, None))
     }
 
@@ -151,15 +168,13 @@ impl Frontier for MemoryFrontier {
         }
         let now = state.time.now(now);
         if state.workbench.n_buffered() == 0 {
-            return Ok(if state.in_flight.is_empty() {
-                Take::Empty
-            } else {
-                Take::Blocked
-            });
+            let is_over = state.in_flight.is_empty() && state.peers.n_waiting() == 0;
+            return Ok(if is_over { Take::Empty } else { Take::Blocked });
         }
         if state.in_flight.len() >= self.settings.max_undurable
             || state.outbox.items.len() >= self.settings.max_outbox_items
             || state.outbox.n_bytes >= self.settings.max_outbox_bytes
+            || state.peers.n_waiting() >= self.settings.max_links
         {
             return Ok(Take::Blocked);
         }
@@ -178,11 +193,20 @@ impl Frontier for MemoryFrontier {
     async fn commit(&self, mut commit: Commit) -> Result<Committed, FrontierError> {
         // Hashing is most of the work, and needs no lock.
         let requests = fingerprinted(std::mem::take(&mut commit.requests));
+        let for_others = std::mem::take(&mut commit.for_others).into_iter();
+        let for_others = for_others.map(|(to, new)| (to, new.request.fingerprint(), new));
+        let for_others = for_others.collect();
         let max_pattern_urls = Some(commit.max_pattern_urls);
         let mut state = self.state();
         state.land(&commit.claim, commit.host_ready_at)?;
         state.end(commit);
-        Ok(state.store(requests, self.settings.max_urls, max_pattern_urls))
+        let (n_sent, n_unsent) = state.send(for_others, self.settings.max_urls);
+        let mut committed = state.store(requests, self.settings.max_urls, max_pattern_urls);
+        drop(state);
+        self.links_changed.notify_one();
+        committed.n_sent = n_sent;
+        committed.n_no_room += n_unsent;
+        Ok(committed)
     }
 
     fn give_back(&self, claim: Box<Claim>) {
@@ -207,6 +231,57 @@ impl Frontier for MemoryFrontier {
         Ok(())
     }
 
+    fn peers(&self) -> Vec<Shard> {
+        self.state().peers.waiting()
+    }
+
+    async fn links_for(&self, peer: Shard, bounds: LinkBounds) -> Result<LinkBatch, FrontierError> {
+        Ok(self.state().peers.links_for(peer, bounds))
+    }
+
+    async fn delivered(&self, peer: Shard, end: u64) -> Result<(), FrontierError> {
+        self.state().peers.delivered(peer, end);
+        self.take_changed.notify_one();
+        Ok(())
+    }
+
+    async fn apply(
+        &self,
+        from: Shard,
+        batch: LinkBatch,
+        max_pattern_urls: u64,
+    ) -> Result<u64, FrontierError> {
+        let mut state = self.state();
+        if state.roots.is_none() {
+            // It is in memory alone, and knows no name.
+            let shard = ShardId::only(ResourceId(0));
+            return Err(FrontierError::Unseeded { shard });
+        }
+        let last = state.peers.applied.get(&from).copied().unwrap_or(0);
+        let (expected, first, end) = (last + 1, batch.first, batch.end());
+        if first > expected {
+            return Err(FrontierError::LinkGap {
+                from,
+                first,
+                expected,
+            });
+        }
+        if end <= expected {
+            return Ok(last);
+        }
+        let new = batch.links.into_iter().skip((expected - first) as usize);
+        let requests = fingerprinted(new.collect());
+        state.store(requests, self.settings.max_urls, Some(max_pattern_urls));
+        state.peers.applied.insert(from, end - 1);
+        drop(state);
+        self.take_changed.notify_one();
+        Ok(end - 1)
+    }
+
+    fn link_totals(&self) -> LinkTotals {
+        self.state().peers.totals()
+    }
+
     async fn knows(&self, request: &Request) -> Result<bool, FrontierError> {
         Ok(self.state().seen.contains_key(&request.fingerprint()))
     }
@@ -222,13 +297,17 @@ impl Frontier for MemoryFrontier {
         self.state().in_flight.len()
     }
 
-    /// Never: here, only calls change anything.
+    /// Here, only calls change anything.
     async fn take_changed(&self) {
-        std::future::pending().await
+        self.take_changed.notified().await;
     }
 
     async fn outbox_changed(&self) {
         std::future::pending().await
+    }
+
+    async fn links_changed(&self) {
+        self.links_changed.notified().await;
     }
 
     async fn settle(&self) -> Result<(), FrontierError> {

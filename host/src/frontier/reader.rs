@@ -21,7 +21,7 @@ use super::records::{self, Stage};
 use super::{FrontierError, keys, path_of};
 use crate::model::crawl::{Counts, Done, Fingerprint, Request};
 use crate::model::frontier::{FrontierStats, UrlEntry, UrlFilter, UrlState};
-use crate::model::id::Run;
+use crate::model::id::{Run, Shard};
 use crate::model::resource::ShardId;
 use scan::Records;
 
@@ -248,19 +248,22 @@ impl FrontierReader {
         self.of_state(state).map(Some)
     }
 
-    /// Redirects may have led to it.
+    /// Redirects may have led to it, or it was sent to the shard that it belongs to.
     async fn led_to(
         &self,
         request: &Request,
         fingerprint: Fingerprint,
     ) -> Result<Option<UrlEntry>, FrontierError> {
         let key = keys::seen(self.run, keys::host_of(request), fingerprint);
-        let is_seen = self.get(&key).await?.is_some();
-        Ok(is_seen.then(|| UrlEntry {
+        let seen: Option<records::Seen> = self.record(&key, "seen").await?;
+        Ok(seen.map(|seen| UrlEntry {
             request: request.clone(),
             depth: 0,
             run: self.run,
-            state: UrlState::Done(Done::Duplicate),
+            state: match seen.to {
+                Some(to) => UrlState::Sent { to: Shard(to) },
+                None => UrlState::Done(Done::Duplicate),
+            },
             since: 0,
         }))
     }

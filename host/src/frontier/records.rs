@@ -307,6 +307,37 @@ pub(super) struct Number {
     pub(super) n: u64,
 }
 
+/// A link for another shard.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Link {
+    #[prost(message, required, tag = "1")]
+    pub(super) request: RequestRecord,
+    #[prost(uint32, tag = "2")]
+    pub(super) depth: u32,
+}
+
+/// What another shard has got of the links for it, and what there is.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(super) struct Peer {
+    /// Of another run, nothing of it counts.
+    #[prost(uint64, tag = "1")]
+    pub(super) run: u64,
+    /// It has those before this one.
+    #[prost(uint64, tag = "2")]
+    pub(super) first: u64,
+    /// The next link stored for it gets this number.
+    #[prost(uint64, tag = "3")]
+    pub(super) next: u64,
+}
+
+/// The value of a key of what was seen: empty for what is this shard's own.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(super) struct Seen {
+    /// The shard that the link was for.
+    #[prost(uint32, optional, tag = "1")]
+    pub(super) to: Option<u32>,
+}
+
 /// The fingerprint in a ready record.
 pub(super) fn fingerprint(bytes: &[u8]) -> Option<Fingerprint> {
     bytes.try_into().ok().map(Fingerprint)

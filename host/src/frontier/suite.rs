@@ -10,9 +10,17 @@ use crate::model::crawl::{Done, Item, ItemKey, ItemRecord, Request, UnixMillis};
 use crate::model::id::{ResourceId, Run};
 
 pub(crate) mod hanging;
+pub(crate) mod links;
 mod model;
 mod patterns;
 
+pub(crate) use links::{
+    a_run_is_not_over_while_links_wait_or_come,
+    a_shard_without_root_requests_of_its_own_is_over_until_links_come,
+    links_of_another_shard_are_stored_once_as_those_of_a_page_are,
+    links_of_other_shards_are_kept_once_in_order_until_they_are_there,
+    links_that_ask_for_a_reload_are_sent_each_time,
+};
 pub(crate) use model::any_order_of_calls_gives_what_a_plain_list_gives;
 pub(crate) use patterns::f25_links_of_one_pattern_are_stored_up_to_their_bound;
 
@@ -53,6 +61,7 @@ pub(crate) fn commit_of(claim: Box<Claim>, ended: Ended) -> Commit {
         ended,
         bytes: 0,
         requests: Vec::new(),
+        for_others: Vec::new(),
         max_pattern_urls: u64::MAX,
         refused: Vec::new(),
         items: Vec::new(),

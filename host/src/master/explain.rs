@@ -44,6 +44,8 @@ pub enum Standing {
     Done,
     /// It was given up.
     Dead,
+    /// It is another shard's.
+    Sent,
     /// A link to it is not taken.
     Refused,
     /// Nothing has led to it.
@@ -57,6 +59,7 @@ impl Standing {
             Standing::Due => "due",
             Standing::Done => "done",
             Standing::Dead => "dead",
+            Standing::Sent => "sent",
             Standing::Refused => "refused",
             Standing::Unseen => "unseen",
         }
@@ -122,6 +125,10 @@ fn stored(question: &Question<'_>, entry: &UrlEntry) -> (Standing, String) {
                 entry.run
             );
             (Standing::Dead, text)
+        }
+        UrlState::Sent { to } => {
+            let text = format!("sent to shard {to}, to which its host belongs");
+            (Standing::Sent, text)
         }
     }
 }

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::crawl::{Counts, Done, Page, Request, UnixMillis};
-use super::id::Run;
+use super::id::{Run, Shard};
 
 /// Where a URL stands in its run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,15 +25,21 @@ pub enum UrlState {
         /// `timeout`, `status-500`, `poison`, …
         reason: String,
     },
+    /// It is another shard's, which knows where it stands.
+    Sent {
+        /// Whose.
+        to: Shard,
+    },
 }
 
 impl UrlState {
-    /// `due`, `done` or `dead`.
+    /// `due`, `done`, `dead` or `sent`.
     pub fn as_str(&self) -> &'static str {
         match self {
             UrlState::Due { .. } => "due",
             UrlState::Done(_) => "done",
             UrlState::Dead { .. } => "dead",
+            UrlState::Sent { .. } => "sent",
         }
     }
 }

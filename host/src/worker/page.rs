@@ -92,6 +92,7 @@ pub(super) async fn attempt(shared: Arc<Shared>, claim: Box<Claim>, stop: Cancel
         ended: harvest.ended,
         bytes: harvest.bytes,
         requests: harvest.requests,
+        for_others: Vec::new(),
         max_pattern_urls: config.settings.max_pattern_urls(),
         refused: harvest.refused,
         items: harvest.items,

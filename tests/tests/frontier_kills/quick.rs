@@ -147,6 +147,7 @@ fn write(folder: &Path, l0_bytes: usize, is_calm: bool) {
                         ended: Ended::Done(Done::Parsed),
                         bytes: 1,
                         requests: new.collect(),
+                        for_others: Vec::new(),
                         refused: Vec::new(),
                         items: vec![item(&claim.request)],
                         host_ready_at: 0,

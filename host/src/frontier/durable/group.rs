@@ -56,7 +56,8 @@ impl Inner {
 
     pub(super) async fn commit(&self, mut commit: Commit) -> Answer {
         self.check()?;
-        let links = self.links(std::mem::take(&mut commit.requests));
+        let requests = std::mem::take(&mut commit.requests);
+        let links = self.links(requests, std::mem::take(&mut commit.for_others));
         let (tell, mut told) = oneshot::channel();
         self.queue().push_back(Queued {
             commit,
@@ -160,7 +161,7 @@ impl Inner {
                 .await?
                 .is_some_and(|state| state.visit > visit);
         group.stored_here = std::mem::take(&mut sorted.stored_here);
-        let mut stored = self.seen_keys(&sorted.links);
+        let mut stored = self.seen_keys(&sorted);
         stored.extend(led_to.map(|(_, key)| key));
         let before = Before {
             is_superseded,

@@ -10,6 +10,7 @@ use crate::frontier::workbench::HostId;
 use crate::frontier::{FrontierError, NewRequest, keys};
 use crate::model::crawl::{Fingerprint, Request};
 use crate::model::frontier::Validators;
+use crate::model::id::Shard;
 use crate::model::pattern::{PatternKey, path_pattern};
 
 /// Patterns whose numbers are kept in memory.
@@ -20,6 +21,8 @@ const MAX_PATTERNS: usize = 16 << 10;
 pub(super) struct Sorted {
     /// In the order of the page.
     pub(super) links: Vec<NewLink>,
+    /// Those that other shards get, in the order of the page.
+    pub(super) for_others: Vec<LinkOut>,
     /// Kept out by setting `max-pattern-urls`.
     pub(super) n_over_pattern: u64,
     /// Of all links that are stored in the batch, these and those before.
@@ -54,6 +57,15 @@ pub(super) struct NewLink {
     pub(super) pattern: Option<([u8; 8], u64)>,
 }
 
+/// A link that another shard gets.
+#[derive(Debug)]
+pub(super) struct LinkOut {
+    pub(super) to: Shard,
+    pub(super) new: NewRequest,
+    pub(super) fingerprint: Fingerprint,
+    pub(super) host: HostId,
+}
+
 /// Links that may be new, in the order of the page: telling them from the others is most of the work,
 /// and needs no lock.
 #[derive(Default)]
@@ -70,6 +82,8 @@ struct Link {
     fingerprint: Fingerprint,
     key: SeenKey,
     new: NewRequest,
+    /// The shard that it belongs to; none for one that is our own.
+    to: Option<Shard>,
 }
 
 /// What a pattern says of a link.
@@ -84,13 +98,20 @@ enum Counted {
 
 impl Inner {
     /// Passes over what is known to be stored. Of the same request twice, the first counts.
-    pub(super) fn links(&self, requests: Vec<NewRequest>) -> Links {
-        let keys = requests.iter().map(|new| self.seen_key(&new.request));
+    pub(super) fn links(
+        &self,
+        requests: Vec<NewRequest>,
+        for_others: Vec<(Shard, NewRequest)>,
+    ) -> Links {
+        let for_others = for_others.into_iter().map(|(to, new)| (Some(to), new));
+        let own = requests.into_iter().map(|new| (None, new));
+        let requests: Vec<(Option<Shard>, NewRequest)> = own.chain(for_others).collect();
+        let keys = requests.iter().map(|(_, new)| self.seen_key(&new.request));
         let keys: Vec<SeenKey> = keys.collect();
         let known = self.frontiers.seen.knows_each(&keys);
         let mut links = Links::default();
         let mut met = HashSet::new();
-        for ((new, key), is_known) in requests.into_iter().zip(keys).zip(known) {
+        for (((to, new), key), is_known) in requests.into_iter().zip(keys).zip(known) {
             let reload = new.request.reload;
             if (reload || !is_known) && met.insert((key, reload)) {
                 links.0.push(Link {
@@ -98,6 +119,7 @@ impl Inner {
                     fingerprint: new.request.fingerprint(),
                     key,
                     new,
+                    to,
                 });
             }
         }
@@ -112,7 +134,7 @@ impl Inner {
     ) -> Result<Sorted, FrontierError> {
         let mut links: Vec<(usize, Link)> = links.0.into_iter().enumerate().collect();
         links.sort_by_key(|(_, link)| (link.host, link.fingerprint));
-        let mut new_links = Vec::new();
+        let (mut new_links, mut for_others) = (Vec::new(), Vec::new());
         let mut n_over_pattern = 0;
         let mut stored_here = around.stored_here;
         stored_here.extend(around.led_to);
@@ -122,9 +144,25 @@ impl Inner {
                 fingerprint,
                 key,
                 new,
+                to,
             } = link;
             let is_stored = stored_here.contains(&fingerprint)
                 || self.is_stored(key, host, fingerprint).await?;
+            if let Some(to) = to {
+                // Whether one that asks to be reloaded waits already is known there.
+                let is_again = new.request.reload && !stored_here.contains(&fingerprint);
+                if !is_stored || is_again {
+                    stored_here.insert(fingerprint);
+                    let link = LinkOut {
+                        to,
+                        new,
+                        fingerprint,
+                        host,
+                    };
+                    for_others.push((n, link));
+                }
+                continue;
+            }
             let link = if !is_stored {
                 let pattern = match around.max_pattern_urls {
                     Some(max) => self.count_pattern(&new.request, max).await?,
@@ -155,8 +193,10 @@ impl Inner {
             new_links.push((n, link));
         }
         new_links.sort_by_key(|(n, _)| *n);
+        for_others.sort_by_key(|(n, _)| *n);
         Ok(Sorted {
             links: new_links.into_iter().map(|(_, link)| link).collect(),
+            for_others: for_others.into_iter().map(|(_, link)| link).collect(),
             n_over_pattern,
             stored_here,
         })
@@ -168,6 +208,14 @@ impl Inner {
         if state.patterns.len() >= MAX_PATTERNS {
             state.patterns.clear();
         }
+    }
+
+    /// Of all that the batch stores as seen.
+    pub(super) fn seen_keys(&self, sorted: &Sorted) -> Vec<SeenKey> {
+        let own = sorted.links.iter().map(|link| &link.request);
+        let for_others = sorted.for_others.iter().map(|link| &link.new.request);
+        let requests = own.chain(for_others);
+        requests.map(|request| self.seen_key(request)).collect()
     }
 
     pub(super) fn seen_key(&self, request: &Request) -> SeenKey {

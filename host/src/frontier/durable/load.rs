@@ -74,6 +74,7 @@ impl Inner {
         let floor = (!has_exact_clocks).then_some(open.delay);
         self.load_hosts(&mut state, floor, now).await?;
         self.load_outbox(&mut state).await?;
+        self.load_peers(&mut state).await?;
         let poisoned = self.load_suspects(&mut state).await?;
         *self.state() = state;
         Ok(poisoned)

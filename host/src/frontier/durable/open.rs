@@ -124,6 +124,7 @@ impl Frontiers {
             hungry: Notify::new(),
             take_changed: Notify::new(),
             outbox_changed: Notify::new(),
+            links_changed: Notify::new(),
         };
         let frontier = inner.start(&open).await;
         if let Err(error) = &frontier {
@@ -210,6 +211,7 @@ impl DurableFrontier {
                     ended: Ended::Dead { reason },
                     bytes: 0,
                     requests: Vec::new(),
+                    for_others: Vec::new(),
                     refused: Vec::new(),
                     items: Vec::new(),
                     host_ready_at: 0,

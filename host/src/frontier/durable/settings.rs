@@ -28,6 +28,8 @@ pub struct DurableSettings {
     pub max_outbox_items: usize,
     /// Bytes in one outbox above which no page is taken.
     pub max_outbox_bytes: u64,
+    /// Links of one shard for others, above which no page is taken.
+    pub max_links: u64,
     /// Pages of one shard in flight, from being taken until their batch is durable: what a crash may
     /// cost.
     pub max_undurable: usize,
@@ -60,6 +62,7 @@ impl Default for DurableSettings {
         Self {
             max_outbox_items: 100_000,
             max_outbox_bytes: 256 << 20,
+            max_links: 100_000,
             max_undurable: 512,
             max_buffered: 64 << 10,
             flush_interval: Duration::from_millis(50),

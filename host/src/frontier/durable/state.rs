@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::outbox::Outbox;
+use super::peers::Peers;
 use super::settings::DurableSettings;
 use crate::frontier::records::{self, Head};
 use crate::frontier::steady::SteadyTime;
@@ -17,7 +18,7 @@ use crate::frontier::workbench::{LaneId, Next, Turn, Workbench};
 use crate::frontier::{Claim, FrontierError, Take, keys};
 use crate::model::crawl::{Counts, Fingerprint, Request, UnixMillis};
 use crate::model::frontier::Validators;
-use crate::model::id::Run;
+use crate::model::id::{Run, Shard};
 
 mod commit;
 
@@ -65,6 +66,8 @@ pub(super) struct Written {
     pub(super) since: Instant,
     pub(super) n_pages: usize,
     pub(super) outbox_next: u64,
+    /// For each other shard, as the outbox.
+    pub(super) links_next: Vec<(Shard, u64)>,
 }
 
 #[derive(Debug)]
@@ -89,6 +92,7 @@ pub(super) struct State {
     pub(super) undurable: VecDeque<Written>,
     pub(super) n_undurable: usize,
     pub(super) outbox: Outbox,
+    pub(super) peers: Peers,
     /// URLs stored per pattern of paths, as far as they were needed.
     pub(super) patterns: HashMap<[u8; 8], u64>,
     max_undurable: usize,
@@ -119,6 +123,7 @@ impl State {
             undurable: VecDeque::new(),
             n_undurable: 0,
             outbox: Outbox::new(settings),
+            peers: Peers::new(settings.max_links),
             patterns: HashMap::new(),
             max_undurable: settings.max_undurable,
             max_buffered: settings.max_buffered,
@@ -156,11 +161,12 @@ impl State {
         let now = self.time.now(wall);
         if self.counts.due == 0 {
             let is_durable = self.n_undurable == 0 && self.undurable.is_empty();
-            let is_over = is_durable && !self.head.is_carrying;
+            let is_over = is_durable && !self.head.is_carrying && self.peers.n_waiting() == 0;
             return (if is_over { Take::Empty } else { Take::Blocked }, false);
         }
         let n_in_flight = self.in_flight.len();
-        if n_in_flight + self.n_undurable >= self.max_undurable || self.outbox.is_full(&self.last) {
+        let is_full = self.outbox.is_full(&self.last) || self.peers.is_full();
+        if n_in_flight + self.n_undurable >= self.max_undurable || is_full {
             return (Take::Blocked, false);
         }
         let is_one_alone = n_in_flight == 1 && self.in_flight.values().any(|page| page.alone);
@@ -319,6 +325,7 @@ impl State {
         {
             self.n_undurable -= first.n_pages;
             self.outbox.durable_next = first.outbox_next;
+            self.peers.durable_to(&first.links_next);
             self.undurable.pop_front();
             has_changed = true;
         }

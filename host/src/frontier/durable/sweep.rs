@@ -72,6 +72,8 @@ impl Inner {
             keys::dead_letters_of(none)..keys::dead_letters_of(self.run),
             keys::patterns_of(none)..keys::patterns_of(self.run),
             keys::totals(none)..keys::totals(self.run),
+            keys::links_of(none)..keys::links_of(self.run),
+            keys::applied_of(none)..keys::applied_of(self.run),
         ];
         let states = [Bytes::from_static(keys::STATES)..keys::end_of(keys::STATES)];
         let hosts = [Bytes::from_static(keys::HOSTS)..keys::end_of(keys::HOSTS)];
@@ -214,18 +216,18 @@ impl Inner {
                 links.push(NewRequest { request, depth });
             }
         }
-        let links = self.links(links);
+        let links = self.links(links, Vec::new());
         let turn = self.writer.lock().await;
-        let links = self.sort_out(links, Around::default()).await?.links;
-        if links.is_empty() {
+        let sorted = self.sort_out(links, Around::default()).await?;
+        if sorted.links.is_empty() {
             return Ok(());
         }
-        let stored = self.seen_keys(&links);
+        let stored = self.seen_keys(&sorted);
         let mut batch = WriteBatch::new();
         {
             let mut state = self.state();
             let mut hosts = BTreeSet::new();
-            state.store(links, self.plugin, &mut hosts, &mut batch);
+            state.store(sorted.links, self.plugin, &mut hosts, &mut batch);
             for host in hosts {
                 state.save_host(host, &mut batch);
             }

@@ -8,9 +8,10 @@ use prost::Message;
 use slatedb::config::{FlushOptions, FlushType};
 use slatedb::{CloseReason, DbIterator, ErrorKind, WriteBatch};
 use tokio::sync::MutexGuard;
+use url::Url;
 
 use super::Inner;
-use super::links::{Around, NewLink};
+use super::links::Around;
 use super::state::Written;
 use crate::frontier::seen::SeenKey;
 use crate::frontier::{Committed, FrontierError, NewRequest, keys};
@@ -66,11 +67,11 @@ impl Inner {
             inner: self,
             is_armed: true,
         };
-        let outbox_next = {
+        let (outbox_next, links_next) = {
             let mut state = self.state();
             state.last.made_at = self.clock.millis();
             state.seal(&mut batch);
-            state.last.outbox_next
+            (state.last.outbox_next, state.peers.next())
         };
         let write = async {
             let written = self.db.write(batch).await;
@@ -86,6 +87,7 @@ impl Inner {
                     since: tokio::time::Instant::now(),
                     n_pages,
                     outbox_next,
+                    links_next,
                 });
                 self.forget_patterns();
                 // It may have become durable already, and nobody told.
@@ -123,27 +125,29 @@ impl Inner {
         Ok(())
     }
 
-    pub(super) async fn seed(&self, requests: Vec<NewRequest>) -> Result<Committed, FrontierError> {
+    pub(super) async fn seed_part(
+        &self,
+        roots: Vec<Url>,
+        requests: Vec<NewRequest>,
+    ) -> Result<Committed, FrontierError> {
         self.check()?;
-        let roots = requests.iter().map(|new| new.request.url.to_string());
-        let roots: Vec<String> = roots.collect();
-        let links = self.links(requests);
+        let links = self.links(requests, Vec::new());
         let turn = self.writer.lock().await;
         if self.state().head.is_seeded {
             return Ok(Committed::default());
         }
-        let links = self.sort_out(links, Around::default()).await?.links;
-        let stored = self.seen_keys(&links);
+        let sorted = self.sort_out(links, Around::default()).await?;
+        let stored = self.seen_keys(&sorted);
         let mut batch = WriteBatch::new();
         let committed = {
             let mut state = self.state();
             let mut hosts = std::collections::BTreeSet::new();
-            let committed = state.store(links, self.plugin, &mut hosts, &mut batch);
+            let committed = state.store(sorted.links, self.plugin, &mut hosts, &mut batch);
             for host in hosts {
                 state.save_host(host, &mut batch);
             }
             state.head.is_seeded = true;
-            state.head.roots = roots;
+            state.head.roots = roots.into_iter().map(String::from).collect();
             batch.put(keys::HEAD, state.head.encode_to_vec());
             committed
         };
@@ -152,13 +156,6 @@ impl Inner {
         drop(turn);
         self.settle().await?;
         Ok(committed)
-    }
-
-    pub(super) fn seen_keys(&self, links: &[NewLink]) -> Vec<SeenKey> {
-        links
-            .iter()
-            .map(|link| self.seen_key(&link.request))
-            .collect()
     }
 
     /// Once their batch is made: should it not be written, nothing more is asked here.
@@ -224,6 +221,10 @@ impl Inner {
         let queues = [
             (keys::ready_of(self.run), "a URL is ready"),
             (Bytes::from_static(keys::OUTBOX), "an item is undelivered"),
+            (
+                keys::links_of(self.run),
+                "a link for another shard is undelivered",
+            ),
         ];
         for (prefix, what) in queues {
             if self.scan_prefix(&prefix).await?.next().await?.is_some() {

@@ -1,5 +1,7 @@
 //! How calls change what is known.
 
+use std::collections::HashSet;
+
 use super::*;
 
 impl State {
@@ -112,6 +114,41 @@ impl State {
                 self.wait_again(*commit.claim, due, attempt);
             }
         }
+    }
+
+    /// Keeps links for other shards; how many, and for how many there was no room.
+    pub(super) fn send(
+        &mut self,
+        links: Vec<(Shard, Fingerprint, NewRequest)>,
+        max_urls: u64,
+    ) -> (u64, u64) {
+        let (mut n_sent, mut n_no_room) = (0, 0);
+        let mut sent_here = HashSet::new();
+        for (to, fingerprint, link) in links {
+            let is_known = self.seen.contains_key(&fingerprint);
+            let is_again = link.request.reload && !sent_here.contains(&fingerprint);
+            if is_known && !is_again {
+                continue;
+            }
+            if !is_known && self.seen.len() as u64 >= max_urls {
+                n_no_room += 1;
+                continue;
+            }
+            sent_here.insert(fingerprint);
+            let seen = Seen {
+                depth: link.depth,
+                visit: 0,
+                n_waiting: 0,
+            };
+            self.seen.entry(fingerprint).or_insert(seen);
+            self.peers.push(to, link);
+            n_sent += 1;
+        }
+        if n_no_room > 0 {
+            let refused = self.counts.refused_links.entry(NO_ROOM.to_owned());
+            *refused.or_default() += n_no_room;
+        }
+        (n_sent, n_no_room)
     }
 
     pub(super) fn store(

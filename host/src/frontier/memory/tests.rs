@@ -35,6 +35,11 @@ passes! {
     items_stay_in_the_outbox_in_order_until_cleared
     f25_links_of_one_pattern_are_stored_up_to_their_bound
     where_redirects_led_to_is_known_like_a_stored_url
+    a_run_is_not_over_while_links_wait_or_come
+    a_shard_without_root_requests_of_its_own_is_over_until_links_come
+    links_of_another_shard_are_stored_once_as_those_of_a_page_are
+    links_of_other_shards_are_kept_once_in_order_until_they_are_there
+    links_that_ask_for_a_reload_are_sent_each_time
 }
 
 #[tokio::test]
@@ -42,6 +47,33 @@ async fn any_order_of_calls_gives_what_a_plain_list_gives() {
     for seed in 0..20 {
         suite::any_order_of_calls_gives_what_a_plain_list_gives(frontier(), seed).await;
     }
+}
+
+#[tokio::test]
+async fn a_crawl_of_several_shards_gives_each_page_once() {
+    for seed in 0..20 {
+        let shards = suite::links::Shards {
+            frontiers: (0..4).map(|_| frontier()).collect(),
+            reopen: None,
+        };
+        suite::links::a_crawl_of_several_shards_gives_each_page_once(shards, seed).await;
+    }
+}
+
+#[tokio::test]
+async fn no_page_is_taken_while_too_many_links_wait() {
+    let frontier = bounded(MemorySettings {
+        max_links: 1,
+        ..MemorySettings::default()
+    });
+    let roots = (0..2).map(|n| new(&format!("http://a/{n}"))).collect();
+    frontier.seed(roots).await.unwrap();
+    let mut commit = parsed(ready(take(&frontier, 0, 9).await));
+    commit.for_others = vec![(Shard(1), new("http://b/"))];
+    frontier.commit(commit).await.unwrap();
+    assert_eq!(take(&frontier, 0, 9).await, Take::Blocked);
+    frontier.delivered(Shard(1), 2).await.unwrap();
+    ready(take(&frontier, 0, 9).await);
 }
 
 #[tokio::test]

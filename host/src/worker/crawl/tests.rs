@@ -11,11 +11,13 @@ use super::*;
 use crate::clock::SystemClock;
 use crate::fetch::{Answer, Failure, FetchError, FetchRequest, Fetched};
 use crate::frontier::memory::{MemoryFrontier, MemorySettings};
-use crate::frontier::{Claim, Commit, Committed, FrontierError, OutboxBatch};
+use crate::frontier::{
+    Claim, Commit, Committed, FrontierError, LinkBatch, LinkBounds, OutboxBatch,
+};
 use crate::model::crawl::{Counts, Item, ItemRecord, Page, PageContext, PageText};
 use crate::model::frontier::{SinkMark, Validators};
 use crate::model::id::Shard;
-use crate::model::resource::ShardId;
+use crate::model::resource::{LinkTotals, ShardId};
 
 use crate::model::plugin::Description;
 use crate::plugin::{CallReport, KillReport, Usage};
@@ -481,8 +483,12 @@ impl Default for Inner {
 
 #[async_trait]
 impl Frontier for FrontierTwin {
-    async fn seed(&self, requests: Vec<NewRequest>) -> Result<Committed, FrontierError> {
-        self.inner.0.seed(requests).await
+    async fn seed_part(
+        &self,
+        roots: Vec<Url>,
+        requests: Vec<NewRequest>,
+    ) -> Result<Committed, FrontierError> {
+        self.inner.0.seed_part(roots, requests).await
     }
 
     fn roots(&self) -> Option<Vec<Url>> {
@@ -530,6 +536,35 @@ impl Frontier for FrontierTwin {
 
     async fn clear_outbox(&self, end: u64, mark: Option<SinkMark>) -> Result<(), FrontierError> {
         self.inner.0.clear_outbox(end, mark).await
+    }
+
+    fn peers(&self) -> Vec<Shard> {
+        self.inner.0.peers()
+    }
+
+    async fn links_for(&self, peer: Shard, bounds: LinkBounds) -> Result<LinkBatch, FrontierError> {
+        self.inner.0.links_for(peer, bounds).await
+    }
+
+    async fn delivered(&self, peer: Shard, end: u64) -> Result<(), FrontierError> {
+        self.inner.0.delivered(peer, end).await
+    }
+
+    async fn apply(
+        &self,
+        from: Shard,
+        batch: LinkBatch,
+        max_pattern_urls: u64,
+    ) -> Result<u64, FrontierError> {
+        self.inner.0.apply(from, batch, max_pattern_urls).await
+    }
+
+    fn link_totals(&self) -> LinkTotals {
+        self.inner.0.link_totals()
+    }
+
+    async fn links_changed(&self) {
+        self.inner.0.links_changed().await;
     }
 
     async fn knows(&self, request: &Request) -> Result<bool, FrontierError> {

@@ -146,6 +146,7 @@ impl State {
         }
         let committed = Committed {
             n_over_pattern,
+            n_sent: self.send(sorted.for_others, batch),
             ..self.store(sorted.links, plugin, &mut hosts, batch)
         };
         self.counts.items += commit.items.len() as u64;

@@ -1,0 +1,298 @@
+//! Links to other shards of the resource and from them.
+//!
+//! One for another shard is kept as of its page's batch, under the next number of that shard, until
+//! that shard has it. One from another shard is stored in one batch with its number, so that it can be
+//! told when it comes again. The numbers of a run go from 1 without gaps on both sides; a run that
+//! begins anew begins them anew too.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use prost::Message as _;
+use slatedb::WriteBatch;
+
+use super::Inner;
+use super::links::{Around, LinkOut, Sorted};
+use super::state::State;
+use super::writer::CutOff;
+use crate::frontier::{FrontierError, LinkBatch, LinkBounds, NewRequest, keys, records};
+use crate::model::id::Shard;
+use crate::model::resource::LinkTotals;
+use crate::model::scope::PATTERN_URLS;
+
+/// Where the links to and from other shards stand.
+#[derive(Debug)]
+pub(super) struct Peers {
+    out: BTreeMap<Shard, Out>,
+    /// The last one stored of each shard.
+    applied: BTreeMap<Shard, u64>,
+    max: u64,
+}
+
+/// Links for one other shard, by their numbers.
+#[derive(Debug, Clone, Copy)]
+struct Out {
+    /// It has those before this one.
+    first: u64,
+    /// Those before this one are durable here.
+    durable_next: u64,
+    next: u64,
+}
+
+impl Peers {
+    pub(super) fn new(max: u64) -> Self {
+        Self {
+            out: BTreeMap::new(),
+            applied: BTreeMap::new(),
+            max,
+        }
+    }
+
+    pub(super) fn n_waiting(&self) -> u64 {
+        self.out.values().map(|out| out.next - out.first).sum()
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.n_waiting() >= self.max
+    }
+
+    /// The numbers that the next links will get.
+    pub(super) fn next(&self) -> Vec<(Shard, u64)> {
+        let next = self.out.iter().map(|(peer, out)| (*peer, out.next));
+        next.collect()
+    }
+
+    pub(super) fn durable_to(&mut self, next: &[(Shard, u64)]) {
+        for (peer, next) in next {
+            if let Some(out) = self.out.get_mut(peer) {
+                out.durable_next = *next;
+            }
+        }
+    }
+
+    /// Shards for which there are links that are durable.
+    pub(super) fn waiting(&self) -> Vec<Shard> {
+        let durable = self
+            .out
+            .iter()
+            .filter(|(_, out)| out.first < out.durable_next);
+        durable.map(|(peer, _)| *peer).collect()
+    }
+
+    pub(super) fn totals(&self) -> LinkTotals {
+        let sent = self.out.iter().map(|(peer, out)| (peer.0, out.next - 1));
+        let applied = self.applied.iter().map(|(peer, last)| (peer.0, *last));
+        LinkTotals {
+            sent: sent.collect(),
+            applied: applied.collect(),
+        }
+    }
+
+    fn save(&self, run: u64, peer: Shard, batch: &mut WriteBatch) {
+        if let Some(out) = self.out.get(&peer) {
+            let (first, next) = (out.first, out.next);
+            let record = records::Peer { run, first, next };
+            batch.put(keys::peer(peer), record.encode_to_vec());
+        }
+    }
+}
+
+impl State {
+    /// Keeps links for other shards; how many.
+    pub(super) fn send(&mut self, links: Vec<LinkOut>, batch: &mut WriteBatch) -> u64 {
+        let mut peers = BTreeSet::new();
+        let n_sent = links.len() as u64;
+        for link in links {
+            let out = self.peers.out.entry(link.to).or_insert(Out {
+                first: 1,
+                durable_next: 1,
+                next: 1,
+            });
+            let record = records::Link {
+                request: (&link.new.request).into(),
+                depth: link.new.depth,
+            };
+            let key = keys::link(self.run, link.to, out.next);
+            batch.put(key, record.encode_to_vec());
+            out.next += 1;
+            let to = Some(link.to.0);
+            let seen = keys::seen(self.run, link.host, link.fingerprint);
+            batch.put(seen, records::Seen { to }.encode_to_vec());
+            peers.insert(link.to);
+        }
+        for peer in peers {
+            self.peers.save(self.run.0, peer, batch);
+        }
+        n_sent
+    }
+}
+
+impl Inner {
+    /// What an earlier life has left.
+    pub(super) async fn load_peers(&self, state: &mut State) -> Result<(), FrontierError> {
+        let too_short = || self.damaged("a key of another shard is too short".to_owned());
+        let mut found = self.scan_prefix(keys::PEERS).await?;
+        while let Some((key, value)) = found.next().await? {
+            let peer = keys::parse_shard(&key).ok_or_else(too_short)?;
+            let record: records::Peer = self.decode(&value, "peer")?;
+            let out = Out {
+                first: record.first,
+                durable_next: record.next,
+                next: record.next,
+            };
+            if record.run == self.run.0 {
+                state.peers.out.insert(peer, out);
+            }
+        }
+        let mut found = self.scan_prefix(&keys::applied_of(self.run)).await?;
+        while let Some((key, value)) = found.next().await? {
+            let peer = keys::parse_shard(&key).ok_or_else(too_short)?;
+            let last: records::Number = self.decode(&value, "last link")?;
+            state.peers.applied.insert(peer, last.n);
+        }
+        Ok(())
+    }
+
+    pub(super) async fn links_for(
+        &self,
+        peer: Shard,
+        bounds: LinkBounds,
+    ) -> Result<LinkBatch, FrontierError> {
+        self.check()?;
+        let out = self.state().peers.out.get(&peer).copied();
+        let Some(out) = out else {
+            return Ok(LinkBatch::default());
+        };
+        let mut links = Vec::new();
+        let mut n_bytes = 0;
+        let key_of = |sequence| keys::link(self.run, peer, sequence);
+        let mut found = self
+            .scan(key_of(out.first)..key_of(out.durable_next))
+            .await?;
+        for sequence in (out.first..out.durable_next).take(bounds.n) {
+            let entry = found.next().await?;
+            let Some((_, value)) = entry.filter(|(key, _)| *key == key_of(sequence)) else {
+                // It may have been delivered meanwhile.
+                self.check_waiting(peer, sequence)?;
+                break;
+            };
+            n_bytes += value.len();
+            if n_bytes > bounds.bytes && !links.is_empty() {
+                break;
+            }
+            let link: records::Link = self.decode(&value, "link")?;
+            let request = link.request.into_request();
+            links.push(NewRequest {
+                request: request.map_err(|why| self.damaged(why))?,
+                depth: link.depth,
+            });
+        }
+        Ok(LinkBatch {
+            first: out.first,
+            links,
+        })
+    }
+
+    /// An error where this link should be there.
+    fn check_waiting(&self, peer: Shard, sequence: u64) -> Result<(), FrontierError> {
+        let first = self.state().peers.out.get(&peer).map(|out| out.first);
+        if first.is_some_and(|first| first <= sequence) {
+            return Err(self.damaged(format!("link {sequence} for shard {peer} is missing")));
+        }
+        Ok(())
+    }
+
+    pub(super) async fn delivered(&self, peer: Shard, end: u64) -> Result<(), FrontierError> {
+        self.check()?;
+        let turn = self.writer.lock().await;
+        let mut batch = WriteBatch::new();
+        {
+            let mut state = self.state();
+            let Some(out) = state.peers.out.get_mut(&peer) else {
+                return Ok(());
+            };
+            let end = end.min(out.durable_next);
+            if end <= out.first {
+                return Ok(());
+            }
+            for sequence in out.first..end {
+                batch.delete(keys::link(self.run, peer, sequence));
+            }
+            out.first = end;
+            state.peers.save(self.run.0, peer, &mut batch);
+        }
+        self.write(&turn, batch, 0).await?;
+        self.take_changed.notify_one();
+        Ok(())
+    }
+
+    pub(super) async fn apply(
+        &self,
+        from: Shard,
+        links: LinkBatch,
+        max_pattern_urls: u64,
+    ) -> Result<u64, FrontierError> {
+        self.check()?;
+        let turn = self.writer.lock().await;
+        // Whoever had the turn before may have been cut off.
+        self.check()?;
+        let last = {
+            let state = self.state();
+            let shard = self.shard;
+            if !state.head.is_seeded {
+                return Err(FrontierError::Unseeded { shard });
+            }
+            state.peers.applied.get(&from).copied().unwrap_or(0)
+        };
+        let (expected, first, end) = (last + 1, links.first, links.end());
+        if first > expected {
+            return Err(FrontierError::LinkGap {
+                from,
+                first,
+                expected,
+            });
+        }
+        if end <= expected {
+            return Ok(last);
+        }
+        let new = links.links.into_iter().skip((expected - first) as usize);
+        let mut cut_off = CutOff {
+            inner: self,
+            is_armed: true,
+        };
+        let around = Around {
+            max_pattern_urls: Some(max_pattern_urls),
+            ..Around::default()
+        };
+        let sorted = self.sort_out(self.links(new.collect(), Vec::new()), around);
+        let sorted = sorted.await;
+        cut_off.is_armed = false;
+        let sorted = sorted.inspect_err(|_| self.state().patterns.clear())?;
+        let stored = self.seen_keys(&sorted);
+        let batch = self.store_of(from, end - 1, sorted);
+        self.write(&turn, batch, 0).await?;
+        self.remember(stored);
+        drop(turn);
+        self.take_changed.notify_one();
+        Ok(end - 1)
+    }
+
+    /// The batch of links of another shard, of which this is the last.
+    fn store_of(&self, from: Shard, last: u64, sorted: Sorted) -> WriteBatch {
+        let mut batch = WriteBatch::new();
+        let mut state = self.state();
+        let state = &mut *state;
+        if sorted.n_over_pattern > 0 {
+            let refused = &mut state.counts.refused_links;
+            *refused.entry(PATTERN_URLS.to_owned()).or_default() += sorted.n_over_pattern;
+        }
+        let mut hosts = BTreeSet::new();
+        state.store(sorted.links, self.plugin, &mut hosts, &mut batch);
+        for host in hosts {
+            state.save_host(host, &mut batch);
+        }
+        state.peers.applied.insert(from, last);
+        let number = records::Number { n: last };
+        batch.put(keys::applied(self.run, from), number.encode_to_vec());
+        batch
+    }
+}
