@@ -13,6 +13,7 @@ use crate::master::control::frontier::{Asked, UrlsFrom, UrlsPage};
 use crate::master::explain::Explanation;
 use crate::model::crawl::Counts;
 use crate::model::frontier::{FrontierStats, UrlEntry, UrlFilter, UrlState};
+use crate::model::id::Shard;
 
 /// Bytes of a body that an entry shows.
 const BODY_SHOWN: usize = 256;
@@ -153,13 +154,15 @@ fn filter(state: &str) -> Result<UrlFilter, Problem> {
     })
 }
 
-/// A page token: the state, and where in it.
+/// A page token: the state, the shard, and where in it.
 fn place(token: &str, only: Option<UrlFilter>) -> Result<UrlsFrom, ControlError> {
     let parsed = token.split_once(':').and_then(|(state, place)| {
         let state = filter(state).ok()?;
+        let (shard, place) = place.split_once(':')?;
         let place = hex::decode(place).ok()?;
         Some(UrlsFrom {
             state,
+            shard: Shard(shard.parse().ok()?),
             place: Some(place).filter(|place| !place.is_empty()),
         })
     });
@@ -176,7 +179,8 @@ fn place(token: &str, only: Option<UrlFilter>) -> Result<UrlsFrom, ControlError>
 fn token(from: UrlsFrom) -> String {
     let name = STATES.into_iter().find(|(_, state)| *state == from.state);
     let name = name.map_or("", |(name, _)| name);
-    format!("{name}:{}", hex::encode(from.place.unwrap_or_default()))
+    let place = hex::encode(from.place.unwrap_or_default());
+    format!("{name}:{}:{place}", from.shard)
 }
 
 impl From<FrontierStats> for FrontierAnswer {
@@ -273,10 +277,12 @@ mod tests {
         for from in [
             UrlsFrom {
                 state: UrlFilter::Dead,
+                shard: Shard(0),
                 place: None,
             },
             UrlsFrom {
                 state: UrlFilter::Due,
+                shard: Shard(31),
                 place: Some(vec![0, 255, 7]),
             },
         ] {
@@ -285,7 +291,7 @@ mod tests {
             assert_eq!(place(&token(from.clone()), None).unwrap(), from);
             assert!(place(&token(from), Some(UrlFilter::Done)).is_err());
         }
-        for text in ["due", "due:0", "lost:00", ":", "\0"] {
+        for text in ["due", "due:00", "due:0:0", "lost:0:00", ":", "\0"] {
             assert!(place(text, None).is_err(), "{text:?}");
         }
     }

@@ -93,6 +93,25 @@ pub struct FrontierStats {
     pub counts: Counts,
 }
 
+impl FrontierStats {
+    /// Counts another shard's in. All of them are in a run once the last is.
+    pub fn add(&mut self, other: &FrontierStats) {
+        self.run = self.run.min(other.run);
+        self.seeded &= other.seeded;
+        for host in &other.root_hosts {
+            if !self.root_hosts.contains(host) {
+                self.root_hosts.push(host.clone());
+            }
+        }
+        self.n_hosts += other.n_hosts;
+        self.n_undelivered += other.n_undelivered;
+        self.n_dead_letters += other.n_dead_letters;
+        self.n_suspects += other.n_suspects;
+        self.n_unclean_stops = self.n_unclean_stops.max(other.n_unclean_stops);
+        self.counts.add(&other.counts);
+    }
+}
+
 /// What tells whether a page has changed since it was last fetched.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Validators {

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::num::NonZeroU32;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -70,6 +71,11 @@ impl Default for PlacementSpec {
 }
 
 impl PlacementSpec {
+    /// Its parts; a number that [`check`](Self::check) refuses counts as one.
+    pub fn n_shards(&self) -> NonZeroU32 {
+        NonZeroU32::new(self.shards).unwrap_or(NonZeroU32::MIN)
+    }
+
     /// Nothing was asked for.
     pub fn is_default(&self) -> bool {
         *self == Self::default()

@@ -1,5 +1,7 @@
 //! Looking into a resource's frontier, beside its owner and without taking it over.
 
+use std::collections::BTreeMap;
+
 use url::Url;
 
 use super::super::explain::{Explanation, Question, explain};
@@ -8,6 +10,8 @@ use crate::frontier::FrontierError;
 use crate::frontier::reader::FrontierReader;
 use crate::model::crawl::Request;
 use crate::model::frontier::{FrontierStats, UrlEntry, UrlFilter};
+use crate::model::id::Shard;
+use crate::model::links::shard_of;
 use crate::model::resource::{ShardId, ShardRecord};
 use crate::model::scope::Bounds;
 
@@ -19,6 +23,8 @@ const STATES: [UrlFilter; 3] = [UrlFilter::Due, UrlFilter::Dead, UrlFilter::Done
 pub struct UrlsFrom {
     /// In this state.
     pub state: UrlFilter,
+    /// In this shard.
+    pub shard: Shard,
     /// None: from the first in it.
     pub place: Option<Vec<u8>>,
 }
@@ -44,17 +50,26 @@ pub struct Asked {
 }
 
 impl Control {
-    /// Totals of a resource's frontier.
+    /// Totals of a resource's frontiers, over all shards that were opened.
     pub async fn frontier_stats(&self, name: &ResourceName) -> Result<FrontierStats, ControlError> {
         let resource = self.existing(name).await?.value;
-        let reader = self.frontier(&resource).await?;
-        let reader = reader.ok_or_else(|| never_crawled(name))?;
-        let stats = Box::pin(reader.stats()).await;
-        reader.close().await;
-        Ok(stats?)
+        let mut sum: Option<FrontierStats> = None;
+        for id in resource.shard_ids() {
+            let Some(reader) = self.frontier(id).await? else {
+                continue;
+            };
+            let stats = Box::pin(reader.stats()).await;
+            reader.close().await;
+            match &mut sum {
+                Some(sum) => sum.add(&stats?),
+                None => sum = Some(stats?),
+            }
+        }
+        sum.ok_or_else(|| never_crawled(name))
     }
 
-    /// URLs of the present run, at most `max`: those in one state, or one state after the other.
+    /// URLs of the present run, at most `max`: those in one state, or one state after the other; of
+    /// each state shard by shard.
     pub async fn urls(
         &self,
         name: &ResourceName,
@@ -63,11 +78,26 @@ impl Control {
         max: usize,
     ) -> Result<UrlsPage, ControlError> {
         let resource = self.existing(name).await?.value;
-        let reader = self.frontier(&resource).await?;
-        let reader = reader.ok_or_else(|| never_crawled(name))?;
-        let page = Box::pin(list(&reader, only, from, max)).await;
-        reader.close().await;
-        Ok(page?)
+        let mut readers = BTreeMap::new();
+        let mut opened = Ok(());
+        for id in resource.shard_ids() {
+            match self.frontier(id).await {
+                Ok(Some(reader)) => drop(readers.insert(id.shard, reader)),
+                Ok(None) => {}
+                Err(error) => opened = opened.and(Err(error)),
+            }
+        }
+        let page = match opened {
+            Ok(()) if readers.is_empty() => Err(never_crawled(name)),
+            Ok(()) => Box::pin(list(&readers, only, from, max))
+                .await
+                .map_err(Into::into),
+            Err(error) => Err(error),
+        };
+        for reader in readers.into_values() {
+            reader.close().await;
+        }
+        page
     }
 
     /// Why a URL was, or was not, fetched; for every URL, known or not.
@@ -78,7 +108,12 @@ impl Control {
     ) -> Result<Explanation, ControlError> {
         let request = request(asked)?;
         let resource = self.existing(name).await?.value;
-        let (stats, entry) = match self.frontier(&resource).await? {
+        let n_shards = resource.spec.placement.n_shards();
+        let shard = ShardId {
+            resource: resource.id,
+            shard: shard_of(&request.url, n_shards),
+        };
+        let (stats, entry) = match self.frontier(shard).await? {
             Some(reader) => {
                 let known =
                     Box::pin(async { futures::try_join!(reader.stats(), reader.find(&request)) });
@@ -107,13 +142,12 @@ impl Control {
         }))
     }
 
-    /// The frontier of a resource; none where it was never opened.
+    /// The frontier of a shard; none where it was never opened.
     pub(super) async fn frontier(
         &self,
-        resource: &Resource,
+        shard: ShardId,
     ) -> Result<Option<FrontierReader>, ControlError> {
         let catalog = &self.parts.catalog;
-        let shard = ShardId::only(resource.id);
         let record: Option<Versioned<ShardRecord>> =
             catalog.read(&catalog.keys().shard(shard)).await?;
         if !record.is_some_and(|record| record.value.created) {
@@ -127,31 +161,59 @@ impl Control {
 }
 
 async fn list(
-    reader: &FrontierReader,
+    readers: &BTreeMap<Shard, FrontierReader>,
     only: Option<UrlFilter>,
     from: Option<UrlsFrom>,
     max: usize,
 ) -> Result<UrlsPage, FrontierError> {
-    let mut next = Some(from.unwrap_or(UrlsFrom {
-        state: only.unwrap_or(STATES[0]),
-        place: None,
-    }));
+    let first = |state| from_first(readers, state, Shard(0));
+    let mut next = match from {
+        Some(from) => Some(from),
+        None => first(only.unwrap_or(STATES[0])),
+    };
     let mut entries = Vec::new();
     while entries.len() < max
-        && let Some(UrlsFrom { state, place }) = next
+        && let Some(UrlsFrom {
+            state,
+            shard,
+            place,
+        }) = next
     {
-        let page = reader.list(state, place, max - entries.len()).await?;
-        entries.extend(page.entries);
-        next = match page.next {
-            Some(place) => Some(UrlsFrom {
+        let place = match readers.get(&shard) {
+            Some(reader) => {
+                let page = reader.list(state, place, max - entries.len()).await?;
+                entries.extend(page.entries);
+                page.next
+            }
+            None => None,
+        };
+        next = match place {
+            Some(_) => Some(UrlsFrom {
                 state,
-                place: Some(place),
+                shard,
+                place,
             }),
-            None if only.is_some() => None,
-            None => after(state).map(|state| UrlsFrom { state, place: None }),
+            None => from_first(readers, state, Shard(shard.0.saturating_add(1))).or_else(|| {
+                let state = after(state).filter(|_| only.is_none())?;
+                first(state)
+            }),
         };
     }
     Ok(UrlsPage { entries, next })
+}
+
+/// The beginning of a state in the first of these shards from this one on.
+fn from_first(
+    readers: &BTreeMap<Shard, FrontierReader>,
+    state: UrlFilter,
+    shard: Shard,
+) -> Option<UrlsFrom> {
+    let (shard, _) = readers.range(shard..).next()?;
+    Some(UrlsFrom {
+        state,
+        shard: *shard,
+        place: None,
+    })
 }
 
 fn after(state: UrlFilter) -> Option<UrlFilter> {
