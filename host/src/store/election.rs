@@ -47,7 +47,12 @@ impl Leadership {
                 Err(StoreError::Deposed)
             }
             Outcome::Lost(n) => Ok(Outcome::Lost(n - 1)),
-            outcome @ (Outcome::Done(_) | Outcome::Unknown) => Ok(outcome),
+            Outcome::Done(revision) => {
+                let (term, revision_n) = (self.created.0, revision.0);
+                tracing::debug!(term, revision = revision_n, "written as the leader");
+                Ok(Outcome::Done(revision))
+            }
+            Outcome::Unknown => Ok(Outcome::Unknown),
         }
     }
 

@@ -168,7 +168,12 @@ impl Inner {
                 let inner = Arc::new(self);
                 let frontier = DurableFrontier { inner, keeper };
                 match frontier.begin(poisoned).await {
-                    Ok(()) => Ok(frontier),
+                    Ok(()) => {
+                        let (shard, epoch) = (open.shard, open.epoch);
+                        let storage_epoch = frontier.inner.storage_epoch;
+                        tracing::debug!(%shard, %epoch, storage_epoch, "the frontier is open");
+                        Ok(frontier)
+                    }
                     Err(error) => {
                         frontier.inner.give_up().await;
                         Err(error)
