@@ -148,7 +148,7 @@
 //!   answers ([`worker::leave`]). Its frontiers stay open, and what is answered already is committed.
 //!   When it is registered again it looks at its assignments first: what is still its own goes on as it
 //!   was, what is not ends without a word.
-//! - An id belongs to one process: a second one waits a lease time and refuses, and one that finds
+//! - An id belongs to one process: a second one waits two lease times and refuses, and one that finds
 //!   another in its place ends.
 //! - A clock that is set back holds up nothing: a frontier, and its database, have a time that only
 //!   goes on.

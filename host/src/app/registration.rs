@@ -82,15 +82,16 @@ fn since(holder: &Node) -> String {
 }
 
 impl Registration {
-    /// Registers the node. Where its id is taken this waits for one lease time and the quarter of one
-    /// that a store may be late: so long the record of a process that was killed stays.
+    /// Registers the node. Where its id is taken this waits for as long as the record of a process that
+    /// was killed stays: a lease time, another one where etcd's leader changes meanwhile, which gives
+    /// each lease its whole time once more, and the quarter of one that a store may be late.
     pub(super) async fn new(
         catalog: Catalog,
         node: Node,
         ttl: Duration,
     ) -> Result<Self, RegisterError> {
         let scope = TaskScope::new();
-        let deadline = Instant::now() + ttl * 5 / 4;
+        let deadline = Instant::now() + ttl * 9 / 4;
         let mut backoff = Backoff::new(ttl / 100, ttl / 20);
         let mut is_told = false;
         let lease = loop {
