@@ -20,6 +20,8 @@ pub struct Cluster {
     pub etcd: Etcd,
     /// Their working folder: the data root is `data` in it.
     pub home: Home,
+    /// What they log, as JSON; none: as usual.
+    log: Option<&'static str>,
 }
 
 /// A master or worker.
@@ -46,6 +48,15 @@ impl Cluster {
         Self {
             etcd,
             home: Home::new(),
+            log: None,
+        }
+    }
+
+    /// With logs in JSON, of what this filter lets through.
+    pub fn telling(self, filter: &'static str) -> Self {
+        Self {
+            log: Some(filter),
+            ..self
         }
     }
 
@@ -84,7 +95,12 @@ impl Cluster {
         let usual = self.arguments(role, id).into_iter();
         let further = arguments.iter().map(|argument| (*argument).to_owned());
         let arguments = usual.filter(|usual| !is_replaced(usual)).chain(further);
-        let process = self.home.start(arguments);
+        let mut command = self.home.command(arguments);
+        if let Some(filter) = self.log {
+            command.env("CRAWLER_LOG", filter);
+            command.env("CRAWLER_LOG_FORMAT", "json");
+        }
+        let process = Process::start(&mut command);
         let node = format!("{role}-{id}");
         let listens = format!("listening id={node} ");
         let line = process.line(&listens, PATIENCE, |line| line.contains(&listens));

@@ -8,6 +8,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use crate::process::{Ended, Process};
+use crate::proxy::Proxy;
 use crate::{PATIENCE, skipped, until};
 
 pub mod certificates;
@@ -16,13 +17,36 @@ use self::certificates::Certificates;
 
 /// Ports are free when they are chosen; another process may be quicker to use them.
 const N_STARTS: usize = 5;
+/// After these characters a member says who it is when it calls another.
+const MEMBER_MARK: &str = "X-Server-From: ";
 
 /// A running etcd of one member, or of several.
 #[derive(Debug)]
 pub struct Etcd {
     members: Vec<Member>,
     certificates: Option<Certificates>,
+    /// Between members, one before each; none where they call each other directly.
+    peers: Vec<Proxy>,
     folder: TempDir,
+}
+
+/// What of a member's network is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Isolation {
+    /// All calls to and from the other members.
+    Whole,
+    /// Calls of the others to it.
+    Inward,
+    /// Its calls to the others.
+    Outward,
+}
+
+/// What a start is to make.
+struct Wish<'a> {
+    n_members: usize,
+    certificates: Option<Certificates>,
+    is_apart: bool,
+    further: &'a [&'a str],
 }
 
 #[derive(Debug)]
@@ -35,35 +59,45 @@ struct Member {
 impl Etcd {
     /// One member; None where etcd is not installed, which is told.
     pub fn one() -> Option<Self> {
-        Self::start(1, None, &[])
+        Self::start(&Wish::plain(1))
     }
 
     /// Three members.
     pub fn three() -> Option<Self> {
-        Self::start(3, None, &[])
+        Self::start(&Wish::plain(3))
+    }
+
+    /// Three members, each of which can be cut off from the others.
+    pub fn three_apart() -> Option<Self> {
+        Self::start(&Wish {
+            is_apart: true,
+            ..Wish::plain(3)
+        })
     }
 
     /// One that shows a certificate and asks for one.
     pub fn with_certificates(certificates: Certificates) -> Option<Self> {
-        Self::start(1, Some(certificates), &[])
+        Self::start(&Wish {
+            certificates: Some(certificates),
+            ..Wish::plain(1)
+        })
     }
 
     /// One member with further arguments.
     pub fn with(arguments: &[&str]) -> Option<Self> {
-        Self::start(1, None, arguments)
+        Self::start(&Wish {
+            further: arguments,
+            ..Wish::plain(1)
+        })
     }
 
-    fn start(
-        n_members: usize,
-        certificates: Option<Certificates>,
-        further: &[&str],
-    ) -> Option<Self> {
+    fn start(wish: &Wish<'_>) -> Option<Self> {
         if !is_installed("etcd") || !is_installed("etcdctl") {
             skipped("etcd", "etcd and etcdctl are not installed here");
             return None;
         }
         for _ in 1..N_STARTS {
-            if let Some(etcd) = Self::try_start(n_members, certificates.clone(), further) {
+            if let Some(etcd) = Self::try_start(wish) {
                 return Some(etcd);
             }
         }
@@ -71,20 +105,28 @@ impl Etcd {
     }
 
     /// None where a member ended at once.
-    fn try_start(
-        n_members: usize,
-        certificates: Option<Certificates>,
-        further: &[&str],
-    ) -> Option<Self> {
+    fn try_start(wish: &Wish<'_>) -> Option<Self> {
+        let n_members = wish.n_members;
         let folder = tempfile::Builder::new().prefix("crawler-etcd-").tempdir();
         let folder = folder.unwrap_or_else(|e| panic!("no temporary folder: {e}"));
-        let scheme = if certificates.is_some() {
+        let scheme = if wish.certificates.is_some() {
             "https"
         } else {
             "http"
         };
         let ports = free_ports(2 * n_members);
-        let peer = |n: usize| format!("http://127.0.0.1:{}", ports[n_members + n]);
+        let peers: Vec<Proxy> = match wish.is_apart {
+            true => ports[n_members..]
+                .iter()
+                .map(|port| Proxy::with_mark(*port, MEMBER_MARK))
+                .collect(),
+            false => Vec::new(),
+        };
+        let listens = |n: usize| format!("http://127.0.0.1:{}", ports[n_members + n]);
+        let peer = |n: usize| match peers.get(n) {
+            Some(proxy) => format!("http://127.0.0.1:{}", proxy.port()),
+            None => listens(n),
+        };
         let cluster: Vec<String> = (0..n_members)
             .map(|n| format!("m{n}={}", peer(n)))
             .collect();
@@ -99,12 +141,12 @@ impl Etcd {
                 ),
                 format!("--listen-client-urls={url}"),
                 format!("--advertise-client-urls={url}"),
-                format!("--listen-peer-urls={}", peer(n)),
+                format!("--listen-peer-urls={}", listens(n)),
                 format!("--initial-advertise-peer-urls={}", peer(n)),
                 format!("--initial-cluster={}", cluster.join(",")),
             ];
-            arguments.extend(certificates.iter().flat_map(Certificates::of_server));
-            arguments.extend(further.iter().map(ToString::to_string));
+            arguments.extend(wish.certificates.iter().flat_map(Certificates::of_server));
+            arguments.extend(wish.further.iter().map(ToString::to_string));
             Member {
                 url,
                 arguments,
@@ -113,7 +155,8 @@ impl Etcd {
         });
         let mut etcd = Self {
             members: members.collect(),
-            certificates,
+            certificates: wish.certificates.clone(),
+            peers,
             folder,
         };
         for n in 0..n_members {
@@ -125,6 +168,43 @@ impl Etcd {
             (ended || etcd.is_healthy()).then_some(!ended)
         });
         is_up.then_some(etcd)
+    }
+
+    /// The numbers by which members say who they are, in the order of [`Etcd::endpoints`]. All of them
+    /// must be there.
+    #[track_caller]
+    pub fn marks(&self) -> Vec<String> {
+        let list = self.ctl(&["member", "list"]);
+        let mark = |n: usize| {
+            let name = format!(", m{n}, ");
+            let line = list.lines().find(|line| line.contains(&name));
+            let id = line.and_then(|line| line.split(',').next());
+            id.unwrap_or_else(|| panic!("no m{n} in {list}")).to_owned()
+        };
+        (0..self.members.len()).map(mark).collect()
+    }
+
+    /// Cuts a member of [`Etcd::three_apart`] off from the others, as far as told.
+    pub fn isolate(&self, n: usize, mark: &str, isolation: Isolation) {
+        for (other, peer) in self.peers.iter().enumerate() {
+            peer.change(|weather| match (other == n, isolation) {
+                (true, Isolation::Whole | Isolation::Inward) => weather.is_cut = true,
+                (false, Isolation::Whole | Isolation::Outward) => {
+                    weather.banned.insert(mark.to_owned());
+                }
+                _ => {}
+            });
+        }
+    }
+
+    /// Lets a member reach the others, and them it.
+    pub fn rejoin(&self, n: usize, mark: &str) {
+        for (other, peer) in self.peers.iter().enumerate() {
+            peer.change(|weather| match other == n {
+                true => weather.is_cut = false,
+                false => _ = weather.banned.remove(mark),
+            });
+        }
     }
 
     /// What clients are told: one URL a member.
@@ -249,6 +329,17 @@ impl Etcd {
     fn process(&self, n: usize) -> &Process {
         let process = self.members[n].process.as_ref();
         process.unwrap_or_else(|| panic!("member {n} of etcd was killed"))
+    }
+}
+
+impl Wish<'_> {
+    fn plain(n_members: usize) -> Self {
+        Self {
+            n_members,
+            certificates: None,
+            is_apart: false,
+            further: &[],
+        }
     }
 }
 

@@ -35,6 +35,7 @@ pub mod faulty_store;
 pub mod guests;
 pub mod http;
 pub mod process;
+pub mod proxy;
 pub mod random;
 pub mod rustdoc;
 pub mod twin;
@@ -56,6 +57,20 @@ pub fn repository() -> PathBuf {
 /// Whether loops run in full, as `tests/run soak NAME` asks, or shortened.
 pub fn soak() -> bool {
     setting("CRAWLER_SOAK").is_some_and(|value| value == "1")
+}
+
+/// How long a loop runs that goes by time, where `tests/run soak NAME TIME` gives it one.
+pub fn soak_time() -> Option<Duration> {
+    let seconds = number("CRAWLER_SOAK_SECONDS", 0);
+    (seconds > 0).then(|| Duration::from_secs(seconds))
+}
+
+/// A setting of a benchmark that is a whole number.
+pub fn number(name: &str, default: u64) -> u64 {
+    setting(name).map_or(default, |value| {
+        let parsed = value.to_str().and_then(|text| text.parse().ok());
+        parsed.unwrap_or_else(|| panic!("{name} is {value:?}, and takes a whole number"))
+    })
 }
 
 /// Says that something could not be tested here. `tests/run` counts these lines, and fails where

@@ -186,6 +186,12 @@ impl Process {
         self.stderr.lines().lines.clone()
     }
 
+    /// What it wrote to stderr after so many lines.
+    pub fn stderr_from(&self, n_lines: usize) -> Vec<String> {
+        let lines = self.stderr.lines();
+        lines.lines.iter().skip(n_lines).cloned().collect()
+    }
+
     /// Waits for a line of stderr, even one written before, and returns it.
     #[track_caller]
     pub fn line(&self, what: &str, deadline: Duration, wanted: impl Fn(&str) -> bool) -> String {

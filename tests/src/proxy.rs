@@ -1,0 +1,274 @@
+//! A stretch of network between two processes, as a port of loopback: what comes in goes on to the
+//! target, unless it is told to cut, to hold back, or to be slow.
+//!
+//! What is held back is not lost: it goes on when the hold ends, as after a loss on a real network,
+//! where it would be sent again. A cut ends what is open and lets nothing new come up.
+
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crawler::task::TaskScope;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+const BUFFER: usize = 16 << 10;
+/// So many of the first bytes of a caller are looked through for who it is.
+const HEAD_MAX: usize = 4 << 10;
+
+/// What the stretch does to what passes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Weather {
+    /// Nothing passes, and no connection stays.
+    pub is_cut: bool,
+    /// What callers send is held back.
+    pub holds_calls: bool,
+    /// What the target answers is held back.
+    pub holds_answers: bool,
+    /// Each piece comes so much later, in both directions.
+    pub delay: Duration,
+    /// Callers that are cut off, by what they say of themselves.
+    pub banned: BTreeSet<String>,
+}
+
+/// An open stretch. Dropping it closes it.
+#[derive(Debug)]
+pub struct Proxy {
+    address: SocketAddr,
+    weather: watch::Sender<Weather>,
+    bytes: Arc<Bytes>,
+    stop: CancellationToken,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What has passed.
+#[derive(Debug, Default)]
+struct Bytes {
+    calls: AtomicU64,
+    answers: AtomicU64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Calls,
+    Answers,
+}
+
+/// What connections share.
+#[derive(Clone)]
+struct Shared {
+    target: SocketAddr,
+    weather: watch::Receiver<Weather>,
+    bytes: Arc<Bytes>,
+    /// After these characters callers say who they are.
+    mark: Option<&'static str>,
+}
+
+impl Proxy {
+    /// Opens one to this port of loopback. Nobody needs to listen there yet.
+    pub fn to(port: u16) -> Self {
+        Self::open(port, None)
+    }
+
+    /// One that can tell callers apart by what follows these characters in what they send first, up to
+    /// the end of the line.
+    pub fn with_mark(port: u16, mark: &'static str) -> Self {
+        Self::open(port, Some(mark))
+    }
+
+    fn open(port: u16, mark: Option<&'static str>) -> Self {
+        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+        let listener = listener.unwrap_or_else(|e| panic!("no port for a proxy: {e}"));
+        listener
+            .set_nonblocking(true)
+            .expect("a new socket can be made non-blocking");
+        let address = listener.local_addr();
+        let address = address.expect("a bound socket has an address");
+        let (weather, seen) = watch::channel(Weather::default());
+        let (bytes, stop) = (Arc::<Bytes>::default(), CancellationToken::new());
+        let shared = Shared {
+            target: (Ipv4Addr::LOCALHOST, port).into(),
+            weather: seen,
+            bytes: bytes.clone(),
+            mark,
+        };
+        let serving = serve(listener, shared, stop.clone());
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime of one thread needs nothing that could be missing");
+        let thread = std::thread::Builder::new()
+            .name("proxy".to_owned())
+            .spawn(move || runtime.block_on(serving))
+            .unwrap_or_else(|e| panic!("no thread for a proxy: {e}"));
+        Self {
+            address,
+            weather,
+            bytes,
+            stop,
+            thread: Some(thread),
+        }
+    }
+
+    /// Where it listens.
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    /// Changes the weather.
+    pub fn change(&self, change: impl FnOnce(&mut Weather)) {
+        self.weather.send_modify(change);
+    }
+
+    /// Everything passes again.
+    pub fn clear(&self) {
+        self.weather.send_replace(Weather::default());
+    }
+
+    /// Bytes that callers have sent, and that the target has answered.
+    pub fn n_bytes(&self) -> (u64, u64) {
+        let read = |n: &AtomicU64| n.load(Ordering::Relaxed);
+        (read(&self.bytes.calls), read(&self.bytes.answers))
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        if let Some(Err(_)) = self.thread.take().map(JoinHandle::join)
+            && !std::thread::panicking()
+        {
+            panic!("a proxy panicked");
+        }
+    }
+}
+
+async fn serve(listener: std::net::TcpListener, shared: Shared, stop: CancellationToken) {
+    let listener = TcpListener::from_std(listener);
+    let listener = listener.expect("the socket is non-blocking and inside a runtime");
+    // Dropped at the end, with all connections.
+    let connections = TaskScope::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = stop.cancelled() => return,
+        };
+        let Ok((caller, _)) = accepted else { continue };
+        if !shared.weather.borrow().is_cut {
+            connections.spawn("connection", carry(caller, shared.clone()));
+        }
+    }
+}
+
+/// One connection, until either end closes it or it is cut.
+async fn carry(caller: TcpStream, shared: Shared) {
+    let Ok(target) = TcpStream::connect(shared.target).await else {
+        return;
+    };
+    for stream in [&caller, &target] {
+        // Without it small calls would wait for each other; one that cannot be told is slow.
+        let _slow = stream.set_nodelay(true);
+    }
+    let (from_caller, to_caller) = caller.into_split();
+    let (from_target, to_target) = target.into_split();
+    let (name, named) = watch::channel(None);
+    let mut weather = shared.weather.clone();
+    let mut named_too = named.clone();
+    let cut = async {
+        loop {
+            let is_cut = {
+                let weather = weather.borrow_and_update();
+                let name: Option<String> = named_too.borrow_and_update().clone();
+                weather.is_cut || name.is_some_and(|name| weather.banned.contains(&name))
+            };
+            if is_cut {
+                return;
+            }
+            tokio::select! {
+                changed = weather.changed() => if changed.is_err() { return },
+                Ok(()) = named_too.changed() => {}
+            }
+        }
+    };
+    let both = async {
+        let calls = pump(
+            Direction::Calls,
+            from_caller,
+            to_target,
+            &shared,
+            Some(name),
+        );
+        let answers = pump(Direction::Answers, from_target, to_caller, &shared, None);
+        // An error on one side ends both; an end is passed on.
+        let _error = tokio::try_join!(calls, answers);
+    };
+    tokio::select! {
+        biased;
+        () = cut => {}
+        () = both => {}
+    }
+    drop(named);
+}
+
+async fn pump(
+    direction: Direction,
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    shared: &Shared,
+    name: Option<watch::Sender<Option<String>>>,
+) -> std::io::Result<()> {
+    let mut weather = shared.weather.clone();
+    let mut buffer = vec![0; BUFFER];
+    let mut head = Vec::new();
+    loop {
+        let n = from.read(&mut buffer).await?;
+        if n == 0 {
+            return to.shutdown().await;
+        }
+        if let (Some(mark), Some(name)) = (shared.mark, &name)
+            && name.borrow().is_none()
+            && head.len() < HEAD_MAX
+        {
+            head.extend_from_slice(&buffer[..n]);
+            if let Some(found) = after_mark(&head, mark) {
+                name.send_replace(Some(found));
+                // It may be cut off: that is seen before anything goes on.
+                tokio::task::yield_now().await;
+            }
+        }
+        let passes = |weather: &Weather| match direction {
+            Direction::Calls => !weather.holds_calls,
+            Direction::Answers => !weather.holds_answers,
+        };
+        let delay = match weather.wait_for(passes).await {
+            Ok(weather) => weather.delay,
+            Err(_closed) => return Ok(()),
+        };
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
+        to.write_all(&buffer[..n]).await?;
+        let passed = match direction {
+            Direction::Calls => &shared.bytes.calls,
+            Direction::Answers => &shared.bytes.answers,
+        };
+        passed.fetch_add(n as u64, Ordering::Relaxed);
+    }
+}
+
+/// The rest of the line after these characters, once all of it is there.
+fn after_mark(head: &[u8], mark: &str) -> Option<String> {
+    let head = String::from_utf8_lossy(head);
+    let (_, rest) = head.split_once(mark)?;
+    let (found, _) = rest.split_once("\r\n")?;
+    Some(found.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

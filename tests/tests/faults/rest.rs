@@ -1,0 +1,100 @@
+//! Whether every shard runs on exactly one live worker, by the records and by what the workers told.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use crawler_tests::http::block_on;
+use crawler_tests::pass;
+use etcd_client::{Client, GetOptions};
+use serde_json::Value;
+
+use crate::fleet::{Fleet, LEASE_TTL};
+use crate::history::Rest;
+
+/// Etcd, the leader or both have changed in all that happens here.
+const BOUND: Duration = LEASE_TTL
+    .saturating_mul(2)
+    .saturating_add(Duration::from_secs(1));
+/// To tell what comes late from what never comes.
+const LONGEST: Duration = Duration::from_secs(90);
+
+/// Waits until everything is where it should be. The faults have stopped at this moment.
+pub(crate) fn come(fleet: &mut Fleet, begun: Instant) -> Rest {
+    let took = loop {
+        fleet.read();
+        fleet.start_again();
+        let unsettled = match records(&fleet.cluster.etcd.endpoints()) {
+            Ok(records) => unsettled(fleet, &records),
+            Err(error) => vec![error.to_string()],
+        };
+        let elapsed = begun.elapsed();
+        if unsettled.is_empty() {
+            break Ok(elapsed);
+        }
+        if elapsed > LONGEST {
+            break Err(unsettled);
+        }
+        pass(Duration::from_millis(100));
+    };
+    Rest { bound: BOUND, took }
+}
+
+fn records(endpoints: &[String]) -> Result<BTreeMap<String, Value>, etcd_client::Error> {
+    block_on(async {
+        let mut client = Client::connect(endpoints, None).await?;
+        let options = GetOptions::new().with_prefix();
+        let answer = client.get("/crawler/", Some(options)).await?;
+        let mut records = BTreeMap::new();
+        for kv in answer.kvs() {
+            let key = kv.key_str()?.trim_start_matches("/crawler/").to_owned();
+            records.insert(key, serde_json::from_slice(kv.value()).unwrap_or_default());
+        }
+        Ok(records)
+    })
+}
+
+/// What is not as it should be, in words.
+fn unsettled(fleet: &mut Fleet, records: &BTreeMap<String, Value>) -> Vec<String> {
+    let mut unsettled: Vec<String> = fleet.ended().into_iter().collect();
+    for (key, shard) in records {
+        let Some(id) = key.strip_prefix("shards/") else {
+            continue;
+        };
+        let epoch = shard["epoch"].as_u64().unwrap_or_default();
+        let owner = shard["owner"]["node"].as_str().unwrap_or_default();
+        match shard["state"]["state"].as_str() {
+            Some("assigned") => {}
+            // Its end is recorded, and the assignment goes with the next turn.
+            Some("finished" | "failed") => continue,
+            state => {
+                unsettled.push(format!("shard {id} is {state:?}"));
+                continue;
+            }
+        }
+        let node = records.get(&format!("nodes/worker/{owner}"));
+        if node.map(|node| &node["incarnation"]) != Some(&shard["owner"]["incarnation"]) {
+            unsettled.push(format!("shard {id}: {owner} is not there as it was"));
+        }
+        let mirror = records.get(&format!("assignments/{owner}/{id}"));
+        if mirror.map(|mirror| &mirror["epoch"]) != Some(&shard["epoch"]) {
+            unsettled.push(format!("shard {id}: {owner} is not told of epoch {epoch}"));
+        }
+        for place in fleet.places.iter().filter(|place| place.is_worker()) {
+            let worker = place.life().0;
+            let runs = place.crawls.get(id);
+            match (worker == owner, runs) {
+                (true, Some((running, true))) if *running == epoch => {}
+                (true, runs) => unsettled.push(format!(
+                    "shard {id}: {owner} has it in epoch {epoch} and crawls it as {runs:?}"
+                )),
+                (false, None) => {}
+                (false, Some(runs)) => {
+                    unsettled.push(format!(
+                        "shard {id} of {owner}: {worker} crawls it as {runs:?}"
+                    ));
+                }
+            }
+        }
+    }
+    unsettled
+}
