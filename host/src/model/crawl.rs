@@ -367,6 +367,9 @@ impl Done {
     }
 }
 
+/// Why a page is given up whose rule its plugin does not have. Another version of the plugin may.
+pub const NO_RULE: &str = "no-rule";
+
 /// Totals of one run of one shard.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]

@@ -25,7 +25,7 @@ use super::{Crawls, Live};
 use crate::clock::Clock;
 use crate::fetch::Fetch;
 use crate::frontier::OpenFrontiers;
-use crate::model::id::{Epoch, Generation};
+use crate::model::id::{Digest, Epoch, Generation};
 use crate::model::node::Node;
 use crate::model::plugin::{LimitError, LimitOverrides, Limits};
 use crate::model::resource::{Assignment, Order, Resource, ResourceSpec, ShardId};
@@ -88,6 +88,8 @@ struct Known {
 /// A crawl that was started. It stays here when it is over, until the assignment goes.
 struct Started {
     epoch: Epoch,
+    /// The plugin that it runs.
+    plugin: Option<Digest>,
     generation: Generation,
     config: watch::Sender<CrawlConfig>,
     stop: CancellationToken,
@@ -189,6 +191,9 @@ async fn look(
         let Some(resource) = look.resource_of(id, &assignment).await? else {
             continue;
         };
+        if known.has_other_plugin(id, &resource) {
+            known.end(id, "another version of its plugin");
+        }
         match known.crawls.get_mut(&id) {
             Some(started) => started.change(&resource, &parts.limit_ceilings),
             None => {
@@ -209,23 +214,33 @@ async fn look(
 impl Known {
     /// Stops what is not assigned any more, or under another epoch.
     fn stop_all_but(&mut self, look: &Look<'_>) {
-        let Self { crawls, ending, .. } = self;
-        ending.retain(|_, ending| !ending.ended.is_cancelled());
-        crawls.retain(|id, started| {
+        self.ending.retain(|_, ending| !ending.ended.is_cancelled());
+        let goes = self.crawls.iter().filter(|(id, started)| {
+            let assigned = look.assigned.get(id);
+            let is_ours =
+                assigned.is_some_and(|a| a.epoch == started.epoch && a.order == Order::Crawl);
             // Of an assignment that nobody can read it is not known that it has gone.
-            let stays = look.unreadable.contains(id)
-                || look
-                    .assigned
-                    .get(id)
-                    .is_some_and(|a| a.epoch == started.epoch && a.order == Order::Crawl);
-            if !stays {
-                tracing::info!(shard = %id, epoch = %started.epoch, "no longer assigned");
-                started.stop.cancel();
-                let (ended, live) = (started.ended.clone(), started.live.clone());
-                ending.insert(*id, Ending { ended, live });
-            }
-            stays
+            !is_ours && !look.unreadable.contains(id)
         });
+        let goes: Vec<ShardId> = goes.map(|(id, _)| *id).collect();
+        for id in goes {
+            self.end(id, "no longer assigned");
+        }
+    }
+
+    fn has_other_plugin(&self, id: ShardId, resource: &Resource) -> bool {
+        let started = self.crawls.get(&id);
+        started.is_some_and(|started| started.plugin != digest_of(resource))
+    }
+
+    /// Tells one to stop; what comes next of the shard waits for its end.
+    fn end(&mut self, id: ShardId, why: &str) {
+        if let Some(started) = self.crawls.remove(&id) {
+            tracing::info!(shard = %id, epoch = %started.epoch, why, "crawl is to end");
+            started.stop.cancel();
+            let Started { ended, live, .. } = started;
+            self.ending.insert(id, Ending { ended, live });
+        }
     }
 
     /// Begins to give back what is asked for, each once.
@@ -303,6 +318,7 @@ fn start(
     let stop = scope.stop_signal().child_token();
     let ended = CancellationToken::new();
     let generation = resource.generation;
+    let plugin = digest_of(&resource);
     let live = parts.crawls.live();
     let crawl = Assigned {
         parts: parts.clone(),
@@ -326,12 +342,17 @@ fn start(
     });
     Started {
         epoch: assignment.epoch,
+        plugin,
         generation,
         config: sender,
         stop,
         ended,
         live,
     }
+}
+
+fn digest_of(resource: &Resource) -> Option<Digest> {
+    resource.pinned.as_ref().map(|pinned| pinned.digest)
 }
 
 fn config_of(spec: &ResourceSpec, ceilings: &LimitOverrides) -> Result<CrawlConfig, LimitError> {

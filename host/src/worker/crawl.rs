@@ -21,7 +21,7 @@ use crate::fetch::Fetch;
 use crate::frontier::{Frontier, FrontierError, NewRequest, Take};
 use crate::model::crawl::{Kill, Request, RuleError, UnixMillis};
 use crate::model::id::{ResourceId, Run};
-use crate::model::plugin::Limits;
+use crate::model::plugin::{Description, Limits};
 use crate::model::resource::CrawlSettings;
 use crate::model::scope::{Bounds, RootHosts};
 use crate::plugin::{CallConfig, CallFailure, CallOutput, Rules};
@@ -249,7 +249,7 @@ async fn call_root(parts: &CrawlParts) -> Result<Vec<Request>, String> {
         let report = parts.rules.root(config, parts.clock.unix_millis()).await;
         page::note_logs(&parts.log, "", "root", &report);
         let (why, wait) = match report.result {
-            Ok(output) => return check_roots(output),
+            Ok(output) => return check_roots(output, parts.rules.description()),
             Err(CallFailure::Rule(RuleError::Retry { after_ms, why })) => (
                 why,
                 after_ms.map_or_else(
@@ -286,7 +286,7 @@ async fn call_root(parts: &CrawlParts) -> Result<Vec<Request>, String> {
     }
 }
 
-fn check_roots(output: CallOutput) -> Result<Vec<Request>, String> {
+fn check_roots(output: CallOutput, plugin: &Description) -> Result<Vec<Request>, String> {
     if let Some(bad) = output
         .requests
         .iter()
@@ -295,6 +295,17 @@ fn check_roots(output: CallOutput) -> Result<Vec<Request>, String> {
         return Err(format!(
             "root asked for {}; only http and https are fetched",
             bad.url
+        ));
+    }
+    let is_known = |r: &&Request| plugin.rules.contains(&r.rule);
+    if let Some(bad) = output.requests.iter().find(|r| !is_known(r)) {
+        return Err(format!(
+            "root asked for {} with rule {:?}, and plugin {}@{} has {}",
+            bad.url,
+            bad.rule,
+            plugin.name,
+            plugin.version,
+            plugin.rules.join(", ")
         ));
     }
     if output.requests.is_empty() {

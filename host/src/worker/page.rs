@@ -16,7 +16,7 @@ use super::verdict::{self, Attempt, Verdict};
 use crate::fetch::{Answer, FetchRequest};
 use crate::frontier::{Claim, Commit, Ended, FrontierError, NewRequest};
 use crate::model::crawl::{
-    Done, Item, ItemKey, ItemRecord, Page, PageContext, Request, RuleError, UnixMillis,
+    Done, Item, ItemKey, ItemRecord, NO_RULE, Page, PageContext, Request, RuleError, UnixMillis,
 };
 use crate::model::frontier::Validators;
 use crate::model::scope::Refusal;
@@ -137,6 +137,13 @@ async fn harvest(
     config: &CrawlConfig,
 ) -> Result<Option<Harvest>, FrontierError> {
     let request = &claim.request;
+    let plugin = shared.parts.rules.description();
+    if !plugin.rules.contains(&request.rule) {
+        let ended = Ended::Dead {
+            reason: NO_RULE.to_owned(),
+        };
+        return Ok(Some(Harvest::nothing(ended, 0)));
+    }
     let unless = unchanged::condition(claim, &config.settings);
     let fetch_request = FetchRequest {
         url: request.url.clone(),

@@ -6,10 +6,11 @@ use super::super::ResourceView;
 use super::super::reconcile::assignment_txn;
 use super::*;
 use crate::master::placement::{self, Wish};
+use crate::model::crawl::NO_RULE;
 use crate::model::id::{Generation, Run};
 use crate::model::node::Role;
 use crate::model::resource::{
-    Assignment, Deleting, PinnedPlugin, ResourceSpec, ShardId, ShardRecord,
+    Assignment, Deleting, PinnedPlugin, Redrive, ResourceSpec, ShardId, ShardRecord,
 };
 use crate::store::catalog::encode;
 use crate::store::{Guard, Revision};
@@ -137,6 +138,7 @@ impl Control {
             }
             let generation = present.value.generation.next();
             let (pinned, guard) = self.pinned_after(&present.value, &spec).await?;
+            let is_other_plugin = pinned != present.value.pinned;
             let resource = Resource {
                 generation,
                 requests: present.value.requests_with(request),
@@ -151,6 +153,15 @@ impl Control {
             txn.guards.extend(guard);
             for (id, shard) in self.shards(&resource).await? {
                 txn = txn.guard(Guard::RevisionIs(keys.shard(id), shard.revision));
+                if is_other_plugin && shard.value.redrive.is_none() {
+                    // What the version before had no rule for may have one now.
+                    let reason = Some(NO_RULE.to_owned());
+                    let record = ShardRecord {
+                        redrive: Some(Redrive { reason }),
+                        ..shard.value.clone()
+                    };
+                    txn = txn.put(keys.shard(id), encode(&record));
+                }
                 let order = shard.value.state.order();
                 if let (Some(order), Some(owner)) = (order, &shard.value.owner) {
                     let epoch = shard.value.epoch;

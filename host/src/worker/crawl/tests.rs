@@ -14,7 +14,7 @@ use crate::frontier::memory::{MemoryFrontier, MemorySettings};
 use crate::frontier::{
     Claim, Commit, Committed, FrontierError, LinkBatch, LinkBounds, OutboxBatch,
 };
-use crate::model::crawl::{Counts, Item, ItemRecord, Page, PageContext, PageText};
+use crate::model::crawl::{Counts, Item, ItemRecord, NO_RULE, Page, PageContext, PageText};
 use crate::model::frontier::{SinkMark, Validators};
 use crate::model::id::Shard;
 use crate::model::resource::{LinkTotals, ShardId};
@@ -178,6 +178,14 @@ impl Rules for Links {
                     after_ms: Some(60 * 60_000),
                     why: "not yet".into(),
                 })));
+            }
+            "/stray" => {
+                let mut requests = requests(page.url.as_str(), &["/a", "/b"]);
+                requests[0].rule = "lost".to_owned();
+                return report(Ok(CallOutput {
+                    requests,
+                    ..Default::default()
+                }));
             }
             "/skip" => return report(Err(CallFailure::Rule(RuleError::Skip("no".into())))),
             "/fuel" => return report(Err(kill(Kill::OutOfFuel))),
@@ -661,6 +669,17 @@ async fn a_killed_or_skipped_page_does_not_end_the_crawl_and_a_fatal_one_does() 
     let ended = crawl(&["/fatal"], CrawlSettings::default(), Kept::default()).await;
     let reason = "rule page gave up at http://site.test/fatal: no sense";
     assert_eq!(ended.end, CrawlEnd::Failed(reason.into()));
+}
+
+#[tokio::test]
+async fn a_page_whose_rule_the_plugin_does_not_have_is_given_up_unfetched() {
+    let ended = crawl(&["/stray"], CrawlSettings::default(), Kept::default()).await;
+    assert_eq!(ended.end, CrawlEnd::Finished);
+    assert_eq!(
+        ended.counts.dead_by_reason,
+        [(NO_RULE.to_owned(), 1)].into()
+    );
+    assert_eq!(ended.asked, ["/stray", "/b"]);
 }
 
 #[tokio::test]

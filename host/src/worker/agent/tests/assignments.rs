@@ -214,6 +214,35 @@ async fn f29_settings_of_the_spec_hold_and_their_changes_apply_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn another_version_of_the_plugin_goes_on_where_the_one_before_was() {
+    let bench = Bench::new().await;
+    bench.want(Wanted::default()).await;
+    crawls_soon(&bench).await;
+    let before = bench.record().await;
+    // As a master writes it with the change.
+    let reason = Some(crate::model::crawl::NO_RULE.to_owned());
+    let present = Some(ShardRecord {
+        redrive: Some(crate::model::resource::Redrive { reason }),
+        ..before.clone()
+    });
+    let second = Wanted {
+        present,
+        generation: Generation(2),
+        plugin: "second",
+        ..Wanted::default()
+    };
+    bench.want(second).await;
+    let reopened = async |bench: &Bench| {
+        let record = bench.record().await;
+        record.storage_epoch > before.storage_epoch && record.redrive.is_none()
+    };
+    bench.wait_for("opened anew", SOON, reopened).await;
+    crawls_soon(&bench).await;
+    assert_eq!((bench.n_roots(), bench.epoch()), (1, Some(Epoch(1))));
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn s18_a_change_that_is_none_of_the_crawls_wakes_nobody() {
     let bench = resting().await;
     let present = bench.record().await;

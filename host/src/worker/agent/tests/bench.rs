@@ -458,6 +458,8 @@ pub(super) struct Wanted {
     pub(super) crawl: CrawlSettings,
     /// The number of its first page.
     pub(super) first: u64,
+    /// The bytes of its plugin.
+    pub(super) plugin: &'static str,
 }
 
 impl Default for Wanted {
@@ -473,6 +475,7 @@ impl Default for Wanted {
             limits: "{}",
             crawl: settings(),
             first: 0,
+            plugin: "",
         }
     }
 }
@@ -492,7 +495,7 @@ impl Wanted {
             paused: false,
             pinned: Some(PinnedPlugin {
                 version: "1.0.0".parse().unwrap(),
-                digest: Digest::of(b""),
+                digest: Digest::of(self.plugin.as_bytes()),
                 interface: String::new(),
             }),
             spec: serde_json::from_value(json!({
