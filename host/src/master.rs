@@ -7,6 +7,7 @@
 //! reconcile  a loop that compares desired with observed state and writes the difference
 //! remains    what the leader removes from the data root
 //! explain    pure: why a URL was, or was not, fetched
+//! replica    what the store holds, kept up to date
 //! placement  pure: which worker takes which shard, and why not the others
 //! absent     pure: how long what is on a missing worker waits for it
 //! handover   pure: how long an owner is waited for that is to give a shard back
@@ -43,6 +44,7 @@ mod observed;
 pub mod placement;
 pub mod reconcile;
 pub mod remains;
+pub mod replica;
 pub mod roster;
 #[cfg(test)]
 mod twin;

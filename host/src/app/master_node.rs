@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Notify;
-
 use crate::api::Api;
 use crate::api::client::GrpcWorkerCalls;
 use crate::clock::Clock;
@@ -14,6 +12,7 @@ use crate::master::housekeeping::Compaction;
 use crate::master::leader::Leader;
 use crate::master::reconcile::{DeletionSettings, PlacementSettings, ReconcileParts};
 use crate::master::remains::DataRemains;
+use crate::master::replica::{Feeder, Replica};
 use crate::master::roster;
 use crate::model::node::{Contender, Node};
 use crate::model::plugin::LimitOverrides;
@@ -51,6 +50,7 @@ pub(super) struct MasterSettings {
 pub(super) struct MasterNode {
     pub(super) control: Arc<Control>,
     election: Election,
+    feeder: Feeder,
     leader: Leader,
 }
 
@@ -69,7 +69,8 @@ impl MasterNode {
             address: node.address,
         };
         let (election, standing) = Election::new(catalog.clone(), contender, settings.lease_ttl);
-        let wake = Arc::new(Notify::new());
+        let strategy = settings.placement.strategy;
+        let (replica, feeder) = Replica::new(catalog.clone(), strategy);
         let workers = Arc::new(GrpcWorkerCalls::new());
         let control = Arc::new(Control::new(ControlParts {
             standing,
@@ -79,10 +80,10 @@ impl MasterNode {
             ids: IdIssuer::new(catalog.clone(), clock.clone()),
             clock: clock.clone(),
             workers: workers.clone(),
-            wake: wake.clone(),
+            replica: replica.clone(),
             limit_ceilings: settings.limit_ceilings,
             max_plugin_size: settings.plugin_size,
-            strategy: settings.placement.strategy,
+            strategy,
         }));
         let reconcile = ReconcileParts {
             catalog,
@@ -95,7 +96,7 @@ impl MasterNode {
                 frontier_min_age: settings.frontier_min_age,
             },
             workers,
-            wake,
+            replica,
             placement: settings.placement,
             lease_ttl: settings.lease_ttl,
         };
@@ -107,6 +108,7 @@ impl MasterNode {
         Self {
             control,
             election,
+            feeder,
             leader,
         }
     }
@@ -121,6 +123,7 @@ impl MasterNode {
         let stop = scope.stop_signal();
         let roster = roster::run(self.leader.reconcile.catalog.clone(), stop.clone());
         scope.spawn("roster", roster);
+        scope.spawn("replica", self.feeder.run(stop.clone()));
         scope.spawn("leader", self.leader.run(stop.clone()));
         scope.spawn("election", self.election.run(stop));
     }

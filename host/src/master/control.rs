@@ -7,10 +7,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
 use super::observed::{self, newest, records};
 use super::placement::{Candidates, Strategy};
+use super::replica::Replica;
 use super::{ControlError, WorkerCalls};
 use crate::clock::Clock;
 use crate::data::DataRoot;
@@ -50,8 +51,8 @@ pub struct ControlParts {
     pub clock: Arc<dyn Clock>,
     /// To ask workers for live numbers and logs.
     pub workers: Arc<dyn WorkerCalls>,
-    /// Wakes the reconciler.
-    pub wake: Arc<Notify>,
+    /// What placing decides by.
+    pub replica: Replica,
     /// How far resources may raise limits; what is absent has the default ceiling.
     pub limit_ceilings: LimitOverrides,
     /// Bytes of a plugin: setting `plugin-size`.
@@ -99,8 +100,9 @@ impl Control {
     async fn commit(&self, leadership: &Leadership, txn: Txn) -> Result<bool, ControlError> {
         let store = &**self.parts.catalog.store();
         match leadership.commit(store, txn).await {
-            Ok(Outcome::Done(_)) => {
-                self.parts.wake.notify_one();
+            Ok(Outcome::Done(revision)) => {
+                // So that the next decision is made with this one in view.
+                self.parts.replica.has_seen(revision).await;
                 Ok(true)
             }
             Ok(Outcome::Lost(_) | Outcome::Unknown) => Ok(false),
@@ -135,8 +137,11 @@ impl Control {
         }
     }
 
-    /// The live workers with what the store says they have.
+    /// The live workers with what they have, as of a moment ago.
     async fn candidates(&self) -> Result<Candidates, StoreError> {
+        if let Some(candidates) = self.parts.replica.candidates() {
+            return Ok(candidates);
+        }
         observed::candidates(&self.parts.catalog, self.parts.strategy).await
     }
 

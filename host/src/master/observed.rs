@@ -1,7 +1,9 @@
-//! Everything the store says, read for one decision and never kept longer.
+//! Everything that masters decide by, as the store said it at one moment.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use imbl::{OrdMap, OrdSet};
 use serde::de::DeserializeOwned;
 
 use super::placement::{Candidates, Strategy, Wish, place};
@@ -12,61 +14,190 @@ use crate::model::resource::{
     Assignment, Deleting, Owner, Phase, Resource, ShardId, ShardRecord, ShardState, Waits,
     is_complete,
 };
-use crate::store::StoreError;
-use crate::store::catalog::{Catalog, Scan, Versioned};
+use crate::store::catalog::{Catalog, Scan, Versioned, decode};
+use crate::store::keys::{Keys, Subject};
+use crate::store::{Entry, Revision, StoreError};
 use crate::telemetry;
 
 /// Who has what; a worker's assignments are its load. None: the record does not decode.
 pub(super) type Assignments = BTreeMap<(NodeId, ShardId), Option<Assignment>>;
 
-/// The whole state at about one moment. Guards catch what has changed since.
-#[derive(Debug, Default)]
+/// The whole state at one moment. Guards catch what has changed since. Cheap to clone, however much it
+/// is, and to keep up to date.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Observed {
-    pub(super) workers: BTreeMap<NodeId, Node>,
-    pub(super) plugins: Vec<PluginRecord>,
-    pub(super) resources: BTreeMap<ResourceName, Versioned<Resource>>,
-    pub(super) shards: BTreeMap<ShardId, Versioned<ShardRecord>>,
+    /// As of this write.
+    pub(super) revision: Revision,
+    /// So many times something was otherwise that decisions are made by.
+    pub(super) n_changes: u64,
+    /// As they register.
+    registered: OrdMap<NodeId, Node>,
+    /// Those that somebody has told to drain.
+    draining: OrdSet<NodeId>,
+    pub(super) workers: OrdMap<NodeId, Node>,
+    /// By their keys.
+    pub(super) plugins: OrdMap<String, PluginRecord>,
+    pub(super) resources: OrdMap<ResourceName, Arc<Versioned<Resource>>>,
+    pub(super) shards: OrdMap<ShardId, Arc<Versioned<ShardRecord>>>,
     /// Shards whose record does not decode: somebody who knows more may have them.
-    pub(super) unreadable: BTreeSet<ShardId>,
-    pub(super) assignments: Assignments,
-    pub(super) deleting: BTreeMap<ResourceId, Versioned<Deleting>>,
+    pub(super) unreadable: OrdSet<ShardId>,
+    /// None: the record does not decode.
+    pub(super) assignments: OrdMap<(NodeId, ShardId), Option<Arc<Assignment>>>,
+    pub(super) deleting: OrdMap<ResourceId, Arc<Versioned<Deleting>>>,
+    /// The workers with their loads.
+    pub(super) candidates: Candidates,
 }
 
 impl Observed {
+    /// Nothing yet, with workers chosen in this way.
+    pub(super) fn nothing(strategy: Strategy) -> Self {
+        Self {
+            candidates: Candidates::new(strategy, [], []),
+            ..Self::default()
+        }
+    }
+
     /// Reads everything. A record that does not decode is logged and passed over.
-    pub(super) async fn read(catalog: &Catalog) -> Result<Self, StoreError> {
+    pub(super) async fn read(catalog: &Catalog, strategy: Strategy) -> Result<Self, StoreError> {
+        let listing = catalog.store().list(&catalog.keys().all()).await?;
+        let mut observed = Self::nothing(strategy);
+        for entry in &listing.entries {
+            observed.put(catalog.keys(), entry);
+        }
+        observed.revision = listing.revision;
+        Ok(observed)
+    }
+
+    /// Reads what was deleted, and the workers that may still have it. Nothing else is in it.
+    pub(super) async fn of_deletions(catalog: &Catalog) -> Result<Self, StoreError> {
         let keys = catalog.keys();
-        let plugins: Vec<(String, Versioned<PluginRecord>)> =
-            records(catalog, &keys.plugins()).await?;
-        let resources: Vec<(String, Versioned<Resource>)> =
-            records(catalog, &keys.resources()).await?;
-        let shards = told(catalog.scan::<ShardRecord>(&keys.shards()).await?);
-        let unreadable = shards.broken.iter().filter_map(|error| match error {
-            StoreError::Record { key, .. } => keys.parse_shard(key),
-            _ => None,
-        });
-        let unreadable = unreadable.collect();
-        let deleting: Vec<(String, Versioned<Deleting>)> =
-            records(catalog, &keys.deleting_all()).await?;
-        Ok(Self {
-            workers: nodes(catalog, Role::Worker).await?,
-            plugins: plugins
-                .into_iter()
-                .map(|(_, plugin)| plugin.value)
-                .collect(),
-            resources: resources
-                .into_iter()
-                .map(|(_, r)| (r.value.spec.name.clone(), r))
-                .collect(),
-            unreadable,
-            shards: shards
-                .records
-                .into_iter()
-                .filter_map(|(key, s)| Some((keys.parse_shard(&key)?, s)))
-                .collect(),
-            assignments: assignments(catalog).await?,
-            deleting: deleting.into_iter().map(|(_, d)| (d.value.id, d)).collect(),
-        })
+        let mut observed = Self::default();
+        for prefix in [keys.nodes(Role::Worker), keys.deleting_all()] {
+            for entry in &catalog.store().list(&prefix).await?.entries {
+                observed.put(keys, entry);
+            }
+        }
+        Ok(observed)
+    }
+
+    /// Takes note of a record as it was written.
+    pub(super) fn put(&mut self, keys: &Keys, entry: &Entry) {
+        self.revision = self.revision.max(entry.revision);
+        let Some(subject) = keys.subject(&entry.key) else {
+            return;
+        };
+        self.n_changes += 1;
+        match subject {
+            Subject::Worker(id) => {
+                let node = decoded::<Node>(entry).map(|node| node.value);
+                let own = node.filter(|node| {
+                    let is_own = node.id == id;
+                    if !is_own {
+                        tracing::error!(key = entry.key, id = %node.id, "passing over a node under the key of another");
+                    }
+                    is_own
+                });
+                match own {
+                    Some(node) => self.registered.insert(id.clone(), node),
+                    None => self.registered.remove(&id),
+                };
+                self.look_at(&id);
+            }
+            Subject::Draining(id) => {
+                self.draining.insert(id.clone());
+                self.look_at(&id);
+            }
+            Subject::Plugin => {
+                if let Some(plugin) = decoded::<PluginRecord>(entry) {
+                    self.plugins.insert(entry.key.clone(), plugin.value);
+                }
+            }
+            Subject::Resource(name) => {
+                match decoded(entry) {
+                    Some(resource) => self.resources.insert(name, Arc::new(resource)),
+                    None => self.resources.remove(&name),
+                };
+            }
+            Subject::Shard(id) => match decoded(entry) {
+                Some(shard) => {
+                    self.unreadable.remove(&id);
+                    self.shards.insert(id, Arc::new(shard));
+                }
+                None => {
+                    self.unreadable.insert(id);
+                    self.shards.remove(&id);
+                }
+            },
+            Subject::Assignment(worker, id) => {
+                let assignment = decoded::<Assignment>(entry).map(|a| Arc::new(a.value));
+                self.candidates.assigned(&worker, assignment.as_deref());
+                let key = (worker, id);
+                if let Some(before) = self.assignments.insert(key.clone(), assignment) {
+                    self.candidates.release(&key.0, before.as_deref());
+                }
+            }
+            Subject::Deleting(id) => {
+                match decoded(entry) {
+                    Some(deleting) => self.deleting.insert(id, Arc::new(deleting)),
+                    None => self.deleting.remove(&id),
+                };
+            }
+        }
+    }
+
+    /// Takes note of a record that has gone.
+    pub(super) fn remove(&mut self, keys: &Keys, key: &str, revision: Revision) {
+        self.revision = self.revision.max(revision);
+        let Some(subject) = keys.subject(key) else {
+            return;
+        };
+        self.n_changes += 1;
+        match subject {
+            Subject::Worker(id) => {
+                self.registered.remove(&id);
+                self.look_at(&id);
+            }
+            Subject::Draining(id) => {
+                self.draining.remove(&id);
+                self.look_at(&id);
+            }
+            Subject::Plugin => drop(self.plugins.remove(key)),
+            Subject::Resource(name) => drop(self.resources.remove(&name)),
+            Subject::Shard(id) => {
+                self.unreadable.remove(&id);
+                self.shards.remove(&id);
+            }
+            Subject::Assignment(worker, id) => {
+                let key = (worker, id);
+                if let Some(before) = self.assignments.remove(&key) {
+                    self.candidates.release(&key.0, before.as_deref());
+                }
+            }
+            Subject::Deleting(id) => drop(self.deleting.remove(&id)),
+        }
+    }
+
+    /// Works out anew how a worker is seen.
+    fn look_at(&mut self, id: &NodeId) {
+        let Some(node) = self.registered.get(id) else {
+            self.workers.remove(id);
+            self.candidates.absent(id);
+            return;
+        };
+        let node = Node {
+            draining: node.draining || self.draining.contains(id),
+            ..node.clone()
+        };
+        let is_new = self.workers.insert(id.clone(), node.clone()).is_none();
+        self.candidates.present(node);
+        if is_new {
+            let first = (id.clone(), ShardId::only(ResourceId(0)));
+            let own = self.assignments.range(first..);
+            let own = own.take_while(|((worker, _), _)| worker == id);
+            for (_, assignment) in own {
+                self.candidates.assigned(id, assignment.as_deref());
+            }
+        }
     }
 
     /// The shards of one resource, in order.
@@ -76,7 +207,7 @@ impl Observed {
     ) -> impl Iterator<Item = (ShardId, &Versioned<ShardRecord>)> {
         let first = ShardId::only(id);
         let shards = self.shards.range(first..);
-        let shards = shards.map(|(id, shard)| (*id, shard));
+        let shards = shards.map(|(id, shard)| (*id, &**shard));
         shards.take_while(move |(shard, _)| shard.resource == id)
     }
 
@@ -89,7 +220,7 @@ impl Observed {
 
     /// The plugin that a reference means: exactly that version, or the highest.
     pub(super) fn newest_plugin(&self, plugin: &PluginRef) -> Option<&PluginRecord> {
-        newest(&self.plugins, plugin)
+        newest(self.plugins.values(), plugin)
     }
 
     /// Those that shards are crawled by, there or not.
@@ -98,20 +229,24 @@ impl Observed {
         let owned = shards.filter(|shard| shard.state.order().is_some());
         owned.filter_map(|shard| shard.owner.as_ref().map(|owner| &owner.node))
     }
+}
 
-    /// The workers with their loads.
-    pub(super) fn candidates(&self, strategy: Strategy) -> Candidates {
-        weigh(strategy, self.workers.values().cloned(), &self.assignments)
-    }
+fn decoded<T: DeserializeOwned>(entry: &Entry) -> Option<Versioned<T>> {
+    let decoded = decode(entry);
+    let told = decoded.inspect_err(|error| {
+        let error = telemetry::chain(error);
+        tracing::error!(error, "passing over a record that does not decode");
+    });
+    told.ok()
 }
 
 /// The plugin that a reference means: exactly that version, or the highest.
 pub(super) fn newest<'a>(
-    plugins: &'a [PluginRecord],
+    plugins: impl IntoIterator<Item = &'a PluginRecord>,
     plugin: &PluginRef,
 ) -> Option<&'a PluginRecord> {
     plugins
-        .iter()
+        .into_iter()
         .filter(|p| p.name == plugin.name)
         .filter(|p| {
             plugin

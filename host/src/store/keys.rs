@@ -7,6 +7,25 @@ use crate::model::id::{
 use crate::model::node::Role;
 use crate::model::resource::ShardId;
 
+/// What a key is of, among those that masters decide by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// The registration of a worker.
+    Worker(NodeId),
+    /// A worker that somebody has told to drain.
+    Draining(NodeId),
+    /// A plugin version.
+    Plugin,
+    /// A resource.
+    Resource(ResourceName),
+    /// A shard.
+    Shard(ShardId),
+    /// What a worker has.
+    Assignment(NodeId, ShardId),
+    /// A resource that is being removed.
+    Deleting(ResourceId),
+}
+
 /// Prepended to every key, so that several clusters can share a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keys {
@@ -158,6 +177,25 @@ impl Keys {
         format!("{}/ended/{name}/{}", self.prefix, request.as_str())
     }
 
+    /// What this key is of; none of other keys.
+    pub fn subject(&self, key: &str) -> Option<Subject> {
+        let rest = key.strip_prefix(&self.prefix)?.strip_prefix('/')?;
+        let (kind, name) = rest.split_once('/')?;
+        Some(match kind {
+            "nodes" => Subject::Worker(name.strip_prefix("worker/")?.parse().ok()?),
+            "draining" => Subject::Draining(name.parse().ok()?),
+            "plugins" => Subject::Plugin,
+            "resources" => Subject::Resource(name.parse().ok()?),
+            "shards" => Subject::Shard(parse_shard_id(name)?),
+            "assignments" => {
+                let (worker, shard) = name.split_once('/')?;
+                Subject::Assignment(worker.parse().ok()?, parse_shard_id(shard)?)
+            }
+            "deleting" => Subject::Deleting(ResourceId(name.parse().ok()?)),
+            _ => return None,
+        })
+    }
+
     /// The mark below which no id is issued again.
     pub fn ids(&self) -> String {
         format!("{}/ids", self.prefix)
@@ -195,6 +233,42 @@ mod tests {
                 .assignment(&eleven, shard)
                 .starts_with(&keys.assignments_of(&one))
         );
+    }
+
+    #[test]
+    fn the_subject_of_a_key_is_what_it_was_made_of() {
+        let keys = Keys::default();
+        let shard = ShardId {
+            resource: ResourceId(7),
+            shard: Shard(3),
+        };
+        let worker: NodeId = "worker-1".parse().unwrap();
+        let books: ResourceName = "books".parse().unwrap();
+        let plugin = keys.plugin(&"books".parse().unwrap(), &"1.0.0".parse().unwrap());
+        for (key, subject) in [
+            (
+                keys.node(Role::Worker, &worker),
+                Subject::Worker(worker.clone()),
+            ),
+            (keys.draining(&worker), Subject::Draining(worker.clone())),
+            (plugin, Subject::Plugin),
+            (keys.resource(&books), Subject::Resource(books.clone())),
+            (keys.shard(shard), Subject::Shard(shard)),
+            (
+                keys.assignment(&worker, shard),
+                Subject::Assignment(worker.clone(), shard),
+            ),
+            (
+                keys.deleting(ResourceId(7)),
+                Subject::Deleting(ResourceId(7)),
+            ),
+        ] {
+            assert_eq!(keys.subject(&key), Some(subject), "{key}");
+        }
+        let master = keys.node(Role::Master, &"master-1".parse().unwrap());
+        for key in [keys.cluster(), keys.ids(), keys.status(&worker), master] {
+            assert_eq!(keys.subject(&key), None, "{key}");
+        }
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! The live workers and what each of them has, by the assignments in the store.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use imbl::OrdMap;
 
 use super::{Strategy, Wish};
 use crate::model::id::{NodeId, PluginVersion, ResourceName};
@@ -26,11 +29,11 @@ pub struct Candidate {
     seed: u64,
 }
 
-/// All live workers, and how one of them is chosen.
+/// All live workers, and how one of them is chosen. Cheap to clone, however many they are.
 #[derive(Debug, Clone, Default)]
 pub struct Candidates {
     strategy: Strategy,
-    workers: BTreeMap<NodeId, Candidate>,
+    workers: OrdMap<NodeId, Arc<Candidate>>,
 }
 
 impl Candidates {
@@ -42,29 +45,59 @@ impl Candidates {
         assignments: impl IntoIterator<Item = (&'a NodeId, Option<&'a Assignment>)>,
     ) -> Self {
         let workers = workers.into_iter();
-        let mut workers: BTreeMap<NodeId, Candidate> = workers
-            .map(|node| (node.id.clone(), Candidate::new(node)))
-            .collect();
+        let workers = workers.map(|node| (node.id.clone(), Arc::new(Candidate::new(node))));
+        let mut candidates = Self {
+            strategy,
+            workers: workers.collect(),
+        };
         for (worker, assignment) in assignments {
-            let Some(candidate) = workers.get_mut(worker) else {
-                continue;
-            };
+            candidates.assigned(worker, assignment);
+        }
+        candidates
+    }
+
+    /// A worker is there, or is otherwise than before. One that was not there has nothing yet.
+    pub(in crate::master) fn present(&mut self, node: Node) {
+        match self.get_mut(&node.id) {
+            Some(candidate) => {
+                candidate.interface = node.interface.parse().ok();
+                candidate.node = node;
+            }
+            None => {
+                let candidate = Candidate::new(node);
+                let id = candidate.node.id.clone();
+                self.workers.insert(id, Arc::new(candidate));
+            }
+        }
+    }
+
+    /// A worker is not there any more.
+    pub(in crate::master) fn absent(&mut self, node: &NodeId) {
+        self.workers.remove(node);
+    }
+
+    /// Somebody has something: the record, where it decodes.
+    pub(in crate::master) fn assigned(&mut self, node: &NodeId, assignment: Option<&Assignment>) {
+        if let Some(candidate) = self.get_mut(node) {
             match assignment {
                 Some(a) => candidate.take(&a.name, a.weight, a.apart.as_ref()),
                 None => candidate.add(1),
             }
         }
-        Self { strategy, workers }
+    }
+
+    fn get_mut(&mut self, node: &NodeId) -> Option<&mut Candidate> {
+        self.workers.get_mut(node).map(Arc::make_mut)
     }
 
     /// In the order of their ids.
     pub fn iter(&self) -> impl Iterator<Item = &Candidate> {
-        self.workers.values()
+        self.workers.values().map(|candidate| &**candidate)
     }
 
     /// One of them.
     pub fn get(&self, node: &NodeId) -> Option<&Candidate> {
-        self.workers.get(node)
+        self.workers.get(node).map(|candidate| &**candidate)
     }
 
     /// How many there are.
@@ -83,21 +116,21 @@ impl Candidates {
 
     /// What is placed next sees this one where it was placed.
     pub(in crate::master) fn take(&mut self, node: &NodeId, wish: &Wish<'_>) {
-        if let Some(candidate) = self.workers.get_mut(node) {
+        if let Some(candidate) = self.get_mut(node) {
             candidate.take_up(wish);
         }
     }
 
     /// What is placed next does not see this one where it was.
     pub(in crate::master) fn give_up(&mut self, node: &NodeId, wish: &Wish<'_>) {
-        if let Some(candidate) = self.workers.get_mut(node) {
+        if let Some(candidate) = self.get_mut(node) {
             candidate.give_up(wish);
         }
     }
 
     /// An assignment that is about to be replaced stands in nobody's way.
     pub(in crate::master) fn release(&mut self, node: &NodeId, assignment: Option<&Assignment>) {
-        if let Some(candidate) = self.workers.get_mut(node) {
+        if let Some(candidate) = self.get_mut(node) {
             candidate.release(assignment);
         }
     }

@@ -61,7 +61,7 @@ enum StepError {
 impl Reconciler {
     /// Does what can be done by now about all deleted resources. Tells when there may be more to do.
     pub(super) async fn take_apart(&self) -> Result<Duration, StoreError> {
-        let observed = Observed::read(&self.parts.catalog).await?;
+        let observed = Observed::of_deletions(&self.parts.catalog).await?;
         let mut steps = Vec::new();
         for present in observed.deleting.values() {
             steps.push(self.delete(&observed, present));

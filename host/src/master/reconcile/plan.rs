@@ -9,7 +9,7 @@ use super::super::absent::Absences;
 use super::super::balance::{Balance, Movable};
 use super::super::handover::Handovers;
 use super::super::observed::Observed;
-use super::super::placement::{self, Candidates, Strategy, Wish};
+use super::super::placement::{self, Candidates, Wish};
 use super::PlacementSettings;
 use crate::model::id::{NodeId, ResourceId, ResourceName};
 use crate::model::resource::{
@@ -77,12 +77,12 @@ impl Seen {
 }
 
 /// The differences.
-pub(super) fn plan(observed: &Observed, seen: &Seen, strategy: Strategy, now: Instant) -> Plan {
+pub(super) fn plan(observed: &Observed, seen: &Seen, now: Instant) -> Plan {
     let mut planner = Planner {
         observed,
         seen,
         now,
-        candidates: observed.candidates(strategy),
+        candidates: observed.candidates.clone(),
         plan: Plan {
             actions: Vec::new(),
             levels: false,
@@ -223,7 +223,7 @@ impl<'a> Planner<'a> {
         let mirrored = owner.map(|owner| (owner.node.clone(), id));
         let mirrored = mirrored.and_then(|key| self.observed.assignments.get_key_value(&key));
         if let Some(((node, _), mirror)) = mirrored {
-            self.candidates.release(node, mirror.as_ref());
+            self.candidates.release(node, mirror.as_deref());
         }
         // One that was to give it away does not get it back.
         let back = mirrored.filter(|_| shard.state != ShardState::Revoking);

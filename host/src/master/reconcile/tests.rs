@@ -2,13 +2,21 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
+
 use super::plan::Plan;
 use super::*;
-use crate::model::id::{Digest, Epoch, Generation, Incarnation, ResourceId, Run};
+use crate::model::id::{
+    Digest, Epoch, Generation, Incarnation, NodeId, ResourceId, ResourceName, Run, Shard,
+};
+use crate::model::node::{Node, Role};
 use crate::model::plugin::Description;
 use crate::model::plugin::PluginRecord;
+use crate::model::resource::{Assignment, Owner, PinnedPlugin, Resource, ShardId, ShardRecord};
 use crate::model::resource::{ResourceSpec, ShardState, Waits};
-use crate::store::Revision;
+use crate::store::catalog::{Versioned, encode};
+use crate::store::keys::Keys;
+use crate::store::{Entry, Revision};
 
 fn versioned<T>(value: T) -> Versioned<T> {
     Versioned {
@@ -18,8 +26,58 @@ fn versioned<T>(value: T) -> Versioned<T> {
     }
 }
 
+/// What the store holds.
+struct Facts {
+    workers: BTreeMap<NodeId, Node>,
+    plugins: Vec<PluginRecord>,
+    resources: BTreeMap<ResourceName, Versioned<Resource>>,
+    shards: BTreeMap<ShardId, Versioned<ShardRecord>>,
+    /// None: a record that does not decode.
+    assignments: BTreeMap<(NodeId, ShardId), Option<Assignment>>,
+}
+
+impl Facts {
+    /// As a leader sees them.
+    fn observed(&self) -> Observed {
+        let keys = Keys::default();
+        let mut observed = Observed::nothing(Strategy::LeastLoad);
+        let mut put = |key, value, revision| {
+            let entry = Entry {
+                key,
+                value,
+                created: Revision(1),
+                revision,
+            };
+            observed.put(&keys, &entry);
+        };
+        let one = Revision(1);
+        for (id, node) in &self.workers {
+            put(keys.node(Role::Worker, id), encode(node), one);
+        }
+        for plugin in &self.plugins {
+            let key = keys.plugin(&plugin.name, &plugin.version);
+            put(key, encode(plugin), one);
+        }
+        for (name, resource) in &self.resources {
+            put(
+                keys.resource(name),
+                encode(&resource.value),
+                resource.revision,
+            );
+        }
+        for (id, shard) in &self.shards {
+            put(keys.shard(*id), encode(&shard.value), shard.revision);
+        }
+        for ((worker, id), assignment) in &self.assignments {
+            let value = assignment.as_ref().map_or(Bytes::from("?"), encode);
+            put(keys.assignment(worker, *id), value, one);
+        }
+        observed
+    }
+}
+
 /// One worker, one plugin, one resource with one shard in the state given.
-fn observed(state: ShardState, owner_incarnation: Option<u64>) -> Observed {
+fn observed(state: ShardState, owner_incarnation: Option<u64>) -> Facts {
     let id = ShardId::only(ResourceId(7));
     let worker: NodeId = "worker-1".parse().unwrap();
     let owner = owner_incarnation.map(|n| Owner {
@@ -68,8 +126,7 @@ fn observed(state: ShardState, owner_incarnation: Option<u64>) -> Observed {
         created: true,
         ..ShardRecord::new(name.clone())
     };
-    Observed {
-        unreadable: Default::default(),
+    Facts {
         workers: BTreeMap::from([(worker, node)]),
         plugins: vec![plugin("1.0.0"), plugin("1.10.0"), plugin("1.9.0")],
         resources: BTreeMap::from([(name, versioned(resource))]),
@@ -78,7 +135,6 @@ fn observed(state: ShardState, owner_incarnation: Option<u64>) -> Observed {
             .map(|owner| ((owner.node, id), None))
             .into_iter()
             .collect(),
-        deleting: BTreeMap::new(),
     }
 }
 
@@ -102,14 +158,10 @@ fn plugin(version: &str) -> PluginRecord {
 }
 
 /// What a leader that has long led, and knows of nobody who vanished, does.
-fn planned(observed: &Observed) -> Vec<Action> {
+fn planned(observed: &Facts) -> Vec<Action> {
     let began = Instant::now();
-    let plan = plan(
-        observed,
-        &fresh(began),
-        Strategy::LeastLoad,
-        began + 100 * LEASE,
-    );
+    let later = began + 100 * LEASE;
+    let plan = plan(&observed.observed(), &fresh(began), later);
     assert_eq!(plan.look_again, None);
     plan.actions
 }
@@ -221,12 +273,13 @@ fn f23_a_crawl_goes_on_in_the_same_run_whoever_takes_it_over() {
 }
 
 /// What a leader does that looks at this now.
-fn looked(observed: &Observed, seen: &mut Seen, now: Instant) -> Plan {
-    seen.look(observed, now);
-    plan(observed, seen, Strategy::LeastLoad, now)
+fn looked(observed: &Facts, seen: &mut Seen, now: Instant) -> Plan {
+    let observed = observed.observed();
+    seen.look(&observed, now);
+    plan(&observed, seen, now)
 }
 
-fn another_worker(observed: &mut Observed) -> NodeId {
+fn another_worker(observed: &mut Facts) -> NodeId {
     let mut node = observed.workers.values().next().unwrap().clone();
     node.id = "worker-2".parse().unwrap();
     let id = node.id.clone();
@@ -345,7 +398,7 @@ fn revoke(next: Option<&str>) -> Action {
 #[test]
 fn a_worker_that_drains_gives_its_shards_to_others_or_to_nobody() {
     let mut observed = observed(ShardState::Assigned, Some(2));
-    let drain = |observed: &mut Observed, worker: &NodeId| {
+    let drain = |observed: &mut Facts, worker: &NodeId| {
         observed.workers.get_mut(worker).unwrap().draining = true;
     };
     let other = another_worker(&mut observed);
@@ -439,7 +492,7 @@ fn shards_are_finished_together_once_what_each_has_sent_is_stored() {
     let resource = observed.resources.values_mut().next().unwrap();
     resource.value.spec.placement.shards = 2;
     let totals = |n: u64| [(1, n)].into();
-    let at = |observed: &mut Observed, id, change: &dyn Fn(&mut ShardRecord)| {
+    let at = |observed: &mut Facts, id, change: &dyn Fn(&mut ShardRecord)| {
         let shard = observed.shards.get_mut(&id).unwrap();
         change(&mut shard.value);
     };

@@ -9,6 +9,7 @@ use super::super::*;
 use crate::clock::SystemClock;
 use crate::master::reconcile::{DeletionSettings, PlacementSettings, ReconcileParts, Reconciler};
 use crate::master::remains::DataRemains;
+use crate::master::replica::Replica;
 use crate::master::twin::Workers;
 use crate::master::{Code, ResourceView};
 use crate::model::id::Incarnation;
@@ -22,6 +23,7 @@ use crate::store::catalog::encode;
 use crate::store::election::take_lead;
 use crate::store::embedded::{EmbeddedStore, Settings};
 use crate::store::keys::Keys;
+use crate::task::TaskScope;
 
 /// Takes bytes like `books@1.0.0`: a plugin of that name and version.
 struct ByText;
@@ -52,6 +54,8 @@ pub(in crate::master) struct Bench {
     pub(in crate::master) control: Control,
     /// Gone with the test.
     folder: TempDir,
+    /// What reconcilers decide by is fed here.
+    feeders: TaskScope,
 }
 
 impl Bench {
@@ -69,15 +73,21 @@ impl Bench {
             catalog: catalog.clone(),
             data: Arc::new(DataRoot::open(folder.path().to_str().unwrap()).unwrap()),
             admission: Arc::new(ByText),
-            ids: IdIssuer::new(catalog, clock.clone()),
+            ids: IdIssuer::new(catalog.clone(), clock.clone()),
             clock,
             workers,
-            wake: Arc::default(),
+            // Nothing feeds it: what is decided by is read.
+            replica: Replica::new(catalog, Strategy::default()).0,
             limit_ceilings: LimitOverrides::default(),
             max_plugin_size: 100,
             strategy: Strategy::default(),
         });
-        Self { control, folder }
+        let feeders = TaskScope::new();
+        Self {
+            control,
+            folder,
+            feeders,
+        }
     }
 
     /// The data root's.
@@ -159,6 +169,10 @@ impl Bench {
     }
 
     pub(in crate::master::control) fn reconciler(&self) -> Reconciler {
+        let strategy = self.control.parts.strategy;
+        let (replica, feeder) = Replica::new(self.catalog().clone(), strategy);
+        let stop = self.feeders.stop_signal();
+        self.feeders.spawn("replica", feeder.run(stop));
         let parts = ReconcileParts {
             catalog: self.catalog().clone(),
             remains: Arc::new(DataRemains {
@@ -168,9 +182,9 @@ impl Bench {
             clock: self.control.parts.clock.clone(),
             deletion: DeletionSettings::default(),
             workers: Arc::new(Workers::at_rest()),
-            wake: self.control.parts.wake.clone(),
+            replica,
             placement: PlacementSettings {
-                strategy: self.control.parts.strategy,
+                strategy,
                 ..PlacementSettings::default()
             },
             lease_ttl: std::time::Duration::from_secs(10),

@@ -15,8 +15,10 @@ use crate::frontier::durable::{DurableSettings, Frontiers, OpenAs};
 use crate::frontier::suite::hanging::{Hanging, Hangs};
 use crate::frontier::suite::{item_of, new, parsed, ready, take};
 use crate::frontier::{Frontier, path_of};
+use crate::master::placement::Strategy;
 use crate::master::reconcile::PlacementSettings;
 use crate::master::remains::DataRemains;
+use crate::master::replica::Replica;
 use crate::master::twin::{Answer, Workers};
 use crate::model::crawl::{Counts, UnixMillis};
 use crate::model::id::{Digest, Epoch, Incarnation, ResourceId, Run};
@@ -83,7 +85,7 @@ impl Bench {
         let standing = take_lead(&catalog).await;
         let leadership = standing.borrow().leadership().unwrap().clone();
         let parts = ReconcileParts {
-            catalog,
+            catalog: catalog.clone(),
             remains: Arc::new(DataRemains {
                 objects: data.object_store(),
                 data: data.clone(),
@@ -93,7 +95,7 @@ impl Bench {
                 frontier_min_age: MIN_AGE,
             },
             workers: workers.clone(),
-            wake: Arc::default(),
+            replica: Replica::new(catalog.clone(), Strategy::default()).0,
             placement: PlacementSettings::default(),
             lease_ttl: Duration::from_secs(10),
         };
@@ -429,6 +431,9 @@ async fn a_frontier_that_does_not_answer_holds_up_neither_placement_nor_other_de
     };
     let began = tokio::time::Instant::now();
     let scope = crate::task::TaskScope::new();
+    let (replica, feeder) = Replica::new(catalog.clone(), Strategy::default());
+    scope.spawn("replica", feeder.run(scope.stop_signal()));
+    bench.reconciler.parts.replica = replica;
     scope.spawn("reconciler", bench.reconciler.run(scope.stop_signal()));
     let wait_for = async |key: &str, deadline: Duration| {
         while !is_gone(key).await {

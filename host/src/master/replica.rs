@@ -1,0 +1,157 @@
+//! What the store holds, kept up to date by a watch, so that a decision reads nothing.
+//!
+//! Each master has one for its whole life: whoever comes to lead knows the state already. It may be a
+//! moment behind; what is decided by it is written under the guards of what it said. Where the watch
+//! has missed something, and now and then in case it has missed something and does not know, all is
+//! read anew.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::observed::Observed;
+use super::placement::{Candidates, Strategy};
+use crate::retry::Backoff;
+use crate::store::catalog::Catalog;
+use crate::store::{Revision, StoreError, WatchEvent};
+use crate::telemetry;
+
+/// All is read anew at least this often. 100 000 resources are some seconds of work.
+const RESYNC: Duration = Duration::from_secs(10 * 60);
+
+/// How long a decision waits to see what was decided before; it goes without, then.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// The present state, for whoever decides. Cheap to clone.
+#[derive(Clone)]
+pub struct Replica {
+    /// None: nothing was read yet.
+    present: watch::Receiver<Option<Arc<Observed>>>,
+}
+
+/// What keeps a replica up to date.
+pub struct Feeder {
+    catalog: Catalog,
+    strategy: Strategy,
+    present: watch::Sender<Option<Arc<Observed>>>,
+}
+
+impl Replica {
+    /// Of these records, with workers chosen in this way; nothing is read before the feeder runs.
+    pub fn new(catalog: Catalog, strategy: Strategy) -> (Self, Feeder) {
+        let (present, receiver) = watch::channel(None);
+        let feeder = Feeder {
+            catalog,
+            strategy,
+            present,
+        };
+        (Self { present: receiver }, feeder)
+    }
+
+    /// The state once something is otherwise than after so many changes; at first once it was read.
+    pub(super) async fn after(&mut self, n_changes: Option<u64>) -> Arc<Observed> {
+        let is_other = |present: &Option<Arc<Observed>>| {
+            let present = present.as_ref();
+            present.is_some_and(|present| Some(present.n_changes) != n_changes)
+        };
+        let present = match self.present.wait_for(is_other).await {
+            Ok(present) => present.clone(),
+            Err(_feeder_is_gone) => None,
+        };
+        match present {
+            Some(present) => present,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Waits until what was written at this revision is in it. True where it is by then.
+    pub(super) async fn has_seen(&self, revision: Revision) -> bool {
+        let mut present = self.present.clone();
+        let is_there = |present: &Option<Arc<Observed>>| {
+            let present = present.as_ref();
+            present.is_none_or(|present| present.revision >= revision)
+        };
+        let seen = present.wait_for(is_there);
+        matches!(tokio::time::timeout(PATIENCE, seen).await, Ok(Ok(_)))
+    }
+
+    /// The workers with their loads; none where nothing was read yet.
+    pub(super) fn candidates(&self) -> Option<Candidates> {
+        let present = self.present.borrow();
+        present.as_ref().map(|present| present.candidates.clone())
+    }
+}
+
+impl Feeder {
+    /// Feeds until `stop`. Errors of the store are logged and waited out.
+    pub async fn run(self, stop: CancellationToken) {
+        let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
+        loop {
+            let result = tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                result = self.feed(&mut backoff) => result,
+            };
+            match result {
+                Ok(()) => continue,
+                Err(error) => {
+                    let error = telemetry::chain(&error);
+                    tracing::warn!(error, "the store's records cannot be followed");
+                }
+            }
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(backoff.next_delay()) => {}
+            }
+        }
+    }
+
+    /// Reads all, and follows until it is time to read all anew.
+    async fn feed(&self, backoff: &mut Backoff) -> Result<(), StoreError> {
+        let keys = self.catalog.keys();
+        let mut observed = Observed::read(&self.catalog, self.strategy).await?;
+        // What was read anew may be otherwise than what was followed.
+        let before = self
+            .present
+            .borrow()
+            .as_ref()
+            .map(|present| present.n_changes);
+        observed.n_changes += before.unwrap_or(0);
+        let from = observed.revision;
+        let mut watch = self.catalog.store().watch(&keys.all(), from).await?;
+        self.publish(&observed);
+        backoff.reset();
+        let anew = Instant::now() + RESYNC;
+        loop {
+            let event = tokio::select! {
+                biased;
+                () = tokio::time::sleep_until(anew) => return Ok(()),
+                event = watch.next() => event?,
+            };
+            let mut event = Some(event);
+            // One state for all that is here by now.
+            while let Some(change) = event {
+                match change {
+                    WatchEvent::Put(entry) => observed.put(keys, &entry),
+                    WatchEvent::Delete { key, revision } => observed.remove(keys, &key, revision),
+                    WatchEvent::StartOver => return Ok(()),
+                }
+                event = watch.next().now_or_never().transpose()?;
+            }
+            self.publish(&observed);
+        }
+    }
+
+    fn publish(&self, observed: &Observed) {
+        let present = Arc::new(observed.clone());
+        self.present.send_replace(Some(present));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+//! What is followed is what would be read.
+
+use std::sync::Arc;
+
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+
+use super::super::placement::tests::{assignment, resource, worker};
+use super::*;
+use crate::model::id::{NodeId, ResourceId};
+use crate::model::node::{Draining, Role};
+use crate::model::resource::{Deleting, PlacementSpec, ShardId, ShardRecord};
+use crate::store::Txn;
+use crate::store::catalog::encode;
+use crate::store::embedded::{EmbeddedStore, Settings};
+use crate::store::keys::Keys;
+use crate::task::TaskScope;
+
+const SOON: Duration = Duration::from_secs(30);
+
+fn catalog(folder: &tempfile::TempDir) -> Catalog {
+    let store = EmbeddedStore::open(folder.path(), Settings::default()).unwrap();
+    Catalog::new(Arc::new(store), Keys::default())
+}
+
+fn worker_id(n: u64) -> NodeId {
+    format!("worker-{n}").parse().unwrap()
+}
+
+/// A change of some record, of any kind, well-formed or not.
+fn random_change(rng: &mut StdRng, keys: &Keys) -> Txn {
+    let n = rng.random_range(0..4);
+    let node = worker(worker_id(n).as_str(), rng.random_range(1..9), &[]);
+    let placement = PlacementSpec {
+        weight: rng.random_range(1..9),
+        ..PlacementSpec::default()
+    };
+    let id = rng.random_range(0..6);
+    let resource = resource(id, placement);
+    let shard = ShardId::only(ResourceId(id));
+    let name = resource.spec.name.clone();
+    let (key, value) = match rng.random_range(0..6) {
+        0 => (keys.node(Role::Worker, &node.id), encode(&node)),
+        1 => (keys.draining(&node.id), encode(&Draining { since: 1 })),
+        2 => (keys.resource(&name), encode(&resource)),
+        3 => (keys.shard(shard), encode(&ShardRecord::new(name))),
+        4 => {
+            let mirror = assignment(&resource);
+            (keys.assignment(&node.id, shard), encode(&mirror))
+        }
+        _ => {
+            let deleting = Deleting {
+                name,
+                id: resource.id,
+                requests: Vec::new(),
+                owners: Vec::new(),
+                deleted_at: 1,
+                purge: false,
+                stopped_at: None,
+                items_cut: false,
+            };
+            (keys.deleting(resource.id), encode(&deleting))
+        }
+    };
+    match rng.random_range(0..10) {
+        0..3 => Txn::new().delete(key),
+        3 => Txn::new().put(key, "?"),
+        _ => Txn::new().put(key, value),
+    }
+}
+
+/// Everything that is decided by.
+fn told(observed: &Observed) -> String {
+    let loads = observed.candidates.iter();
+    let loads: Vec<_> = loads.map(|c| (&c.node, c.load, c.n_shards)).collect();
+    let assignments: Vec<_> = observed.assignments.iter().collect();
+    format!(
+        "{:?}\n{loads:?}\n{:?}\n{:?}\n{:?}\n{assignments:?}\n{:?}",
+        observed.workers,
+        observed.resources,
+        observed.shards,
+        observed.unreadable,
+        observed.deleting,
+    )
+}
+
+#[tokio::test]
+async fn what_is_followed_is_what_would_be_read() {
+    for seed in 0..20 {
+        let folder = tempfile::tempdir().unwrap();
+        let catalog = catalog(&folder);
+        let mut rng = StdRng::seed_from_u64(seed);
+        let mut followed = Observed::nothing(Strategy::LeastLoad);
+        let mut watch = catalog
+            .store()
+            .watch(&catalog.keys().all(), Revision(0))
+            .await
+            .unwrap();
+        for _ in 0..60 {
+            let txn = random_change(&mut rng, catalog.keys());
+            catalog.store().commit(txn).await.unwrap();
+        }
+        while let Some(event) = watch.next().now_or_never() {
+            match event.unwrap() {
+                WatchEvent::Put(entry) => followed.put(catalog.keys(), &entry),
+                WatchEvent::Delete { key, revision } => {
+                    followed.remove(catalog.keys(), &key, revision);
+                }
+                WatchEvent::StartOver => panic!("nothing was missed"),
+            }
+        }
+        let read = Observed::read(&catalog, Strategy::LeastLoad).await.unwrap();
+        assert_eq!(told(&followed), told(&read), "seed {seed}");
+    }
+}
+
+#[tokio::test]
+async fn a_replica_has_what_was_written_before_and_after_it_began() {
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = catalog(&folder);
+    let register = |n| {
+        let node = worker(worker_id(n).as_str(), 10, &[]);
+        let key = catalog.keys().node(Role::Worker, &node.id);
+        Txn::new().put(key, encode(&node))
+    };
+    catalog.store().commit(register(1)).await.unwrap();
+    let (mut replica, feeder) = Replica::new(catalog.clone(), Strategy::LeastLoad);
+    assert!(replica.candidates().is_none());
+    // Nobody waits for what is not fed yet.
+    assert!(replica.has_seen(Revision(u64::MAX)).await);
+    let scope = TaskScope::new();
+    scope.spawn("feeder", feeder.run(scope.stop_signal()));
+    let first = tokio::time::timeout(SOON, replica.after(None))
+        .await
+        .unwrap();
+    assert_eq!(first.workers.len(), 1);
+    catalog.store().commit(register(2)).await.unwrap();
+    let second = replica.after(Some(first.n_changes));
+    let second = tokio::time::timeout(SOON, second).await.unwrap();
+    assert_eq!(second.workers.len(), 2);
+    assert_eq!(replica.candidates().unwrap().len(), 2);
+    assert!(replica.has_seen(second.revision).await);
+    // What nobody decides by wakes nobody.
+    let other = Txn::new().put(catalog.keys().status(&worker_id(1)), "{}");
+    catalog.store().commit(other).await.unwrap();
+    let quiet = replica.after(Some(second.n_changes));
+    let quiet = tokio::time::timeout(Duration::from_millis(50), quiet).await;
+    assert!(quiet.is_err());
+    scope.stop(SOON).await;
+}
