@@ -10,7 +10,9 @@
 //! verdict   pure: what becomes of an answer, of links, of a rule's errors
 //! give_back a shard that is to go to another, or to nobody
 //! leave     until when pages may be fetched
+//! roots     the root requests of a run
 //! drain     the outbox into the sink
+//! links     links to the other shards, to those who have them
 //! told      what is wrong with the sink, as others see it
 //! totals    what all crawls come to, in the store
 //! report    the log of a crawl
@@ -36,10 +38,12 @@ pub mod crawl;
 mod drain;
 mod give_back;
 pub mod leave;
+pub mod links;
 mod look;
 mod opening;
 mod page;
 pub mod report;
+mod roots;
 mod told;
 mod totals;
 mod unchanged;

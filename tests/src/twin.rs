@@ -101,6 +101,7 @@ impl Tree {
             log: CrawlLog::new("tree", Arc::clone(&clock)),
             clock,
             leave: Leave::always(),
+            part: None,
             rest_after: None,
         };
         run(parts, sink, stop).await

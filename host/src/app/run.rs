@@ -69,6 +69,7 @@ pub(super) async fn run(options: RunOptions, stop: CancellationToken) -> anyhow:
         clock,
         log: log.clone(),
         leave: Leave::always(),
+        part: None,
         rest_after: None,
     };
     let started = Instant::now();

@@ -160,6 +160,7 @@ async fn crawl(
         clock: shared.clock.clone(),
         log: CrawlLog::new(spec.name.as_str(), shared.clock.clone()),
         leave: Leave::always(),
+        part: None,
         rest_after: None,
     };
     tracing::info!(resource = %spec.name, %run, items = %folder.display(), "crawl starts");

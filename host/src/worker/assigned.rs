@@ -168,6 +168,7 @@ impl Assigned {
             clock: self.parts.clock.clone(),
             log: log.clone(),
             leave: self.leave.clone(),
+            part: None,
             rest_after: Some(REST_AFTER),
         };
         crawl::run(parts, Box::new(sink), self.stop.clone()).await

@@ -14,18 +14,19 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::leave::Leave;
+use super::links::{self, Part};
 use super::report::CrawlLog;
+use super::roots::roots;
 use super::{drain, page};
 use crate::clock::Clock;
 use crate::fetch::Fetch;
-use crate::frontier::{Frontier, FrontierError, NewRequest, Take};
-use crate::model::crawl::{Kill, Request, RuleError, UnixMillis};
+use crate::frontier::{Frontier, FrontierError, Take};
+use crate::model::crawl::UnixMillis;
 use crate::model::id::{ResourceId, Run};
-use crate::model::plugin::{Description, Limits};
+use crate::model::plugin::Limits;
 use crate::model::resource::CrawlSettings;
 use crate::model::scope::{Bounds, RootHosts};
-use crate::plugin::{CallConfig, CallFailure, CallOutput, Rules};
-use crate::retry::Backoff;
+use crate::plugin::{CallConfig, Rules};
 use crate::sink::Sink;
 use crate::task::TaskScope;
 
@@ -56,6 +57,8 @@ pub struct CrawlParts {
     pub log: CrawlLog,
     /// Without it nothing is fetched; everything else goes on.
     pub leave: Leave,
+    /// Which of the shards of its resource it is. None: the resource has one.
+    pub part: Option<Part>,
     /// With nothing to do for longer than this the crawl ends as resting. None: it waits.
     pub rest_after: Option<Duration>,
 }
@@ -153,7 +156,11 @@ impl Shared {
 
     /// The bound of the run that leaves no room for another page, as the log tells it.
     fn spent(&self, settings: &CrawlSettings, in_flight: u64) -> Option<String> {
-        let (max_pages, max_bytes) = (settings.max_pages(), settings.max_bytes());
+        let share = |max| match &self.parts.part {
+            Some(part) => part.share(max),
+            None => max,
+        };
+        let (max_pages, max_bytes) = (share(settings.max_pages()), share(settings.max_bytes()));
         if self.n_ended.load(Ordering::Relaxed) + in_flight >= max_pages {
             return Some(format!(
                 "stopped at {max_pages} pages, the limit set by --max-pages"
@@ -201,8 +208,12 @@ pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken
         no_more_items.cancel();
         end
     };
-    let (end, is_delivered) =
-        tokio::join!(pages, drain::drain(&shared, sink, &no_more_items, &stop));
+    let (end, is_drained, is_handed_over) = tokio::join!(
+        pages,
+        drain::drain(&shared, sink, &no_more_items, &stop),
+        links::deliver(&shared, &no_more_items, &stop),
+    );
+    let is_delivered = is_drained && is_handed_over;
     match (end, shared.early_end()) {
         (CrawlEnd::Finished | CrawlEnd::Resting { .. }, Some(early)) => early,
         // It was told to stop while the sink failed: the items wait for the next opening.
@@ -217,107 +228,11 @@ pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken
     }
 }
 
-/// Where this run began. A run that goes on after a restart has asked `root` already.
-async fn roots(parts: &CrawlParts) -> Result<Vec<Url>, CrawlEnd> {
-    if let Some(urls) = parts.frontier.roots() {
-        return Ok(urls);
-    }
-    let requests = call_root(parts).await.map_err(CrawlEnd::Failed)?;
-    let urls = requests.iter().map(|r| r.url.clone()).collect();
-    let requests = requests
-        .into_iter()
-        .map(|request| NewRequest { request, depth: 0 })
-        .collect();
-    parts
-        .frontier
-        .seed(requests)
-        .await
-        .map_err(CrawlEnd::Frontier)?;
-    Ok(urls)
-}
-
-/// The root requests, all of them acceptable.
-async fn call_root(parts: &CrawlParts) -> Result<Vec<Request>, String> {
-    let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
-    let mut attempt = 1;
-    loop {
-        let CrawlConfig { limits, settings } = parts.config.borrow().clone();
-        let config = CallConfig {
-            params: parts.params.clone(),
-            limits,
-        };
-        let report = parts.rules.root(config, parts.clock.unix_millis()).await;
-        page::note_logs(&parts.log, "", "root", &report);
-        let (why, wait) = match report.result {
-            Ok(output) => return check_roots(output, parts.rules.description()),
-            Err(CallFailure::Rule(RuleError::Retry { after_ms, why })) => (
-                why,
-                after_ms.map_or_else(
-                    || backoff.next_delay(),
-                    |ms| Duration::from_millis(ms).min(settings.max_retry_wait()),
-                ),
-            ),
-            Err(CallFailure::Rule(error)) => return Err(format!("root gave up: {error}")),
-            Err(CallFailure::Killed(kill)) => match kill.kill {
-                Kill::NoRoom => (kill.message, backoff.next_delay()),
-                Kill::OutOfCpu | Kill::OutOfTime if attempt == 1 => {
-                    (kill.message, backoff.next_delay())
-                }
-                Kill::OutOfCpu
-                | Kill::OutOfTime
-                | Kill::Trapped
-                | Kill::StackOverflow
-                | Kill::OutOfFuel
-                | Kill::OutOfMemory
-                | Kill::OverBudget
-                | Kill::Denied => {
-                    return Err(format!("root was ended ({}): {}", kill.kill, kill.message));
-                }
-            },
-        };
-        if attempt >= settings.max_attempts() {
-            return Err(format!("root failed {attempt} times, the last time: {why}"));
-        }
-        parts
-            .log
-            .note("warn", format!("root will be called again: {why}"));
-        attempt += 1;
-        tokio::time::sleep(wait).await;
-    }
-}
-
-fn check_roots(output: CallOutput, plugin: &Description) -> Result<Vec<Request>, String> {
-    if let Some(bad) = output
-        .requests
-        .iter()
-        .find(|r| !matches!(r.url.scheme(), "http" | "https"))
-    {
-        return Err(format!(
-            "root asked for {}; only http and https are fetched",
-            bad.url
-        ));
-    }
-    let is_known = |r: &&Request| plugin.rules.contains(&r.rule);
-    if let Some(bad) = output.requests.iter().find(|r| !is_known(r)) {
-        return Err(format!(
-            "root asked for {} with rule {:?}, and plugin {}@{} has {}",
-            bad.url,
-            bad.rule,
-            plugin.name,
-            plugin.version,
-            plugin.rules.join(", ")
-        ));
-    }
-    if output.requests.is_empty() {
-        return Err("root gave no request: check the resource's params".to_owned());
-    }
-    Ok(output.requests)
-}
-
 /// Takes URLs and starts a task for each, until there is a reason to end.
 async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationToken) -> CrawlEnd {
     let frontier = &shared.parts.frontier;
     let tasks = TaskScope::under(stop);
+    let told_of_bound = Once::new();
     let end = loop {
         if let Some(end) = shared.early_end() {
             break end;
@@ -328,6 +243,16 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
         }
         if stop.is_cancelled() {
             break CrawlEnd::Stopped;
+        }
+        if let Some(part) = &shared.parts.part
+            && part.quiet.is_on()
+        {
+            tokio::select! {
+                biased;
+                () = part.quiet.ended() => {}
+                () = wait(shared, None, &tasks) => {}
+            }
+            continue;
         }
         if !shared.parts.leave.is_given() {
             tokio::select! {
@@ -344,12 +269,15 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
             continue;
         }
         if let Some(why) = shared.spent(&settings, in_flight) {
-            if in_flight == 0 {
-                shared.parts.log.note("warn", why);
-                break CrawlEnd::Finished;
+            if in_flight > 0 {
+                wait(shared, None, &tasks).await;
+                continue;
             }
-            wait(shared, None, &tasks).await;
-            continue;
+            told_of_bound.call_once(|| shared.parts.log.note("warn", why));
+            match nothing_left(shared, &tasks).await {
+                Some(end) => break end,
+                None => continue,
+            }
         }
         let delay = settings.delay();
         let per_host = root_urls
@@ -369,16 +297,48 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
                     page::attempt(shared.clone(), claim, tasks.stop_signal()),
                 );
             }
-            Take::WaitUntil(until) if in_flight == 0 && shared.may_rest(until) => {
+            Take::WaitUntil(until)
+                if in_flight == 0 && frontier.peers().is_empty() && shared.may_rest(until) =>
+            {
                 break CrawlEnd::Resting { until };
             }
             Take::WaitUntil(at) => wait(shared, Some(at), &tasks).await,
             Take::Blocked => wait(shared, None, &tasks).await,
-            Take::Empty => break CrawlEnd::Finished,
+            Take::Empty => {
+                if let Some(end) = nothing_left(shared, &tasks).await {
+                    break end;
+                }
+            }
         }
     };
     tasks.stop(STOP_GRACE).await;
     end
+}
+
+/// The end of a crawl that has nothing left to fetch. One of several shards is quiet then, once
+/// everything is where it belongs: another may have links for it.
+async fn nothing_left(shared: &Shared, tasks: &TaskScope) -> Option<CrawlEnd> {
+    let Some(part) = &shared.parts.part else {
+        return Some(CrawlEnd::Finished);
+    };
+    match is_all_delivered(&*shared.parts.frontier).await {
+        Ok(true) => part.quiet.begin(),
+        Ok(false) => wait(shared, None, tasks).await,
+        Err(error) => return Some(CrawlEnd::Frontier(error)),
+    }
+    None
+}
+
+/// Whether no item waits for its sink, and no link for another shard.
+async fn is_all_delivered(frontier: &dyn Frontier) -> Result<bool, FrontierError> {
+    frontier.settle().await?;
+    if !frontier.peers().is_empty() || !frontier.outbox(1).await?.items.is_empty() {
+        return Ok(false);
+    }
+    if frontier.counts().due == 0 {
+        frontier.check_empty().await?;
+    }
+    Ok(true)
 }
 
 /// Waits until something may be different: a page has ended, a moment has come, the crawl stops, a

@@ -19,6 +19,7 @@ use crate::model::crawl::{
     Done, Item, ItemKey, ItemRecord, NO_RULE, Page, PageContext, Request, RuleError, UnixMillis,
 };
 use crate::model::frontier::Validators;
+use crate::model::id::Shard;
 use crate::model::scope::Refusal;
 use crate::plugin::{CallFailure, CallReport, KillReport};
 
@@ -27,6 +28,7 @@ struct Harvest {
     ended: Ended,
     bytes: u64,
     requests: Vec<NewRequest>,
+    for_others: Vec<(Shard, NewRequest)>,
     refused: Vec<(&'static str, u64)>,
     items: Vec<ItemRecord>,
     host_ready_at: UnixMillis,
@@ -40,6 +42,7 @@ impl Harvest {
             ended,
             bytes: 0,
             requests: Vec::new(),
+            for_others: Vec::new(),
             refused: Vec::new(),
             items: Vec::new(),
             host_ready_at,
@@ -92,7 +95,7 @@ pub(super) async fn attempt(shared: Arc<Shared>, claim: Box<Claim>, stop: Cancel
         ended: harvest.ended,
         bytes: harvest.bytes,
         requests: harvest.requests,
-        for_others: Vec::new(),
+        for_others: harvest.for_others,
         max_pattern_urls: config.settings.max_pattern_urls(),
         refused: harvest.refused,
         items: harvest.items,
@@ -175,12 +178,13 @@ async fn harvest(
         Answer::Elsewhere { to } => {
             let target = request.redirected(to);
             let bounds = shared.bounds(&config.settings);
-            let (requests, refused) = verdict::of_links(bounds, vec![target], claim.depth);
-            let refused = refused.into_iter().collect();
+            let part = shared.parts.part.as_ref();
+            let sorted = verdict::of_links(bounds, part, vec![target], claim.depth);
             let ended = Ended::Done(Done::Redirected);
             return Ok(Some(Harvest {
-                requests,
-                refused,
+                requests: sorted.requests,
+                for_others: sorted.for_others,
+                refused: sorted.refused.into_iter().collect(),
                 ..Harvest::nothing(ended, fetched.host_ready_at)
             }));
         }
@@ -281,14 +285,16 @@ async fn parse(
     };
     let bounds = shared.bounds(&config.settings);
     let depth = claim.depth.saturating_add(1);
-    let (requests, refused) = verdict::of_links(bounds, output.requests, depth);
-    let mut refused: Vec<(&'static str, u64)> = refused.into_iter().collect();
+    let part = shared.parts.part.as_ref();
+    let sorted = verdict::of_links(bounds, part, output.requests, depth);
+    let mut refused: Vec<(&'static str, u64)> = sorted.refused.into_iter().collect();
     if output.n_bad_urls > 0 {
         refused.push(("bad-url", output.n_bad_urls));
     }
     Ok(match records(shared, claim, page, output.items) {
         Ok(items) => Harvest {
-            requests,
+            requests: sorted.requests,
+            for_others: sorted.for_others,
             refused,
             items,
             final_url: led_to,

@@ -18,9 +18,11 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
+use super::links::Part;
 use crate::fetch::FetchError;
 use crate::frontier::{Ended, NewRequest};
 use crate::model::crawl::{Done, Kill, Page, Request, RuleError, UnixMillis};
+use crate::model::id::Shard;
 use crate::model::resource::CrawlSettings;
 use crate::model::scope::Bounds;
 use crate::retry::delay_after;
@@ -168,21 +170,38 @@ fn retry_or_dead(
     }
 }
 
-/// Splits the links found at a depth into those to follow and those refused, counted by reason.
+/// What becomes of the links of a page.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct SortedLinks {
+    /// Those to follow.
+    pub(super) requests: Vec<NewRequest>,
+    /// Those that other shards follow.
+    pub(super) for_others: Vec<(Shard, NewRequest)>,
+    /// Those refused, counted by reason.
+    pub(super) refused: BTreeMap<&'static str, u64>,
+}
+
+/// Sorts the links found at a depth; without a part, all are the shard's own.
 pub(super) fn of_links(
     bounds: Bounds<'_>,
+    part: Option<&Part>,
     requests: Vec<Request>,
     depth: u32,
-) -> (Vec<NewRequest>, BTreeMap<&'static str, u64>) {
-    let mut refused = BTreeMap::new();
-    let mut admitted = Vec::with_capacity(requests.len());
+) -> SortedLinks {
+    let mut sorted = SortedLinks::default();
     for request in requests {
-        match bounds.refusal(&request, depth) {
-            Some(refusal) => *refused.entry(refusal.as_str()).or_default() += 1,
-            None => admitted.push(NewRequest { request, depth }),
+        if let Some(refusal) = bounds.refusal(&request, depth) {
+            *sorted.refused.entry(refusal.as_str()).or_default() += 1;
+            continue;
+        }
+        let other = part.and_then(|part| part.other(&request.url));
+        let new = NewRequest { request, depth };
+        match other {
+            Some(shard) => sorted.for_others.push((shard, new)),
+            None => sorted.requests.push(new),
         }
     }
-    (admitted, refused)
+    sorted
 }
 
 #[cfg(test)]
@@ -368,9 +387,11 @@ mod tests {
         };
         let links = ["http://a.test/1", "http://c.test/", "http://c.test/x"];
         let requests = links.map(|url| Request::get(url.parse().unwrap(), "page"));
-        let (admitted, refused) = of_links(bounds, requests.to_vec(), 3);
+        let sorted = of_links(bounds, None, requests.to_vec(), 3);
+        let admitted = sorted.requests;
         let urls: Vec<&str> = admitted.iter().map(|r| r.request.url.as_str()).collect();
         assert_eq!((urls, admitted[0].depth), (vec!["http://a.test/1"], 3));
-        assert_eq!(refused, BTreeMap::from([("out-of-scope", 2)]));
+        assert_eq!(sorted.refused, BTreeMap::from([("out-of-scope", 2)]));
+        assert_eq!(sorted.for_others, []);
     }
 }

@@ -10,17 +10,20 @@ use futures::StreamExt as _;
 use super::*;
 use crate::clock::SystemClock;
 use crate::fetch::{Answer, Failure, FetchError, FetchRequest, Fetched};
+use crate::frontier::NewRequest;
 use crate::frontier::memory::{MemoryFrontier, MemorySettings};
 use crate::frontier::{
     Claim, Commit, Committed, FrontierError, LinkBatch, LinkBounds, OutboxBatch,
 };
-use crate::model::crawl::{Counts, Item, ItemRecord, NO_RULE, Page, PageContext, PageText};
+use crate::model::crawl::{
+    Counts, Item, ItemRecord, Kill, NO_RULE, Page, PageContext, PageText, Request, RuleError,
+};
 use crate::model::frontier::{SinkMark, Validators};
 use crate::model::id::Shard;
 use crate::model::resource::{LinkTotals, ShardId};
 
 use crate::model::plugin::Description;
-use crate::plugin::{CallReport, KillReport, Usage};
+use crate::plugin::{CallFailure, CallOutput, CallReport, KillReport, Usage};
 use crate::sink::SinkError;
 
 /// Answers by path; counts what it was asked.
@@ -300,6 +303,7 @@ async fn crawl_or_rest(
         log: log.clone(),
         clock,
         leave: Leave::always(),
+        part: None,
         rest_after,
     };
     let run = run(parts, Box::new(sink.clone()), stop);

@@ -1,0 +1,226 @@
+//! Links to the other shards of a resource: which they are, and how those get them.
+//!
+//! What is durable in the frontier is handed over in the order of its numbers, to each shard by
+//! itself, so that one that has no owner holds up nobody else. Its links wait in the frontier then.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::future::join_all;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+use super::crawl::Shared;
+use crate::frontier::{LinkBatch, LinkBounds};
+use crate::model::id::Shard;
+use crate::model::links::shard_of;
+use crate::retry::Backoff;
+
+/// Links of one call. A receiver takes no more.
+pub const MAX_LINKS: usize = 500;
+/// Bytes of one call, unless one link alone has more.
+const MAX_BYTES: usize = 1 << 20;
+
+/// Gives links to another shard of the resource, wherever that is crawled.
+#[async_trait]
+pub trait HandOver: Send + Sync + 'static {
+    /// The number of the last link that is durable there. An error says nothing of what is.
+    async fn hand_over(&self, to: Shard, batch: &LinkBatch) -> Result<u64, HandOverError>;
+}
+
+/// Links that another shard has not taken; they are given to it again.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("links wait for shard {to}: {why}")]
+pub struct HandOverError {
+    /// Whose links.
+    pub to: Shard,
+    /// What was seen.
+    pub why: String,
+}
+
+/// A shard among those of its resource.
+#[derive(Clone)]
+pub struct Part {
+    /// Its number.
+    pub own: Shard,
+    /// Of the resource.
+    pub n_shards: NonZeroU32,
+    /// Who has the others.
+    pub others: std::sync::Arc<dyn HandOver>,
+    /// Whether it has nothing to do.
+    pub quiet: Quiet,
+}
+
+impl Part {
+    /// The shard that a URL belongs to, where that is another one.
+    pub(super) fn other(&self, url: &Url) -> Option<Shard> {
+        let shard = shard_of(url, self.n_shards);
+        (shard != self.own).then_some(shard)
+    }
+
+    /// What of a bound of the whole resource is this shard's.
+    pub(super) fn share(&self, max: u64) -> u64 {
+        let n_shards = u64::from(self.n_shards.get());
+        max / n_shards + u64::from(u64::from(self.own.0) < max % n_shards)
+    }
+}
+
+/// Whether a crawl has nothing to do, as it says itself. From then on it does nothing until somebody
+/// else ends that. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Quiet(watch::Sender<bool>);
+
+impl Default for Quiet {
+    fn default() -> Self {
+        Self(watch::Sender::new(false))
+    }
+}
+
+impl Quiet {
+    /// Nothing is left to do.
+    pub(super) fn begin(&self) {
+        self.0.send_replace(true);
+    }
+
+    /// There is something to do again.
+    pub fn end(&self) {
+        self.0.send_replace(false);
+    }
+
+    /// Whether it is.
+    pub fn is_on(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Waits until nothing is left to do.
+    pub async fn begun(&self) {
+        self.until(true).await;
+    }
+
+    pub(super) async fn ended(&self) {
+        self.until(false).await;
+    }
+
+    async fn until(&self, is_on: bool) {
+        let mut changes = self.0.subscribe();
+        // The sender is here.
+        drop(changes.wait_for(|present| *present == is_on).await);
+    }
+}
+
+/// Runs until `no_more` is cancelled and no link waits, or `stop` is. Whether all were handed over.
+pub(super) async fn deliver(
+    shared: &Shared,
+    no_more: &CancellationToken,
+    stop: &CancellationToken,
+) -> bool {
+    let Some(part) = &shared.parts.part else {
+        return true;
+    };
+    let news = watch::Sender::new(());
+    let others = (0..part.n_shards.get())
+        .map(Shard)
+        .filter(|shard| *shard != part.own);
+    let deliveries = others.map(|to| Delivery {
+        shared,
+        part,
+        to,
+        news: news.subscribe(),
+    });
+    let deliveries = join_all(deliveries.map(|delivery| delivery.run(no_more, stop)));
+    let changes = async {
+        loop {
+            shared.parts.frontier.links_changed().await;
+            news.send_replace(());
+        }
+    };
+    tokio::select! {
+        biased;
+        delivered = deliveries => delivered.into_iter().all(|is_delivered| is_delivered),
+        () = changes => false,
+    }
+}
+
+/// The links for one other shard.
+struct Delivery<'a> {
+    shared: &'a Shared,
+    part: &'a Part,
+    to: Shard,
+    news: watch::Receiver<()>,
+}
+
+impl Delivery<'_> {
+    async fn run(mut self, no_more: &CancellationToken, stop: &CancellationToken) -> bool {
+        let frontier = &self.shared.parts.frontier;
+        let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
+        let bounds = LinkBounds {
+            n: MAX_LINKS,
+            bytes: MAX_BYTES,
+        };
+        let mut is_told = false;
+        loop {
+            // Read before the links: what was committed before the end is seen below.
+            let is_last_look = no_more.is_cancelled();
+            if stop.is_cancelled() {
+                return false;
+            }
+            if is_last_look && let Err(error) = frontier.settle().await {
+                self.shared.lost_frontier(error);
+                return false;
+            }
+            self.news.mark_unchanged();
+            let batch = match frontier.links_for(self.to, bounds).await {
+                Ok(batch) => batch,
+                Err(error) => {
+                    self.shared.lost_frontier(error);
+                    return false;
+                }
+            };
+            if batch.links.is_empty() {
+                if is_last_look {
+                    return true;
+                }
+                tokio::select! {
+                    biased;
+                    () = stop.cancelled() => return false,
+                    () = no_more.cancelled() => {}
+                    _ = self.news.changed() => {}
+                }
+                continue;
+            }
+            let handed = self.part.others.hand_over(self.to, &batch);
+            // Cut off, the other shard may have them or not: they are given to it again.
+            let Some(handed) = stop.run_until_cancelled(handed).await else {
+                return false;
+            };
+            let error = match handed {
+                Ok(last) => {
+                    backoff.reset();
+                    is_told = false;
+                    if let Err(error) = frontier.delivered(self.to, last + 1).await {
+                        self.shared.lost_frontier(error);
+                        return false;
+                    }
+                    self.shared.progress.notify_one();
+                    continue;
+                }
+                Err(error) => error,
+            };
+            if !is_told {
+                tracing::warn!(%error, "links wait for another shard");
+                self.shared.parts.log.note("warn", error.to_string());
+                is_told = true;
+            }
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return false,
+                () = tokio::time::sleep(backoff.next_delay()) => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;
