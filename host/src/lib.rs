@@ -53,6 +53,7 @@
 //!                       (page done, new URLs, items into the outbox, host clock)
 //!                 beside it: what is durable in the outbox -> line file, synced, then in one batch:
 //!                       outbox emptied, length of the file
+//!                 and links to other shards -> their owners
 //!                 nothing left: the frontier is closed, the shard is idle
 //! master ───────▶ an idle shard is finished, its assignment removed
 //! ```
@@ -73,6 +74,23 @@
 //! or at least three and more than a third, vanished within one lease time, or the leader is in its
 //! first lease time: then it waits for one lease time more. A worker that starts anew gets back
 //! what it had.
+//!
+//! # Shards
+//!
+//! A resource may be split by host into up to 32 shards, which are placed and crawled each by itself:
+//! every URL of a host is in one of them ([`model::links`]), so spacing per host is nobody else's
+//! matter. `root` runs in each, and each keeps the root requests of its hosts; `max-pages` and
+//! `max-bytes` are shared out evenly, concurrency is that of each.
+//!
+//! A link to another shard's host is judged where it is found (scope, depth), and then belongs to the
+//! frontier there until that shard has it: the owner of the one gives it to the owner of the other
+//! ([`worker::links`], `worker::others`), which answers once it is durable. Numbers tell what comes a
+//! second time, so it is stored once, whoever is killed on the way. Links to a shard that nobody has
+//! wait, and above 100 000 of them no page is taken.
+//!
+//! A shard with nothing left says that it is idle, with how many links it has sent to each other one
+//! and stored from it; before it stores another link it says that it is not ([`worker::receive`]). So
+//! where all are idle and the numbers agree, nothing is on its way, and the master finishes all at once.
 //!
 //! # A cluster
 //!

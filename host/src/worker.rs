@@ -13,6 +13,8 @@
 //! roots     the root requests of a run
 //! drain     the outbox into the sink
 //! links     links to the other shards, to those who have them
+//! others    who has them, and how they are reached
+//! receive   links of the other shards, and whether there is anything to do
 //! told      what is wrong with the sink, as others see it
 //! totals    what all crawls come to, in the store
 //! report    the log of a crawl
@@ -41,7 +43,9 @@ pub mod leave;
 pub mod links;
 mod look;
 mod opening;
+pub mod others;
 mod page;
+pub mod receive;
 pub mod report;
 mod roots;
 mod told;
@@ -49,6 +53,7 @@ mod totals;
 mod unchanged;
 mod verdict;
 
+use receive::Mailbox;
 use report::CrawlLog;
 
 /// The state of a crawl whose frontier is open and whose batches or items do not become durable.
@@ -79,6 +84,8 @@ struct Running {
     epoch: Epoch,
     run: Run,
     live: Live,
+    /// Where links of other shards are left; none where the resource has one.
+    mailbox: Option<Mailbox>,
 }
 
 /// How an assignment stands at this moment. Cheap to clone.
@@ -258,6 +265,7 @@ mod tests {
                 epoch,
                 run: Run(epoch.0),
                 live: Live::default(),
+                mailbox: None,
             };
             crawls.enter(id, running);
         }

@@ -7,6 +7,7 @@ use crawler_proto as proto;
 
 mod crawl;
 pub(crate) mod frontier;
+mod links;
 mod node;
 mod settings;
 

@@ -25,6 +25,8 @@ mod worker;
 
 use worker::Worker;
 
+/// Bytes of a call with links: one alone may have all that a rule may ask for at once.
+const LINKS_MAX: usize = 20 << 20;
 /// Connections that say nothing for this long are asked, and closed if they do not answer.
 const KEEPALIVE: Duration = Duration::from_secs(20);
 
@@ -52,7 +54,7 @@ pub async fn serve(
     }
     let worker = services.worker.map(|worker| {
         let stop = stop.clone();
-        CrawlerWorkerServer::new(Worker { worker, stop }).max_decoding_message_size(REQUEST_MAX)
+        CrawlerWorkerServer::new(Worker { worker, stop }).max_decoding_message_size(LINKS_MAX)
     });
     if worker.is_some() {
         reporter.set_serving::<CrawlerWorkerServer<Worker>>().await;

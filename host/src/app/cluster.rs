@@ -20,6 +20,7 @@ use super::membership::{Member, seed_when_leading};
 use super::own_nodes;
 use super::parts::{self, DataPlugins};
 use super::registration::Registration;
+use crate::api::client::GrpcWorkerCalls;
 use crate::api::client::{FetchDeadlines, MasterPlugins};
 use crate::cli::{ClusterWorkerOptions, MasterOptions, NodeOptions};
 use crate::clock::{Clock, SystemClock};
@@ -312,6 +313,7 @@ pub(super) async fn start_worker(
             clock: base.clock,
             cluster,
             frontiers,
+            links: Arc::new(GrpcWorkerCalls::new()),
             limit_ceilings,
             crawls,
         }

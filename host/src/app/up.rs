@@ -12,6 +12,7 @@ use super::master_node::{self, MasterNode, MasterParts, MasterSettings};
 use super::parts::{self, DataPlugins};
 use super::registration::Registration;
 use super::seeding;
+use crate::api::client::GrpcWorkerCalls;
 use crate::cli::UpOptions;
 use crate::clock::{Clock, SystemClock};
 use crate::data::DataRoot;
@@ -153,6 +154,7 @@ impl Up {
             clock,
             frontiers,
             cluster,
+            links: Arc::new(GrpcWorkerCalls::new()),
             limit_ceilings: options.limit_ceilings.clone(),
             crawls,
         };

@@ -20,6 +20,7 @@ use super::give_back::{self, Ending};
 use super::leave::{Leave, Registered};
 use super::look::Look;
 use super::opening::OwnShard;
+use super::others::SendLinks;
 use super::totals;
 use super::{Crawls, Live};
 use crate::clock::Clock;
@@ -64,6 +65,8 @@ pub struct AgentParts {
     pub cluster: String,
     /// What all crawls keep their URLs in.
     pub frontiers: Arc<dyn OpenFrontiers>,
+    /// Links to shards that other workers have.
+    pub links: Arc<dyn SendLinks>,
     /// How far resources may raise limits.
     pub limit_ceilings: LimitOverrides,
     /// Told to whoever asks.

@@ -4,6 +4,7 @@
 //! worker has lost it and says nothing more about it. What cannot go on is not given up: it is shown
 //! as waiting, with the name of its state and the reason, and tried again.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +15,9 @@ use tokio_util::sync::CancellationToken;
 use super::agent::AgentParts;
 use super::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
 use super::leave::Leave;
+use super::links::Part;
 use super::opening::{self, OwnShard, StepError};
+use super::receive::Receiver;
 use super::report::CrawlLog;
 use super::told::ToldSink;
 use super::{Live, Running};
@@ -29,7 +32,7 @@ use crate::sink::SinkError;
 use crate::telemetry;
 
 /// A crawl with nothing to do for longer than this closes its frontier meanwhile.
-const REST_AFTER: Duration = Duration::from_secs(60);
+pub(super) const REST_AFTER: Duration = Duration::from_secs(60);
 /// The longest pause after a fault. A frontier that was of use for longer has no faults behind it.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
@@ -50,7 +53,7 @@ pub(super) struct Assigned {
 }
 
 /// Why an assignment goes no further.
-enum Stop {
+pub(super) enum Stop {
     /// The shard belongs to somebody else, or to nobody.
     Lost,
     /// It was told to.
@@ -70,16 +73,18 @@ pub(super) async fn run(assigned: Assigned) {
     let id = assigned.shard.id;
     let log = CrawlLog::new(name.as_str(), assigned.parts.clock.clone());
     let live = assigned.live.clone();
+    let (mailbox, mut receiver) = Receiver::of(n_shards(&assigned.resource));
     let running = Running {
         log: log.clone(),
         name: name.clone(),
         epoch: assigned.shard.epoch,
         run: assigned.resource.run,
         live: live.clone(),
+        mailbox,
     };
     assigned.parts.crawls.enter(id, running);
     tracing::info!(resource = %name, shard = %id, epoch = %assigned.shard.epoch, "crawl starts");
-    let state = match assigned.crawl(&live, &log).await {
+    let state = match assigned.crawl(&mut receiver, &live, &log).await {
         Ok(()) => Some(ShardState::Idle),
         Err(Stop::Failed(reason)) => {
             tracing::error!(resource = %name, reason, "crawl failed");
@@ -103,7 +108,14 @@ pub(super) async fn run(assigned: Assigned) {
 }
 
 impl Assigned {
-    async fn crawl(&self, live: &Live, log: &CrawlLog) -> Result<(), Stop> {
+    /// Ends well only where the resource has one shard: one of several has to be told when the run is
+    /// over.
+    async fn crawl(
+        &self,
+        receiver: &mut Option<Receiver>,
+        live: &Live,
+        log: &CrawlLog,
+    ) -> Result<(), Stop> {
         if self.stop.is_cancelled() {
             return Err(Stop::Told);
         }
@@ -122,9 +134,17 @@ impl Assigned {
             let since = Instant::now();
             let mut settings = self.config.clone();
             settings.mark_unchanged();
-            let end = self.crawl_on(&frontier, rules.clone(), live, log).await;
+            let crawl = |part| self.crawl_on(&frontier, rules.clone(), part, live, log);
+            let end = match receiver {
+                Some(receiver) => self.crawl_among(receiver, &*frontier, crawl).await,
+                None => Ok(Some(crawl((None, self.stop.clone())).await)),
+            };
             live.closed(None);
             opening::close(&*frontier).await;
+            let Some(end) = end? else {
+                self.rest(receiver, None, settings).await?;
+                continue;
+            };
             match end {
                 CrawlEnd::Finished => {
                     log.note("info", format!("run {} is finished", self.resource.run));
@@ -133,7 +153,7 @@ impl Assigned {
                 CrawlEnd::Failed(reason) => return Err(Stop::Failed(reason)),
                 CrawlEnd::Unread => return Err(Stop::Failed(SinkError::Closed.to_string())),
                 CrawlEnd::Stopped => return Err(Stop::Told),
-                CrawlEnd::Resting { until } => self.rest(until, settings).await?,
+                CrawlEnd::Resting { until } => self.rest(receiver, Some(until), settings).await?,
                 CrawlEnd::Frontier(error) => {
                     if since.elapsed() > LONGEST_WAIT {
                         backoff.reset();
@@ -149,6 +169,7 @@ impl Assigned {
         &self,
         frontier: &Arc<dyn OpenFrontier>,
         rules: Arc<dyn Rules>,
+        (part, stop): (Option<Part>, CancellationToken),
         live: &Live,
         log: &CrawlLog,
     ) -> CrawlEnd {
@@ -168,10 +189,10 @@ impl Assigned {
             clock: self.parts.clock.clone(),
             log: log.clone(),
             leave: self.leave.clone(),
-            part: None,
+            part,
             rest_after: Some(REST_AFTER),
         };
-        crawl::run(parts, Box::new(sink), self.stop.clone()).await
+        crawl::run(parts, Box::new(sink), stop).await
     }
 
     /// The plugin; waits where this machine, not the plugin, is at fault.
@@ -242,7 +263,10 @@ impl Assigned {
     }
 
     /// Changes the shard's record, as long as it is ours.
-    async fn record(&self, change: impl FnOnce(&mut ShardRecord) + Clone) -> Result<(), Stop> {
+    pub(super) async fn record(
+        &self,
+        change: impl FnOnce(&mut ShardRecord) + Clone,
+    ) -> Result<(), Stop> {
         let mut backoff = new_backoff();
         loop {
             match self.shard.change(change.clone()).await {
@@ -290,17 +314,35 @@ impl Assigned {
         self.sleep(backoff.next_delay()).await
     }
 
-    /// Nothing is to be done before this moment, unless the settings change.
+    /// Nothing is to be done before this moment, unless the settings change or other shards have
+    /// links for this one.
     async fn rest(
         &self,
-        until: u64,
+        receiver: &mut Option<Receiver>,
+        until: Option<u64>,
         mut settings: watch::Receiver<CrawlConfig>,
     ) -> Result<(), Stop> {
         let now = self.parts.clock.unix_millis();
+        let come = async {
+            match receiver {
+                Some(receiver) => receiver.wait().await,
+                None => std::future::pending().await,
+            }
+        };
+        let moment = async {
+            match until {
+                Some(until) => {
+                    tokio::time::sleep(Duration::from_millis(until.saturating_sub(now))).await;
+                }
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             biased;
-            slept = self.sleep(Duration::from_millis(until.saturating_sub(now))) => slept,
-            Ok(()) = settings.changed() => Ok(()),
+            () = self.stop.cancelled() => Err(Stop::Told),
+            () = come => Ok(()),
+            () = moment => Ok(()),
+            Ok(()) = settings.changed(), if until.is_some() => Ok(()),
         }
     }
 
@@ -311,6 +353,11 @@ impl Assigned {
             () = tokio::time::sleep(time) => Ok(()),
         }
     }
+}
+
+/// A record of no shards would not have been taken.
+pub(super) fn n_shards(resource: &Resource) -> NonZeroU32 {
+    NonZeroU32::new(resource.spec.placement.shards).unwrap_or(NonZeroU32::MIN)
 }
 
 fn new_backoff() -> Backoff {

@@ -1,4 +1,4 @@
-//! The calls of a master to workers, over connections that are kept.
+//! The calls of masters and workers to workers, over connections that are kept.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -9,18 +9,20 @@ use crawler_proto as proto;
 use futures::stream::{BoxStream, StreamExt as _};
 use proto::crawler_worker_client::CrawlerWorkerClient;
 use tonic::transport::Channel;
-use tonic::{Response, Status, Streaming};
+use tonic::{Code, Response, Status, Streaming};
 
 use super::{ANSWER_MAX, endpoint, transport_failure};
 use crate::master::{WORKER_CALL_DEADLINE, WorkerCallError, WorkerCalls};
 use crate::model::id::ResourceName;
 use crate::model::status::{CrawlStatus, LogLine};
 use crate::telemetry::chain;
+use crate::worker::others::SendLinks;
+use crate::worker::receive::{GIVE_DEADLINE, GiveError, GivenLinks};
 
 /// Connections kept to workers; above it all are forgotten and made anew.
 const CHANNELS_MAX: usize = 1_024;
 
-/// The calls of a master to workers. Connections are kept and made again when they break.
+/// The calls of masters and workers to workers. Connections are kept and made again when they break.
 #[derive(Debug, Default)]
 pub struct GrpcWorkerCalls {
     channels: Mutex<HashMap<String, Channel>>,
@@ -83,6 +85,29 @@ impl WorkerCalls for GrpcWorkerCalls {
             Err(status) => Err(silent(&address, why(&status))),
         });
         Ok(lines.boxed())
+    }
+}
+
+#[async_trait]
+impl SendLinks for GrpcWorkerCalls {
+    async fn send(&self, address: &str, links: GivenLinks) -> Result<u64, GiveError> {
+        let not_now = |e: WorkerCallError| GiveError::NotNow(e.to_string());
+        let mut worker = self.worker(address).map_err(not_now)?;
+        let call = worker.apply_links(proto::ApplyLinksRequest::from(links));
+        match tokio::time::timeout(GIVE_DEADLINE, call).await {
+            Ok(Ok(answer)) => Ok(answer.into_inner().last),
+            Ok(Err(status)) if status.code() == Code::InvalidArgument => {
+                Err(GiveError::Refused(status.message().to_owned()))
+            }
+            Ok(Err(status)) => Err(not_now(silent(address, why(&status)))),
+            Err(_elapsed) => {
+                let seconds = GIVE_DEADLINE.as_secs();
+                Err(not_now(silent(
+                    address,
+                    format!("no answer within {seconds} s"),
+                )))
+            }
+        }
     }
 }
 

@@ -1,14 +1,15 @@
-//! What a worker answers masters.
+//! What a worker answers masters and other workers.
 
 use crawler_proto as proto;
 use futures::stream::StreamExt as _;
 use proto::crawler_worker_server::CrawlerWorker;
 use tokio_util::sync::CancellationToken;
-use tonic::{Request, Response};
+use tonic::{Request, Response, Status};
 
 use super::{Answer, Stream, refused};
 use crate::api::spec::resource_name;
 use crate::worker::Crawls;
+use crate::worker::receive::{GiveError, GivenLinks};
 
 pub(super) struct Worker {
     pub(super) worker: Crawls,
@@ -42,5 +43,17 @@ impl CrawlerWorker for Worker {
         let lines = lines.map(|line| Ok(line.into()));
         let lines = lines.take_until(self.stop.clone().cancelled_owned());
         Ok(Response::new(lines.boxed()))
+    }
+    async fn apply_links(
+        &self,
+        request: Request<proto::ApplyLinksRequest>,
+    ) -> Answer<proto::ApplyLinksAnswer> {
+        let status = |error: GiveError| match error {
+            GiveError::Refused(why) => Status::invalid_argument(why),
+            GiveError::NotNow(why) => Status::unavailable(why),
+        };
+        let links = GivenLinks::try_from(request.into_inner()).map_err(status)?;
+        let last = self.worker.give(links).await.map_err(status)?;
+        Ok(Response::new(proto::ApplyLinksAnswer { last }))
     }
 }

@@ -19,6 +19,7 @@ mod bench;
 mod faulty_store;
 mod give_back;
 mod outage;
+mod shards;
 mod totals;
 
 use bench::{Bench, assign, parts};

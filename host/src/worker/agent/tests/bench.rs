@@ -20,7 +20,7 @@ use crate::frontier::FrontierError;
 use crate::frontier::durable::{DurableSettings, Frontiers, OpenAs};
 use crate::frontier::suite::hanging::{Hanging, Hangs};
 use crate::model::crawl::{Item, Page, PageContext, RuleError};
-use crate::model::id::{Digest, Incarnation, ResourceId, ResourceName, Run};
+use crate::model::id::{Digest, Incarnation, ResourceId, ResourceName, Run, Shard};
 use crate::model::node::Role;
 use crate::model::plugin::Description;
 use crate::model::resource::{CrawlSettings, Order, Owner, PinnedPlugin, ShardRecord, ShardState};
@@ -32,6 +32,7 @@ use crate::store::embedded::{EmbeddedStore, Settings};
 use crate::store::keys::Keys;
 use crate::store::lease::LeaseKeeper;
 use crate::worker::crawl::tests::{page, report, requests};
+use crate::worker::receive::{GiveError, GivenLinks};
 
 /// Long, because the paused clock runs while the store's own thread writes.
 pub(super) const LEASE_TTL: Duration = Duration::from_secs(120);
@@ -369,7 +370,10 @@ impl Bench {
 }
 
 /// A node whose lease is kept, and granted anew where it was lost.
-async fn stay_registered(store: Arc<FaultyStore>, registered: watch::Sender<Option<Term>>) {
+pub(super) async fn stay_registered(
+    store: Arc<FaultyStore>,
+    registered: watch::Sender<Option<Term>>,
+) {
     let renewals = TaskScope::new();
     loop {
         match LeaseKeeper::grant(store.clone(), LEASE_TTL, &renewals).await {
@@ -382,7 +386,7 @@ async fn stay_registered(store: Arc<FaultyStore>, registered: watch::Sender<Opti
     }
 }
 
-fn data_in(folder: &tempfile::TempDir) -> DataRoot {
+pub(super) fn data_in(folder: &tempfile::TempDir) -> DataRoot {
     DataRoot::open(&folder.path().display().to_string()).unwrap()
 }
 
@@ -418,10 +422,21 @@ pub(super) fn parts(
         plugins,
         fetch,
         clock: Arc::new(SystemClock),
+        links: Arc::new(NoOtherWorker),
         limit_ceilings: LimitOverrides::default(),
         crawls: Crawls::default(),
     };
     (folder, store, parts)
+}
+
+/// Of a cluster with one worker.
+struct NoOtherWorker;
+
+#[async_trait]
+impl SendLinks for NoOtherWorker {
+    async fn send(&self, address: &str, _links: GivenLinks) -> Result<u64, GiveError> {
+        panic!("links for {address}")
+    }
 }
 
 /// Assigns a shard that was as `present` says.
@@ -460,6 +475,8 @@ pub(super) struct Wanted {
     pub(super) first: u64,
     /// The bytes of its plugin.
     pub(super) plugin: &'static str,
+    /// Which of so many shards.
+    pub(super) shard: (u32, u32),
 }
 
 impl Default for Wanted {
@@ -476,6 +493,7 @@ impl Default for Wanted {
             crawl: settings(),
             first: 0,
             plugin: "",
+            shard: (0, 1),
         }
     }
 }
@@ -483,7 +501,10 @@ impl Default for Wanted {
 impl Wanted {
     /// What a master would write.
     pub(super) fn txn(self, parts: &AgentParts) -> Txn {
-        let id = ShardId::only(ResourceId(self.id));
+        let id = ShardId {
+            resource: ResourceId(self.id),
+            shard: Shard(self.shard.0),
+        };
         let name: ResourceName = self.name.parse().unwrap();
         let resource = Resource {
             requests: Vec::new(),
@@ -504,6 +525,7 @@ impl Wanted {
                 "params": {"first": self.first.to_string()},
                 "limits": serde_json::from_str::<serde_json::Value>(self.limits).unwrap(),
                 "crawl": self.crawl,
+                "placement": {"shards": self.shard.1},
             }))
             .unwrap(),
         };

@@ -1,0 +1,306 @@
+//! Links of other shards, on their way into the frontier that they are for.
+//!
+//! They come to the task of the assignment, which alone writes in the shard's record whether it has
+//! anything to do: that it has, before links are stored, and that it has not, once the crawl says so
+//! and none came meanwhile. So whoever finds all shards idle, with as many links stored as were sent,
+//! knows that nothing is on its way.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::Crawls;
+use super::assigned::{Assigned, REST_AFTER, Stop, n_shards};
+use super::crawl::CrawlEnd;
+use super::links::{MAX_LINKS, Part, Quiet};
+use super::others::Others;
+use crate::frontier::{Frontier, FrontierError, LinkBatch, OpenFrontier};
+use crate::model::id::{Epoch, Run, Shard};
+use crate::model::resource::{ShardId, ShardState};
+
+/// Calls that wait for one shard; one more is refused, and comes again.
+const MAX_WAITING: usize = 64;
+/// How long links may take to become durable before whoever gave them gives them again.
+pub const GIVE_DEADLINE: Duration = Duration::from_secs(10);
+
+/// Links of one shard for another, as its owner gives them to the other's owner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GivenLinks {
+    /// Who is to store them.
+    pub to: ShardId,
+    /// Of the assignment that they are given to.
+    pub epoch: Epoch,
+    /// The run that they are of.
+    pub run: Run,
+    /// Whose links.
+    pub from: Shard,
+    /// In order.
+    pub batch: LinkBatch,
+}
+
+/// Why links were not taken. What of them is stored all the same is passed over when they come again.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GiveError {
+    /// No worker would ever take them.
+    #[error("{0}")]
+    Refused(String),
+    /// Not here, or not now.
+    #[error("{0}")]
+    NotNow(String),
+}
+
+/// Where the links for one assignment are left.
+#[derive(Clone)]
+pub(super) struct Mailbox {
+    n_shards: NonZeroU32,
+    incoming: mpsc::Sender<Incoming>,
+}
+
+/// One call.
+pub(super) struct Incoming {
+    from: Shard,
+    batch: LinkBatch,
+    answer: oneshot::Sender<Result<u64, GiveError>>,
+}
+
+impl Crawls {
+    /// Gives links to a shard that is crawled here. The number of the last of that shard's that is
+    /// durable.
+    pub async fn give(&self, links: GivenLinks) -> Result<u64, GiveError> {
+        let (to, from) = (links.to, links.from);
+        let refused = |why: String| Err(GiveError::Refused(why));
+        let n_links = links.batch.links.len();
+        if n_links > MAX_LINKS {
+            return refused(format!("{n_links} links at once, at most {MAX_LINKS}"));
+        }
+        if links.batch.first == 0 {
+            return refused("links are numbered from 1".to_owned());
+        }
+        if from == to.shard {
+            return refused(format!("shard {to} gives links to itself"));
+        }
+        let not_now = |why: String| GiveError::NotNow(why);
+        let mailbox = {
+            let known = self.known();
+            let running = known.running.get(&to);
+            let running = running
+                .filter(|running| running.epoch == links.epoch && running.run == links.run)
+                .ok_or_else(|| not_now(format!("shard {to} is not crawled here")))?;
+            running.mailbox.clone()
+        };
+        let n_shards = mailbox.as_ref().map_or(1, |mailbox| mailbox.n_shards.get());
+        let Some(mailbox) = mailbox.filter(|_| from.0.max(to.shard.0) < n_shards) else {
+            let resource = to.resource;
+            return refused(format!(
+                "resource {resource} has {n_shards} shards, and no {from}"
+            ));
+        };
+        let (answer, answered) = oneshot::channel();
+        let incoming = Incoming {
+            from,
+            batch: links.batch,
+            answer,
+        };
+        let sent = mailbox.incoming.try_send(incoming);
+        sent.map_err(|_| not_now(format!("shard {to} has enough to do")))?;
+        match tokio::time::timeout(GIVE_DEADLINE, answered).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_gone)) => Err(not_now(format!("shard {to} is not crawled here any more"))),
+            Err(_elapsed) => Err(not_now(format!("shard {to} is busy"))),
+        }
+    }
+}
+
+/// The receiving end of one assignment, for as long as that lasts.
+pub(super) struct Receiver {
+    incoming: mpsc::Receiver<Incoming>,
+    /// What came while the frontier was closed.
+    waiting: Option<Incoming>,
+    recorded: Recorded,
+    quiet: Quiet,
+}
+
+/// What the shard's record says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Recorded {
+    /// Whatever an earlier crawl of the same assignment has left.
+    Unknown,
+    /// That there is something to do.
+    Busy,
+    /// That there is not.
+    Idle,
+}
+
+/// Why a receiver has ended.
+enum Received {
+    /// The crawl is over.
+    Over,
+    /// Nothing was to be done for long.
+    Rests,
+}
+
+impl Receiver {
+    /// None for a resource of one shard.
+    pub(super) fn of(n_shards: NonZeroU32) -> (Option<Mailbox>, Option<Self>) {
+        if n_shards.get() == 1 {
+            return (None, None);
+        }
+        let (sender, incoming) = mpsc::channel(MAX_WAITING);
+        let mailbox = Mailbox {
+            n_shards,
+            incoming: sender,
+        };
+        let receiver = Self {
+            incoming,
+            waiting: None,
+            recorded: Recorded::Unknown,
+            quiet: Quiet::default(),
+        };
+        (Some(mailbox), Some(receiver))
+    }
+
+    /// Before a crawl begins: what it leads to must not be overlooked for what an earlier one has said.
+    async fn begin(&mut self, assigned: &Assigned) -> Result<(), Stop> {
+        match self.recorded {
+            Recorded::Unknown => self.record_busy(assigned).await,
+            Recorded::Busy | Recorded::Idle => Ok(()),
+        }
+    }
+
+    /// Stores what comes while the frontier is open, until the crawl is over.
+    async fn run(
+        &mut self,
+        assigned: &Assigned,
+        frontier: &dyn Frontier,
+        over: &CancellationToken,
+    ) -> Result<Received, Stop> {
+        if let Some(waiting) = self.waiting.take() {
+            self.take(assigned, frontier, waiting).await?;
+        }
+        loop {
+            tokio::select! {
+                biased;
+                () = over.cancelled() => return Ok(Received::Over),
+                Some(incoming) = self.incoming.recv() => {
+                    self.take(assigned, frontier, incoming).await?;
+                }
+                () = self.quiet.begun(), if self.recorded != Recorded::Idle => {
+                    self.record_idle(assigned, frontier).await?;
+                }
+                () = tokio::time::sleep(REST_AFTER), if self.recorded == Recorded::Idle => {
+                    return Ok(Received::Rests);
+                }
+            }
+        }
+    }
+
+    /// Waits until something comes, while the frontier is closed.
+    pub(super) async fn wait(&mut self) {
+        match self.incoming.recv().await {
+            Some(incoming) => self.waiting = Some(incoming),
+            // The other end is kept for as long as this one.
+            None => std::future::pending().await,
+        }
+    }
+
+    async fn take(
+        &mut self,
+        assigned: &Assigned,
+        frontier: &dyn Frontier,
+        incoming: Incoming,
+    ) -> Result<(), Stop> {
+        // Whoever gave them has gone, and comes again.
+        if incoming.answer.is_closed() {
+            return Ok(());
+        }
+        if self.recorded != Recorded::Busy {
+            self.record_busy(assigned).await?;
+        }
+        let max_pattern_urls = assigned.config.borrow().settings.max_pattern_urls();
+        let stored = store(frontier, incoming.from, incoming.batch, max_pattern_urls).await;
+        self.quiet.end();
+        let answer = stored.map_err(|error| GiveError::NotNow(error.to_string()));
+        // Nobody may listen any more: they come again.
+        drop(incoming.answer.send(answer));
+        Ok(())
+    }
+
+    async fn record_busy(&mut self, assigned: &Assigned) -> Result<(), Stop> {
+        let busy = assigned.record(|record| {
+            if record.state == ShardState::Idle {
+                record.state = ShardState::Assigned;
+            }
+        });
+        busy.await?;
+        self.recorded = Recorded::Busy;
+        Ok(())
+    }
+
+    /// The crawl does nothing until it is told to, and nothing is stored meanwhile: the totals stay.
+    async fn record_idle(
+        &mut self,
+        assigned: &Assigned,
+        frontier: &dyn Frontier,
+    ) -> Result<(), Stop> {
+        let (counts, links) = (frontier.counts(), frontier.link_totals());
+        let idle = assigned.record(|record| {
+            if matches!(record.state, ShardState::Assigned | ShardState::Idle) {
+                (record.state, record.waits) = (ShardState::Idle, None);
+                (record.counts, record.links) = (counts, links);
+            }
+        });
+        idle.await?;
+        self.recorded = Recorded::Idle;
+        Ok(())
+    }
+}
+
+impl Assigned {
+    /// Crawls, and stores meanwhile what other shards have for this one. None: there is nothing to do
+    /// until they have more.
+    pub(super) async fn crawl_among<F: Future<Output = CrawlEnd>>(
+        &self,
+        receiver: &mut Receiver,
+        frontier: &dyn OpenFrontier,
+        crawl: impl FnOnce((Option<Part>, CancellationToken)) -> F,
+    ) -> Result<Option<CrawlEnd>, Stop> {
+        let (id, run) = (self.shard.id, self.resource.run);
+        let part = Part {
+            own: id.shard,
+            n_shards: n_shards(&self.resource),
+            others: Arc::new(Others::new(self.parts.clone(), id, run)),
+            quiet: receiver.quiet.clone(),
+        };
+        receiver.begin(self).await?;
+        let (stop, over) = (self.stop.child_token(), CancellationToken::new());
+        let crawl = async {
+            let end = crawl((Some(part), stop.clone())).await;
+            over.cancel();
+            end
+        };
+        let receive = async {
+            let received = receiver.run(self, frontier, &over).await;
+            stop.cancel();
+            received
+        };
+        let (end, received) = tokio::join!(crawl, receive);
+        Ok(match (end, received?) {
+            (CrawlEnd::Stopped, Received::Rests) if !self.stop.is_cancelled() => None,
+            (end, _) => Some(end),
+        })
+    }
+}
+
+async fn store(
+    frontier: &dyn Frontier,
+    from: Shard,
+    batch: LinkBatch,
+    max_pattern_urls: u64,
+) -> Result<u64, FrontierError> {
+    let last = frontier.apply(from, batch, max_pattern_urls).await?;
+    frontier.settle().await?;
+    Ok(last)
+}
