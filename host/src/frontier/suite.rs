@@ -9,6 +9,7 @@ use super::{Claim, Commit, Committed, Ended, Frontier, FrontierError, NewRequest
 use crate::model::crawl::{Done, Item, ItemKey, ItemRecord, Request, UnixMillis};
 use crate::model::id::{ResourceId, Run};
 
+mod fencing;
 pub(crate) mod hanging;
 pub(crate) mod links;
 mod model;
@@ -21,6 +22,7 @@ pub(crate) use links::{
     links_of_other_shards_are_kept_once_in_order_until_they_are_there,
     links_that_ask_for_a_reload_are_sent_each_time,
 };
+pub(crate) use fencing::*;
 pub(crate) use model::any_order_of_calls_gives_what_a_plain_list_gives;
 pub(crate) use patterns::f25_links_of_one_pattern_are_stored_up_to_their_bound;
 

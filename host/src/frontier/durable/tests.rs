@@ -92,6 +92,27 @@ suite! {
     links_that_ask_for_a_reload_are_sent_each_time
 }
 
+macro_rules! openings {
+    ($($name:ident)*) => {
+        $(
+            #[tokio::test]
+            async fn $name() {
+                let objects = Arc::new(InMemory::new());
+                let first = frontiers_in(&objects, settings());
+                suite::$name([first, frontiers_in(&objects, settings())]).await;
+            }
+        )*
+    };
+}
+
+openings! {
+    each_opening_has_a_writer_epoch_of_its_own
+    whoever_is_overtaken_writes_nothing_more
+    an_epoch_that_was_read_too_early_opens_nothing
+    what_was_durable_is_there_in_the_next_opening
+    what_was_created_and_is_gone_is_missing
+}
+
 #[tokio::test]
 async fn any_order_of_calls_gives_what_a_plain_list_gives() {
     for seed in 0..3 {

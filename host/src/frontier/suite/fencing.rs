@@ -1,0 +1,158 @@
+//! Openings: who may write, and what is there again. Each case has the frontiers of two processes
+//! over one object store, in which there is nothing yet.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{commit_of, item_of, new, parsed, ready, retry, take};
+use crate::frontier::{
+    Frontier, FrontierError, NewRequest, OpenAs, OpenFrontier, OpenFrontiers, Take,
+};
+use crate::model::frontier::SinkMark;
+use crate::model::id::{Digest, Epoch, ResourceId, Run};
+use crate::model::resource::ShardId;
+
+/// What two processes open the same frontiers with.
+pub(crate) type Two = [Arc<dyn OpenFrontiers>; 2];
+
+fn shard() -> ShardId {
+    ShardId::only(ResourceId(7))
+}
+
+async fn open_as(frontiers: &Arc<dyn OpenFrontiers>) -> OpenAs {
+    let storage_epoch = frontiers.storage_epoch(shard()).await.unwrap();
+    OpenAs {
+        shard: shard(),
+        cluster: "c1".into(),
+        epoch: Epoch(2),
+        run: Run(1),
+        plugin: Digest::of(b"plugin"),
+        created: storage_epoch > 0,
+        storage_epoch,
+        now: 0,
+        delay: Duration::ZERO,
+        carry: false,
+    }
+}
+
+async fn open(frontiers: &Arc<dyn OpenFrontiers>) -> Arc<dyn OpenFrontier> {
+    let open_as = open_as(frontiers).await;
+    frontiers.clone().open(open_as).await.unwrap()
+}
+
+fn urls(names: &[&str]) -> Vec<NewRequest> {
+    let url = |name: &&str| new(&format!("http://a/{name}"));
+    names.iter().map(url).collect()
+}
+
+/// Takes and parses until nothing is ready; the paths in their order.
+async fn crawl(frontier: &Arc<dyn OpenFrontier>) -> Vec<String> {
+    let frontier: Arc<dyn Frontier> = frontier.clone();
+    let mut paths = Vec::new();
+    while let Take::Ready(claim) = take(&frontier, 1_000_000, 1).await {
+        paths.push(claim.request.url.path().to_owned());
+        frontier.commit(parsed(claim)).await.unwrap();
+    }
+    paths
+}
+
+pub(crate) async fn each_opening_has_a_writer_epoch_of_its_own([first, second]: Two) {
+    assert_eq!(first.storage_epoch(shard()).await, Ok(0));
+    for expected in 1..4 {
+        let frontiers = if expected % 2 == 0 { &second } else { &first };
+        let frontier = open(frontiers).await;
+        assert_eq!(frontier.storage_epoch(), expected);
+        assert_eq!(second.storage_epoch(shard()).await, Ok(expected));
+    }
+}
+
+pub(crate) async fn whoever_is_overtaken_writes_nothing_more([first, second]: Two) {
+    let old = open(&first).await;
+    old.seed(urls(&["1", "2"])).await.unwrap();
+    old.settle().await.unwrap();
+    let claim = ready(old.take(0, 1).unwrap());
+    let new = open(&second).await;
+    let mut commit = parsed(claim);
+    commit.items = vec![item_of(&commit.claim, 0)];
+    let mut error = old.commit(commit).await.err();
+    if error.is_none() {
+        error = old.settle().await.err();
+    }
+    let shard = shard();
+    assert_eq!(error, Some(FrontierError::Fenced { shard }));
+    assert_eq!(old.take(0, 1), Err(FrontierError::Fenced { shard }));
+    assert_eq!(crawl(&new).await, ["/1", "/2"]);
+    assert_eq!(new.counts().items, 0);
+}
+
+pub(crate) async fn an_epoch_that_was_read_too_early_opens_nothing([first, second]: Two) {
+    let stale = open_as(&second).await;
+    let frontier = open(&first).await;
+    let shard = shard();
+    for storage_epoch in [0, 2, 7] {
+        let open_as = OpenAs {
+            storage_epoch,
+            ..stale.clone()
+        };
+        let error = second.clone().open(open_as).await.err();
+        assert_eq!(
+            error,
+            Some(FrontierError::Fenced { shard }),
+            "{storage_epoch}"
+        );
+    }
+    frontier.seed(urls(&["1"])).await.unwrap();
+    assert_eq!(crawl(&frontier).await, ["/1"]);
+    let earlier = OpenAs {
+        epoch: Epoch(1),
+        ..open_as(&second).await
+    };
+    let error = second.clone().open(earlier).await.err();
+    assert_eq!(error, Some(FrontierError::Fenced { shard }));
+}
+
+pub(crate) async fn what_was_durable_is_there_in_the_next_opening([first, second]: Two) {
+    let frontier = open(&first).await;
+    frontier.seed(urls(&["1", "2", "3"])).await.unwrap();
+    frontier.settle().await.unwrap();
+    let mut commit = parsed(ready(frontier.take(0, 9).unwrap()));
+    commit.items = (0..3).map(|n| item_of(&commit.claim, n)).collect();
+    commit.requests = urls(&["2", "4"]);
+    frontier.commit(commit).await.unwrap();
+    let failed = commit_of(ready(frontier.take(0, 9).unwrap()), retry(500));
+    frontier.commit(failed).await.unwrap();
+    frontier.settle().await.unwrap();
+    let mark = SinkMark {
+        file: "1-0.jsonl".to_owned(),
+        length: 9,
+        runs: (Run(1), Run(1)),
+    };
+    let batch = frontier.outbox(2).await.unwrap();
+    frontier.clear_outbox(batch.end, Some(mark)).await.unwrap();
+    frontier.settle().await.unwrap();
+    let in_flight = ready(frontier.take(0, 9).unwrap());
+    assert_eq!(in_flight.request.url.path(), "/3");
+
+    let again = open(&second).await;
+    assert_eq!(again.roots().unwrap().len(), 3);
+    let counts = again.counts();
+    assert_eq!((counts.parsed, counts.due, counts.items), (1, 3, 3));
+    let batch = again.outbox(9).await.unwrap();
+    assert_eq!((batch.items.len(), batch.end), (1, 3));
+    assert_eq!(
+        crawl(&again).await,
+        ["/3", "/4", "/2"],
+        "what was in flight too"
+    );
+    assert_eq!(again.counts().retries, 1);
+}
+
+pub(crate) async fn what_was_created_and_is_gone_is_missing([first, _]: Two) {
+    let open_as = OpenAs {
+        created: true,
+        ..open_as(&first).await
+    };
+    let error = first.open(open_as).await.err();
+    let shard = shard();
+    assert_eq!(error, Some(FrontierError::Missing { shard }));
+}
