@@ -106,3 +106,6 @@ impl Signals {
         }
     }
 }
+
+#[cfg(test)]
+mod sim;

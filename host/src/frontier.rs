@@ -40,6 +40,8 @@ mod seen;
 mod steady;
 #[cfg(test)]
 pub(crate) mod suite;
+#[cfg(test)]
+pub(crate) mod twin;
 mod workbench;
 
 pub use opening::{OpenAs, OpenFrontier, OpenFrontiers};

@@ -41,7 +41,37 @@ pub fn delay_after(first: Duration, ceiling: Duration, n_failures: u32) -> Durat
     let step = first
         .saturating_mul(2u32.saturating_pow(n_failures))
         .min(ceiling);
-    step.mul_f64(rand::rng().random_range(0.5..=1.0))
+    step.mul_f64(jitter())
+}
+
+fn jitter() -> f64 {
+    #[cfg(test)]
+    if let Some(jitter) = seeded::next() {
+        return jitter;
+    }
+    rand::rng().random_range(0.5..=1.0)
+}
+
+/// The jitter of a thread as a seed makes it, so that what happens there happens again.
+#[cfg(test)]
+pub(crate) mod seeded {
+    use std::cell::RefCell;
+
+    use rand::rngs::StdRng;
+    use rand::{RngExt as _, SeedableRng as _};
+
+    thread_local! {
+        static JITTER: RefCell<Option<StdRng>> = const { RefCell::new(None) };
+    }
+
+    /// From here on, on this thread.
+    pub(crate) fn begin(seed: u64) {
+        JITTER.set(Some(StdRng::seed_from_u64(seed)));
+    }
+
+    pub(super) fn next() -> Option<f64> {
+        JITTER.with_borrow_mut(|jitter| Some(jitter.as_mut()?.random_range(0.5..=1.0)))
+    }
 }
 
 #[cfg(test)]

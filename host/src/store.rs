@@ -330,3 +330,6 @@ impl StoreError {
         }
     }
 }
+
+#[cfg(test)]
+pub(crate) mod twin;

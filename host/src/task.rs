@@ -67,6 +67,8 @@ impl TaskScope {
                 task.await;
             }
         };
+        #[cfg(test)]
+        let watched = schedule::ordered(process::within(watched));
         let handle = inner.tasks.spawn(watched);
         inner.names.insert(handle.id(), name);
     }
@@ -117,6 +119,10 @@ impl Drop for PanicAlarm {
     }
 }
 
+#[cfg(test)]
+pub(crate) mod process;
+#[cfg(test)]
+pub(crate) mod schedule;
 #[cfg(test)]
 mod tests {
     use super::*;

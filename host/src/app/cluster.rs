@@ -20,8 +20,7 @@ use super::membership::{Member, seed_when_leading};
 use super::own_nodes;
 use super::parts::{self, DataPlugins};
 use super::registration::Registration;
-use crate::api::client::GrpcWorkerCalls;
-use crate::api::client::{FetchDeadlines, MasterPlugins};
+use crate::api::client::{FetchDeadlines, GrpcWorkerCalls, MasterPlugins};
 use crate::cli::{ClusterWorkerOptions, MasterOptions, NodeOptions};
 use crate::clock::{Clock, SystemClock};
 use crate::data::DataRoot;
@@ -220,8 +219,10 @@ pub(super) async fn start_master(
     let master = MasterNode::new(MasterParts {
         node: base.node.clone(),
         catalog: base.catalog.clone(),
+        remains: parts::remains(&base.data),
         data: base.data.clone(),
-        engine: base.engine,
+        admission: Arc::new(base.engine),
+        workers: Arc::new(GrpcWorkerCalls::new()),
         clock: base.clock,
         settings: MasterSettings {
             lease_ttl: options.node.lease_ttl,

@@ -4,19 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::Api;
-use crate::api::client::GrpcWorkerCalls;
 use crate::clock::Clock;
 use crate::data::DataRoot;
+use crate::master::WorkerCalls;
 use crate::master::control::{Control, ControlParts};
 use crate::master::housekeeping::Compaction;
 use crate::master::leader::Leader;
 use crate::master::reconcile::{DeletionSettings, PlacementSettings, ReconcileParts};
-use crate::master::remains::DataRemains;
+use crate::master::remains::Remains;
 use crate::master::replica::{Feeder, Replica};
 use crate::master::roster;
 use crate::model::node::{Contender, Node};
 use crate::model::plugin::LimitOverrides;
-use crate::plugin::engine::Engine;
+use crate::plugin::Admit;
 use crate::store::catalog::Catalog;
 use crate::store::election::{Election, Leadership};
 use crate::store::ids::IdIssuer;
@@ -28,7 +28,12 @@ pub(super) struct MasterParts {
     pub(super) node: Node,
     pub(super) catalog: Catalog,
     pub(super) data: Arc<DataRoot>,
-    pub(super) engine: Engine,
+    /// What deleted resources leave.
+    pub(super) remains: Arc<dyn Remains>,
+    /// Looks at pushed plugins.
+    pub(super) admission: Arc<dyn Admit>,
+    /// Calls to workers.
+    pub(super) workers: Arc<dyn WorkerCalls>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) settings: MasterSettings,
 }
@@ -60,7 +65,9 @@ impl MasterNode {
             node,
             catalog,
             data,
-            engine,
+            remains,
+            admission,
+            workers,
             clock,
             settings,
         } = parts;
@@ -71,12 +78,11 @@ impl MasterNode {
         let (election, standing) = Election::new(catalog.clone(), contender, settings.lease_ttl);
         let strategy = settings.placement.strategy;
         let (replica, feeder) = Replica::new(catalog.clone(), strategy);
-        let workers = Arc::new(GrpcWorkerCalls::new());
         let control = Arc::new(Control::new(ControlParts {
             standing,
             catalog: catalog.clone(),
-            data: data.clone(),
-            admission: Arc::new(engine),
+            data,
+            admission,
             ids: IdIssuer::new(catalog.clone(), clock.clone()),
             clock: clock.clone(),
             workers: workers.clone(),
@@ -87,10 +93,7 @@ impl MasterNode {
         }));
         let reconcile = ReconcileParts {
             catalog,
-            remains: Arc::new(DataRemains {
-                objects: data.object_store(),
-                data,
-            }),
+            remains,
             clock,
             deletion: DeletionSettings {
                 frontier_min_age: settings.frontier_min_age,

@@ -18,6 +18,7 @@ use crate::fetch::gate::{Gate, GateSettings};
 use crate::fetch::guard::Guard;
 use crate::fetch::http::{FetchSettings, HttpFetcher};
 use crate::frontier::durable::{DurableSettings, Frontiers};
+use crate::master::remains::{DataRemains, Remains};
 use crate::model::id::{Digest, Incarnation, NodeId};
 use crate::model::node::{Node, Role};
 use crate::plugin::engine::{Engine, EngineSettings};
@@ -135,6 +136,14 @@ pub(super) fn frontiers(data: &DataRoot, settings: DurableSettings) -> Arc<Front
 pub(super) fn sinks(data: &DataRoot) -> Arc<dyn OpenSinks> {
     let lines = LineFolders::new(data.items_root(), LineSettings::default());
     Arc::new(lines)
+}
+
+/// What deleted resources leave in the data root.
+pub(super) fn remains(data: &Arc<DataRoot>) -> Arc<dyn Remains> {
+    Arc::new(DataRemains {
+        objects: data.object_store(),
+        data: data.clone(),
+    })
 }
 
 /// A whole file.

@@ -109,8 +109,10 @@ impl Up {
         let master_node = MasterNode::new(MasterParts {
             node: master.clone(),
             catalog: catalog.clone(),
+            remains: parts::remains(&data),
             data: data.clone(),
-            engine: engine.clone(),
+            admission: Arc::new(engine.clone()),
+            workers: Arc::new(GrpcWorkerCalls::new()),
             clock: clock.clone(),
             settings: MasterSettings {
                 lease_ttl: options.lease_ttl,

@@ -32,7 +32,7 @@ use peers::Peers;
 mod changes;
 mod outbox;
 mod patterns;
-mod peers;
+pub(super) mod peers;
 
 /// The reason that refused links are counted by when there is no room, and the setting of `crawler run` that helps.
 pub const NO_ROOM: &str = "frontier-urls";

@@ -15,6 +15,7 @@ pub(crate) mod links;
 mod model;
 mod patterns;
 
+pub(crate) use fencing::*;
 pub(crate) use links::{
     a_run_is_not_over_while_links_wait_or_come,
     a_shard_without_root_requests_of_its_own_is_over_until_links_come,
@@ -22,7 +23,6 @@ pub(crate) use links::{
     links_of_other_shards_are_kept_once_in_order_until_they_are_there,
     links_that_ask_for_a_reload_are_sent_each_time,
 };
-pub(crate) use fencing::*;
 pub(crate) use model::any_order_of_calls_gives_what_a_plain_list_gives;
 pub(crate) use patterns::f25_links_of_one_pattern_are_stored_up_to_their_bound;
 

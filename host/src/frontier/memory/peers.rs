@@ -6,35 +6,35 @@ use crate::frontier::{LinkBatch, LinkBounds, NewRequest};
 use crate::model::id::Shard;
 use crate::model::resource::LinkTotals;
 
-#[derive(Debug, Default)]
-pub(super) struct Peers {
+#[derive(Debug, Clone, Default)]
+pub(in crate::frontier) struct Peers {
     out: BTreeMap<Shard, Out>,
     /// The last one stored of each shard.
-    pub(super) applied: BTreeMap<Shard, u64>,
+    pub(in crate::frontier) applied: BTreeMap<Shard, u64>,
 }
 
 /// Links that one other shard has not got yet.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Out {
     n_delivered: u64,
     links: VecDeque<NewRequest>,
 }
 
 impl Peers {
-    pub(super) fn n_waiting(&self) -> usize {
+    pub(in crate::frontier) fn n_waiting(&self) -> usize {
         self.out.values().map(|out| out.links.len()).sum()
     }
 
-    pub(super) fn push(&mut self, to: Shard, link: NewRequest) {
+    pub(in crate::frontier) fn push(&mut self, to: Shard, link: NewRequest) {
         self.out.entry(to).or_default().links.push_back(link);
     }
 
-    pub(super) fn waiting(&self) -> Vec<Shard> {
+    pub(in crate::frontier) fn waiting(&self) -> Vec<Shard> {
         let waiting = self.out.iter().filter(|(_, out)| !out.links.is_empty());
         waiting.map(|(peer, _)| *peer).collect()
     }
 
-    pub(super) fn links_for(&self, peer: Shard, bounds: LinkBounds) -> LinkBatch {
+    pub(in crate::frontier) fn links_for(&self, peer: Shard, bounds: LinkBounds) -> LinkBatch {
         let Some(out) = self.out.get(&peer) else {
             return LinkBatch::default();
         };
@@ -51,7 +51,7 @@ impl Peers {
         }
     }
 
-    pub(super) fn delivered(&mut self, peer: Shard, end: u64) {
+    pub(in crate::frontier) fn delivered(&mut self, peer: Shard, end: u64) {
         let Some(out) = self.out.get_mut(&peer) else {
             return;
         };
@@ -60,7 +60,7 @@ impl Peers {
         }
     }
 
-    pub(super) fn totals(&self) -> LinkTotals {
+    pub(in crate::frontier) fn totals(&self) -> LinkTotals {
         let n_sent = |out: &Out| out.n_delivered + out.links.len() as u64;
         let sent = self.out.iter().map(|(peer, out)| (peer.0, n_sent(out)));
         let applied = self.applied.iter().map(|(peer, last)| (peer.0, *last));

@@ -1,0 +1,99 @@
+//! The cluster in one thread: masters and workers as they are, on twins of store, frontiers, fetcher
+//! and rules, under a clock that stands still while anything happens. One seed is one history.
+//!
+//! ```text
+//! sky     the seed's dice, what is cut off or late at this moment, the journal
+//! line    what lies between a node and the store
+//! site    pages of known links and items, the rules that read them, and who fetches them
+//! sinks   where items go, and what is left of deleted resources
+//! node    one process: a master or a worker
+//! client  adds, changes and deletes one name, by one call after another
+//! cluster all nodes
+//! storm   faults, for a while
+//! check   the invariants that hold at each event
+//! rest    those that hold once faults have stopped, and at rest
+//! ```
+//!
+//! Faults: requests that are late, lost, or whose answer is; watches that are late, silent, tell
+//! twice, break or have to start over; leases that live longer than they may be counted on; nodes that
+//! are stopped, killed, started twice or cut off; a store that is away; clocks that are set.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::Builder;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+mod check;
+mod client;
+mod cluster;
+mod line;
+mod node;
+mod rest;
+mod sinks;
+mod site;
+mod sky;
+mod storm;
+mod tests;
+
+use check::Checker;
+use cluster::Cluster;
+use sky::Sky;
+
+use crate::task::TaskScope;
+use crate::task::schedule::Schedule;
+
+/// Of the nodes of a simulation.
+const LEASE_TTL: Duration = Duration::from_secs(10);
+/// After this time everything has come to rest, whatever has happened.
+const REST_BY: Duration = Duration::from_secs(60 * 60);
+
+/// What a simulation came to.
+struct Report {
+    /// What happened, in order.
+    journal: Vec<String>,
+    /// What must not have happened.
+    violation: Option<String>,
+}
+
+/// The history of a seed.
+fn run(seed: u64) -> Report {
+    crate::retry::seeded::begin(seed);
+    let runtime = Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime without IO");
+    let sky = runtime.block_on(async {
+        let _order = Schedule::begin(seed);
+        let sky = Arc::new(Sky::new(seed));
+        let (told, ended) = oneshot::channel();
+        let (scope, past) = (TaskScope::new(), sky.clone());
+        scope.spawn("history", async move {
+            Box::pin(history(past)).await;
+            let _violated = told.send(());
+        });
+        tokio::select! {
+            biased;
+            () = sky.violated() => {}
+            ended = ended => if ended.is_err() { sky.violation("the simulation has panicked") },
+        }
+        sky
+    });
+    drop(runtime);
+    sky.report()
+}
+
+async fn history(sky: Arc<Sky>) {
+    let cluster = Cluster::start(sky.clone()).await;
+    let clients = client::start(&cluster);
+    storm::rage(&cluster).await;
+    cluster.heal().await;
+    let calm_since = Instant::now();
+    sky.note("calm");
+    clients.finish(&sky).await;
+    rest::ownership(&cluster, calm_since).await;
+    rest::rest(&cluster, &clients, calm_since + REST_BY).await;
+    sky.note("rest");
+}

@@ -1,0 +1,272 @@
+//! All nodes: each machine with its clock and the process on it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::check;
+use super::node::{MachineClock, Node, Part, World};
+use super::sinks::Sinks;
+use super::site;
+use super::sky::Sky;
+use crate::data::DataRoot;
+use crate::frontier::twin::FrontiersTwin;
+use crate::master::ControlError;
+use crate::master::control::Control;
+use crate::model::id::{Digest, NodeId};
+use crate::model::node::Role;
+use crate::model::plugin::PluginRecord;
+use crate::store::Txn;
+use crate::store::catalog::encode;
+use crate::store::keys::Keys;
+use crate::store::twin::StoreTwin;
+use crate::task::TaskScope;
+use crate::task::process::Process;
+
+/// A machine, and the process under its id if there is one.
+pub(super) struct Machine {
+    role: Role,
+    pub(super) id: NodeId,
+    pub(super) clock: Arc<MachineClock>,
+    incarnation: u64,
+    pub(super) node: Option<Node>,
+}
+
+/// All nodes.
+pub(super) struct Cluster {
+    pub(super) world: Arc<World>,
+    pub(super) machines: Mutex<Vec<Machine>>,
+    /// Processes whose id was started again while they were stopped.
+    pub(super) ghosts: Mutex<Vec<Node>>,
+    /// Workers that were told to drain.
+    pub(super) drains: Mutex<BTreeSet<NodeId>>,
+    /// Ends of faults.
+    pub(super) scope: TaskScope,
+    _folder: tempfile::TempDir,
+}
+
+impl Cluster {
+    pub(super) async fn start(sky: Arc<Sky>) -> Arc<Self> {
+        let store = StoreTwin::new();
+        let seen = sky.clone();
+        store.observe(Box::new(move |revision, carried| {
+            check::note(&seen, revision, &carried);
+            let found = seen.checker().on_store(&carried);
+            seen.judge(found);
+        }));
+        put_plugin(&store);
+        let frontiers = Arc::new(FrontiersTwin::new(sky.clone()));
+        let folder = tempfile::tempdir().expect("a folder");
+        let data = DataRoot::open(&folder.path().display().to_string()).expect("a data root");
+        let world = Arc::new(World {
+            sinks: Sinks::new(sky.clone(), frontiers.clone()),
+            frontiers,
+            store,
+            data: Arc::new(data),
+            requests: Arc::default(),
+            workers: Mutex::default(),
+            sky,
+        });
+        let cluster = Arc::new(Self {
+            machines: Mutex::default(),
+            ghosts: Mutex::default(),
+            drains: Mutex::default(),
+            scope: TaskScope::new(),
+            _folder: folder,
+            world,
+        });
+        let (n_masters, n_workers) = (
+            2 + cluster.world.sky.below(2),
+            3 + cluster.world.sky.below(2),
+        );
+        for (role, n) in [(Role::Master, n_masters), (Role::Worker, n_workers)] {
+            for n in 1..=n {
+                let name = if role == Role::Master {
+                    "master"
+                } else {
+                    "worker"
+                };
+                let machine = Machine {
+                    role,
+                    id: format!("{name}-{n}").parse().expect("an id"),
+                    clock: Arc::new(MachineClock::new()),
+                    incarnation: 0,
+                    node: None,
+                };
+                cluster.machines.lock().unwrap().push(machine);
+            }
+        }
+        cluster.start_missing();
+        cluster
+    }
+
+    /// Starts a process on each machine that has none.
+    pub(super) fn start_missing(&self) {
+        let n = self.machines.lock().unwrap().len();
+        for machine in 0..n {
+            self.start_on(machine);
+        }
+    }
+
+    pub(super) fn start_on(&self, machine: usize) {
+        let mut machines = self.machines.lock().unwrap();
+        let machine = &mut machines[machine];
+        if machine.node.is_none() {
+            machine.incarnation += 1;
+            let (role, n) = (machine.role, machine.incarnation);
+            let node = Node::start(&self.world, role, &machine.id, n, machine.clock.clone());
+            self.world.sky.note(format_args!("start {}", node.label));
+            machine.node = Some(node);
+        }
+    }
+
+    pub(super) fn take(&self, machine: usize) -> Option<Node> {
+        self.machines.lock().unwrap()[machine].node.take()
+    }
+
+    /// Does something with each process that is there.
+    pub(super) fn each(&self, mut work: impl FnMut(&Node)) {
+        let machines = self.machines.lock().unwrap();
+        machines
+            .iter()
+            .filter_map(|m| m.node.as_ref())
+            .for_each(&mut work);
+        drop(machines);
+        self.ghosts.lock().unwrap().iter().for_each(work);
+    }
+
+    /// Makes a call at any master; false where there is none.
+    pub(super) fn at_a_master<F: Future<Output = ()> + Send + 'static>(
+        &self,
+        call: impl FnOnce(Arc<Control>) -> F,
+    ) -> bool {
+        let machines = self.machines.lock().unwrap();
+        let ghosts = self.ghosts.lock().unwrap();
+        let nodes = machines.iter().filter_map(|machine| machine.node.as_ref());
+        let nodes = nodes.chain(ghosts.iter());
+        let masters = nodes.filter_map(|node| match &node.part {
+            Part::Master(control) => Some((node, control)),
+            Part::Worker(_) => None,
+        });
+        let masters: Vec<(&Node, &Arc<Control>)> = masters.collect();
+        let Ok(n @ 1..) = u32::try_from(masters.len()) else {
+            return false;
+        };
+        let (node, control) = masters[self.world.sky.below(n) as usize];
+        let call = call(control.clone());
+        node.process.enter(|| node.calls.spawn("call", call));
+        true
+    }
+
+    /// Ends all faults. Processes that were killed are there again.
+    pub(super) async fn heal(self: &Arc<Self>) {
+        self.scope.stop(Duration::ZERO).await;
+        self.world.sky.storm(false);
+        self.world.store.set_lateness(Duration::ZERO);
+        self.each(|node| node.process.go_on());
+        self.bury();
+        self.start_missing();
+        self.end_drains().await;
+    }
+
+    /// Removes processes that have ended, because another has their id.
+    pub(super) fn bury(&self) {
+        let sky = &self.world.sky;
+        self.each(|node| {
+            if node.has_panicked() {
+                sky.violation(format_args!("a task of {} has panicked", node.label));
+            }
+        });
+        self.ghosts
+            .lock()
+            .unwrap()
+            .retain(|node| !node.ended.is_cancelled());
+        for machine in self.machines.lock().unwrap().iter_mut() {
+            let ended = machine.node.take_if(|node| node.ended.is_cancelled());
+            if let Some(node) = ended {
+                sky.note(format_args!("{} has ended", node.label));
+            }
+        }
+    }
+
+    /// Does something later, unless the storm is over before.
+    pub(super) fn later(
+        self: &Arc<Self>,
+        after: Duration,
+        work: impl FnOnce(&Self) + Send + 'static,
+    ) {
+        let (cluster, stop) = (Arc::downgrade(self), self.scope.stop_signal());
+        self.scope.spawn("end of a fault", async move {
+            let slept = stop.run_until_cancelled(tokio::time::sleep(after)).await;
+            if let (Some(()), Some(cluster)) = (slept, cluster.upgrade()) {
+                work(&cluster);
+            }
+        });
+    }
+
+    /// One call; what becomes of it is told where somebody listens.
+    pub(super) fn drain(&self, id: &NodeId, undo: bool) -> oneshot::Receiver<bool> {
+        let (tell, told) = oneshot::channel();
+        let id = id.clone();
+        self.at_a_master(|control| async move {
+            let is_done = match control.drain_node(&id, undo).await {
+                Ok(_) | Err(ControlError::NoWorker { .. }) => true,
+                Err(_) => false,
+            };
+            let _nobody_waits = tell.send(is_done);
+        });
+        told
+    }
+
+    /// Lets all workers take shards again, for good.
+    async fn end_drains(&self) {
+        let drains = self.drains.lock().unwrap().clone();
+        if !drains.is_empty() {
+            // What was said to the store before may still be on its way.
+            tokio::time::sleep(Duration::from_secs(20)).await;
+        }
+        for id in drains {
+            let sky = &self.world.sky;
+            while !self.drain(&id, true).await.unwrap_or(false) {
+                tokio::time::sleep(sky.millis(100, 1_000)).await;
+            }
+        }
+    }
+
+    pub(super) fn process(&self, machine: usize) -> Process {
+        let machines = self.machines.lock().unwrap();
+        let node = machines[machine].node.as_ref();
+        node.map(|node| node.process.clone()).unwrap_or_default()
+    }
+}
+
+fn put_plugin(store: &StoreTwin) {
+    let description = site::description();
+    let record = PluginRecord {
+        name: description.name.clone(),
+        version: description.version.clone(),
+        digest: Digest::of(b"site"),
+        size: 4,
+        interface: "0.1.0".to_owned(),
+        description,
+        pushed_at: 0,
+    };
+    let key = Keys::default().plugin(&record.name, &record.version);
+    let put = store.apply("setup", Txn::new().put(key, encode(&record)));
+    put.expect("nothing is in the way");
+}
+
+/// The processes that are there, by their labels, with the crawls of workers.
+pub(super) fn crawls(
+    cluster: &Cluster,
+) -> BTreeMap<String, Vec<crate::model::status::CrawlStatus>> {
+    let mut crawls = BTreeMap::new();
+    cluster.each(|node| {
+        if let Part::Worker(known) = &node.part {
+            crawls.insert(node.label.clone(), known.status(None));
+        }
+    });
+    crawls
+}

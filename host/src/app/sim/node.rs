@@ -1,0 +1,354 @@
+//! One process: a master or a worker, of the parts that real ones have.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::line::Line;
+use super::sinks::Sinks;
+use super::site::{OnePlugin, Web};
+use super::sky::Sky;
+use super::{LEASE_TTL, site};
+use crate::app::master_node::{MasterNode, MasterParts, MasterSettings};
+use crate::app::registration::{RegisterError, Registration};
+use crate::clock::Clock;
+use crate::data::DataRoot;
+use crate::frontier::twin::FrontiersTwin;
+use crate::master::control::Control;
+use crate::master::housekeeping::Compaction;
+use crate::master::reconcile::PlacementSettings;
+use crate::master::{WorkerCallError, WorkerCalls};
+use crate::model::id::{Incarnation, NodeId, ResourceName};
+use crate::model::node::{Node as Registered, Role};
+use crate::model::plugin::LimitOverrides;
+use crate::model::status::{CrawlStatus, LogLine};
+use crate::plugin::{Admit, Admitted, PluginError};
+use crate::retry::Backoff;
+use crate::store::catalog::Catalog;
+use crate::store::keys::Keys;
+use crate::store::twin::StoreTwin;
+use crate::task::TaskScope;
+use crate::task::process::Process;
+use crate::worker::Crawls;
+use crate::worker::agent::{self, AgentParts};
+
+/// What deleted resources leave stays this long: longer than any process is stopped, or any client
+/// repeats its call, whatever the clocks are set to.
+pub(super) const FRONTIER_MIN_AGE: Duration = Duration::from_secs(15 * 60);
+/// How long a process that is told to stop may take for each of its parts.
+const STOP_GRACE: Duration = Duration::from_secs(15);
+
+/// What all processes share.
+pub(super) struct World {
+    pub(super) sky: Arc<Sky>,
+    pub(super) store: StoreTwin,
+    pub(super) frontiers: Arc<FrontiersTwin>,
+    pub(super) sinks: Sinks,
+    /// Never read or written; masters want one.
+    pub(super) data: Arc<DataRoot>,
+    pub(super) requests: Arc<TaskScope>,
+    /// Workers by their addresses, as other processes reach them.
+    pub(super) workers: Mutex<BTreeMap<String, (Process, Crawls)>>,
+}
+
+impl World {
+    pub(super) fn line(self: &Arc<Self>, label: &str) -> Line {
+        Line {
+            sky: self.sky.clone(),
+            store: self.store.clone(),
+            requests: self.requests.clone(),
+            label: label.to_owned(),
+        }
+    }
+}
+
+/// The clock of a machine: it may be set.
+pub(super) struct MachineClock {
+    began: Instant,
+    ahead_millis: AtomicI64,
+}
+
+impl MachineClock {
+    pub(super) fn new() -> Self {
+        Self {
+            began: Instant::now(),
+            ahead_millis: AtomicI64::new(0),
+        }
+    }
+
+    pub(super) fn set_by(&self, millis: i64) {
+        self.ahead_millis.fetch_add(millis, Ordering::Relaxed);
+    }
+}
+
+impl Clock for MachineClock {
+    fn unix_nanos(&self) -> u64 {
+        let passed = i64::try_from(self.began.elapsed().as_nanos()).unwrap();
+        let ahead = self.ahead_millis.load(Ordering::Relaxed) * 1_000_000;
+        u64::try_from(1_700_000_000_000_000_000 + passed + ahead).unwrap()
+    }
+}
+
+/// A process that was started. Dropping it kills it: its scopes are held by nothing else.
+pub(super) struct Node {
+    pub(super) label: String,
+    pub(super) process: Process,
+    /// It cannot go on: another process has its id.
+    pub(super) ended: CancellationToken,
+    pub(super) part: Part,
+    pub(super) calls: Arc<TaskScope>,
+    work: Arc<TaskScope>,
+    membership: Arc<TaskScope>,
+}
+
+pub(super) enum Part {
+    Master(Arc<Control>),
+    Worker(Crawls),
+}
+
+impl Node {
+    /// Starts a process under this id.
+    pub(super) fn start(
+        world: &Arc<World>,
+        role: Role,
+        id: &NodeId,
+        incarnation: u64,
+        clock: Arc<MachineClock>,
+    ) -> Self {
+        let label = format!("{id}#{incarnation}");
+        let process = Process::default();
+        let registered = Registered {
+            id: id.clone(),
+            role,
+            address: label.clone(),
+            incarnation: Incarnation(incarnation),
+            labels: BTreeMap::new(),
+            capacity: if role == Role::Worker { 100 } else { 0 },
+            version: "0".to_owned(),
+            interface: "0.1.0".to_owned(),
+            draining: false,
+            started_at: clock.unix_millis(),
+        };
+        let start = Start {
+            world: world.clone(),
+            catalog: Catalog::new(Arc::new(world.line(&label)), Keys::default()),
+            registered,
+            clock,
+            label: label.clone(),
+            ended: CancellationToken::new(),
+        };
+        let ended = start.ended.clone();
+        let (work, membership) = (Arc::<TaskScope>::default(), Arc::<TaskScope>::default());
+        let part = process.enter(|| match role {
+            Role::Master => start.master(&membership),
+            Role::Worker => start.worker(&work, &membership),
+        });
+        if let Part::Worker(crawls) = &part {
+            let reached = (process.clone(), crawls.clone());
+            world.workers.lock().unwrap().insert(label.clone(), reached);
+        }
+        Self {
+            label,
+            process,
+            ended,
+            part,
+            calls: Arc::default(),
+            work,
+            membership,
+        }
+    }
+
+    /// Whether one of its tasks has panicked.
+    pub(super) fn has_panicked(&self) -> bool {
+        let scopes = [&self.calls, &self.work, &self.membership];
+        scopes.iter().any(|scope| scope.failed().is_cancelled())
+    }
+
+    /// Ends it as a signal does: crawls first, then its registration.
+    pub(super) async fn stop(self) {
+        let (work, membership, calls) = (
+            self.work.clone(),
+            self.membership.clone(),
+            self.calls.clone(),
+        );
+        let (told, stopped) = oneshot::channel();
+        self.process.enter(|| {
+            self.calls.spawn("stop", async move {
+                work.stop(STOP_GRACE).await;
+                membership.stop(STOP_GRACE).await;
+                let _nobody_waits = told.send(());
+            });
+        });
+        let _killed = stopped.await;
+        drop(calls);
+    }
+}
+
+struct Start {
+    world: Arc<World>,
+    catalog: Catalog,
+    registered: Registered,
+    clock: Arc<MachineClock>,
+    label: String,
+    ended: CancellationToken,
+}
+
+impl Start {
+    fn master(self, membership: &TaskScope) -> Part {
+        let world = &self.world;
+        let master = MasterNode::new(MasterParts {
+            node: self.registered.clone(),
+            catalog: self.catalog.clone(),
+            data: world.data.clone(),
+            remains: Arc::new(world.sinks.clone()),
+            admission: Arc::new(NoPlugins),
+            workers: Arc::new(Reach {
+                world: world.clone(),
+            }),
+            clock: self.clock.clone(),
+            settings: MasterSettings {
+                lease_ttl: LEASE_TTL,
+                limit_ceilings: LimitOverrides::default(),
+                plugin_size: 1,
+                frontier_min_age: FRONTIER_MIN_AGE,
+                compaction: Some(Compaction {
+                    keep: 50,
+                    interval: Duration::from_secs(20),
+                }),
+                placement: PlacementSettings::default(),
+            },
+        });
+        let control = master.control.clone();
+        let stop = membership.stop_signal();
+        membership.spawn("membership", async move {
+            let Some(registration) = self.join(&stop).await else {
+                return;
+            };
+            let election = TaskScope::new();
+            master.contend(&election);
+            let kept = registration.keep(stop).await;
+            election.stop(STOP_GRACE).await;
+            if kept.is_err() {
+                self.ended.cancel();
+            }
+        });
+        Part::Master(control)
+    }
+
+    fn worker(self, work: &TaskScope, membership: &TaskScope) -> Part {
+        let crawls = Crawls::default();
+        let world = &self.world;
+        let sky = world.sky.clone();
+        let (label, clock) = (self.label.clone(), self.clock.clone());
+        let (crawls_told, catalog) = (crawls.clone(), self.catalog.clone());
+        let (node, world) = (self.registered.clone(), world.clone());
+        let (starts, started) = oneshot::channel();
+        let stop = work.stop_signal();
+        work.spawn("agent", async move {
+            let Some(Ok(registered)) = stop.run_until_cancelled(started).await else {
+                return;
+            };
+            let parts = AgentParts {
+                node,
+                registered,
+                catalog,
+                sinks: Arc::new(world.sinks.clone()),
+                plugins: Arc::new(OnePlugin { sky: sky.clone() }),
+                fetch: Arc::new(Web::new(sky, clock.clone(), label)),
+                clock,
+                cluster: "sim".to_owned(),
+                frontiers: world.frontiers.clone(),
+                limit_ceilings: LimitOverrides::default(),
+                crawls: crawls_told,
+            };
+            agent::run(Arc::new(parts), stop).await;
+        });
+        let stop = membership.stop_signal();
+        membership.spawn("membership", async move {
+            let Some(registration) = self.join(&stop).await else {
+                return;
+            };
+            let _stopped = starts.send(registration.registered());
+            if registration.keep(stop).await.is_err() {
+                self.ended.cancel();
+            }
+        });
+        Part::Worker(crawls)
+    }
+
+    /// None where it is told to stop before, or another process has the id.
+    async fn join(&self, stop: &CancellationToken) -> Option<Registration> {
+        let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(5));
+        loop {
+            let (catalog, node) = (self.catalog.clone(), self.registered.clone());
+            let joined = stop.run_until_cancelled(Registration::new(catalog, node, LEASE_TTL));
+            match joined.await? {
+                Ok(registration) => return Some(registration),
+                Err(error) if RegisterError::is_transient(&error) => {}
+                Err(_taken) => {
+                    self.ended.cancel();
+                    return None;
+                }
+            }
+            tokio::time::sleep(backoff.next_delay()).await;
+        }
+    }
+}
+
+/// How a master reaches workers.
+struct Reach {
+    world: Arc<World>,
+}
+
+#[async_trait]
+impl WorkerCalls for Reach {
+    async fn status(
+        &self,
+        address: &str,
+        name: Option<&ResourceName>,
+    ) -> Result<Vec<CrawlStatus>, WorkerCallError> {
+        let sky = &self.world.sky;
+        tokio::time::sleep(sky.way()).await;
+        let worker = self.world.workers.lock().unwrap().get(address).cloned();
+        let Some((process, crawls)) = worker.filter(|_| !sky.fault(3)) else {
+            return Err(WorkerCallError {
+                address: address.to_owned(),
+                why: "no connection".to_owned(),
+            });
+        };
+        if process.is_stopped() {
+            std::future::pending::<()>().await;
+        }
+        Ok(crawls.status(name))
+    }
+
+    async fn logs(
+        &self,
+        _address: &str,
+        _name: &ResourceName,
+        _follow: bool,
+    ) -> Result<BoxStream<'static, Result<LogLine, WorkerCallError>>, WorkerCallError> {
+        Ok(Box::pin(futures::stream::empty()))
+    }
+}
+
+/// Nobody pushes any.
+struct NoPlugins;
+
+#[async_trait]
+impl Admit for NoPlugins {
+    async fn admit(&self, _bytes: Bytes) -> Result<Admitted, PluginError> {
+        Err(PluginError::Host {
+            doing: "look at a plugin",
+            why: format!("there is only {}", site::description().name),
+        })
+    }
+}

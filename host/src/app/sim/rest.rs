@@ -1,0 +1,227 @@
+//! The invariants that hold once faults have stopped, and at rest.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::LEASE_TTL;
+use super::check::Found;
+use super::client::{Clients, Expected};
+use super::cluster::{self, Cluster};
+use super::site::{self, Site};
+use crate::frontier::twin::Stage;
+use crate::model::id::{Epoch, ResourceId, ResourceName};
+use crate::model::resource::{Resource, ShardId, ShardRecord, ShardState};
+use crate::store::keys::Keys;
+
+/// After faults have stopped each shard is where it should be by then: the lease of a leader and that
+/// of a worker, each with what a store may be late.
+const SETTLED_BY: Duration =
+    Duration::from_millis(2 * (LEASE_TTL.as_millis() as u64 * 5 / 4 + 1_000));
+
+/// Every shard is where its record says, and nowhere else, soon after faults have stopped.
+pub(super) async fn ownership(cluster: &Arc<Cluster>, since: Instant) {
+    let sky = &cluster.world.sky;
+    loop {
+        cluster.bury();
+        let found = owned_once(cluster);
+        let passed = since.elapsed();
+        match found {
+            Ok(()) => break sky.note(format_args!("all is owned after {passed:?}")),
+            Err(why) if passed > SETTLED_BY => {
+                break sky.violation(format_args!("{passed:?} after the storm: {why}"));
+            }
+            Err(_) => tokio::time::sleep(Duration::from_millis(250)).await,
+        }
+    }
+}
+
+fn shards(cluster: &Cluster) -> BTreeMap<ShardId, ShardRecord> {
+    let keys = Keys::default();
+    cluster.world.store.look(|entries| {
+        let shards = entries.iter().filter_map(|(key, stored)| {
+            let id = keys.parse_shard(key)?;
+            Some((id, serde_json::from_slice(&stored.value).ok()?))
+        });
+        shards.collect()
+    })
+}
+
+/// The resources that are there.
+fn resources(cluster: &Cluster) -> BTreeMap<ResourceName, Resource> {
+    let prefix = Keys::default().resources();
+    cluster.world.store.look(|entries| {
+        let below = entries.iter().filter(|(key, _)| key.starts_with(&prefix));
+        let decoded = below.filter_map(|(_, s)| serde_json::from_slice::<Resource>(&s.value).ok());
+        let named = decoded.map(|resource| (resource.spec.name.clone(), resource));
+        named.collect()
+    })
+}
+
+/// Shards that nobody is to crawl.
+fn is_paused(resources: &BTreeMap<ResourceName, Resource>, record: &ShardRecord) -> bool {
+    let resource = resources.get(&record.resource);
+    resource.is_some_and(|resource| resource.paused)
+}
+
+fn owned_once(cluster: &Cluster) -> Found {
+    let crawls = cluster::crawls(cluster);
+    let resources = resources(cluster);
+    for (id, record) in shards(cluster) {
+        let of_shard = crawls.iter().flat_map(|(label, crawls)| {
+            let of_shard = crawls
+                .iter()
+                .filter(|c| c.id == id.resource && c.shard == id.shard);
+            of_shard.map(|crawl| (label.clone(), crawl.epoch))
+        });
+        let found: Vec<(String, Epoch)> = of_shard.collect();
+        let owner = record.owner.as_ref();
+        let owner = owner.map(|owner| format!("{}#{}", owner.node, owner.incarnation.0));
+        let wanted = owner.map(|owner| (owner, record.epoch));
+        let is_right = match &record.state {
+            ShardState::Assigned => found.iter().eq(wanted.iter()),
+            ShardState::Idle | ShardState::Finished => {
+                found.is_empty() || found.iter().eq(wanted.iter())
+            }
+            ShardState::Free if is_paused(&resources, &record) => found.is_empty(),
+            ShardState::Free | ShardState::Revoking | ShardState::Failed { .. } => false,
+        };
+        if !is_right {
+            let state = &record.state;
+            return Err(format!(
+                "{id} is {state:?} at {wanted:?} and crawled by {found:?}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Waits until there is nothing left to do, and judges what was done.
+pub(super) async fn rest(cluster: &Arc<Cluster>, clients: &Clients, by: Instant) {
+    let sky = &cluster.world.sky;
+    let expected = clients.expected.lock().unwrap().clone();
+    loop {
+        cluster.bury();
+        let busy = busy(cluster);
+        match busy {
+            None => break,
+            Some(why) if Instant::now() > by => {
+                return sky.violation(format_args!("there is no rest: {why}"));
+            }
+            Some(_) => tokio::time::sleep(Duration::from_secs(1)).await,
+        }
+    }
+    sky.judge(all_done(cluster, &expected));
+}
+
+/// What is still to be done.
+fn busy(cluster: &Cluster) -> Option<String> {
+    let resources = resources(cluster);
+    let mut shards = shards(cluster).into_iter();
+    let unfinished = shards.find(|(_, record)| match &record.state {
+        ShardState::Finished => false,
+        ShardState::Free => !is_paused(&resources, record),
+        _ => true,
+    });
+    if let Some((id, record)) = unfinished {
+        let (state, waits) = (record.state, record.waits);
+        return Some(format!("{id} is {state:?}, waits {waits:?}"));
+    }
+    let deleting = Keys::default().deleting_all();
+    cluster.world.store.look(|entries| {
+        let mut left = entries.keys().filter(|key| key.starts_with(&deleting));
+        left.next().map(|key| format!("{key} is there"))
+    })
+}
+
+fn all_done(cluster: &Cluster, expected: &BTreeMap<ResourceName, Expected>) -> Found {
+    let present = resources(cluster);
+    let names = |names: Vec<&ResourceName>| format!("{names:?}");
+    let (wanted, found) = (
+        names(expected.keys().collect()),
+        names(present.keys().collect()),
+    );
+    if wanted != found {
+        return Err(format!(
+            "{wanted} were answered to be there, and {found} are"
+        ));
+    }
+    for (name, resource) in &present {
+        let Expected { site, run, paused } = &expected[name];
+        let is_life = Site::of_params(&resource.spec.params) == Some(*site);
+        if !is_life || resource.run != *run || resource.paused != *paused {
+            return Err(format!("{name} is not the life or run that was answered"));
+        }
+        done(cluster, resource, *site).map_err(|why| format!("{name}: {why}"))?;
+    }
+    let (lives, purged) = {
+        let checker = cluster.world.sky.checker();
+        (checker.lives.clone(), checker.purged.clone())
+    };
+    let is_gone = |id: &ResourceId| present.values().all(|resource| resource.id != *id);
+    for id in lives.keys().filter(|id| is_gone(id)) {
+        if cluster.world.frontiers.kept(ShardId::only(*id)).is_some() {
+            return Err(format!("a frontier of {id} is left, which was deleted"));
+        }
+        if purged.contains(id) && cluster.world.sinks.has(*id) {
+            return Err(format!(
+                "items of {id} are left, which was deleted with them"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Every page that is reached is done or dead, and its items are there, once.
+fn done(cluster: &Cluster, resource: &Resource, site: Site) -> Found {
+    let shard = ShardId::only(resource.id);
+    let kept = cluster.world.frontiers.kept(shard);
+    let of_run = kept.filter(|kept| kept.plain.run == resource.run);
+    let kept = match of_run {
+        // It was paused before anybody had begun.
+        None if resource.paused => return Ok(()),
+        kept => kept.ok_or("its frontier is not there, or not of this run")?,
+    };
+    let (mut dead, mut reached) = (BTreeSet::new(), BTreeSet::new());
+    let mut wanted = Vec::new();
+    for known in kept.plain.urls.values() {
+        let (_, life, page) = site::parse(&known.request.url).ok_or("a URL of nobody")?;
+        if life != site.life || !reached.insert(page) {
+            return Err(format!(
+                "{} is of another life, or there twice",
+                known.request.url
+            ));
+        }
+        match &known.stage {
+            Stage::Due if !resource.paused => {
+                return Err(format!("{} is due", known.request.url));
+            }
+            Stage::Due | Stage::Dead(_) => _ = dead.insert(page),
+            Stage::Done(_) => wanted.extend(site.items(page)),
+        }
+    }
+    let closure = site.closure(&dead);
+    let has_roots = kept.plain.roots.is_some();
+    if reached != closure && (has_roots || !resource.paused) {
+        let lost: Vec<_> = closure.symmetric_difference(&reached).collect();
+        return Err(format!("these pages are missing or too many: {lost:?}"));
+    }
+    let items = cluster.world.sinks.read(shard);
+    let mut keys = BTreeSet::new();
+    if let Some(twice) = items.iter().find(|item| !keys.insert(item.key.0.clone())) {
+        return Err(format!("an item of {} is there twice", twice.url));
+    }
+    // Of one that is paused some may wait for their sink.
+    let items = items.iter().chain(&kept.plain.outbox);
+    let of_run = items.filter(|item| item.run == resource.run);
+    let mut found: Vec<String> = of_run.map(|item| item.item.get().to_owned()).collect();
+    found.sort_unstable();
+    wanted.sort_unstable();
+    if found != wanted {
+        let (n, of) = (found.len(), wanted.len());
+        return Err(format!("{n} items are there of {of}"));
+    }
+    Ok(())
+}

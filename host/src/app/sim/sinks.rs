@@ -1,0 +1,162 @@
+//! Where items go, and what is left of deleted resources.
+//!
+//! As with line files: one file for each opening of a frontier, of which so much counts as the
+//! frontier says; what lies behind that is cut off before the next write.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+
+use super::sky::Sky;
+use crate::frontier::twin::FrontiersTwin;
+use crate::master::remains::{Remains, RemainsError};
+use crate::model::crawl::{ItemRecord, UnixMillis};
+use crate::model::frontier::SinkMark;
+use crate::model::id::ResourceId;
+use crate::model::resource::ShardId;
+use crate::sink::{OpenSinks, Sink, SinkError};
+
+type Files = BTreeMap<(ShardId, u64), Vec<ItemRecord>>;
+
+/// The files of all shards. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Sinks {
+    sky: Arc<Sky>,
+    files: Arc<Mutex<Files>>,
+    frontiers: Arc<FrontiersTwin>,
+}
+
+impl Sinks {
+    pub(super) fn new(sky: Arc<Sky>, frontiers: Arc<FrontiersTwin>) -> Self {
+        Self {
+            sky,
+            files: Arc::default(),
+            frontiers,
+        }
+    }
+
+    /// What readers of a shard see.
+    pub(super) fn read(&self, shard: ShardId) -> Vec<ItemRecord> {
+        let kept = self.frontiers.kept(shard);
+        let marks = kept.map(|kept| kept.plain.marks).unwrap_or_default();
+        let files = self.files.lock().unwrap();
+        let of_shard = files.iter().filter(|((id, _), _)| *id == shard);
+        let counted = of_shard.flat_map(|((_, storage_epoch), lines)| {
+            let mark = marks.get(&file_name(*storage_epoch));
+            let n = mark.map_or(0, |mark| usize::try_from(mark.length).unwrap_or(usize::MAX));
+            lines.iter().take(n).cloned()
+        });
+        counted.collect()
+    }
+
+    /// Whether anything is there of a resource.
+    pub(super) fn has(&self, resource: ResourceId) -> bool {
+        let files = self.files.lock().unwrap();
+        files.keys().any(|(shard, _)| shard.resource == resource)
+    }
+}
+
+fn file_name(storage_epoch: u64) -> String {
+    format!("{storage_epoch}-0.jsonl")
+}
+
+impl OpenSinks for Sinks {
+    fn open(&self, shard: ShardId, storage_epoch: u64) -> Box<dyn Sink> {
+        Box::new(File {
+            sinks: self.clone(),
+            shard,
+            storage_epoch,
+            n_answered: 0,
+        })
+    }
+}
+
+struct File {
+    sinks: Sinks,
+    shard: ShardId,
+    storage_epoch: u64,
+    /// What the last answer said.
+    n_answered: usize,
+}
+
+#[async_trait]
+impl Sink for File {
+    async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError> {
+        let sky = self.sinks.sky.clone();
+        let failed = || SinkError::Io {
+            doing: "write",
+            path: file_name(self.storage_epoch),
+            source: std::io::Error::other("a bad day"),
+        };
+        tokio::time::sleep(sky.way()).await;
+        if sky.fault(3) {
+            return Err(failed());
+        }
+        let found = sky.checker().on_items(self.shard, items);
+        sky.judge(found);
+        let n_lines = {
+            let mut files = self.sinks.files.lock().unwrap();
+            let lines = files.entry((self.shard, self.storage_epoch)).or_default();
+            lines.truncate(self.n_answered);
+            lines.extend(items.iter().cloned());
+            lines.len()
+        };
+        let (n, shard, epoch) = (items.len(), self.shard, self.storage_epoch);
+        sky.note(format_args!("{n} items of {shard} into {epoch}"));
+        tokio::time::sleep(sky.way()).await;
+        if sky.fault(3) {
+            return Err(failed());
+        }
+        self.n_answered = n_lines;
+        let runs = items.iter().map(|item| item.run);
+        let runs = runs.clone().min().zip(runs.max());
+        Ok(runs.map(|runs| SinkMark {
+            file: file_name(self.storage_epoch),
+            length: n_lines as u64,
+            runs,
+        }))
+    }
+}
+
+#[async_trait]
+impl Remains for Sinks {
+    async fn delete_items(&self, resource: ResourceId) -> Result<(), RemainsError> {
+        tokio::time::sleep(self.sky.way()).await;
+        let mut files = self.files.lock().unwrap();
+        files.retain(|(shard, _), _| shard.resource != resource);
+        Ok(())
+    }
+
+    async fn cut_items(&self, resource: ResourceId) -> Result<(), RemainsError> {
+        tokio::time::sleep(self.sky.way()).await;
+        let of_resource = |(shard, _): &&(ShardId, u64)| shard.resource == resource;
+        let keys: Vec<(ShardId, u64)> = {
+            let files = self.files.lock().unwrap();
+            files.keys().filter(of_resource).copied().collect()
+        };
+        for (shard, storage_epoch) in keys {
+            let kept = self.frontiers.kept(shard);
+            let mark = kept.and_then(|kept| {
+                let mark = kept.plain.marks.get(&file_name(storage_epoch))?;
+                usize::try_from(mark.length).ok()
+            });
+            let mut files = self.files.lock().unwrap();
+            if let Some(lines) = files.get_mut(&(shard, storage_epoch)) {
+                lines.truncate(mark.unwrap_or(0));
+            }
+        }
+        Ok(())
+    }
+
+    async fn delete_frontiers(&self, resource: ResourceId) -> Result<usize, RemainsError> {
+        tokio::time::sleep(self.sky.way()).await;
+        self.sky.note(format_args!("frontiers of {resource} go"));
+        Ok(self.frontiers.remove(resource))
+    }
+
+    /// Never ends: nothing is ever left by half, and no plugin is without its record.
+    async fn sweep(&self, _now: UnixMillis) -> Result<usize, RemainsError> {
+        std::future::pending().await
+    }
+}

@@ -1,0 +1,301 @@
+//! Pages of known links and items, the rules that read them, and who fetches them.
+//!
+//! Each life of a name has hosts of its own, so that a request and an item tell which life they
+//! belong to. What a page has follows from its number alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use url::Url;
+
+use super::sky::Sky;
+use crate::clock::Clock;
+use crate::fetch::gate::{Gate, GateSettings};
+use crate::fetch::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched};
+use crate::model::crawl::{Item, Page, PageContext, PageText, Request};
+use crate::model::id::Digest;
+use crate::model::plugin::Description;
+use crate::plugin::{
+    CallConfig, CallFailure, CallOutput, CallReport, LoadRules, PluginError, Rules, Usage,
+};
+
+/// Of all resources.
+pub(super) const DELAY: Duration = Duration::from_millis(500);
+
+/// The site of one life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Site {
+    pub(super) life: u64,
+    pub(super) n_hosts: u64,
+    pub(super) n_pages: u64,
+}
+
+impl Site {
+    pub(super) fn params(&self) -> BTreeMap<String, String> {
+        let pairs = [
+            ("life", self.life),
+            ("hosts", self.n_hosts),
+            ("pages", self.n_pages),
+        ];
+        let pairs = pairs.map(|(name, n)| (name.to_owned(), n.to_string()));
+        pairs.into()
+    }
+
+    pub(super) fn of_params(params: &BTreeMap<String, String>) -> Option<Self> {
+        let n = |name| params.get(name)?.parse().ok();
+        Some(Self {
+            life: n("life")?,
+            n_hosts: n("hosts")?,
+            n_pages: n("pages")?,
+        })
+    }
+
+    pub(super) fn url(&self, page: u64) -> Url {
+        let url = format!("http://h{}.l{}.test/{page}", page % self.n_hosts, self.life);
+        url.parse().expect("a URL")
+    }
+
+    /// The pages that root asks for: one of each host.
+    pub(super) fn roots(&self) -> Vec<u64> {
+        (0..self.n_hosts).collect()
+    }
+
+    pub(super) fn links(&self, page: u64) -> Vec<u64> {
+        let links = [2 * page + 1, 2 * page + 2, mix(page) % self.n_pages];
+        links
+            .into_iter()
+            .filter(|page| *page < self.n_pages)
+            .collect()
+    }
+
+    pub(super) fn n_items(page: u64) -> u64 {
+        mix(page + 1_000) % 3
+    }
+
+    /// Never there: it is given up after so many attempts.
+    pub(super) fn is_broken(&self, page: u64) -> bool {
+        page >= self.n_hosts && mix(page + 7 * self.life).is_multiple_of(19)
+    }
+
+    /// All that is reached from the roots where these are given up.
+    pub(super) fn closure(&self, dead: &BTreeSet<u64>) -> BTreeSet<u64> {
+        let mut reached = BTreeSet::new();
+        let mut open = self.roots();
+        while let Some(page) = open.pop() {
+            if reached.insert(page) && !dead.contains(&page) {
+                open.extend(self.links(page));
+            }
+        }
+        reached
+    }
+
+    pub(super) fn items(&self, page: u64) -> Vec<String> {
+        let item = |n| format!(r#"{{"life":{},"page":{page},"n":{n}}}"#, self.life);
+        (0..Self::n_items(page)).map(item).collect()
+    }
+}
+
+fn mix(n: u64) -> u64 {
+    let n = n.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (n ^ (n >> 29)) >> 8
+}
+
+/// Host, life and page of a URL.
+pub(super) fn parse(url: &Url) -> Option<(String, u64, u64)> {
+    let host = url.host_str()?;
+    let life = host.split('.').nth(1)?.strip_prefix('l')?;
+    Some((
+        host.to_owned(),
+        life.parse().ok()?,
+        url.path()[1..].parse().ok()?,
+    ))
+}
+
+/// The fetcher of one process.
+pub(super) struct Web {
+    pub(super) sky: Arc<Sky>,
+    pub(super) gate: Gate,
+    pub(super) clock: Arc<dyn Clock>,
+    /// Whose it is.
+    pub(super) label: String,
+}
+
+impl Web {
+    pub(super) fn new(sky: Arc<Sky>, clock: Arc<dyn Clock>, label: String) -> Self {
+        Self {
+            sky,
+            gate: Gate::new(GateSettings::default()),
+            clock,
+            label,
+        }
+    }
+
+    async fn answer(&self, url: &Url) -> Result<Page, FetchError> {
+        let sky = &self.sky;
+        if sky.fault(1) {
+            let limit = sky.millis(5_000, 20_000);
+            tokio::time::sleep(limit).await;
+            return Err(FetchError::Timeout { limit });
+        }
+        tokio::time::sleep(sky.millis(5, 300)).await;
+        if sky.fault(4) {
+            let why = "reset".to_owned();
+            return Err(FetchError::Connection { why });
+        }
+        let (host, life, page) = parse(url).expect("a URL of the site");
+        let site = sky.checker().site_of(life);
+        let is_broken = site.is_some_and(|site| site.is_broken(page));
+        let body = Bytes::from(format!("{host}/{page}"));
+        Ok(Page {
+            url: url.clone(),
+            requested_url: url.clone(),
+            status: if is_broken { 500 } else { 200 },
+            headers: Vec::new(),
+            redirects: Vec::new(),
+            fetched_at: 1,
+            truncated: false,
+            body,
+            text: PageText {
+                charset: "UTF-8",
+                decoded: None,
+            },
+        })
+    }
+}
+
+#[async_trait]
+impl Fetch for Web {
+    async fn fetch(&self, request: FetchRequest) -> Result<Fetched, Failure> {
+        let (host, life, page) = parse(&request.url).expect("a URL of the site");
+        let delay = request.delay.unwrap_or(DELAY);
+        let permit = self.gate.enter(&host, delay).await;
+        let sky = &self.sky;
+        sky.note(format_args!("{} asks {host}/{page}", self.label));
+        let found = sky
+            .checker()
+            .on_request(&self.label, life, &host, sky.now());
+        sky.judge(found);
+        let asked = Asked { web: self, host };
+        let answer = self.answer(&request.url).await;
+        drop(permit);
+        drop(asked);
+        let ready_at = self.clock.unix_millis() + u64::try_from(delay.as_millis()).unwrap_or(0);
+        match answer {
+            Ok(page) => Ok(Fetched {
+                answer: Answer::Page(Box::new(page)),
+                host_ready_at: ready_at,
+            }),
+            Err(error) => Err(Failure {
+                error,
+                host_ready_at: ready_at,
+            }),
+        }
+    }
+
+    fn per_host(&self, _host: &Url, delay: Option<Duration>) -> u32 {
+        self.gate.parallel(delay.unwrap_or(DELAY))
+    }
+}
+
+/// A request that is under way. Its end counts however it ends.
+struct Asked<'a> {
+    web: &'a Web,
+    host: String,
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        let sky = &self.web.sky;
+        sky.checker()
+            .on_answer(&self.web.label, &self.host, sky.now());
+    }
+}
+
+/// The rules that read the pages of a site.
+pub(super) struct SiteRules {
+    description: Description,
+}
+
+/// Finds the rules, as a rule.
+pub(super) struct OnePlugin {
+    pub(super) sky: Arc<Sky>,
+}
+
+#[async_trait]
+impl LoadRules for OnePlugin {
+    async fn load(&self, _digest: Digest) -> Result<Arc<dyn Rules>, PluginError> {
+        tokio::time::sleep(self.sky.way()).await;
+        if self.sky.fault(5) {
+            return Err(PluginError::Host {
+                doing: "fetch the plugin from a master",
+                why: "none answers".to_owned(),
+            });
+        }
+        let description = description();
+        Ok(Arc::new(SiteRules { description }))
+    }
+}
+
+pub(super) fn description() -> Description {
+    Description {
+        name: "site".parse().expect("a name"),
+        version: "1.0.0".parse().expect("a version"),
+        rules: vec!["page".into()],
+        schemas: Vec::new(),
+        hosts: Vec::new(),
+        limits: BTreeMap::new(),
+    }
+}
+
+#[async_trait]
+impl Rules for SiteRules {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    async fn root(&self, config: CallConfig, _now: u64) -> CallReport {
+        let site = Site::of_params(&config.params).expect("params of a site");
+        report(CallOutput {
+            requests: requests(&site, &site.roots()),
+            ..CallOutput::default()
+        })
+    }
+
+    async fn parse(
+        &self,
+        config: CallConfig,
+        _rule: &str,
+        page: Arc<Page>,
+        _context: PageContext,
+    ) -> CallReport {
+        let site = Site::of_params(&config.params).expect("params of a site");
+        let (_, _, page) = parse(&page.url).expect("a URL of the site");
+        let item = |json| Item {
+            schema: "page".into(),
+            json,
+        };
+        report(CallOutput {
+            items: site.items(page).into_iter().map(item).collect(),
+            requests: requests(&site, &site.links(page)),
+            n_bad_urls: 0,
+        })
+    }
+}
+
+fn requests(site: &Site, pages: &[u64]) -> Vec<Request> {
+    let request = |page: &u64| Request::get(site.url(*page), "page");
+    pages.iter().map(request).collect()
+}
+
+fn report(output: CallOutput) -> CallReport {
+    let result: Result<CallOutput, CallFailure> = Ok(output);
+    CallReport {
+        result,
+        logs: Vec::new(),
+        n_logs_dropped: 0,
+        usage: Usage::default(),
+    }
+}

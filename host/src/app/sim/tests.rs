@@ -1,0 +1,97 @@
+//! Many seeds, each a history of its own.
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{Report, run};
+
+/// Seeds of a usual run.
+const USUAL: u64 = 50;
+/// Events before a violation that are shown.
+const SHOWN: usize = 300;
+
+/// As a person who looks for the fault wants it.
+fn show(seed: u64, Report { journal, violation }: &Report) -> Option<String> {
+    let violation = violation.as_ref()?;
+    // What workers tell of their numbers says nothing.
+    let told = journal.iter().filter(|line| !line.contains("/status/"));
+    let told: Vec<&str> = told.map(String::as_str).collect();
+    let last = told.len().saturating_sub(SHOWN);
+    Some(format!(
+        "{}\n\nseed {seed}: {violation}\nagain: SIM_SEED={seed} cargo test --workspace --all-features --lib app::sim::tests::histories",
+        told[last..].join("\n"),
+    ))
+}
+
+/// Runs these seeds, as many at a time as there are processors; the first violation ends it.
+fn run_all(seeds: std::ops::Range<u64>) {
+    let next = AtomicU64::new(seeds.start);
+    let found: Mutex<Option<String>> = Mutex::default();
+    let n = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..n {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= seeds.end || found.lock().unwrap().is_some() {
+                        return;
+                    }
+                    let report = run(seed);
+                    if let Some(shown) = show(seed, &report) {
+                        found.lock().unwrap().get_or_insert(shown);
+                    }
+                }
+            });
+        }
+    });
+    if let Some(found) = found.into_inner().unwrap() {
+        panic!("{found}");
+    }
+}
+
+/// So many more seeds after those that were tried before; the file tells which these are.
+fn go_on(n: u64, file: &Path) {
+    let known = std::fs::read_to_string(file).ok();
+    let first = known.and_then(|text| text.trim().parse().ok());
+    let first = first.unwrap_or(1 + USUAL);
+    let mut next = first;
+    while next < first + n {
+        let end = (next + 100).min(first + n);
+        run_all(next..end);
+        std::fs::write(file, end.to_string()).unwrap();
+        println!("seeds {first} to {} keep all invariants", end - 1);
+        next = end;
+    }
+}
+
+/// What the environment asks for.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test takes its orders from the environment"
+)]
+fn asked(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+#[test]
+fn one_seed_is_one_history() {
+    let (first, second) = (run(3), run(3));
+    assert!(first.journal.len() > 100, "nothing happens");
+    for (n, (one, other)) in first.journal.iter().zip(&second.journal).enumerate() {
+        assert_eq!(one, other, "line {n}");
+    }
+    assert_eq!(first.journal.len(), second.journal.len());
+    assert_ne!(first.journal, run(4).journal);
+}
+
+#[test]
+fn histories_keep_all_invariants() {
+    let number = |name| asked(name).and_then(|text| text.parse::<u64>().ok());
+    match (number("SIM_SEED"), number("SIM_SEEDS"), asked("SIM_FILE")) {
+        (Some(seed), _, _) => run_all(seed..seed + 1),
+        (None, Some(n), Some(file)) => go_on(n, Path::new(&file)),
+        (None, Some(n), None) => run_all(1..1 + n),
+        (None, None, _) => run_all(1..1 + USUAL),
+    }
+}

@@ -1,0 +1,278 @@
+//! Frontiers in memory with the guarantees of those on an object store, for simulations: each shard
+//! has one writer, what was durable survives its process, what was not is gone.
+//!
+//! ```text
+//! plain    all that is known of one shard, as plain lists; one value is one durable state
+//! open     one opening: commits change its own copy of that
+//! shared   what the calls share with the task that makes the copy durable, a moment later
+//! ```
+//!
+//! How long a write takes, and whether it comes to anything, is up to [`Weather`].
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::oneshot;
+
+use super::{FrontierError, OpenAs, OpenFrontier, OpenFrontiers};
+use crate::model::frontier::SinkMark;
+use crate::model::id::{Epoch, ResourceId};
+use crate::model::resource::ShardId;
+use crate::task::{TaskScope, process};
+
+mod open;
+mod plain;
+mod shared;
+mod tests;
+
+use open::Opened;
+pub(crate) use plain::{Plain, Stage};
+
+/// What happens on the way to the object store.
+pub(crate) trait Weather: Send + Sync + 'static {
+    /// How long one request is under way, in each direction.
+    fn delay(&self) -> Duration;
+
+    /// Whether a request is lost: before it comes to anything, or its answer.
+    fn lost(&self) -> Option<Lost>;
+
+    /// Is told of what has come to something.
+    fn tell(&self, event: Event);
+}
+
+/// Where a request gets lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lost {
+    Request,
+    Answer,
+}
+
+/// Something that is so from now on.
+#[derive(Debug, Clone)]
+pub(crate) enum Event {
+    /// Somebody has become the writer; these hosts were known then.
+    Opened {
+        shard: ShardId,
+        epoch: Epoch,
+        storage_epoch: u64,
+        hosts: Vec<String>,
+    },
+    /// Something its writer did is durable.
+    Durable {
+        shard: ShardId,
+        epoch: Epoch,
+        storage_epoch: u64,
+    },
+    /// One that is not the writer any more wanted to write.
+    Fenced { shard: ShardId, storage_epoch: u64 },
+}
+
+/// No delays, and nothing gets lost.
+pub(crate) struct Calm;
+
+impl Weather for Calm {
+    fn delay(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn lost(&self) -> Option<Lost> {
+        None
+    }
+
+    fn tell(&self, _event: Event) {}
+}
+
+/// The durable state of one shard.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Kept {
+    pub(crate) writer_epoch: u64,
+    /// Of the assignment that has opened it last.
+    pub(crate) epoch: Epoch,
+    cluster: String,
+    pub(crate) plain: Plain,
+}
+
+/// The object store, and the way there. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct FrontiersTwin {
+    shards: Arc<Mutex<BTreeMap<ShardId, Kept>>>,
+    weather: Arc<dyn Weather>,
+    /// What is under way, whatever becomes of its sender.
+    requests: Arc<TaskScope>,
+}
+
+/// So long an answer is waited for.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+impl FrontiersTwin {
+    pub(crate) fn new(weather: Arc<dyn Weather>) -> Self {
+        Self {
+            shards: Arc::default(),
+            weather,
+            requests: Arc::new(TaskScope::new()),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<ShardId, Kept>> {
+        self.shards.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is durable of a shard.
+    pub(crate) fn kept(&self, shard: ShardId) -> Option<Kept> {
+        self.lock().get(&shard).cloned()
+    }
+
+    /// Removes the frontiers of a resource; how many there were.
+    pub(crate) fn remove(&self, resource: ResourceId) -> usize {
+        let mut shards = self.lock();
+        let n_before = shards.len();
+        shards.retain(|shard, _| shard.resource != resource);
+        n_before - shards.len()
+    }
+
+    /// Does something at the object store, if the request gets there and the answer back.
+    async fn ask<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        shard: ShardId,
+        work: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> Result<T, FrontierError> {
+        let (there, back, lost) = (
+            self.weather.delay(),
+            self.weather.delay(),
+            self.weather.lost(),
+        );
+        let (answer, answered) = oneshot::channel();
+        let twin = self.clone();
+        process::outside(|| {
+            self.requests
+                .spawn("request to the object store", async move {
+                    tokio::time::sleep(there).await;
+                    if lost == Some(Lost::Request) {
+                        return;
+                    }
+                    let done = work(&twin);
+                    tokio::time::sleep(back).await;
+                    if lost.is_none() {
+                        let _nobody_waits = answer.send(done);
+                    }
+                });
+        });
+        let unavailable = |why: &str| FrontierError::Unavailable {
+            doing,
+            shard,
+            why: why.to_owned(),
+        };
+        match tokio::time::timeout(DEADLINE, answered).await {
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(_lost)) => {
+                tokio::time::sleep(DEADLINE).await;
+                Err(unavailable("the answer was lost"))
+            }
+            Err(_elapsed) => Err(unavailable("no answer in time")),
+        }
+    }
+
+    /// Becomes the writer, at the object store.
+    fn take_over(&self, open: &OpenAs) -> Result<Kept, FrontierError> {
+        let shard = open.shard;
+        let mut shards = self.lock();
+        let present = shards.get(&shard).map_or(0, |kept| kept.writer_epoch);
+        if present != open.storage_epoch {
+            return Err(FrontierError::Fenced { shard });
+        }
+        if open.created && present == 0 {
+            return Err(FrontierError::Missing { shard });
+        }
+        let kept = shards.entry(shard).or_insert_with(|| Kept {
+            cluster: open.cluster.clone(),
+            ..Kept::default()
+        });
+        if kept.cluster != open.cluster {
+            return Err(FrontierError::Foreign {
+                shard,
+                found: kept.cluster.clone(),
+                expected: open.cluster.clone(),
+            });
+        }
+        // From here on nobody else writes, as with a database that has been opened.
+        kept.writer_epoch += 1;
+        self.weather.tell(Event::Opened {
+            shard,
+            epoch: open.epoch,
+            storage_epoch: kept.writer_epoch,
+            hosts: kept.plain.hosts.keys().cloned().collect(),
+        });
+        if open.epoch < kept.epoch {
+            return Err(FrontierError::Fenced { shard });
+        }
+        if open.run < kept.plain.run {
+            let why = format!("run {} is over", open.run);
+            return Err(FrontierError::Damaged { shard, why });
+        }
+        kept.epoch = open.epoch;
+        kept.plain.open(open);
+        Ok(kept.clone())
+    }
+
+    /// Makes a state durable, at the object store.
+    fn keep(&self, writer: &Writer, plain: Plain) -> Result<(), FrontierError> {
+        let Writer {
+            shard,
+            epoch,
+            storage_epoch,
+        } = *writer;
+        let mut shards = self.lock();
+        let kept = shards.get_mut(&shard);
+        let Some(kept) = kept.filter(|kept| kept.writer_epoch == storage_epoch) else {
+            drop(shards);
+            self.weather.tell(Event::Fenced {
+                shard,
+                storage_epoch,
+            });
+            return Err(FrontierError::Fenced { shard });
+        };
+        kept.plain = plain;
+        self.weather.tell(Event::Durable {
+            shard,
+            epoch,
+            storage_epoch,
+        });
+        Ok(())
+    }
+}
+
+/// Who writes to a shard.
+#[derive(Debug, Clone, Copy)]
+struct Writer {
+    shard: ShardId,
+    epoch: Epoch,
+    storage_epoch: u64,
+}
+
+#[async_trait]
+impl OpenFrontiers for FrontiersTwin {
+    async fn storage_epoch(&self, shard: ShardId) -> Result<u64, FrontierError> {
+        self.ask("open", shard, move |twin| {
+            twin.kept(shard).map_or(0, |kept| kept.writer_epoch)
+        })
+        .await
+    }
+
+    async fn open(self: Arc<Self>, open: OpenAs) -> Result<Arc<dyn OpenFrontier>, FrontierError> {
+        let (shard, epoch) = (open.shard, open.epoch);
+        let opened = self.ask("open", shard, move |twin| twin.take_over(&open));
+        let kept = opened.await??;
+        let writer = Writer {
+            shard,
+            epoch,
+            storage_epoch: kept.writer_epoch,
+        };
+        Ok(Arc::new(Opened::new((*self).clone(), writer, kept.plain)))
+    }
+}
+
+/// Of each file of items, how much of it counts.
+pub(crate) type Marks = BTreeMap<String, SinkMark>;

@@ -1,0 +1,268 @@
+//! One opening of a frontier: its calls change its own copy of what is known.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+use super::plain::Plain;
+use super::shared::{Shared, State};
+use super::{FrontiersTwin, Writer};
+use crate::frontier::{
+    Claim, Commit, Committed, Frontier, FrontierError, LinkBatch, LinkBounds, NewRequest,
+    OpenFrontier, OutboxBatch, Take,
+};
+use crate::model::crawl::{Counts, Request, UnixMillis};
+use crate::model::frontier::SinkMark;
+use crate::model::id::Shard;
+use crate::model::resource::{LinkTotals, Redrive};
+use crate::task::TaskScope;
+
+/// Pages in flight, and items that wait for their sink.
+const BOUNDS: (usize, usize) = (512, 100_000);
+
+pub(super) struct Opened {
+    shared: Arc<Shared>,
+    scope: TaskScope,
+}
+
+impl Opened {
+    pub(super) fn new(twin: FrontiersTwin, writer: Writer, plain: Plain) -> Self {
+        let shared = Arc::new(Shared {
+            twin,
+            writer,
+            state: Mutex::new(State {
+                durable_outbox_end: plain.outbox_end(),
+                durable_peers: plain.peers.clone(),
+                plain,
+                version: 0,
+                in_flight: BTreeMap::new(),
+                has_unsure_clocks: false,
+                is_closed: false,
+            }),
+            dirty: Notify::new(),
+            take_changed: Notify::new(),
+            outbox_changed: Notify::new(),
+            links_changed: Notify::new(),
+            durable: watch::Sender::new(Ok(0)),
+        });
+        let scope = TaskScope::new();
+        let stop: CancellationToken = scope.stop_signal();
+        let flushes = shared.clone();
+        scope.spawn("flushes of a frontier", async move {
+            let _stopped = stop.run_until_cancelled(flushes.flush()).await;
+        });
+        Self { shared, scope }
+    }
+}
+
+#[async_trait]
+impl Frontier for Opened {
+    async fn seed_part(
+        &self,
+        roots: Vec<Url>,
+        requests: Vec<NewRequest>,
+    ) -> Result<Committed, FrontierError> {
+        self.shared.check()?;
+        let seed = |state: &mut State| state.plain.seed(roots, requests);
+        Ok(self.shared.change(seed))
+    }
+
+    fn roots(&self) -> Option<Vec<Url>> {
+        self.shared.state().plain.roots.clone()
+    }
+
+    fn take(&self, now: UnixMillis, per_host: u32) -> Result<Take, FrontierError> {
+        self.shared.check()?;
+        let mut state = self.shared.state();
+        if state.plain.roots.is_none() {
+            return Ok(Take::Blocked);
+        }
+        let now = state.plain.time.now(now);
+        if state.waiting().next().is_none() {
+            let is_sent = state.plain.peers.waiting().is_empty();
+            let is_over = state.in_flight.is_empty() && is_sent && !self.shared.is_behind(&state);
+            return Ok(if is_over { Take::Empty } else { Take::Blocked });
+        }
+        if state.in_flight.len() >= BOUNDS.0 || state.plain.outbox.len() >= BOUNDS.1 {
+            return Ok(Take::Blocked);
+        }
+        let per_host = per_host.max(1) as usize;
+        let may = state.waiting().filter_map(|(entry, known)| {
+            let host = known.request.host();
+            (state.n_of_host(&host) < per_host).then(|| (state.plain.turn(known), host, *entry))
+        });
+        let may: Vec<(UnixMillis, String, u64)> = may.collect();
+        let Some((turn, host, _)) = may.iter().min().cloned() else {
+            return Ok(Take::Blocked);
+        };
+        if turn > now {
+            return Ok(Take::WaitUntil(state.plain.time.to_wall(turn)));
+        }
+        let of_host = may.iter().filter(|(t, h, _)| *h == host && *t <= now);
+        let best = of_host.map(|(_, _, entry)| *entry).min_by_key(|entry| {
+            let known = &state.plain.urls[entry];
+            (-i64::from(known.request.priority), known.due, *entry)
+        });
+        let best = best.expect("the one whose turn comes first is among them");
+        Ok(Take::Ready(state.claim(best)))
+    }
+
+    async fn suspect(&self, _claim: &Claim) -> Result<(), FrontierError> {
+        self.shared.check()
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<Committed, FrontierError> {
+        self.shared.check()?;
+        self.shared.change(|state| {
+            state.land(&commit.claim)?;
+            state.has_unsure_clocks |= commit.host_ready_at == 0;
+            Ok(state.plain.end(commit))
+        })
+    }
+
+    fn give_back(&self, claim: Box<Claim>) {
+        let mut state = self.shared.state();
+        match state.land(&claim) {
+            Ok(()) => state.has_unsure_clocks = true,
+            Err(error) => tracing::warn!(%error, "a claim was given back twice"),
+        }
+    }
+
+    async fn outbox(&self, max: usize) -> Result<OutboxBatch, FrontierError> {
+        self.shared.check()?;
+        let state = self.shared.state();
+        let first = state.plain.outbox_first;
+        let n_durable = state.durable_outbox_end.saturating_sub(first);
+        let n = usize::try_from(n_durable).unwrap_or(usize::MAX).min(max);
+        let items: Vec<_> = state.plain.outbox.iter().take(n).cloned().collect();
+        Ok(OutboxBatch {
+            end: first + items.len() as u64,
+            items,
+        })
+    }
+
+    async fn clear_outbox(&self, end: u64, mark: Option<SinkMark>) -> Result<(), FrontierError> {
+        self.shared.check()?;
+        self.shared.change(|state| {
+            let plain = &mut state.plain;
+            while plain.outbox_first < end && plain.outbox.pop_front().is_some() {
+                plain.outbox_first += 1;
+            }
+            if let Some(mark) = mark {
+                plain.marks.insert(mark.file.clone(), mark);
+            }
+        });
+        Ok(())
+    }
+
+    fn peers(&self) -> Vec<Shard> {
+        self.shared.state().durable_peers.waiting()
+    }
+
+    async fn links_for(&self, peer: Shard, bounds: LinkBounds) -> Result<LinkBatch, FrontierError> {
+        self.shared.check()?;
+        Ok(self.shared.state().durable_peers.links_for(peer, bounds))
+    }
+
+    async fn delivered(&self, peer: Shard, end: u64) -> Result<(), FrontierError> {
+        self.shared.check()?;
+        self.shared.change(|state| {
+            state.durable_peers.delivered(peer, end);
+            state.plain.peers.delivered(peer, end);
+        });
+        Ok(())
+    }
+
+    async fn apply(
+        &self,
+        from: Shard,
+        batch: LinkBatch,
+        max_pattern_urls: u64,
+    ) -> Result<u64, FrontierError> {
+        self.shared.check()?;
+        let shard = self.shared.writer.shard;
+        let apply = |state: &mut State| state.plain.apply(shard, from, batch, max_pattern_urls);
+        let applied = self.shared.change(apply);
+        self.shared.take_changed.notify_one();
+        applied
+    }
+
+    fn link_totals(&self) -> LinkTotals {
+        self.shared.state().plain.peers.totals()
+    }
+
+    async fn links_changed(&self) {
+        self.shared.links_changed.notified().await;
+    }
+
+    async fn knows(&self, request: &Request) -> Result<bool, FrontierError> {
+        Ok(self.shared.state().plain.knows(request.fingerprint()))
+    }
+
+    fn counts(&self) -> Counts {
+        self.shared.state().plain.counts()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.shared.state().in_flight.len()
+    }
+
+    async fn take_changed(&self) {
+        self.shared.take_changed.notified().await;
+    }
+
+    async fn outbox_changed(&self) {
+        self.shared.outbox_changed.notified().await;
+    }
+
+    async fn settle(&self) -> Result<(), FrontierError> {
+        self.shared.settle().await
+    }
+
+    async fn check_empty(&self) -> Result<(), FrontierError> {
+        let state = self.shared.state();
+        let n_waiting = state.waiting().count();
+        let is_sent = state.plain.peers.waiting().is_empty();
+        if n_waiting + state.plain.outbox.len() > 0 || !is_sent {
+            let (shard, why) = (self.shared.writer.shard, "something is left".to_owned());
+            return Err(FrontierError::Damaged { shard, why });
+        }
+        Ok(())
+    }
+
+    fn stalled(&self) -> Option<String> {
+        None
+    }
+
+    async fn close(&self) -> Result<(), FrontierError> {
+        if self.shared.check().is_ok() {
+            self.shared.change(|state| {
+                let is_held = state.plain.held_until > state.plain.time.latest();
+                let is_unsure = is_held || state.has_unsure_clocks;
+                state.plain.has_exact_clocks = state.in_flight.is_empty() && !is_unsure;
+            });
+        }
+        let settled = self.shared.settle().await;
+        self.shared.state().is_closed = true;
+        self.scope.stop(Duration::from_secs(1)).await;
+        settled
+    }
+}
+
+#[async_trait]
+impl OpenFrontier for Opened {
+    fn storage_epoch(&self) -> u64 {
+        self.shared.writer.storage_epoch
+    }
+
+    async fn redrive(&self, order: &Redrive) -> Result<u64, FrontierError> {
+        self.shared.check()?;
+        let reason = order.reason.as_deref();
+        Ok(self.shared.change(|state| state.plain.redrive(reason)))
+    }
+}

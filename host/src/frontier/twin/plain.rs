@@ -1,0 +1,308 @@
+//! All that is known of one shard, as plain lists that are searched from front to back.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use url::Url;
+
+use super::Marks;
+use crate::frontier::memory::peers::Peers;
+use crate::frontier::steady::SteadyTime;
+use crate::frontier::{Commit, Committed, Ended, FrontierError, LinkBatch, NewRequest, OpenAs};
+use crate::model::crawl::{Counts, Done, Fingerprint, ItemRecord, Request, UnixMillis};
+use crate::model::id::{Run, Shard};
+use crate::model::pattern::{PatternKey, path_pattern};
+use crate::model::resource::ShardId;
+use crate::model::scope::PATTERN_URLS;
+
+/// What is known of a URL.
+#[derive(Debug, Clone)]
+pub(crate) struct Known {
+    pub(crate) request: Request,
+    pub(super) fingerprint: Fingerprint,
+    pub(super) depth: u32,
+    pub(super) visit: u32,
+    pub(super) attempt: u32,
+    pub(super) due: UnixMillis,
+    pub(crate) stage: Stage,
+}
+
+/// How far a URL is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Due,
+    Done(Done),
+    Dead(String),
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct HostClock {
+    pub(super) at: UnixMillis,
+    pub(super) delay: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    depth: u32,
+    visit: u32,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Plain {
+    pub(crate) run: Run,
+    pub(crate) roots: Option<Vec<Url>>,
+    /// In the order in which they were stored.
+    pub(crate) urls: BTreeMap<u64, Known>,
+    seen: BTreeMap<Fingerprint, Seen>,
+    patterns: BTreeMap<PatternKey, u64>,
+    pub(super) hosts: BTreeMap<String, HostClock>,
+    pub(super) time: SteadyTime,
+    next_entry: u64,
+    pub(crate) outbox: VecDeque<ItemRecord>,
+    pub(super) outbox_first: u64,
+    /// Of the files of items.
+    pub(crate) marks: Marks,
+    pub(super) counts: Counts,
+    /// Links to other shards, and from them.
+    pub(super) peers: Peers,
+    /// It was closed, and its clocks tell of every request.
+    pub(super) has_exact_clocks: bool,
+    /// Until then hosts wait because of the opening.
+    pub(super) held_until: UnixMillis,
+}
+
+impl Plain {
+    /// Begins another opening, and another run where that is a later one.
+    pub(super) fn open(&mut self, open: &OpenAs) {
+        if open.run > self.run {
+            let before = std::mem::take(self);
+            *self = Self {
+                run: open.run,
+                hosts: before.hosts,
+                time: before.time,
+                next_entry: before.next_entry,
+                outbox: before.outbox,
+                outbox_first: before.outbox_first,
+                marks: before.marks,
+                has_exact_clocks: before.has_exact_clocks,
+                ..Self::default()
+            };
+        }
+        let now = self.time.now(open.now);
+        if !std::mem::take(&mut self.has_exact_clocks) {
+            let delay = u64::try_from(open.delay.as_millis()).unwrap_or(u64::MAX);
+            for clock in self.hosts.values_mut() {
+                let delay = if clock.at == 0 { delay } else { clock.delay };
+                clock.at = clock.at.max(now + delay);
+                self.held_until = self.held_until.max(clock.at);
+            }
+        }
+    }
+
+    pub(super) fn outbox_end(&self) -> u64 {
+        self.outbox_first + self.outbox.len() as u64
+    }
+
+    pub(super) fn seed(&mut self, roots: Vec<Url>, requests: Vec<NewRequest>) -> Committed {
+        if self.roots.is_some() {
+            return Committed::default();
+        }
+        self.roots = Some(roots);
+        self.store(requests, None)
+    }
+
+    /// A moment before which the host of a URL is not to be asked.
+    pub(super) fn turn(&self, known: &Known) -> UnixMillis {
+        let clock = self.hosts.get(&known.request.host());
+        known.due.max(clock.map_or(0, |clock| clock.at))
+    }
+
+    pub(super) fn land(&mut self, host: &str, ready_at: UnixMillis) {
+        let (now, ready_at) = (self.time.latest(), self.time.of_wall(ready_at));
+        let clock = self.hosts.entry(host.to_owned()).or_default();
+        if ready_at >= clock.at {
+            *clock = HostClock {
+                at: ready_at,
+                delay: ready_at.saturating_sub(now),
+            };
+        }
+    }
+
+    /// A page's end, and what it leads to.
+    pub(super) fn end(&mut self, commit: Commit) -> Committed {
+        self.land(&commit.claim.request.host(), commit.host_ready_at);
+        self.counts.bytes += commit.bytes;
+        self.counts.items += commit.items.len() as u64;
+        for (reason, n) in commit.refused {
+            *self
+                .counts
+                .refused_links
+                .entry(reason.to_owned())
+                .or_default() += n;
+        }
+        self.outbox.extend(commit.items);
+        if let Some(request) = commit.final_url {
+            let depth = commit.claim.depth;
+            let seen = Seen { depth, visit: 0 };
+            self.seen.entry(request.fingerprint()).or_insert(seen);
+        }
+        let time = self.time;
+        let known = self.urls.get_mut(&commit.claim.entry);
+        let known = known.expect("what is in flight is known");
+        match commit.ended {
+            Ended::Done(done) => {
+                known.stage = Stage::Done(done);
+                match done {
+                    Done::Parsed => self.counts.parsed += 1,
+                    _ => self.counts.other_done += 1,
+                }
+            }
+            Ended::Dead { reason } => {
+                known.stage = Stage::Dead(reason.clone());
+                self.counts.dead += 1;
+                *self.counts.dead_by_reason.entry(reason).or_default() += 1;
+            }
+            Ended::Retry { at, reason: _ } => {
+                (known.due, known.attempt) = (time.of_wall(at), known.attempt + 1);
+                self.counts.retries += 1;
+            }
+        }
+        let n_sent = self.send(commit.for_others);
+        Committed {
+            n_sent,
+            ..self.store(commit.requests, Some(commit.max_pattern_urls))
+        }
+    }
+
+    /// Keeps links for other shards; how many.
+    fn send(&mut self, links: Vec<(Shard, NewRequest)>) -> u64 {
+        let mut sent_here = BTreeSet::new();
+        for (to, link) in links {
+            let fingerprint = link.request.fingerprint();
+            let is_again = link.request.reload && !sent_here.contains(&fingerprint);
+            if self.seen.contains_key(&fingerprint) && !is_again {
+                continue;
+            }
+            sent_here.insert(fingerprint);
+            let (depth, visit) = (link.depth, 0);
+            self.seen
+                .entry(fingerprint)
+                .or_insert(Seen { depth, visit });
+            self.peers.push(to, link);
+        }
+        sent_here.len() as u64
+    }
+
+    /// Stores those links of another shard that are new; the number of the last that is stored.
+    pub(super) fn apply(
+        &mut self,
+        shard: ShardId,
+        from: Shard,
+        batch: LinkBatch,
+        max_pattern_urls: u64,
+    ) -> Result<u64, FrontierError> {
+        if self.roots.is_none() {
+            return Err(FrontierError::Unseeded { shard });
+        }
+        let last = self.peers.applied.get(&from).copied().unwrap_or(0);
+        let (expected, first, end) = (last + 1, batch.first, batch.end());
+        if first > expected {
+            return Err(FrontierError::LinkGap {
+                from,
+                first,
+                expected,
+            });
+        }
+        let n_known = usize::try_from(expected - first).unwrap_or(usize::MAX);
+        let new: Vec<NewRequest> = batch.links.into_iter().skip(n_known).collect();
+        self.store(new, Some(max_pattern_urls));
+        let last = last.max(end - 1);
+        self.peers.applied.insert(from, last);
+        Ok(last)
+    }
+
+    fn store(&mut self, requests: Vec<NewRequest>, max_pattern_urls: Option<u64>) -> Committed {
+        let mut committed = Committed::default();
+        for NewRequest { request, depth } in requests {
+            let fingerprint = request.fingerprint();
+            let (depth, visit) = match self.seen.get(&fingerprint).copied() {
+                Some(seen) if request.reload && !self.waits(fingerprint) => {
+                    (seen.depth, seen.visit + 1)
+                }
+                Some(_) => continue,
+                None if max_pattern_urls.is_some_and(|max| !self.admit(&request.url, max)) => {
+                    committed.n_over_pattern += 1;
+                    continue;
+                }
+                None => {
+                    committed.n_new += 1;
+                    (depth, 0)
+                }
+            };
+            self.seen.insert(fingerprint, Seen { depth, visit });
+            self.hosts.entry(request.host()).or_default();
+            let known = Known {
+                fingerprint,
+                depth,
+                visit,
+                attempt: 1,
+                due: self.time.latest(),
+                stage: Stage::Due,
+                request,
+            };
+            self.urls.insert(self.next_entry, known);
+            self.next_entry += 1;
+        }
+        if committed.n_over_pattern > 0 {
+            let refused = self.counts.refused_links.entry(PATTERN_URLS.to_owned());
+            *refused.or_default() += committed.n_over_pattern;
+        }
+        committed
+    }
+
+    pub(super) fn knows(&self, fingerprint: Fingerprint) -> bool {
+        self.seen.contains_key(&fingerprint)
+    }
+
+    fn waits(&self, fingerprint: Fingerprint) -> bool {
+        let mut known = self.urls.values();
+        known.any(|known| known.fingerprint == fingerprint && known.stage == Stage::Due)
+    }
+
+    fn admit(&mut self, url: &Url, max: u64) -> bool {
+        let Some(pattern) = path_pattern(url) else {
+            return true;
+        };
+        let n_stored = self.patterns.entry(pattern).or_default();
+        let has_room = *n_stored < max;
+        *n_stored += u64::from(has_room);
+        has_room
+    }
+
+    /// Dead letters of one reason, or all, are due again; how many.
+    pub(super) fn redrive(&mut self, wanted: Option<&str>) -> u64 {
+        let (mut n, now) = (0, self.time.latest());
+        for known in self.urls.values_mut() {
+            let Stage::Dead(reason) = &known.stage else {
+                continue;
+            };
+            if wanted.is_some_and(|wanted| wanted != reason) {
+                continue;
+            }
+            self.counts.dead -= 1;
+            if let Some(n) = self.counts.dead_by_reason.get_mut(reason) {
+                *n -= 1;
+            }
+            (known.stage, known.attempt, known.due) = (Stage::Due, 1, now);
+            n += 1;
+        }
+        n
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        let due = self.urls.values().filter(|known| known.stage == Stage::Due);
+        Counts {
+            due: due.count() as u64,
+            ..self.counts.clone()
+        }
+    }
+}

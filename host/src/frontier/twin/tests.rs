@@ -1,0 +1,72 @@
+//! The suite of every frontier, its openings included.
+
+use super::*;
+use crate::frontier::Frontier;
+use crate::frontier::suite;
+
+async fn fresh() -> Arc<dyn Frontier> {
+    use crate::model::id::{Digest, Run};
+    let open = OpenAs {
+        shard: ShardId::only(ResourceId(7)),
+        cluster: "c1".into(),
+        epoch: Epoch(1),
+        run: Run(1),
+        plugin: Digest::of(b"plugin"),
+        created: false,
+        storage_epoch: 0,
+        now: 0,
+        delay: Duration::ZERO,
+        carry: false,
+    };
+    let twin = Arc::new(FrontiersTwin::new(Arc::new(Calm)));
+    twin.open(open).await.unwrap()
+}
+
+fn two() -> suite::Two {
+    let twin = Arc::new(FrontiersTwin::new(Arc::new(Calm)));
+    [twin.clone(), twin]
+}
+
+macro_rules! passes {
+    ($of:expr => $($statement:ident)*) => {$(
+        #[tokio::test(start_paused = true)]
+        async fn $statement() {
+            suite::$statement($of).await;
+        }
+    )*};
+}
+
+passes! { fresh().await =>
+    the_run_is_over_only_after_the_last_page_in_flight
+    f03_a_second_seed_changes_nothing
+    f24_a_failed_page_is_not_lost
+    f25_a_url_is_stored_once_unless_it_asks_to_be_reloaded
+    f26_failures_are_tried_again_at_their_time_and_hold_up_nothing
+    a_claim_that_is_given_back_is_as_it_was
+    a_claim_ends_once
+    a_host_is_left_alone_until_its_clock
+    a_host_has_as_many_in_flight_as_it_may
+    items_stay_in_the_outbox_in_order_until_cleared
+    f25_links_of_one_pattern_are_stored_up_to_their_bound
+    where_redirects_led_to_is_known_like_a_stored_url
+    a_run_is_not_over_while_links_wait_or_come
+    a_shard_without_root_requests_of_its_own_is_over_until_links_come
+    links_of_another_shard_are_stored_once_as_those_of_a_page_are
+    links_of_other_shards_are_kept_once_in_order_until_they_are_there
+    links_that_ask_for_a_reload_are_sent_each_time
+}
+
+passes! { two() =>
+    each_opening_has_a_writer_epoch_of_its_own
+    whoever_is_overtaken_writes_nothing_more
+    an_epoch_that_was_read_too_early_opens_nothing
+    what_was_durable_is_there_in_the_next_opening
+    what_was_created_and_is_gone_is_missing
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_order_of_calls_gives_what_a_plain_list_gives() {
+    for seed in 0..3 {
+        suite::any_order_of_calls_gives_what_a_plain_list_gives(fresh().await, seed).await;
+    }
+}

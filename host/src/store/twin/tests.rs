@@ -1,0 +1,5 @@
+//! The twin keeps the contract.
+
+use super::*;
+
+crate::store_conformance!(async || Some((Arc::new(StoreTwin::new()) as Arc<dyn Store>, ())));
