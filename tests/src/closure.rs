@@ -96,10 +96,10 @@ impl Closure {
                     }
                 }
             });
-            site.open_at((loopback(n), 0).into())
+            site.open_apart(loopback(n))
         };
         let hosts: Vec<Web> = (0..N_HOSTS).map(host).collect();
-        let outside = Site::new().open_at((loopback(N_HOSTS), 0).into());
+        let outside = Site::new().open_apart(loopback(N_HOSTS));
         let addresses = hosts.iter().map(Web::address).collect();
         let pages = pages::make(&plan);
         let pages = Known::new(pages, addresses, outside.address(), plan.pace);

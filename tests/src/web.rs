@@ -6,9 +6,11 @@
 use std::fs;
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -26,6 +28,8 @@ pub use log::{Hit, most_at_once, shortest_pause};
 use log::{Log, Open};
 
 const BODY_MAX: usize = 64 << 20;
+/// Below those that systems give to whoever asks for any.
+const PORTS_APART: Range<u16> = 10_000..30_000;
 
 type Handler = Arc<dyn Fn(Asked) -> Pin<Box<dyn Future<Output = Response> + Send>> + Send + Sync>;
 
@@ -101,10 +105,35 @@ impl Site {
         self.open_at((Ipv4Addr::LOCALHOST, 0).into())
     }
 
+    /// Opens the site at this IP of loopback, on a port that the system gives to nobody by itself. A
+    /// crawler asks no port of loopback that one of its own listeners has, at whichever IP.
+    pub fn open_apart(self, ip: Ipv4Addr) -> Web {
+        // Another process may be at the same; then the next is taken.
+        static NEXT: OnceLock<AtomicU16> = OnceLock::new();
+        let first = || {
+            let spread = std::process::id() % u32::from(PORTS_APART.end - PORTS_APART.start);
+            AtomicU16::new(PORTS_APART.start + u16::try_from(spread).expect("below a port"))
+        };
+        let next = NEXT.get_or_init(first);
+        let n_ports = PORTS_APART.end - PORTS_APART.start;
+        for _ in 0..n_ports {
+            let nth = next.fetch_add(1, Ordering::Relaxed) % n_ports;
+            let address = SocketAddr::from((ip, PORTS_APART.start + nth));
+            if let Ok(listener) = TcpListener::bind(address) {
+                return self.serve_at(listener);
+            }
+        }
+        panic!("no port of {PORTS_APART:?} is free at {ip}");
+    }
+
     /// Opens the site at an address: every 127.x.y.z is another host, port 0 is a free one.
     pub fn open_at(self, address: SocketAddr) -> Web {
         let listener =
             TcpListener::bind(address).unwrap_or_else(|e| panic!("no port at {address}: {e}"));
+        self.serve_at(listener)
+    }
+
+    fn serve_at(self, listener: TcpListener) -> Web {
         listener
             .set_nonblocking(true)
             .expect("a new socket can be made non-blocking");

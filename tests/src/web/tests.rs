@@ -105,3 +105,13 @@ fn a_client_that_goes_away_ends_its_request_without_a_status() {
     let log = web.wait_for("end", PATIENCE, |log| log[0].end.is_some());
     assert_eq!(log[0].status, None);
 }
+
+#[test]
+fn sites_apart_have_ports_that_nobody_is_given() {
+    let ips = [[127, 0, 0, 1], [127, 0, 0, 2], [127, 0, 0, 2]];
+    let webs = ips.map(|ip| Site::new().open_apart(ip.into()));
+    let ports: std::collections::BTreeSet<u16> =
+        webs.iter().map(|web| web.address().port()).collect();
+    assert_eq!(ports.len(), webs.len());
+    assert!(ports.iter().all(|port| *port < 30_000), "{ports:?}");
+}

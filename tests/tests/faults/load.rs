@@ -151,7 +151,7 @@ fn chain(n: u8) -> Web {
         }
     };
     let site = Site::new().handle("/*", page);
-    site.open_at(([127, 0, 1, n], 0).into())
+    site.open_apart([127, 0, 1, n].into())
 }
 
 /// Waits while the load is paused; false when it is over.
