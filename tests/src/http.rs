@@ -91,11 +91,16 @@ pub fn block_on<T>(work: impl Future<Output = T>) -> T {
         .block_on(work)
 }
 
-fn client() -> reqwest::Client {
+/// What clients of this process encrypt with; each needs one, even where nothing is encrypted.
+pub fn install_crypto() {
     if rustls::crypto::CryptoProvider::get_default().is_none() {
         // It fails only if another thread was faster, and then there is one.
         let _installed = rustls::crypto::ring::default_provider().install_default();
     }
+}
+
+fn client() -> reqwest::Client {
+    install_crypto();
     let client = reqwest::Client::builder().no_proxy().tls_certs_only([]);
     client
         .build()

@@ -42,10 +42,7 @@ impl Answer {
 
 impl Caller {
     pub(crate) fn new(doors: Doors, random: Random) -> Self {
-        if rustls::crypto::CryptoProvider::get_default().is_none() {
-            // It fails only if another thread was faster, and then there is one.
-            let _installed = rustls::crypto::ring::default_provider().install_default();
-        }
+        crawler_tests::http::install_crypto();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();

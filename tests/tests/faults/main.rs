@@ -70,7 +70,7 @@ fn faults_in_any_order_break_no_promise() {
             rests: rests.clone(),
             ..load.history()
         };
-        judge(&history, &fleet);
+        judge(&history, &fleet, &watcher);
         if is_last {
             println!(
                 "{} changes of the store, {} lines, {} calls, {} requests, {} crawls, {} processes started again; {:?}",
@@ -98,7 +98,7 @@ fn told(fleet: &mut Fleet) -> Vec<(history::Life, history::Told)> {
 
 /// Fails where a promise was broken, and keeps what it takes to see why.
 #[track_caller]
-fn judge(history: &History, fleet: &Fleet) {
+fn judge(history: &History, fleet: &Fleet, watcher: &Watcher) {
     let terms = Terms {
         delay: load::DELAY,
         after_delete: AFTER_DELETE,
@@ -120,9 +120,10 @@ fn judge(history: &History, fleet: &Fleet) {
     let found: Vec<String> = found.iter().map(ToString::to_string).collect();
     std::fs::write(folder.join("violations"), found.join("\n")).expect("a file can be written");
     panic!(
-        "{} violations, logs and store in {}:\n{}",
+        "{} violations, logs and store in {}, changes may be missing in {:?}:\n{}",
         found.len(),
         folder.display(),
+        watcher.gaps(),
         found.join("\n")
     );
 }

@@ -22,19 +22,23 @@ const PAUSE: Duration = Duration::from_millis(100);
 const SILENCE: Duration = Duration::from_secs(3);
 
 type Seen = Arc<Mutex<BTreeMap<(u64, String), Change>>>;
+/// What none of the clients may have seen, from a revision to one that the history was compacted to.
+pub(crate) type Gaps = Arc<Mutex<Vec<(u64, u64)>>>;
 
 /// Watches until it is dropped.
 pub(crate) struct Watcher {
     seen: Seen,
+    gaps: Gaps,
     stop: CancellationToken,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Watcher {
     pub(crate) fn new(etcd: &Etcd) -> Self {
-        let (seen, stop) = (Seen::default(), CancellationToken::new());
+        let (seen, gaps) = (Seen::default(), Gaps::default());
+        let stop = CancellationToken::new();
         let threads = etcd.endpoints().into_iter().map(|endpoint| {
-            let watching = watch(endpoint, seen.clone());
+            let watching = watch(endpoint, seen.clone(), gaps.clone());
             let stop = stop.clone();
             std::thread::spawn(move || {
                 crawler_tests::http::block_on(stop.run_until_cancelled(watching));
@@ -43,8 +47,15 @@ impl Watcher {
         Self {
             threads: threads.collect(),
             seen,
+            gaps,
             stop,
         }
+    }
+
+    /// Where something may be missing from the history.
+    pub(crate) fn gaps(&self) -> Vec<(u64, u64)> {
+        let gaps = self.gaps.lock().unwrap_or_else(PoisonError::into_inner);
+        gaps.clone()
     }
 
     /// All changes so far. Etcd must answer.
@@ -76,23 +87,40 @@ impl Drop for Watcher {
     }
 }
 
-async fn watch(endpoint: String, seen: Seen) {
+async fn watch(endpoint: String, seen: Seen, gaps: Gaps) {
     let mut next = 1;
     loop {
         // An error is an outage, which is what this is there for.
-        let _outage = watch_on(&endpoint, &seen, &mut next).await;
+        let _outage = watch_on(&endpoint, &seen, &gaps, &mut next).await;
         tokio::time::sleep(PAUSE).await;
     }
 }
 
-async fn watch_on(endpoint: &str, seen: &Seen, next: &mut i64) -> Result<(), etcd_client::Error> {
+async fn watch_on(
+    endpoint: &str,
+    seen: &Seen,
+    gaps: &Gaps,
+    next: &mut i64,
+) -> Result<(), etcd_client::Error> {
     let mut client = Client::connect([endpoint], None).await?;
     let options = WatchOptions::new().with_prefix().with_start_revision(*next);
     let mut stream = client.watch(PREFIX, Some(options)).await?;
     while let Ok(message) = tokio::time::timeout(SILENCE, stream.message()).await {
         let Some(message) = message? else { break };
         if message.canceled() {
-            *next = message.compact_revision().max(*next);
+            let compacted = message.compact_revision();
+            if compacted > *next {
+                let newest = {
+                    let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+                    seen.last_key_value().map_or(0, |((n, _), _)| *n)
+                };
+                // Another client may have been quick enough.
+                if newest < number(compacted) {
+                    let mut gaps = gaps.lock().unwrap_or_else(PoisonError::into_inner);
+                    gaps.push((newest, number(compacted)));
+                }
+                *next = compacted;
+            }
             break;
         }
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
