@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use crawler_tests::PATIENCE;
 use crawler_tests::cluster::{Cluster, Node};
 use crawler_tests::etcd::{Etcd, Isolation};
 use crawler_tests::proxy::{Proxy, Weather};
@@ -66,6 +67,8 @@ pub(crate) enum Target {
 pub(crate) enum Fault {
     /// Ended between two instructions, and started again when this ends.
     Kill(usize),
+    /// Told to end, and started again when this ends.
+    Terminate(usize),
     /// Without the processor.
     Freeze(usize),
     /// Between a process and some members.
@@ -94,7 +97,9 @@ pub(crate) fn name(n: usize) -> String {
 impl Fault {
     pub(crate) fn target(&self) -> Target {
         match self {
-            Fault::Kill(n) | Fault::Freeze(n) | Fault::Network(n, ..) => Target::Process(*n),
+            Fault::Kill(n) | Fault::Terminate(n) | Fault::Freeze(n) | Fault::Network(n, ..) => {
+                Target::Process(*n)
+            }
             Fault::Isolate(n, _) | Fault::KillMember(n) | Fault::FreezeMember(n) => {
                 Target::Member(*n)
             }
@@ -181,6 +186,7 @@ impl Fleet {
                     place.logs.push(node.process.stderr());
                 }
             }
+            Fault::Terminate(n) => self.node(*n).process.terminate(),
             Fault::Freeze(n) => self.node(*n).process.freeze(),
             Fault::Network(n, members, weather) => {
                 for member in members {
@@ -209,6 +215,14 @@ impl Fleet {
     pub(crate) fn end(&mut self, fault: &Fault) {
         match fault {
             Fault::Kill(n) => self.start(*n),
+            Fault::Terminate(n) => {
+                if let Some(node) = &mut self.places[*n].node {
+                    let ended = node.process.wait(PATIENCE);
+                    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+                }
+                self.begin(&Fault::Kill(*n));
+                self.start(*n);
+            }
             Fault::Freeze(n) => self.node(*n).process.thaw(),
             Fault::Network(n, members, _) => {
                 for member in members {

@@ -46,6 +46,7 @@ struct Name {
     host: String,
     n_lives: usize,
     is_there: bool,
+    is_paused: bool,
 }
 
 impl Load {
@@ -61,6 +62,7 @@ impl Load {
                     host: web.address().to_string(),
                     n_lives: 0,
                     is_there: false,
+                    is_paused: false,
                 });
                 webs.push(web);
             }
@@ -70,6 +72,11 @@ impl Load {
                 client_works(&shared, caller, random, names, begun);
             }));
         }
+        let caller = Caller::new(doors.clone(), random.fork());
+        let (ours, drains) = (shared.clone(), random.fork());
+        threads.push(std::thread::spawn(move || {
+            workers_drain(&ours, caller, drains);
+        }));
         let caller = Caller::new(doors.clone(), random.fork());
         let (ours, random) = (shared.clone(), random.fork());
         threads.push(std::thread::spawn(move || {
@@ -193,7 +200,7 @@ fn turn(caller: &mut Caller, random: &mut Random, name: &mut Name) -> Option<Ans
         why: format!("{} {}", answer.status, answer.text),
     };
     let path = format!("/crawler/resource/{}", name.name);
-    let choice = random.below(12);
+    let choice = random.below(15);
     if choice < 5 {
         let answer = caller.read(&path);
         return Some(match answer.status {
@@ -219,7 +226,7 @@ fn turn(caller: &mut Caller, random: &mut Random, name: &mut Name) -> Option<Ans
             "params": {"start": start},
             "crawl": {"delay_ms": delay, "max_depth": 4_000_000_000_u32},
         }));
-        name.is_there = true;
+        (name.is_there, name.is_paused) = (true, false);
         return Some(match answer.status {
             200 => Answered::Added { life },
             _ => refused(answer),
@@ -245,6 +252,12 @@ fn turn(caller: &mut Caller, random: &mut Random, name: &mut Name) -> Option<Ans
             let answer = caller.change(Method::PATCH, "/crawler/resource", &change);
             (answer.status != 200).then(|| refused(answer))
         }
+        9..=11 => {
+            let verb = if name.is_paused { "resume" } else { "pause" };
+            name.is_paused = !name.is_paused;
+            let answer = caller.change(Method::POST, &format!("{path}/{verb}"), &json!({}));
+            (answer.status != 200).then(|| refused(answer))
+        }
         _ => {
             let answer = caller.delete(&name.name);
             name.is_there = false;
@@ -253,6 +266,25 @@ fn turn(caller: &mut Caller, random: &mut Random, name: &mut Name) -> Option<Ans
                 _ => refused(answer),
             })
         }
+    }
+}
+
+/// One worker after the other is to give what it has to the others, for a while.
+fn workers_drain(shared: &Shared, mut caller: Caller, mut random: Random) {
+    while may_call(shared) {
+        *lock(&shared.n_busy) += 1;
+        let worker = 1 + random.below(4);
+        let path = format!("/crawler/node/worker-{worker}/drain");
+        // Its record is gone while it is being started again: there is nothing to drain then.
+        let answer = caller.change(Method::POST, &path, &json!({}));
+        assert!(matches!(answer.status, 200 | 404), "{answer:?}");
+        pass(Duration::from_millis(500 + random.below(3_000)));
+        if answer.status == 200 {
+            let answer = caller.change(Method::POST, &format!("{path}?undo"), &json!({}));
+            assert!(matches!(answer.status, 200 | 404), "{answer:?}");
+        }
+        *lock(&shared.n_busy) -= 1;
+        pass(Duration::from_millis(random.below(8_000)));
     }
 }
 

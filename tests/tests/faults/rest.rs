@@ -62,8 +62,13 @@ fn unsettled(fleet: &mut Fleet, records: &BTreeMap<String, Value>) -> Vec<String
         };
         let epoch = shard["epoch"].as_u64().unwrap_or_default();
         let owner = shard["owner"]["node"].as_str().unwrap_or_default();
+        let resource = shard["resource"].as_str().unwrap_or_default();
+        let is_paused = records
+            .get(&format!("resources/{resource}"))
+            .is_some_and(|resource| resource["paused"] == true);
         match shard["state"]["state"].as_str() {
-            Some("assigned") => {}
+            Some("assigned") if !is_paused => {}
+            Some("free") if is_paused => {}
             // Its end is recorded, and the assignment goes with the next turn.
             Some("finished" | "failed") => continue,
             state => {
@@ -72,11 +77,13 @@ fn unsettled(fleet: &mut Fleet, records: &BTreeMap<String, Value>) -> Vec<String
             }
         }
         let node = records.get(&format!("nodes/worker/{owner}"));
-        if node.map(|node| &node["incarnation"]) != Some(&shard["owner"]["incarnation"]) {
+        if !is_paused
+            && node.map(|node| &node["incarnation"]) != Some(&shard["owner"]["incarnation"])
+        {
             unsettled.push(format!("shard {id}: {owner} is not there as it was"));
         }
         let mirror = records.get(&format!("assignments/{owner}/{id}"));
-        if mirror.map(|mirror| &mirror["epoch"]) != Some(&shard["epoch"]) {
+        if !is_paused && mirror.map(|mirror| &mirror["epoch"]) != Some(&shard["epoch"]) {
             unsettled.push(format!("shard {id}: {owner} is not told of epoch {epoch}"));
         }
         for place in fleet.places.iter().filter(|place| place.is_worker()) {

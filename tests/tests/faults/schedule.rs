@@ -69,7 +69,7 @@ fn draw(random: &mut Random) -> (Fault, Duration) {
     let member = index(random, N_MEMBERS);
     let short = LEASE_TTL / 4 + millis(random, LEASE_TTL * 2);
     let two_leases = LEASE_TTL * 2 + Duration::from_millis(200);
-    match random.below(16) {
+    match random.below(18) {
         0..=2 => (Fault::Kill(process), millis(random, LEASE_TTL * 2)),
         3..=5 => (Fault::Freeze(process), two_leases),
         6..=10 => {
@@ -94,6 +94,7 @@ fn draw(random: &mut Random) -> (Fault, Duration) {
         }
         13 => (Fault::KillMember(member), short),
         14 => (Fault::FreezeMember(member), short),
+        15 | 16 => (Fault::Terminate(process), millis(random, LEASE_TTL * 2)),
         _ => (Fault::Compact, Duration::ZERO),
     }
 }
@@ -110,6 +111,7 @@ fn millis(random: &mut Random, below: Duration) -> Duration {
 fn kind(fault: &Fault) -> &'static str {
     match fault {
         Fault::Kill(_) => "kill",
+        Fault::Terminate(_) => "terminate",
         Fault::Freeze(_) => "freeze",
         Fault::Network(_, _, weather) => match (weather.is_cut, weather.delay.is_zero()) {
             (true, _) => "cut",
@@ -143,6 +145,7 @@ impl fmt::Display for Fault {
                 write!(f, "{} {what} by members {members:?}", fleet::name(*n))
             }
             Fault::Kill(n) => write!(f, "{} is killed", fleet::name(*n)),
+            Fault::Terminate(n) => write!(f, "{} is told to end", fleet::name(*n)),
             Fault::Freeze(n) => write!(f, "{} is frozen", fleet::name(*n)),
             fault => write!(f, "{fault:?}"),
         }
