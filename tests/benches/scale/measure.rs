@@ -1,0 +1,272 @@
+//! What is measured, one thing after the other on one cluster.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crawler::store::catalog::encode;
+use crawler_tests::web::Method;
+use crawler_tests::{PATIENCE, pass, until};
+use serde_json::json;
+
+use crate::cluster::{Cluster, database_bytes, wait};
+use crate::seed::node;
+use crate::table::Table;
+use crate::{proc, profile};
+
+const MIB: f64 = 1_048_576.0;
+const N_PASSES: u32 = 5;
+const PROFILE: Duration = Duration::from_secs(20);
+/// The loops look again by themselves after a minute.
+const RESYNC: Duration = Duration::from_secs(65);
+/// Of a change's value: as long as a resource's record.
+const BARE: [u8; 600] = [b'x'; 600];
+
+pub(crate) fn memory(cluster: &mut Cluster, table: &mut Table, when: &str) {
+    let pid = cluster.leader().process.id();
+    proc::quiet(pid);
+    let (now, most) = proc::memory(pid);
+    let most = most as f64 / MIB;
+    table.tell(
+        format!("leader's memory {when}"),
+        format!("{:.0} MiB", now as f64 / MIB),
+    );
+    table.judge(
+        format!("leader's memory at the most, {when}"),
+        (most, "MiB"),
+        1_024.0,
+    );
+}
+
+/// Processor time of the leader for one change that changes no plan, and for idle minutes.
+pub(crate) fn passes(cluster: &mut Cluster, table: &mut Table) {
+    let pid = cluster.leader().process.id();
+    let before = proc::quiet(pid);
+    let begun = Instant::now();
+    pass(RESYNC);
+    let idle = proc::cpu(pid).saturating_sub(before);
+    let share = 100.0 * idle.as_secs_f64() / begun.elapsed().as_secs_f64();
+    table.tell(
+        format!("leader's CPU in {RESYNC:?} with nothing to do, looks after a minute among it"),
+        format!("{:.2} s, {share:.1} %", idle.as_secs_f64()),
+    );
+    let mut used = Duration::ZERO;
+    let mut took = Duration::ZERO;
+    for n in 0..N_PASSES {
+        let before = proc::quiet(pid);
+        let begun = Instant::now();
+        touch(cluster, n);
+        used += proc::quiet(pid).saturating_sub(before);
+        took += begun.elapsed();
+    }
+    table.judge(
+        "leader's CPU for a full pass, after one change of a worker's record",
+        (used.as_secs_f64() / f64::from(N_PASSES), "s"),
+        1.0,
+    );
+    table.tell(
+        "time until it is quiet again, two seconds of looking among it",
+        format!("{:.1} s", took.as_secs_f64() / f64::from(N_PASSES)),
+    );
+}
+
+/// A change that changes no plan.
+fn touch(cluster: &Cluster, n: u32) {
+    let record = node(u64::from(n) % cluster.size.n_workers.max(1));
+    let key = cluster.seeds.keys.node(record.role, &record.id);
+    wait(cluster, async {
+        // Under the lease that it has.
+        let mut client = cluster.etcd.clone();
+        let options = etcd_client::PutOptions::new().with_ignore_lease();
+        let put = client.put(key, encode(&record), Some(options)).await;
+        put.expect("etcd takes a registration");
+    });
+}
+
+/// Shows where the leader's time goes while one pass follows the other.
+pub(crate) fn profile(cluster: &mut Cluster) {
+    let cluster = &*cluster;
+    let process = &cluster.leader().process;
+    let pid = process.id();
+    let shares = std::thread::scope(|scope| {
+        let taking = scope.spawn(|| profile::shares(process, PROFILE.as_secs()));
+        let mut n = 0;
+        while !taking.is_finished() {
+            touch(cluster, n);
+            n += 1;
+            pass(Duration::from_millis(100));
+        }
+        taking.join().expect("a profile is taken")
+    });
+    println!("shares of the leader's time while it looks at everything again and again:");
+    for (name, share) in shares {
+        println!("{share:>6.1} %  {name}");
+    }
+    proc::quiet(pid);
+}
+
+/// Bytes that the watches of all workers together are sent for one change.
+pub(crate) fn changes(cluster: &mut Cluster, table: &mut Table) {
+    let n_calls = cluster.size.n_calls;
+    let (heard, bytes) = (
+        cluster.workers.n_heard.load(Ordering::Relaxed),
+        cluster.workers.watches.n_bytes(),
+    );
+    let mut times = Vec::new();
+    for n in 0..n_calls {
+        let name = format!("seed-{n:06}");
+        let body = json!({"name": name, "crawl": {"delay_ms": 2_000 + n}}).to_string();
+        times.extend(call(cluster, Method::PATCH, &body));
+    }
+    let n_done = times.len() as u64;
+    let heard_by_now = || cluster.workers.n_heard.load(Ordering::Relaxed) - heard;
+    until("the changes at the workers", PATIENCE, || {
+        (heard_by_now() >= n_done).then_some(())
+    });
+    let (_, sent) = cluster.workers.watches.n_bytes();
+    let n_heard = heard_by_now();
+    table.tell(
+        format!("changes of a resource: {n_done} of {n_calls} calls done, heard by workers"),
+        n_heard.to_string(),
+    );
+    table.tell(
+        "bytes that all watches of workers are sent for one change",
+        format!("{:.0}", (sent - bytes.1) as f64 / n_heard.max(1) as f64),
+    );
+    table.tell("a change of a resource, p50 and p99", shown(&mut times));
+}
+
+/// Additions through the leader beside bare puts to etcd, one after the other.
+pub(crate) fn additions(cluster: &mut Cluster, table: &mut Table) {
+    let n_calls = cluster.size.n_calls;
+    let (mut bare, mut adds) = (Vec::new(), Vec::new());
+    for n in 0..n_calls {
+        let begun = Instant::now();
+        wait(cluster, async {
+            let mut client = cluster.etcd.clone();
+            let put = client.put(format!("/bare/{n}"), BARE, None).await;
+            put.expect("etcd takes a put");
+        });
+        bare.push(begun.elapsed());
+        let body = json!({
+            "name": format!("added-{n}"),
+            "plugin": "puppet",
+            "params": {"start": format!("http://added-{n}.example/start?page=1")},
+            "crawl": {"delay_ms": 1_000},
+        });
+        adds.extend(call(cluster, Method::POST, &body.to_string()));
+    }
+    let n_done = adds.len();
+    table.tell(
+        format!("additions: done of {n_calls}; p50 and p99"),
+        format!("{n_done}; {}", shown(&mut adds)),
+    );
+    table.tell("a bare put of 600 bytes, p50 and p99", shown(&mut bare));
+    if n_done > 0 {
+        for (name, part) in [("p50", 0.5), ("p99", 0.99)] {
+            let times = at(&adds, part).as_secs_f64() / at(&bare, part).as_secs_f64();
+            let what = format!("an addition as a multiple of a bare put, {name}");
+            table.judge(what, (times, "times"), 3.0);
+        }
+    }
+}
+
+/// From the end of a leader until the next has carried out its first pass.
+pub(crate) fn take_over(cluster: &mut Cluster, table: &mut Table) {
+    if cluster.masters.len() < 2 {
+        cluster.start_master();
+        cluster.base.registered("master", 2);
+    }
+    let leader = cluster.leader().id.clone();
+    proc::quiet(cluster.leader().process.id());
+    let place = cluster.masters.iter().position(|m| m.id == leader);
+    let mut dead = cluster.masters.remove(place.expect("it is one of them"));
+    let begun = Instant::now();
+    dead.process.kill();
+    // Nobody leads now: whoever does next finds this in its first pass.
+    let id = cluster.add_unplaced("unplaced");
+    let next = cluster.base.leader_beside(&[&leader]);
+    let led = begun.elapsed();
+    cluster.placed(id);
+    let placed = begun.elapsed();
+    let lease = cluster.size.lease;
+    table.tell(
+        format!("kill -9 of the leader until {next} leads, with leases of {lease:?}"),
+        format!("{:.2} s", led.as_secs_f64()),
+    );
+    table.judge(
+        "from there until the end of its first pass",
+        ((placed - led).as_secs_f64(), "s"),
+        5.0,
+    );
+    cluster.start_master();
+}
+
+/// The size of etcd's database while resources are added, changed and deleted without a pause.
+pub(crate) fn churn(cluster: &mut Cluster, table: &mut Table) {
+    let endpoint = cluster.base.etcd.endpoints().remove(0);
+    let before = database_bytes(&endpoint) as f64 / MIB;
+    let (first, begun) = (cluster.base.etcd.revision(), Instant::now());
+    let (mut n, mut n_done, mut most) = (0_u64, 0_u64, before);
+    let n_kept = 50;
+    while begun.elapsed() < cluster.size.churn {
+        let add = json!({"name": format!("churn-{n}"), "plugin": "puppet",
+            "params": {"start": "http://churn.example/"}});
+        let seed = n % cluster.size.n_resources.max(1);
+        let change = json!({"name": format!("seed-{seed:06}"), "crawl": {"delay_ms": 3_000 + n}});
+        let mut calls = vec![(Method::POST, add), (Method::PATCH, change)];
+        if let Some(old) = n.checked_sub(n_kept) {
+            calls.push((Method::DELETE, json!({"name": format!("churn-{old}")})));
+        }
+        for (method, body) in calls {
+            n_done += u64::from(call(cluster, method, &body.to_string()).is_some());
+        }
+        n += 1;
+        most = most.max(database_bytes(&endpoint) as f64 / MIB);
+    }
+    let n_revisions = cluster.base.etcd.revision() - first;
+    table.tell(
+        format!("calls and revisions in {:.0?} of churn", begun.elapsed()),
+        format!("{n_done} and {n_revisions}"),
+    );
+    table.tell("etcd's database before it", format!("{before:.0} MiB"));
+    table.judge("etcd's database at the most", (most, "MiB"), 512.0);
+}
+
+/// One call of a master that does not need to lead; how long it took, if it was done.
+fn call(cluster: &Cluster, method: Method, body: &str) -> Option<Duration> {
+    let leader = cluster.leader();
+    let url = format!("http://{}/crawler/resource", leader.http);
+    let begun = Instant::now();
+    let answer = crawler_tests::http::try_ask(method, &url, &[], Some(body));
+    let took = begun.elapsed();
+    match answer {
+        Ok(answer) if answer.status == 200 => Some(took),
+        Ok(answer) => {
+            println!("{} after {took:.1?}: {}", answer.status, answer.text);
+            None
+        }
+        Err(why) => {
+            println!("no answer after {took:.1?}: {why}");
+            None
+        }
+    }
+}
+
+/// The value that such a part of sorted ones is below.
+fn at(sorted: &[Duration], part: f64) -> Duration {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a place in a list"
+    )]
+    let place = (sorted.len() as f64 * part) as usize;
+    sorted[place.min(sorted.len() - 1)]
+}
+
+fn shown(times: &mut [Duration]) -> String {
+    times.sort_unstable();
+    match times.is_empty() {
+        true => "none".to_owned(),
+        false => format!("{:.1?} and {:.1?}", at(times, 0.5), at(times, 0.99)),
+    }
+}
