@@ -14,6 +14,7 @@ mod calls;
 mod masters;
 mod outage;
 mod recovery;
+mod shards;
 mod workers;
 
 /// So many processes at a time are enough for one machine.

@@ -1,0 +1,255 @@
+//! Crawls in several parts, and the life of a resource, with processes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use crawler_tests::cluster::{Cluster, Node};
+use crawler_tests::web::{Asked, Hit, IntoResponse as _, Method, Site, StatusCode, Web};
+use crawler_tests::{PATIENCE, until};
+use serde_json::Value;
+
+use crate::{add_endless, chains, goes_on, one_at_a_time, phase, three_masters, two_workers};
+
+/// Hosts of the web: names and ports are what tells hosts apart, and these differ in their ports.
+const N_HOSTS: usize = 64;
+/// Pages of each host.
+const N_PAGES: usize = 5;
+/// Between two requests to one host.
+const DELAY: Duration = Duration::from_millis(50);
+
+/// 64 hosts whose pages lead to each other: each page to the next of its host, to the first of the
+/// next host, and to one of a host far away.
+fn hosts() -> Vec<Web> {
+    let urls: Arc<OnceLock<Vec<String>>> = Arc::default();
+    let open = |host: usize| {
+        let urls = Arc::clone(&urls);
+        let page = move |asked: Asked| {
+            let urls = Arc::clone(&urls);
+            async move {
+                let page = asked.path[1..].parse::<usize>().ok();
+                let (Some(urls), Some(page)) = (urls.get(), page) else {
+                    return StatusCode::NOT_FOUND.into_response();
+                };
+                let link = |host: usize, page: usize| {
+                    let (host, page) = (host % N_HOSTS, page % N_PAGES);
+                    format!(r#"{{"url": "{}{page}"}}"#, urls[host])
+                };
+                let links = [
+                    link(host, page + 1),
+                    link(host + 1, 0),
+                    link(host * 7 + 3, page),
+                ];
+                format!("[{}]", links.join(",")).into_response()
+            }
+        };
+        Site::new().handle("/*", page).open()
+    };
+    let hosts: Vec<Web> = (0..N_HOSTS).map(open).collect();
+    let known = hosts.iter().map(|web| web.url("/").to_string()).collect();
+    assert!(urls.set(known).is_ok(), "they are set here alone");
+    hosts
+}
+
+#[track_caller]
+fn add(master: &Node, name: &str, start: &str, shards: u32) {
+    let delay = DELAY.as_millis();
+    let body = format!(
+        r#"{{"name":"{name}","plugin":"puppet","params":{{"start":"{start}"}},
+            "crawl":{{"delay_ms":{delay},"max_depth":1000}},"placement":{{"shards":{shards}}}}}"#
+    );
+    let answer = master.http(Method::POST, "/crawler/resource", Some(&body));
+    assert_eq!(answer.status, 200, "{answer:?}");
+}
+
+/// The items of a finished crawl: what each page gave, without its depth, which is that of the link
+/// that came first. None is there twice.
+#[track_caller]
+fn items(cluster: &Cluster, master: &Node, name: &str) -> BTreeSet<String> {
+    until(&format!("the end of {name}"), PATIENCE, || {
+        (phase(master, name) == "Finished").then_some(())
+    });
+    let lines = master.ok(cluster, &["items", name]);
+    let urls: Vec<String> = lines
+        .lines()
+        .map(|line| {
+            let item: Value = serde_json::from_str(line).unwrap();
+            item["url"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    let all: BTreeSet<String> = urls.iter().cloned().collect();
+    assert_eq!(all.len(), urls.len(), "an item is there twice");
+    all
+}
+
+/// Requests to one host that came sooner than they may, by the fake web's log.
+fn early(log: &[Hit]) -> usize {
+    // The clocks of two threads of one machine, and the time that a request is on its way.
+    let tolerance = Duration::from_millis(15);
+    let times = log.windows(2);
+    times
+        .filter(|two| two[1].start.saturating_duration_since(two[0].start) + tolerance < DELAY)
+        .count()
+}
+
+#[test]
+fn s20_four_shards_on_two_workers_give_the_items_of_one_though_a_worker_is_killed() {
+    let _turn = one_at_a_time();
+    let Some(cluster) = Cluster::new() else {
+        return;
+    };
+    let masters = three_masters(&cluster);
+    let mut workers = two_workers(&cluster);
+    let hosts = hosts();
+    let start = hosts[0].url("/0").to_string();
+    let scope = hosts[0].url("/").host_str().unwrap().to_owned();
+    assert_eq!(
+        scope, "127.0.0.1",
+        "all hosts are in the scope of the first"
+    );
+    add(&masters[0], "parts", &start, 4);
+    let owners: BTreeMap<String, usize> =
+        cluster
+            .owners()
+            .into_iter()
+            .fold(BTreeMap::new(), |mut sums, (_, owner)| {
+                *sums.entry(owner).or_default() += 1;
+                sums
+            });
+    assert_eq!(
+        owners,
+        [("worker-1".into(), 2), ("worker-2".into(), 2)].into()
+    );
+    let n_asked = || hosts.iter().map(|web| web.log().len()).sum::<usize>();
+    until("a third of the crawl", PATIENCE, || {
+        (n_asked() > N_HOSTS * N_PAGES / 3).then_some(())
+    });
+    workers[0].process.kill();
+    let parts = items(&cluster, &masters[1], "parts");
+    assert_eq!(parts.len(), N_HOSTS * N_PAGES);
+    // One request per host and hand-over at most is early.
+    for (n, host) in hosts.iter().enumerate() {
+        assert!(early(&host.log()) <= 1, "host {n}: {:?}", host.log());
+    }
+    add(&masters[2], "whole", &start, 1);
+    assert_eq!(items(&cluster, &masters[0], "whole"), parts);
+    // What was told of the parts while they ran is told of them now.
+    let told = masters[0].ok(&cluster, &["resource", "get", "parts", "-o", "json"]);
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told["shards"].as_array().unwrap().len(), 4);
+    assert_eq!(told["counts"]["parsed"], (N_HOSTS * N_PAGES) as u64);
+    let stats = masters[0].ok(&cluster, &["frontier", "stats", "parts", "-o", "json"]);
+    let stats: Value = serde_json::from_str(&stats).unwrap();
+    assert_eq!(stats["counts"]["parsed"], (N_HOSTS * N_PAGES) as u64);
+    let far = hosts[40].url("/3").to_string();
+    let why = masters[0].ok(&cluster, &["frontier", "why", "parts", &far]);
+    assert!(why.contains("done: parsed"), "{why}");
+}
+
+#[test]
+fn a_paused_crawl_asks_for_nothing_and_a_drained_worker_has_nothing() {
+    let _turn = one_at_a_time();
+    let Some(cluster) = Cluster::new() else {
+        return;
+    };
+    let masters = three_masters(&cluster);
+    let workers = two_workers(&cluster);
+    let web = chains();
+    for name in ["a", "b"] {
+        add_endless(&masters[0], name, &web);
+        goes_on(&web, name, 3);
+    }
+    let paused = masters[1].ok(&cluster, &["resource", "pause", "a"]);
+    assert_eq!(paused.trim(), "resource a is paused");
+    until("a given back", PATIENCE, || {
+        cluster
+            .owners()
+            .iter()
+            .all(|(name, owner)| name != "a" || owner.is_empty())
+            .then_some(())
+    });
+    let n_asked = web
+        .log()
+        .iter()
+        .filter(|hit| hit.path.starts_with("/a/"))
+        .count();
+    goes_on(&web, "b", 10);
+    let n_now = web
+        .log()
+        .iter()
+        .filter(|hit| hit.path.starts_with("/a/"))
+        .count();
+    assert_eq!(n_now, n_asked);
+    assert_eq!(phase(&masters[2], "a"), "Paused");
+    masters[2].ok(&cluster, &["resource", "resume", "a"]);
+    goes_on(&web, "a", 3);
+    // It went on where it was.
+    assert_eq!(web.count("/a/0"), 1);
+    let drained = masters[0].ok(&cluster, &["node", "drain", "worker-1"]);
+    assert!(drained.starts_with("worker-1 drains; "), "{drained}");
+    until("nothing on the first", PATIENCE, || {
+        let owners = cluster.owners();
+        (owners.len() == 2 && owners.iter().all(|(_, owner)| owner == "worker-2")).then_some(())
+    });
+    for name in ["a", "b"] {
+        goes_on(&web, name, 3);
+        let path = format!("/{name}/0");
+        assert_eq!(web.count(&path), 1);
+    }
+    // The last one may drain too, and says what becomes of its crawls.
+    let drained = masters[0].ok(&cluster, &["node", "drain", "worker-2"]);
+    assert_eq!(
+        drained.trim(),
+        "worker-2 drains; nobody else takes its 2 crawls, which wait until somebody does"
+    );
+    until("both waiting", PATIENCE, || {
+        let waits = |name| phase(&masters[0], name) == "Pending";
+        (waits("a") && waits("b")).then_some(())
+    });
+    masters[0].ok(&cluster, &["node", "drain", "worker-1", "--undo"]);
+    for name in ["a", "b"] {
+        goes_on(&web, name, 3);
+    }
+    drop(workers);
+}
+
+#[test]
+fn s19_a_name_that_is_added_and_deleted_a_hundred_times_shows_nothing_of_its_lives_before() {
+    let _turn = one_at_a_time();
+    let Some(cluster) = Cluster::new() else {
+        return;
+    };
+    let masters = three_masters(&cluster);
+    let _workers = two_workers(&cluster);
+    let web = chains();
+    add_endless(&masters[0], "load", &web);
+    let mut ids = BTreeSet::new();
+    let began = Instant::now();
+    for n in 0..100 {
+        let master = &masters[n % 3];
+        let life = format!("life-{n}");
+        let start = web.url(&format!("/{life}/0"));
+        let body = format!(
+            r#"{{"name":"again","plugin":"puppet","params":{{"start":"{start}"}},
+                "crawl":{{"delay_ms":0,"max_pages":3,"max_depth":1000}}}}"#
+        );
+        let added = master.http(Method::POST, "/crawler/resource", Some(&body));
+        assert_eq!(added.status, 200, "{added:?}");
+        let seen = masters[(n + 1) % 3].http(Method::GET, "/crawler/resource/again", None);
+        let seen = seen.json();
+        assert!(ids.insert(seen["spec"]["id"].as_str().unwrap().to_owned()));
+        // Now and then it gets to its items, which are those of this life alone.
+        if n % 10 == 0 {
+            let own = items(&cluster, master, "again");
+            let of_life = |url: &&String| url.contains(&format!("/{life}/"));
+            assert_eq!(own.iter().filter(of_life).count(), own.len(), "{own:?}");
+            assert!(!own.is_empty());
+        }
+        let name = Some(r#"{"name":"again"}"#);
+        let deleted = masters[(n + 2) % 3].http(Method::DELETE, "/crawler/resource", name);
+        assert_eq!(deleted.status, 200, "{deleted:?}");
+    }
+    assert_eq!(ids.len(), 100);
+    assert!(began.elapsed() < PATIENCE * 4, "{:?}", began.elapsed());
+    goes_on(&web, "load", 5);
+}
