@@ -13,7 +13,7 @@
 //! | resource | a named crawl to be run: plugin, params, limits. The unit that users add and delete |
 //! | generation | grows with each change of a resource's spec |
 //! | run | one pass over the site, from 1 |
-//! | shard | one part of a resource; the unit that is assigned. Every resource has one, number 0 |
+//! | shard | one part of a resource, by host; the unit that is assigned, fenced and moved |
 //! | node | a master or worker process: id, address, incarnation (random, new at each start) |
 //! | epoch | grows with each assignment of a shard |
 //! | frontier | all URLs of one shard with their state, its seen-set, host clocks and outbox |
@@ -69,11 +69,25 @@
 //! not placed, or its worker is full, the shard goes anywhere. Loads are summed up from the
 //! assignments each time. A resource that nobody may have is Pending, with a count of each reason.
 //!
-//! What runs stays where it is, whatever an update asks for; weight, selector, near and apart hold
-//! from the next placement on. What a missing worker had is placed anew at once, unless all workers,
-//! or at least three and more than a third, vanished within one lease time, or the leader is in its
-//! first lease time: then it waits for one lease time more. A worker that starts anew gets back
-//! what it had.
+//! What a missing worker had is placed anew at once, unless all workers, or at least three and more than
+//! a third, vanished within one lease time, or the leader is in its first lease time: then it waits for
+//! one lease time more. A worker that starts anew gets back what it had.
+//!
+//! What runs stays where it is, with these exceptions: its worker drains, does not fit it any more, or
+//! has more than its share for a while ([`master::balance`]); its resource is paused, or another part of
+//! it has failed. Then it is handed over. The leader writes that the shard is to be given back, and to
+//! whom it goes; the owner ends the crawl, delivers what is in the outbox, closes the frontier, and writes
+//! that nobody has it, all under its epoch; only then somebody else gets it, under the next. An owner
+//! that does not get that far within `--handover-timeout` loses the shard all the same: the next one
+//! fences it by opening. A new leader goes on from the record.
+//!
+//! # What an update changes
+//!
+//! | field | holds |
+//! |---|---|
+//! | limits, delay, concurrency, budgets, weight, selector, near, apart | at once |
+//! | scope, version of the plugin | for pages taken from then on; a page whose rule a version lacks is given up as `no-rule`, and tried again when another version comes |
+//! | params, shards, another plugin | from the next run: `crawler resource restart` takes them |
 //!
 //! # Shards
 //!
@@ -115,7 +129,9 @@
 //!   lease time. So nothing moves because the store was away.
 //! - Plugins come from any master by digest, and from the data root where none answers.
 //! - Loops look at the whole again after each change, and now and then without one
-//!   ([`store::changes`]): a watch only wakes them.
+//!   ([`store::changes`]): a watch only wakes them. What a leader decides by is a replica that a watch
+//!   keeps up to date ([`master::replica`]): it may be a moment behind, and the guards of each write say
+//!   whether it mattered.
 //!
 //! The log of every master tells who joined, left or changed, and so does `crawler node watch`
 //! ([`master::roster`]).
@@ -132,10 +148,11 @@
 //! election/<lease>               a master that leads or would lead, under its lease: id, address
 //! nodes/<role>/<id>              registration under the node's lease
 //! plugins/<name>/<version>       digest, size, interface, what the plugin says of itself
-//! resources/<name>               id, assigned node, generation, run, plugin, params, limits, settings,
+//! resources/<name>               id, assigned node, generation, run, paused or not, plugin, params, limits, settings,
 //!                                the last 16 calls that changed it
-//! shards/<id>/<n>                owner and those before it, epoch, storage epoch, state free|assigned|idle|finished|failed,
-//!                                why it waits, counts
+//! shards/<id>/<n>                owner and those before it, whom it goes to next, epoch, storage epoch,
+//!                                state free|assigned|idle|revoking|finished|failed, why it waits, counts, links
+//! draining/<worker>              somebody has told it to give away what it has
 //! assignments/<worker>/<id>/<n>  written with the shard, with its weight; a worker watches only its own prefix
 //! deleting/<id>                  a deleted resource until its frontier is gone, and its items if they are to go
 //! ended/<name>/<request>         a call that has added, changed or deleted what is in deleting; goes with it

@@ -84,6 +84,64 @@ fn http_cases() -> Vec<HttpCase> {
             "400 INVALID_ARGUMENT: setting unchanged takes parse or skip, not \"ignore\"",
         ),
         post(
+            r#"{"name":"shop","placement":{"shards":0}}"#,
+            "400 INVALID_ARGUMENT: setting shards is 0; it goes from 1 to 32",
+        ),
+        post(
+            r#"{"name":"shop","placement":{"shards":33}}"#,
+            "400 INVALID_ARGUMENT: setting shards is 33; it goes from 1 to 32",
+        ),
+        post(
+            r#"{"name":"shop","placement":{"weight":-1}}"#,
+            "400 INVALID_ARGUMENT: field placement.weight takes a whole number, not -1",
+        ),
+        post(
+            r#"{"name":"shop","placement":{"weight":"NaN"}}"#,
+            r#"400 INVALID_ARGUMENT: field placement.weight takes a whole number, not "NaN""#,
+        ),
+        post(
+            r#"{"name":"shop","placement":{"near":"shop"}}"#,
+            "400 INVALID_ARGUMENT: setting near names shop itself; name another resource",
+        ),
+        post(
+            r#"{"name":"shop","placement":{"near":"a","apart":"a"}}"#,
+            "400 INVALID_ARGUMENT: setting apart names a, as near does; name it in one of them",
+        ),
+        post(
+            r#"{"name":"shop","placement":{"selector":"gpu"}}"#,
+            r#"400 INVALID_ARGUMENT: field placement.selector takes an object, not "gpu""#,
+        ),
+        (
+            "PATCH /crawler/resource",
+            JSON,
+            r#"{"name":"there","placement":{"shards":2}}"#.into(),
+            "412 FAILED_PRECONDITION: shards of resource there cannot be changed while a run goes on | `crawler resource restart there --shards 2` begins a new run with it".into(),
+        ),
+        (
+            "PATCH /crawler/resource",
+            JSON,
+            r#"{"name":"there","params":{"start":"x"}}"#.into(),
+            "412 FAILED_PRECONDITION: params of resource there cannot be changed while a run goes on | `crawler resource restart there --param start=x` begins a new run with it".into(),
+        ),
+        (
+            "POST /crawler/resource/shop/pause",
+            JSON,
+            "{}".into(),
+            format!("404 NOT_FOUND: there is no resource shop | {NO_RESOURCE}"),
+        ),
+        (
+            "POST /crawler/node/worker-9/drain",
+            JSON,
+            "{}".into(),
+            "404 NOT_FOUND: there is no worker worker-9 | `crawler node list` shows those there are".into(),
+        ),
+        (
+            "POST /crawler/node/master-1/drain",
+            JSON,
+            "{}".into(),
+            "404 NOT_FOUND: there is no worker master-1 | `crawler node list` shows those there are".into(),
+        ),
+        post(
             &" ".repeat((4 << 20) + 1),
             "413 RESOURCE_EXHAUSTED: the body has more than 4194304 bytes",
         ),

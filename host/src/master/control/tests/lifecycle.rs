@@ -73,6 +73,19 @@ async fn a_paused_resource_says_so_until_it_is_resumed() {
 }
 
 #[tokio::test]
+async fn what_is_deleted_while_it_is_handed_over_is_gone_and_can_be_paused_no_more() {
+    let bench = bench().await;
+    bench.add("a").await.unwrap();
+    bench
+        .record("a", |shard| shard.state = ShardState::Revoking)
+        .await;
+    bench.delete("a").await.unwrap();
+    assert_eq!(bench.loads().await, [0, 0]);
+    let refused = pause(&bench, true).await;
+    check_refused(refused, Code::NotFound, "there is no resource a");
+}
+
+#[tokio::test]
 async fn s20_the_parts_of_a_resource_are_spread_over_the_workers() {
     let bench = bench().await;
     let view = add_parts(&bench, 4).await;
