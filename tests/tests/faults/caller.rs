@@ -206,6 +206,7 @@ fn message(spec: &Value) -> proto::ResourceSpec {
             .collect(),
         crawl: Some(proto::CrawlSettings {
             delay_ms: crawl["delay_ms"].as_u64(),
+            max_retry_wait_ms: crawl["max_retry_wait_ms"].as_u64(),
             max_depth: small("max_depth"),
             scope: scope.iter().map(text).collect(),
             ..proto::CrawlSettings::default()

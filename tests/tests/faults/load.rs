@@ -311,6 +311,7 @@ fn closures(shared: &Shared, mut caller: Caller, mut random: Random) {
                 "scope": ["127.0.0.2", "127.0.0.3", "127.0.0.4"],
                 "max_depth": max_depth,
                 "delay_ms": 50,
+                "max_retry_wait_ms": 2_000,
             },
         }));
         assert_eq!(answer.status, 200, "{answer:?}");
