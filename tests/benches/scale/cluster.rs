@@ -2,7 +2,9 @@
 
 use std::time::Instant;
 
+use crawler::model::id::ResourceId;
 use crawler::model::plugin::PluginRecord;
+use crawler::model::resource::{ShardId, ShardRecord};
 use crawler::store::keys::Keys;
 use crawler_tests::cluster::{Cluster as Base, Node};
 use crawler_tests::etcd::Etcd;
@@ -86,10 +88,15 @@ impl Cluster {
 
     /// Waits until such a resource has a worker.
     pub(crate) fn placed(&self, id: u64) {
-        let key = format!("shards/{id}/0");
+        // Without etcdctl, which would take a part of the processors each time.
+        let shard = self.seeds.keys.shard(ShardId::only(ResourceId(id)));
         until("a pass of the leader", PATIENCE * 5, || {
-            let shard = self.base.record(&key).expect("it was written");
-            (!shard["owner"].is_null()).then_some(())
+            let mut client = self.etcd.clone();
+            let got = wait(self, async { client.get(shard.as_str(), None).await });
+            let got = got.expect("etcd answers");
+            let record = got.kvs().first().expect("it was written").value().to_vec();
+            let record: ShardRecord = serde_json::from_slice(&record).expect("it is a shard");
+            record.owner.map(drop)
         });
     }
 
