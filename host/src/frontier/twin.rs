@@ -124,6 +124,11 @@ impl FrontiersTwin {
         self.lock().get(&shard).cloned()
     }
 
+    /// Whether there is a frontier of a resource.
+    pub(crate) fn has(&self, resource: ResourceId) -> bool {
+        self.lock().keys().any(|shard| shard.resource == resource)
+    }
+
     /// Removes the frontiers of a resource; how many there were.
     pub(crate) fn remove(&self, resource: ResourceId) -> usize {
         let mut shards = self.lock();

@@ -23,7 +23,8 @@ pub(super) struct Checker {
     pub(super) lives: BTreeMap<ResourceId, (ResourceName, u64)>,
     /// Deleted with their items.
     pub(super) purged: BTreeSet<ResourceId>,
-    shard_of: BTreeMap<u64, ShardId>,
+    /// By life.
+    ids: BTreeMap<u64, ResourceId>,
     /// Workers under a lease, by their labels.
     registered: BTreeSet<String>,
     owners: BTreeMap<(ShardId, Epoch), String>,
@@ -148,7 +149,7 @@ impl Checker {
             if let Some(site) = Site::of_params(&resource.spec.params) {
                 let life = (resource.spec.name, site.life);
                 self.lives.insert(resource.id, life);
-                self.shard_of.insert(site.life, ShardId::only(resource.id));
+                self.ids.insert(site.life, resource.id);
             }
         } else if key.starts_with(&keys.deleting_all()) {
             let deleting = value.and_then(|value| serde_json::from_slice::<Deleting>(value).ok());
@@ -211,10 +212,12 @@ impl Checker {
         if !self.registered.contains(label) {
             return Err(format!("{label} asks {host} and has no lease"));
         }
-        let shard = self
-            .shard_of
-            .get(&life)
-            .ok_or("a life that nobody has added")?;
+        let id = self.ids.get(&life).ok_or("a life that nobody has added")?;
+        let site = self.sites.get(&life).ok_or("a life that nobody has")?;
+        let shard = &ShardId {
+            resource: *id,
+            shard: site.shard_of(host),
+        };
         let openings = self.openings.get(shard).map_or(&[][..], Vec::as_slice);
         let is_own = |o: &&Opening| {
             let owner = self.owners.get(&(*shard, o.epoch));

@@ -105,14 +105,16 @@ impl Client {
         let sky = self.cluster.world.sky.clone();
         let site = Site {
             life: self.lives.fetch_add(1, Ordering::Relaxed) + 1,
-            n_hosts: u64::from(1 + sky.below(3)),
+            n_hosts: u64::from(1 + sky.below(5)),
             n_pages: u64::from(5 + sky.below(50)),
+            n_shards: if sky.chance(50) { 1 } else { 2 + sky.below(2) },
         };
         sky.checker().on_site(site);
         let spec: ResourceSpec = serde_json::from_value(json!({
             "name": self.name,
             "plugin": "site",
             "params": site.params(),
+            "placement": {"shards": site.n_shards},
             "crawl": {"delay_ms": DELAY.as_millis(), "max_retry_wait_ms": 5_000},
         }))
         .expect("a spec");

@@ -39,6 +39,8 @@ use crate::task::TaskScope;
 use crate::task::process::Process;
 use crate::worker::Crawls;
 use crate::worker::agent::{self, AgentParts};
+use crate::worker::others::SendLinks;
+use crate::worker::receive::{GIVE_DEADLINE, GiveError, GivenLinks};
 
 /// What deleted resources leave stays this long: longer than any process is stopped, or any client
 /// repeats its call, whatever the clocks are set to.
@@ -266,6 +268,7 @@ impl Start {
                 clock,
                 cluster: "sim".to_owned(),
                 frontiers: world.frontiers.clone(),
+                links: Arc::new(Reach { world }),
                 limit_ceilings: LimitOverrides::default(),
                 crawls: crawls_told,
             };
@@ -303,7 +306,7 @@ impl Start {
     }
 }
 
-/// How a master reaches workers.
+/// How masters and workers reach workers.
 struct Reach {
     world: Arc<World>,
 }
@@ -337,6 +340,24 @@ impl WorkerCalls for Reach {
         _follow: bool,
     ) -> Result<BoxStream<'static, Result<LogLine, WorkerCallError>>, WorkerCallError> {
         Ok(Box::pin(futures::stream::empty()))
+    }
+}
+
+#[async_trait]
+impl SendLinks for Reach {
+    async fn send(&self, address: &str, links: GivenLinks) -> Result<u64, GiveError> {
+        let sky = &self.world.sky;
+        tokio::time::sleep(sky.way()).await;
+        let worker = self.world.workers.lock().unwrap().get(address).cloned();
+        let lost = || GiveError::NotNow(format!("{address} does not answer"));
+        let (process, crawls) = worker.filter(|_| !sky.fault(3)).ok_or_else(lost)?;
+        if process.is_stopped() {
+            tokio::time::sleep(GIVE_DEADLINE).await;
+            return Err(lost());
+        }
+        let given = crawls.give(links).await;
+        tokio::time::sleep(sky.way()).await;
+        if sky.fault(5) { Err(lost()) } else { given }
     }
 }
 

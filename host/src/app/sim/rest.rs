@@ -12,7 +12,7 @@ use super::client::{Clients, Expected};
 use super::cluster::{self, Cluster};
 use super::site::{self, Site};
 use crate::frontier::twin::Stage;
-use crate::model::id::{Epoch, ResourceId, ResourceName};
+use crate::model::id::{Epoch, ResourceId, ResourceName, Shard};
 use crate::model::resource::{Resource, ShardId, ShardRecord, ShardState};
 use crate::store::keys::Keys;
 
@@ -162,7 +162,7 @@ fn all_done(cluster: &Cluster, expected: &BTreeMap<ResourceName, Expected>) -> F
     };
     let is_gone = |id: &ResourceId| present.values().all(|resource| resource.id != *id);
     for id in lives.keys().filter(|id| is_gone(id)) {
-        if cluster.world.frontiers.kept(ShardId::only(*id)).is_some() {
+        if cluster.world.frontiers.has(*id) {
             return Err(format!("a frontier of {id} is left, which was deleted"));
         }
         if purged.contains(id) && cluster.world.sinks.has(*id) {
@@ -174,48 +174,52 @@ fn all_done(cluster: &Cluster, expected: &BTreeMap<ResourceName, Expected>) -> F
     Ok(())
 }
 
-/// Every page that is reached is done or dead, and its items are there, once.
+/// Every page that is reached is done or dead, in one shard, and its items are there, once.
 fn done(cluster: &Cluster, resource: &Resource, site: Site) -> Found {
-    let shard = ShardId::only(resource.id);
-    let kept = cluster.world.frontiers.kept(shard);
-    let of_run = kept.filter(|kept| kept.plain.run == resource.run);
-    let kept = match of_run {
-        // It was paused before anybody had begun.
-        None if resource.paused => return Ok(()),
-        kept => kept.ok_or("its frontier is not there, or not of this run")?,
-    };
     let (mut dead, mut reached) = (BTreeSet::new(), BTreeSet::new());
-    let mut wanted = Vec::new();
-    for known in kept.plain.urls.values() {
-        let (_, life, page) = site::parse(&known.request.url).ok_or("a URL of nobody")?;
-        if life != site.life || !reached.insert(page) {
-            return Err(format!(
-                "{} is of another life, or there twice",
-                known.request.url
-            ));
+    let (mut wanted, mut items) = (Vec::new(), Vec::new());
+    for shard in (0..site.n_shards).map(Shard) {
+        let id = ShardId {
+            resource: resource.id,
+            shard,
+        };
+        let kept = cluster.world.frontiers.kept(id);
+        let of_run = kept.filter(|kept| kept.plain.run == resource.run);
+        let kept = match of_run {
+            // It was paused before anybody had begun.
+            None if resource.paused => return Ok(()),
+            kept => kept.ok_or("its frontier is not there, or not of this run")?,
+        };
+        if kept.plain.roots.is_none() && resource.paused {
+            return Ok(());
         }
-        match &known.stage {
-            Stage::Due if !resource.paused => {
-                return Err(format!("{} is due", known.request.url));
+        for known in kept.plain.urls.values() {
+            let url = &known.request.url;
+            let (host, life, page) = site::parse(url).ok_or("a URL of nobody")?;
+            if life != site.life || site.shard_of(&host) != shard || !reached.insert(page) {
+                return Err(format!("{url} is of another life or shard, or there twice"));
             }
-            Stage::Due | Stage::Dead(_) => _ = dead.insert(page),
-            Stage::Done(_) => wanted.extend(site.items(page)),
+            match &known.stage {
+                Stage::Due if !resource.paused => return Err(format!("{url} is due")),
+                Stage::Due | Stage::Dead(_) => _ = dead.insert(page),
+                Stage::Done(_) => wanted.extend(site.items(page)),
+            }
         }
+        items.extend(cluster.world.sinks.read(id));
+        // Of one that is paused some may wait for their sink.
+        items.extend(kept.plain.outbox);
     }
     let closure = site.closure(&dead);
-    let has_roots = kept.plain.roots.is_some();
-    if reached != closure && (has_roots || !resource.paused) {
+    // Links of one that is paused may wait for their shard.
+    if reached != closure && !(resource.paused && site.n_shards > 1) {
         let lost: Vec<_> = closure.symmetric_difference(&reached).collect();
         return Err(format!("these pages are missing or too many: {lost:?}"));
     }
-    let items = cluster.world.sinks.read(shard);
     let mut keys = BTreeSet::new();
     if let Some(twice) = items.iter().find(|item| !keys.insert(item.key.0.clone())) {
         return Err(format!("an item of {} is there twice", twice.url));
     }
-    // Of one that is paused some may wait for their sink.
-    let items = items.iter().chain(&kept.plain.outbox);
-    let of_run = items.filter(|item| item.run == resource.run);
+    let of_run = items.iter().filter(|item| item.run == resource.run);
     let mut found: Vec<String> = of_run.map(|item| item.item.get().to_owned()).collect();
     found.sort_unstable();
     wanted.sort_unstable();

@@ -4,6 +4,7 @@
 //! belong to. What a page has follows from its number alone.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +17,8 @@ use crate::clock::Clock;
 use crate::fetch::gate::{Gate, GateSettings};
 use crate::fetch::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched};
 use crate::model::crawl::{Item, Page, PageContext, PageText, Request};
-use crate::model::id::Digest;
+use crate::model::id::{Digest, Shard};
+use crate::model::links;
 use crate::model::plugin::Description;
 use crate::plugin::{
     CallConfig, CallFailure, CallOutput, CallReport, LoadRules, PluginError, Rules, Usage,
@@ -31,6 +33,7 @@ pub(super) struct Site {
     pub(super) life: u64,
     pub(super) n_hosts: u64,
     pub(super) n_pages: u64,
+    pub(super) n_shards: u32,
 }
 
 impl Site {
@@ -39,6 +42,7 @@ impl Site {
             ("life", self.life),
             ("hosts", self.n_hosts),
             ("pages", self.n_pages),
+            ("shards", u64::from(self.n_shards)),
         ];
         let pairs = pairs.map(|(name, n)| (name.to_owned(), n.to_string()));
         pairs.into()
@@ -50,12 +54,20 @@ impl Site {
             life: n("life")?,
             n_hosts: n("hosts")?,
             n_pages: n("pages")?,
+            n_shards: u32::try_from(n("shards")?).ok()?,
         })
     }
 
     pub(super) fn url(&self, page: u64) -> Url {
         let url = format!("http://h{}.l{}.test/{page}", page % self.n_hosts, self.life);
         url.parse().expect("a URL")
+    }
+
+    /// Whose pages of this host are.
+    pub(super) fn shard_of(&self, host: &str) -> Shard {
+        let url = format!("http://{host}/").parse().expect("a URL");
+        let n_shards = NonZeroU32::new(self.n_shards).unwrap_or(NonZeroU32::MIN);
+        links::shard_of(&url, n_shards)
     }
 
     /// The pages that root asks for: one of each host.
