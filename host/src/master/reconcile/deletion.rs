@@ -91,7 +91,11 @@ impl Reconciler {
             return Ok(left);
         }
         if !deleting.items_cut {
-            let cut = in_time(self.parts.remains.cut_items(id)).await;
+            // Who slept since before the deletion may have written some anew.
+            let cut = match deleting.purge {
+                true => in_time(self.parts.remains.delete_items(id)).await,
+                false => in_time(self.parts.remains.cut_items(id)).await,
+            };
             let next = Deleting {
                 items_cut: true,
                 ..deleting.clone()
