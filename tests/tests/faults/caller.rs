@@ -211,6 +211,12 @@ fn message(spec: &Value) -> proto::ResourceSpec {
             scope: scope.iter().map(text).collect(),
             ..proto::CrawlSettings::default()
         }),
+        placement: Some(proto::Placement {
+            shards: spec["placement"]["shards"]
+                .as_u64()
+                .and_then(|n| u32::try_from(n).ok()),
+            ..proto::Placement::default()
+        }),
         ..proto::ResourceSpec::default()
     }
 }

@@ -299,7 +299,7 @@ fn closures(shared: &Shared, mut caller: Caller, mut random: Random) {
             max_depth: 40,
             pace: Duration::from_millis(5),
         };
-        let max_depth = plan.max_depth;
+        let (max_depth, n_shards) = (plan.max_depth, 1 + random.below(3));
         let closure = Closure::open(plan);
         let name = format!("closure-{n}");
         let answer = caller.add(&json!({
@@ -307,6 +307,7 @@ fn closures(shared: &Shared, mut caller: Caller, mut random: Random) {
             "plugin": "puppet",
             "params": {"root": closure.root()},
             "limits": {"cpu": 2_000, "timeout": 20_000},
+            "placement": {"shards": n_shards},
             "crawl": {
                 "scope": ["127.0.0.2", "127.0.0.3", "127.0.0.4"],
                 "max_depth": max_depth,

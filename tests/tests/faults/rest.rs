@@ -66,8 +66,10 @@ fn unsettled(fleet: &mut Fleet, records: &BTreeMap<String, Value>) -> Vec<String
         let is_paused = records
             .get(&format!("resources/{resource}"))
             .is_some_and(|resource| resource["paused"] == true);
+        // It has nothing left, and waits for links of the others with its frontier closed.
+        let is_idle = shard["state"]["state"] == "idle";
         match shard["state"]["state"].as_str() {
-            Some("assigned") if !is_paused => {}
+            Some("assigned" | "idle") if !is_paused => {}
             Some("free") if is_paused => {}
             // Its end is recorded, and the assignment goes with the next turn.
             Some("finished" | "failed") => continue,
@@ -91,6 +93,7 @@ fn unsettled(fleet: &mut Fleet, records: &BTreeMap<String, Value>) -> Vec<String
             let runs = place.crawls.get(id);
             match (worker == owner, runs) {
                 (true, Some((running, true))) if *running == epoch => {}
+                (true, None) if is_idle => {}
                 (true, runs) => unsettled.push(format!(
                     "shard {id}: {owner} has it in epoch {epoch} and crawls it as {runs:?}"
                 )),
