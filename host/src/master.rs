@@ -8,6 +8,7 @@
 //! remains    what the leader removes from the data root
 //! explain    pure: why a URL was, or was not, fetched
 //! replica    what the store holds, kept up to date
+//! phase      pure: where a resource stands
 //! placement  pure: which worker takes which shard, and why not the others
 //! absent     pure: how long what is on a missing worker waits for it
 //! handover   pure: how long an owner is waited for that is to give a shard back
@@ -41,6 +42,7 @@ mod handover;
 pub mod housekeeping;
 pub mod leader;
 mod observed;
+mod phase;
 pub mod placement;
 pub mod reconcile;
 pub mod remains;

@@ -4,6 +4,7 @@
 //! once, here, into a type that cannot be; the layers above never check it again.
 
 pub mod canonical;
+mod counts;
 pub mod crawl;
 pub mod frontier;
 pub mod id;
@@ -15,4 +16,5 @@ pub mod plugin;
 pub mod resource;
 pub mod scope;
 pub mod settings;
+mod shard;
 pub mod status;

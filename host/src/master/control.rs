@@ -10,6 +10,7 @@ use bytes::Bytes;
 use tokio::sync::watch;
 
 use super::observed::{self, newest, records};
+use super::phase;
 use super::placement::{Candidates, Strategy};
 use super::replica::Replica;
 use super::{ControlError, WorkerCalls};

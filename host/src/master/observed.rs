@@ -6,14 +6,11 @@ use std::sync::Arc;
 use imbl::{OrdMap, OrdSet};
 use serde::de::DeserializeOwned;
 
-use super::placement::{Candidates, Strategy, Wish, place};
+use super::placement::{Candidates, Strategy};
 use crate::model::id::{NodeId, PluginRef, ResourceId, ResourceName};
 use crate::model::node::{Node, Role};
 use crate::model::plugin::PluginRecord;
-use crate::model::resource::{
-    Assignment, Deleting, Owner, Phase, Resource, ShardId, ShardRecord, ShardState, Waits,
-    is_complete,
-};
+use crate::model::resource::{Assignment, Deleting, Owner, Resource, ShardId, ShardRecord};
 use crate::store::catalog::{Catalog, Scan, Versioned, decode};
 use crate::store::keys::{Keys, Subject};
 use crate::store::{Entry, Revision, StoreError};
@@ -346,87 +343,4 @@ pub(super) async fn assignments(catalog: &Catalog) -> Result<Assignments, StoreE
             Some((key, assignment))
         })
         .collect())
-}
-
-/// Where a resource stands, by its shards and by what keeps it from running.
-pub(super) fn phase(
-    resource: &Resource,
-    shards: &[&ShardRecord],
-    candidates: &Candidates,
-) -> Phase {
-    if resource.pinned.is_none() {
-        return Phase::Pending(format!("plugin {} is not pushed yet", resource.spec.plugin));
-    }
-    let failed = shards.iter().find_map(|shard| match &shard.state {
-        ShardState::Failed { reason } => Some(reason.clone()),
-        ShardState::Free
-        | ShardState::Assigned
-        | ShardState::Idle
-        | ShardState::Revoking
-        | ShardState::Finished => None,
-    });
-    if let Some(reason) = failed {
-        return Phase::Failed(reason);
-    }
-    let is_over = |shard: &&ShardRecord| shard.state == ShardState::Finished;
-    // A resource whose shards are not there was deleted between two reads.
-    if !shards.is_empty() && shards.iter().all(is_over) {
-        return Phase::Finished;
-    }
-    let owned = shards.iter().filter(|shard| shard.state.order().is_some());
-    if resource.paused {
-        let owners = owned.filter_map(|shard| shard.owner.as_ref());
-        let owners: BTreeSet<&str> = owners.map(|owner| owner.node.as_str()).collect();
-        let owners: Vec<&str> = owners.into_iter().collect();
-        return Phase::Paused(match owners.as_slice() {
-            [] => String::new(),
-            [owner] => format!("{owner} brings it to an end"),
-            owners => format!("{} bring it to an end", owners.join(", ")),
-        });
-    }
-    let wish = Wish::of(ShardId::only(resource.id), resource);
-    let then = || match place(&wish, candidates) {
-        Ok(node) => Ok(node.id.clone()),
-        Err(unplaceable) => Err(unplaceable.to_string()),
-    };
-    let is_over = is_complete(shards.iter().copied());
-    let mut unfinished = owned.clone().filter(|_| !is_over);
-    if let Some(missing) = unfinished.find_map(|shard| missing(shard, candidates)) {
-        let then = match then() {
-            Ok(node) => format!("{node} takes it unless it comes back"),
-            Err(why) => why,
-        };
-        return Phase::Pending(format!("{missing}, which has it, is missing; {then}"));
-    }
-    let waits = |shard: &&&ShardRecord| shard.state != ShardState::Revoking;
-    let waits = owned
-        .clone()
-        .filter(waits)
-        .find_map(|shard| shard.waits.as_ref());
-    if let Some(Waits { condition, why }) = waits {
-        return Phase::Pending(format!("{condition}: {why}"));
-    }
-    let n_waiting = shards
-        .iter()
-        .filter(|shard| shard.state == ShardState::Free)
-        .count();
-    let part = match shards.len() {
-        1 => String::new(),
-        n => format!("{n_waiting} of {n} shards wait: "),
-    };
-    match n_waiting {
-        0 => Phase::Running,
-        _ => Phase::Pending(match then() {
-            Ok(node) => format!("{part}{node} takes it in a moment"),
-            Err(why) => format!("{part}{why}"),
-        }),
-    }
-}
-
-/// The owner of a shard that should be crawled and whose owner is not there.
-fn missing<'a>(shard: &'a ShardRecord, candidates: &Candidates) -> Option<&'a NodeId> {
-    let owner = shard.owner.as_ref()?;
-    let is_there = candidates.get(&owner.node).is_some();
-    let is_crawled = matches!(shard.state, ShardState::Assigned | ShardState::Idle);
-    (is_crawled && !is_there).then_some(&owner.node)
 }

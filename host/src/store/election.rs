@@ -56,6 +56,11 @@ impl Leadership {
         }
     }
 
+    /// The write that this lead began with: each has another.
+    pub fn since(&self) -> Revision {
+        self.created
+    }
+
     /// Whether this master may still lead at this moment. For what no guard protects: where the process
     /// was stopped for a while this is no longer so before any of its timers tells.
     pub fn is_held(&self) -> bool {

@@ -3,7 +3,7 @@
 //! An id is 41 bits of milliseconds, 10 bits of term, 12 bits of sequence. Milliseconds are
 //! reserved in blocks by a guarded transaction on one record, so that no two issuers, and no two
 //! lives of one, ever have the same: a clock that steps back, and a master that starts again, go
-//! on from the mark. The term tells issuers apart to a person who reads an id; uniqueness does
+//! on from the mark. Whoever comes to lead reserves anew: what others have issued meanwhile is smaller. The term tells issuers apart to a person who reads an id; uniqueness does
 //! not rest on it.
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
 use super::catalog::{Catalog, encode};
-use super::{Guard, Outcome, StoreError, Txn};
+use super::{Guard, Outcome, Revision, StoreError, Txn};
 use crate::clock::Clock;
 use crate::model::id::ResourceId;
 use crate::retry::Backoff;
@@ -54,6 +54,8 @@ struct Block {
     /// Behind the last time of the block.
     end: u64,
     term: u64,
+    /// The lead that it was reserved under.
+    lead: Revision,
 }
 
 impl IdIssuer {
@@ -66,15 +68,17 @@ impl IdIssuer {
         }
     }
 
-    /// An id that was never issued before, larger than all this issuer gave out.
-    pub async fn next(&self) -> Result<ResourceId, StoreError> {
+    /// An id that was never issued before, larger than all that were issued under an earlier lead, or
+    /// under this one.
+    pub async fn next(&self, lead: Revision) -> Result<ResourceId, StoreError> {
         let mut block = self.block.lock().await;
         let now = self.now();
-        if let Some(issued) = block.as_mut().and_then(|block| block.take(now)) {
+        let present = block.as_mut().filter(|block| block.lead == lead);
+        if let Some(issued) = present.and_then(|block| block.take(now)) {
             return Ok(issued);
         }
         let term = block.as_ref().map(|block| block.term);
-        let mut reserved = self.reserve(term).await?;
+        let mut reserved = self.reserve(term, lead).await?;
         let issued = reserved.take(reserved.ms);
         *block = Some(reserved);
         Ok(issued.expect("a fresh block has an id at its first millisecond"))
@@ -85,7 +89,7 @@ impl IdIssuer {
     }
 
     /// A block that nobody else has. `term` is that of this issuer, if it has one already.
-    async fn reserve(&self, term: Option<u64>) -> Result<Block, StoreError> {
+    async fn reserve(&self, term: Option<u64>, lead: Revision) -> Result<Block, StoreError> {
         let key = self.catalog.keys().ids();
         let mut backoff = Backoff::new(Duration::from_millis(2), Duration::from_millis(200));
         for _ in 0..TRIES_MAX {
@@ -118,6 +122,7 @@ impl IdIssuer {
                         sequence: 0,
                         end,
                         term,
+                        lead,
                     });
                 }
                 // A block reserved without our knowing is wasted, which harms nobody.
@@ -166,6 +171,7 @@ mod tests {
     use crate::store::keys::Keys;
 
     const DAY_MS: u64 = 86_400_000;
+    const LEAD: Revision = Revision(1);
 
     /// A clock that stands where it is put.
     struct FakeClock(AtomicU64);
@@ -203,7 +209,7 @@ mod tests {
         let issued = masters.map(|master| async move {
             let mut ids = Vec::new();
             for _ in 0..10_000 {
-                ids.push(master.next().await.unwrap());
+                ids.push(master.next(LEAD).await.unwrap());
             }
             assert!(ids.is_sorted());
             ids
@@ -221,11 +227,26 @@ mod tests {
         let masters = [0, 1].map(|_| IdIssuer::new(catalog.clone(), clock.clone()));
         let mut last = ResourceId(0);
         for n in 0..10 {
-            let id = masters[n % 2].next().await.unwrap();
+            let id = masters[n % 2].next(LEAD).await.unwrap();
             assert!(id > last, "{id} after {last}");
             last = id;
             // More than the masters' blocks together, which may lie ahead of the clock.
             clock.advance(3 * BLOCK_MS);
+        }
+    }
+
+    #[tokio::test]
+    async fn s08_ids_grow_with_each_lead_whoever_has_it_and_however_the_clock_stands() {
+        let folder = tempfile::tempdir().unwrap();
+        let (catalog, clock) = (open(&folder), FakeClock::new());
+        let masters = [0, 1].map(|_| IdIssuer::new(catalog.clone(), clock.clone()));
+        let mut last = ResourceId(0);
+        for lead in 0..10 {
+            for _ in 0..3 {
+                let id = masters[lead % 2].next(Revision(lead as u64)).await.unwrap();
+                assert!(id > last, "lead {lead}: {id} after {last}");
+                last = id;
+            }
         }
     }
 
@@ -238,7 +259,7 @@ mod tests {
             let catalog = open(&folder);
             let issuer = IdIssuer::new(catalog, clock.clone());
             for n in 0..10_000 {
-                let id = issuer.next().await.unwrap();
+                let id = issuer.next(LEAD).await.unwrap();
                 assert!(id > last, "life {life}, id {n}: {id} after {last}");
                 last = id;
                 if n == 5000 {
@@ -256,7 +277,7 @@ mod tests {
         let issuer = IdIssuer::new(catalog, clock);
         let mut ids = Vec::new();
         for _ in 0..(1 << SEQUENCE_BITS) + 1 {
-            ids.push(issuer.next().await.unwrap().0);
+            ids.push(issuer.next(LEAD).await.unwrap().0);
         }
         let ms = |id: u64| id >> (TERM_BITS + SEQUENCE_BITS);
         assert_eq!(ms(ids[0]), ms(ids[(1 << SEQUENCE_BITS) - 1]));
@@ -269,7 +290,7 @@ mod tests {
         let clock = FakeClock::new();
         clock.advance(1 << MS_BITS);
         let error = IdIssuer::new(open(&folder), clock)
-            .next()
+            .next(LEAD)
             .await
             .unwrap_err();
         assert!(error.to_string().contains("no ids are left"), "{error}");

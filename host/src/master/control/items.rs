@@ -224,7 +224,7 @@ impl Sources for Frontiers {
         let shards: Vec<(String, Versioned<ShardRecord>)> =
             records(&self.catalog, &keys.shards_of(self.id)).await?;
         let present: Vec<&ShardRecord> = shards.iter().map(|(_, shard)| &shard.value).collect();
-        let phase = observed::phase(&resource.value, &present, &Candidates::default());
+        let phase = phase::phase(&resource.value, &present, &Candidates::default());
         if matches!(phase, Phase::Finished | Phase::Failed(_)) {
             return Ok(true);
         }

@@ -176,7 +176,7 @@ pub(super) fn view(
     let shards: Vec<ShardView> = shards.collect();
     let records: Vec<&ShardRecord> = shards.iter().map(|shard| &shard.record).collect();
     ResourceView {
-        phase: observed::phase(&resource, &records, candidates),
+        phase: phase::phase(&resource, &records, candidates),
         shards,
         resource,
     }

@@ -76,7 +76,7 @@ impl Control {
                     resource: spec.name,
                 });
             }
-            let id = ShardId::only(self.parts.ids.next().await?);
+            let id = ShardId::only(self.parts.ids.next(leadership.since()).await?);
             let resource = Resource {
                 id: id.resource,
                 assigned_node: String::new(),
