@@ -70,6 +70,7 @@ impl Crawler {
             clock,
             leave: Leave::always(),
             rest_after: None,
+            part: None,
         };
         let end = crawl::run(parts, sink, CancellationToken::new()).await;
         assert_eq!(end, CrawlEnd::Finished);

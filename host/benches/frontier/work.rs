@@ -82,6 +82,7 @@ pub(crate) fn commit(claim: Box<Claim>, requests: Vec<NewRequest>) -> Commit {
         claim,
         ended: Ended::Done(Done::Parsed),
         bytes: 55_000,
+        for_others: Vec::new(),
         requests,
         refused: Vec::new(),
         items: vec![item],
