@@ -129,3 +129,6 @@ pub(super) async fn close(frontier: &dyn Frontier) {
         tracing::warn!(%error, "a frontier did not close");
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,8 @@
 //! What is followed is what would be read.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
+use async_trait::async_trait;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
@@ -10,10 +11,10 @@ use super::*;
 use crate::model::id::{NodeId, ResourceId};
 use crate::model::node::{Draining, Role};
 use crate::model::resource::{Deleting, PlacementSpec, ShardId, ShardRecord};
-use crate::store::Txn;
 use crate::store::catalog::encode;
 use crate::store::embedded::{EmbeddedStore, Settings};
 use crate::store::keys::Keys;
+use crate::store::{Entry, LeaseId, Listing, Outcome, Store, Txn, Watch};
 use crate::task::TaskScope;
 
 const SOON: Duration = Duration::from_secs(30);
@@ -146,5 +147,74 @@ async fn a_replica_has_what_was_written_before_and_after_it_began() {
     let quiet = replica.after(Some(second.n_changes));
     let quiet = tokio::time::timeout(Duration::from_millis(50), quiet).await;
     assert!(quiet.is_err());
+    scope.stop(SOON).await;
+}
+
+/// A store that takes a write right after its first listing, before the answer is there.
+struct Overtaking {
+    store: EmbeddedStore,
+    txn: Mutex<Option<Txn>>,
+}
+
+#[async_trait]
+impl Store for Overtaking {
+    async fn get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
+        self.store.get(key).await
+    }
+
+    async fn list(&self, prefix: &str) -> Result<Listing, StoreError> {
+        let listing = self.store.list(prefix).await;
+        let txn = self.txn.lock().unwrap().take();
+        if let Some(txn) = txn {
+            self.store.commit(txn).await?;
+        }
+        listing
+    }
+
+    async fn commit(&self, txn: Txn) -> Result<Outcome, StoreError> {
+        self.store.commit(txn).await
+    }
+
+    async fn watch(&self, prefix: &str, from: Revision) -> Result<Box<dyn Watch>, StoreError> {
+        self.store.watch(prefix, from).await
+    }
+
+    async fn grant_lease(&self, ttl: Duration) -> Result<LeaseId, StoreError> {
+        self.store.grant_lease(ttl).await
+    }
+
+    async fn renew_lease(&self, lease: LeaseId) -> Result<(), StoreError> {
+        self.store.renew_lease(lease).await
+    }
+
+    async fn revoke_lease(&self, lease: LeaseId) -> Result<(), StoreError> {
+        self.store.revoke_lease(lease).await
+    }
+
+    async fn compact(&self, keep: u64) -> Result<(), StoreError> {
+        self.store.compact(keep).await
+    }
+}
+
+#[tokio::test]
+async fn f04_a_replica_misses_nothing_between_its_list_and_its_watch() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = worker(worker_id(1).as_str(), 10, &[]);
+    let key = Keys::default().node(Role::Worker, &node.id);
+    let store = Overtaking {
+        store: EmbeddedStore::open(folder.path(), Settings::default()).unwrap(),
+        txn: Mutex::new(Some(Txn::new().put(key, encode(&node)))),
+    };
+    let catalog = Catalog::new(Arc::new(store), Keys::default());
+    let (mut replica, feeder) = Replica::new(catalog, Strategy::LeastLoad);
+    let scope = TaskScope::new();
+    scope.spawn("feeder", feeder.run(scope.stop_signal()));
+    let seen = async {
+        let mut present = replica.after(None).await;
+        while present.workers.is_empty() {
+            present = replica.after(Some(present.n_changes)).await;
+        }
+    };
+    tokio::time::timeout(SOON, seen).await.expect("it is seen");
     scope.stop(SOON).await;
 }
