@@ -254,6 +254,8 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
             }
             continue;
         }
+        // Before the frontier is looked at: what comes meanwhile is not overlooked.
+        let n_ends = shared.parts.part.as_ref().map(|part| part.quiet.n_ends());
         if !shared.parts.leave.is_given() {
             tokio::select! {
                 biased;
@@ -274,7 +276,7 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
                 continue;
             }
             told_of_bound.call_once(|| shared.parts.log.note("warn", why));
-            match nothing_left(shared, &tasks).await {
+            match nothing_left(shared, &tasks, n_ends).await {
                 Some(end) => break end,
                 None => continue,
             }
@@ -305,7 +307,7 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
             Take::WaitUntil(at) => wait(shared, Some(at), &tasks).await,
             Take::Blocked => wait(shared, None, &tasks).await,
             Take::Empty => {
-                if let Some(end) = nothing_left(shared, &tasks).await {
+                if let Some(end) = nothing_left(shared, &tasks, n_ends).await {
                     break end;
                 }
             }
@@ -317,12 +319,12 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
 
 /// The end of a crawl that has nothing left to fetch. One of several shards is quiet then, once
 /// everything is where it belongs: another may have links for it.
-async fn nothing_left(shared: &Shared, tasks: &TaskScope) -> Option<CrawlEnd> {
-    let Some(part) = &shared.parts.part else {
+async fn nothing_left(shared: &Shared, tasks: &TaskScope, n_ends: Option<u64>) -> Option<CrawlEnd> {
+    let (Some(part), Some(n_ends)) = (&shared.parts.part, n_ends) else {
         return Some(CrawlEnd::Finished);
     };
     match is_all_delivered(&*shared.parts.frontier).await {
-        Ok(true) => part.quiet.begin(),
+        Ok(true) => part.quiet.begin_after(n_ends),
         Ok(false) => wait(shared, None, tasks).await,
         Err(error) => return Some(CrawlEnd::Frontier(error)),
     }

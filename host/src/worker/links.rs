@@ -70,28 +70,48 @@ impl Part {
 /// Whether a crawl has nothing to do, as it says itself. From then on it does nothing until somebody
 /// else ends that. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Quiet(watch::Sender<bool>);
+pub struct Quiet(watch::Sender<Rest>);
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Rest {
+    is_on: bool,
+    /// How often somebody said that there is something to do.
+    n_ends: u64,
+}
 
 impl Default for Quiet {
     fn default() -> Self {
-        Self(watch::Sender::new(false))
+        Self(watch::Sender::new(Rest::default()))
     }
 }
 
 impl Quiet {
-    /// Nothing is left to do.
-    pub(super) fn begin(&self) {
-        self.0.send_replace(true);
+    /// So often somebody has said so far that there is something to do.
+    pub(super) fn n_ends(&self) -> u64 {
+        self.0.borrow().n_ends
+    }
+
+    /// Nothing is left to do, by a look that began after so many ends. Where there was another since,
+    /// that look may have missed what it was about.
+    pub(super) fn begin_after(&self, n_ends: u64) {
+        self.0.send_if_modified(|rest| {
+            let begins = !rest.is_on && rest.n_ends == n_ends;
+            rest.is_on |= begins;
+            begins
+        });
     }
 
     /// There is something to do again.
     pub fn end(&self) {
-        self.0.send_replace(false);
+        self.0.send_modify(|rest| {
+            rest.is_on = false;
+            rest.n_ends += 1;
+        });
     }
 
     /// Whether it is.
     pub fn is_on(&self) -> bool {
-        *self.0.borrow()
+        self.0.borrow().is_on
     }
 
     /// Waits until nothing is left to do.
@@ -106,7 +126,7 @@ impl Quiet {
     async fn until(&self, is_on: bool) {
         let mut changes = self.0.subscribe();
         // The sender is here.
-        drop(changes.wait_for(|present| *present == is_on).await);
+        drop(changes.wait_for(|rest| rest.is_on == is_on).await);
     }
 }
 

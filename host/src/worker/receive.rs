@@ -21,6 +21,9 @@ use crate::frontier::{Frontier, FrontierError, LinkBatch, OpenFrontier};
 use crate::model::id::{Epoch, Run, Shard};
 use crate::model::resource::{ShardId, ShardState};
 
+/// A shard says that it is idle once it has been so for this long: one that gets links again and again
+/// would otherwise write two records for each.
+const IDLE_AFTER: Duration = Duration::from_millis(500);
 /// Calls that wait for one shard; one more is refused, and comes again.
 const MAX_WAITING: usize = 64;
 /// How long links may take to become durable before whoever gave them gives them again.
@@ -187,8 +190,10 @@ impl Receiver {
                 Some(incoming) = self.incoming.recv() => {
                     self.take(assigned, frontier, incoming).await?;
                 }
-                () = self.quiet.begun(), if self.recorded != Recorded::Idle => {
-                    self.record_idle(assigned, frontier).await?;
+                () = lasting(&self.quiet), if self.recorded != Recorded::Idle => {
+                    if self.quiet.is_on() {
+                        self.record_idle(assigned, frontier).await?;
+                    }
                 }
                 () = tokio::time::sleep(REST_AFTER), if self.recorded == Recorded::Idle => {
                     return Ok(Received::Rests);
@@ -292,6 +297,12 @@ impl Assigned {
             (end, _) => Some(end),
         })
     }
+}
+
+/// Waits until there has been nothing to do for a while.
+async fn lasting(quiet: &Quiet) {
+    quiet.begun().await;
+    tokio::time::sleep(IDLE_AFTER).await;
 }
 
 async fn store(

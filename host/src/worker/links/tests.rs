@@ -291,6 +291,18 @@ impl Process {
     }
 }
 
+#[test]
+fn quiet_does_not_begin_by_a_look_that_something_came_after() {
+    let quiet = Quiet::default();
+    let before = quiet.n_ends();
+    // It came while nothing was on: whoever looked before it may have missed it.
+    quiet.end();
+    quiet.begin_after(before);
+    assert!(!quiet.is_on());
+    quiet.begin_after(quiet.n_ends());
+    assert!(quiet.is_on());
+}
+
 #[tokio::test]
 async fn several_shards_give_what_one_gives() {
     let (expected, n_expected) = whole().await;
