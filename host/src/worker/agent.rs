@@ -261,7 +261,8 @@ impl Known {
                 id: *id,
                 epoch: *epoch,
             };
-            let (worker, crawl) = (parts.node.id.clone(), self.ending.remove(id));
+            // The next assignment of the shard waits for the same end.
+            let (worker, crawl) = (parts.node.id.clone(), self.ending.get(id).cloned());
             let give_back = give_back::run(shard, worker, crawl, scope.stop_signal());
             scope.spawn(format!("giving back {id}"), give_back);
         }

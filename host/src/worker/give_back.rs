@@ -15,6 +15,7 @@ use crate::store::{Guard, Outcome, Txn};
 use crate::telemetry;
 
 /// A crawl that was told to stop.
+#[derive(Clone)]
 pub(super) struct Ending {
     /// It has ended, and its frontier is closed.
     pub(super) ended: CancellationToken,
