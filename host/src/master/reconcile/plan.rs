@@ -140,7 +140,9 @@ impl<'a> Planner<'a> {
         // A run before this one may have had more parts.
         let is_part = |(id, _): &&(ShardId, &ShardRecord)| resource.has_shard(*id);
         let records = shards.iter().filter(is_part).map(|(_, shard)| *shard);
-        if is_complete(records.clone()) {
+        // One whose record does not decode is not here, and is not over.
+        let are_all = records.clone().count() == resource.spec.placement.shards as usize;
+        if are_all && is_complete(records.clone()) {
             self.plan.actions.push(Action::Finish(id));
             return;
         }

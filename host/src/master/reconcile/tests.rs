@@ -513,6 +513,16 @@ fn shards_are_finished_together_once_what_each_has_sent_is_stored() {
         shard.state = ShardState::Assigned;
     });
     assert_eq!(planned(&observed), []);
+    // One that nobody can read is not over: here it is not even seen.
+    let hidden = observed.shards.remove(&second).unwrap();
+    at(&mut observed, the_shard(), &|shard| {
+        shard.links = Default::default()
+    });
+    assert!(!planned(&observed).contains(&finish[0]));
+    observed.shards.insert(second, hidden);
+    at(&mut observed, the_shard(), &|shard| {
+        shard.links.sent = totals(3)
+    });
     // The run cannot come to its end: nobody goes on with the rest of it.
     at(&mut observed, second, &|shard| {
         shard.state = ShardState::Failed {
