@@ -10,7 +10,7 @@ use crate::model::crawl::NO_RULE;
 use crate::model::id::{Generation, Run};
 use crate::model::node::Role;
 use crate::model::resource::{
-    Assignment, Deleting, PinnedPlugin, Redrive, ResourceSpec, ShardId, ShardRecord,
+    Assignment, Deleting, PinnedPlugin, Redrive, ResourceSpec, ShardId, ShardRecord, ShardState,
 };
 use crate::store::catalog::encode;
 use crate::store::{Guard, Revision};
@@ -147,21 +147,30 @@ impl Control {
                 ..present.value
             };
             let key = keys.resource(name);
-            let mut txn = Txn::new()
-                .guard(Guard::RevisionIs(key.clone(), present.revision))
-                .put(key, encode(&resource));
+            let mut resource = resource;
+            let mut txn = Txn::new().guard(Guard::RevisionIs(key.clone(), present.revision));
             txn.guards.extend(guard);
             for (id, shard) in self.shards(&resource).await? {
-                txn = txn.guard(Guard::RevisionIs(keys.shard(id), shard.revision));
-                if is_other_plugin && shard.value.redrive.is_none() {
-                    // What the version before had no rule for may have one now.
-                    let reason = Some(NO_RULE.to_owned());
+                let is_over = matches!(
+                    shard.value.state,
+                    ShardState::Finished | ShardState::Failed { .. }
+                );
+                if is_other_plugin && !is_over {
+                    // Under another epoch: nothing of the version before is recorded after this. What it
+                    // had no rule for may have one now.
+                    let no_rule = Redrive {
+                        reason: Some(NO_RULE.to_owned()),
+                    };
                     let record = ShardRecord {
-                        redrive: Some(Redrive { reason }),
+                        state: ShardState::Free,
+                        redrive: Some(shard.value.redrive.clone().unwrap_or(no_rule)),
                         ..shard.value.clone()
                     };
-                    txn = txn.put(keys.shard(id), encode(&record));
+                    txn = self.freed(txn, id, &shard, record);
+                    resource.assigned_node.clear();
+                    continue;
                 }
+                txn = txn.guard(Guard::RevisionIs(keys.shard(id), shard.revision));
                 let order = shard.value.state.order();
                 if let (Some(order), Some(owner)) = (order, &shard.value.owner) {
                     let epoch = shard.value.epoch;
@@ -169,6 +178,7 @@ impl Control {
                     txn = txn.put(keys.assignment(&owner.node, id), encode(&mirror));
                 }
             }
+            txn = txn.put(key, encode(&resource));
             if self.commit(&leadership, txn).await? {
                 tracing::info!(resource = %name, %generation, "resource updated");
                 return self.resource(name).await;

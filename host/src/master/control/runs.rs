@@ -174,7 +174,7 @@ impl Control {
     }
 
     /// Takes a shard from its owner and leaves this record, in the state it has, under a new epoch.
-    fn freed(
+    pub(super) fn freed(
         &self,
         txn: Txn,
         id: ShardId,

@@ -156,7 +156,25 @@ async fn an_update_takes_another_version_of_the_plugin_and_refuses_what_needs_a_
     let older = bench.update("a", |spec| spec.plugin = "books@1.0.0".parse().unwrap());
     let older = older.await.unwrap().resource;
     assert_eq!(older.pinned.unwrap().version.to_string(), "1.0.0");
+    // Under another epoch, so that nothing of the version before is recorded any more.
+    let (_, shard) = bench.shard("a").await;
+    assert_eq!((shard.state, shard.epoch.0), (ShardState::Free, 2));
+    assert_eq!(shard.redrive.unwrap().reason.unwrap(), "no-rule");
+    // What is over has nothing to try again.
+    bench
+        .record("a", |shard| {
+            (shard.state, shard.redrive) = (ShardState::Finished, None);
+        })
+        .await;
+    let newer = bench.update("a", |spec| spec.plugin = "books@2.0.0".parse().unwrap());
+    newer.await.unwrap();
+    let (_, shard) = bench.shard("a").await;
+    assert_eq!((shard.state, shard.redrive), (ShardState::Finished, None));
     assert_eq!(older.run, Run(1));
+    let few = bench
+        .update("a", |spec| spec.crawl.max_pages = Some(0))
+        .await;
+    assert!(few.is_err());
     let shards = bench.update("a", |spec| spec.placement.shards = 4).await;
     let error = shards.unwrap_err();
     assert_eq!(
