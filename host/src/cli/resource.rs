@@ -7,10 +7,11 @@ use futures::stream::StreamExt as _;
 
 use super::args::{CrawlArgs, Format, OutputArgs, PlacementArgs, RuleArgs};
 use super::table;
-use crate::api::answer::{ResourceAnswer, ResourcesAnswer};
+use crate::api::answer::{ResourceAnswer, ResourcesAnswer, ShardAnswer};
 use crate::api::client::Client;
 use crate::api::spec::SpecRequest;
 use crate::model::id::{PluginRef, ResourceName};
+use crate::model::status::LogLine;
 
 mod wait;
 
@@ -287,7 +288,34 @@ fn show(resource: &ResourceAnswer, output: &OutputArgs) -> anyhow::Result<()> {
     for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
         table::print_line(&format!("{name:<10} {value}"))?;
     }
+    for shard in &resource.shards {
+        if resource.shards.len() > 1 {
+            table::print_line(&format!("shard {:<4} {}", shard.shard, shard_line(shard)))?;
+        }
+        for line in &shard.last_errors {
+            let LogLine { url, message, .. } = line;
+            let line = [&table::time(line.at), line.level, url, message].map(str::to_owned);
+            table::print_line(&format!("{:<10} {}", "log", line.join(" ")))?;
+        }
+    }
     Ok(())
+}
+
+/// Who has it, and how far it has come.
+fn shard_line(shard: &ShardAnswer) -> String {
+    let owner = match shard.owner.as_str() {
+        "" => "nobody",
+        owner => owner,
+    };
+    let (pages, due) = (shard.counts.pages(), shard.counts.totals.due);
+    let reason = match shard.reason.as_str() {
+        "" => String::new(),
+        reason => format!(": {reason}"),
+    };
+    format!(
+        "{owner}, epoch {}, {}, {pages} pages, {due} waiting{reason}",
+        shard.epoch, shard.state
+    )
 }
 
 fn node_id(assigned_node: &str) -> &str {

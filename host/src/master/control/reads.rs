@@ -119,13 +119,17 @@ impl Control {
     ) -> Result<BoxStream<'static, Result<LogLine, ControlError>>, ControlError> {
         let resource = self.existing(name).await?;
         let workers = observed::nodes(&self.parts.catalog, Role::Worker).await?;
-        let mut streams = Vec::new();
+        // A worker tells of all parts that it has.
+        let mut addresses = BTreeSet::new();
         for shard in self.shards(&resource.value).await?.values() {
             let owner = shard.value.owner.as_ref();
-            if let Some(node) = owner.and_then(|owner| workers.get(&owner.node)) {
-                let lines = self.parts.workers.logs(&node.address, name, follow).await?;
-                streams.push(lines.map_err(ControlError::from));
-            }
+            let node = owner.and_then(|owner| workers.get(&owner.node));
+            addresses.extend(node.map(|node| node.address.as_str()));
+        }
+        let mut streams = Vec::new();
+        for address in addresses {
+            let lines = self.parts.workers.logs(address, name, follow).await?;
+            streams.push(lines.map_err(ControlError::from));
         }
         Ok(stream::select_all(streams).boxed())
     }
