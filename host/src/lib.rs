@@ -85,7 +85,7 @@
 //!
 //! | field | holds |
 //! |---|---|
-//! | limits, delay, concurrency, budgets, weight, selector, near, apart | at once |
+//! | limits, delay, concurrency, budgets, weight, selector, near, apart | at once; a shard that is idle at its part of a budget goes on only when a link comes |
 //! | scope, version of the plugin | for pages taken from then on; a page whose rule a version lacks is given up as `no-rule`, and tried again when another version comes |
 //! | params, shards, another plugin | from the next run: `crawler resource restart` takes them |
 //!

@@ -160,6 +160,13 @@ impl Control {
             }
         };
         spec.crawl.check().map_err(invalid("crawl"))?;
+        let (max_pages, shards) = (spec.crawl.max_pages(), spec.placement.shards);
+        if max_pages < u64::from(shards) {
+            let why =
+                format!("max-pages is {max_pages}, and {shards} shards take a page each at least");
+            let field = "crawl.max_pages";
+            return Err(ControlError::Invalid { field, why });
+        }
         let placement = spec.placement.check(&spec.name);
         placement.map_err(invalid("placement"))
     }
