@@ -34,7 +34,7 @@ fn http_cases() -> Vec<HttpCase> {
         post(
             "POST /crawler/resource/there/restart",
             r#"{"run":3}"#,
-            r#"400 INVALID_ARGUMENT: the body has an unknown field "run" | leave it out"#,
+            r#"400 INVALID_ARGUMENT: the body has an unknown field "run" | there are plugin, params, limits, crawl, placement"#,
         ),
         post(
             "POST /crawler/resource/there/restart",

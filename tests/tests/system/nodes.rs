@@ -7,9 +7,12 @@ use crate::server::{Server, text};
 use crate::sites::{self, Gate};
 
 fn worker(server: &Server) -> Value {
-    let list = server.ok(&["node", "list", "-o", "json"]);
-    let list: Value = serde_json::from_str(&list).expect("it is JSON");
-    assert_eq!(list, server.get("/crawler/node").json());
+    // A worker may tell its totals between the two.
+    let list = until("the same at both doors", PATIENCE, || {
+        let list = server.ok(&["node", "list", "-o", "json"]);
+        let list: Value = serde_json::from_str(&list).expect("it is JSON");
+        (list == server.get("/crawler/node").json()).then_some(list)
+    });
     let nodes = list["nodes"].as_array().expect("it is a list");
     let roles: Vec<&str> = nodes.iter().map(|node| text(&node["role"])).collect();
     assert_eq!(roles, ["master", "worker"]);

@@ -46,8 +46,8 @@ const CRAWL: [&str; 12] = [
 /// A body that names a resource.
 pub(super) const EXAMPLE: &str = r#"{"name":"books"}"#;
 
-/// A body that says what is to be different in the next run.
-pub(super) const RESTART_EXAMPLE: &str = r#"{"params":{"start":"https://books.example/"}}"#;
+/// A body that says that nothing is to be different in the next run.
+pub(super) const RESTART_EXAMPLE: &str = "{}";
 
 /// A body that names which dead letters are meant.
 pub(super) const REDRIVE_EXAMPLE: &str = r#"{"reason":"timeout"}"#;
