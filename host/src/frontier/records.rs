@@ -59,6 +59,9 @@ pub(super) struct Head {
     /// than the clocks of the hosts say.
     #[prost(bool, tag = "15")]
     pub(super) has_exact_clocks: bool,
+    /// When it was closed, hosts waited still because of an opening before: until then. 0: they did not.
+    #[prost(uint64, tag = "16")]
+    pub(super) held_until: u64,
 }
 
 /// What every batch changes.

@@ -13,6 +13,15 @@ use crate::frontier::{FrontierError, keys, records};
 use crate::model::crawl::{Counts, UnixMillis};
 use crate::model::id::Digest;
 
+/// How long hosts wait because of an opening, beside what is stored of each.
+#[derive(Debug, Clone, Copy)]
+enum Hold {
+    /// Until this moment; all clocks are exact.
+    Until(UnixMillis),
+    /// For its own delay, or for this one where it has never answered.
+    Delay(Duration),
+}
+
 impl Inner {
     /// Entries of pages that are to be given up.
     pub(super) async fn load(&mut self, open: &OpenAs) -> Result<VecDeque<u64>, FrontierError> {
@@ -58,8 +67,8 @@ impl Inner {
             false => head.n_unclean_stops + 1,
         };
         let is_unclean = !head.is_clean;
-        let has_exact_clocks = head.has_exact_clocks;
-        (head.is_clean, head.has_exact_clocks) = (false, false);
+        let (has_exact_clocks, held_until) = (head.has_exact_clocks, head.held_until);
+        (head.is_clean, head.has_exact_clocks, head.held_until) = (false, false, 0);
         self.plugin = plugin_number(&mut head, open.plugin);
         let totals = self.get(keys::totals(open.run)).await?;
         let totals = totals.map(|bytes| self.decode::<records::Totals>(&bytes, "totals"));
@@ -70,9 +79,12 @@ impl Inner {
         if is_unclean {
             state.n_careful = 2 * settings.max_undurable;
         }
-        // Who has never answered may have been asked all the same.
-        let floor = (!has_exact_clocks).then_some(open.delay);
-        self.load_hosts(&mut state, floor, now).await?;
+        let hold = match has_exact_clocks {
+            true => Hold::Until(held_until),
+            // Who has never answered may have been asked all the same.
+            false => Hold::Delay(open.delay),
+        };
+        self.load_hosts(&mut state, hold, now).await?;
         self.load_outbox(&mut state).await?;
         self.load_peers(&mut state).await?;
         let poisoned = self.load_suspects(&mut state).await?;
@@ -105,19 +117,21 @@ impl Inner {
     async fn load_hosts(
         &self,
         state: &mut State,
-        floor: Option<Duration>,
+        hold: Hold,
         now: UnixMillis,
     ) -> Result<(), FrontierError> {
         let mut found = self.scan_prefix(keys::HOSTS).await?;
-        let floor = floor.map(|delay| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX));
         while let Some((key, value)) = found.next().await? {
             let host = keys::parse_host(&key)
                 .ok_or_else(|| self.damaged("a host key is too short".to_owned()))?;
             let record: records::Host = self.decode(&value, "host")?;
-            let earliest = floor.map_or(0, |floor| match record.clock {
-                0 => now.saturating_add(floor),
-                _ => now.saturating_add(record.delay),
-            });
+            let earliest = match hold {
+                Hold::Until(moment) => moment,
+                Hold::Delay(delay) if record.clock == 0 => {
+                    now.saturating_add(u64::try_from(delay.as_millis()).unwrap_or(u64::MAX))
+                }
+                Hold::Delay(_) => now.saturating_add(record.delay),
+            };
             let clock = HostClock {
                 at: record.clock.max(earliest),
                 delay: record.delay,

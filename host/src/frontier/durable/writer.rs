@@ -268,7 +268,9 @@ impl Inner {
             let is_clean = state.n_in_flight() == 0;
             state.head.is_clean = is_clean;
             let is_held = state.held_until > state.time.latest();
-            state.head.has_exact_clocks = is_clean && !is_held && !state.has_unsure_clocks;
+            state.head.has_exact_clocks = is_clean && !state.has_unsure_clocks;
+            // The next opening goes on with that wait, and begins none anew.
+            state.head.held_until = if is_held { state.held_until } else { 0 };
             state.head.n_unclean_stops = 0;
             batch.put(keys::HEAD, state.head.encode_to_vec());
         }

@@ -243,8 +243,11 @@ impl Frontier for Opened {
         if self.shared.check().is_ok() {
             self.shared.change(|state| {
                 let is_held = state.plain.held_until > state.plain.time.latest();
-                let is_unsure = is_held || state.has_unsure_clocks;
-                state.plain.has_exact_clocks = state.in_flight.is_empty() && !is_unsure;
+                if !is_held {
+                    state.plain.held_until = 0;
+                }
+                state.plain.has_exact_clocks =
+                    state.in_flight.is_empty() && !state.has_unsure_clocks;
             });
         }
         let settled = self.shared.settle().await;

@@ -84,16 +84,20 @@ impl Plain {
                 outbox_first: before.outbox_first,
                 marks: before.marks,
                 has_exact_clocks: before.has_exact_clocks,
+                held_until: before.held_until,
                 ..Self::default()
             };
         }
         let now = self.time.now(open.now);
-        if !std::mem::take(&mut self.has_exact_clocks) {
-            let delay = u64::try_from(open.delay.as_millis()).unwrap_or(u64::MAX);
-            for clock in self.hosts.values_mut() {
-                let delay = if clock.at == 0 { delay } else { clock.delay };
-                clock.at = clock.at.max(now + delay);
-                self.held_until = self.held_until.max(clock.at);
+        let is_exact = std::mem::take(&mut self.has_exact_clocks);
+        let held_until = std::mem::take(&mut self.held_until);
+        let delay = u64::try_from(open.delay.as_millis()).unwrap_or(u64::MAX);
+        for clock in self.hosts.values_mut() {
+            let delay = if clock.at == 0 { delay } else { clock.delay };
+            let earliest = if is_exact { held_until } else { now + delay };
+            if earliest > clock.at {
+                clock.at = earliest;
+                self.held_until = self.held_until.max(earliest);
             }
         }
     }
