@@ -332,4 +332,6 @@ impl StoreError {
 }
 
 #[cfg(test)]
+pub(crate) mod overtaken;
+#[cfg(test)]
 pub(crate) mod twin;

@@ -127,9 +127,13 @@ impl Control {
 
     async fn existing(&self, name: &ResourceName) -> Result<Versioned<Resource>, ControlError> {
         let present = self.present(name).await?;
-        present.ok_or_else(|| ControlError::NoResource {
+        present.ok_or_else(|| Self::absent(name))
+    }
+
+    fn absent(name: &ResourceName) -> ControlError {
+        ControlError::NoResource {
             name: name.to_string(),
-        })
+        }
     }
 
     fn contended(name: &ResourceName) -> ControlError {

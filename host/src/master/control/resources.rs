@@ -58,17 +58,21 @@ impl Control {
         let keys = catalog.keys();
         let _turn = self.turn.lock().await;
         for _try in 0..MAX_TRIES {
-            match self.present(&spec.name).await? {
+            let (present, has_ended, plugins) = tokio::try_join!(
+                self.present(&spec.name),
+                self.has_ended_with(&spec.name, request),
+                self.plugin_versions(&spec.plugin.name),
+            )?;
+            match present {
                 Some(present) if present.value.has_seen(request) => {
                     return self.resource(&spec.name).await;
                 }
-                Some(_) | None if self.has_ended_with(&spec.name, request).await? => {
+                Some(_) | None if has_ended => {
                     return Err(ControlError::DeletedSince { name: spec.name });
                 }
                 Some(_) => return Err(ControlError::ResourceExists { name: spec.name }),
                 None => {}
             }
-            let plugins: Vec<PluginRecord> = self.plugin_versions(&spec.plugin.name).await?;
             let plugin = newest(&plugins, &spec.plugin);
             if plugin.is_none() && missing == MissingPlugin::Refuse {
                 return Err(ControlError::NoPluginFor {
@@ -89,7 +93,9 @@ impl Control {
                 spec: spec.clone(),
             };
             let candidates = self.candidates().await?;
-            let (mut txn, resource, shards) = new_resource_txn(catalog, resource, &candidates);
+            let (txn, resource, shards) = new_resource_txn(catalog, resource, &candidates);
+            // An earlier try of this call may have made a life of the name that has ended meanwhile.
+            let mut txn = txn.guard(Guard::Absent(keys.ended(&spec.name, request)));
             if let Some(plugin) = plugin {
                 txn = txn.guard(Guard::Exists(keys.plugin(&plugin.name, &plugin.version)));
             }
@@ -198,11 +204,13 @@ impl Control {
         let leadership = self.leadership()?;
         let keys = self.parts.catalog.keys();
         for _try in 0..MAX_TRIES {
-            // First of all: the name may have another life by now.
+            // What it finds may be gone by now: what has ended is asked for last, or an earlier try of
+            // this call whose answer was lost could take effect between the two.
+            let present = self.present(name).await?;
             if self.has_ended_with(name, request).await? {
                 return Ok(());
             }
-            let present = self.existing(name).await?;
+            let present = present.ok_or_else(|| Self::absent(name))?;
             let resource = &present.value;
             let key = keys.resource(name);
             let mut txn = Txn::new()

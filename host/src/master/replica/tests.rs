@@ -1,8 +1,7 @@
 //! What is followed is what would be read.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use async_trait::async_trait;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
@@ -10,11 +9,12 @@ use super::super::placement::tests::{assignment, resource, worker};
 use super::*;
 use crate::model::id::{NodeId, ResourceId};
 use crate::model::node::{Draining, Role};
-use crate::model::resource::{Deleting, PlacementSpec, ShardId, ShardRecord};
+use crate::model::resource::{Deleting, Owner, PlacementSpec, ShardId, ShardRecord, ShardState};
+use crate::store::Txn;
 use crate::store::catalog::encode;
 use crate::store::embedded::{EmbeddedStore, Settings};
 use crate::store::keys::Keys;
-use crate::store::{Entry, LeaseId, Listing, Outcome, Store, Txn, Watch};
+use crate::store::overtaken::{Overtaken, Read};
 use crate::task::TaskScope;
 
 const SOON: Duration = Duration::from_secs(30);
@@ -44,7 +44,23 @@ fn random_change(rng: &mut StdRng, keys: &Keys) -> Txn {
         0 => (keys.node(Role::Worker, &node.id), encode(&node)),
         1 => (keys.draining(&node.id), encode(&Draining { since: 1 })),
         2 => (keys.resource(&name), encode(&resource)),
-        3 => (keys.shard(shard), encode(&ShardRecord::new(name))),
+        3 => {
+            let states = [
+                ShardState::Assigned,
+                ShardState::Revoking,
+                ShardState::Finished,
+            ];
+            let owner = Owner {
+                node: node.id,
+                incarnation: node.incarnation,
+            };
+            let record = ShardRecord {
+                state: states[rng.random_range(0..3)].clone(),
+                owner: rng.random_bool(0.8).then_some(owner),
+                ..ShardRecord::new(name)
+            };
+            (keys.shard(shard), encode(&record))
+        }
         4 => {
             let mirror = assignment(&resource);
             (keys.assignment(&node.id, shard), encode(&mirror))
@@ -75,11 +91,13 @@ fn told(observed: &Observed) -> String {
     let loads = observed.candidates.iter();
     let loads: Vec<_> = loads.map(|c| (&c.node, c.load, c.n_shards)).collect();
     let assignments: Vec<_> = observed.assignments.iter().collect();
+    let owners: Vec<_> = observed.owners().collect();
     format!(
-        "{:?}\n{loads:?}\n{:?}\n{:?}\n{:?}\n{assignments:?}\n{:?}",
+        "{:?}\n{loads:?}\n{:?}\n{:?}\n{:?}\n{owners:?}\n{:?}\n{assignments:?}\n{:?}",
         observed.workers,
         observed.resources,
         observed.shards,
+        observed.revoking,
         observed.unreadable,
         observed.deleting,
     )
@@ -150,61 +168,14 @@ async fn a_replica_has_what_was_written_before_and_after_it_began() {
     scope.stop(SOON).await;
 }
 
-/// A store that takes a write right after its first listing, before the answer is there.
-struct Overtaking {
-    store: EmbeddedStore,
-    txn: Mutex<Option<Txn>>,
-}
-
-#[async_trait]
-impl Store for Overtaking {
-    async fn get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
-        self.store.get(key).await
-    }
-
-    async fn list(&self, prefix: &str) -> Result<Listing, StoreError> {
-        let listing = self.store.list(prefix).await;
-        let txn = self.txn.lock().unwrap().take();
-        if let Some(txn) = txn {
-            self.store.commit(txn).await?;
-        }
-        listing
-    }
-
-    async fn commit(&self, txn: Txn) -> Result<Outcome, StoreError> {
-        self.store.commit(txn).await
-    }
-
-    async fn watch(&self, prefix: &str, from: Revision) -> Result<Box<dyn Watch>, StoreError> {
-        self.store.watch(prefix, from).await
-    }
-
-    async fn grant_lease(&self, ttl: Duration) -> Result<LeaseId, StoreError> {
-        self.store.grant_lease(ttl).await
-    }
-
-    async fn renew_lease(&self, lease: LeaseId) -> Result<(), StoreError> {
-        self.store.renew_lease(lease).await
-    }
-
-    async fn revoke_lease(&self, lease: LeaseId) -> Result<(), StoreError> {
-        self.store.revoke_lease(lease).await
-    }
-
-    async fn compact(&self, keep: u64) -> Result<(), StoreError> {
-        self.store.compact(keep).await
-    }
-}
-
 #[tokio::test]
 async fn f04_a_replica_misses_nothing_between_its_list_and_its_watch() {
     let folder = tempfile::tempdir().unwrap();
     let node = worker(worker_id(1).as_str(), 10, &[]);
     let key = Keys::default().node(Role::Worker, &node.id);
-    let store = Overtaking {
-        store: EmbeddedStore::open(folder.path(), Settings::default()).unwrap(),
-        txn: Mutex::new(Some(Txn::new().put(key, encode(&node)))),
-    };
+    let store = EmbeddedStore::open(folder.path(), Settings::default()).unwrap();
+    let store = Overtaken::new(Arc::new(store));
+    store.overtake(Read::Range, 1, Txn::new().put(key, encode(&node)));
     let catalog = Catalog::new(Arc::new(store), Keys::default());
     let (mut replica, feeder) = Replica::new(catalog, Strategy::LeastLoad);
     let scope = TaskScope::new();

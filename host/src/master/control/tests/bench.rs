@@ -23,6 +23,7 @@ use crate::store::catalog::encode;
 use crate::store::election::take_lead;
 use crate::store::embedded::{EmbeddedStore, Settings};
 use crate::store::keys::Keys;
+use crate::store::overtaken::Overtaken;
 use crate::task::TaskScope;
 
 /// Takes bytes like `books@1.0.0`: a plugin of that name and version.
@@ -52,6 +53,8 @@ impl Admit for ByText {
 
 pub(in crate::master) struct Bench {
     pub(in crate::master) control: Control,
+    /// What the catalog reads from.
+    pub(in crate::master::control) store: Arc<Overtaken>,
     /// Gone with the test.
     folder: TempDir,
     /// What reconcilers decide by is fed here.
@@ -66,7 +69,8 @@ impl Bench {
     pub(in crate::master::control) async fn with(workers: Arc<dyn WorkerCalls>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = EmbeddedStore::open(&folder.path().join("store"), Settings::default()).unwrap();
-        let catalog = Catalog::new(Arc::new(store), Keys::default());
+        let store = Arc::new(Overtaken::new(Arc::new(store)));
+        let catalog = Catalog::new(store.clone(), Keys::default());
         let clock = Arc::new(SystemClock);
         let control = Control::new(ControlParts {
             standing: take_lead(&catalog).await,
@@ -85,6 +89,7 @@ impl Bench {
         let feeders = TaskScope::new();
         Self {
             control,
+            store,
             folder,
             feeders,
         }

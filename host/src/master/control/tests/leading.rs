@@ -1,7 +1,10 @@
 //! Who may change anything, and how often a call is carried out.
 
 use super::*;
+use crate::model::id::ResourceId;
+use crate::store::catalog::encode;
 use crate::store::election::Standing;
+use crate::store::overtaken::Read;
 
 /// The same master after it has lost the lead in silence.
 async fn deposed(bench: &Bench) {
@@ -86,6 +89,57 @@ async fn a_call_that_is_sent_again_is_carried_out_once() {
         Code::AlreadyExists,
         "resource a exists already",
     );
+}
+
+/// The changes of a delete whose answer was lost, of the present life of `a`.
+async fn late_delete(bench: &Bench, request: &RequestId) -> Txn {
+    let (id, shard) = bench.shard("a").await;
+    let keys = bench.catalog().keys();
+    let owner = shard.owner.unwrap().node;
+    Txn::new()
+        .delete(keys.resource(&shard.resource))
+        .delete(keys.shard(id))
+        .delete(keys.assignment(&owner, id))
+        .put(keys.ended(&shard.resource, request), encode(&id.resource))
+}
+
+#[tokio::test]
+async fn a_delete_that_takes_effect_while_it_is_sent_again_is_done() {
+    // Its reads are of the resource and of what has ended.
+    for nth in 1..=2 {
+        let bench = bench().await;
+        bench.add("a").await.unwrap();
+        let request = RequestId::random();
+        let late = late_delete(&bench, &request).await;
+        bench.store.overtake(Read::Get, nth, late);
+        let name = "a".parse().unwrap();
+        let deleted = bench.control.delete_resource(&name, false, &request);
+        deleted.await.unwrap();
+        assert!(bench.store.is_over());
+        assert_eq!(bench.check_consistent().await, 0);
+    }
+}
+
+#[tokio::test]
+async fn an_add_that_took_effect_and_was_deleted_while_it_is_sent_again_makes_no_other() {
+    // Its reads are of the resource and of what has ended.
+    for nth in 1..=2 {
+        let bench = bench().await;
+        let request = RequestId::random();
+        let keys = bench.catalog().keys();
+        let ended = keys.ended(&"a".parse().unwrap(), &request);
+        let late = Txn::new().put(ended, encode(&ResourceId(1)));
+        bench.store.overtake(Read::Get, nth, late);
+        let added = bench.control.add_resource(spec("a", "books"), &request);
+        let refused = added.await.unwrap_err();
+        assert_eq!(
+            refused.code(),
+            Code::NotFound,
+            "after read {nth}: {refused}"
+        );
+        assert!(bench.store.is_over());
+        assert_eq!(bench.check_consistent().await, 0);
+    }
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use super::bench::Wanted;
 use super::faulty_store::Network;
 use super::*;
 use crate::model::id::{ResourceId, ResourceName};
+use crate::store::overtaken::Read;
 use crate::store::{Store as _, Txn};
 use crate::worker::look::Look;
 
@@ -91,12 +92,13 @@ async fn f03_a_put_on_a_running_resource_seeds_nothing_again() {
 #[tokio::test(start_paused = true)]
 async fn f04_nothing_is_missed_between_a_list_and_its_watch() {
     // Behind the first list, the watch, and the list that is looked at.
-    for n_calls in 1..=3 {
+    for nth in 1..=3 {
         let bench = Bench::after(async |parts, store| {
-            store.meddle_after(n_calls, Wanted::default().txn(parts));
+            let txn = Wanted::default().txn(parts);
+            store.store.overtake(Read::Range, nth, txn);
         })
         .await;
-        assert!(bench.store.has_meddled());
+        assert!(bench.store.store.is_over());
         crawls_soon(&bench).await;
         bench.stop().await;
     }

@@ -1,11 +1,12 @@
 //! A store whose network fails as a test wants it.
 
-use std::sync::Mutex;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokio::sync::watch;
 
 use crate::store::embedded::EmbeddedStore;
+use crate::store::overtaken::Overtaken;
 use crate::store::{
     Entry, LeaseId, Listing, Outcome, Revision, Store, StoreError, Txn, Watch, WatchEvent,
 };
@@ -31,32 +32,20 @@ pub(super) enum Network {
 
 pub(super) struct FaultyStore {
     /// As it is behind the network.
-    pub(super) store: EmbeddedStore,
+    pub(super) store: Overtaken,
     network: watch::Sender<Network>,
-    /// Calls of list and watch from here on, and what is done behind the last of them.
-    meddling: Mutex<Option<(usize, Txn)>>,
 }
 
 impl FaultyStore {
     pub(super) fn new(store: EmbeddedStore) -> Self {
         Self {
-            store,
+            store: Overtaken::new(Arc::new(store)),
             network: watch::Sender::new(Network::Good),
-            meddling: Mutex::default(),
         }
     }
 
     pub(super) fn turns(&self, network: Network) {
         self.network.send_replace(network);
-    }
-
-    /// After so many lists and watches somebody does this, before the answer is read.
-    pub(super) fn meddle_after(&self, n_calls: usize, txn: Txn) {
-        *self.meddling.lock().unwrap() = Some((n_calls, txn));
-    }
-
-    pub(super) fn has_meddled(&self) -> bool {
-        self.meddling.lock().unwrap().is_none()
     }
 
     fn pass(&self, is_list: bool) -> Result<(), StoreError> {
@@ -71,22 +60,6 @@ impl FaultyStore {
             | Network::Lossy
             | Network::StartOver
             | Network::Breaks => Ok(()),
-        }
-    }
-
-    async fn answered(&self) {
-        let due = {
-            let mut meddling = self.meddling.lock().unwrap();
-            match &mut *meddling {
-                Some((n_calls, _)) if *n_calls > 1 => {
-                    *n_calls -= 1;
-                    None
-                }
-                _ => meddling.take(),
-            }
-        };
-        if let Some((_, txn)) = due {
-            self.store.commit(txn).await.unwrap();
         }
     }
 }
@@ -107,9 +80,7 @@ impl Store for FaultyStore {
         if *self.network.borrow() == Network::SlowLists {
             tokio::time::sleep(Duration::from_secs(5)).await;
         }
-        let listing = self.store.list(prefix).await;
-        self.answered().await;
-        listing
+        self.store.list(prefix).await
     }
 
     async fn commit(&self, txn: Txn) -> Result<Outcome, StoreError> {
@@ -120,7 +91,6 @@ impl Store for FaultyStore {
     async fn watch(&self, prefix: &str, from: Revision) -> Result<Box<dyn Watch>, StoreError> {
         self.pass(false)?;
         let watch = self.store.watch(prefix, from).await?;
-        self.answered().await;
         let network = self.network.subscribe();
         Ok(Box::new(FaultyWatch { watch, network }))
     }
