@@ -43,13 +43,6 @@ pub(super) struct Balance {
     quiet_since: Instant,
 }
 
-/// A shard that may move.
-#[derive(Debug)]
-pub(super) struct Movable<'a> {
-    pub(super) wish: Wish<'a>,
-    pub(super) owner: &'a NodeId,
-}
-
 /// A shard and whom it goes to.
 pub(super) type Move = (ShardId, NodeId);
 
@@ -83,30 +76,32 @@ impl Balance {
         (!wait.is_zero()).then_some(wait)
     }
 
-    /// The moves that level the loads out most, of these shards.
-    pub(super) fn moves(&self, mut candidates: Candidates, movable: &[Movable<'_>]) -> Vec<Move> {
+    /// The moves that level the loads out most. `movable` tells the shards of a worker that may move.
+    pub(super) fn moves<'a>(
+        &self,
+        mut candidates: Candidates,
+        movable: impl Fn(&NodeId) -> Vec<Wish<'a>>,
+    ) -> Vec<Move> {
         let mut moves: Vec<Move> = Vec::new();
         while moves.len() < self.settings.moves {
             let Some(heaviest) = self.heaviest(&candidates) else {
                 break;
             };
-            let own = movable.iter().filter(|shard| {
-                let is_moving = moves.iter().any(|(id, _)| *id == shard.wish.shard());
-                *shard.owner == heaviest && !is_moving
+            let own = movable(&heaviest).into_iter();
+            let own = own.filter(|wish| moves.iter().all(|(id, _)| *id != wish.shard()));
+            let best = own.filter_map(|wish| {
+                let (to, highest) = better_place(&candidates, &wish, &heaviest)?;
+                Some((highest, wish, to))
             });
-            let best = own.filter_map(|shard| {
-                let (to, highest) = better_place(&candidates, shard)?;
-                Some((highest, shard, to))
-            });
-            let Some((_, shard, to)) = best.min_by_key(|(highest, shard, _)| {
+            let Some((_, wish, to)) = best.min_by_key(|(highest, wish, _)| {
                 // Of those that come to the same, the oldest.
-                (*highest, shard.wish.shard())
+                (*highest, wish.shard())
             }) else {
                 break;
             };
-            candidates.give_up(&heaviest, &shard.wish);
-            candidates.take(&to, &shard.wish);
-            moves.push((shard.wish.shard(), to));
+            candidates.give_up(&heaviest, &wish);
+            candidates.take(&to, &wish);
+            moves.push((wish.shard(), to));
         }
         moves
     }
@@ -125,16 +120,16 @@ impl Balance {
 }
 
 /// Where a shard would be better off, and the higher load of the two workers then.
-fn better_place(candidates: &Candidates, shard: &Movable<'_>) -> Option<(NodeId, u64)> {
+fn better_place(candidates: &Candidates, wish: &Wish<'_>, owner: &NodeId) -> Option<(NodeId, u64)> {
     let strategy = candidates.strategy();
-    let present = candidates.get(shard.owner)?;
-    if leaves_friend(&shard.wish, present) {
+    let present = candidates.get(owner)?;
+    if leaves_friend(wish, present) {
         return None;
     }
-    let to = place_beside(&shard.wish, candidates, shard.owner)?;
+    let to = place_beside(wish, candidates, owner)?;
     let (mut from, mut dest) = (present.clone(), candidates.get(&to.id)?.clone());
-    from.give_up(&shard.wish);
-    dest.take_up(&shard.wish);
+    from.give_up(wish);
+    dest.take_up(wish);
     let highest = strategy.load(&from).max(strategy.load(&dest));
     (highest < strategy.load(present)).then(|| (to.id.clone(), highest))
 }

@@ -10,7 +10,9 @@ use super::placement::{Candidates, Strategy};
 use crate::model::id::{NodeId, PluginRef, ResourceId, ResourceName};
 use crate::model::node::{Node, Role};
 use crate::model::plugin::PluginRecord;
-use crate::model::resource::{Assignment, Deleting, Owner, Resource, ShardId, ShardRecord};
+use crate::model::resource::{
+    Assignment, Deleting, Owner, Resource, ShardId, ShardRecord, ShardState,
+};
 use crate::store::catalog::{Catalog, Scan, Versioned, decode};
 use crate::store::keys::{Keys, Subject};
 use crate::store::{Entry, Revision, StoreError};
@@ -18,6 +20,8 @@ use crate::telemetry;
 
 /// Who has what; a worker's assignments are its load. None: the record does not decode.
 pub(super) type Assignments = BTreeMap<(NodeId, ShardId), Option<Assignment>>;
+
+type AssignmentMap = OrdMap<(NodeId, ShardId), Option<Arc<Assignment>>>;
 
 /// The whole state at one moment. Guards catch what has changed since. Cheap to clone, however much it
 /// is, and to keep up to date.
@@ -36,10 +40,14 @@ pub(super) struct Observed {
     pub(super) plugins: OrdMap<String, PluginRecord>,
     pub(super) resources: OrdMap<ResourceName, Arc<Versioned<Resource>>>,
     pub(super) shards: OrdMap<ShardId, Arc<Versioned<ShardRecord>>>,
+    /// Those that their owners are to give back, with the writes that say so.
+    pub(super) revoking: OrdMap<ShardId, Revision>,
+    /// By whom shards are crawled, there or not, and how many.
+    owners: OrdMap<NodeId, u32>,
     /// Shards whose record does not decode: somebody who knows more may have them.
     pub(super) unreadable: OrdSet<ShardId>,
     /// None: the record does not decode.
-    pub(super) assignments: OrdMap<(NodeId, ShardId), Option<Arc<Assignment>>>,
+    pub(super) assignments: AssignmentMap,
     pub(super) deleting: OrdMap<ResourceId, Arc<Versioned<Deleting>>>,
     /// The workers with their loads.
     pub(super) candidates: Candidates,
@@ -115,16 +123,14 @@ impl Observed {
                     None => self.resources.remove(&name),
                 };
             }
-            Subject::Shard(id) => match decoded(entry) {
-                Some(shard) => {
-                    self.unreadable.remove(&id);
-                    self.shards.insert(id, Arc::new(shard));
-                }
-                None => {
-                    self.unreadable.insert(id);
-                    self.shards.remove(&id);
-                }
-            },
+            Subject::Shard(id) => {
+                let shard = decoded(entry);
+                match &shard {
+                    Some(_) => self.unreadable.remove(&id),
+                    None => self.unreadable.insert(id),
+                };
+                self.replace(id, shard);
+            }
             Subject::Assignment(worker, id) => {
                 let assignment = decoded::<Assignment>(entry).map(|a| Arc::new(a.value));
                 self.candidates.assigned(&worker, assignment.as_deref());
@@ -162,7 +168,7 @@ impl Observed {
             Subject::Resource(name) => drop(self.resources.remove(&name)),
             Subject::Shard(id) => {
                 self.unreadable.remove(&id);
-                self.shards.remove(&id);
+                self.replace(id, None);
             }
             Subject::Assignment(worker, id) => {
                 let key = (worker, id);
@@ -171,6 +177,32 @@ impl Observed {
                 }
             }
             Subject::Deleting(id) => drop(self.deleting.remove(&id)),
+        }
+    }
+
+    /// A shard has another record, or none.
+    fn replace(&mut self, id: ShardId, shard: Option<Versioned<ShardRecord>>) {
+        if let Some(owner) = shard.as_ref().and_then(|shard| crawling(&shard.value)) {
+            *self.owners.entry(owner.clone()).or_default() += 1;
+        }
+        match &shard {
+            Some(shard) if shard.value.state == ShardState::Revoking => {
+                self.revoking.insert(id, shard.revision);
+            }
+            _ => drop(self.revoking.remove(&id)),
+        }
+        let before = match shard {
+            Some(shard) => self.shards.insert(id, Arc::new(shard)),
+            None => self.shards.remove(&id),
+        };
+        let before = before.as_ref().and_then(|before| crawling(&before.value));
+        if let Some(owner) = before
+            && let Some(n) = self.owners.get_mut(owner)
+        {
+            *n -= 1;
+            if *n == 0 {
+                self.owners.remove(owner);
+            }
         }
     }
 
@@ -188,13 +220,20 @@ impl Observed {
         let is_new = self.workers.insert(id.clone(), node.clone()).is_none();
         self.candidates.present(node);
         if is_new {
-            let first = (id.clone(), ShardId::only(ResourceId(0)));
-            let own = self.assignments.range(first..);
-            let own = own.take_while(|((worker, _), _)| worker == id);
-            for (_, assignment) in own {
-                self.candidates.assigned(id, assignment.as_deref());
+            let Self {
+                assignments,
+                candidates,
+                ..
+            } = self;
+            for (_, assignment) in assigned_to(assignments, id) {
+                candidates.assigned(id, assignment);
             }
         }
+    }
+
+    /// What a worker is assigned.
+    pub(super) fn shards_on(&self, worker: &NodeId) -> impl Iterator<Item = ShardId> {
+        assigned_to(&self.assignments, worker).map(|(id, _)| id)
     }
 
     /// The shards of one resource, in order.
@@ -220,12 +259,26 @@ impl Observed {
         newest(self.plugins.values(), plugin)
     }
 
-    /// Those that shards are crawled by, there or not.
+    /// Those that shards are crawled by, there or not, in the order of their ids.
     pub(super) fn owners(&self) -> impl Iterator<Item = &NodeId> {
-        let shards = self.shards.values().map(|shard| &shard.value);
-        let owned = shards.filter(|shard| shard.state.order().is_some());
-        owned.filter_map(|shard| shard.owner.as_ref().map(|owner| &owner.node))
+        self.owners.keys()
     }
+}
+
+/// By whom a shard is crawled.
+fn crawling(shard: &ShardRecord) -> Option<&NodeId> {
+    let owner = shard.owner.as_ref().map(|owner| &owner.node);
+    owner.filter(|_| shard.state.order().is_some())
+}
+
+fn assigned_to<'a>(
+    assignments: &'a AssignmentMap,
+    worker: &NodeId,
+) -> impl Iterator<Item = (ShardId, Option<&'a Assignment>)> {
+    let first = (worker.clone(), ShardId::only(ResourceId(0)));
+    let own = assignments.range(first.clone()..);
+    let own = own.take_while(move |((of, _), _)| *of == first.0);
+    own.map(|((_, id), assignment)| (*id, assignment.as_deref()))
 }
 
 fn decoded<T: DeserializeOwned>(entry: &Entry) -> Option<Versioned<T>> {

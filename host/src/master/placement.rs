@@ -10,6 +10,8 @@
 //! The load is summed up from the assignments in the store each time it is asked for. Nobody counts
 //! it up and down, so it cannot drift. Capacity counts shards, load counts their weights.
 
+use std::sync::OnceLock;
+
 use crate::model::id::{NodeId, PluginVersion, ResourceName};
 use crate::model::node::Node;
 use crate::model::resource::{PlacementSpec, Resource, ShardId};
@@ -17,7 +19,7 @@ use crate::model::resource::{PlacementSpec, Resource, ShardId};
 mod candidates;
 mod strategy;
 #[cfg(test)]
-pub(in crate::master) mod tests;
+pub(crate) mod tests;
 mod unplaceable;
 
 pub use candidates::{Candidate, Candidates};
@@ -31,8 +33,26 @@ pub struct Wish<'a> {
     shard: ShardId,
     name: &'a ResourceName,
     placement: &'a PlacementSpec,
-    /// That its plugin needs; none where it is not known.
-    interface: Option<PluginVersion>,
+    interface: Option<Interface<'a>>,
+}
+
+/// What a shard's plugin needs. It is read once, where it is not simply what workers run.
+#[derive(Debug, Clone)]
+struct Interface<'a> {
+    text: &'a str,
+    version: OnceLock<Option<PluginVersion>>,
+}
+
+impl Interface<'_> {
+    /// Whether a worker is known to run none as new as this. One that does not say is asked to try.
+    fn is_too_new_for(&self, candidate: &Candidate) -> bool {
+        let Some(newest) = &candidate.interface else {
+            return false;
+        };
+        let version = || self.version.get_or_init(|| self.text.parse().ok());
+        self.text != candidate.node.interface
+            && version().as_ref().is_some_and(|needed| needed > newest)
+    }
 }
 
 impl<'a> Wish<'a> {
@@ -43,7 +63,10 @@ impl<'a> Wish<'a> {
             shard,
             name: &resource.spec.name,
             placement: &resource.spec.placement,
-            interface: pinned.and_then(|pinned| pinned.interface.parse().ok()),
+            interface: pinned.map(|pinned| Interface {
+                text: &pinned.interface,
+                version: OnceLock::new(),
+            }),
         }
     }
 
@@ -121,13 +144,11 @@ fn objections<'a>(
         Some(_) => Some(Objection::OtherValue { key, value }),
         None => Some(Objection::NoLabel { key }),
     });
-    let interface = match (&wish.interface, &candidate.interface) {
-        (Some(needed), Some(newest)) if needed > newest => Some(Objection::Interface(needed)),
-        // One that does not say what it runs is asked to try.
-        _ => None,
-    };
+    let needed = wish.interface.iter();
+    let needed = needed.filter(|needed| needed.is_too_new_for(candidate));
+    let interface = needed.map(|needed| Objection::Interface(needed.text));
     let apart = candidate.kept_apart(wish).map(Objection::Apart);
-    let rest = interface.into_iter().chain(apart);
+    let rest = interface.chain(apart);
     draining.into_iter().chain(full).chain(labels).chain(rest)
 }
 

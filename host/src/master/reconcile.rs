@@ -177,11 +177,11 @@ impl Reconciler {
         for worker in seen.look(observed, now) {
             tracing::warn!(%worker, "what a missing worker has waits a lease time for it");
         }
-        let plan = plan(observed, seen, now);
+        let plan = plan(observed, seen, now).await;
         if plan.levels {
             seen.balance.moved(now);
         }
-        let rest = now.elapsed() * REST_SHARE;
+        let rest = plan.took * REST_SHARE;
         let mut look_again = plan.look_again.map_or(RESYNC, |wait| wait.min(RESYNC));
         for action in plan.actions {
             let done = match &action {

@@ -43,15 +43,14 @@ impl Cluster {
 
     /// Resource and worker of each move, with these settings.
     fn moves(&self, n_workers: usize, settings: BalanceSettings) -> Vec<(u64, String)> {
-        let movable = self.resources.iter().zip(&self.owners);
-        let movable: Vec<Movable<'_>> = movable
-            .map(|(resource, owner)| Movable {
-                wish: Wish::of(ShardId::only(resource.id), resource),
-                owner,
-            })
-            .collect();
+        let shards_of = |worker: &NodeId| {
+            let shards = self.resources.iter().zip(&self.owners);
+            let own = shards.filter(|(_, owner)| *owner == worker);
+            own.map(|(resource, _)| Wish::of(ShardId::only(resource.id), resource))
+                .collect()
+        };
         let balance = Balance::new(settings, Instant::now());
-        let moves = balance.moves(self.candidates(n_workers), &movable);
+        let moves = balance.moves(self.candidates(n_workers), shards_of);
         let moves = moves.into_iter();
         moves
             .map(|(id, to)| (id.resource.0, to.to_string()))

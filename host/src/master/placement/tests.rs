@@ -10,7 +10,7 @@ use crate::model::id::{Digest, Epoch, Generation, Incarnation, ResourceId, Run};
 use crate::model::node::Role;
 use crate::model::resource::{Assignment, Order, PinnedPlugin, ResourceSpec};
 
-pub(in crate::master) fn worker(id: &str, capacity: u32, labels: &[(&str, &str)]) -> Node {
+pub(crate) fn worker(id: &str, capacity: u32, labels: &[(&str, &str)]) -> Node {
     Node {
         id: id.parse().unwrap(),
         role: Role::Worker,
@@ -29,7 +29,7 @@ pub(in crate::master) fn worker(id: &str, capacity: u32, labels: &[(&str, &str)]
 }
 
 /// A resource whose name ends with its id.
-pub(in crate::master) fn resource(id: u64, placement: PlacementSpec) -> Resource {
+pub(crate) fn resource(id: u64, placement: PlacementSpec) -> Resource {
     Resource {
         requests: Vec::new(),
         id: ResourceId(id),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::model::id::{PluginVersion, ResourceName};
+use crate::model::id::ResourceName;
 
 /// What speaks against a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,7 +25,7 @@ pub(super) enum Objection<'a> {
         value: &'a str,
     },
     /// It runs none as new as this.
-    Interface(&'a PluginVersion),
+    Interface(&'a str),
     /// It has a resource that this one is to be apart from.
     Apart(&'a ResourceName),
 }

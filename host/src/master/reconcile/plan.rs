@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::super::absent::Absences;
-use super::super::balance::{Balance, Movable};
+use super::super::balance::Balance;
 use super::super::handover::Handovers;
 use super::super::observed::Observed;
 use super::super::placement::{self, Candidates, Wish};
@@ -15,6 +15,9 @@ use crate::model::id::{NodeId, ResourceId, ResourceName};
 use crate::model::resource::{
     Owner, PinnedPlugin, Resource, ShardId, ShardRecord, ShardState, is_complete,
 };
+
+/// Records that are looked at before other tasks go on: less than a millisecond's worth.
+const TURN: u32 = 512;
 
 /// One difference between what is and what should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +47,8 @@ pub(super) struct Plan {
     pub(super) levels: bool,
     /// Something has been waited for long enough by then.
     pub(super) look_again: Option<Duration>,
+    /// What making it took, without what others did meanwhile.
+    pub(super) took: Duration,
 }
 
 /// What one leader has seen over time.
@@ -66,33 +71,35 @@ impl Seen {
 
     /// Takes note of what is there now; the workers that are waited for from now on.
     pub(super) fn look(&mut self, observed: &Observed, now: Instant) -> Vec<NodeId> {
-        let revoking = observed.shards.iter();
-        let revoking = revoking.filter(|(_, shard)| shard.value.state == ShardState::Revoking);
+        let revoking = observed.revoking.iter();
         self.handovers
-            .look(revoking.map(|(id, shard)| (*id, shard.revision)), now);
+            .look(revoking.map(|(id, revision)| (*id, *revision)), now);
         self.balance.look(observed.workers.keys(), now);
         let owners = observed.owners();
         self.absences.look(observed.workers.keys(), owners, now)
     }
 }
 
-/// The differences.
-pub(super) fn plan(observed: &Observed, seen: &Seen, now: Instant) -> Plan {
+/// The differences. However much there is to look at, others get their turn in between.
+pub(super) async fn plan(observed: &Observed, seen: &Seen, now: Instant) -> Plan {
     let mut planner = Planner {
         observed,
         seen,
         now,
         candidates: observed.candidates.clone(),
+        n_looked_at: 0,
+        resumed: Instant::now(),
         plan: Plan {
             actions: Vec::new(),
             levels: false,
             look_again: None,
+            took: Duration::ZERO,
         },
     };
-    planner.pin();
-    planner.place();
+    planner.place().await;
     planner.level();
-    planner.clear();
+    planner.clear().await;
+    planner.plan.took += planner.resumed.elapsed();
     planner.plan
 }
 
@@ -102,31 +109,35 @@ struct Planner<'a> {
     now: Instant,
     /// With what was planned so far.
     candidates: Candidates,
+    n_looked_at: u32,
+    /// When it last had its turn.
+    resumed: Instant,
     plan: Plan,
 }
 
 impl<'a> Planner<'a> {
-    fn pin(&mut self) {
-        for resource in self.observed.resources.values() {
-            let resource = &resource.value;
-            if resource.pinned.is_none()
-                && let Some(plugin) = self.observed.newest_plugin(&resource.spec.plugin)
-            {
-                let action = Action::Pin(resource.spec.name.clone(), PinnedPlugin::of(plugin));
-                self.plan.actions.push(action);
-            }
+    /// Other tasks go on now and then: calls are not to wait for a look at everything.
+    async fn pace(&mut self) {
+        self.n_looked_at += 1;
+        if self.n_looked_at.is_multiple_of(TURN) {
+            self.plan.took += self.resumed.elapsed();
+            tokio::task::yield_now().await;
+            self.resumed = Instant::now();
         }
     }
 
     /// Shards in the order of their ids: those of one resource stand together.
-    fn place(&mut self) {
+    async fn place(&mut self) {
         let mut shards = self.observed.shards.iter().peekable();
+        let mut group = Vec::new();
         while let Some((first, shard)) = shards.next() {
-            let mut group = vec![(*first, &shard.value)];
+            group.clear();
+            group.push((*first, &shard.value));
             while let Some((id, shard)) = shards.next_if(|(id, _)| id.resource == first.resource) {
                 group.push((*id, &shard.value));
             }
             self.resource(first.resource, &group);
+            self.pace().await;
         }
     }
 
@@ -147,6 +158,7 @@ impl<'a> Planner<'a> {
             return;
         }
         if resource.pinned.is_none() {
+            self.pin(resource);
             return;
         }
         // A run of which one part cannot go on does not come to its end.
@@ -161,6 +173,13 @@ impl<'a> Planner<'a> {
         let is_vacant = shards[0].1.owner.is_none() && !resource.assigned_node.is_empty();
         if is_vacant && self.plan.actions.len() == n_before {
             self.plan.actions.push(Action::Vacate(name.clone()));
+        }
+    }
+
+    fn pin(&mut self, resource: &Resource) {
+        if let Some(plugin) = self.observed.newest_plugin(&resource.spec.plugin) {
+            let action = Action::Pin(resource.spec.name.clone(), PinnedPlugin::of(plugin));
+            self.plan.actions.push(action);
         }
     }
 
@@ -263,14 +282,7 @@ impl<'a> Planner<'a> {
 
     /// Moves shards where nothing else is to be done.
     fn level(&mut self) {
-        let states = || {
-            self.observed
-                .shards
-                .values()
-                .map(|shard| &shard.value.state)
-        };
-        let is_busy =
-            !self.plan.actions.is_empty() || states().any(|state| *state == ShardState::Revoking);
+        let is_busy = !self.plan.actions.is_empty() || !self.observed.revoking.is_empty();
         if is_busy || self.observed.workers.len() < 2 {
             return;
         }
@@ -278,27 +290,34 @@ impl<'a> Planner<'a> {
             self.look_again_in(wait);
             return;
         }
-        let movable = self.observed.shards.iter().filter_map(|(id, shard)| {
-            let resource = &self.observed.resources.get(&shard.value.resource)?.value;
-            let owner = shard.value.owner.as_ref()?;
-            let may_move = shard.value.state == ShardState::Assigned
-                && resource.id == id.resource
-                && self.observed.is_alive(owner);
-            may_move.then(|| Movable {
-                wish: Wish::of(*id, resource),
-                owner: &owner.node,
-            })
-        });
-        let movable: Vec<Movable<'_>> = movable.collect();
-        let moves = self.seen.balance.moves(self.candidates.clone(), &movable);
+        let candidates = self.candidates.clone();
+        let movable = |worker: &NodeId| self.movable(worker);
+        let moves = self.seen.balance.moves(candidates, movable);
         self.plan.levels = !moves.is_empty();
         let moves = moves.into_iter();
         let actions = moves.map(|(id, to)| Action::Revoke(id, Some(to)));
         self.plan.actions.extend(actions);
     }
 
-    fn clear(&mut self) {
+    /// The shards of a worker that may move.
+    fn movable(&self, worker: &NodeId) -> Vec<Wish<'a>> {
+        let observed = self.observed;
+        let own = observed.shards_on(worker).filter_map(|id| {
+            let shard = &observed.shards.get(&id)?.value;
+            let resource = &observed.resources.get(&shard.resource)?.value;
+            let owner = shard.owner.as_ref()?;
+            let may_move = shard.state == ShardState::Assigned
+                && resource.id == id.resource
+                && owner.node == *worker
+                && observed.is_alive(owner);
+            may_move.then(|| Wish::of(id, resource))
+        });
+        own.collect()
+    }
+
+    async fn clear(&mut self) {
         for (worker, id) in self.observed.assignments.keys() {
+            self.pace().await;
             let is_backed = self.observed.shards.get(id).is_some_and(|shard| {
                 let owner = shard.value.owner.as_ref();
                 shard.value.state.order().is_some()

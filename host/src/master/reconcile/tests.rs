@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use futures::executor::block_on;
 
 use super::plan::Plan;
 use super::*;
@@ -161,7 +162,7 @@ fn plugin(version: &str) -> PluginRecord {
 fn planned(observed: &Facts) -> Vec<Action> {
     let began = Instant::now();
     let later = began + 100 * LEASE;
-    let plan = plan(&observed.observed(), &fresh(began), later);
+    let plan = block_on(plan(&observed.observed(), &fresh(began), later));
     assert_eq!(plan.look_again, None);
     plan.actions
 }
@@ -276,7 +277,7 @@ fn f23_a_crawl_goes_on_in_the_same_run_whoever_takes_it_over() {
 fn looked(observed: &Facts, seen: &mut Seen, now: Instant) -> Plan {
     let observed = observed.observed();
     seen.look(&observed, now);
-    plan(&observed, seen, now)
+    block_on(plan(&observed, seen, now))
 }
 
 fn another_worker(observed: &mut Facts) -> NodeId {
