@@ -15,6 +15,7 @@ mod demo;
 mod doors;
 mod identity;
 mod late_store;
+mod leaving;
 mod master_node;
 mod membership;
 mod own_nodes;

@@ -81,6 +81,9 @@
 //! that does not get that far within `--handover-timeout` loses the shard all the same: the next one
 //! fences it by opening. A new leader goes on from the record.
 //!
+//! A worker that is told to end registers as draining first, and ends when nothing is assigned to it
+//! any more, or `--drain-timeout` has passed.
+//!
 //! # What an update changes
 //!
 //! | field | holds |

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::doors::Doors;
 use super::identity::Identity;
 use super::late_store::LateStore;
+use super::leaving::Leaving;
 use super::master_node::{MasterNode, MasterParts, MasterSettings};
 use super::membership::{Member, seed_when_leading};
 use super::own_nodes;
@@ -47,6 +48,10 @@ pub(super) struct Process {
     pub(super) http: SocketAddr,
     /// As it registers.
     pub(super) node: Node,
+    catalog: Catalog,
+    leaving: Leaving,
+    /// How long it may take to give away what it has.
+    drain_timeout: Duration,
     scopes: Scopes,
     /// Why it cannot go on.
     fault: oneshot::Receiver<anyhow::Error>,
@@ -114,9 +119,14 @@ async fn until(
         Box::pin(connecting).await;
         std::future::pending().await
     };
+    let leaving = process.leaving();
+    let told = async {
+        stop.cancelled().await;
+        leaving.await;
+    };
     let result = tokio::select! {
         () = connected => Ok(()),
-        () = stop.cancelled() => Ok(()),
+        () = told => Ok(()),
         error = process.fault() => Err(error),
     };
     tracing::info!("stopping");
@@ -143,6 +153,13 @@ impl Process {
             () = doors.cancelled() => a_bug(),
             Ok(error) = &mut self.fault => error,
         }
+    }
+
+    /// Gives away what it has, as far as there is time.
+    fn leaving(&self) -> impl Future<Output = ()> + use<> {
+        let (leaving, catalog) = (self.leaving.clone(), self.catalog.clone());
+        let (worker, within) = (self.node.id.clone(), self.drain_timeout);
+        async move { leaving.give_all_away(&catalog, &worker, within).await }
     }
 
     /// Ends crawls, gives the leases back, and answers the calls in hand.
@@ -196,6 +213,7 @@ async fn base(
             catalog: catalog.clone(),
             data: data.clone(),
             lease_ttl: options.lease_ttl,
+            leaving: Leaving::new(),
         },
         doors,
         node,
@@ -243,6 +261,7 @@ pub(super) async fn start_master(
             stop.run_until_cancelled(seeds).await;
         }
     });
+    let leaving = base.membership.leaving.clone();
     let election = scopes.election.clone();
     let ended = scopes.election.clone();
     let fault = base.membership.keep(
@@ -256,6 +275,10 @@ pub(super) async fn start_master(
         grpc,
         http,
         node: base.node,
+        catalog: base.catalog,
+        leaving,
+        // Nothing is assigned to it.
+        drain_timeout: Duration::ZERO,
         scopes,
         fault,
         _identity: base.identity,
@@ -297,6 +320,7 @@ pub(super) async fn start_worker(
         options.node.plugin_size,
         FetchDeadlines::default(),
     );
+    let (catalog, leaving) = (base.catalog.clone(), base.membership.leaving.clone());
     let make_agent = {
         let (node, data) = (base.node.clone(), base.data);
         let limit_ceilings = options.node.limit_ceilings.clone();
@@ -337,6 +361,9 @@ pub(super) async fn start_worker(
         grpc,
         http,
         node: base.node,
+        catalog,
+        leaving,
+        drain_timeout: options.drain_timeout,
         scopes,
         fault,
         _identity: base.identity,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
+use super::leaving::Leaving;
 use super::registration::{RegisterError, Registration};
 use super::{master_node, parts, seeding};
 use crate::config::FileConfig;
@@ -25,6 +26,7 @@ pub(super) struct Member {
     pub(super) catalog: Catalog,
     pub(super) data: Arc<DataRoot>,
     pub(super) lease_ttl: Duration,
+    pub(super) leaving: Leaving,
 }
 
 impl Member {
@@ -82,7 +84,7 @@ impl Member {
         self.data.bind_cluster(&cluster).await?;
         let (catalog, node) = (self.catalog.clone(), self.node.clone());
         let registration = Registration::new(catalog, node, self.lease_ttl).await?;
-        Ok((cluster, registration))
+        Ok((cluster, registration.with_leaving(self.leaving.clone())))
     }
 }
 

@@ -14,12 +14,13 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::leaving::Leaving;
 use crate::model::node::Node;
 use crate::retry::Backoff;
 use crate::store::catalog::{Catalog, encode};
 use crate::store::changes::Changes;
 use crate::store::lease::{LeaseKeeper, Term};
-use crate::store::{Guard, Outcome, StoreError, Txn};
+use crate::store::{Guard, LeaseId, Outcome, StoreError, Txn};
 use crate::task::TaskScope;
 use crate::telemetry;
 
@@ -33,6 +34,8 @@ pub(super) struct Registration {
     ttl: Duration,
     lease: LeaseKeeper,
     registered: watch::Sender<Option<Term>>,
+    /// It registers as draining once it is to leave.
+    leaving: Leaving,
     /// The renewals of the lease.
     scope: TaskScope,
 }
@@ -119,8 +122,15 @@ impl Registration {
             node,
             ttl,
             lease,
+            leaving: Leaving::new(),
             scope,
         })
+    }
+
+    /// Told to leave in this way.
+    pub(super) fn with_leaving(self, leaving: Leaving) -> Self {
+        leaving.registered(self.node.draining);
+        Self { leaving, ..self }
     }
 
     /// The lease that the node is registered under; another one each time it has registered again.
@@ -145,6 +155,11 @@ impl Registration {
         loop {
             tokio::select! {
                 biased;
+                () = self.told_to_leave(), if !self.node.draining => {
+                    self.node.draining = true;
+                    self.leaving.registered(true);
+                    continue;
+                }
                 () = self.lease.lost().cancelled_owned() => {
                     tracing::warn!(
                         node = %self.node.id,
@@ -164,6 +179,34 @@ impl Registration {
                 }
                 Err(taken) => return taken,
             }
+        }
+    }
+
+    /// Waits until the node is to leave, and says so in its record, under the lease that it has.
+    async fn told_to_leave(&self) {
+        self.leaving.asked().await;
+        let node = self.node_now();
+        let mut backoff = self.backoff();
+        loop {
+            let guard = own_or_nobodys(&self.catalog, &node).await;
+            let written = match guard {
+                Ok(guard) => write(&self.catalog, &node, guard, self.lease.id()).await,
+                Err(error) => Err(error),
+            };
+            let Err(error) = written else {
+                return;
+            };
+            let error = telemetry::chain(&error);
+            tracing::debug!(node = %node.id, error, "cannot register as draining yet");
+            tokio::time::sleep(backoff.next_delay()).await;
+        }
+    }
+
+    /// As it is to be registered by now.
+    fn node_now(&self) -> Node {
+        Node {
+            draining: self.leaving.is_asked(),
+            ..self.node.clone()
         }
     }
 
@@ -204,7 +247,7 @@ impl Registration {
     async fn again(&self) -> Result<LeaseKeeper, Taken> {
         let mut backoff = self.backoff();
         loop {
-            match register(&self.catalog, &self.node, self.ttl, &self.scope).await {
+            match register(&self.catalog, &self.node_now(), self.ttl, &self.scope).await {
                 Ok(lease) => return Ok(lease),
                 Err(RegisterError::Taken(taken)) => return Err(taken),
                 Err(error) => {
@@ -224,24 +267,38 @@ async fn register(
     ttl: Duration,
     scope: &TaskScope,
 ) -> Result<LeaseKeeper, RegisterError> {
+    let guard = own_or_nobodys(catalog, node).await?;
+    let lease = LeaseKeeper::grant(catalog.store().clone(), ttl, scope).await?;
+    write(catalog, node, guard, lease.id()).await?;
+    Ok(lease)
+}
+
+/// What holds while the node's id is its own, or free.
+async fn own_or_nobodys(catalog: &Catalog, node: &Node) -> Result<Guard, RegisterError> {
     let key = catalog.keys().node(node.role, &node.id);
-    let guard = match catalog.read::<Node>(&key).await? {
-        None => Guard::Absent(key.clone()),
+    match catalog.read::<Node>(&key).await? {
+        None => Ok(Guard::Absent(key)),
         // Under a lease that is lost, or by a try whose answer was.
         Some(present) if present.value.incarnation == node.incarnation => {
-            Guard::RevisionIs(key.clone(), present.revision)
+            Ok(Guard::RevisionIs(key, present.revision))
         }
         Some(present) => {
             let holder = Box::new(present.value);
-            return Err(RegisterError::Taken(Taken { holder }));
+            Err(RegisterError::Taken(Taken { holder }))
         }
-    };
-    let lease = LeaseKeeper::grant(catalog.store().clone(), ttl, scope).await?;
-    let txn = Txn::new()
-        .guard(guard)
-        .put_leased(key, encode(node), lease.id());
+    }
+}
+
+async fn write(
+    catalog: &Catalog,
+    node: &Node,
+    guard: Guard,
+    lease: LeaseId,
+) -> Result<(), RegisterError> {
+    let key = catalog.keys().node(node.role, &node.id);
+    let txn = Txn::new().guard(guard).put_leased(key, encode(node), lease);
     match catalog.store().commit(txn).await? {
-        Outcome::Done(_) => Ok(lease),
+        Outcome::Done(_) => Ok(()),
         Outcome::Lost(_) | Outcome::Unknown => Err(RegisterError::Raced {
             id: node.id.to_string(),
         }),

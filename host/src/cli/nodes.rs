@@ -94,6 +94,8 @@ pub struct ClusterWorkerOptions {
     pub labels: BTreeMap<String, String>,
     /// Networks that may be fetched from though they are not public.
     pub allow_networks: Vec<IpNet>,
+    /// How long it gives away what it has before it ends.
+    pub drain_timeout: Duration,
 }
 
 /// What `crawler worker --cluster=false` was asked for.
@@ -209,6 +211,9 @@ pub(super) struct WorkerArgs {
     /// For selectors of resources, like gpu=true; may be given several times
     #[arg(long = "label", value_name = "KEY=VALUE")]
     labels: Vec<Label>,
+    /// How long a worker that is stopped may take to give its shards to others; 0s ends it at once
+    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = humantime::parse_duration)]
+    drain_timeout: Duration,
     #[command(flatten)]
     networks: NetworkArgs,
     #[command(flatten)]
@@ -331,6 +336,7 @@ impl WorkerArgs {
             capacity: self.capacity,
             labels: labels(self.labels)?,
             allow_networks: self.networks.allow_networks,
+            drain_timeout: self.drain_timeout,
         })))
     }
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::*;
-use crate::model::id::Incarnation;
+use crate::model::id::{Incarnation, ResourceId};
 use crate::model::node::Role;
+use crate::model::resource::ShardId;
 use crate::store::embedded::{EmbeddedStore, Settings};
 use crate::store::keys::Keys;
 
@@ -76,6 +77,67 @@ async fn f08_a_node_whose_lease_was_lost_registers_again_as_the_same_process() {
     let (kept, ()) = tokio::join!(registration.keep(stop.clone()), watched);
     kept.unwrap();
     assert_eq!(registered(&catalog).await, None, "a stop takes it back");
+}
+
+#[tokio::test]
+async fn a_node_that_is_to_leave_says_so_in_its_record_under_its_lease() {
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = catalog(&folder);
+    let leaving = Leaving::new();
+    let registration = Registration::new(catalog.clone(), node(7), 20 * TTL).await;
+    let registration = registration.unwrap().with_leaving(leaving.clone());
+    let lease = registration.registered();
+    let worker = node(7).id;
+    let mirror = catalog
+        .keys()
+        .assignment(&worker, ShardId::only(ResourceId(1)));
+    catalog
+        .store()
+        .commit(Txn::new().put(mirror.clone(), "{}"))
+        .await
+        .unwrap();
+    let stop = CancellationToken::new();
+    let watched = async {
+        let left = leaving.give_all_away(&catalog, &worker, DEADLINE);
+        let given = async {
+            let is_draining = async || registered(&catalog).await.is_some_and(|n| n.draining);
+            wait_for(is_draining).await;
+            assert!(!lease.has_changed().unwrap());
+            catalog.store().commit(Txn::new().delete(mirror)).await
+        };
+        let ((), given) = tokio::join!(left, given);
+        assert!(matches!(given, Ok(Outcome::Done(_))));
+        // Whoever registers it anew says so as well.
+        let lease = lease.borrow().clone().unwrap();
+        catalog.store().revoke_lease(lease.id()).await.unwrap();
+        let is_draining = async || registered(&catalog).await.is_some_and(|n| n.draining);
+        wait_for(is_draining).await;
+        stop.cancel();
+    };
+    let (kept, ()) = tokio::join!(registration.keep(stop.clone()), watched);
+    kept.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_whose_shards_nobody_takes_leaves_when_its_time_is_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = catalog(&folder);
+    let leaving = Leaving::new();
+    let worker = node(7).id;
+    let begun = Instant::now();
+    let within = Duration::from_secs(5);
+    // It never belonged to the cluster: there is nothing to give away.
+    leaving.give_all_away(&catalog, &worker, within).await;
+    assert!(begun.elapsed().is_zero());
+    leaving.registered(true);
+    let mirror = catalog
+        .keys()
+        .assignment(&worker, ShardId::only(ResourceId(1)));
+    let txn = Txn::new().put(mirror, "{}");
+    catalog.store().commit(txn).await.unwrap();
+    leaving.give_all_away(&catalog, &worker, within).await;
+    let took = begun.elapsed();
+    assert!(took >= within && took < 2 * within, "{took:?}");
 }
 
 #[tokio::test]
