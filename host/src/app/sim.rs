@@ -37,7 +37,7 @@ mod sky;
 mod storm;
 mod tests;
 
-use check::Checker;
+use check::{Checker, Tally};
 use cluster::Cluster;
 use sky::Sky;
 
@@ -55,6 +55,8 @@ struct Report {
     journal: Vec<String>,
     /// What must not have happened.
     violation: Option<String>,
+    /// What invariants were about.
+    tally: Tally,
 }
 
 /// The history of a seed.

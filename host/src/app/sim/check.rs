@@ -5,15 +5,17 @@ use std::time::Duration;
 
 use super::LEASE_TTL;
 use super::site::{self, DELAY, Site};
-use super::sky::Sky;
 use crate::frontier::twin::Event;
 use crate::model::crawl::ItemRecord;
 use crate::model::id::{Epoch, ResourceId, ResourceName};
-use crate::model::node::{Contender, Node, Role};
-use crate::model::resource::{Deleting, Resource, ShardId, ShardRecord};
-use crate::store::keys::Keys;
-use crate::store::twin::Carried;
-use crate::store::{Guard, Revision, WatchEvent};
+use crate::model::resource::ShardId;
+use crate::model::settings::DEFAULT_MAX_ATTEMPTS;
+
+pub(super) use store::note;
+
+mod store;
+#[cfg(test)]
+mod tests;
 
 /// What has happened, as far as it is needed to judge what happens next.
 #[derive(Default)]
@@ -28,11 +30,90 @@ pub(super) struct Checker {
     /// Workers under a lease, by their labels.
     registered: BTreeSet<String>,
     owners: BTreeMap<(ShardId, Epoch), String>,
+    /// Shards whose records were deleted.
+    gone: BTreeSet<ShardId>,
+    /// Those that have written as the leader.
+    leaders: BTreeSet<String>,
+    /// Answers of a page that were failures, by life and page.
+    failures: BTreeMap<(u64, u64), u32>,
+    pub(super) tally: Tally,
     openings: BTreeMap<ShardId, Vec<Opening>>,
     /// The last of each who asked, by host.
     requests: BTreeMap<String, Vec<Request>>,
     /// Machines whose clocks were set.
     set_clocks: BTreeSet<String>,
+}
+
+/// What invariants are about: a history in which it never happens shows nothing of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Happening {
+    /// A master wrote as the leader, after another had.
+    LedAfterAnother,
+    /// A worker changed the record of a shard that it has.
+    WorkerWrote,
+    /// A worker gave a shard back.
+    GivenBack,
+    /// A frontier was opened after another worker had it.
+    OpenedAfterAnother,
+    /// A frontier took something from its owner.
+    Durable,
+    /// A frontier refused an owner from before.
+    Fenced,
+    /// A host was asked again by the worker that had asked it before.
+    AskedAgain,
+    /// A host was asked by a worker that took it over, and had to wait.
+    AskedAfterAnother,
+    /// Items were given to a sink.
+    Items,
+    /// A page was given up.
+    Dead,
+    /// A resource was deleted, and what it leaves has gone.
+    Removed,
+    /// One was with its items.
+    Purged,
+    /// A run after the first came to its end.
+    RanAgain,
+    /// A resource of several shards came to its end.
+    Shared,
+}
+
+impl Happening {
+    pub(super) const ALL: [Self; 14] = [
+        Self::LedAfterAnother,
+        Self::WorkerWrote,
+        Self::GivenBack,
+        Self::OpenedAfterAnother,
+        Self::Durable,
+        Self::Fenced,
+        Self::AskedAgain,
+        Self::AskedAfterAnother,
+        Self::Items,
+        Self::Dead,
+        Self::Removed,
+        Self::Purged,
+        Self::RanAgain,
+        Self::Shared,
+    ];
+}
+
+/// How often each has happened.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tally(BTreeMap<Happening, u64>);
+
+impl Tally {
+    pub(super) fn count(&mut self, what: Happening) {
+        *self.0.entry(what).or_default() += 1;
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        for (what, n) in &other.0 {
+            *self.0.entry(*what).or_default() += n;
+        }
+    }
+
+    pub(super) fn has(&self, what: Happening) -> bool {
+        self.0.contains_key(&what)
+    }
 }
 
 struct Opening {
@@ -51,34 +132,6 @@ struct Request {
 
 pub(super) type Found = Result<(), String>;
 
-/// Writes what was carried out into the journal.
-pub(super) fn note(sky: &Sky, revision: Revision, carried: &Carried<'_>) {
-    let changes = carried.events.iter().map(|event| match event {
-        WatchEvent::Put(entry) => format!("+{}", entry.key),
-        WatchEvent::Delete { key, .. } => format!("-{key}"),
-        WatchEvent::StartOver => "?".to_owned(),
-    });
-    let changes: Vec<String> = changes.collect();
-    let guards = carried.guards.iter().map(|guard| match guard {
-        Guard::Absent(key) => format!("!{key}"),
-        Guard::Exists(key) => key.clone(),
-        Guard::RevisionIs(key, revision) => format!("{key}={}", revision.0),
-        Guard::CreatedAt(key, revision) => format!("{key}^{}", revision.0),
-    });
-    let guards: Vec<String> = guards.collect();
-    let author = if carried.author.is_empty() {
-        "lease"
-    } else {
-        carried.author
-    };
-    sky.note(format_args!(
-        "r{} {author}: {} if {}",
-        revision.0,
-        changes.join(" "),
-        guards.join(" ")
-    ));
-}
-
 fn machine_of(label: &str) -> &str {
     label.split('#').next().unwrap_or(label)
 }
@@ -96,79 +149,6 @@ impl Checker {
         self.set_clocks.insert(machine_of(label).to_owned());
     }
 
-    /// Of masters only the one that leads changes anything that others rely on.
-    pub(super) fn on_store(&mut self, carried: &Carried<'_>) -> Found {
-        let keys = Keys::default();
-        for event in carried.events {
-            let (key, value) = match event {
-                WatchEvent::Put(entry) => (&entry.key, Some(&entry.value)),
-                WatchEvent::Delete { key, .. } => (key, None),
-                WatchEvent::StartOver => continue,
-            };
-            self.learn(&keys, key, value.map(|value| &value[..]));
-        }
-        if !carried.author.starts_with("master") {
-            return Ok(());
-        }
-        let led = [
-            keys.resources(),
-            keys.shards(),
-            keys.assignments(),
-            keys.deleting_all(),
-        ];
-        let is_led = |event: &WatchEvent| match event {
-            WatchEvent::Put(entry) => led.iter().any(|prefix| entry.key.starts_with(prefix)),
-            WatchEvent::Delete { key, .. } => led.iter().any(|prefix| key.starts_with(prefix)),
-            WatchEvent::StartOver => false,
-        };
-        if !carried.events.iter().any(is_led) {
-            return Ok(());
-        }
-        let election = keys.election();
-        let contenders = carried.before.iter();
-        let contenders = contenders.filter(|(key, _)| key.starts_with(&election));
-        let first = contenders.min_by_key(|(_, stored)| stored.created);
-        let leader = first.and_then(|(_, stored)| {
-            let leader: Result<Contender, _> = serde_json::from_slice(&stored.value);
-            leader.ok().map(|leader| leader.address)
-        });
-        if leader.as_deref() == Some(carried.author) {
-            return Ok(());
-        }
-        let author = carried.author;
-        Err(format!("{author} wrote as the leader, which is {leader:?}"))
-    }
-
-    fn learn(&mut self, keys: &Keys, key: &str, value: Option<&[u8]>) {
-        if let Some(id) = keys.parse_shard(key) {
-            let record = value.and_then(|value| serde_json::from_slice::<ShardRecord>(value).ok());
-            let owner = record.and_then(|record| Some((record.epoch, record.owner?)));
-            if let Some((epoch, owner)) = owner {
-                let label = format!("{}#{}", owner.node, owner.incarnation.0);
-                self.owners.insert((id, epoch), label);
-            }
-        } else if key.starts_with(&keys.resources()) {
-            let resource = value.and_then(|value| serde_json::from_slice::<Resource>(value).ok());
-            let Some(resource) = resource else { return };
-            if let Some(site) = Site::of_params(&resource.spec.params) {
-                let life = (resource.spec.name, site.life);
-                self.lives.insert(resource.id, life);
-                self.ids.insert(site.life, resource.id);
-            }
-        } else if key.starts_with(&keys.deleting_all()) {
-            let deleting = value.and_then(|value| serde_json::from_slice::<Deleting>(value).ok());
-            self.purged
-                .extend(deleting.filter(|d| d.purge).map(|d| d.id));
-        } else if key.starts_with(&keys.nodes(Role::Worker)) {
-            let id = key.trim_start_matches(&keys.nodes(Role::Worker)).to_owned() + "#";
-            self.registered.retain(|label| !label.starts_with(&id));
-            if let Some(node) = value.and_then(|value| serde_json::from_slice::<Node>(value).ok()) {
-                self.registered
-                    .insert(format!("{}#{}", node.id, node.incarnation.0));
-            }
-        }
-    }
-
     /// After a bigger epoch nothing is done under a smaller one.
     pub(super) fn on_frontier(&mut self, event: &Event, now: Duration) -> Found {
         let (shard, epoch, storage_epoch) = match event {
@@ -183,7 +163,10 @@ impl Checker {
                 epoch,
                 storage_epoch,
             } => (*shard, *epoch, *storage_epoch),
-            Event::Fenced { .. } => return Ok(()),
+            Event::Fenced { .. } => {
+                self.tally.count(Happening::Fenced);
+                return Ok(());
+            }
         };
         let openings = self.openings.entry(shard).or_default();
         if let Some(last) = openings.last()
@@ -194,15 +177,40 @@ impl Checker {
                 last.epoch, last.storage_epoch
             ));
         }
-        if let Event::Opened { hosts, .. } = event {
-            openings.push(Opening {
-                at: now,
-                epoch,
-                storage_epoch,
-                hosts: hosts.clone(),
-            });
+        let Event::Opened { hosts, .. } = event else {
+            self.tally.count(Happening::Durable);
+            return Ok(());
+        };
+        let owner = |epoch| self.owners.get(&(shard, epoch));
+        if let Some(last) = openings.last()
+            && owner(last.epoch) != owner(epoch)
+        {
+            self.tally.count(Happening::OpenedAfterAnother);
         }
+        openings.push(Opening {
+            at: now,
+            epoch,
+            storage_epoch,
+            hosts: hosts.clone(),
+        });
         Ok(())
+    }
+
+    /// A page was answered with a failure.
+    pub(super) fn on_failure(&mut self, life: u64, page: u64) {
+        *self.failures.entry((life, page)).or_default() += 1;
+    }
+
+    /// A page is given up only after as many failures as a resource allows.
+    pub(super) fn on_dead(&mut self, life: u64, page: u64, reason: &str) -> Found {
+        self.tally.count(Happening::Dead);
+        let n = self.failures.get(&(life, page)).copied().unwrap_or(0);
+        match n >= DEFAULT_MAX_ATTEMPTS {
+            true => Ok(()),
+            false => Err(format!(
+                "page {page} of life {life} was given up as {reason} after {n} failures"
+            )),
+        }
     }
 
     /// A request is spaced, and made under a lease.
@@ -233,6 +241,9 @@ impl Checker {
         let last = requests
             .iter()
             .rfind(|r| r.label == label && r.storage_epoch == own.storage_epoch);
+        if last.is_some() {
+            self.tally.count(Happening::AskedAgain);
+        }
         if let Some(last) = last
             && last.ended.is_none_or(|ended| now < ended + DELAY)
         {
@@ -248,12 +259,14 @@ impl Checker {
             && !was_set(label)
             && !was_set(&before.label)
             && own.hosts.iter().any(|known| known.starts_with(host))
-            && now < before.began + DELAY
         {
-            return Err(format!(
-                "{label} asks {host} too soon after {}",
-                before.label
-            ));
+            self.tally.count(Happening::AskedAfterAnother);
+            if now < before.began + DELAY {
+                return Err(format!(
+                    "{label} asks {host} too soon after {}",
+                    before.label
+                ));
+            }
         }
         let newer = openings
             .iter()
@@ -281,7 +294,8 @@ impl Checker {
     }
 
     /// Items of one life of a name do not get among those of another.
-    pub(super) fn on_items(&self, shard: ShardId, items: &[ItemRecord]) -> Found {
+    pub(super) fn on_items(&mut self, shard: ShardId, items: &[ItemRecord]) -> Found {
+        self.tally.count(Happening::Items);
         let (name, life) = self.lives.get(&shard.resource).ok_or("items of nobody")?;
         for item in items {
             let url = item.url.parse().ok();

@@ -28,6 +28,7 @@ pub(super) struct Expected {
     pub(super) site: Site,
     pub(super) run: Run,
     pub(super) paused: bool,
+    pub(super) concurrency: Option<u32>,
 }
 
 /// All clients.
@@ -39,6 +40,9 @@ pub(super) struct Clients {
 impl Clients {
     /// Waits until each has the answer to its last call.
     pub(super) async fn finish(&self, sky: &Sky) {
+        if self.scope.failed().is_cancelled() {
+            sky.violation("a client has panicked");
+        }
         let cut = self.scope.stop(Duration::from_secs(60)).await;
         if !cut.is_empty() {
             let n = cut.len();
@@ -91,7 +95,7 @@ impl Client {
         match present {
             None => self.add().await,
             Some(present) if draw < 2 => self.restart(present).await,
-            Some(_) if draw < 4 => self.update().await,
+            Some(present) if draw < 4 => self.update(present).await,
             Some(_) if draw < 6 => self.delete().await,
             Some(present) if draw < 8 => {
                 let paused = !present.paused;
@@ -127,6 +131,7 @@ impl Client {
             site,
             run: Run(1),
             paused: false,
+            concurrency: None,
         };
         let mut all = self.expected.lock().unwrap();
         all.insert(self.name.clone(), expected);
@@ -163,14 +168,14 @@ impl Client {
         all.insert(self.name.clone(), wanted);
     }
 
-    async fn update(&mut self) {
+    async fn update(&mut self, present: Expected) {
         let name = self.name.clone();
-        let concurrency = 1 + self.cluster.world.sky.below(8);
+        let concurrency = Some(1 + self.cluster.world.sky.below(8));
         let updated = self.call("update", move |control, request| {
             let name = name.clone();
             Box::pin(async move {
                 let change = |mut spec: ResourceSpec| {
-                    spec.crawl.concurrency = Some(concurrency);
+                    spec.crawl.concurrency = concurrency;
                     Ok(spec)
                 };
                 let updated = control.update_resource(&name, change, &request);
@@ -178,6 +183,12 @@ impl Client {
             })
         });
         updated.await;
+        let expected = Expected {
+            concurrency,
+            ..present
+        };
+        let mut all = self.expected.lock().unwrap();
+        all.insert(self.name.clone(), expected);
     }
 
     async fn delete(&mut self) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::check;
+use super::check::{self, Happening};
 use super::node::{MachineClock, Node, Part, World};
 use super::sinks::Sinks;
 use super::site;
@@ -123,7 +123,10 @@ impl Cluster {
     }
 
     pub(super) fn take(&self, machine: usize) -> Option<Node> {
-        self.machines.lock().unwrap()[machine].node.take()
+        let node = self.machines.lock().unwrap()[machine].node.take();
+        // Nobody asks it any more.
+        self.world.judge_panic(node.as_ref());
+        node
     }
 
     /// Does something with each process that is there.
@@ -174,11 +177,16 @@ impl Cluster {
     /// Removes processes that have ended, because another has their id.
     pub(super) fn bury(&self) {
         let sky = &self.world.sky;
-        self.each(|node| {
-            if node.has_panicked() {
-                sky.violation(format_args!("a task of {} has panicked", node.label));
+        self.each(|node| self.world.judge_panic(Some(node)));
+        let of_all = [
+            ("a fault", &self.scope),
+            ("a request", &*self.world.requests),
+        ];
+        for (what, scope) in of_all {
+            if scope.failed().is_cancelled() {
+                sky.violation(format_args!("the task of {what} has panicked"));
             }
-        });
+        }
         self.ghosts
             .lock()
             .unwrap()
@@ -204,6 +212,11 @@ impl Cluster {
                 work(&cluster);
             }
         });
+    }
+
+    /// Takes note that something has come about.
+    pub(super) fn count(&self, what: Happening) {
+        self.world.sky.checker().tally.count(what);
     }
 
     /// One call; what becomes of it is told where somebody listens.

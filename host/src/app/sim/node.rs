@@ -17,6 +17,7 @@ use super::sinks::Sinks;
 use super::site::{OnePlugin, Web};
 use super::sky::Sky;
 use super::{LEASE_TTL, site};
+use crate::app::leaving::Leaving;
 use crate::app::master_node::{MasterNode, MasterParts, MasterSettings};
 use crate::app::registration::{RegisterError, Registration};
 use crate::clock::Clock;
@@ -45,6 +46,8 @@ use crate::worker::receive::{GIVE_DEADLINE, GiveError, GivenLinks};
 /// What deleted resources leave stays this long: longer than any process is stopped, or any client
 /// repeats its call, whatever the clocks are set to.
 pub(super) const FRONTIER_MIN_AGE: Duration = Duration::from_secs(15 * 60);
+/// How long a worker that is told to stop gives away what it has.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(8);
 /// How long a process that is told to stop may take for each of its parts.
 const STOP_GRACE: Duration = Duration::from_secs(15);
 
@@ -62,6 +65,15 @@ pub(super) struct World {
 }
 
 impl World {
+    /// No task of a process panics.
+    pub(super) fn judge_panic(&self, node: Option<&Node>) {
+        if let Some(node) = node.filter(|node| node.has_panicked()) {
+            let label = &node.label;
+            self.sky
+                .violation(format_args!("a task of {label} has panicked"));
+        }
+    }
+
     pub(super) fn line(self: &Arc<Self>, label: &str) -> Line {
         Line {
             sky: self.sky.clone(),
@@ -107,7 +119,11 @@ pub(super) struct Node {
     pub(super) ended: CancellationToken,
     pub(super) part: Part,
     pub(super) calls: Arc<TaskScope>,
+    id: NodeId,
+    catalog: Catalog,
+    leaving: Leaving,
     work: Arc<TaskScope>,
+    election: Arc<TaskScope>,
     membership: Arc<TaskScope>,
 }
 
@@ -146,11 +162,14 @@ impl Node {
             clock,
             label: label.clone(),
             ended: CancellationToken::new(),
+            leaving: Leaving::new(),
         };
-        let ended = start.ended.clone();
+        let (ended, leaving) = (start.ended.clone(), start.leaving.clone());
+        let catalog = start.catalog.clone();
         let (work, membership) = (Arc::<TaskScope>::default(), Arc::<TaskScope>::default());
+        let election = Arc::<TaskScope>::default();
         let part = process.enter(|| match role {
-            Role::Master => start.master(&membership),
+            Role::Master => start.master(&membership, election.clone()),
             Role::Worker => start.worker(&work, &membership),
         });
         if let Part::Worker(crawls) = &part {
@@ -163,19 +182,27 @@ impl Node {
             ended,
             part,
             calls: Arc::default(),
+            id: id.clone(),
+            catalog,
+            leaving,
             work,
+            election,
             membership,
         }
     }
 
-    /// Whether one of its tasks has panicked.
-    pub(super) fn has_panicked(&self) -> bool {
-        let scopes = [&self.calls, &self.work, &self.membership];
+    fn has_panicked(&self) -> bool {
+        let scopes = [&self.calls, &self.work, &self.membership, &self.election];
         scopes.iter().any(|scope| scope.failed().is_cancelled())
     }
 
-    /// Ends it as a signal does: crawls first, then its registration.
+    /// Ends it as a signal does: what it has is given away, crawls end, then its registration.
     pub(super) async fn stop(self) {
+        let (leaving, catalog, id) = (self.leaving.clone(), self.catalog.clone(), self.id.clone());
+        let within = match self.part {
+            Part::Worker(_) => DRAIN_TIMEOUT,
+            Part::Master(_) => Duration::ZERO,
+        };
         let (work, membership, calls) = (
             self.work.clone(),
             self.membership.clone(),
@@ -184,6 +211,7 @@ impl Node {
         let (told, stopped) = oneshot::channel();
         self.process.enter(|| {
             self.calls.spawn("stop", async move {
+                leaving.give_all_away(&catalog, &id, within).await;
                 work.stop(STOP_GRACE).await;
                 membership.stop(STOP_GRACE).await;
                 let _nobody_waits = told.send(());
@@ -201,10 +229,11 @@ struct Start {
     clock: Arc<MachineClock>,
     label: String,
     ended: CancellationToken,
+    leaving: Leaving,
 }
 
 impl Start {
-    fn master(self, membership: &TaskScope) -> Part {
+    fn master(self, membership: &TaskScope, election: Arc<TaskScope>) -> Part {
         let world = &self.world;
         let master = MasterNode::new(MasterParts {
             node: self.registered.clone(),
@@ -234,7 +263,6 @@ impl Start {
             let Some(registration) = self.join(&stop).await else {
                 return;
             };
-            let election = TaskScope::new();
             master.contend(&election);
             let kept = registration.keep(stop).await;
             election.stop(STOP_GRACE).await;
@@ -294,7 +322,7 @@ impl Start {
             let (catalog, node) = (self.catalog.clone(), self.registered.clone());
             let joined = stop.run_until_cancelled(Registration::new(catalog, node, LEASE_TTL));
             match joined.await? {
-                Ok(registration) => return Some(registration),
+                Ok(registration) => return Some(registration.with_leaving(self.leaving.clone())),
                 Err(error) if RegisterError::is_transient(&error) => {}
                 Err(_taken) => {
                     self.ended.cancel();

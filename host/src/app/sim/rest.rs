@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::LEASE_TTL;
-use super::check::Found;
+use super::check::{Found, Happening};
 use super::client::{Clients, Expected};
 use super::cluster::{self, Cluster};
 use super::site::{self, Site};
@@ -69,7 +69,17 @@ fn is_paused(resources: &BTreeMap<ResourceName, Resource>, record: &ShardRecord)
 fn owned_once(cluster: &Cluster) -> Found {
     let crawls = cluster::crawls(cluster);
     let resources = resources(cluster);
-    for (id, record) in shards(cluster) {
+    let shards = shards(cluster);
+    for (label, crawls) in &crawls {
+        let mut crawled = crawls.iter().map(|crawl| ShardId {
+            resource: crawl.id,
+            shard: crawl.shard,
+        });
+        if let Some(id) = crawled.find(|id| !shards.contains_key(id)) {
+            return Err(format!("{label} crawls {id}, which has no record"));
+        }
+    }
+    for (id, record) in shards {
         let of_shard = crawls.iter().flat_map(|(label, crawls)| {
             let of_shard = crawls
                 .iter()
@@ -129,9 +139,12 @@ fn busy(cluster: &Cluster) -> Option<String> {
         let (state, waits) = (record.state, record.waits);
         return Some(format!("{id} is {state:?}, waits {waits:?}"));
     }
-    let deleting = Keys::default().deleting_all();
+    // All shards are finished or paused, so nobody has any.
+    let keys = Keys::default();
+    let passing = [keys.deleting_all(), keys.assignments()];
     cluster.world.store.look(|entries| {
-        let mut left = entries.keys().filter(|key| key.starts_with(&deleting));
+        let is_passing = |key: &&String| passing.iter().any(|prefix| key.starts_with(prefix));
+        let mut left = entries.keys().filter(is_passing);
         left.next().map(|key| format!("{key} is there"))
     })
 }
@@ -149,10 +162,18 @@ fn all_done(cluster: &Cluster, expected: &BTreeMap<ResourceName, Expected>) -> F
         ));
     }
     for (name, resource) in &present {
-        let Expected { site, run, paused } = &expected[name];
+        let Expected {
+            site,
+            run,
+            paused,
+            concurrency,
+        } = &expected[name];
         let is_life = Site::of_params(&resource.spec.params) == Some(*site);
         if !is_life || resource.run != *run || resource.paused != *paused {
             return Err(format!("{name} is not the life or run that was answered"));
+        }
+        if resource.spec.crawl.concurrency != *concurrency {
+            return Err(format!("{name} has not the concurrency that was answered"));
         }
         done(cluster, resource, *site).map_err(|why| format!("{name}: {why}"))?;
     }
@@ -162,13 +183,17 @@ fn all_done(cluster: &Cluster, expected: &BTreeMap<ResourceName, Expected>) -> F
     };
     let is_gone = |id: &ResourceId| present.values().all(|resource| resource.id != *id);
     for id in lives.keys().filter(|id| is_gone(id)) {
+        cluster.count(Happening::Removed);
         if cluster.world.frontiers.has(*id) {
             return Err(format!("a frontier of {id} is left, which was deleted"));
         }
-        if purged.contains(id) && cluster.world.sinks.has(*id) {
-            return Err(format!(
-                "items of {id} are left, which was deleted with them"
-            ));
+        if purged.contains(id) {
+            cluster.count(Happening::Purged);
+            if cluster.world.sinks.has(*id) {
+                return Err(format!(
+                    "items of {id} are left, which was deleted with them"
+                ));
+            }
         }
     }
     Ok(())
@@ -201,7 +226,15 @@ fn done(cluster: &Cluster, resource: &Resource, site: Site) -> Found {
             }
             match &known.stage {
                 Stage::Due if !resource.paused => return Err(format!("{url} is due")),
-                Stage::Due | Stage::Dead(_) => _ = dead.insert(page),
+                Stage::Due => _ = dead.insert(page),
+                Stage::Dead(reason) => {
+                    let sky = &cluster.world.sky;
+                    sky.checker().on_dead(life, page, reason)?;
+                    dead.insert(page);
+                }
+                Stage::Done(_) if site.is_broken(page) => {
+                    return Err(format!("{url} is done, and its server always fails"));
+                }
                 Stage::Done(_) => wanted.extend(site.items(page)),
             }
         }
@@ -214,6 +247,12 @@ fn done(cluster: &Cluster, resource: &Resource, site: Site) -> Found {
     if reached != closure && !(resource.paused && site.n_shards > 1) {
         let lost: Vec<_> = closure.symmetric_difference(&reached).collect();
         return Err(format!("these pages are missing or too many: {lost:?}"));
+    }
+    if !resource.paused && site.n_shards > 1 {
+        cluster.count(Happening::Shared);
+    }
+    if !resource.paused && resource.run.0 > 1 {
+        cluster.count(Happening::RanAgain);
     }
     let mut keys = BTreeSet::new();
     if let Some(twice) = items.iter().find(|item| !keys.insert(item.key.0.clone())) {

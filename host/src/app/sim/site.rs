@@ -192,6 +192,9 @@ impl Fetch for Web {
         sky.judge(found);
         let asked = Asked { web: self, host };
         let answer = self.answer(&request.url).await;
+        if answer.as_ref().map_or(true, |page| page.status == 500) {
+            sky.checker().on_failure(life, page);
+        }
         drop(permit);
         drop(asked);
         let ready_at = self.clock.unix_millis() + u64::try_from(delay.as_millis()).unwrap_or(0);

@@ -166,6 +166,7 @@ impl Sky {
         Report {
             journal: std::mem::take(&mut *self.journal.lock().unwrap()),
             violation: self.violation.lock().unwrap().take(),
+            tally: self.checker().tally.clone(),
         }
     }
 }
