@@ -84,38 +84,41 @@ impl Balance {
     ) -> Vec<Move> {
         let mut moves: Vec<Move> = Vec::new();
         while moves.len() < self.settings.moves {
-            let Some(heaviest) = self.heaviest(&candidates) else {
-                break;
-            };
-            let own = movable(&heaviest).into_iter();
-            let own = own.filter(|wish| moves.iter().all(|(id, _)| *id != wish.shard()));
-            let best = own.filter_map(|wish| {
-                let (to, highest) = better_place(&candidates, &wish, &heaviest)?;
-                Some((highest, wish, to))
-            });
-            let Some((_, wish, to)) = best.min_by_key(|(highest, wish, _)| {
+            let heavy = self.heavy(&candidates).into_iter();
+            // The heaviest may have nothing that would be better off elsewhere.
+            let mut best = heavy.filter_map(|owner| {
+                let own = movable(&owner).into_iter();
+                let own = own.filter(|wish| moves.iter().all(|(id, _)| *id != wish.shard()));
+                let best = own.filter_map(|wish| {
+                    let (to, highest) = better_place(&candidates, &wish, &owner)?;
+                    Some((highest, wish, to))
+                });
                 // Of those that come to the same, the oldest.
-                (*highest, wish.shard())
-            }) else {
+                let best = best.min_by_key(|(highest, wish, _)| (*highest, wish.shard()));
+                best.map(|(_, wish, to)| (owner, wish, to))
+            });
+            let Some((owner, wish, to)) = best.next() else {
                 break;
             };
-            candidates.give_up(&heaviest, &wish);
+            candidates.give_up(&owner, &wish);
             candidates.take(&to, &wish);
             moves.push((wish.shard(), to));
         }
         moves
     }
 
-    /// The worker with the highest load, where that is too far above the average.
-    fn heaviest(&self, candidates: &Candidates) -> Option<NodeId> {
+    /// The workers whose load is too far above the average, the heaviest first.
+    fn heavy(&self, candidates: &Candidates) -> Vec<NodeId> {
         let strategy = candidates.strategy();
         let loads = candidates.iter().filter(|c| !c.node.draining);
-        let loads: Vec<(u64, &NodeId)> = loads.map(|c| (strategy.load(c), &c.node.id)).collect();
+        let mut loads: Vec<(u64, &NodeId)> =
+            loads.map(|c| (strategy.load(c), &c.node.id)).collect();
         let sum: u128 = loads.iter().map(|(load, _)| u128::from(*load)).sum();
-        let (highest, node) = loads.iter().max_by_key(|(load, _)| *load)?;
         let allowed = sum * u128::from(100 + self.settings.threshold);
-        let is_above = u128::from(*highest) * 100 * loads.len() as u128 > allowed;
-        is_above.then(|| (*node).clone())
+        let n = loads.len() as u128;
+        loads.retain(|(load, _)| u128::from(*load) * 100 * n > allowed);
+        loads.sort_unstable_by(|a, b| b.cmp(a));
+        loads.into_iter().map(|(_, id)| id.clone()).collect()
     }
 }
 

@@ -131,3 +131,16 @@ fn a_worker_that_comes_or_goes_and_a_move_begin_the_time_anew() {
     balance.moved(now + 2 * cooldown);
     assert_eq!(balance.wait(now + 2 * cooldown), Some(cooldown));
 }
+
+#[test]
+fn the_next_heaviest_gives_where_the_heaviest_has_nothing_to_give() {
+    let many: Vec<u32> = vec![1; 90];
+    let moved = moves(3, &[&[100], &many]);
+    assert_eq!(moved.len(), 4);
+    assert!(
+        moved
+            .iter()
+            .all(|(id, worker)| *id > 0 && worker == "worker-2"),
+        "{moved:?}"
+    );
+}
