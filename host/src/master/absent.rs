@@ -27,7 +27,7 @@ pub(super) struct Absences {
     lease: Duration,
     /// When the leader began.
     began: Instant,
-    /// As of the last look.
+    /// As of the last look, in order.
     present: Vec<NodeId>,
     missing: BTreeMap<NodeId, Missing>,
 }
@@ -57,18 +57,19 @@ impl Absences {
         owners: impl IntoIterator<Item = &'a NodeId>,
         now: Instant,
     ) -> Vec<NodeId> {
-        let present: Vec<NodeId> = present.into_iter().cloned().collect();
+        let mut present: Vec<NodeId> = present.into_iter().cloned().collect();
+        present.sort_unstable();
         let mut owners: Vec<&NodeId> = owners.into_iter().collect();
         owners.sort_unstable();
         owners.dedup();
         self.missing.retain(|node, missing| {
             let is_named = owners.binary_search(&node).is_ok();
             let is_recent = now - missing.since < self.lease;
-            !present.contains(node) && (is_named || is_recent)
+            present.binary_search(node).is_err() && (is_named || is_recent)
         });
         let before = std::mem::replace(&mut self.present, present);
         let known = before.iter().chain(owners);
-        for node in known.filter(|node| !self.present.contains(node)) {
+        for node in known.filter(|node| self.present.binary_search(node).is_err()) {
             let missing = Missing {
                 since: now,
                 is_held: false,

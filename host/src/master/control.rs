@@ -66,7 +66,8 @@ pub struct ControlParts {
 pub struct Control {
     parts: ControlParts,
     /// Held by calls that decide on more than a guard can name, one at a time: adding, which places
-    /// by load and pins a plugin, and pushing and deleting plugins, whose bytes are not in the store.
+    /// by load and pins a plugin, pinning another plugin, and pushing and deleting plugins, whose bytes
+    /// are not in the store.
     turn: tokio::sync::Mutex<()>,
 }
 

@@ -31,6 +31,8 @@ pub(super) struct Observed {
     pub(super) revision: Revision,
     /// So many times something was otherwise that decisions are made by.
     pub(super) n_changes: u64,
+    /// So many of them were about workers.
+    pub(super) n_of_workers: u64,
     /// As they register.
     registered: OrdMap<NodeId, Node>,
     /// Those that somebody has told to drain.
@@ -208,6 +210,7 @@ impl Observed {
 
     /// Works out anew how a worker is seen.
     fn look_at(&mut self, id: &NodeId) {
+        self.n_of_workers += 1;
         let Some(node) = self.registered.get(id) else {
             self.workers.remove(id);
             self.candidates.absent(id);

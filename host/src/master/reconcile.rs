@@ -37,7 +37,7 @@ mod plan;
 
 use plan::{Action, Seen, plan};
 
-/// A loop looks at everything at least this often, in case a watch has missed something.
+/// A loop looks at everything at least this often.
 const RESYNC: Duration = Duration::from_secs(60);
 /// How soon a loop looks again after a write that lost to another.
 pub(super) const LOST_PAUSE: Duration = Duration::from_millis(200);
@@ -86,6 +86,17 @@ impl Default for PlacementSettings {
             balance: BalanceSettings::default(),
         }
     }
+}
+
+/// What a turn came to.
+#[derive(Debug)]
+pub(super) struct Turn {
+    /// Something has been waited for long enough by then.
+    look_again: Option<Duration>,
+    /// How long not to look.
+    rest: Duration,
+    /// Something was not as it was seen.
+    pub(super) has_lost: bool,
 }
 
 /// The loops of one term.
@@ -139,13 +150,25 @@ impl Reconciler {
         let mut replica = self.parts.replica.clone();
         let mut observed = replica.after(None).await;
         loop {
-            let (pause, rest) = self.place(&observed, seen).await?;
+            let turn = self.place(&observed, seen).await?;
             backoff.reset();
-            tokio::time::sleep(rest).await;
+            tokio::time::sleep(turn.rest).await;
             let n_changes = Some(observed.n_changes);
+            let pause = turn.look_again.map_or(RESYNC, |wait| wait.min(RESYNC));
+            let lost_pause = async {
+                match turn.has_lost {
+                    true => tokio::time::sleep(LOST_PAUSE).await,
+                    false => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 biased;
                 other = replica.after(n_changes) => observed = other,
+                () = lost_pause => {
+                    // What stood in the way is not to be seen.
+                    replica.doubt();
+                    observed = replica.after(None).await;
+                }
                 () = tokio::time::sleep(pause) => observed = replica.after(None).await,
             }
         }
@@ -166,13 +189,8 @@ impl Reconciler {
         }
     }
 
-    /// Carries out the present plan. Tells when to look again though nothing has changed, and how long
-    /// not to.
-    async fn place(
-        &self,
-        observed: &Observed,
-        seen: &mut Seen,
-    ) -> Result<(Duration, Duration), StoreError> {
+    /// Carries out the present plan, as far as the workers stay those that it was made for.
+    async fn place(&self, observed: &Observed, seen: &mut Seen) -> Result<Turn, StoreError> {
         let now = Instant::now();
         for worker in seen.look(observed, now) {
             tracing::warn!(%worker, "what a missing worker has waits a lease time for it");
@@ -181,9 +199,15 @@ impl Reconciler {
         if plan.levels {
             seen.balance.moved(now);
         }
-        let rest = plan.took * REST_SHARE;
-        let mut look_again = plan.look_again.map_or(RESYNC, |wait| wait.min(RESYNC));
+        let mut turn = Turn {
+            look_again: plan.look_again,
+            rest: plan.took * REST_SHARE,
+            has_lost: false,
+        };
         for action in plan.actions {
+            if self.parts.replica.has_other_workers(observed) {
+                break;
+            }
             let done = match &action {
                 Action::Pin(name, plugin) => self.pin(observed, name, plugin.clone()).await,
                 Action::Assign(id, node) => self.assign(observed, *id, node).await,
@@ -196,7 +220,7 @@ impl Reconciler {
             match done {
                 Ok(true) => {}
                 // What it was about has changed, or that is not known.
-                Ok(false) => look_again = look_again.min(LOST_PAUSE),
+                Ok(false) => turn.has_lost = true,
                 Err(error) if error.is_transient() || matches!(error, StoreError::Deposed) => {
                     return Err(error);
                 }
@@ -207,7 +231,16 @@ impl Reconciler {
                 }
             }
         }
-        Ok((look_again, rest))
+        Ok(turn)
+    }
+
+    /// One turn of a leader that has seen nothing before.
+    #[cfg(test)]
+    pub(super) async fn turn(&self, observed: &Observed) -> Turn {
+        let (parts, now) = (&self.parts, Instant::now());
+        let mut seen = Seen::new(parts.lease_ttl, &parts.placement, now);
+        let turn = self.place(observed, &mut seen).await;
+        turn.expect("the store answers")
     }
 
     /// Carries out a transaction; one that lost its guards is left to the next turn.

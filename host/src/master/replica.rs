@@ -2,14 +2,14 @@
 //!
 //! Each master has one for its whole life: whoever comes to lead knows the state already. It may be a
 //! moment behind; what is decided by it is written under the guards of what it said. Where the watch
-//! has missed something, and now and then in case it has missed something and does not know, all is
+//! has missed something, where a guard does not hold and no change says why, and now and then, all is
 //! read anew.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -23,6 +23,9 @@ use crate::telemetry;
 /// All is read anew at least this often. 100 000 resources are some seconds of work.
 const RESYNC: Duration = Duration::from_secs(10 * 60);
 
+/// All is read anew because of a doubt at most this often.
+const DOUBT_PAUSE: Duration = Duration::from_secs(10);
+
 /// How long a decision waits to see what was decided before; it goes without, then.
 const PATIENCE: Duration = Duration::from_millis(100);
 
@@ -31,6 +34,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 pub struct Replica {
     /// None: nothing was read yet.
     present: watch::Receiver<Option<Arc<Observed>>>,
+    doubts: Arc<Notify>,
 }
 
 /// What keeps a replica up to date.
@@ -38,18 +42,22 @@ pub struct Feeder {
     catalog: Catalog,
     strategy: Strategy,
     present: watch::Sender<Option<Arc<Observed>>>,
+    doubts: Arc<Notify>,
 }
 
 impl Replica {
     /// Of these records, with workers chosen in this way; nothing is read before the feeder runs.
     pub fn new(catalog: Catalog, strategy: Strategy) -> (Self, Feeder) {
         let (present, receiver) = watch::channel(None);
+        let doubts = Arc::<Notify>::default();
         let feeder = Feeder {
             catalog,
             strategy,
             present,
+            doubts: doubts.clone(),
         };
-        (Self { present: receiver }, feeder)
+        let present = receiver;
+        (Self { present, doubts }, feeder)
     }
 
     /// The state once something is otherwise than after so many changes; at first once it was read.
@@ -77,6 +85,18 @@ impl Replica {
         };
         let seen = present.wait_for(is_there);
         matches!(tokio::time::timeout(PATIENCE, seen).await, Ok(Ok(_)))
+    }
+
+    /// Something is otherwise than it says, and no change tells so: all is to be read anew.
+    pub(super) fn doubt(&self) {
+        self.doubts.notify_one();
+    }
+
+    /// Whether workers came, went or changed since this was looked at.
+    pub(super) fn has_other_workers(&self, since: &Observed) -> bool {
+        let present = self.present.borrow();
+        let present = present.as_ref();
+        present.is_some_and(|present| present.n_of_workers != since.n_of_workers)
     }
 
     /// The workers with their loads; none where nothing was read yet.
@@ -116,21 +136,27 @@ impl Feeder {
         let keys = self.catalog.keys();
         let mut observed = Observed::read(&self.catalog, self.strategy).await?;
         // What was read anew may be otherwise than what was followed.
-        let before = self
-            .present
-            .borrow()
-            .as_ref()
-            .map(|present| present.n_changes);
-        observed.n_changes += before.unwrap_or(0);
+        if let Some(before) = self.present.borrow().as_ref() {
+            observed.n_changes += before.n_changes;
+            observed.n_of_workers += before.n_of_workers;
+        }
         let from = observed.revision;
         let mut watch = self.catalog.store().watch(&keys.all(), from).await?;
         self.publish(&observed);
         backoff.reset();
-        let anew = Instant::now() + RESYNC;
+        let read_at = Instant::now();
         loop {
+            let doubted = async {
+                tokio::time::sleep_until(read_at + DOUBT_PAUSE).await;
+                self.doubts.notified().await;
+            };
             let event = tokio::select! {
                 biased;
-                () = tokio::time::sleep_until(anew) => return Ok(()),
+                () = tokio::time::sleep_until(read_at + RESYNC) => return Ok(()),
+                () = doubted => {
+                    tracing::warn!("a change was missed; all records are read anew");
+                    return Ok(());
+                }
                 event = watch.next() => event?,
             };
             let mut event = Some(event);

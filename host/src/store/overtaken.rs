@@ -1,11 +1,14 @@
 //! A store that takes somebody else's write at the worst moment: after a read, before its answer is seen.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::{Entry, LeaseId, Listing, Outcome, Revision, Store, StoreError, Txn, Watch};
+use super::{
+    Entry, LeaseId, Listing, Outcome, Revision, Store, StoreError, Txn, Watch, WatchEvent,
+};
 
 /// Each kind of read is counted by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +23,7 @@ pub(crate) struct Overtaken {
     pub(crate) store: Arc<dyn Store>,
     /// What is done behind the read that comes after so many others.
     due: Mutex<Option<(Read, usize, Txn)>>,
+    is_deaf: AtomicBool,
 }
 
 impl Overtaken {
@@ -27,7 +31,13 @@ impl Overtaken {
         Self {
             store,
             due: Mutex::default(),
+            is_deaf: AtomicBool::new(false),
         }
+    }
+
+    /// Watches from now on say nothing.
+    pub(crate) fn deafen(&self) {
+        self.is_deaf.store(true, Ordering::Relaxed);
     }
 
     /// Behind the `nth` read of this kind from here on, the first being 1, somebody does this.
@@ -80,7 +90,10 @@ impl Store for Overtaken {
     async fn watch(&self, prefix: &str, from: Revision) -> Result<Box<dyn Watch>, StoreError> {
         let watch = self.store.watch(prefix, from).await;
         self.answered(Read::Range).await;
-        watch
+        match self.is_deaf.load(Ordering::Relaxed) {
+            true => Ok(Box::new(Silence)),
+            false => watch,
+        }
     }
 
     async fn grant_lease(&self, ttl: Duration) -> Result<LeaseId, StoreError> {
@@ -97,5 +110,14 @@ impl Store for Overtaken {
 
     async fn compact(&self, keep: u64) -> Result<(), StoreError> {
         self.store.compact(keep).await
+    }
+}
+
+struct Silence;
+
+#[async_trait]
+impl Watch for Silence {
+    async fn next(&mut self) -> Result<WatchEvent, StoreError> {
+        std::future::pending().await
     }
 }

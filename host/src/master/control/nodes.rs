@@ -35,7 +35,10 @@ impl Control {
             let present = catalog.read::<Draining>(&key).await?;
             let candidates = self.candidates().await?;
             let worker = candidates.get(id);
-            if worker.is_none() && !(undo && present.is_some()) {
+            // One that has come a moment ago may not be among the candidates yet.
+            let node = catalog.keys().node(Role::Worker, id);
+            let is_there = worker.is_some() || catalog.store().get(&node).await?.is_some();
+            if !is_there && !(undo && present.is_some()) {
                 return Err(ControlError::NoWorker { id: id.to_string() });
             }
             let others = candidates.iter();

@@ -1,18 +1,21 @@
 //! Adding, changing and deleting resources.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use tokio::sync::MutexGuard;
 
 use super::super::ResourceView;
 use super::super::reconcile::assignment_txn;
 use super::*;
 use crate::master::placement::{self, Wish};
 use crate::model::crawl::NO_RULE;
-use crate::model::id::{Generation, Run};
+use crate::model::id::{Generation, NodeId, Run};
 use crate::model::node::Role;
 use crate::model::resource::{
     Assignment, Deleting, PinnedPlugin, Redrive, ResourceSpec, ShardId, ShardRecord, ShardState,
 };
 use crate::store::catalog::encode;
+use crate::store::keys::Subject;
 use crate::store::{Guard, Revision};
 
 /// What to do with a resource whose plugin is not there.
@@ -22,6 +25,15 @@ enum MissingPlugin {
     Refuse,
     /// Let it wait: it comes from a file, the plugin may come later.
     Wait,
+}
+
+/// The plugin that a resource runs from a change on.
+pub(super) struct Pinning<'a> {
+    pub(super) pinned: Option<PinnedPlugin>,
+    /// What has to hold for it.
+    pub(super) guard: Option<Guard>,
+    /// Held until the change is made: nobody deletes the plugin meanwhile.
+    pub(super) turn: Option<MutexGuard<'a, ()>>,
 }
 
 impl Control {
@@ -57,6 +69,7 @@ impl Control {
         let catalog = &self.parts.catalog;
         let keys = catalog.keys();
         let _turn = self.turn.lock().await;
+        let mut gone = BTreeSet::new();
         for _try in 0..MAX_TRIES {
             let (present, has_ended, plugins) = tokio::try_join!(
                 self.present(&spec.name),
@@ -92,7 +105,10 @@ impl Control {
                 requests: vec![request.clone()],
                 spec: spec.clone(),
             };
-            let candidates = self.candidates().await?;
+            let mut candidates = self.candidates().await?;
+            for node in &gone {
+                candidates.absent(node);
+            }
             let (txn, resource, shards) = new_resource_txn(catalog, resource, &candidates);
             // An earlier try of this call may have made a life of the name that has ended meanwhile.
             let mut txn = txn.guard(Guard::Absent(keys.ended(&spec.name, request)));
@@ -106,8 +122,26 @@ impl Control {
                 let shards = shards.map(|(id, shard)| (id, created(shard))).collect();
                 return Ok(reads::view(resource, shards, &candidates, &BTreeMap::new()));
             }
+            gone.extend(self.gone_among(shards.values()).await?);
         }
         Err(Self::contended(&spec.name))
+    }
+
+    /// The owners that are not registered any more, though the replica has not seen them go.
+    async fn gone_among(
+        &self,
+        shards: impl Iterator<Item = &ShardRecord>,
+    ) -> Result<BTreeSet<NodeId>, ControlError> {
+        let owners = shards.filter_map(|shard| Some(&shard.owner.as_ref()?.node));
+        let mut gone: BTreeSet<NodeId> = owners.cloned().collect();
+        let catalog = &self.parts.catalog;
+        let nodes = catalog.keys().nodes(Role::Worker);
+        for entry in catalog.store().list(&nodes).await?.entries {
+            if let Some(Subject::Worker(id)) = catalog.keys().subject(&entry.key) {
+                gone.remove(&id);
+            }
+        }
+        Ok(gone)
     }
 
     /// Changes limits, crawl and placement settings; the crawl goes on with them, where it is.
@@ -143,7 +177,11 @@ impl Control {
                 });
             }
             let generation = present.value.generation.next();
-            let (pinned, guard) = self.pinned_after(&present.value, &spec).await?;
+            let Pinning {
+                pinned,
+                guard,
+                turn: _turn,
+            } = self.pinned_after(&present.value, &spec).await?;
             let is_other_plugin = pinned != present.value.pinned;
             let resource = Resource {
                 generation,
@@ -273,15 +311,20 @@ impl Control {
         Ok(ended.is_some())
     }
 
-    /// The plugin that a resource runs with another spec, and what has to hold for it.
+    /// The plugin that a resource runs with another spec.
     pub(super) async fn pinned_after(
         &self,
         present: &Resource,
         spec: &ResourceSpec,
-    ) -> Result<(Option<PinnedPlugin>, Option<Guard>), ControlError> {
+    ) -> Result<Pinning<'_>, ControlError> {
         if spec.plugin == present.spec.plugin {
-            return Ok((present.pinned.clone(), None));
+            return Ok(Pinning {
+                pinned: present.pinned.clone(),
+                guard: None,
+                turn: None,
+            });
         }
+        let turn = self.turn.lock().await;
         let plugins = self.plugin_versions(&spec.plugin.name).await?;
         let Some(plugin) = newest(&plugins, &spec.plugin) else {
             return Err(ControlError::NoPluginFor {
@@ -289,12 +332,13 @@ impl Control {
                 resource: spec.name.clone(),
             });
         };
-        let key = self
-            .parts
-            .catalog
-            .keys()
-            .plugin(&plugin.name, &plugin.version);
-        Ok((Some(PinnedPlugin::of(plugin)), Some(Guard::Exists(key))))
+        let keys = self.parts.catalog.keys();
+        let key = keys.plugin(&plugin.name, &plugin.version);
+        Ok(Pinning {
+            pinned: Some(PinnedPlugin::of(plugin)),
+            guard: Some(Guard::Exists(key)),
+            turn: Some(turn),
+        })
     }
 
     /// The shards of one life of a resource.

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::super::ResourceView;
+use super::resources::Pinning;
 use super::*;
 use crate::model::crawl::Counts;
 use crate::model::frontier::FrontierStats;
@@ -43,7 +44,11 @@ impl Control {
                 true => present.value.generation,
                 false => present.value.generation.next(),
             };
-            let (pinned, guard) = self.pinned_after(&present.value, &spec).await?;
+            let Pinning {
+                pinned,
+                guard,
+                turn: _turn,
+            } = self.pinned_after(&present.value, &spec).await?;
             let resource = Resource {
                 run,
                 generation,
@@ -119,12 +124,14 @@ impl Control {
         let order = Redrive { reason };
         for _try in 0..MAX_TRIES {
             let present = self.existing(name).await?;
-            let stats = self.frontier_stats(name).await?;
             if present.value.has_seen(request) {
-                // The worker may have taken them up meanwhile.
-                return Ok(dead_letters(&present.value, stats, &order).unwrap_or(0));
+                // How many they were cannot be told any more: a worker may have taken them up.
+                let stats = self.frontier_stats(name).await.ok();
+                let left = stats.and_then(|s| dead_letters(&present.value, s, &order).ok());
+                return Ok(left.unwrap_or(0));
             }
             self.check_first_life(name, request).await?;
+            let stats = self.frontier_stats(name).await?;
             let n_dead = dead_letters(&present.value, stats, &order)?;
             if self
                 .order_redrive(&leadership, &present, &order, request)

@@ -1,4 +1,4 @@
-//! The calls, against an embedded store in a folder, with twins of admission and workers.
+//! The calls, with twins of the store, of admission and of workers.
 
 use futures::future::join_all;
 
@@ -16,6 +16,7 @@ mod nodes;
 mod phases;
 mod placement;
 mod runs;
+mod turns;
 
 #[tokio::test]
 async fn an_added_resource_is_assigned_at_once_and_its_name_is_taken() {

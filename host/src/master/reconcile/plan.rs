@@ -167,7 +167,8 @@ impl<'a> Planner<'a> {
             .any(|shard| matches!(shard.state, ShardState::Failed { .. }));
         let is_wanted = !resource.paused && !has_failed;
         let n_before = self.plan.actions.len();
-        for (id, shard) in shards {
+        // The first one last: its transaction changes the resource, which all of them rely on.
+        for (id, shard) in shards.iter().rev() {
             self.shard(*id, shard, resource, is_wanted);
         }
         let is_vacant = shards[0].1.owner.is_none() && !resource.assigned_node.is_empty();

@@ -1,4 +1,4 @@
-//! What the tests of the calls work on: a store in a folder, and a twin of admission.
+//! What the tests of the calls work on: twins of the store and of admission.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,9 +21,9 @@ use crate::model::resource::{
 use crate::plugin::{Admitted, PluginError};
 use crate::store::catalog::encode;
 use crate::store::election::take_lead;
-use crate::store::embedded::{EmbeddedStore, Settings};
 use crate::store::keys::Keys;
 use crate::store::overtaken::Overtaken;
+use crate::store::twin::StoreTwin;
 use crate::task::TaskScope;
 
 /// Takes bytes like `books@1.0.0`: a plugin of that name and version.
@@ -68,8 +68,7 @@ impl Bench {
 
     pub(in crate::master::control) async fn with(workers: Arc<dyn WorkerCalls>) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let store = EmbeddedStore::open(&folder.path().join("store"), Settings::default()).unwrap();
-        let store = Arc::new(Overtaken::new(Arc::new(store)));
+        let store = Arc::new(Overtaken::new(Arc::new(StoreTwin::new())));
         let catalog = Catalog::new(store.clone(), Keys::default());
         let clock = Arc::new(SystemClock);
         let control = Control::new(ControlParts {

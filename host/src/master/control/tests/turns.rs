@@ -1,0 +1,121 @@
+//! What is decided while the view of the state is behind, and in how many turns it is carried out.
+
+use std::time::Duration;
+
+use super::*;
+use crate::master::replica::Replica;
+use crate::model::node::Role;
+use crate::task::TaskScope;
+
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// The replica as it is now, and as it stays: nothing feeds it any more.
+async fn frozen(bench: &Bench) -> Replica {
+    let (mut replica, feeder) = Replica::new(bench.catalog().clone(), Strategy::default());
+    let scope = TaskScope::new();
+    scope.spawn("replica", feeder.run(scope.stop_signal()));
+    replica.after(None).await;
+    scope.stop(DEADLINE).await;
+    replica
+}
+
+#[tokio::test]
+async fn an_add_passes_over_a_worker_that_has_gone_without_being_seen() {
+    let mut bench = bench().await;
+    bench.control.parts.replica = frozen(&bench).await;
+    let added = bench.add("a").await.unwrap();
+    let first = added.resource.assigned_node;
+    let (gone, _) = first.split_once('|').unwrap();
+    let gone = bench
+        .catalog()
+        .keys()
+        .node(Role::Worker, &gone.parse().unwrap());
+    bench.delete("a").await.unwrap();
+    bench.write(Txn::new().delete(gone)).await;
+    // The same load, the same worker would have it.
+    let again = bench.add("a").await.unwrap();
+    assert_eq!(again.phase, Phase::Running);
+    assert_ne!(again.resource.assigned_node, first);
+}
+
+#[tokio::test]
+async fn a_plugin_is_not_pinned_while_somebody_decides_that_nobody_runs_it() {
+    let bench = bench().await;
+    bench.push("books@2.0.0").await.unwrap();
+    let spec_of_one = |spec: &mut ResourceSpec| spec.plugin = "books@1.0.0".parse().unwrap();
+    bench.add("a").await.unwrap();
+    bench.update("a", spec_of_one).await.unwrap();
+    let deciding = bench.control.turn.lock().await;
+    let mut update = std::pin::pin!(bench.update("a", |spec| {
+        spec.plugin = "books@2.0.0".parse().unwrap();
+    }));
+    let early = tokio::time::timeout(Duration::from_millis(200), &mut update).await;
+    assert!(early.is_err(), "{early:?}");
+    drop(deciding);
+    let pinned = update.await.unwrap().resource.pinned.unwrap();
+    assert_eq!(pinned.version.to_string(), "2.0.0");
+}
+
+#[tokio::test]
+async fn all_shards_of_a_resource_are_placed_in_one_turn() {
+    let bench = bench().await;
+    let mut spec = spec("a", "books");
+    spec.placement.shards = 5;
+    let request = RequestId::random();
+    bench.control.add_resource(spec, &request).await.unwrap();
+    bench.restart("a").await.unwrap();
+    let mut reconciler = bench.reconciler();
+    let observed = reconciler.parts.replica.after(None).await;
+    assert!(!reconciler.turn(&observed).await.has_lost);
+    let view = bench.control.resource(&"a".parse().unwrap()).await.unwrap();
+    let states = view.shards.iter().map(|shard| &shard.record.state);
+    assert!(
+        states.clone().all(|state| *state == ShardState::Assigned),
+        "{view:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_plan_for_other_workers_is_not_carried_out() {
+    let bench = bench().await;
+    bench.add("a").await.unwrap();
+    bench.restart("a").await.unwrap();
+    let mut reconciler = bench.reconciler();
+    let before = reconciler.parts.replica.after(None).await;
+    bench.register("worker-3", 1_000).await;
+    let now = reconciler.parts.replica.after(Some(before.n_changes)).await;
+    reconciler.turn(&before).await;
+    assert_eq!(bench.shard("a").await.1.state, ShardState::Free);
+    reconciler.turn(&now).await;
+    assert_eq!(bench.shard("a").await.1.state, ShardState::Assigned);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_no_watch_tells_is_found_where_it_stands_in_the_way() {
+    let bench = bench().await;
+    bench.add("a").await.unwrap();
+    bench.restart("a").await.unwrap();
+    bench.store.deafen();
+    let reconciler = bench.reconciler();
+    reconciler.parts.replica.clone().after(None).await;
+    for gone in ["worker-1", "worker-2"] {
+        let gone = bench
+            .catalog()
+            .keys()
+            .node(Role::Worker, &gone.parse().unwrap());
+        bench.write(Txn::new().delete(gone)).await;
+    }
+    bench.register("worker-3", 1_000).await;
+    let scope = TaskScope::new();
+    scope.spawn("reconciler", reconciler.run(scope.stop_signal()));
+    // Well before all is read anew in any case.
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(300);
+    while bench.shard("a").await.1.state != ShardState::Assigned {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let now = tokio::time::Instant::now();
+        assert!(now < deadline, "{:?}", bench.shard("a").await);
+    }
+    let owner = bench.shard("a").await.1.owner.unwrap().node;
+    assert_eq!(owner.as_str(), "worker-3");
+    scope.stop(DEADLINE).await;
+}
