@@ -1,15 +1,14 @@
 //! Which worker has what, and where crawls go when one ends.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crawler_tests::cluster::{Cluster, Node};
 use crawler_tests::web::Method;
 use crawler_tests::{PATIENCE, pass, until};
 
 use crate::{
-    DEEP, add_endless, chains, goes_on, lease_and_a_second, of_chain, one_at_a_time, phase,
-    three_masters, two_workers,
+    DEEP, add_endless, chains, goes_on, of_chain, one_at_a_time, phase, three_masters, two_workers,
 };
 
 const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
@@ -46,33 +45,21 @@ fn s05_s04_f06_five_crawls_are_three_and_two_and_go_on_when_a_worker_ends() {
     for name in NAMES {
         goes_on(&web, name, 3);
     }
-    // S15: Ctrl-C takes it out at once, and its crawls go on elsewhere.
-    let begun = Instant::now();
+    // S15: Ctrl-C gives its crawls to the other before it ends.
     workers.remove(0).stop();
     assert_eq!(cluster.keys("nodes/worker/"), ["worker-2"]);
-    until("all crawls on the other", PATIENCE, || {
-        (loads(&cluster) == [("worker-2".to_owned(), 5)].into()).then_some(())
-    });
-    assert!(
-        begun.elapsed() < lease_and_a_second(),
-        "{:?}",
-        begun.elapsed()
-    );
+    assert_eq!(loads(&cluster), [("worker-2".to_owned(), 5)].into());
     for name in NAMES {
         goes_on(&web, name, 3);
     }
-    // No page was asked for twice by the end of a worker that was told to end.
+    // At most the page in flight was asked for twice, and no crawl began anew.
     let log = web.log();
     for name in NAMES {
         let mut paths: Vec<&str> = of_chain(&log, name).map(|hit| hit.path.as_str()).collect();
         let n_all = paths.len();
         paths.sort_unstable();
         paths.dedup();
-        assert!(
-            n_all - paths.len() <= 16,
-            "{name}: {} twice",
-            n_all - paths.len()
-        );
+        assert!(n_all - paths.len() <= 1, "{name}: {paths:?}");
     }
     // A crash is seen after the lease, by whoever leads.
     workers.push(cluster.worker("3", &[]));
