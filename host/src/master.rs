@@ -308,6 +308,18 @@ pub enum ControlError {
         /// Those there are, by reason.
         present: BTreeMap<String, u64>,
     },
+    /// A run with fewer shards, while one that would go may have something that is nowhere else.
+    #[error(
+        "shard {shard} of resource {name} is at work, or has items that its sink does not have yet; a run with fewer shards begins when this one is over"
+    )]
+    ShardBusy {
+        /// The resource.
+        name: ResourceName,
+        /// The one that would go.
+        shard: Shard,
+        /// As many as there are.
+        shards: u32,
+    },
     /// An earlier order of another kind is still to be carried out.
     #[error(
         "dead letters of resource {name} given up for {reason} are still about to be tried again"
@@ -364,6 +376,7 @@ impl ControlError {
             | ControlError::PluginInUse { .. }
             | ControlError::NoFrontier { .. }
             | ControlError::NoDeadLetters { .. }
+            | ControlError::ShardBusy { .. }
             | ControlError::NeedsRestart { .. } => Code::FailedPrecondition,
             ControlError::PluginTooLarge { .. } => Code::ResourceExhausted,
             ControlError::Contended { .. }
@@ -443,6 +456,9 @@ impl ControlError {
                 let reasons = present.iter().map(|(reason, n)| format!("{reason} ({n})"));
                 format!("there are {}", reasons.collect::<Vec<_>>().join(", "))
             }
+            ControlError::ShardBusy { name, shards, .. } => format!(
+                "`crawler resource wait {name}` waits until then; or begin it with --shards {shards}"
+            ),
             ControlError::RedriveWaits { name, .. } => format!(
                 "try again once a worker has taken it: `crawler resource get {name}` shows when"
             ),

@@ -13,7 +13,7 @@ use object_store::path::Path as ObjectPath;
 use super::probe::PROBES;
 use super::{DataError, DataRoot, FRONTIERS, ITEMS, PLUGINS};
 use crate::model::crawl::UnixMillis;
-use crate::model::id::ResourceId;
+use crate::model::id::{ResourceId, Shard};
 
 /// A write that is still going on is never older: what it wrote to would be in its way otherwise.
 const STAGING_AGE: Duration = Duration::from_secs(60 * 60);
@@ -29,6 +29,18 @@ impl DataRoot {
             }
             Ok(()) | Err(_) => self.check().await,
         }
+    }
+
+    /// The shards of a resource that have a frontier, in order.
+    pub async fn frontier_shards(&self, resource: ResourceId) -> Result<Vec<Shard>, DataError> {
+        let path = ObjectPath::from_iter([FRONTIERS.to_owned(), resource.to_string()]);
+        let found = self.objects.list_with_delimiter(Some(&path)).await;
+        let found = found.map_err(|source| self.failed("list", &path, source))?;
+        let names = found.common_prefixes.iter();
+        let names = names.filter_map(|prefix| prefix.filename()?.parse().ok());
+        let mut shards: Vec<Shard> = names.map(Shard).collect();
+        shards.sort();
+        Ok(shards)
     }
 
     /// Deletes the frontiers of a resource's shards; fine where there are none. How many objects

@@ -124,6 +124,15 @@ impl FrontiersTwin {
         self.lock().get(&shard).cloned()
     }
 
+    /// What the frontiers of a resource have kept.
+    pub(crate) fn of(&self, resource: ResourceId) -> Vec<(ShardId, Kept)> {
+        let frontiers = self.lock();
+        let own = frontiers
+            .iter()
+            .filter(|(shard, _)| shard.resource == resource);
+        own.map(|(shard, kept)| (*shard, kept.clone())).collect()
+    }
+
     /// Whether there is a frontier of a resource.
     pub(crate) fn has(&self, resource: ResourceId) -> bool {
         self.lock().keys().any(|shard| shard.resource == resource)

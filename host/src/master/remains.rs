@@ -2,6 +2,7 @@
 //!
 //! Each step can be done again, and is fine where there is nothing to do.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -11,10 +12,13 @@ use crate::data::{DataError, DataRoot};
 use crate::frontier::FrontierError;
 use crate::frontier::reader::FrontierReader;
 use crate::model::crawl::UnixMillis;
-use crate::model::frontier::SinkMark;
-use crate::model::id::ResourceId;
+use crate::model::id::{ResourceId, Shard};
 use crate::model::resource::ShardId;
-use crate::sink::{SinkError, lines};
+use crate::sink::lines::{self, LineFiles, LineSettings};
+use crate::sink::{Sink as _, SinkError};
+
+/// Items that are delivered at a time.
+const BATCH: usize = 2_000;
 
 /// Removes what nobody needs any more.
 #[async_trait]
@@ -22,8 +26,9 @@ pub trait Remains: Send + Sync + 'static {
     /// Deletes the items of a resource.
     async fn delete_items(&self, resource: ResourceId) -> Result<(), RemainsError>;
 
-    /// Makes the items of a resource readable without its frontiers, which are there still.
-    async fn cut_items(&self, resource: ResourceId) -> Result<(), RemainsError>;
+    /// Makes the items of a resource readable without its frontiers, which are there still: those that
+    /// were delivered, and those that wait for their sink.
+    async fn settle_items(&self, resource: ResourceId) -> Result<(), RemainsError>;
 
     /// Deletes the frontiers of a resource that nobody has open; how many objects went.
     async fn delete_frontiers(&self, resource: ResourceId) -> Result<usize, RemainsError>;
@@ -61,22 +66,20 @@ impl Remains for DataRemains {
     }
 
     /// What a frontier that is damaged would have said is lost: then all whole lines stay.
-    async fn cut_items(&self, resource: ResourceId) -> Result<(), RemainsError> {
-        let folder = self.data.items_folder(resource);
-        for shard in lines::shards(folder.clone()).await? {
-            let folder = folder.join(shard.to_string());
-            let shard = ShardId { resource, shard };
-            match self.marks(shard).await {
-                Ok(Some(marks)) => lines::cut_to_marks(folder, marks).await?,
-                Ok(None) => {}
-                Err(
+    async fn settle_items(&self, resource: ResourceId) -> Result<(), RemainsError> {
+        let with_items = lines::shards(self.data.items_folder(resource)).await?;
+        let with_frontier = self.data.frontier_shards(resource).await?;
+        let shards: BTreeSet<Shard> = with_items.into_iter().chain(with_frontier).collect();
+        for shard in shards {
+            match self.settle_shard(ShardId { resource, shard }).await {
+                Err(RemainsError::Frontier(
                     error @ (FrontierError::Damaged { .. }
                     | FrontierError::Format { .. }
                     | FrontierError::Missing { .. }),
-                ) => {
+                )) => {
                     tracing::warn!(%error, "items stay as they are: how much of them counts is not known");
                 }
-                Err(error) => return Err(error.into()),
+                settled => settled?,
             }
         }
         // Were the data root away, there would have seemed to be nothing to cut.
@@ -93,13 +96,40 @@ impl Remains for DataRemains {
 }
 
 impl DataRemains {
-    async fn marks(&self, shard: ShardId) -> Result<Option<Vec<SinkMark>>, FrontierError> {
+    async fn settle_shard(&self, shard: ShardId) -> Result<(), RemainsError> {
         let reader = FrontierReader::open(self.objects.clone(), shard).await?;
         let Some(reader) = reader else {
-            return Ok(None);
+            return Ok(());
         };
-        let marks = reader.marks().await;
+        let settled = self.settle_from(&reader, shard).await;
         reader.close().await;
-        marks.map(Some)
+        settled
+    }
+
+    /// What was not delivered goes into files of their own. They have no mark: doing it again begins
+    /// by removing them.
+    async fn settle_from(
+        &self,
+        reader: &FrontierReader,
+        shard: ShardId,
+    ) -> Result<(), RemainsError> {
+        let folder = self.data.items_folder(shard.resource);
+        let folder = folder.join(shard.shard.to_string());
+        let free = lines::cut_to_marks(folder.clone(), reader.marks().await?).await?;
+        let mut rest = LineFiles::open(folder, free, LineSettings::default());
+        let (mut n, mut from) = (0, None);
+        loop {
+            let (items, next) = reader.undelivered(from, BATCH).await?;
+            rest.write(&items).await?;
+            n += items.len();
+            from = next;
+            if from.is_none() {
+                break;
+            }
+        }
+        if n > 0 {
+            tracing::info!(%shard, n, "items that waited for their sink were delivered");
+        }
+        Ok(())
     }
 }

@@ -8,8 +8,10 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 
+use super::check::Found;
+use super::site;
 use super::sky::Sky;
-use crate::frontier::twin::FrontiersTwin;
+use crate::frontier::twin::{FrontiersTwin, Stage};
 use crate::master::remains::{Remains, RemainsError};
 use crate::model::crawl::{ItemRecord, UnixMillis};
 use crate::model::frontier::SinkMark;
@@ -48,6 +50,36 @@ impl Sinks {
             lines.iter().take(n).cloned()
         });
         counted.collect()
+    }
+
+    /// What a frontier knew to be done is among the items before it goes, unless they go too.
+    fn all_delivered(&self, resource: ResourceId) -> Found {
+        let (purged, site) = {
+            let checker = self.sky.checker();
+            let (_, life) = checker.lives.get(&resource).ok_or("items of nobody")?;
+            (checker.purged.contains(&resource), checker.site_of(*life))
+        };
+        let site = site.filter(|_| !purged);
+        let Some(site) = site else { return Ok(()) };
+        let files = self.files.lock().unwrap();
+        for (shard, kept) in self.frontiers.of(resource) {
+            let own = files.iter().filter(|((of, _), _)| *of == shard);
+            let items = own.flat_map(|(_, lines)| lines);
+            let items = items.filter(|item| item.run == kept.plain.run);
+            let mut found: Vec<&str> = items.map(|item| item.item.get()).collect();
+            let done = kept.plain.urls.values();
+            let done = done.filter(|known| matches!(known.stage, Stage::Done(_)));
+            let pages = done.filter_map(|known| site::parse(&known.request.url));
+            let wanted: Vec<String> = pages.flat_map(|(_, _, page)| site.items(page)).collect();
+            let mut wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
+            found.sort_unstable();
+            wanted.sort_unstable();
+            if found != wanted {
+                let (n, of) = (found.len(), wanted.len());
+                return Err(format!("{shard} was deleted with {n} items of {of}"));
+            }
+        }
+        Ok(())
     }
 
     /// Whether anything is there of a resource.
@@ -128,7 +160,7 @@ impl Remains for Sinks {
         Ok(())
     }
 
-    async fn cut_items(&self, resource: ResourceId) -> Result<(), RemainsError> {
+    async fn settle_items(&self, resource: ResourceId) -> Result<(), RemainsError> {
         tokio::time::sleep(self.sky.way()).await;
         let of_resource = |(shard, _): &&(ShardId, u64)| shard.resource == resource;
         let keys: Vec<(ShardId, u64)> = {
@@ -146,12 +178,18 @@ impl Remains for Sinks {
                 lines.truncate(mark.unwrap_or(0));
             }
         }
+        for (shard, kept) in self.frontiers.of(resource) {
+            let rest = kept.plain.outbox.into_iter().collect();
+            let mut files = self.files.lock().unwrap();
+            files.insert((shard, u64::MAX), rest);
+        }
         Ok(())
     }
 
     async fn delete_frontiers(&self, resource: ResourceId) -> Result<usize, RemainsError> {
         tokio::time::sleep(self.sky.way()).await;
         self.sky.note(format_args!("frontiers of {resource} go"));
+        self.sky.judge(self.all_delivered(resource));
         Ok(self.frontiers.remove(resource))
     }
 

@@ -40,9 +40,33 @@ impl FrontierReader {
             return Ok(false);
         };
         // Items are delivered in the order of their runs.
-        let first: ItemRecord = serde_json::from_slice(&first.json)
-            .map_err(|e| self.damaged(format!("an item does not decode: {e}")))?;
-        Ok(first.run > run)
+        Ok(self.decoded(&first)?.run > run)
+    }
+
+    /// Items that still wait for their sink, at most `max`, from where an earlier answer ended; and
+    /// where the next ones begin, if there are more.
+    pub async fn undelivered(
+        &self,
+        from: Option<u64>,
+        max: usize,
+    ) -> Result<(Vec<ItemRecord>, Option<u64>), FrontierError> {
+        let last = self.last_batch().await?;
+        let first = from.unwrap_or(last.outbox_first);
+        let end = last.outbox_next.min(first.saturating_add(max as u64));
+        let mut items = Vec::new();
+        if first >= end {
+            return Ok((items, None));
+        }
+        let mut found = self.scan(keys::item(first)..keys::item(end)).await?;
+        while let Some((_, record)) = found.next::<records::Item>("item").await? {
+            items.push(self.decoded(&record)?);
+        }
+        Ok((items, (end < last.outbox_next).then_some(end)))
+    }
+
+    fn decoded(&self, record: &records::Item) -> Result<ItemRecord, FrontierError> {
+        let item = serde_json::from_slice(&record.json);
+        item.map_err(|e| self.damaged(format!("an item does not decode: {e}")))
     }
 
     pub(super) async fn last_batch(&self) -> Result<records::Batch, FrontierError> {

@@ -235,6 +235,8 @@ impl Sources for Frontiers {
         for (key, shard) in &shards {
             if let Some(id) = keys.parse_shard(key)
                 && shard.value.created
+                // One that an earlier run had has nothing left.
+                && resource.value.has_shard(id)
                 && !self.is_done_with(id.shard, run).await
             {
                 return Ok(false);

@@ -61,6 +61,16 @@ impl Control {
             let mut txn = Txn::new();
             txn.guards.extend(guard);
             let shards = self.shards(&present.value).await?;
+            // Nobody opens the frontier of a shard that goes: what its sink does not have would stay there.
+            let goes = |id: &ShardId| present.value.has_shard(*id) && !resource.has_shard(*id);
+            let mut goes = shards.iter().filter(|(id, _)| goes(id));
+            if let Some((id, _)) = goes.find(|(_, shard)| !is_empty(&shard.value)) {
+                return Err(ControlError::ShardBusy {
+                    name: name.clone(),
+                    shard: id.shard,
+                    shards: present.value.spec.placement.shards,
+                });
+            }
             for id in resource.shard_ids().filter(|id| !shards.contains_key(id)) {
                 let key = keys.shard(id);
                 let record = encode(&ShardRecord::new(name.clone()));
@@ -251,6 +261,15 @@ fn merged(
             reason: reason.clone(),
         }),
     }
+}
+
+/// Whether all that a shard has found is where it belongs: nothing was, or it is over.
+fn is_empty(shard: &ShardRecord) -> bool {
+    let is_over = matches!(
+        shard.state,
+        ShardState::Finished | ShardState::Idle | ShardState::Failed { .. }
+    );
+    is_over || !shard.created
 }
 
 /// A shard before its next run. Its frontier stays: it knows what earlier runs have seen. One that is

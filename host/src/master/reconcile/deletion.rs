@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! owners have stopped ──▶ items go, if they are to ──▶ stopped_at
-//! minimum age is over ──▶ line files are cut to what counts ──▶ items_cut
+//! minimum age is over ──▶ line files are cut to what counts, what no sink has follows ──▶ items_cut
 //!                         frontiers go ──▶ the record goes
 //! ```
 //!
@@ -94,7 +94,7 @@ impl Reconciler {
             // Who slept since before the deletion may have written some anew.
             let cut = match deleting.purge {
                 true => in_time(self.parts.remains.delete_items(id)).await,
-                false => in_time(self.parts.remains.cut_items(id)).await,
+                false => in_time(self.parts.remains.settle_items(id)).await,
             };
             let next = Deleting {
                 items_cut: true,

@@ -8,8 +8,9 @@ use super::{blocking, failed, names, sync_folder};
 use crate::model::frontier::SinkMark;
 
 /// Cuts each file of a shard's folder to its mark, and removes those without one: what is left
-/// counts as a whole. Doing so again is fine. Nobody may write to the folder any more.
-pub async fn cut_to_marks(folder: PathBuf, marks: Vec<SinkMark>) -> Result<(), SinkError> {
+/// counts as a whole. Doing so again is fine. Nobody may write to the folder any more. Returns a
+/// storage epoch that no mark is of, larger than those of all.
+pub async fn cut_to_marks(folder: PathBuf, marks: Vec<SinkMark>) -> Result<u64, SinkError> {
     let path = folder.clone();
     blocking(&path, move || {
         let files = names::files(&folder)?;
@@ -21,10 +22,12 @@ pub async fn cut_to_marks(folder: PathBuf, marks: Vec<SinkMark>) -> Result<(), S
                 None => fs::remove_file(&path).map_err(failed("remove", &path))?,
             }
         }
-        if files.is_empty() {
-            return Ok(());
+        if !files.is_empty() {
+            sync_folder(&folder)?;
         }
-        sync_folder(&folder)
+        let marked = marks.iter();
+        let marked = marked.filter_map(|mark| Some(names::parse_file(&mark.file)?.storage_epoch));
+        Ok(marked.max().unwrap_or(0) + 1)
     })
     .await
 }

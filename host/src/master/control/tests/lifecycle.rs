@@ -4,6 +4,7 @@ use super::*;
 use crate::master::ResourceView;
 use crate::model::id::{NodeId, Run, Shard};
 use crate::model::resource::{ShardId, ShardRecord};
+use crate::store::catalog::encode;
 
 fn name(text: &str) -> ResourceName {
     text.parse().unwrap()
@@ -124,6 +125,43 @@ async fn a_run_with_fewer_parts_leaves_the_others_and_one_with_more_makes_them()
     let more = restart_with(&bench, |spec| spec.placement.shards = 4).await;
     assert_eq!(states(&more), vec![ShardState::Free; 4]);
     assert_eq!(more.shards[2].record.epoch, left.value.epoch.next());
+}
+
+#[tokio::test]
+async fn a_run_with_fewer_parts_waits_until_those_that_go_have_nothing_left() {
+    let bench = bench().await;
+    let view = add_parts(&bench, 3).await;
+    let keys = bench.catalog().keys();
+    let last = view.shards[2].clone();
+    let id = ShardId {
+        resource: view.resource.id,
+        shard: last.shard,
+    };
+    let set = async |state| {
+        let record = ShardRecord {
+            created: true,
+            state,
+            ..last.record.clone()
+        };
+        bench
+            .write(Txn::new().put(keys.shard(id), encode(&record)))
+            .await;
+    };
+    let (name, request) = (name("a"), RequestId::random());
+    let fewer = |mut spec: ResourceSpec| {
+        spec.placement.shards = 2;
+        Ok(spec)
+    };
+    let why = "shard 2 of resource a is at work, or has items that its sink does not have yet; \
+               a run with fewer shards begins when this one is over";
+    for state in [ShardState::Assigned, ShardState::Free, ShardState::Revoking] {
+        set(state).await;
+        let refused = bench.control.restart_resource(&name, fewer, &request).await;
+        check_refused(refused, Code::FailedPrecondition, why);
+    }
+    set(ShardState::Finished).await;
+    let restarted = bench.control.restart_resource(&name, fewer, &request);
+    assert_eq!(restarted.await.unwrap().shards.len(), 2);
 }
 
 #[tokio::test]

@@ -265,7 +265,29 @@ async fn a_frontier_goes_at_its_age_and_the_items_stay_as_they_were_read() {
     assert_eq!(bench.settle().await, RESYNC);
     assert!(!bench.frontier().parent().unwrap().exists());
     assert_eq!(bench.record().await, None);
-    assert_eq!(bench.n_items(Extent::Whole).await, 2);
+    // With the one that had waited for its sink, once.
+    assert_eq!(bench.n_items(Extent::Whole).await, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn items_that_no_sink_has_are_delivered_however_often_the_step_is_done() {
+    let bench = Bench::new().await;
+    bench.crawl().await;
+    // The sink was away for all of the crawl.
+    std::fs::remove_dir_all(bench.items()).unwrap();
+    std::fs::create_dir_all(bench.items()).unwrap();
+    for _ in 0..2 {
+        let remains = &bench.reconciler.parts.remains;
+        remains.settle_items(shard().resource).await.unwrap();
+        assert_eq!(bench.n_items(Extent::Whole).await, 1);
+    }
+    std::fs::remove_dir_all(bench.data.items_folder(shard().resource)).unwrap();
+    bench.delete(false, vec![owner()]).await;
+    bench.set_age(MIN_AGE);
+    bench.settle().await;
+    bench.set_age(MIN_AGE * 2);
+    bench.settle().await;
+    assert_eq!(bench.n_items(Extent::Whole).await, 1);
 }
 
 #[tokio::test(start_paused = true)]
