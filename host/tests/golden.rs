@@ -44,7 +44,7 @@ async fn open(frontiers: &Arc<Frontiers>) -> DurableFrontier {
         storage_epoch,
         now: 1_000_000,
         delay: Duration::ZERO,
-        carry: false,
+        carry: None,
     };
     frontiers.open(open_as).await.unwrap()
 }

@@ -109,7 +109,7 @@ async fn frontier(kept: Kept, folder: &Path) -> Arc<dyn Frontier> {
                 storage_epoch: 0,
                 now: SystemClock.unix_millis(),
                 delay: Duration::ZERO,
-                carry: false,
+                carry: None,
             };
             Arc::new(frontiers.open(open_as).await.expect("it opens"))
         }

@@ -47,7 +47,7 @@ pub(crate) async fn open(frontiers: &Arc<Frontiers>) -> DurableFrontier {
         storage_epoch,
         now: 1,
         delay: Duration::ZERO,
-        carry: false,
+        carry: None,
     };
     frontiers.open(open_as).await.expect("it opens")
 }

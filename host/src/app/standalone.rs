@@ -190,7 +190,7 @@ async fn open(
         storage_epoch: frontiers.storage_epoch(shard).await?,
         now,
         delay: settings.delay().unwrap_or(DEFAULT_DELAY),
-        carry: settings.unchanged() == Unchanged::Skip,
+        carry: (settings.unchanged() == Unchanged::Skip).then_some(Run(1)),
     };
     let frontier = frontiers.open(open_as.clone()).await?;
     let counts = frontier.counts();

@@ -36,8 +36,9 @@ pub struct OpenAs {
     /// No host that has not answered yet is asked sooner after the opening: an earlier life may have
     /// asked it just now.
     pub delay: Duration,
-    /// A new run fetches again what the one before knew, and not only what is linked to.
-    pub carry: bool,
+    /// A new run fetches again what the one before knew, and not only what is linked to, unless that
+    /// one is earlier than this: it may have known hosts that are another shard's by now.
+    pub carry: Option<Run>,
 }
 
 /// The frontiers of all shards, for those who become their owners.

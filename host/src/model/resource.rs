@@ -53,6 +53,10 @@ pub struct Resource {
     pub generation: Generation,
     /// The present pass over the site.
     pub run: Run,
+    /// The first run with the present number of shards: in earlier ones a host may have been another
+    /// shard's. 0 in records of before it was kept.
+    #[serde(default)]
+    pub resharded_at: Run,
     /// The plugin version found when the resource was added; none while it waits for its plugin.
     pub pinned: Option<PinnedPlugin>,
     /// Nobody is to crawl it until it is resumed.

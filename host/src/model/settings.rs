@@ -65,7 +65,8 @@ pub enum Unchanged {
     #[default]
     Parse,
     /// It is asked for with the condition that it has changed, and ends as `not-modified`, without
-    /// items and without links. A new run then begins with all URLs that the last one knew.
+    /// items and without links. A new run then begins with all URLs that the last one knew; one with
+    /// another number of shards begins with its root requests all the same, and parses every page.
     Skip,
 }
 

@@ -247,7 +247,8 @@ impl Assigned {
                 storage_epoch,
                 now: self.parts.clock.unix_millis(),
                 delay: settings.delay().unwrap_or(DEFAULT_DELAY),
-                carry: settings.unchanged() == Unchanged::Skip,
+                carry: (settings.unchanged() == Unchanged::Skip)
+                    .then_some(self.resource.resharded_at),
             };
             match self.shard.open(&self.parts.frontiers, as_of).await {
                 Ok(frontier) => return Ok(frontier),

@@ -111,6 +111,7 @@ impl Seeds {
             creation_time: 1_700_000_000_000_000_000,
             generation: Generation(1),
             run: Run(1),
+            resharded_at: Run(1),
             pinned: Some(PinnedPlugin {
                 version: self.plugin.version.clone(),
                 digest: self.plugin.digest,

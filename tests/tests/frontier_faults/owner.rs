@@ -75,7 +75,7 @@ async fn steal(root: &Path, shard: ShardId) -> Option<DurableFrontier> {
         storage_epoch,
         now: SystemClock.unix_millis(),
         delay: Duration::ZERO,
-        carry: false,
+        carry: None,
     };
     match Box::pin(frontiers.open(open)).await {
         Ok(frontier) => Some(frontier),

@@ -41,7 +41,7 @@ async fn open_as(
         storage_epoch,
         now: 0,
         delay: Duration::ZERO,
-        carry: false,
+        carry: None,
     };
     change(&mut open);
     Box::pin(frontiers.open(open)).await.map(Arc::new)

@@ -40,7 +40,7 @@ async fn open(folder: &Path, settings: DurableSettings) -> Arc<DurableFrontier> 
         storage_epoch,
         now: 0,
         delay: Duration::ZERO,
-        carry: false,
+        carry: None,
     };
     Arc::new(Box::pin(frontiers.open(open)).await.unwrap())
 }

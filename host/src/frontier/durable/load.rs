@@ -50,10 +50,10 @@ impl Inner {
         self.opening = self.frontiers.seen.open(is_new_run);
         if is_new_run {
             // What an earlier run did not come to carry is carried by this one.
-            head.carry_from = match (open.carry, head.is_carrying) {
-                (true, true) => head.carry_from,
-                (true, false) => head.run,
-                (false, _) => 0,
+            head.carry_from = match open.carry.filter(|first| first.0 <= head.run) {
+                Some(_) if head.is_carrying => head.carry_from,
+                Some(_) => head.run,
+                None => 0,
             };
             head.is_carrying = head.carry_from > 0;
             head.run = open.run.0;

@@ -38,7 +38,7 @@ async fn open_as(frontiers: &Arc<Frontiers>, run: u64) -> OpenAs {
         storage_epoch,
         now: 0,
         delay: Duration::ZERO,
-        carry: false,
+        carry: None,
     }
 }
 
@@ -517,7 +517,7 @@ async fn a_run_that_carries_on_asks_again_for_all_that_the_last_knew_with_its_va
     frontier.close().await.unwrap();
     let frontiers = frontiers_in(&objects, settings());
     let open_as = OpenAs {
-        carry: true,
+        carry: Some(Run(1)),
         ..open_as(&frontiers, 2).await
     };
     let frontier: Arc<dyn Frontier> = Arc::new(frontiers.open(open_as).await.unwrap());
@@ -721,19 +721,24 @@ async fn what_one_run_did_not_come_to_carry_on_the_next_one_does() {
     let frontiers = frontiers_in(&objects, settings());
     // Nobody asks its root, and it is never opened in run 3.
     let run_2 = OpenAs {
-        carry: true,
+        carry: Some(Run(1)),
         ..open_as(&frontiers, 2).await
     };
     frontiers.open(run_2).await.unwrap().close().await.unwrap();
     let run_4 = OpenAs {
-        carry: true,
+        carry: Some(Run(1)),
         ..open_as(&frontiers, 4).await
     };
     let frontier: Arc<dyn Frontier> = Arc::new(frontiers.open(run_4).await.unwrap());
     frontier.seed(urls(&["1"])).await.unwrap();
+    assert_eq!(crawl_carried(&frontier).await, ["/1", "/2"]);
+}
+
+/// Paths, in order, until nothing is left to carry on either.
+async fn crawl_carried(frontier: &Arc<dyn Frontier>) -> Vec<String> {
     let mut found = Vec::new();
     loop {
-        match take(&frontier, 0, 1).await {
+        match take(frontier, 0, 1).await {
             Take::Ready(claim) => {
                 found.push(claim.request.url.path().to_owned());
                 frontier.commit(parsed(claim)).await.unwrap();
@@ -743,7 +748,29 @@ async fn what_one_run_did_not_come_to_carry_on_the_next_one_does() {
             Take::WaitUntil(at) => panic!("{at}"),
         }
     }
-    assert_eq!(found, ["/1", "/2"]);
+    found
+}
+
+#[tokio::test]
+async fn nothing_is_carried_on_from_a_run_that_had_other_hosts() {
+    for (first, expected) in [(1, ["/1", "/2", "/3"].as_slice()), (2, &["/3"])] {
+        let objects = Arc::new(InMemory::new());
+        let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
+        frontier.seed(urls(&["1", "2"])).await.unwrap();
+        assert_eq!(crawl(&frontier).await, ["/1", "/2"]);
+        frontier.close().await.unwrap();
+        let frontiers = frontiers_in(&objects, settings());
+        // Run 2, which began with other hosts, was over before anybody opened it.
+        let run_3 = OpenAs {
+            carry: Some(Run(first)),
+            ..open_as(&frontiers, 3).await
+        };
+        let frontier: Arc<dyn Frontier> = Arc::new(frontiers.open(run_3).await.unwrap());
+        frontier.seed(urls(&["3"])).await.unwrap();
+        let mut found = crawl_carried(&frontier).await;
+        found.sort();
+        assert_eq!(found, expected, "from run {first} on");
+    }
 }
 
 #[tokio::test]

@@ -27,7 +27,7 @@ async fn frontier() -> Arc<dyn ObjectStore> {
         storage_epoch: 0,
         now: 0,
         delay: Duration::ZERO,
-        carry: false,
+        carry: None,
     };
     let opened = frontiers.open(open_as).await.unwrap();
     opened.close().await.unwrap();

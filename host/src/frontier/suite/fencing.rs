@@ -31,7 +31,7 @@ async fn open_as(frontiers: &Arc<dyn OpenFrontiers>) -> OpenAs {
         storage_epoch,
         now: 0,
         delay: Duration::ZERO,
-        carry: false,
+        carry: None,
     }
 }
 

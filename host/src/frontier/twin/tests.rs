@@ -16,7 +16,7 @@ async fn fresh() -> Arc<dyn Frontier> {
         storage_epoch: 0,
         now: 0,
         delay: Duration::ZERO,
-        carry: false,
+        carry: None,
     };
     let twin = Arc::new(FrontiersTwin::new(Arc::new(Calm)));
     twin.open(open).await.unwrap()

@@ -100,6 +100,7 @@ impl Control {
                 creation_time: self.parts.clock.unix_nanos(),
                 generation: Generation(1),
                 run: Run(1),
+                resharded_at: Run(1),
                 paused: false,
                 pinned: plugin.map(PinnedPlugin::of),
                 requests: vec![request.clone()],

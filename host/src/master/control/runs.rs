@@ -44,6 +44,10 @@ impl Control {
                 true => present.value.generation,
                 false => present.value.generation.next(),
             };
+            let resharded_at = match spec.placement.shards == present.value.spec.placement.shards {
+                true => present.value.resharded_at,
+                false => run,
+            };
             let Pinning {
                 pinned,
                 guard,
@@ -51,6 +55,7 @@ impl Control {
             } = self.pinned_after(&present.value, &spec).await?;
             let resource = Resource {
                 run,
+                resharded_at,
                 generation,
                 spec,
                 pinned,

@@ -37,6 +37,7 @@ pub(crate) fn resource(id: u64, placement: PlacementSpec) -> Resource {
         creation_time: 0,
         generation: Generation(1),
         run: Run(1),
+        resharded_at: Run(1),
         paused: false,
         pinned: Some(PinnedPlugin {
             version: "1.0.0".parse().unwrap(),

@@ -105,6 +105,7 @@ fn observed(state: ShardState, owner_incarnation: Option<u64>) -> Facts {
         creation_time: 0,
         generation: Generation(1),
         run: Run(1),
+        resharded_at: Run(1),
         paused: false,
         pinned: Some(PinnedPlugin {
             version: "1.0.0".parse().unwrap(),

@@ -343,7 +343,7 @@ async fn open(objects: &Arc<InMemory>, shard: u32) -> Arc<dyn Frontier> {
         storage_epoch,
         now: 0,
         delay: Duration::ZERO,
-        carry: false,
+        carry: None,
     };
     frontiers.open(open_as).await.unwrap()
 }

@@ -29,7 +29,7 @@ fn as_of(epoch: Epoch) -> impl FnOnce(u64, bool) -> OpenAs {
         storage_epoch,
         now: 0,
         delay: Duration::ZERO,
-        carry: false,
+        carry: None,
     }
 }
 

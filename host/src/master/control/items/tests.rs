@@ -314,7 +314,7 @@ async fn who_follows_a_run_gets_its_last_items_though_another_was_asked_for_mean
         storage_epoch,
         now: 0,
         delay: Duration::ZERO,
-        carry: false,
+        carry: None,
     };
     let frontier = Box::pin(frontiers.open(open_as)).await.unwrap();
     assert!(!next(3).await);

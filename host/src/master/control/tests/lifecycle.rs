@@ -125,6 +125,9 @@ async fn a_run_with_fewer_parts_leaves_the_others_and_one_with_more_makes_them()
     let more = restart_with(&bench, |spec| spec.placement.shards = 4).await;
     assert_eq!(states(&more), vec![ShardState::Free; 4]);
     assert_eq!(more.shards[2].record.epoch, left.value.epoch.next());
+    // Whoever opens a frontier in a later run is told when it was that hosts changed shards.
+    let same = restart_with(&bench, |_| ()).await.resource;
+    assert_eq!((same.run, same.resharded_at), (Run(4), Run(3)));
 }
 
 #[tokio::test]

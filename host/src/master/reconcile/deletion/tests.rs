@@ -228,7 +228,7 @@ pub(in crate::master) async fn crawl(data: &DataRoot, shard: ShardId) {
         storage_epoch: 0,
         now: 0,
         delay: Duration::ZERO,
-        carry: false,
+        carry: None,
     };
     let frontier = Box::pin(frontiers.open(open_as)).await.unwrap();
     let storage_epoch = frontier.storage_epoch();

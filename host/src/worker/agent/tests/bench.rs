@@ -358,7 +358,7 @@ impl Bench {
             storage_epoch,
             now: self.parts.clock.unix_millis(),
             delay: Duration::ZERO,
-            carry: false,
+            carry: None,
         };
         frontiers.open(open_as).await?.close().await
     }
@@ -477,6 +477,9 @@ pub(super) struct Wanted {
     pub(super) plugin: &'static str,
     /// Which of so many shards.
     pub(super) shard: (u32, u32),
+    pub(super) run: u64,
+    /// The first run with so many.
+    pub(super) resharded_at: u64,
 }
 
 impl Default for Wanted {
@@ -494,6 +497,8 @@ impl Default for Wanted {
             first: 0,
             plugin: "",
             shard: (0, 1),
+            run: 1,
+            resharded_at: 1,
         }
     }
 }
@@ -512,7 +517,8 @@ impl Wanted {
             assigned_node: String::new(),
             creation_time: 0,
             generation: self.generation,
-            run: Run(1),
+            run: Run(self.run),
+            resharded_at: Run(self.resharded_at),
             paused: false,
             pinned: Some(PinnedPlugin {
                 version: "1.0.0".parse().unwrap(),

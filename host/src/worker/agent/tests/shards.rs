@@ -7,11 +7,11 @@ use super::bench::{Wanted, data_in, stay_registered};
 use super::*;
 use crate::data::DataRoot;
 use crate::frontier::{LinkBatch, NewRequest};
-use crate::model::crawl::{ItemRecord, Request};
+use crate::model::crawl::{Counts, ItemRecord, Request};
 use crate::model::id::{ResourceId, Run, Shard};
 use crate::model::links::shard_of;
 use crate::model::node::Role;
-use crate::model::resource::{LinkTotals, ShardState, is_complete};
+use crate::model::resource::{LinkTotals, ShardState, Unchanged, is_complete};
 use crate::store::Txn;
 use crate::store::catalog::encode;
 use crate::worker::links::tests::{Graph, Site, settings, whole};
@@ -99,15 +99,22 @@ impl Pair {
     }
 
     async fn assign(&self, shard: u32, worker: &'static str, epoch: u64) {
-        let wanted = Wanted {
-            name: "graph",
-            id: id(shard).resource.0,
+        let assigned = Wanted {
             worker,
             epoch: Epoch(epoch),
             present: self.record(shard).await,
             crawl: settings(),
             shard: (shard, N_SHARDS),
             ..Wanted::default()
+        };
+        self.want(assigned).await;
+    }
+
+    async fn want(&self, wanted: Wanted) {
+        let wanted = Wanted {
+            name: "graph",
+            id: id(0).resource.0,
+            ..wanted
         };
         let txn = wanted.txn(&self.workers[0].0);
         self.workers[0].0.catalog.store().commit(txn).await.unwrap();
@@ -120,11 +127,49 @@ impl Pair {
         record.map(|record| record.value)
     }
 
+    /// Begins a run of this number of shards, as a master does.
+    async fn restart(&self, run: u64, n_shards: u32, resharded_at: u64) {
+        let (parts, _) = &self.workers[0];
+        let keys = parts.catalog.keys();
+        let mut txn = Txn::new();
+        for shard in 0..N_SHARDS {
+            for (parts, _) in &self.workers {
+                txn = txn.delete(keys.assignment(&parts.node.id, id(shard)));
+            }
+        }
+        parts.catalog.store().commit(txn).await.unwrap();
+        for shard in 0..n_shards {
+            let present = self.record(shard).await.map(|record| ShardRecord {
+                counts: Counts::default(),
+                links: LinkTotals::default(),
+                ..record
+            });
+            let wanted = Wanted {
+                worker: ["worker-1", "worker-2"][shard as usize % 2],
+                epoch: Epoch(present.as_ref().map_or(1, |record| record.epoch.0 + 1)),
+                present,
+                crawl: CrawlSettings {
+                    unchanged: Some(Unchanged::Skip),
+                    ..settings()
+                },
+                shard: (shard, n_shards),
+                run,
+                resharded_at,
+                ..Wanted::default()
+            };
+            self.want(wanted).await;
+        }
+    }
+
     async fn wait_until_complete(&self) -> Vec<ShardRecord> {
+        self.wait_until_all_of(N_SHARDS).await
+    }
+
+    async fn wait_until_all_of(&self, n_shards: u32) -> Vec<ShardRecord> {
         let complete = async {
             loop {
                 let mut records = Vec::new();
-                for shard in 0..N_SHARDS {
+                for shard in 0..n_shards {
                     records.extend(self.record(shard).await);
                 }
                 if is_complete(records.iter()) {
@@ -139,16 +184,23 @@ impl Pair {
 
     /// By their keys.
     fn items(&self) -> BTreeMap<String, String> {
-        let mut items = BTreeMap::new();
+        let items = self.lines().into_iter();
+        let items = items.map(|item| (item.key.0, item.item.get().to_owned()));
+        items.collect()
+    }
+
+    /// As they were written, of all runs.
+    fn lines(&self) -> Vec<ItemRecord> {
+        let mut items = Vec::new();
         for shard in 0..N_SHARDS {
             let folder = self.data.items_folder(ResourceId(1));
-            let files = std::fs::read_dir(folder.join(shard.to_string())).unwrap();
-            for file in files {
+            let files = std::fs::read_dir(folder.join(shard.to_string()));
+            for file in files.into_iter().flatten() {
                 let lines = std::fs::read_to_string(file.unwrap().path()).unwrap();
-                for line in lines.lines() {
-                    let item: ItemRecord = serde_json::from_str(line).unwrap();
-                    items.insert(item.key.0, item.item.get().to_owned());
-                }
+                let lines = lines
+                    .lines()
+                    .map(|line| serde_json::from_str(line).unwrap());
+                items.extend(lines);
             }
         }
         items
@@ -200,6 +252,32 @@ async fn shards_whose_worker_is_killed_in_the_middle_go_on_at_the_other() {
     }
     pair.wait_until_complete().await;
     assert_eq!(pair.items(), expected);
+}
+
+#[tokio::test]
+async fn a_run_with_another_number_of_shards_asks_for_every_page_once_though_they_are_unchanged() {
+    let (expected, _) = whole().await;
+    let mut expected: Vec<String> = expected.into_values().collect();
+    expected.sort();
+    for (before, after) in [(1, 2), (2, 1)] {
+        let pair = Pair::new().await;
+        let mut n_pages = Vec::new();
+        for (run, n_shards) in [(1, before), (2, after)] {
+            pair.restart(run, n_shards, run).await;
+            let records = pair.wait_until_all_of(n_shards).await;
+            n_pages.push(records.iter().map(|r| r.counts.pages()).sum::<u64>());
+            let items = pair.lines().into_iter().filter(|item| item.run == Run(run));
+            let mut items: Vec<String> = items.map(|item| item.item.get().to_owned()).collect();
+            items.sort();
+            assert_eq!(items, expected, "run {run} of {before} shards and {after}");
+        }
+        assert_eq!(n_pages[0], n_pages[1], "{before} shards and {after}");
+        // With as many shards as before, nothing has changed.
+        pair.restart(3, after, 2).await;
+        let records = pair.wait_until_all_of(after).await;
+        let n_parsed: u64 = records.iter().map(|r| r.counts.parsed).sum();
+        assert_eq!(n_parsed, 0, "{before} shards and {after}");
+    }
 }
 
 fn given(from: u32, to: u32, first: u64, url: &str) -> GivenLinks {
