@@ -99,8 +99,9 @@ struct Live {
 struct Standing {
     /// None: it is not open at present.
     frontier: Option<Arc<dyn Frontier>>,
-    /// As of the last time that it was open.
-    counts: Counts,
+    /// As of the last time that it was open; none before the first: what the shard's record says is
+    /// all that is known then.
+    counts: Option<Counts>,
     waits: Option<Waits>,
     /// Why items were not written at the last try.
     sink_fault: Option<String>,
@@ -121,7 +122,7 @@ impl Live {
     fn closed(&self, waits: Option<Waits>) {
         let mut standing = self.standing();
         if let Some(frontier) = standing.frontier.take() {
-            standing.counts = frontier.counts();
+            standing.counts = Some(frontier.counts());
         }
         (standing.waits, standing.sink_fault) = (waits, None);
         self.changed.notify_one();
@@ -135,10 +136,10 @@ impl Live {
         *present = fault;
     }
 
-    fn counts(&self) -> Counts {
+    fn counts(&self) -> Option<Counts> {
         let standing = self.standing();
-        let frontier = standing.frontier.as_ref();
-        frontier.map_or_else(|| standing.counts.clone(), |frontier| frontier.counts())
+        let present = standing.frontier.as_ref().map(|frontier| frontier.counts());
+        present.or_else(|| standing.counts.clone())
     }
 
     fn in_flight(&self) -> usize {

@@ -34,8 +34,8 @@ pub struct CrawlStatus {
     pub epoch: Epoch,
     /// The present pass.
     pub run: Run,
-    /// Totals of the run.
-    pub counts: Counts,
+    /// Totals of the run; none where it has not been looked up yet what an earlier owner has left.
+    pub counts: Option<Counts>,
     /// Pages in flight.
     pub in_flight: u64,
     /// It cannot go on at present.
@@ -72,14 +72,15 @@ impl WorkerStatus {
     pub fn of(incarnation: Incarnation, at: UnixMillis, crawls: &[CrawlStatus]) -> Self {
         let waiting = crawls.iter().filter(|crawl| crawl.waits.is_some()).count() as u64;
         let sum = |number: fn(&CrawlStatus) -> u64| crawls.iter().map(number).sum();
+        let counts = || crawls.iter().filter_map(|crawl| crawl.counts.as_ref());
         Self {
             incarnation,
             at,
             running: crawls.len() as u64 - waiting,
             waiting,
-            pages: sum(|crawl| crawl.counts.pages()),
-            items: sum(|crawl| crawl.counts.items),
-            bytes: sum(|crawl| crawl.counts.bytes),
+            pages: counts().map(Counts::pages).sum(),
+            items: counts().map(|counts| counts.items).sum(),
+            bytes: counts().map(|counts| counts.bytes).sum(),
             in_flight: sum(|crawl| crawl.in_flight),
         }
     }

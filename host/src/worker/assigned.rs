@@ -96,7 +96,10 @@ pub(super) async fn run(assigned: Assigned) {
     if let Some(state) = state {
         let counts = live.counts();
         let ended = assigned.record(|record| {
-            (record.state, record.counts, record.waits) = (state, counts, None);
+            (record.state, record.waits) = (state, None);
+            if let Some(counts) = counts {
+                record.counts = counts;
+            }
         });
         if ended.await.is_err() {
             tracing::warn!(resource = %name, "the crawl's end was not recorded: the shard is not ours");

@@ -62,10 +62,9 @@ impl OwnShard {
             return Err(StepError::Lost);
         }
         let record = ShardRecord {
-            counts: match crawl {
-                Some(crawl) => crawl.live.counts(),
-                None => present.value.counts.clone(),
-            },
+            counts: crawl
+                .and_then(|crawl| crawl.live.counts())
+                .unwrap_or_else(|| present.value.counts.clone()),
             ..present.value.freed()
         };
         let keys = self.catalog.keys();

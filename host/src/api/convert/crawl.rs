@@ -78,17 +78,18 @@ impl From<proto::LogLine> for LogLine {
 
 impl From<CrawlStatus> for proto::CrawlStatus {
     fn from(status: CrawlStatus) -> Self {
-        let counts = CountsAnswer {
-            totals: status.counts,
+        // Nothing is in flight where there are no counts.
+        let counts = status.counts.map(|totals| CountsAnswer {
+            totals,
             in_flight: status.in_flight,
-        };
+        });
         Self {
             name: status.name.to_string(),
             resource_id: status.id.0,
             shard: status.shard.0,
             epoch: status.epoch.0,
             run: status.run.0,
-            counts: Some(counts.into()),
+            counts: counts.map(Into::into),
             waits: status.waits.map(|waits| proto::Waits {
                 condition: waits.condition,
                 why: waits.why,
@@ -102,15 +103,15 @@ impl TryFrom<proto::CrawlStatus> for CrawlStatus {
     type Error = ControlError;
 
     fn try_from(message: proto::CrawlStatus) -> Result<Self, ControlError> {
-        let counts = CountsAnswer::from(message.counts.unwrap_or_default());
+        let counts = message.counts.map(CountsAnswer::from);
         Ok(Self {
             name: resource_name(&message.name)?,
             id: ResourceId(message.resource_id),
             shard: Shard(message.shard),
             epoch: Epoch(message.epoch),
             run: Run(message.run),
-            counts: counts.totals,
-            in_flight: counts.in_flight,
+            in_flight: counts.as_ref().map_or(0, |counts| counts.in_flight),
+            counts: counts.map(|counts| counts.totals),
             waits: message.waits.map(|waits| Waits {
                 condition: waits.condition,
                 why: waits.why,

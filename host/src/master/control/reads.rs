@@ -167,7 +167,9 @@ pub(super) fn view(
         if let Some(crawl) = crawl
             && running_owner(&record).is_some()
         {
-            record.counts = crawl.counts.clone();
+            if let Some(counts) = &crawl.counts {
+                record.counts = counts.clone();
+            }
             record.waits = crawl.waits.clone();
         }
         ShardView {

@@ -30,19 +30,23 @@ async fn crawled() -> (Bench, Arc<Workers>) {
 
 /// What its worker says, under this epoch.
 async fn says(bench: &Bench, workers: &Workers, epoch: Epoch, waits: Option<Waits>) {
+    let status = status_of(bench, epoch, waits).await;
+    workers.set(Answer::Crawls(vec![status]));
+}
+
+async fn status_of(bench: &Bench, epoch: Epoch, waits: Option<Waits>) -> CrawlStatus {
     let (id, _) = bench.shard("a").await;
-    let status = CrawlStatus {
+    CrawlStatus {
         last_errors: Vec::new(),
         name: "a".parse().unwrap(),
         id: id.resource,
         shard: id.shard,
         epoch,
         run: Run(1),
-        counts: Counts::default(),
+        counts: None,
         in_flight: 0,
         waits,
-    };
-    workers.set(Answer::Crawls(vec![status]));
+    }
 }
 
 /// As asked for alone, and in the list of all.
@@ -83,4 +87,25 @@ async fn what_the_worker_says_at_this_moment_beats_what_is_stored() {
     // Said by one that has lost the shard.
     says(&bench, &workers, shard.epoch.next(), None).await;
     check_phase(&bench, &pending("FrontierMissing")).await;
+}
+
+#[tokio::test]
+async fn what_an_earlier_owner_counted_is_shown_until_the_present_one_knows_it() {
+    let (bench, workers) = crawled().await;
+    let counts = |parsed| Counts {
+        parsed,
+        ..Counts::default()
+    };
+    bench.record("a", |shard| shard.counts = counts(5)).await;
+    let (_, shard) = bench.shard("a").await;
+    let shown = async || {
+        let shown = bench.control.resource(&"a".parse().unwrap()).await;
+        shown.unwrap().shards.remove(0).record.counts.parsed
+    };
+    says(&bench, &workers, shard.epoch, None).await;
+    assert_eq!(shown().await, 5);
+    let mut status = status_of(&bench, shard.epoch, None).await;
+    status.counts = Some(counts(6));
+    workers.set(Answer::Crawls(vec![status]));
+    assert_eq!(shown().await, 6);
 }

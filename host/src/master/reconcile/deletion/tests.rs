@@ -20,7 +20,7 @@ use crate::master::reconcile::PlacementSettings;
 use crate::master::remains::DataRemains;
 use crate::master::replica::Replica;
 use crate::master::twin::{Answer, Workers};
-use crate::model::crawl::{Counts, UnixMillis};
+use crate::model::crawl::UnixMillis;
 use crate::model::id::{Digest, Epoch, Incarnation, ResourceId, Run};
 use crate::model::node::{Node, Role};
 use crate::model::resource::{Owner, ShardId};
@@ -303,7 +303,7 @@ async fn a_purge_waits_for_those_who_may_still_write_and_the_frontier_for_its_ag
         shard: shard().shard,
         epoch: Epoch(1),
         run: Run(1),
-        counts: Counts::default(),
+        counts: None,
         in_flight: 0,
         waits: None,
     };

@@ -3,6 +3,7 @@
 use super::bench::{Wanted, shard};
 use super::faulty_store::Network;
 use super::*;
+use crate::model::crawl::Counts;
 use crate::model::resource::ShardState;
 use crate::store::catalog::encode;
 use crate::store::{Store as _, Txn};
@@ -119,5 +120,49 @@ async fn what_is_to_be_given_back_and_never_ran_here_is_given_back_too() {
     .await;
     bench.wait_for("given back", SOON, is_free).await;
     assert_eq!(bench.n_asked(), 0);
+    bench.stop().await;
+}
+
+/// Crawled elsewhere before, and assigned to this worker, which cannot begin.
+async fn of_another(bench: &Bench, limits: &'static str) -> Counts {
+    bench.site.has_no_plugin.store(true, Ordering::Relaxed);
+    let counts = Counts {
+        parsed: 5,
+        ..Counts::default()
+    };
+    let present = ShardRecord {
+        counts: counts.clone(),
+        ..bench.record().await
+    };
+    let wanted = Wanted {
+        present: Some(present),
+        limits,
+        ..Wanted::default()
+    };
+    bench.want(wanted).await;
+    counts
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_another_worker_counted_stays_where_this_one_did_not_come_to_open_the_frontier() {
+    let bench = Bench::new().await;
+    let counts = of_another(&bench, "{}").await;
+    let waits = async |bench: &Bench| bench.waits().is_some();
+    bench.wait_for("waits", MINUTE, waits).await;
+    assert_eq!(bench.parts.crawls.status(None)[0].counts, None);
+    let txn = revoked(&bench, &bench.record().await);
+    bench.parts.catalog.store().commit(txn).await.unwrap();
+    bench.wait_for("given back", SOON, is_free).await;
+    assert_eq!(bench.record().await.counts, counts);
+    bench.stop().await;
+
+    let bench = Bench::new().await;
+    let counts = of_another(&bench, r#"{"fuel": 18446744073709551615}"#).await;
+    let failed = async |bench: &Bench| {
+        let state = bench.record().await.state;
+        matches!(state, ShardState::Failed { .. })
+    };
+    bench.wait_for("failed", MINUTE, failed).await;
+    assert_eq!(bench.record().await.counts, counts);
     bench.stop().await;
 }

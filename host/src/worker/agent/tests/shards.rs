@@ -236,7 +236,8 @@ async fn shards_whose_worker_is_killed_in_the_middle_go_on_at_the_other() {
         while crawls
             .status(None)
             .iter()
-            .map(|c| c.counts.parsed)
+            .filter_map(|c| c.counts.as_ref())
+            .map(|counts| counts.parsed)
             .sum::<u64>()
             < 30
         {
