@@ -26,7 +26,7 @@ use super::{Crawls, Live};
 use crate::clock::Clock;
 use crate::fetch::Fetch;
 use crate::frontier::OpenFrontiers;
-use crate::model::id::{Digest, Epoch, Generation};
+use crate::model::id::{Epoch, Generation};
 use crate::model::node::Node;
 use crate::model::plugin::{LimitError, LimitOverrides, Limits};
 use crate::model::resource::{Assignment, Order, Resource, ResourceSpec, ShardId};
@@ -91,8 +91,6 @@ struct Known {
 /// A crawl that was started. It stays here when it is over, until the assignment goes.
 struct Started {
     epoch: Epoch,
-    /// The plugin that it runs.
-    plugin: Option<Digest>,
     generation: Generation,
     config: watch::Sender<CrawlConfig>,
     stop: CancellationToken,
@@ -194,9 +192,6 @@ async fn look(
         let Some(resource) = look.resource_of(id, &assignment).await? else {
             continue;
         };
-        if known.has_other_plugin(id, &resource) {
-            known.end(id, "another version of its plugin");
-        }
         match known.crawls.get_mut(&id) {
             Some(started) => started.change(&resource, &parts.limit_ceilings),
             None => {
@@ -227,19 +222,14 @@ impl Known {
         });
         let goes: Vec<ShardId> = goes.map(|(id, _)| *id).collect();
         for id in goes {
-            self.end(id, "no longer assigned");
+            self.end(id);
         }
     }
 
-    fn has_other_plugin(&self, id: ShardId, resource: &Resource) -> bool {
-        let started = self.crawls.get(&id);
-        started.is_some_and(|started| started.plugin != digest_of(resource))
-    }
-
     /// Tells one to stop; what comes next of the shard waits for its end.
-    fn end(&mut self, id: ShardId, why: &str) {
+    fn end(&mut self, id: ShardId) {
         if let Some(started) = self.crawls.remove(&id) {
-            tracing::info!(shard = %id, epoch = %started.epoch, why, "crawl is to end");
+            tracing::info!(shard = %id, epoch = %started.epoch, "crawl is to end");
             started.stop.cancel();
             let Started { ended, live, .. } = started;
             self.ending.insert(id, Ending { ended, live });
@@ -322,7 +312,6 @@ fn start(
     let stop = scope.stop_signal().child_token();
     let ended = CancellationToken::new();
     let generation = resource.generation;
-    let plugin = digest_of(&resource);
     let live = parts.crawls.live();
     let crawl = Assigned {
         parts: parts.clone(),
@@ -346,17 +335,12 @@ fn start(
     });
     Started {
         epoch: assignment.epoch,
-        plugin,
         generation,
         config: sender,
         stop,
         ended,
         live,
     }
-}
-
-fn digest_of(resource: &Resource) -> Option<Digest> {
-    resource.pinned.as_ref().map(|pinned| pinned.digest)
 }
 
 fn config_of(spec: &ResourceSpec, ceilings: &LimitOverrides) -> Result<CrawlConfig, LimitError> {

@@ -3,7 +3,10 @@
 use super::bench::Wanted;
 use super::faulty_store::Network;
 use super::*;
+use crate::model::crawl::NO_RULE;
 use crate::model::id::{ResourceId, ResourceName};
+use crate::model::resource::Redrive;
+use crate::store::catalog::encode;
 use crate::store::overtaken::Read;
 use crate::store::{Store as _, Txn};
 use crate::worker::look::Look;
@@ -221,14 +224,21 @@ async fn another_version_of_the_plugin_goes_on_where_the_one_before_was() {
     bench.want(Wanted::default()).await;
     crawls_soon(&bench).await;
     let before = bench.record().await;
-    // As a master writes it with the change.
-    let reason = Some(crate::model::crawl::NO_RULE.to_owned());
-    let present = Some(ShardRecord {
-        redrive: Some(crate::model::resource::Redrive { reason }),
-        ..before.clone()
-    });
+    // As a master writes it with the change: taken from its owner, and assigned anew.
+    let reason = Some(NO_RULE.to_owned());
+    let freed = ShardRecord {
+        redrive: Some(Redrive { reason }),
+        epoch: before.epoch.next(),
+        ..before.freed()
+    };
+    let key = bench.parts.catalog.keys().shard(bench::shard());
+    let txn = Txn::new()
+        .put(key, encode(&freed))
+        .delete(mirror_of(&bench, 7));
+    commit(&bench, txn).await;
     let second = Wanted {
-        present,
+        epoch: freed.epoch.next(),
+        present: Some(freed),
         generation: Generation(2),
         plugin: "second",
         ..Wanted::default()
@@ -240,7 +250,7 @@ async fn another_version_of_the_plugin_goes_on_where_the_one_before_was() {
     };
     bench.wait_for("opened anew", SOON, reopened).await;
     crawls_soon(&bench).await;
-    assert_eq!((bench.n_roots(), bench.epoch()), (1, Some(Epoch(1))));
+    assert_eq!((bench.n_roots(), bench.epoch()), (1, Some(Epoch(3))));
     bench.stop().await;
 }
 
