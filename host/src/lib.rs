@@ -96,9 +96,10 @@
 //!
 //! A resource may be split by host into up to 32 shards, which are placed and crawled each by itself:
 //! every URL of a host is in one of them ([`model::links`]), so spacing per host is nobody else's
-//! matter. `root` runs in each, and each keeps the root requests of its hosts; `max-pages` and
-//! `max-bytes` are shared out evenly, concurrency is that of each. A run with another number of shards
-//! uses nothing that earlier ones knew of URLs, for most hosts are in another shard then.
+//! matter. `root` runs in each, as of the moment that the run began, and each keeps the root requests of
+//! its hosts; `max-pages` and `max-bytes` are shared out evenly, concurrency is that of each. A run
+//! with another number of shards uses nothing that earlier ones knew of URLs: a host may be in another
+//! shard then.
 //!
 //! A link to another shard's host is judged where it is found (scope, depth), and then belongs to the
 //! frontier there until that shard has it: the owner of the one gives it to the owner of the other

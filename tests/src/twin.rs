@@ -93,6 +93,7 @@ impl Tree {
         let parts = CrawlParts {
             resource: ResourceId(1),
             run: Run(1),
+            run_started_at: 0,
             params: Arc::default(),
             config: receiver,
             rules: Arc::new(self.clone()),

@@ -61,6 +61,7 @@ impl Crawler {
         let parts = CrawlParts {
             resource: ResourceId(1),
             run: Run(1),
+            run_started_at: 0,
             params: Arc::new(BTreeMap::from([("start".to_owned(), start.to_string())])),
             config,
             rules: self.rules.clone(),

@@ -61,6 +61,7 @@ pub(super) async fn run(options: RunOptions, stop: CancellationToken) -> anyhow:
     let crawl_parts = CrawlParts {
         resource: ResourceId(0),
         run: Run(1),
+        run_started_at: clock.unix_millis(),
         params: Arc::new(options.params.clone()),
         config: receiver,
         rules,

@@ -152,6 +152,7 @@ async fn crawl(
     let parts = CrawlParts {
         resource: id,
         run,
+        run_started_at: now,
         params: Arc::new(spec.params.clone()),
         config: receiver,
         rules: rules.clone(),

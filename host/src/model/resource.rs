@@ -57,6 +57,10 @@ pub struct Resource {
     /// shard's. 0 in records of before it was kept.
     #[serde(default)]
     pub resharded_at: Run,
+    /// When the present run was asked for: what `root` sees as the present moment, in every shard. None in
+    /// records of before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_started_at: Option<UnixMillis>,
     /// The plugin version found when the resource was added; none while it waits for its plugin.
     pub pinned: Option<PinnedPlugin>,
     /// Nobody is to crawl it until it is resumed.

@@ -184,6 +184,10 @@ impl Assigned {
         let parts = CrawlParts {
             resource: self.resource.id,
             run: self.resource.run,
+            run_started_at: self
+                .resource
+                .run_started_at
+                .unwrap_or_else(|| self.parts.clock.unix_millis()),
             params: Arc::new(self.resource.spec.params.clone()),
             config: self.config.clone(),
             rules,

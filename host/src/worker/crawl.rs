@@ -41,6 +41,8 @@ pub struct CrawlParts {
     pub resource: ResourceId,
     /// The present pass.
     pub run: Run,
+    /// When that began, for all shards alike: what `root` sees as the present moment.
+    pub run_started_at: UnixMillis,
     /// Handed to the rules.
     pub params: Arc<BTreeMap<String, String>>,
     /// What may change while the crawl runs.

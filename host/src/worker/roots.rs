@@ -40,7 +40,7 @@ async fn call_root(parts: &CrawlParts) -> Result<Vec<Request>, String> {
             params: parts.params.clone(),
             limits,
         };
-        let report = parts.rules.root(config, parts.clock.unix_millis()).await;
+        let report = parts.rules.root(config, parts.run_started_at).await;
         page::note_logs(&parts.log, "", "root", &report);
         let (why, wait) = match report.result {
             Ok(output) => return check_roots(output, parts.rules.description()),

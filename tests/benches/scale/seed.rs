@@ -112,6 +112,7 @@ impl Seeds {
             generation: Generation(1),
             run: Run(1),
             resharded_at: Run(1),
+            run_started_at: Some(1_700_000_000_000),
             pinned: Some(PinnedPlugin {
                 version: self.plugin.version.clone(),
                 digest: self.plugin.digest,

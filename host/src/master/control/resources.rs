@@ -101,6 +101,7 @@ impl Control {
                 generation: Generation(1),
                 run: Run(1),
                 resharded_at: Run(1),
+                run_started_at: Some(self.parts.clock.unix_millis()),
                 paused: false,
                 pinned: plugin.map(PinnedPlugin::of),
                 requests: vec![request.clone()],

@@ -56,6 +56,7 @@ impl Control {
             let resource = Resource {
                 run,
                 resharded_at,
+                run_started_at: Some(self.parts.clock.unix_millis()),
                 generation,
                 spec,
                 pinned,

@@ -38,6 +38,7 @@ pub(crate) fn resource(id: u64, placement: PlacementSpec) -> Resource {
         generation: Generation(1),
         run: Run(1),
         resharded_at: Run(1),
+        run_started_at: None,
         paused: false,
         pinned: Some(PinnedPlugin {
             version: "1.0.0".parse().unwrap(),

@@ -106,6 +106,7 @@ fn observed(state: ShardState, owner_incarnation: Option<u64>) -> Facts {
         generation: Generation(1),
         run: Run(1),
         resharded_at: Run(1),
+        run_started_at: None,
         paused: false,
         pinned: Some(PinnedPlugin {
             version: "1.0.0".parse().unwrap(),

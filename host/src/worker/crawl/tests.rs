@@ -288,6 +288,7 @@ async fn crawl_or_rest(
     let parts = CrawlParts {
         resource: ResourceId(1),
         run: Run(1),
+        run_started_at: 0,
         params: Arc::default(),
         config: watch::channel(CrawlConfig {
             limits: Limits::default(),

@@ -211,6 +211,7 @@ fn parts(frontier: Arc<dyn Frontier>, part: Option<Part>, settings: CrawlSetting
     CrawlParts {
         resource: ResourceId(1),
         run: Run(1),
+        run_started_at: 0,
         params: Arc::default(),
         config: watch::channel(CrawlConfig { limits, settings }).1,
         rules: Arc::new(Graph::new()),

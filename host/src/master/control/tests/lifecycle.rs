@@ -171,13 +171,22 @@ async fn a_run_with_fewer_parts_waits_until_those_that_go_have_nothing_left() {
 async fn a_restart_takes_what_an_update_refuses() {
     let bench = bench().await;
     bench.push("other@2.0.0").await.unwrap();
-    bench.add("a").await.unwrap();
+    let added = bench.add("a").await.unwrap().resource;
+    assert!(added.run_started_at.is_some());
+    let long_ago = Resource {
+        run_started_at: Some(1),
+        ..added
+    };
+    let key = bench.catalog().keys().resource(&name("a"));
+    let txn = Txn::new().put(key, encode(&long_ago));
+    bench.catalog().store().commit(txn).await.unwrap();
     let changed = restart_with(&bench, |spec| {
         spec.plugin = "other".parse().unwrap();
         spec.params.insert("start".into(), "x".into());
     });
     let changed = changed.await.resource;
     assert_eq!(changed.spec.params["start"], "x");
+    assert!(changed.run_started_at > Some(1));
     assert_eq!(changed.pinned.unwrap().version.to_string(), "2.0.0");
     let unknown = |mut spec: ResourceSpec| {
         spec.plugin = "nobody".parse().unwrap();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use object_store::memory::InMemory;
@@ -19,7 +19,7 @@ use crate::fetch::{Answer, Failure, FetchRequest, Fetched};
 use crate::frontier::FrontierError;
 use crate::frontier::durable::{DurableSettings, Frontiers, OpenAs};
 use crate::frontier::suite::hanging::{Hanging, Hangs};
-use crate::model::crawl::{Item, Page, PageContext, RuleError};
+use crate::model::crawl::{Item, Page, PageContext, RuleError, UnixMillis};
 use crate::model::id::{Digest, Incarnation, ResourceId, ResourceName, Run, Shard};
 use crate::model::node::Role;
 use crate::model::plugin::Description;
@@ -73,8 +73,8 @@ impl Rules for Chain {
         &self.description
     }
 
-    async fn root(&self, config: CallConfig, _now: u64) -> CallReport {
-        self.site.n_roots.fetch_add(1, Ordering::Relaxed);
+    async fn root(&self, config: CallConfig, now: u64) -> CallReport {
+        self.site.roots.lock().unwrap().push(now);
         report(Ok(CallOutput {
             requests: requests("http://site.test/", &[&config.params["first"]]),
             ..Default::default()
@@ -150,7 +150,8 @@ pub(super) struct Site {
     pub(super) is_mute: AtomicBool,
     /// Nobody has the plugin.
     pub(super) has_no_plugin: AtomicBool,
-    n_roots: AtomicUsize,
+    /// As which moment `root` was called, each time.
+    pub(super) roots: Mutex<Vec<UnixMillis>>,
 }
 
 #[async_trait]
@@ -200,7 +201,7 @@ impl Bench {
             hangs: Mutex::default(),
             is_mute: AtomicBool::default(),
             has_no_plugin: AtomicBool::default(),
-            n_roots: AtomicUsize::default(),
+            roots: Mutex::default(),
         });
         let objects = Arc::new(Hanging::new(Arc::new(InMemory::new())));
         let (folder, store, mut parts) = parts(Arc::new(OneRule(site.clone())), site.clone());
@@ -324,7 +325,7 @@ impl Bench {
 
     /// Calls of `root`.
     pub(super) fn n_roots(&self) -> usize {
-        self.site.n_roots.load(Ordering::Relaxed)
+        self.site.roots.lock().unwrap().len()
     }
 
     /// Lines in the files of items.
@@ -480,6 +481,7 @@ pub(super) struct Wanted {
     pub(super) run: u64,
     /// The first run with so many.
     pub(super) resharded_at: u64,
+    pub(super) run_started_at: Option<UnixMillis>,
 }
 
 impl Default for Wanted {
@@ -499,6 +501,7 @@ impl Default for Wanted {
             shard: (0, 1),
             run: 1,
             resharded_at: 1,
+            run_started_at: None,
         }
     }
 }
@@ -519,6 +522,7 @@ impl Wanted {
             generation: self.generation,
             run: Run(self.run),
             resharded_at: Run(self.resharded_at),
+            run_started_at: self.run_started_at,
             paused: false,
             pinned: Some(PinnedPlugin {
                 version: "1.0.0".parse().unwrap(),

@@ -339,6 +339,27 @@ fn is_open(bench: &Bench, shard: u32) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
+async fn root_sees_the_start_of_the_run_in_every_shard_whenever_that_is_opened() {
+    let bench = Bench::new().await;
+    for shard in [0, 1] {
+        let wanted = Wanted {
+            shard: (shard, 2),
+            run_started_at: Some(1_000),
+            ..Wanted::default()
+        };
+        bench.want(wanted).await;
+        bench
+            .wait_for("asked", MINUTE, async |bench| {
+                bench.n_roots() > shard as usize
+            })
+            .await;
+        bench.pass(MINUTE).await;
+    }
+    assert_eq!(*bench.site.roots.lock().unwrap(), [1_000; 2]);
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_idle_shard_closes_its_frontier_and_says_that_it_works_before_it_stores_links() {
     let bench = Bench::new().await;
     let own = one_of_two(&bench).await;
