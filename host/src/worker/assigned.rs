@@ -4,7 +4,6 @@
 //! worker has lost it and says nothing more about it. What cannot go on is not given up: it is shown
 //! as waiting, with the name of its state and the reason, and tried again.
 
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -73,7 +72,7 @@ pub(super) async fn run(assigned: Assigned) {
     let id = assigned.shard.id;
     let log = CrawlLog::new(name.as_str(), assigned.parts.clock.clone());
     let live = assigned.live.clone();
-    let (mailbox, mut receiver) = Receiver::of(n_shards(&assigned.resource));
+    let (mailbox, mut receiver) = Receiver::of(assigned.resource.spec.placement.n_shards());
     let running = Running {
         log: log.clone(),
         name: name.clone(),
@@ -361,11 +360,6 @@ impl Assigned {
             () = tokio::time::sleep(time) => Ok(()),
         }
     }
-}
-
-/// A record of no shards would not have been taken.
-pub(super) fn n_shards(resource: &Resource) -> NonZeroU32 {
-    NonZeroU32::new(resource.spec.placement.shards).unwrap_or(NonZeroU32::MIN)
 }
 
 fn new_backoff() -> Backoff {

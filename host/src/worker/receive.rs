@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::Crawls;
-use super::assigned::{Assigned, REST_AFTER, Stop, n_shards};
+use super::assigned::{Assigned, REST_AFTER, Stop};
 use super::crawl::CrawlEnd;
 use super::links::{MAX_LINKS, Part, Quiet};
 use super::others::Others;
@@ -275,7 +275,7 @@ impl Assigned {
         let (id, run) = (self.shard.id, self.resource.run);
         let part = Part {
             own: id.shard,
-            n_shards: n_shards(&self.resource),
+            n_shards: self.resource.spec.placement.n_shards(),
             others: Arc::new(Others::new(self.parts.clone(), id, run)),
             quiet: receiver.quiet.clone(),
         };
