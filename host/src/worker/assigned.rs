@@ -277,7 +277,7 @@ impl Assigned {
         let mut backoff = new_backoff();
         loop {
             match self.shard.change(change.clone()).await {
-                Ok(()) => return Ok(()),
+                Ok(_) => return Ok(()),
                 Err(StepError::Raced) => {}
                 Err(StepError::Lost) => return Err(Stop::Lost),
                 Err(error) => self.pause(&mut backoff, &error).await?,
@@ -304,7 +304,7 @@ impl Assigned {
             .change(|record| record.waits = Some(waits.clone()))
             .await
         {
-            Ok(()) | Err(StepError::Raced) => {}
+            Ok(_) | Err(StepError::Raced) => {}
             Err(StepError::Lost) => return Err(Stop::Lost),
             Err(error) => tracing::warn!(resource = %name, %error, "that it waits is not recorded"),
         }

@@ -53,23 +53,23 @@ impl OwnShard {
         own.ok_or(StepError::Lost)
     }
 
-    /// Changes the record, as long as the shard is ours.
+    /// Changes the record, as long as the shard is ours; what it is then.
     pub(super) async fn change(
         &self,
         change: impl FnOnce(&mut ShardRecord),
-    ) -> Result<(), StepError> {
+    ) -> Result<ShardRecord, StepError> {
         let present = self.record().await?;
         let mut record = present.value.clone();
         change(&mut record);
         if record == present.value {
-            return Ok(());
+            return Ok(record);
         }
         let key = self.catalog.keys().shard(self.id);
         let txn = Txn::new()
             .guard(Guard::RevisionIs(key.clone(), present.revision))
             .put(key, encode(&record));
         match self.catalog.store().commit(txn).await? {
-            Outcome::Done(_) => Ok(()),
+            Outcome::Done(_) => Ok(record),
             Outcome::Lost(_) | Outcome::Unknown => Err(StepError::Raced),
         }
     }
@@ -81,9 +81,8 @@ impl OwnShard {
         as_of: impl FnOnce(u64, bool) -> OpenAs,
     ) -> Result<Arc<dyn OpenFrontier>, StepError> {
         let storage_epoch = frontiers.storage_epoch(self.id).await?;
-        let was_created = self.record().await?.value.created;
-        self.change(|record| record.storage_epoch = storage_epoch)
-            .await?;
+        let expected = self.change(|record| record.storage_epoch = storage_epoch);
+        let was_created = expected.await?.created;
         if was_created && storage_epoch == 0 {
             return Err(FrontierError::Missing { shard: self.id }.into());
         }
@@ -100,10 +99,8 @@ impl OwnShard {
 
     /// What is still to be done before anything else happens to an open frontier.
     async fn opened(&self, frontier: &dyn OpenFrontier) -> Result<(), StepError> {
-        self.change(|record| (record.created, record.waits) = (true, None))
-            .await?;
-        let order = self.record().await?.value.redrive;
-        if let Some(order) = order {
+        let opened = self.change(|record| (record.created, record.waits) = (true, None));
+        if let Some(order) = opened.await?.redrive {
             self.redrive(frontier, &order).await?;
         }
         Ok(())
@@ -114,12 +111,12 @@ impl OwnShard {
         let n = frontier.redrive(order).await?;
         frontier.settle().await?;
         tracing::info!(shard = %self.id, n, "dead letters are tried again");
-        self.change(|record| {
+        let done = self.change(|record| {
             if record.redrive.as_ref() == Some(order) {
                 record.redrive = None;
             }
-        })
-        .await
+        });
+        done.await.map(drop)
     }
 }
 

@@ -219,6 +219,17 @@ async fn f29_settings_of_the_spec_hold_and_their_changes_apply_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_opening_reads_the_record_of_its_shard_twice() {
+    let bench = Bench::new().await;
+    bench.want(Wanted::default()).await;
+    let is_open = async |bench: &Bench| bench.is_open();
+    bench.wait_for("open", SOON, is_open).await;
+    let key = bench.parts.catalog.keys().shard(bench::shard());
+    assert_eq!(bench.store.n_gets(&key), 2);
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn another_version_of_the_plugin_goes_on_where_the_one_before_was() {
     let bench = Bench::new().await;
     bench.want(Wanted::default()).await;

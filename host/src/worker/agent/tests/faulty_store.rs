@@ -1,6 +1,6 @@
 //! A store whose network fails as a test wants it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use tokio::sync::watch;
@@ -34,6 +34,8 @@ pub(super) struct FaultyStore {
     /// As it is behind the network.
     pub(super) store: Overtaken,
     network: watch::Sender<Network>,
+    /// Keys of records that were asked for alone, in order.
+    gets: Mutex<Vec<String>>,
 }
 
 impl FaultyStore {
@@ -41,11 +43,18 @@ impl FaultyStore {
         Self {
             store: Overtaken::new(Arc::new(store)),
             network: watch::Sender::new(Network::Good),
+            gets: Mutex::default(),
         }
     }
 
     pub(super) fn turns(&self, network: Network) {
         self.network.send_replace(network);
+    }
+
+    /// How often this record was asked for alone.
+    pub(super) fn n_gets(&self, key: &str) -> usize {
+        let gets = self.gets.lock().unwrap();
+        gets.iter().filter(|asked| *asked == key).count()
     }
 
     fn pass(&self, is_list: bool) -> Result<(), StoreError> {
@@ -71,6 +80,7 @@ impl Store for FaultyStore {
     }
 
     async fn get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
+        self.gets.lock().unwrap().push(key.to_owned());
         self.pass(false)?;
         self.store.get(key).await
     }
