@@ -24,7 +24,8 @@ use crate::model::resource::{ShardId, ShardState};
 /// A shard says that it is idle once it has been so for this long: one that gets links again and again
 /// would otherwise write two records for each.
 const IDLE_AFTER: Duration = Duration::from_millis(500);
-/// Calls that wait for one shard; one more is refused, and comes again.
+/// Calls that wait for one shard; one more is refused, and comes again. All of them are made durable
+/// together.
 const MAX_WAITING: usize = 64;
 /// How long links may take to become durable before whoever gave them gives them again.
 pub const GIVE_DEADLINE: Duration = Duration::from_secs(10);
@@ -66,8 +67,10 @@ pub(super) struct Mailbox {
 pub(super) struct Incoming {
     from: Shard,
     batch: LinkBatch,
-    answer: oneshot::Sender<Result<u64, GiveError>>,
+    answer: Answer,
 }
+
+type Answer = oneshot::Sender<Result<u64, GiveError>>;
 
 impl Crawls {
     /// Gives links to a shard that is crawled here. The number of the last of that shard's that is
@@ -217,20 +220,35 @@ impl Receiver {
         frontier: &dyn Frontier,
         incoming: Incoming,
     ) -> Result<(), Stop> {
-        // Whoever gave them has gone, and comes again.
-        if incoming.answer.is_closed() {
+        let calls = self.with_waiting(incoming);
+        if calls.is_empty() {
             return Ok(());
         }
         if self.recorded != Recorded::Busy {
             self.record_busy(assigned).await?;
         }
         let max_pattern_urls = assigned.config.borrow().settings.max_pattern_urls();
-        let stored = store(frontier, incoming.from, incoming.batch, max_pattern_urls).await;
+        let stored = store(frontier, calls, max_pattern_urls).await;
         self.quiet.end();
-        let answer = stored.map_err(|error| GiveError::NotNow(error.to_string()));
-        // Nobody may listen any more: they come again.
-        drop(incoming.answer.send(answer));
+        for (answer, stored) in stored {
+            let stored = stored.map_err(|error| GiveError::NotNow(error.to_string()));
+            // Nobody may listen any more: they come again.
+            drop(answer.send(stored));
+        }
         Ok(())
+    }
+
+    /// A call, and those that wait behind it, in order.
+    fn with_waiting(&mut self, first: Incoming) -> Vec<Incoming> {
+        let mut calls = vec![first];
+        while calls.len() < MAX_WAITING
+            && let Ok(next) = self.incoming.try_recv()
+        {
+            calls.push(next);
+        }
+        // Whoever gave these has gone, and comes again.
+        calls.retain(|call| !call.answer.is_closed());
+        calls
     }
 
     async fn record_busy(&mut self, assigned: &Assigned) -> Result<(), Stop> {
@@ -305,13 +323,87 @@ async fn lasting(quiet: &Quiet) {
     tokio::time::sleep(IDLE_AFTER).await;
 }
 
+/// Stores the links of these calls, one after the other, and makes all of them durable at once. What
+/// each is to be answered.
 async fn store(
     frontier: &dyn Frontier,
-    from: Shard,
-    batch: LinkBatch,
+    calls: Vec<Incoming>,
     max_pattern_urls: u64,
-) -> Result<u64, FrontierError> {
-    let last = frontier.apply(from, batch, max_pattern_urls).await?;
-    frontier.settle().await?;
-    Ok(last)
+) -> Vec<(Answer, Result<u64, FrontierError>)> {
+    let mut stored = Vec::with_capacity(calls.len());
+    for call in calls {
+        let last = frontier.apply(call.from, call.batch, max_pattern_urls);
+        stored.push((call.answer, last.await));
+    }
+    if stored.iter().any(|(_, last)| last.is_ok())
+        && let Err(error) = frontier.settle().await
+    {
+        for (_, last) in stored.iter_mut().filter(|(_, last)| last.is_ok()) {
+            *last = Err(error.clone());
+        }
+    }
+    stored
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frontier::NewRequest;
+    use crate::frontier::suite::new;
+    use crate::worker::crawl::tests::FrontierTwin;
+
+    fn links(urls: &[&str], first: u64) -> LinkBatch {
+        let links: Vec<NewRequest> = urls.iter().map(|url| new(url)).collect();
+        LinkBatch { first, links }
+    }
+
+    #[tokio::test]
+    async fn links_that_wait_together_are_made_durable_at_once_and_each_sender_is_answered() {
+        let (mailbox, receiver) = Receiver::of(NonZeroU32::MAX);
+        let (mailbox, mut receiver) = (mailbox.unwrap(), receiver.unwrap());
+        let given = |from, batch| {
+            let (answer, answered) = oneshot::channel();
+            let incoming = Incoming {
+                from: Shard(from),
+                batch,
+                answer,
+            };
+            assert!(mailbox.incoming.try_send(incoming).is_ok());
+            answered
+        };
+        let mut answered = vec![
+            given(1, links(&["http://a/1"], 1)),
+            given(2, links(&["http://a/1", "http://a/2"], 1)),
+            given(3, links(&["http://a/3"], 2)),
+            given(1, links(&["http://a/4"], 2)),
+        ];
+        drop(given(4, links(&["http://a/5"], 1)));
+        let frontier = FrontierTwin::default();
+        frontier.seed(vec![new("http://a/")]).await.unwrap();
+        let first = receiver.incoming.recv().await.unwrap();
+        let calls = receiver.with_waiting(first);
+        assert_eq!(calls.len(), 4, "one has gone");
+        let stored = store(&frontier, calls, u64::MAX).await;
+        assert_eq!(frontier.n_settles(), 1);
+        for (answer, last) in stored {
+            answer
+                .send(last.map_err(|e| GiveError::NotNow(e.to_string())))
+                .unwrap();
+        }
+        let mut lasts = Vec::new();
+        for answered in &mut answered {
+            lasts.push(answered.await.unwrap().ok());
+        }
+        assert_eq!(
+            lasts,
+            [Some(1), Some(2), None, Some(2)],
+            "of 3 the first is missing"
+        );
+        assert_eq!(frontier.counts().due, 4);
+        // Where nothing was stored, there is nothing to make durable.
+        let _answered = given(3, links(&["http://a/3"], 2));
+        let first = receiver.incoming.recv().await.unwrap();
+        store(&frontier, receiver.with_waiting(first), u64::MAX).await;
+        assert_eq!(frontier.n_settles(), 1);
+    }
 }

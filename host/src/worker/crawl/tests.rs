@@ -1,7 +1,7 @@
 //! Whole crawls against twins of fetcher, rules and sink.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicUsize};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -467,7 +467,7 @@ async fn f27_a_panic_while_a_page_is_handled_costs_that_page_only() {
 
 /// A frontier with a fault, or with a memory of an earlier run.
 #[derive(Default)]
-struct FrontierTwin {
+pub(in crate::worker) struct FrontierTwin {
     inner: Inner,
     panics_on_commit: bool,
     fails_on_commit: bool,
@@ -477,6 +477,14 @@ struct FrontierTwin {
     /// In order: which pages were about to enter their rule, and what was left of each that ended.
     suspects: Mutex<Vec<String>>,
     left: Mutex<Vec<(String, Option<Validators>)>>,
+    n_settles: AtomicUsize,
+}
+
+impl FrontierTwin {
+    /// How often somebody wanted what was done to be durable.
+    pub(in crate::worker) fn n_settles(&self) -> usize {
+        self.n_settles.load(Ordering::Relaxed)
+    }
 }
 
 fn closed() -> FrontierError {
@@ -601,6 +609,7 @@ impl Frontier for FrontierTwin {
     }
 
     async fn settle(&self) -> Result<(), FrontierError> {
+        self.n_settles.fetch_add(1, Ordering::Relaxed);
         self.inner.0.settle().await
     }
 
