@@ -214,7 +214,8 @@ pub trait Frontier: Send + Sync + 'static {
 
     /// Stores links of another shard in one batch as those of a page are stored, in the depths that
     /// they have, and passes over those that were stored already. Answers the number of the last that
-    /// is stored: durable once [`settle`](Self::settle) has answered after this.
+    /// is stored, which may be one before the last of these where another call brings links of the same
+    /// shard at the same time: durable once [`settle`](Self::settle) has answered after this.
     ///
     /// Not cancel-safe: a call that is cut off may end the use of the frontier.
     async fn apply(

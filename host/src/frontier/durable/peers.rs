@@ -78,6 +78,11 @@ impl Peers {
         durable.map(|(peer, _)| *peer).collect()
     }
 
+    /// The number of the last link of another shard that is stored.
+    fn last_applied(&self, from: Shard) -> u64 {
+        self.applied.get(&from).copied().unwrap_or(0)
+    }
+
     pub(super) fn totals(&self) -> LinkTotals {
         let sent = self.out.iter().map(|(peer, out)| (peer.0, out.next - 1));
         let applied = self.applied.iter().map(|(peer, last)| (peer.0, *last));
@@ -232,6 +237,12 @@ impl Inner {
         max_pattern_urls: u64,
     ) -> Result<u64, FrontierError> {
         self.check()?;
+        let (first, end) = (links.first, links.end());
+        let n_stored = |last: u64| (last + 1).saturating_sub(first);
+        // Whatever can be done without the turn is: nobody else writes while that is held.
+        let n_passed_over = n_stored(self.state().peers.last_applied(from));
+        let new = links.links.into_iter().skip(n_passed_over as usize);
+        let new = self.links(new.collect(), Vec::new());
         let turn = self.writer.lock().await;
         // Whoever had the turn before may have been cut off.
         self.check()?;
@@ -241,9 +252,9 @@ impl Inner {
             if !state.head.is_seeded {
                 return Err(FrontierError::Unseeded { shard });
             }
-            state.peers.applied.get(&from).copied().unwrap_or(0)
+            state.peers.last_applied(from)
         };
-        let (expected, first, end) = (last + 1, links.first, links.end());
+        let expected = last + 1;
         if first > expected {
             return Err(FrontierError::LinkGap {
                 from,
@@ -251,10 +262,11 @@ impl Inner {
                 expected,
             });
         }
-        if end <= expected {
+        // Those that another call has stored meanwhile are among the new ones: the rest of them comes
+        // again.
+        if end <= expected || n_stored(last) != n_passed_over {
             return Ok(last);
         }
-        let new = links.links.into_iter().skip((expected - first) as usize);
         let mut cut_off = CutOff {
             inner: self,
             is_armed: true,
@@ -263,8 +275,7 @@ impl Inner {
             max_pattern_urls: Some(max_pattern_urls),
             ..Around::default()
         };
-        let sorted = self.sort_out(self.links(new.collect(), Vec::new()), around);
-        let sorted = sorted.await;
+        let sorted = self.sort_out(new, around).await;
         cut_off.is_armed = false;
         let sorted = sorted.inspect_err(|_| self.state().patterns.clear())?;
         let stored = self.seen_keys(&sorted);

@@ -143,6 +143,37 @@ async fn a_link_is_applied_once_wherever_one_of_both_is_killed() {
 }
 
 #[tokio::test]
+async fn calls_with_the_same_links_at_the_same_time_store_each_once() {
+    let objects = Arc::new(InMemory::new());
+    let durable = open_shard(&objects, 0, 1).await;
+    durable.seed(vec![new("http://a/")]).await.unwrap();
+    let links = |n: usize| {
+        let urls = (1..=n).map(|n| new(&format!("http://a/{n}")));
+        let links = urls.map(|mut link| {
+            link.request.reload = true;
+            link
+        });
+        durable.apply(
+            Shard(1),
+            LinkBatch {
+                first: 1,
+                links: links.collect(),
+            },
+            u64::MAX,
+        )
+    };
+    let turn = durable.inner.writer.lock().await;
+    let (two, again, four) = (links(2), links(2), links(4));
+    let (two, again, four, ()) = tokio::join!(two, again, four, async { drop(turn) });
+    // Of the longer one the rest comes again.
+    assert_eq!((two, again, four), (Ok(2), Ok(2), Ok(2)));
+    assert_eq!(durable.counts().due, 3);
+    assert_eq!(links(4).await, Ok(4));
+    assert_eq!(durable.counts().due, 5);
+    assert_eq!(durable.link_totals().applied, [(1, 4)].into());
+}
+
+#[tokio::test]
 async fn links_are_given_once_they_are_durable_and_not_before() {
     let objects = Arc::new(InMemory::new());
     let slow = DurableSettings {
