@@ -27,6 +27,7 @@ use crate::store::{Outcome, StoreError, Txn};
 
 pub mod frontier;
 pub mod items;
+mod lives;
 mod nodes;
 mod plugins;
 mod reads;

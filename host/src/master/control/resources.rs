@@ -12,7 +12,7 @@ use crate::model::crawl::NO_RULE;
 use crate::model::id::{Generation, NodeId, Run};
 use crate::model::node::Role;
 use crate::model::resource::{
-    Assignment, Deleting, PinnedPlugin, Redrive, ResourceSpec, ShardId, ShardRecord, ShardState,
+    Assignment, PinnedPlugin, Redrive, ResourceSpec, ShardId, ShardRecord, ShardState,
 };
 use crate::store::catalog::encode;
 use crate::store::keys::Subject;
@@ -196,7 +196,7 @@ impl Control {
             let mut resource = resource;
             let mut txn = Txn::new().guard(Guard::RevisionIs(key.clone(), present.revision));
             txn.guards.extend(guard);
-            for (id, shard) in self.shards(&resource).await? {
+            for (id, shard) in self.whole_shards(&resource).await? {
                 let is_over = matches!(
                     shard.value.state,
                     ShardState::Finished | ShardState::Failed { .. }
@@ -233,86 +233,6 @@ impl Control {
         Err(Self::contended(name))
     }
 
-    /// Stops a resource and frees its name; its items stay unless `purge`. Its data goes later, see
-    /// `reconcile`.
-    pub async fn delete_resource(
-        &self,
-        name: &ResourceName,
-        purge: bool,
-        request: &RequestId,
-    ) -> Result<(), ControlError> {
-        let leadership = self.leadership()?;
-        let keys = self.parts.catalog.keys();
-        for _try in 0..MAX_TRIES {
-            // What it finds may be gone by now: what has ended is asked for last, or an earlier try of
-            // this call whose answer was lost could take effect between the two.
-            let present = self.present(name).await?;
-            if self.has_ended_with(name, request).await? {
-                return Ok(());
-            }
-            let present = present.ok_or_else(|| Self::absent(name))?;
-            let resource = &present.value;
-            let key = keys.resource(name);
-            let mut txn = Txn::new()
-                .guard(Guard::RevisionIs(key.clone(), present.revision))
-                .delete(key);
-            let mut owners = Vec::new();
-            for (id, shard) in self.shards(resource).await? {
-                let shard_key = keys.shard(id);
-                txn = txn
-                    .guard(Guard::RevisionIs(shard_key.clone(), shard.revision))
-                    .delete(shard_key);
-                owners.extend(shard.value.writers());
-                if let Some(owner) = &shard.value.owner {
-                    txn = txn.delete(keys.assignment(&owner.node, id));
-                }
-            }
-            let deleting = Deleting {
-                name: name.clone(),
-                id: resource.id,
-                requests: resource.requests_with(request),
-                owners,
-                deleted_at: self.parts.clock.unix_millis(),
-                purge,
-                stopped_at: None,
-                items_cut: false,
-            };
-            for request in &deleting.requests {
-                txn = txn.put(keys.ended(name, request), encode(&resource.id));
-            }
-            txn = txn.put(keys.deleting(resource.id), encode(&deleting));
-            if self.commit(&leadership, txn).await? {
-                tracing::info!(resource = %name, id = %resource.id, purge, "resource deleted");
-                return Ok(());
-            }
-        }
-        Err(Self::contended(name))
-    }
-
-    /// Refuses a call that was about an earlier life of the name.
-    pub(super) async fn check_first_life(
-        &self,
-        name: &ResourceName,
-        request: &RequestId,
-    ) -> Result<(), ControlError> {
-        match self.has_ended_with(name, request).await? {
-            true => Err(ControlError::DeletedSince { name: name.clone() }),
-            false => Ok(()),
-        }
-    }
-
-    /// Whether this call was about an earlier life of the name.
-    async fn has_ended_with(
-        &self,
-        name: &ResourceName,
-        request: &RequestId,
-    ) -> Result<bool, ControlError> {
-        let catalog = &self.parts.catalog;
-        let key = catalog.keys().ended(name, request);
-        let ended = catalog.store().get(&key).await?;
-        Ok(ended.is_some())
-    }
-
     /// The plugin that a resource runs with another spec.
     pub(super) async fn pinned_after(
         &self,
@@ -343,7 +263,27 @@ impl Control {
         })
     }
 
-    /// The shards of one life of a resource.
+    /// The shards of one life of a resource. An error where one does not decode: what a change would
+    /// do to it is not known.
+    pub(super) async fn whole_shards(
+        &self,
+        resource: &Resource,
+    ) -> Result<BTreeMap<ShardId, Versioned<ShardRecord>>, ControlError> {
+        let keys = self.parts.catalog.keys();
+        let scan = self
+            .parts
+            .catalog
+            .scan(&keys.shards_of(resource.id))
+            .await?;
+        if let Some(broken) = scan.broken.into_iter().next() {
+            return Err(broken.into());
+        }
+        let records = scan.records.into_iter();
+        let shards = records.filter_map(|(key, shard)| Some((keys.parse_shard(&key)?, shard)));
+        Ok(shards.collect())
+    }
+
+    /// The shards of one life of a resource, as far as they decode.
     pub(super) async fn shards(
         &self,
         resource: &Resource,

@@ -66,7 +66,7 @@ impl Control {
             };
             let mut txn = Txn::new();
             txn.guards.extend(guard);
-            let shards = self.shards(&present.value).await?;
+            let shards = self.whole_shards(&present.value).await?;
             // Nobody opens the frontier of a shard that goes: what its sink does not have would stay there.
             let goes = |id: &ShardId| present.value.has_shard(*id) && !resource.has_shard(*id);
             let mut goes = shards.iter().filter(|(id, _)| goes(id));
@@ -171,7 +171,7 @@ impl Control {
     ) -> Result<bool, ControlError> {
         let name = &present.value.spec.name;
         let mut txn = Txn::new();
-        let shards = self.shards(&present.value).await?.into_iter();
+        let shards = self.whole_shards(&present.value).await?.into_iter();
         for (id, shard) in shards.filter(|(id, _)| present.value.has_shard(*id)) {
             let record = ShardRecord {
                 redrive: Some(merged(name, shard.value.redrive.as_ref(), order)?),

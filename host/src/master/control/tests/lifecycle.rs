@@ -168,6 +168,29 @@ async fn a_run_with_fewer_parts_waits_until_those_that_go_have_nothing_left() {
 }
 
 #[tokio::test]
+async fn f20_a_shard_that_nobody_can_read_is_named_and_goes_with_its_resource() {
+    let bench = bench().await;
+    add_parts(&bench, 2).await;
+    let (id, _) = bench.shard("a").await;
+    let key = bench.catalog().keys().shard(id);
+    bench.write(Txn::new().put(key.clone(), "?")).await;
+    for refused in [
+        bench.restart("a").await,
+        bench
+            .update("a", |spec| spec.crawl.concurrency = Some(3))
+            .await,
+    ] {
+        let error = refused.unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("record {key} does not decode")),
+            "{error}"
+        );
+    }
+    bench.delete("a").await.unwrap();
+    assert!(bench.catalog().store().get(&key).await.unwrap().is_none());
+}
+
+#[tokio::test]
 async fn a_restart_takes_what_an_update_refuses() {
     let bench = bench().await;
     bench.push("other@2.0.0").await.unwrap();
