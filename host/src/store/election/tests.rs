@@ -1,8 +1,13 @@
 //! Contenders on one store: who leads, who follows, and what a deposed one may still do.
 
+use async_trait::async_trait;
+use futures::future::pending;
+
 use super::*;
 use crate::store::embedded::{EmbeddedStore, Settings};
 use crate::store::keys::Keys;
+use crate::store::twin::StoreTwin;
+use crate::store::{Entry, Listing, Watch, WatchEvent};
 
 const TTL: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -47,6 +52,89 @@ impl Master {
 
     async fn stop(self) {
         assert!(self.scope.stop(PATIENCE).await.is_empty());
+    }
+}
+
+/// A store that may fall silent: nothing that is asked or watched meanwhile gets an answer.
+#[derive(Clone)]
+struct Muted {
+    store: StoreTwin,
+    silent: watch::Receiver<bool>,
+}
+
+impl Muted {
+    async fn speaks(&self) {
+        let mut silent = self.silent.clone();
+        if silent.wait_for(|silent| !silent).await.is_err() {
+            pending().await
+        }
+    }
+}
+
+#[async_trait]
+impl Store for Muted {
+    async fn get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
+        self.speaks().await;
+        self.store.get(key).await
+    }
+
+    async fn list(&self, prefix: &str) -> Result<Listing, StoreError> {
+        self.speaks().await;
+        self.store.list(prefix).await
+    }
+
+    async fn commit(&self, txn: Txn) -> Result<Outcome, StoreError> {
+        self.speaks().await;
+        self.store.commit(txn).await
+    }
+
+    async fn watch(&self, prefix: &str, from: Revision) -> Result<Box<dyn Watch>, StoreError> {
+        self.speaks().await;
+        let watch = self.store.watch(prefix, from).await?;
+        let line = self.clone();
+        Ok(Box::new(MutedWatch {
+            line,
+            watch,
+            came: None,
+        }))
+    }
+
+    async fn grant_lease(&self, ttl: Duration) -> Result<LeaseId, StoreError> {
+        self.speaks().await;
+        self.store.grant_lease(ttl).await
+    }
+
+    async fn renew_lease(&self, lease: LeaseId) -> Result<(), StoreError> {
+        self.speaks().await;
+        self.store.renew_lease(lease).await
+    }
+
+    async fn revoke_lease(&self, lease: LeaseId) -> Result<(), StoreError> {
+        self.speaks().await;
+        self.store.revoke_lease(lease).await
+    }
+
+    async fn compact(&self, keep: u64) -> Result<(), StoreError> {
+        self.speaks().await;
+        self.store.compact(keep).await
+    }
+}
+
+struct MutedWatch {
+    line: Muted,
+    watch: Box<dyn Watch>,
+    /// What happened, until it is told: a wait that is cancelled loses nothing.
+    came: Option<WatchEvent>,
+}
+
+#[async_trait]
+impl Watch for MutedWatch {
+    async fn next(&mut self) -> Result<WatchEvent, StoreError> {
+        if self.came.is_none() {
+            self.came = Some(self.watch.next().await?);
+        }
+        self.line.speaks().await;
+        Ok(self.came.take().expect("it has come"))
     }
 }
 
@@ -106,6 +194,34 @@ async fn f08_f09_a_leader_whose_lease_is_gone_is_refused_stops_and_contends_anew
     let again = first.leads().await;
     assert_ne!(again.guard(), lead.guard());
     first.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn f09_a_leader_that_hears_nothing_from_the_store_stops_at_two_thirds_of_its_lease() {
+    let silent = watch::Sender::new(false);
+    let store = Muted {
+        store: StoreTwin::new(),
+        silent: silent.subscribe(),
+    };
+    let catalog = Catalog::new(Arc::new(store), Keys::default());
+    let mut only = Master::start(&catalog, "master-1");
+    let lead = only.leads().await;
+    // Some renewals later, and between two of them: the last answer is a while ago.
+    tokio::time::sleep(TTL + TTL / 6).await;
+    assert!(!lead.lost().is_cancelled());
+    silent.send_replace(true);
+    // It writes nothing, which would tell it.
+    tokio::time::timeout(TTL * 2 / 3, async {
+        lead.lost().cancelled().await;
+        let standing = only.standing.wait_for(|standing| standing.own.is_none());
+        assert_eq!(standing.await.unwrap().leader, None);
+    })
+    .await
+    .expect("it stops in time");
+    silent.send_replace(false);
+    let again = only.leads().await;
+    assert_ne!(again.guard(), lead.guard());
+    only.stop().await;
 }
 
 #[tokio::test]
