@@ -247,7 +247,8 @@ async fn an_update_takes_another_version_of_the_plugin_and_refuses_what_needs_a_
     let few = bench
         .update("a", |spec| spec.crawl.max_pages = Some(0))
         .await;
-    assert!(few.is_err());
+    let expected = "setting max-pages must be above zero";
+    check_refused(few, Code::InvalidArgument, expected);
     let shards = bench.update("a", |spec| spec.placement.shards = 4).await;
     let error = shards.unwrap_err();
     assert_eq!(
