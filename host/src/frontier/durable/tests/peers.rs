@@ -209,8 +209,9 @@ async fn whoever_is_overtaken_applies_and_forgets_no_links() {
         applied = first.settle().await;
     }
     let shard = shard();
-    assert_eq!(applied, Err(FrontierError::Fenced { shard }));
-    assert!(first.delivered(Shard(1), 2).await.is_err());
+    let fenced = Err(FrontierError::Fenced { shard });
+    assert_eq!(applied, fenced);
+    assert_eq!(first.delivered(Shard(1), 2).await, fenced);
     let third: Arc<dyn Frontier> = open_shard(&objects, 0, 1).await;
     for frontier in [second, third] {
         assert_eq!(frontier.link_totals().applied, [].into());
