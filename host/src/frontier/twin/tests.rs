@@ -3,27 +3,40 @@
 use super::*;
 use crate::frontier::Frontier;
 use crate::frontier::suite;
+use crate::model::id::{Digest, Run, Shard};
 
-async fn fresh() -> Arc<dyn Frontier> {
-    use crate::model::id::{Digest, Run};
+fn twin() -> Arc<FrontiersTwin> {
+    Arc::new(FrontiersTwin::new(Arc::new(Calm)))
+}
+
+/// Opens a shard's frontier, which whoever has it loses.
+async fn open(twin: &Arc<FrontiersTwin>, shard: u32) -> Arc<dyn Frontier> {
+    let shard = ShardId {
+        shard: Shard(shard),
+        ..ShardId::only(ResourceId(7))
+    };
+    let storage_epoch = twin.storage_epoch(shard).await.unwrap();
     let open = OpenAs {
-        shard: ShardId::only(ResourceId(7)),
+        shard,
         cluster: "c1".into(),
         epoch: Epoch(1),
         run: Run(1),
         plugin: Digest::of(b"plugin"),
-        created: false,
-        storage_epoch: 0,
+        created: storage_epoch > 0,
+        storage_epoch,
         now: 0,
         delay: Duration::ZERO,
         carry: None,
     };
-    let twin = Arc::new(FrontiersTwin::new(Arc::new(Calm)));
-    twin.open(open).await.unwrap()
+    twin.clone().open(open).await.unwrap()
+}
+
+async fn fresh() -> Arc<dyn Frontier> {
+    open(&twin(), 0).await
 }
 
 fn two() -> suite::Two {
-    let twin = Arc::new(FrontiersTwin::new(Arc::new(Calm)));
+    let twin = twin();
     [twin.clone(), twin]
 }
 
@@ -68,5 +81,21 @@ passes! { two() =>
 async fn any_order_of_calls_gives_what_a_plain_list_gives() {
     for seed in 0..3 {
         suite::any_order_of_calls_gives_what_a_plain_list_gives(fresh().await, seed).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crawl_of_several_shards_gives_each_page_once_however_often_they_are_killed() {
+    for seed in 0..20 {
+        let twin = twin();
+        let mut frontiers = Vec::new();
+        for shard in 0..3 {
+            frontiers.push(open(&twin, shard).await);
+        }
+        let shards = suite::links::Shards {
+            frontiers,
+            reopen: Some(&|shard| Box::pin(open(&twin, shard))),
+        };
+        suite::links::a_crawl_of_several_shards_gives_each_page_once(shards, seed).await;
     }
 }
