@@ -1,9 +1,11 @@
 //! A good history, and one for each promise in which it is broken.
 
-use serde_json::json;
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
 
 use super::*;
-use crate::history::{Call, Crawl, Request, Rest};
+use crate::history::{Answered, Call, Change, Crawl, Life, Request, Rest, Told};
 
 const TERMS: Terms = Terms {
     delay: Duration::from_millis(100),
