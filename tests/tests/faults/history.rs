@@ -79,12 +79,23 @@ pub(crate) enum Answered {
     Added { life: String },
     /// It was deleted.
     Deleted,
-    /// The id that is there; none where there is no such resource.
-    Read { id: Option<u64> },
+    /// It was changed; what the answer shows.
+    Updated { concurrency: u64, generation: u64 },
+    /// What is there; none where there is no such resource.
+    Read { shown: Option<Shown> },
     /// The lives of the name whose items were shown.
     Items { lives: BTreeSet<String> },
     /// Nobody else has this name, and the client knows whether it is there: there is nothing to refuse.
     Refused { why: String },
+}
+
+/// A resource, as a read shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shown {
+    pub(crate) id: u64,
+    pub(crate) generation: u64,
+    /// None: nobody has set it.
+    pub(crate) concurrency: Option<u64>,
 }
 
 /// A request that the fake web got.

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::caller::{Answer, Caller};
 use crate::checker::life_of;
 use crate::fleet::Doors;
-use crate::history::{Answered, Call, Crawl, History, Request};
+use crate::history::{Answered, Call, Crawl, History, Request, Shown};
 
 /// Between two requests of the crawls that keep a distance.
 pub(crate) const DELAY: Duration = Duration::from_millis(200);
@@ -194,6 +194,11 @@ fn client_works(
     }
 }
 
+fn generation(resource: &Value) -> u64 {
+    let generation = resource["generation"].as_u64();
+    generation.unwrap_or_else(|| panic!("no generation in {resource}"))
+}
+
 /// One call about a name; what was answered, where that says something.
 fn turn(caller: &mut Caller, random: &mut Random, name: &mut Name) -> Option<Answered> {
     let refused = |answer: Answer| Answered::Refused {
@@ -206,12 +211,17 @@ fn turn(caller: &mut Caller, random: &mut Random, name: &mut Name) -> Option<Ans
         return Some(match answer.status {
             200 => {
                 let resource = answer.json();
-                let id = resource["spec"]["id"]
-                    .as_str()
-                    .and_then(|id| id.parse().ok());
-                Answered::Read { id }
+                let id = resource["spec"]["id"].as_str();
+                let id = id.and_then(|id| id.parse().ok());
+                Answered::Read {
+                    shown: Some(Shown {
+                        id: id.unwrap_or_else(|| panic!("no id in {resource}")),
+                        generation: generation(&resource),
+                        concurrency: resource["spec"]["crawl"]["concurrency"].as_u64(),
+                    }),
+                }
             }
-            404 => Answered::Read { id: None },
+            404 => Answered::Read { shown: None },
             _ => refused(answer),
         });
     }
@@ -250,7 +260,13 @@ fn turn(caller: &mut Caller, random: &mut Random, name: &mut Name) -> Option<Ans
             let concurrency = 1 + random.below(8);
             let change = json!({"name": name.name, "crawl": {"concurrency": concurrency}});
             let answer = caller.change(Method::PATCH, "/crawler/resource", &change);
-            (answer.status != 200).then(|| refused(answer))
+            Some(match answer.status {
+                200 => Answered::Updated {
+                    concurrency,
+                    generation: generation(&answer.json()),
+                },
+                _ => refused(answer),
+            })
         }
         9..=11 => {
             let verb = if name.is_paused { "resume" } else { "pause" };

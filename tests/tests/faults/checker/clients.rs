@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::{Found, Terms};
-use crate::history::{Answered, Change, History};
+use crate::history::{Answered, Change, History, Shown};
 
 /// Clocks of a loaded machine: an answer counts as ended a moment before whoever asked has it.
 const SLACK: Duration = Duration::from_millis(5);
@@ -110,43 +110,55 @@ pub(crate) fn life_of(url: &str) -> Option<&str> {
     url.split("://").nth(1)?.split('/').nth(1)
 }
 
+/// A name, by what its client was answered.
+#[derive(Default)]
+struct Name<'a> {
+    /// The life that was added and not deleted.
+    life: Option<&'a str>,
+    id: Option<u64>,
+    /// All that it ever had.
+    ids: BTreeSet<u64>,
+    /// Of the present life: 1, and one more for each update that was answered.
+    generation: u64,
+    /// What the last update of this life has set.
+    concurrency: Option<u64>,
+}
+
 /// 11: a name shows one id from its addition to its deletion, another one each time, and no items of
-/// another life.
+/// another life. What was answered is there, and was carried out once.
 pub(super) fn lives(history: &History, found: &mut Found) {
-    #[derive(Default)]
-    struct Name<'a> {
-        /// The life that was added and not deleted.
-        life: Option<&'a str>,
-        id: Option<u64>,
-        /// All that it ever had.
-        ids: BTreeSet<u64>,
-    }
     let mut names: BTreeMap<&str, Name<'_>> = BTreeMap::new();
     for call in &history.calls {
         let name = names.entry(&call.name).or_default();
         let at = format!("{} at {:?}", call.name, call.begun);
         match &call.what {
-            Answered::Added { life } => (name.life, name.id) = (Some(life.as_str()), None),
+            Answered::Added { life } => {
+                (name.life, name.id) = (Some(life.as_str()), None);
+                (name.generation, name.concurrency) = (1, None);
+            }
             Answered::Deleted => (name.life, name.id) = (None, None),
-            Answered::Read { id } => match (name.life, id) {
+            Answered::Updated {
+                concurrency,
+                generation,
+            } => {
+                (name.generation, name.concurrency) = (name.generation + 1, Some(*concurrency));
+                if name.generation != *generation {
+                    let expected = name.generation;
+                    let what =
+                        format!("{at} is updated to generation {generation}, not {expected}");
+                    found.add(11, what);
+                }
+            }
+            Answered::Read { shown } => match (name.life, shown) {
                 (None, None) => {}
-                (None, Some(id)) => {
+                (None, Some(shown)) => {
+                    let id = shown.id;
                     found.add(11, format!("{at} shows id {id} after its deletion"));
                 }
                 (Some(life), None) => {
                     found.add(11, format!("{at} is not there, though {life} was added"));
                 }
-                (Some(life), Some(id)) => {
-                    let is_new = name.ids.insert(*id);
-                    let is_right = match name.id {
-                        Some(present) => present == *id,
-                        None => is_new,
-                    };
-                    if !is_right {
-                        found.add(11, format!("{at} shows id {id} as {life}"));
-                    }
-                    name.id = Some(*id);
-                }
+                (Some(life), Some(shown)) => name.is_shown(&at, life, shown, found),
             },
             Answered::Items { lives } => {
                 let others = lives.iter().filter(|life| name.life != Some(life.as_str()));
@@ -157,6 +169,29 @@ pub(super) fn lives(history: &History, found: &mut Found) {
                 }
             }
             Answered::Refused { why } => found.add(11, format!("{at} was refused: {why}")),
+        }
+    }
+}
+
+impl Name<'_> {
+    fn is_shown(&mut self, at: &str, life: &str, shown: &Shown, found: &mut Found) {
+        let id = shown.id;
+        let is_new = self.ids.insert(id);
+        let is_right = match self.id {
+            Some(present) => present == id,
+            None => is_new,
+        };
+        if !is_right {
+            found.add(11, format!("{at} shows id {id} as {life}"));
+        }
+        self.id = Some(id);
+        let expected = (self.generation, self.concurrency);
+        let (generation, concurrency) = (shown.generation, shown.concurrency);
+        if (generation, concurrency) != expected {
+            let what = format!(
+                "{at} shows generation {generation} with concurrency {concurrency:?}, not {expected:?}"
+            );
+            found.add(11, what);
         }
     }
 }
@@ -173,7 +208,10 @@ pub(super) fn after_deletions(history: &History, terms: Terms, found: &mut Found
                     over.insert(life, call.ended);
                 }
             }
-            Answered::Read { .. } | Answered::Items { .. } | Answered::Refused { .. } => {}
+            Answered::Updated { .. }
+            | Answered::Read { .. }
+            | Answered::Items { .. }
+            | Answered::Refused { .. } => {}
         }
     }
     for request in &history.requests {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::history::{Answered, Call, Change, Crawl, Life, Request, Rest, Told};
+use crate::history::{Answered, Call, Change, Crawl, Life, Request, Rest, Shown, Told};
 
 const TERMS: Terms = Terms {
     delay: Duration::from_millis(100),
@@ -74,6 +74,22 @@ fn added(life: &str) -> Answered {
     Answered::Added { life }
 }
 
+fn updated(concurrency: u64, generation: u64) -> Answered {
+    Answered::Updated {
+        concurrency,
+        generation,
+    }
+}
+
+fn read(id: u64, generation: u64, concurrency: Option<u64>) -> Answered {
+    let shown = Some(Shown {
+        id,
+        generation,
+        concurrency,
+    });
+    Answered::Read { shown }
+}
+
 fn request(start_ms: u64) -> Request {
     Request {
         life: "a-1".to_owned(),
@@ -118,8 +134,9 @@ fn good() -> History {
         ],
         calls: vec![
             call(1, added("a-1")),
-            call(2, Answered::Read { id: Some(7) }),
-            call(3, Answered::Read { id: Some(7) }),
+            call(2, read(7, 1, None)),
+            call(3, updated(5, 2)),
+            call(3, read(7, 2, Some(5))),
             call(
                 3,
                 Answered::Items {
@@ -127,10 +144,10 @@ fn good() -> History {
                 },
             ),
             call(4, Answered::Deleted),
-            call(5, Answered::Read { id: None }),
+            call(5, Answered::Read { shown: None }),
             call(6, added("a-2")),
             call(6, Answered::Items { lives: set(&[]) }),
-            call(7, Answered::Read { id: Some(9) }),
+            call(7, read(9, 1, None)),
         ],
         // The fourth is early, as one may be that came with a move.
         requests: [0, 150, 300, 320, 450].map(request).to_vec(),
@@ -278,13 +295,13 @@ fn requests_that_come_early_more_often_than_the_shard_moved_are_found() {
 #[test]
 fn an_old_id_under_a_name_is_found() {
     finds(11, "shows id 7 as a-2", |history| {
-        history.calls[8].what = Answered::Read { id: Some(7) };
+        history.calls[9].what = read(7, 1, None);
     });
     finds(11, "after its deletion", |history| {
-        history.calls[5].what = Answered::Read { id: Some(7) };
+        history.calls[6].what = read(7, 2, Some(5));
     });
     finds(11, "is not there", |history| {
-        history.calls[2].what = Answered::Read { id: None };
+        history.calls[3].what = Answered::Read { shown: None };
     });
     finds(11, "has id 7 again at revision 11", |history| {
         history
@@ -294,9 +311,34 @@ fn an_old_id_under_a_name_is_found() {
 }
 
 #[test]
+fn an_update_that_is_lost_or_carried_out_twice_is_found() {
+    finds(11, "shows generation 1 with concurrency None", |history| {
+        history.calls[3].what = read(7, 1, None);
+    });
+    finds(
+        11,
+        "shows generation 2 with concurrency Some(4)",
+        |history| {
+            history.calls[3].what = read(7, 2, Some(4));
+        },
+    );
+    finds(11, "is updated to generation 3, not 2", |history| {
+        history.calls[2].what = updated(5, 3);
+    });
+    finds(
+        11,
+        "shows generation 2 with concurrency Some(5)",
+        |history| {
+            // Of the life before.
+            history.calls[9].what = read(9, 2, Some(5));
+        },
+    );
+}
+
+#[test]
 fn items_and_requests_of_an_old_life_are_found() {
     finds(11, "shows items of [\"a-1\"]", |history| {
-        history.calls[7].what = Answered::Items {
+        history.calls[8].what = Answered::Items {
             lives: set(&["a-1"]),
         };
     });
@@ -309,8 +351,8 @@ fn items_and_requests_of_an_old_life_are_found() {
 fn a_refusal_and_a_shard_that_comes_back_are_found() {
     finds(11, "was refused", |history| {
         let why = "it exists".to_owned();
-        history.calls[6].what = Answered::Refused { why };
-        history.calls.truncate(7);
+        history.calls[7].what = Answered::Refused { why };
+        history.calls.truncate(8);
     });
     finds(11, "is there again", |history| {
         let back = put(11, "shards/7/0", 11, shard(3, 3, "worker-1"));
