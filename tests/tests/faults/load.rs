@@ -20,6 +20,8 @@ use crate::history::{Answered, Call, Crawl, History, Request, Shown};
 
 /// Between two requests of the crawls that keep a distance.
 pub(crate) const DELAY: Duration = Duration::from_millis(200);
+/// What the names of crawls that come to an end begin with.
+pub(crate) const CLOSURE: &str = "closure-";
 const N_CLIENTS: usize = 3;
 const N_NAMES: usize = 2;
 
@@ -317,7 +319,7 @@ fn closures(shared: &Shared, mut caller: Caller, mut random: Random) {
         };
         let (max_depth, n_shards) = (plan.max_depth, 1 + random.below(3));
         let closure = Closure::open(plan);
-        let name = format!("closure-{n}");
+        let name = format!("{CLOSURE}{n}");
         let answer = caller.add(&json!({
             "name": name,
             "plugin": "puppet",

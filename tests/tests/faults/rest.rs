@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::fleet::{Fleet, LEASE_TTL};
 use crate::history::Rest;
+use crate::load::CLOSURE;
 
 /// Etcd, the leader or both have changed in all that happens here.
 const BOUND: Duration = LEASE_TTL
@@ -66,45 +67,67 @@ fn unsettled(fleet: &mut Fleet, records: &BTreeMap<String, Value>) -> Vec<String
         let is_paused = records
             .get(&format!("resources/{resource}"))
             .is_some_and(|resource| resource["paused"] == true);
-        // It has nothing left, and waits for links of the others with its frontier closed.
-        let is_idle = shard["state"]["state"] == "idle";
         match shard["state"]["state"].as_str() {
             Some("assigned" | "idle") if !is_paused => {}
-            Some("free") if is_paused => {}
-            // Its end is recorded, and the assignment goes with the next turn.
-            Some("finished" | "failed") => continue,
+            Some("free") if is_paused => continue,
+            // All the others are endless.
+            Some("finished") if resource.starts_with(CLOSURE) => continue,
             state => {
                 unsettled.push(format!("shard {id} is {state:?}"));
                 continue;
             }
         }
         let node = records.get(&format!("nodes/worker/{owner}"));
-        if !is_paused
-            && node.map(|node| &node["incarnation"]) != Some(&shard["owner"]["incarnation"])
-        {
+        if node.map(|node| &node["incarnation"]) != Some(&shard["owner"]["incarnation"]) {
             unsettled.push(format!("shard {id}: {owner} is not there as it was"));
         }
         let mirror = records.get(&format!("assignments/{owner}/{id}"));
-        if !is_paused && mirror.map(|mirror| &mirror["epoch"]) != Some(&shard["epoch"]) {
+        if mirror.map(|mirror| &mirror["epoch"]) != Some(&shard["epoch"]) {
             unsettled.push(format!("shard {id}: {owner} is not told of epoch {epoch}"));
         }
-        for place in fleet.places.iter().filter(|place| place.is_worker()) {
-            let worker = place.life().0;
-            let runs = place.crawls.get(id);
-            match (worker == owner, runs) {
-                (true, Some((running, true))) if *running == epoch => {}
-                (true, None) if is_idle => {}
-                (true, runs) => unsettled.push(format!(
-                    "shard {id}: {owner} has it in epoch {epoch} and crawls it as {runs:?}"
-                )),
-                (false, None) => {}
-                (false, Some(runs)) => {
-                    unsettled.push(format!(
-                        "shard {id} of {owner}: {worker} crawls it as {runs:?}"
-                    ));
-                }
-            }
+        let mut workers = fleet.places.iter().filter(|place| place.is_worker());
+        let place = workers.find(|place| place.life().0 == owner);
+        match place.and_then(|place| place.crawls.get(id)) {
+            Some((running, true)) if *running == epoch => {}
+            // It has nothing left, and waits for links of the others with its frontier closed.
+            None if shard["state"]["state"] == "idle" => {}
+            runs => unsettled.push(format!(
+                "shard {id}: {owner} has it in epoch {epoch} and crawls it as {runs:?}"
+            )),
         }
     }
+    unsettled.extend(surplus(fleet, records));
     unsettled
+}
+
+/// What workers are told of or crawl that they do not have by the records of the shards.
+fn surplus(fleet: &Fleet, records: &BTreeMap<String, Value>) -> Vec<String> {
+    let has = |worker: &str, id: &str| {
+        let shard = records.get(&format!("shards/{id}"));
+        shard.is_some_and(|shard| {
+            let state = shard["state"]["state"].as_str();
+            shard["owner"]["node"] == worker && matches!(state, Some("assigned" | "idle"))
+        })
+    };
+    let mut surplus = Vec::new();
+    for key in records.keys() {
+        let Some(place) = key.strip_prefix("assignments/") else {
+            continue;
+        };
+        let (worker, id) = place.split_once('/').unwrap_or((place, ""));
+        if !has(worker, id) {
+            surplus.push(format!(
+                "{worker} is told of shard {id} and does not have it"
+            ));
+        }
+    }
+    for place in fleet.places.iter().filter(|place| place.is_worker()) {
+        let worker = place.life().0;
+        for (id, runs) in place.crawls.iter().filter(|(id, _)| !has(&worker, id)) {
+            surplus.push(format!(
+                "shard {id}: {worker} crawls it as {runs:?} and does not have it"
+            ));
+        }
+    }
+    surplus
 }
