@@ -8,9 +8,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crawler_tests::closure::{Closure, Plan};
-use crawler_tests::pass;
 use crawler_tests::random::Random;
 use crawler_tests::web::{Asked, Method, Site, Web};
+use crawler_tests::{PATIENCE, pass};
 use serde_json::{Value, json};
 
 use crate::caller::{Answer, Caller};
@@ -24,6 +24,8 @@ pub(crate) const DELAY: Duration = Duration::from_millis(200);
 pub(crate) const CLOSURE: &str = "closure-";
 const N_CLIENTS: usize = 3;
 const N_NAMES: usize = 2;
+/// Of the crawls that keep a distance.
+pub(crate) const N_CHAINS: usize = N_CLIENTS * N_NAMES;
 
 /// Clients and crawls at work. They end with [`Load::end`].
 pub(crate) struct Load {
@@ -90,6 +92,14 @@ impl Load {
             webs,
             begun,
         }
+    }
+
+    /// Waits until each chain was asked for a page.
+    pub(crate) fn gets_under_way(&self) {
+        crawler_tests::until("a page of each chain", PATIENCE, || {
+            let is_asked = |web: &Web| web.log().iter().any(|hit| hit.path != "/robots.txt");
+            self.webs.iter().all(is_asked).then_some(())
+        });
     }
 
     /// Lets clients finish the calls in hand and begin no others.

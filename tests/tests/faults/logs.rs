@@ -53,3 +53,62 @@ pub(crate) fn read(line: &str) -> Option<Told> {
         _ => Told::Ends { shard: shard() },
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(target: &str, fields: &str, told: Option<Told>) {
+        let line = format!(
+            r#"{{"timestamp":"2026-01-01T00:00:00.000000Z","level":"DEBUG","fields":{{{fields}}},"target":"crawler::{target}"}}"#
+        );
+        assert_eq!(read(&line), told, "{line}");
+    }
+
+    #[test]
+    fn each_kind_of_line_is_read() {
+        let (shard, epoch, storage_epoch) = ("7/0".to_owned(), 2, 3);
+        check(
+            "store::election",
+            r#""message":"written as the leader","term":5,"revision":9"#,
+            Some(Told::Wrote {
+                term: 5,
+                revision: 9,
+            }),
+        );
+        check(
+            "frontier::durable::open",
+            r#""message":"the frontier is open","shard":"7/0","epoch":"2","storage_epoch":3"#,
+            Some(Told::Opened {
+                shard: shard.clone(),
+                epoch,
+                storage_epoch,
+            }),
+        );
+        check(
+            "frontier::durable::writer",
+            r#""message":"batches are durable","shard":"7/0","storage_epoch":3,"sequence":12"#,
+            Some(Told::Durable {
+                shard: shard.clone(),
+                storage_epoch,
+                sequence: 12,
+            }),
+        );
+        check(
+            "worker::assigned",
+            r#""message":"crawl starts","resource":"a","shard":"7/0","epoch":"2""#,
+            Some(Told::Starts {
+                shard: shard.clone(),
+                epoch,
+            }),
+        );
+        check(
+            "worker::assigned",
+            r#""message":"crawl ends","resource":"a","shard":"7/0""#,
+            Some(Told::Ends { shard }),
+        );
+        let other = r#""message":"a line","why":"the frontier is open elsewhere""#;
+        check("worker::assigned", other, None);
+    }
+}

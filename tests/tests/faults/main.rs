@@ -5,6 +5,7 @@
 //! `CRAWLER_TEST_SEED` has the same faults drawn again. Where they fall, to the millisecond, is up to the
 //! machine: a seed leads to the same kind of trouble, not to the same run.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use crawler_tests::soak_time;
 
 use checker::{Terms, check};
 use fleet::{Fleet, LEASE_TTL};
-use history::History;
+use history::{History, Told};
 use load::Load;
 use watcher::Watcher;
 
@@ -45,6 +46,7 @@ fn faults_in_any_order_break_no_promise() {
     let watcher = Watcher::new(&fleet.cluster.etcd);
     fleet.node(0).push(&fleet.cluster, "puppet");
     let mut load = Load::begin(&fleet.doors, &mut random);
+    load.gets_under_way();
     let (begun, time) = (Instant::now(), soak_time().unwrap_or(SHORT));
     let (mut rests, mut account) = (Vec::new(), schedule::Account::default());
     while begun.elapsed() < time {
@@ -82,13 +84,32 @@ fn faults_in_any_order_break_no_promise() {
                 account.n_started_again,
                 account.n_by_kind,
             );
-            assert!(!history.crawls.is_empty() && !history.calls.is_empty());
+            demand_substance(&history);
         }
         load.resume();
     }
 }
 
-fn told(fleet: &mut Fleet) -> Vec<(history::Life, history::Told)> {
+/// Where nothing was seen no promise is broken.
+fn demand_substance(history: &History) {
+    assert!(!history.crawls.is_empty(), "no closure was crawled");
+    assert!(!history.calls.is_empty(), "nobody has called");
+    let kinds = history.told.iter().map(|(_, told)| match told {
+        Told::Wrote { .. } => "writes of a leader",
+        Told::Opened { .. } => "opened frontiers",
+        Told::Durable { .. } => "durable batches",
+        Told::Starts { .. } => "beginnings of crawls",
+        Told::Ends { .. } => "ends of crawls",
+    });
+    let kinds: BTreeSet<&str> = kinds.collect();
+    assert_eq!(kinds.len(), 5, "the logs tell only of {kinds:?}");
+    let names = history.requests.iter();
+    let names = names.filter_map(|request| Some(request.life.rsplit_once('-')?.0));
+    let names: BTreeSet<&str> = names.collect();
+    assert_eq!(names.len(), load::N_CHAINS, "only {names:?} are crawled");
+}
+
+fn told(fleet: &mut Fleet) -> Vec<(history::Life, Told)> {
     fleet.read();
     let places = fleet.places.iter();
     places
