@@ -179,12 +179,15 @@ impl Fleet {
     pub(crate) fn begin(&mut self, fault: &Fault) {
         match fault {
             Fault::Kill(n) => {
-                let place = &mut self.places[*n];
-                if let Some(mut node) = place.node.take() {
-                    node.process.kill();
-                    place.take_in(&node.process.stderr_from(place.n_read));
-                    place.logs.push(node.process.stderr());
+                if let Some(node) = &mut self.places[*n].node {
+                    // One that has crashed is not hidden by this.
+                    assert!(
+                        node.process.is_running() || was_refused(node),
+                        "{}",
+                        end_of(node)
+                    );
                 }
+                self.take_out(*n);
             }
             Fault::Terminate(n) => self.node(*n).process.terminate(),
             Fault::Freeze(n) => self.node(*n).process.freeze(),
@@ -211,6 +214,16 @@ impl Fleet {
         }
     }
 
+    /// Ends a process, if it has not ended, and keeps what it has told.
+    fn take_out(&mut self, n: usize) {
+        let place = &mut self.places[n];
+        if let Some(mut node) = place.node.take() {
+            node.process.kill();
+            place.take_in(&node.process.stderr_from(place.n_read));
+            place.logs.push(node.process.stderr());
+        }
+    }
+
     /// Puts right what it has done.
     pub(crate) fn end(&mut self, fault: &Fault) {
         match fault {
@@ -220,7 +233,7 @@ impl Fleet {
                     let ended = node.process.wait(PATIENCE);
                     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
                 }
-                self.begin(&Fault::Kill(*n));
+                self.take_out(*n);
                 self.start(*n);
             }
             Fault::Freeze(n) => self.node(*n).process.thaw(),
@@ -263,13 +276,8 @@ impl Fleet {
             let Some(node) = &mut place.node else {
                 continue;
             };
-            if node.process.is_running() {
-                continue;
-            }
-            let lines = node.process.stderr();
-            let last = lines.last().map(String::as_str).unwrap_or_default();
-            if last.starts_with("error: another process is registered as") {
-                self.begin(&Fault::Kill(n));
+            if !node.process.is_running() && was_refused(node) {
+                self.take_out(n);
                 self.start(n);
                 n_started += 1;
             }
@@ -282,13 +290,23 @@ impl Fleet {
         let mut places = self.places.iter_mut();
         places.find_map(|place| {
             let node = place.node.as_mut()?;
-            (!node.process.is_running()).then(|| {
-                let lines = node.process.stderr();
-                let end = &lines[lines.len().saturating_sub(5)..];
-                format!("{} has ended: {}", node.id, end.join("\n"))
-            })
+            (!node.process.is_running()).then(|| end_of(node))
         })
     }
+}
+
+/// Whether an ended process has found the record of the one before it.
+fn was_refused(node: &mut Node) -> bool {
+    let told = node.process.wait(PATIENCE).stderr;
+    let last = told.lines().last().unwrap_or_default();
+    last.starts_with("error: another process is registered as")
+}
+
+/// What an ended process has told last.
+fn end_of(node: &Node) -> String {
+    let lines = node.process.stderr();
+    let end = &lines[lines.len().saturating_sub(5)..];
+    format!("{} has ended: {}", node.id, end.join("\n"))
 }
 
 impl Place {
@@ -311,6 +329,9 @@ impl Place {
     fn take_in(&mut self, lines: &[String]) {
         self.n_read += lines.len();
         let life = self.life();
+        for line in lines {
+            assert!(!logs::tells_of_panic(line), "{life:?} has panicked: {line}");
+        }
         for told in lines.iter().filter_map(|line| logs::read(line)) {
             match &told {
                 Told::Starts { shard, epoch } => {

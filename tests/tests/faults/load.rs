@@ -103,11 +103,15 @@ impl Load {
     }
 
     /// Lets clients finish the calls in hand and begin no others.
-    pub(crate) fn pause(&self) {
+    pub(crate) fn pause(&mut self) {
         self.shared.is_paused.store(true, Ordering::SeqCst);
         crawler_tests::until("the end of all calls", Duration::from_secs(180), || {
             (*lock(&self.shared.n_busy) == 0).then_some(())
         });
+        // None ends before it is told to, unless it has failed.
+        if let Some(ended) = self.threads.iter().position(JoinHandle::is_finished) {
+            join(self.threads.swap_remove(ended));
+        }
     }
 
     pub(crate) fn resume(&self) {
@@ -139,11 +143,7 @@ impl Load {
     pub(crate) fn end(&mut self) {
         self.resume();
         self.shared.is_over.store(true, Ordering::SeqCst);
-        for thread in self.threads.drain(..) {
-            if let Err(panic) = thread.join() {
-                std::panic::resume_unwind(panic);
-            }
-        }
+        self.threads.drain(..).for_each(join);
     }
 }
 
@@ -173,12 +173,40 @@ fn chain(n: u8) -> Web {
     site.open_apart([127, 0, 1, n].into())
 }
 
-/// Waits while the load is paused; false when it is over.
-fn may_call(shared: &Shared) -> bool {
-    while shared.is_paused.load(Ordering::SeqCst) && !shared.is_over.load(Ordering::SeqCst) {
+fn join(thread: JoinHandle<()>) {
+    if let Err(panic) = thread.join() {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+/// One that calls, which a pause waits for.
+struct Busy<'a>(&'a Shared);
+
+impl<'a> Busy<'a> {
+    fn new(shared: &'a Shared) -> Self {
+        *lock(&shared.n_busy) += 1;
+        Self(shared)
+    }
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0.n_busy) -= 1;
+    }
+}
+
+/// Waits while the load is paused; None when it is over.
+fn may_call(shared: &Shared) -> Option<Busy<'_>> {
+    while !shared.is_over.load(Ordering::SeqCst) {
+        // Counted first, so that a pause that begins now waits for it.
+        let busy = Busy::new(shared);
+        if !shared.is_paused.load(Ordering::SeqCst) {
+            return Some(busy);
+        }
+        drop(busy);
         pass(Duration::from_millis(50));
     }
-    !shared.is_over.load(Ordering::SeqCst)
+    None
 }
 
 fn client_works(
@@ -188,8 +216,7 @@ fn client_works(
     mut names: Vec<Name>,
     begun: Instant,
 ) {
-    while may_call(shared) {
-        *lock(&shared.n_busy) += 1;
+    while let Some(busy) = may_call(shared) {
         let nth = usize::try_from(random.below(names.len() as u64)).expect("a few");
         let at = begun.elapsed();
         let name = &mut names[nth];
@@ -201,7 +228,7 @@ fn client_works(
                 what,
             });
         }
-        *lock(&shared.n_busy) -= 1;
+        drop(busy);
         pass(Duration::from_millis(random.below(400)));
     }
 }
@@ -299,8 +326,7 @@ fn turn(caller: &mut Caller, random: &mut Random, name: &mut Name) -> Option<Ans
 
 /// One worker after the other is to give what it has to the others, for a while.
 fn workers_drain(shared: &Shared, mut caller: Caller, mut random: Random) {
-    while may_call(shared) {
-        *lock(&shared.n_busy) += 1;
+    while let Some(busy) = may_call(shared) {
         let worker = 1 + random.below(4);
         let path = format!("/crawler/node/worker-{worker}/drain");
         // Its record is gone while it is being started again: there is nothing to drain then.
@@ -311,7 +337,7 @@ fn workers_drain(shared: &Shared, mut caller: Caller, mut random: Random) {
             let answer = caller.change(Method::POST, &format!("{path}?undo"), &json!({}));
             assert!(matches!(answer.status, 200 | 404), "{answer:?}");
         }
-        *lock(&shared.n_busy) -= 1;
+        drop(busy);
         pass(Duration::from_millis(random.below(8_000)));
     }
 }

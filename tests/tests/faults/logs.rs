@@ -54,6 +54,11 @@ pub(crate) fn read(line: &str) -> Option<Told> {
     })
 }
 
+/// Whether a line tells that a task or thread has panicked, which is a bug wherever it is.
+pub(crate) fn tells_of_panic(line: &str) -> bool {
+    line.contains("panicked")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,6 +69,7 @@ mod tests {
             r#"{{"timestamp":"2026-01-01T00:00:00.000000Z","level":"DEBUG","fields":{{{fields}}},"target":"crawler::{target}"}}"#
         );
         assert_eq!(read(&line), told, "{line}");
+        assert!(!tells_of_panic(&line), "{line}");
     }
 
     #[test]
@@ -110,5 +116,15 @@ mod tests {
         );
         let other = r#""message":"a line","why":"the frontier is open elsewhere""#;
         check("worker::assigned", other, None);
+    }
+
+    #[test]
+    fn a_panic_is_told_by_its_thread_and_by_its_task() {
+        for line in [
+            r#"{"level":"ERROR","fields":{"message":"task panicked","task":"agent"}}"#,
+            "thread 'main' panicked at host/src/main.rs:3:5:",
+        ] {
+            assert!(tells_of_panic(line), "{line}");
+        }
     }
 }
