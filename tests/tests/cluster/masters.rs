@@ -55,33 +55,47 @@ fn s03_s15_masters_tell_who_joins_leaves_and_comes_back() {
     let masters = ["1", "2"].map(|id| cluster.master(id, &[]));
     cluster.registered("master", 2);
     let watching = masters[1].command(&cluster, &["node", "watch"]);
-    let seen = |what: &str, id: &str| {
+    let seen = |what: &str, id: &str, n: usize| {
         let line = format!("{what:<8} {id}  ");
-        watching.answer(&line, PATIENCE, |event| event.starts_with(&line));
+        until(&format!("{n} lines {line}"), PATIENCE, || {
+            let events = watching.stdout();
+            let n_seen = events.iter().filter(|event| event.starts_with(&line));
+            (n_seen.count() == n).then_some(())
+        });
     };
-    seen("joined", "master-1");
-    seen("joined", "master-2");
+    seen("joined", "master-1", 1);
+    seen("joined", "master-2", 1);
     let worker = cluster.worker("7", &[]);
-    let told = |what: &str| {
+    let told = |what: &str, n: usize| {
         for master in &masters {
-            master.process.line(what, PATIENCE, |line| {
-                line.contains(what) && line.contains("id=worker-7")
-            });
+            until(
+                &format!("{n} lines {what} of {}", master.id),
+                PATIENCE,
+                || {
+                    let is_told =
+                        |line: &&String| line.contains(what) && line.contains("id=worker-7");
+                    let lines = master.process.stderr();
+                    (lines.iter().filter(is_told).count() == n).then_some(())
+                },
+            );
         }
     };
-    told("node joined");
-    seen("joined", "worker-7");
+    told("node joined", 1);
+    seen("joined", "worker-7", 1);
     worker.stop();
-    told("node left");
-    seen("left", "worker-7");
+    told("node left", 1);
+    seen("left", "worker-7", 1);
     let mut again = cluster.worker("7", &["--label=gpu=true"]);
-    cluster.registered("worker", 1);
+    told("node joined", 2);
+    seen("joined", "worker-7", 2);
     again.process.kill();
     until(
         "the end of the registration",
         lease_and_a_second() * 2,
         || cluster.keys("nodes/worker/").is_empty().then_some(()),
     );
+    told("node left", 2);
+    seen("left", "worker-7", 2);
 }
 
 #[test]
