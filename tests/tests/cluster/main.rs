@@ -73,6 +73,15 @@ fn three_masters(cluster: &Cluster) -> Vec<Node> {
     masters
 }
 
+/// Takes the master that leads out of these. Those that are gone do not count, though their keys may
+/// be there yet.
+#[track_caller]
+fn take_leader(cluster: &Cluster, masters: &mut Vec<Node>, gone: &[&str]) -> Node {
+    let leader = cluster.leader_beside(gone);
+    let place = masters.iter().position(|master| master.id == leader);
+    masters.remove(place.expect("one of them leads"))
+}
+
 /// Two workers, registered.
 #[track_caller]
 fn two_workers(cluster: &Cluster) -> Vec<Node> {

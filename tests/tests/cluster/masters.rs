@@ -6,7 +6,8 @@ use crawler_tests::cluster::{Cluster, LEASE_TTL};
 use crawler_tests::{PATIENCE, until};
 
 use crate::{
-    add_endless, chains, goes_on, lease_and_a_second, one_at_a_time, three_masters, two_workers,
+    add_endless, chains, goes_on, lease_and_a_second, one_at_a_time, take_leader, three_masters,
+    two_workers,
 };
 
 #[test]
@@ -20,9 +21,8 @@ fn s01_one_master_leads_and_when_it_stops_another_does() {
     let mut gone: Vec<String> = Vec::new();
     for by_crash in [false, true] {
         let others: Vec<&str> = gone.iter().map(String::as_str).collect();
-        let leader = cluster.leader_beside(&others);
-        let place = masters.iter().position(|m| m.id == leader);
-        let mut leading = masters.remove(place.expect("one of them leads"));
+        let mut leading = take_leader(&cluster, &mut masters, &others);
+        let leader = leading.id.clone();
         let list = masters[0].ok(&cluster, &["node", "list"]);
         let row = list.lines().find(|row| row.contains("leader"));
         let row = row.unwrap_or_else(|| panic!("nobody leads in\n{list}"));
@@ -117,13 +117,9 @@ fn s06_f07_a_change_of_leader_moves_nothing() {
     let records = || (cluster.dump("shards/"), cluster.dump("assignments/"));
     let before = records();
     for _ in 0..2 {
-        let leader = cluster.leader_beside(&[]);
-        let place = masters.iter().position(|m| m.id == leader);
-        masters
-            .remove(place.expect("it is one of them"))
-            .process
-            .kill();
-        let next = cluster.leader_beside(&[&leader]);
+        let mut leading = take_leader(&cluster, &mut masters, &[]);
+        leading.process.kill();
+        let next = cluster.leader_beside(&[&leading.id]);
         let next = masters.iter().find(|m| m.id == next);
         let next = next.expect("it is one of them");
         next.process.line("its first turn", PATIENCE, |line| {
@@ -158,13 +154,9 @@ fn s07_f07_what_config_files_ask_for_is_there_once_whoever_leads() {
     assert_eq!(first["assigned_node"], "", "it waits for a worker");
     let _worker = cluster.worker("1", &[]);
     goes_on(&web, "a", 5);
-    let leader = cluster.leader_beside(&[]);
-    let place = masters.iter().position(|m| m.id == leader);
-    masters
-        .remove(place.expect("it is one of them"))
-        .process
-        .kill();
-    cluster.leader_beside(&[&leader]);
+    let mut leading = take_leader(&cluster, &mut masters, &[]);
+    leading.process.kill();
+    cluster.leader_beside(&[&leading.id]);
     masters[0].process.line("its first turn", PATIENCE, |line| {
         line.contains("this master leads")
     });

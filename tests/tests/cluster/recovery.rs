@@ -6,7 +6,7 @@ use crawler_tests::cluster::{Cluster, LEASE_TTL, Node};
 use crawler_tests::web::{Method, Web};
 use crawler_tests::{PATIENCE, soak, until};
 
-use crate::{add_endless, chains, goes_on, of_chain, one_at_a_time, three_masters};
+use crate::{add_endless, chains, goes_on, of_chain, one_at_a_time, take_leader, three_masters};
 
 fn n_runs() -> usize {
     if soak() { 20 } else { 2 }
@@ -118,9 +118,7 @@ fn recovery_after_the_crash_of_the_leader() {
     let mut times = Vec::new();
     for run in 0..n_runs() {
         cluster.registered("master", 3);
-        let leader = cluster.leader_beside(&[]);
-        let place = masters.iter().position(|m| m.id == leader);
-        let mut leading = masters.remove(place.expect("it is one of them"));
+        let mut leading = take_leader(&cluster, &mut masters, &[]);
         let begun = Instant::now();
         leading.process.kill();
         let body = format!(r#"{{"name":"r-{run}","plugin":"puppet"}}"#);
