@@ -8,6 +8,7 @@
 //! remains    what the leader removes from the data root
 //! explain    pure: why a URL was, or was not, fetched
 //! replica    what the store holds, kept up to date
+//! lists      what calls list from the store
 //! phase      pure: where a resource stands
 //! placement  pure: which worker takes which shard, and why not the others
 //! absent     pure: how long what is on a missing worker waits for it
@@ -41,6 +42,7 @@ pub mod explain;
 mod handover;
 pub mod housekeeping;
 pub mod leader;
+mod lists;
 mod observed;
 mod phase;
 pub mod placement;

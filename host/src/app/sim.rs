@@ -7,6 +7,7 @@
 //! site    pages of known links and items, the rules that read them, and who fetches them
 //! sinks   where items go, and what is left of deleted resources
 //! node    one process: a master or a worker
+//! reach   how processes reach workers
 //! client  adds, changes and deletes one name, by one call after another
 //! cluster all nodes
 //! storm   faults, for a while
@@ -30,6 +31,7 @@ mod client;
 mod cluster;
 mod line;
 mod node;
+mod reach;
 mod rest;
 mod sinks;
 mod site;

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::sync::watch;
 
-use super::observed::{self, newest, records};
+use super::lists::{self, records};
+use super::observed::newest;
 use super::phase;
 use super::placement::{Candidates, Strategy};
 use super::replica::Replica;
@@ -149,7 +150,7 @@ impl Control {
         if let Some(candidates) = self.parts.replica.candidates() {
             return Ok(candidates);
         }
-        observed::candidates(&self.parts.catalog, self.parts.strategy).await
+        lists::candidates(&self.parts.catalog, self.parts.strategy).await
     }
 
     /// Refuses what no door should have let in, and what only this master knows to be too much.

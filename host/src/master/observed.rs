@@ -1,6 +1,5 @@
 //! Everything that masters decide by, as the store said it at one moment.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
@@ -13,13 +12,10 @@ use crate::model::plugin::PluginRecord;
 use crate::model::resource::{
     Assignment, Deleting, Owner, Resource, ShardId, ShardRecord, ShardState,
 };
-use crate::store::catalog::{Catalog, Scan, Versioned, decode};
+use crate::store::catalog::{Catalog, Versioned, decode};
 use crate::store::keys::{Keys, Subject};
 use crate::store::{Entry, Revision, StoreError};
 use crate::telemetry;
-
-/// Who has what; a worker's assignments are its load. None: the record does not decode.
-pub(super) type Assignments = BTreeMap<(NodeId, ShardId), Option<Assignment>>;
 
 type AssignmentMap = OrdMap<(NodeId, ShardId), Option<Arc<Assignment>>>;
 
@@ -308,95 +304,4 @@ pub(super) fn newest<'a>(
                 .is_none_or(|version| p.version == *version)
         })
         .max_by(|a, b| a.version.cmp(&b.version))
-}
-
-/// The live workers with their loads.
-pub(super) async fn candidates(
-    catalog: &Catalog,
-    strategy: Strategy,
-) -> Result<Candidates, StoreError> {
-    let nodes = nodes(catalog, Role::Worker).await?;
-    let assignments = assignments(catalog).await?;
-    Ok(weigh(strategy, nodes.into_values(), &assignments))
-}
-
-/// These workers with their loads.
-pub(super) fn weigh(
-    strategy: Strategy,
-    nodes: impl Iterator<Item = Node>,
-    assignments: &Assignments,
-) -> Candidates {
-    let assignments = assignments
-        .iter()
-        .map(|((worker, _), assignment)| (worker, assignment.as_ref()));
-    Candidates::new(strategy, nodes, assignments)
-}
-
-/// The live nodes of a role.
-pub(super) async fn nodes(
-    catalog: &Catalog,
-    role: Role,
-) -> Result<BTreeMap<NodeId, Node>, StoreError> {
-    let nodes: Vec<(String, Versioned<Node>)> =
-        records(catalog, &catalog.keys().nodes(role)).await?;
-    let is_its_own = |(key, node): &(String, Versioned<Node>)| {
-        let own = catalog.keys().node(role, &node.value.id);
-        if *key != own {
-            tracing::error!(key, id = %node.value.id, "passing over a node under the key of another");
-        }
-        *key == own
-    };
-    let nodes = nodes.into_iter().filter(is_its_own);
-    let draining = match role {
-        Role::Worker => draining(catalog).await?,
-        Role::Master => BTreeSet::new(),
-    };
-    let nodes = nodes.map(|(_, node)| Node {
-        draining: node.value.draining || draining.contains(&node.value.id),
-        ..node.value
-    });
-    Ok(nodes.map(|node| (node.id.clone(), node)).collect())
-}
-
-/// The workers that somebody has told to drain. The key alone says so.
-pub(super) async fn draining(catalog: &Catalog) -> Result<BTreeSet<NodeId>, StoreError> {
-    let prefix = catalog.keys().draining_all();
-    let listing = catalog.store().list(&prefix).await?;
-    let ids = listing.entries.iter();
-    let ids = ids.filter_map(|entry| entry.key.strip_prefix(&prefix)?.parse().ok());
-    Ok(ids.collect())
-}
-
-/// All records below a prefix; one that does not decode is logged and passed over.
-pub(super) async fn records<T: DeserializeOwned>(
-    catalog: &Catalog,
-    prefix: &str,
-) -> Result<Vec<(String, Versioned<T>)>, StoreError> {
-    Ok(told(catalog.scan::<T>(prefix).await?).records)
-}
-
-/// Logs what does not decode.
-fn told<T>(scan: Scan<T>) -> Scan<T> {
-    for error in &scan.broken {
-        let error = telemetry::chain(error);
-        tracing::error!(error, "passing over a record that does not decode");
-    }
-    scan
-}
-
-/// Who has what. The key alone says so; the record says what it weighs.
-pub(super) async fn assignments(catalog: &Catalog) -> Result<Assignments, StoreError> {
-    let listing = catalog.store().list(&catalog.keys().assignments()).await?;
-    let entries = listing.entries.iter();
-    Ok(entries
-        .filter_map(|entry| {
-            let key = catalog.keys().parse_assignment(&entry.key)?;
-            let assignment = serde_json::from_slice(&entry.value)
-                .inspect_err(|error| {
-                    tracing::error!(key = entry.key, %error, "passing over a record that does not decode");
-                })
-                .ok();
-            Some((key, assignment))
-        })
-        .collect())
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::observed::nodes;
+use super::lists::nodes;
 use crate::model::id::NodeId;
 use crate::model::node::{Node, NodeChange, NodeEvent, Role};
 use crate::retry::Backoff;

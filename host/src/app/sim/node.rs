@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::stream::BoxStream;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::line::Line;
+use super::reach::Reach;
 use super::sinks::Sinks;
 use super::site::{OnePlugin, Web};
 use super::sky::Sky;
@@ -26,11 +26,9 @@ use crate::frontier::twin::FrontiersTwin;
 use crate::master::control::Control;
 use crate::master::housekeeping::Compaction;
 use crate::master::reconcile::PlacementSettings;
-use crate::master::{WorkerCallError, WorkerCalls};
-use crate::model::id::{Incarnation, NodeId, ResourceName};
+use crate::model::id::{Incarnation, NodeId};
 use crate::model::node::{Node as Registered, Role};
 use crate::model::plugin::LimitOverrides;
-use crate::model::status::{CrawlStatus, LogLine};
 use crate::plugin::{Admit, Admitted, PluginError};
 use crate::retry::Backoff;
 use crate::store::catalog::Catalog;
@@ -40,8 +38,6 @@ use crate::task::TaskScope;
 use crate::task::process::Process;
 use crate::worker::Crawls;
 use crate::worker::agent::{self, AgentParts};
-use crate::worker::others::SendLinks;
-use crate::worker::receive::{GIVE_DEADLINE, GiveError, GivenLinks};
 
 /// What deleted resources leave stays this long: longer than any process is stopped, or any client
 /// repeats its call, whatever the clocks are set to.
@@ -331,61 +327,6 @@ impl Start {
             }
             tokio::time::sleep(backoff.next_delay()).await;
         }
-    }
-}
-
-/// How masters and workers reach workers.
-struct Reach {
-    world: Arc<World>,
-}
-
-#[async_trait]
-impl WorkerCalls for Reach {
-    async fn status(
-        &self,
-        address: &str,
-        name: Option<&ResourceName>,
-    ) -> Result<Vec<CrawlStatus>, WorkerCallError> {
-        let sky = &self.world.sky;
-        tokio::time::sleep(sky.way()).await;
-        let worker = self.world.workers.lock().unwrap().get(address).cloned();
-        let Some((process, crawls)) = worker.filter(|_| !sky.fault(3)) else {
-            return Err(WorkerCallError {
-                address: address.to_owned(),
-                why: "no connection".to_owned(),
-            });
-        };
-        if process.is_stopped() {
-            std::future::pending::<()>().await;
-        }
-        Ok(crawls.status(name))
-    }
-
-    async fn logs(
-        &self,
-        _address: &str,
-        _name: &ResourceName,
-        _follow: bool,
-    ) -> Result<BoxStream<'static, Result<LogLine, WorkerCallError>>, WorkerCallError> {
-        Ok(Box::pin(futures::stream::empty()))
-    }
-}
-
-#[async_trait]
-impl SendLinks for Reach {
-    async fn send(&self, address: &str, links: GivenLinks) -> Result<u64, GiveError> {
-        let sky = &self.world.sky;
-        tokio::time::sleep(sky.way()).await;
-        let worker = self.world.workers.lock().unwrap().get(address).cloned();
-        let lost = || GiveError::NotNow(format!("{address} does not answer"));
-        let (process, crawls) = worker.filter(|_| !sky.fault(3)).ok_or_else(lost)?;
-        if process.is_stopped() {
-            tokio::time::sleep(GIVE_DEADLINE).await;
-            return Err(lost());
-        }
-        let given = crawls.give(links).await;
-        tokio::time::sleep(sky.way()).await;
-        if sky.fault(5) { Err(lost()) } else { given }
     }
 }
 

@@ -38,7 +38,8 @@ impl Control {
             // One that has come a moment ago may not be among the candidates yet.
             let node = catalog.keys().node(Role::Worker, id);
             let is_there = worker.is_some() || catalog.store().get(&node).await?.is_some();
-            if !is_there && !(undo && present.is_some()) {
+            let can_undo = undo && present.is_some();
+            if !(is_there || can_undo) {
                 return Err(ControlError::NoWorker { id: id.to_string() });
             }
             let others = candidates.iter();
@@ -79,7 +80,7 @@ impl Control {
         broken.extend(contenders.broken.into_iter().map(BrokenRecord::of));
         let statuses: Scan<WorkerStatus> = catalog.scan(&keys.statuses()).await?;
         broken.extend(statuses.broken.into_iter().map(BrokenRecord::of));
-        let assignments = observed::assignments(catalog).await?;
+        let assignments = lists::assignments(catalog).await?;
         let unread = assignments.iter().filter(|(_, record)| record.is_none());
         broken.extend(unread.map(|((worker, shard), _)| BrokenRecord {
             key: keys.assignment(worker, *shard),
@@ -104,12 +105,12 @@ impl Control {
             weight: 0,
             totals: None,
         });
-        let draining = observed::draining(catalog).await?;
+        let draining = lists::draining(catalog).await?;
         let workers = workers.into_iter().map(|node| Node {
             draining: node.draining || draining.contains(&node.id),
             ..node
         });
-        let candidates = observed::weigh(self.parts.strategy, workers, &assignments);
+        let candidates = lists::weigh(self.parts.strategy, workers, &assignments);
         let workers = candidates.iter().map(|candidate| NodeView {
             leader: false,
             load: candidate.n_shards,

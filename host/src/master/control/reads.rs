@@ -118,7 +118,7 @@ impl Control {
         follow: bool,
     ) -> Result<BoxStream<'static, Result<LogLine, ControlError>>, ControlError> {
         let resource = self.existing(name).await?;
-        let workers = observed::nodes(&self.parts.catalog, Role::Worker).await?;
+        let workers = lists::nodes(&self.parts.catalog, Role::Worker).await?;
         // A worker tells of all parts that it has.
         let mut addresses = BTreeSet::new();
         for shard in self.shards(&resource.value).await?.values() {

@@ -1,0 +1,68 @@
+//! How masters and workers reach workers: late, not at all, or without an answer.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+
+use super::node::World;
+use crate::master::{WorkerCallError, WorkerCalls};
+use crate::model::id::ResourceName;
+use crate::model::status::{CrawlStatus, LogLine};
+use crate::worker::others::SendLinks;
+use crate::worker::receive::{GIVE_DEADLINE, GiveError, GivenLinks};
+
+/// All workers, by their addresses.
+pub(super) struct Reach {
+    pub(super) world: Arc<World>,
+}
+
+#[async_trait]
+impl WorkerCalls for Reach {
+    async fn status(
+        &self,
+        address: &str,
+        name: Option<&ResourceName>,
+    ) -> Result<Vec<CrawlStatus>, WorkerCallError> {
+        let sky = &self.world.sky;
+        tokio::time::sleep(sky.way()).await;
+        let worker = self.world.workers.lock().unwrap().get(address).cloned();
+        let Some((process, crawls)) = worker.filter(|_| !sky.fault(3)) else {
+            return Err(WorkerCallError {
+                address: address.to_owned(),
+                why: "no connection".to_owned(),
+            });
+        };
+        if process.is_stopped() {
+            std::future::pending::<()>().await;
+        }
+        Ok(crawls.status(name))
+    }
+
+    async fn logs(
+        &self,
+        _address: &str,
+        _name: &ResourceName,
+        _follow: bool,
+    ) -> Result<BoxStream<'static, Result<LogLine, WorkerCallError>>, WorkerCallError> {
+        Ok(Box::pin(futures::stream::empty()))
+    }
+}
+
+#[async_trait]
+impl SendLinks for Reach {
+    async fn send(&self, address: &str, links: GivenLinks) -> Result<u64, GiveError> {
+        let sky = &self.world.sky;
+        tokio::time::sleep(sky.way()).await;
+        let worker = self.world.workers.lock().unwrap().get(address).cloned();
+        let lost = || GiveError::NotNow(format!("{address} does not answer"));
+        let (process, crawls) = worker.filter(|_| !sky.fault(3)).ok_or_else(lost)?;
+        if process.is_stopped() {
+            tokio::time::sleep(GIVE_DEADLINE).await;
+            return Err(lost());
+        }
+        let given = crawls.give(links).await;
+        tokio::time::sleep(sky.way()).await;
+        if sky.fault(5) { Err(lost()) } else { given }
+    }
+}
