@@ -16,10 +16,12 @@ use std::path::{Path, PathBuf};
 
 mod etcd;
 mod file;
+mod hosts;
 pub(crate) mod suggest;
 
 pub use etcd::{EtcdConfig, EtcdConfigError};
 pub use file::{ConfigError, FileConfig, PluginSource};
+pub use hosts::FixedHosts;
 
 /// The config file that is read without being named, if it is there.
 pub const DEFAULT_FILE: &str = "crawler.toml";

@@ -309,7 +309,7 @@ pub(super) async fn start_worker(
             stop.run_until_cancelled(own_nodes).await;
         }
     });
-    let fetch = parts::guarded_fetcher(guard, base.clock.clone())?;
+    let fetch = parts::guarded_fetcher(guard, &options.node.config.hosts, base.clock.clone())?;
     let frontiers = DurableSettings {
         min_age: options.node.frontier_min_age,
         ..DurableSettings::default()

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use ipnet::IpNet;
 
 use crate::clock::Clock;
-use crate::config::{self, EtcdConfig};
+use crate::config::{self, EtcdConfig, FixedHosts};
 use crate::data::DataRoot;
 use crate::fetch::Fetch;
 use crate::fetch::gate::{Gate, GateSettings};
@@ -86,20 +86,26 @@ pub(super) async fn engine(settings: EngineSettings) -> anyhow::Result<Engine> {
 pub(super) fn fetcher(
     allow_networks: &[IpNet],
     own_nodes: &[SocketAddr],
+    hosts: &FixedHosts,
     clock: Arc<dyn Clock>,
 ) -> anyhow::Result<Arc<dyn Fetch>> {
     let guard = Arc::new(Guard::new(allow_networks.to_vec()));
     guard.set_own_nodes(own_nodes.iter().map(SocketAddr::to_string));
-    guarded_fetcher(guard, clock)
+    guarded_fetcher(guard, hosts, clock)
 }
 
 /// The fetcher of this process behind this guard.
 pub(super) fn guarded_fetcher(
     guard: Arc<Guard>,
+    hosts: &FixedHosts,
     clock: Arc<dyn Clock>,
 ) -> anyhow::Result<Arc<dyn Fetch>> {
     let gate = Arc::new(Gate::new(GateSettings::default()));
-    let fetcher = HttpFetcher::new(FetchSettings::default(), guard, gate, clock);
+    let settings = FetchSettings {
+        hosts: hosts.clone(),
+        ..FetchSettings::default()
+    };
+    let fetcher = HttpFetcher::new(settings, guard, gate, clock);
     Ok(Arc::new(fetcher.context("cannot set up the fetcher")?))
 }
 

@@ -20,6 +20,7 @@ use super::parts;
 use crate::cli::RunOptions;
 use crate::cli::plugin::build_plugin;
 use crate::clock::{Clock, SystemClock};
+use crate::config::FixedHosts;
 use crate::frontier::Frontier;
 use crate::frontier::memory::{MemoryFrontier, MemorySettings};
 use crate::model::crawl::Counts;
@@ -66,7 +67,12 @@ pub(super) async fn run(options: RunOptions, stop: CancellationToken) -> anyhow:
         config: receiver,
         rules,
         frontier: frontier.clone(),
-        fetch: parts::fetcher(&options.allow_networks, &[], clock.clone())?,
+        fetch: parts::fetcher(
+            &options.allow_networks,
+            &[],
+            &FixedHosts::new(),
+            clock.clone(),
+        )?,
         clock,
         log: log.clone(),
         leave: Leave::always(),

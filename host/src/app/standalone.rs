@@ -67,7 +67,7 @@ pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyho
     let shared = Shared {
         frontiers: parts::frontiers(&data, DurableSettings::default()),
         data,
-        fetch: parts::fetcher(&options.allow_networks, &[], clock.clone())?,
+        fetch: parts::fetcher(&options.allow_networks, &[], &config.hosts, clock.clone())?,
         clock,
         plugins,
     };

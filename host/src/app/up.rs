@@ -152,7 +152,12 @@ impl Up {
                 data,
                 engine,
             }),
-            fetch: parts::fetcher(&options.allow_networks, &[grpc_at, http_at], clock.clone())?,
+            fetch: parts::fetcher(
+                &options.allow_networks,
+                &[grpc_at, http_at],
+                &options.config.hosts,
+                clock.clone(),
+            )?,
             clock,
             frontiers,
             cluster,

@@ -1,5 +1,6 @@
 //! The config file: TOML with known keys only; an error names file, line and what was meant.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -8,6 +9,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::EtcdConfig;
+use super::hosts::{self, Addresses, FixedHosts};
 use super::suggest;
 use crate::model::id::{PluginRef, ResourceName};
 use crate::model::placement::DEFAULT_WEIGHT;
@@ -16,7 +18,7 @@ use crate::model::resource::{
     CrawlSettings, HostPattern, PlacementSpec, ResourceSpec, SettingError,
 };
 
-const TOP: [&str; 3] = ["etcd", "plugin", "resource"];
+const TOP: [&str; 4] = ["etcd", "hosts", "plugin", "resource"];
 const ETCD: [&str; 6] = [
     "endpoints",
     "user",
@@ -59,6 +61,8 @@ pub struct FileConfig {
     pub resources: Vec<ResourceSpec>,
     /// How the store of a cluster is reached.
     pub etcd: EtcdConfig,
+    /// Where hosts are that are fetched from, whatever the system's resolver says.
+    pub hosts: FixedHosts,
 }
 
 /// Where a plugin comes from.
@@ -142,7 +146,13 @@ impl FileConfig {
             checked.map_err(|e| source.wrong(span, e.to_string(), String::new()))?;
             Ok(etcd.below(folder))
         });
+        let hosts = file.hosts.map(|table| {
+            let span = table.span();
+            let hosts = hosts::fixed(table.into_inner());
+            hosts.map_err(|why| source.wrong(span, why, String::new()))
+        });
         Ok(Self {
+            hosts: hosts.transpose()?.unwrap_or_default(),
             etcd: etcd.transpose()?.unwrap_or_default(),
             plugins: plugins.collect(),
             resources: resources.collect::<Result<_, _>>()?,
@@ -153,6 +163,7 @@ impl FileConfig {
 #[derive(Deserialize)]
 struct File {
     etcd: Option<Spanned<EtcdConfig>>,
+    hosts: Option<Spanned<BTreeMap<String, Addresses>>>,
     #[serde(default)]
     plugin: Vec<PluginTable>,
     #[serde(default)]
@@ -170,9 +181,9 @@ struct ResourceTable {
     name: ResourceName,
     plugin: Option<PluginRef>,
     #[serde(default)]
-    params: std::collections::BTreeMap<String, String>,
+    params: BTreeMap<String, String>,
     #[serde(default)]
-    limits: std::collections::BTreeMap<String, toml::Value>,
+    limits: BTreeMap<String, toml::Value>,
     delay: Option<String>,
     concurrency: Option<u32>,
     max_pages: Option<u64>,
@@ -188,7 +199,7 @@ struct ResourceTable {
     scope: Vec<HostPattern>,
     weight: Option<u32>,
     #[serde(default)]
-    selector: std::collections::BTreeMap<String, String>,
+    selector: BTreeMap<String, String>,
     near: Option<ResourceName>,
     apart: Option<ResourceName>,
     shards: Option<u32>,
@@ -397,6 +408,12 @@ mod tests {
             key: file("crawler.key"),
         };
         assert_eq!(config.etcd, etcd);
+        let at = |texts: &[&str]| texts.iter().map(|ip| ip.parse().unwrap()).collect();
+        let hosts = [
+            ("shop.example".to_owned(), at(&["10.0.0.7"])),
+            ("forum.example".to_owned(), at(&["10.0.0.8", "fd00::8"])),
+        ];
+        assert_eq!(config.hosts, hosts.into());
         for key in RESOURCE.iter().chain(&PLUGIN).chain(&ETCD) {
             let written = EXAMPLE
                 .lines()
@@ -433,6 +450,31 @@ mod tests {
             "c.toml:2: invalid type: integer `7`, expected a string",
             "",
         );
+        for (given, why) in [
+            (
+                "'http://a.test' = '10.0.0.1'",
+                "\"http://a.test\" is no host name; write it without scheme and port, like shop.example",
+            ),
+            (
+                "'a.test:80' = '10.0.0.1'",
+                "\"a.test:80\" is no host name; write it without scheme and port, like shop.example",
+            ),
+            (
+                "'10.0.0.1' = '10.0.0.2'",
+                "\"10.0.0.1\" is no host name; write it without scheme and port, like shop.example",
+            ),
+            (
+                "'a.test' = 'b.test'",
+                "a.test is at an IP address like 10.0.0.7, not \"b.test\"",
+            ),
+            ("'a.test' = []", "a.test has no address"),
+        ] {
+            check_refused(
+                &format!("[hosts]\n{given}\n"),
+                &format!("c.toml:1: {why}"),
+                "",
+            );
+        }
         check_refused("[[plugin]]\n", "c.toml:1: missing field `path`", "");
         check_refused(
             "\n[[resource]]\nname = 'a'\nlimits = { memory = 'much' }\n",

@@ -8,6 +8,8 @@
 //!
 //! `Retry-After`, robots and back-off are for the caller, who gets the answer with its headers.
 
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,6 +46,8 @@ pub struct FetchSettings {
     pub max_headers: usize,
     /// Bytes of those headers, names and values.
     pub max_header_bytes: usize,
+    /// Where these names are, whatever the system's resolver says: table `[hosts]`.
+    pub hosts: BTreeMap<String, Vec<IpAddr>>,
 }
 
 impl Default for FetchSettings {
@@ -55,6 +59,7 @@ impl Default for FetchSettings {
             max_redirects: 10,
             max_headers: 256,
             max_header_bytes: 64 << 10,
+            hosts: BTreeMap::new(),
         }
     }
 }
@@ -85,7 +90,7 @@ impl HttpFetcher {
         gate: Arc<Gate>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, SetupError> {
-        let resolver = GuardedResolver::new(Arc::clone(&guard));
+        let resolver = GuardedResolver::new(Arc::clone(&guard), settings.hosts.clone());
         Ok(Self {
             client: client::build(&settings, resolver.clone())?,
             settings,

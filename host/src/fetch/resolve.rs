@@ -5,7 +5,7 @@
 //! before it is sent ([`GuardedResolver::want`]), and an address passes only if the guard lets it
 //! pass for every port that is wanted of its name.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,6 +22,8 @@ const MAX_INSIDE: usize = 10_000;
 #[derive(Debug, Clone)]
 pub(super) struct GuardedResolver {
     guard: Arc<Guard>,
+    /// Names whose addresses are known.
+    fixed: Arc<BTreeMap<String, Vec<IpAddr>>>,
     state: Arc<Mutex<State>>,
 }
 
@@ -78,9 +80,10 @@ impl ResolveError {
 }
 
 impl GuardedResolver {
-    pub(super) fn new(guard: Arc<Guard>) -> Self {
+    pub(super) fn new(guard: Arc<Guard>, fixed: BTreeMap<String, Vec<IpAddr>>) -> Self {
         Self {
             guard,
+            fixed: Arc::new(fixed),
             state: Arc::default(),
         }
     }
@@ -104,7 +107,10 @@ impl GuardedResolver {
             Some(Host::Ipv4(ip)) => self.guard.is_inside(ip.into()),
             Some(Host::Ipv6(ip)) => self.guard.is_inside(ip.into()),
             Some(Host::Domain("localhost")) => self.guard.is_inside(Ipv4Addr::LOCALHOST.into()),
-            Some(Host::Domain(name)) => self.state().inside.contains(name),
+            Some(Host::Domain(name)) => match self.fixed.get(name) {
+                Some(fixed) => fixed.iter().all(|&ip| self.guard.is_inside(ip)),
+                None => self.state().inside.contains(name),
+            },
             None => false,
         }
     }
@@ -159,20 +165,26 @@ impl Resolve for GuardedResolver {
         let resolver = self.clone();
         Box::pin(async move {
             let name = name.as_str();
-            let found = tokio::net::lookup_host((name, 0)).await;
-            let found: Vec<IpAddr> = found
-                .map_err(|e| ResolveError::Unknown {
-                    name: name.to_owned(),
-                    why: e.to_string(),
-                })?
-                .map(|address| address.ip())
-                .collect();
+            let found = match resolver.fixed.get(name) {
+                Some(fixed) => fixed.clone(),
+                None => looked_up(name).await?,
+            };
             let admitted = resolver.admit(name, &found)?;
             // The client puts the port of the URL in place of 0.
             let addresses = admitted.into_iter().map(|ip| SocketAddr::new(ip, 0));
             Ok(Box::new(addresses) as Addrs)
         })
     }
+}
+
+/// What the system's resolver says.
+async fn looked_up(name: &str) -> Result<Vec<IpAddr>, ResolveError> {
+    let found = tokio::net::lookup_host((name, 0)).await;
+    let found = found.map_err(|e| ResolveError::Unknown {
+        name: name.to_owned(),
+        why: e.to_string(),
+    })?;
+    Ok(found.map(|address| address.ip()).collect())
 }
 
 impl Drop for Want {
@@ -196,7 +208,7 @@ mod tests {
     fn resolver(networks: &[&str], own: &[&str]) -> GuardedResolver {
         let guard = Guard::new(networks.iter().map(|n| n.parse().unwrap()).collect());
         guard.set_own_nodes(own.iter().map(|&node| node.to_owned()));
-        GuardedResolver::new(Arc::new(guard))
+        GuardedResolver::new(Arc::new(guard), BTreeMap::new())
     }
 
     fn ips(texts: &[&str]) -> Vec<IpAddr> {

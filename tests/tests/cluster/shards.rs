@@ -1,55 +1,70 @@
 //! Crawls in several parts, and the life of a resource, with processes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use crawler_tests::cluster::{Cluster, Node};
 use crawler_tests::http::text;
-use crawler_tests::web::{Asked, Hit, IntoResponse as _, Method, Site, StatusCode, Web};
+use crawler_tests::web::{Asked, HeaderMap, Hit, IntoResponse as _, Method, Site, StatusCode, Web};
 use crawler_tests::{PATIENCE, until};
 use serde_json::Value;
 
 use crate::{add_endless, chains, goes_on, one_at_a_time, phase, three_masters, two_workers};
 
-/// Hosts of the web: names and ports are what tells hosts apart, and these differ in their ports.
+/// Hosts of the web: names of one server, which workers know from their config file.
 const N_HOSTS: usize = 64;
 /// Pages of each host.
 const N_PAGES: usize = 5;
 /// Between two requests to one host.
 const DELAY: Duration = Duration::from_millis(50);
 
+fn host(n: usize) -> String {
+    format!("h{}.test", n % N_HOSTS)
+}
+
 /// 64 hosts whose pages lead to each other: each page to the next of its host, to the first of the
 /// next host, and to one of a host far away.
-fn hosts() -> Vec<Web> {
-    let urls: Arc<OnceLock<Vec<String>>> = Arc::default();
-    let open = |host: usize| {
-        let urls = Arc::clone(&urls);
-        let page = move |asked: Asked| {
-            let urls = Arc::clone(&urls);
-            async move {
-                let page = asked.path[1..].parse::<usize>().ok();
-                let (Some(urls), Some(page)) = (urls.get(), page) else {
-                    return StatusCode::NOT_FOUND.into_response();
-                };
-                let link = |host: usize, page: usize| {
-                    let (host, page) = (host % N_HOSTS, page % N_PAGES);
-                    format!(r#"{{"url": "{}{page}"}}"#, urls[host])
-                };
-                let links = [
-                    link(host, page + 1),
-                    link(host + 1, 0),
-                    link(host * 7 + 3, page),
-                ];
-                format!("[{}]", links.join(",")).into_response()
-            }
+fn hosts() -> Web {
+    let page = async |asked: Asked| {
+        let (name, port) = name_and_port(&asked.headers);
+        let of_name = name
+            .strip_prefix('h')
+            .and_then(|rest| rest.strip_suffix(".test"));
+        let n = of_name.and_then(|n| n.parse::<usize>().ok());
+        let page = asked.path[1..].parse::<usize>().ok();
+        let (Some(n), Some(page)) = (n, page) else {
+            return StatusCode::NOT_FOUND.into_response();
         };
-        Site::new().handle("/*", page).open()
+        let link = |n: usize, page: usize| {
+            format!(
+                r#"{{"url": "http://{}:{port}/{}"}}"#,
+                host(n),
+                page % N_PAGES
+            )
+        };
+        let links = [link(n, page + 1), link(n + 1, 0), link(n * 7 + 3, page)];
+        format!("[{}]", links.join(",")).into_response()
     };
-    let hosts: Vec<Web> = (0..N_HOSTS).map(open).collect();
-    let known = hosts.iter().map(|web| web.url("/").to_string()).collect();
-    assert!(urls.set(known).is_ok(), "they are set here alone");
-    hosts
+    Site::new().handle("/*", page).open()
+}
+
+/// Of the server that was asked for.
+fn name_and_port(headers: &HeaderMap) -> (String, String) {
+    let asked = headers.get("host").and_then(|host| host.to_str().ok());
+    let (name, port) = asked
+        .and_then(|host| host.split_once(':'))
+        .unwrap_or_default();
+    (name.to_owned(), port.to_owned())
+}
+
+/// The requests to each host.
+fn by_host(web: &Web) -> BTreeMap<String, Vec<Hit>> {
+    let mut by_host: BTreeMap<String, Vec<Hit>> = BTreeMap::new();
+    for hit in web.log() {
+        let (name, _) = name_and_port(&hit.headers);
+        by_host.entry(name).or_default().push(hit);
+    }
+    by_host
 }
 
 #[track_caller]
@@ -57,7 +72,7 @@ fn add(master: &Node, name: &str, start: &str, shards: u32) {
     let delay = DELAY.as_millis();
     let body = format!(
         r#"{{"name":"{name}","plugin":"puppet","params":{{"start":"{start}"}},
-            "crawl":{{"delay_ms":{delay},"max_depth":1000}},"placement":{{"shards":{shards}}}}}"#
+            "crawl":{{"delay_ms":{delay},"max_depth":1000,"scope":["*.test"]}},"placement":{{"shards":{shards}}}}}"#
     );
     let answer = master.http(Method::POST, "/crawler/resource", Some(&body));
     assert_eq!(answer.status, 200, "{answer:?}");
@@ -100,9 +115,20 @@ fn s20_four_shards_on_two_workers_give_the_items_of_one_though_a_worker_is_kille
         return;
     };
     let masters = three_masters(&cluster);
-    let mut workers = two_workers(&cluster);
-    let hosts = hosts();
-    let start = hosts[0].url("/0").to_string();
+    let config: String = (0..N_HOSTS)
+        .map(|n| format!("\"{}\" = \"127.0.0.1\"\n", host(n)))
+        .collect();
+    cluster
+        .home
+        .write("hosts.toml", &format!("[hosts]\n{config}"));
+    let mut workers = ["1", "2"].map(|id| cluster.worker(id, &["--config=hosts.toml"]));
+    cluster.registered("worker", 2);
+    let web = hosts();
+    let url = |n: usize, page: usize| {
+        let port = web.url("/").port().expect("a free one");
+        format!("http://{}:{port}/{page}", host(n))
+    };
+    let start = url(0, 0);
     add(&masters[0], "parts", &start, 4);
     let owners: BTreeMap<String, usize> =
         cluster
@@ -116,16 +142,17 @@ fn s20_four_shards_on_two_workers_give_the_items_of_one_though_a_worker_is_kille
         owners,
         [("worker-1".into(), 2), ("worker-2".into(), 2)].into()
     );
-    let n_asked = || hosts.iter().map(|web| web.log().len()).sum::<usize>();
     until("a third of the crawl", PATIENCE, || {
-        (n_asked() > N_HOSTS * N_PAGES / 3).then_some(())
+        (web.log().len() > N_HOSTS * N_PAGES / 3).then_some(())
     });
     workers[0].process.kill();
     let parts = items(&cluster, &masters[1], "parts");
     assert_eq!(parts.len(), N_HOSTS * N_PAGES);
     // One request per host and hand-over at most is early.
-    for (n, host) in hosts.iter().enumerate() {
-        assert!(early(&host.log()) <= 1, "host {n}: {:?}", host.log());
+    let by_host = by_host(&web);
+    assert_eq!(by_host.len(), N_HOSTS);
+    for (host, log) in by_host {
+        assert!(early(&log) <= 1, "{host}: {log:?}");
     }
     add(&masters[2], "whole", &start, 1);
     assert_eq!(items(&cluster, &masters[0], "whole"), parts);
@@ -137,7 +164,7 @@ fn s20_four_shards_on_two_workers_give_the_items_of_one_though_a_worker_is_kille
     let stats = masters[0].ok(&cluster, &["frontier", "stats", "parts", "-o", "json"]);
     let stats: Value = serde_json::from_str(&stats).expect("an answer is JSON");
     assert_eq!(stats["counts"]["parsed"], (N_HOSTS * N_PAGES) as u64);
-    let far = hosts[40].url("/3").to_string();
+    let far = url(40, 3);
     let why = masters[0].ok(&cluster, &["frontier", "why", "parts", &far]);
     assert!(why.contains("done: parsed"), "{why}");
 }
