@@ -1,7 +1,7 @@
 //! How a worker that is told to end gives away what it has before it does.
 //!
-//! It registers as draining, and goes on with what it has: the leader hands its shards over one by
-//! one, as after `crawler node drain`. It ends when nothing is assigned to it any more, or its time is
+//! It registers as draining, and goes on with what it has: the leader hands its shards over, as
+//! after `crawler node drain`. It ends when nothing is assigned to it any more, or its time is
 //! up; what it has then is placed anew, as after any end.
 
 use std::time::Duration;

@@ -106,9 +106,9 @@ impl GuardedResolver {
         match url.host() {
             Some(Host::Ipv4(ip)) => self.guard.is_inside(ip.into()),
             Some(Host::Ipv6(ip)) => self.guard.is_inside(ip.into()),
-            Some(Host::Domain("localhost")) => self.guard.is_inside(Ipv4Addr::LOCALHOST.into()),
             Some(Host::Domain(name)) => match self.fixed.get(name) {
                 Some(fixed) => fixed.iter().all(|&ip| self.guard.is_inside(ip)),
+                None if name == "localhost" => self.guard.is_inside(Ipv4Addr::LOCALHOST.into()),
                 None => self.state().inside.contains(name),
             },
             None => false,

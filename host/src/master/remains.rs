@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use object_store::ObjectStore;
@@ -14,11 +15,13 @@ use crate::frontier::reader::FrontierReader;
 use crate::model::crawl::UnixMillis;
 use crate::model::id::{ResourceId, Shard};
 use crate::model::resource::ShardId;
-use crate::sink::lines::{self, LineFiles, LineSettings};
+use crate::sink::lines;
 use crate::sink::{Sink as _, SinkError};
 
 /// Items that are delivered at a time.
-const BATCH: usize = 2_000;
+const BATCH: u64 = 2_000;
+/// How long one step may wait for the data root.
+const STEP_DEADLINE: Duration = Duration::from_secs(30);
 
 /// Removes what nobody needs any more.
 #[async_trait]
@@ -27,8 +30,12 @@ pub trait Remains: Send + Sync + 'static {
     async fn delete_items(&self, resource: ResourceId) -> Result<(), RemainsError>;
 
     /// Makes the items of a resource readable without its frontiers, which are there still: those that
-    /// were delivered, and those that wait for their sink.
-    async fn settle_items(&self, resource: ResourceId) -> Result<(), RemainsError>;
+    /// were delivered, and, once they are published, those that wait for their sink. Each try has a
+    /// number of its own, and disturbs no other.
+    async fn settle_items(&self, resource: ResourceId, by: u64) -> Result<(), RemainsError>;
+
+    /// Lets readers see what this try has delivered.
+    async fn publish_items(&self, resource: ResourceId, by: u64) -> Result<(), RemainsError>;
 
     /// Deletes the frontiers of a resource that nobody has open; how many objects went.
     async fn delete_frontiers(&self, resource: ResourceId) -> Result<usize, RemainsError>;
@@ -49,6 +56,9 @@ pub enum RemainsError {
     /// How much of the line files counts cannot be read.
     #[error(transparent)]
     Frontier(#[from] FrontierError),
+    /// The data root is silent.
+    #[error("the data root gave no answer in {} s", STEP_DEADLINE.as_secs())]
+    Slow,
 }
 
 /// The remains in a data root.
@@ -66,24 +76,29 @@ impl Remains for DataRemains {
     }
 
     /// What a frontier that is damaged would have said is lost: then all whole lines stay.
-    async fn settle_items(&self, resource: ResourceId) -> Result<(), RemainsError> {
-        let with_items = lines::shards(self.data.items_folder(resource)).await?;
-        let with_frontier = self.data.frontier_shards(resource).await?;
+    async fn settle_items(&self, resource: ResourceId, by: u64) -> Result<(), RemainsError> {
+        let with_items = in_time(lines::shards(self.data.items_folder(resource))).await?;
+        let with_frontier = in_time(self.data.frontier_shards(resource)).await?;
         let shards: BTreeSet<Shard> = with_items.into_iter().chain(with_frontier).collect();
         for shard in shards {
-            match self.settle_shard(ShardId { resource, shard }).await {
+            match self.settle_shard(ShardId { resource, shard }, by).await {
                 Err(RemainsError::Frontier(
                     error @ (FrontierError::Damaged { .. }
                     | FrontierError::Format { .. }
                     | FrontierError::Missing { .. }),
                 )) => {
-                    tracing::warn!(%error, "items stay as they are: how much of them counts is not known");
+                    tracing::warn!(%error, "not all items count, or too many: what the frontier says is not known");
                 }
                 settled => settled?,
             }
         }
         // Were the data root away, there would have seemed to be nothing to cut.
         Ok(self.data.check().await?)
+    }
+
+    async fn publish_items(&self, resource: ResourceId, by: u64) -> Result<(), RemainsError> {
+        let published = lines::publish_rest(self.data.items_folder(resource), by);
+        Ok(in_time(published).await?)
     }
 
     async fn delete_frontiers(&self, resource: ResourceId) -> Result<usize, RemainsError> {
@@ -96,40 +111,49 @@ impl Remains for DataRemains {
 }
 
 impl DataRemains {
-    async fn settle_shard(&self, shard: ShardId) -> Result<(), RemainsError> {
+    async fn settle_shard(&self, shard: ShardId, by: u64) -> Result<(), RemainsError> {
         let reader = FrontierReader::open(self.objects.clone(), shard).await?;
         let Some(reader) = reader else {
             return Ok(());
         };
-        let settled = self.settle_from(&reader, shard).await;
+        let settled = self.settle_from(&reader, shard, by).await;
         reader.close().await;
         settled
     }
 
-    /// What was not delivered goes into files of their own. They have no mark: doing it again begins
-    /// by removing them.
     async fn settle_from(
         &self,
         reader: &FrontierReader,
         shard: ShardId,
+        by: u64,
     ) -> Result<(), RemainsError> {
-        let folder = self.data.items_folder(shard.resource);
-        let folder = folder.join(shard.shard.to_string());
-        let free = lines::cut_to_marks(folder.clone(), reader.marks().await?).await?;
-        let mut rest = LineFiles::open(folder, free, LineSettings::default());
-        let (mut n, mut from) = (0, None);
-        loop {
-            let (items, next) = reader.undelivered(from, BATCH).await?;
-            rest.write(&items).await?;
-            n += items.len();
-            from = next;
-            if from.is_none() {
-                break;
-            }
+        let items = self.data.items_folder(shard.resource);
+        let marks = in_time(reader.marks()).await?;
+        let folder = items.join(shard.shard.to_string());
+        in_time(lines::cut_to_marks(folder, marks)).await?;
+        let mut rest = lines::open_rest(&items, shard.shard, by);
+        let mut waiting = in_time(reader.undelivered()).await?;
+        let n = waiting.end - waiting.start;
+        while !waiting.is_empty() {
+            let end = waiting.end.min(waiting.start + BATCH);
+            let items = in_time(reader.items(waiting.start..end)).await?;
+            in_time(rest.write(&items)).await?;
+            waiting.start = end;
         }
         if n > 0 {
-            tracing::info!(%shard, n, "items that waited for their sink were delivered");
+            tracing::info!(%shard, n, "items that waited for their sink are delivered");
         }
         Ok(())
+    }
+}
+
+/// One step at the data root.
+async fn in_time<T, E>(step: impl Future<Output = Result<T, E>>) -> Result<T, RemainsError>
+where
+    RemainsError: From<E>,
+{
+    match tokio::time::timeout(STEP_DEADLINE, step).await {
+        Ok(done) => Ok(done?),
+        Err(_elapsed) => Err(RemainsError::Slow),
     }
 }

@@ -234,6 +234,9 @@ pub struct Deleting {
     /// Its line files were cut to what counts, and the frontier is being taken apart.
     #[serde(default)]
     pub items_cut: bool,
+    /// The try to deliver what no sink had that came to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rest: Option<u64>,
 }
 
 /// Where a resource stands.

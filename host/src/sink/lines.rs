@@ -10,6 +10,9 @@
 //! lies behind that length is nothing: [`LineReader`] stops there, and it is cut off before the next
 //! append. So a batch can be tried again without a torn or doubled line. A file that somebody removes
 //! or cuts short is followed by the next.
+//!
+//! What a deleted resource's frontier holds and no sink has, the leader delivers in the end: into files
+//! of storage epochs that no frontier has, in a folder that readers pass over until all is written.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Seek as _, SeekFrom, Write as _};
@@ -25,7 +28,7 @@ use crate::model::frontier::SinkMark;
 use crate::model::id::Run;
 use crate::model::resource::ShardId;
 
-pub use cut::cut_to_marks;
+pub use cut::{cut_to_marks, open_rest, publish_rest};
 pub use reader::{Extent, Extents, LineReader, Lines, newest_run, shards};
 
 mod cut;

@@ -160,7 +160,7 @@ impl Remains for Sinks {
         Ok(())
     }
 
-    async fn settle_items(&self, resource: ResourceId) -> Result<(), RemainsError> {
+    async fn settle_items(&self, resource: ResourceId, _by: u64) -> Result<(), RemainsError> {
         tokio::time::sleep(self.sky.way()).await;
         let of_resource = |(shard, _): &&(ShardId, u64)| shard.resource == resource;
         let keys: Vec<(ShardId, u64)> = {
@@ -183,6 +183,12 @@ impl Remains for Sinks {
             let mut files = self.files.lock().unwrap();
             files.insert((shard, u64::MAX), rest);
         }
+        Ok(())
+    }
+
+    /// They are seen at once here.
+    async fn publish_items(&self, _resource: ResourceId, _by: u64) -> Result<(), RemainsError> {
+        tokio::time::sleep(self.sky.way()).await;
         Ok(())
     }
 

@@ -1,5 +1,7 @@
 //! How far the items of a frontier have come on their way to the sink.
 
+use std::ops::Range;
+
 use super::{FrontierReader, keys, records};
 use crate::frontier::FrontierError;
 use crate::model::crawl::ItemRecord;
@@ -43,25 +45,22 @@ impl FrontierReader {
         Ok(self.decoded(&first)?.run > run)
     }
 
-    /// Items that still wait for their sink, at most `max`, from where an earlier answer ended; and
-    /// where the next ones begin, if there are more.
-    pub async fn undelivered(
-        &self,
-        from: Option<u64>,
-        max: usize,
-    ) -> Result<(Vec<ItemRecord>, Option<u64>), FrontierError> {
+    /// The places of the items that still wait for their sink.
+    pub async fn undelivered(&self) -> Result<Range<u64>, FrontierError> {
         let last = self.last_batch().await?;
-        let first = from.unwrap_or(last.outbox_first);
-        let end = last.outbox_next.min(first.saturating_add(max as u64));
+        Ok(last.outbox_first..last.outbox_next)
+    }
+
+    /// The items at these places.
+    pub async fn items(&self, places: Range<u64>) -> Result<Vec<ItemRecord>, FrontierError> {
         let mut items = Vec::new();
-        if first >= end {
-            return Ok((items, None));
-        }
-        let mut found = self.scan(keys::item(first)..keys::item(end)).await?;
+        let mut found = self
+            .scan(keys::item(places.start)..keys::item(places.end))
+            .await?;
         while let Some((_, record)) = found.next::<records::Item>("item").await? {
             items.push(self.decoded(&record)?);
         }
-        Ok((items, (end < last.outbox_next).then_some(end)))
+        Ok(items)
     }
 
     fn decoded(&self, record: &records::Item) -> Result<ItemRecord, FrontierError> {

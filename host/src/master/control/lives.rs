@@ -53,6 +53,7 @@ impl Control {
                 purge,
                 stopped_at: None,
                 items_cut: false,
+                rest: None,
             };
             for request in &deleting.requests {
                 txn = txn.put(keys.ended(name, request), encode(&resource.id));

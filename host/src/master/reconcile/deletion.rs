@@ -92,15 +92,29 @@ impl Reconciler {
         }
         if !deleting.items_cut {
             // Who slept since before the deletion may have written some anew.
+            let by = rand::random::<u64>() >> 2;
             let cut = match deleting.purge {
                 true => in_time(self.parts.remains.delete_items(id)).await,
-                false => in_time(self.parts.remains.settle_items(id)).await,
+                // However much waits: each of its steps has its own deadline.
+                false => self
+                    .parts
+                    .remains
+                    .settle_items(id, by)
+                    .await
+                    .map_err(StepError::from),
             };
             let next = Deleting {
                 items_cut: true,
+                rest: (!deleting.purge).then_some(by),
                 ..deleting.clone()
             };
             return self.step(present, cut, Some(next)).await;
+        }
+        if let Some(by) = deleting.rest {
+            let published = in_time(self.parts.remains.publish_items(id, by)).await;
+            if published.is_err() {
+                return self.step(present, published, None).await;
+            }
         }
         let deleted = in_time(self.parts.remains.delete_frontiers(id)).await;
         if let Ok(n) = deleted {

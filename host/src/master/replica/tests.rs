@@ -75,6 +75,7 @@ fn random_change(rng: &mut StdRng, keys: &Keys) -> Txn {
                 purge: false,
                 stopped_at: None,
                 items_cut: false,
+                rest: None,
             };
             (keys.deleting(resource.id), encode(&deleting))
         }

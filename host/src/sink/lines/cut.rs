@@ -4,17 +4,17 @@ use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 
 use super::super::SinkError;
-use super::{blocking, failed, names, sync_folder};
+use super::{LineFiles, LineSettings, blocking, failed, names, sync_folder};
 use crate::model::frontier::SinkMark;
+use crate::model::id::Shard;
 
 /// Cuts each file of a shard's folder to its mark, and removes those without one: what is left
-/// counts as a whole. Doing so again is fine. Nobody may write to the folder any more. Returns a
-/// storage epoch that no mark is of, larger than those of all.
-pub async fn cut_to_marks(folder: PathBuf, marks: Vec<SinkMark>) -> Result<u64, SinkError> {
+/// counts as a whole. Doing so again is fine. No frontier's owner may write to the folder any more.
+pub async fn cut_to_marks(folder: PathBuf, marks: Vec<SinkMark>) -> Result<(), SinkError> {
     let path = folder.clone();
     blocking(&path, move || {
         let files = names::files(&folder)?;
-        for file in &files {
+        for file in files.iter().filter(|file| !file.is_rest()) {
             let name = names::file(file.storage_epoch, file.n);
             let path = folder.join(&name);
             match marks.iter().find(|mark| mark.file == name) {
@@ -22,14 +22,46 @@ pub async fn cut_to_marks(folder: PathBuf, marks: Vec<SinkMark>) -> Result<u64, 
                 None => fs::remove_file(&path).map_err(failed("remove", &path))?,
             }
         }
-        if !files.is_empty() {
-            sync_folder(&folder)?;
+        if files.is_empty() {
+            return Ok(());
         }
-        let marked = marks.iter();
-        let marked = marked.filter_map(|mark| Some(names::parse_file(&mark.file)?.storage_epoch));
-        Ok(marked.max().unwrap_or(0) + 1)
+        sync_folder(&folder)
     })
     .await
+}
+
+/// Where a try to deliver the rest of a shard's items writes: beside what readers look at, in a place
+/// of its own, so that nothing of a try that was given up gets among the items.
+pub fn open_rest(folder: &Path, shard: Shard, by: u64) -> LineFiles {
+    let (name, storage_epoch) = names::rest(shard, by);
+    LineFiles::open(folder.join(name), storage_epoch, LineSettings::default())
+}
+
+/// Lets readers see what this try has written of all shards of a resource, and removes what others
+/// have. Doing so again is fine.
+pub async fn publish_rest(folder: PathBuf, by: u64) -> Result<(), SinkError> {
+    let path = folder.clone();
+    blocking(&path, move || {
+        for (shard, of) in names::rests(&folder)? {
+            let from = folder.join(names::rest(shard, of).0);
+            if of == by {
+                publish(&from, &folder.join(shard.to_string()))?;
+            }
+            fs::remove_dir_all(&from).map_err(failed("remove", &from))?;
+        }
+        Ok(())
+    })
+    .await
+}
+
+fn publish(from: &Path, to: &Path) -> Result<(), SinkError> {
+    fs::create_dir_all(to).map_err(failed("create", to))?;
+    for file in names::files(from)? {
+        let name = names::file(file.storage_epoch, file.n);
+        let path = from.join(&name);
+        fs::rename(&path, to.join(&name)).map_err(failed("move", &path))?;
+    }
+    sync_folder(to)
 }
 
 /// A file that has lost bytes is left as it is: readers pass over a torn line.

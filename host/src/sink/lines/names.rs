@@ -15,6 +15,37 @@ pub(super) struct FileId {
     pub(super) n: u64,
 }
 
+/// Storage epochs from here on are not those of frontiers: what the leader writes has them.
+const FIRST_OF_REST: u64 = 1 << 63;
+
+impl FileId {
+    /// What the leader delivered of a deleted resource: it counts as a whole.
+    pub(super) fn is_rest(self) -> bool {
+        self.storage_epoch >= FIRST_OF_REST
+    }
+}
+
+/// The folder in that of a resource where one try to deliver the rest of a shard's items writes, and the
+/// storage epoch of its files. Readers pass over it.
+pub(super) fn rest(shard: Shard, by: u64) -> (String, u64) {
+    (format!("{shard}.rest-{by:x}"), FIRST_OF_REST | by)
+}
+
+/// The shard and the try of such a folder.
+pub(super) fn parse_rest(name: &str) -> Option<(Shard, u64)> {
+    let (shard, by) = name.split_once(".rest-")?;
+    Some((
+        Shard(shard.parse().ok()?),
+        u64::from_str_radix(by, 16).ok()?,
+    ))
+}
+
+/// All such folders in that of a resource.
+pub(super) fn rests(folder: &Path) -> Result<Vec<(Shard, u64)>, SinkError> {
+    let names = entries(folder)?;
+    Ok(names.iter().filter_map(|name| parse_rest(name)).collect())
+}
+
 /// The name of a file.
 pub(super) fn file(storage_epoch: u64, n: u64) -> String {
     format!("{storage_epoch}-{n}.jsonl")

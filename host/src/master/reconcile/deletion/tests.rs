@@ -147,6 +147,7 @@ impl Bench {
             purge,
             stopped_at: None,
             items_cut: false,
+            rest: None,
         };
         self.put(&deleting).await;
     }
@@ -275,12 +276,19 @@ async fn items_that_no_sink_has_are_delivered_however_often_the_step_is_done() {
     bench.crawl().await;
     // The sink was away for all of the crawl.
     std::fs::remove_dir_all(bench.items()).unwrap();
-    std::fs::create_dir_all(bench.items()).unwrap();
+    let id = shard().resource;
+    let remains = &bench.reconciler.parts.remains;
+    for by in [8, 9] {
+        remains.settle_items(id, by).await.unwrap();
+        assert_eq!(bench.n_items(Extent::Whole).await, 0, "nobody reads it yet");
+    }
     for _ in 0..2 {
-        let remains = &bench.reconciler.parts.remains;
-        remains.settle_items(shard().resource).await.unwrap();
+        remains.publish_items(id, 8).await.unwrap();
         assert_eq!(bench.n_items(Extent::Whole).await, 1);
     }
+    // Whoever slept in the middle of another try spoils nothing.
+    remains.settle_items(id, 10).await.unwrap();
+    assert_eq!(bench.n_items(Extent::Whole).await, 1);
     std::fs::remove_dir_all(bench.data.items_folder(shard().resource)).unwrap();
     bench.delete(false, vec![owner()]).await;
     bench.set_age(MIN_AGE);
