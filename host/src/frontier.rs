@@ -142,6 +142,9 @@ pub struct Commit {
     pub items: Vec<ItemRecord>,
     /// No request to this host before this moment.
     pub host_ready_at: UnixMillis,
+    /// When the host had answered, or failed to; 0 where it is not known. So much earlier than
+    /// `host_ready_at` is what the host is given after an opening, however late this comes.
+    pub answered_at: UnixMillis,
     /// Where redirects within the host led to: known from here on, like a URL that was stored.
     pub final_url: Option<Request>,
     /// What the next run can tell by whether the page has changed.

@@ -116,6 +116,7 @@ fn end(claim: Box<Claim>, ended: Ended) -> Commit {
         refused: Vec::new(),
         items: Vec::new(),
         host_ready_at: 1_000_500,
+        answered_at: 0,
         final_url: None,
         validators: None,
         max_pattern_urls: 100,

@@ -87,6 +87,7 @@ pub(crate) fn commit(claim: Box<Claim>, requests: Vec<NewRequest>) -> Commit {
         refused: Vec::new(),
         items: vec![item],
         host_ready_at: 0,
+        answered_at: 0,
         final_url: None,
         validators: None,
         max_pattern_urls: u64::MAX,

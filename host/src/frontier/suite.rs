@@ -68,6 +68,7 @@ pub(crate) fn commit_of(claim: Box<Claim>, ended: Ended) -> Commit {
         refused: Vec::new(),
         items: Vec::new(),
         host_ready_at: 0,
+        answered_at: 0,
         final_url: None,
         validators: None,
     }

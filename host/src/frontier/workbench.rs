@@ -160,12 +160,13 @@ impl<T> Workbench<T> {
         Next::Url(LaneId { host, priority }, turn, url)
     }
 
-    /// A URL is no longer in flight by `now`, and its host is not asked before `not_before`.
+    /// A URL is no longer in flight; its host has answered at `answered`, and is not asked before
+    /// `not_before`.
     pub(crate) fn land(
         &mut self,
         lane: LaneId,
         turn: Turn,
-        now: UnixMillis,
+        answered: UnixMillis,
         not_before: UnixMillis,
     ) {
         self.in_lane(lane, |lane| lane.land(turn));
@@ -174,7 +175,7 @@ impl<T> Workbench<T> {
             if not_before >= host.clock.at {
                 host.clock = HostClock {
                     at: not_before,
-                    delay: not_before.saturating_sub(now),
+                    delay: not_before.saturating_sub(answered),
                 };
             }
         });

@@ -3,7 +3,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::FutureExt as _;
 use serde_json::value::RawValue;
@@ -59,10 +59,12 @@ pub(super) async fn attempt(shared: Arc<Shared>, claim: Box<Claim>, stop: Cancel
         shared.parts.frontier.give_back(claim);
         shared.progress.notify_one();
     };
+    let answered_at = AtomicU64::new(0);
+    let harvested = harvest(&shared, &claim, &config, &answered_at);
     let harvest = tokio::select! {
         biased;
         () = stop.cancelled() => return put_back(claim),
-        harvest = AssertUnwindSafe(harvest(&shared, &claim, &config)).catch_unwind() => harvest,
+        harvest = AssertUnwindSafe(harvested).catch_unwind() => harvest,
     };
     let harvest = match harvest {
         Ok(Ok(Some(harvest))) => harvest,
@@ -100,6 +102,7 @@ pub(super) async fn attempt(shared: Arc<Shared>, claim: Box<Claim>, stop: Cancel
         refused: harvest.refused,
         items: harvest.items,
         host_ready_at: harvest.host_ready_at,
+        answered_at: answered_at.into_inner(),
         final_url: harvest.final_url,
         validators: harvest.validators,
     };
@@ -132,12 +135,13 @@ pub(super) async fn attempt(shared: Arc<Shared>, claim: Box<Claim>, stop: Cancel
     shared.progress.notify_one();
 }
 
-/// Fetches and parses; none where the leave to fetch ends before there is an answer. An error is the
+/// Fetches, takes note of when that was over, and parses; none where the leave to fetch ends before there is an answer. An error is the
 /// frontier's.
 async fn harvest(
     shared: &Shared,
     claim: &Claim,
     config: &CrawlConfig,
+    answered_at: &AtomicU64,
 ) -> Result<Option<Harvest>, FrontierError> {
     let request = &claim.request;
     let plugin = shared.parts.rules.description();
@@ -160,7 +164,9 @@ async fn harvest(
     let now = || shared.parts.clock.unix_millis();
     let attempt = || Attempt::ended(claim.attempt, &config.settings, now());
     let fetch = shared.parts.fetch.fetch(fetch_request);
-    let fetched = match shared.parts.leave.while_given(fetch).await {
+    let fetched = shared.parts.leave.while_given(fetch).await;
+    answered_at.store(now(), Ordering::Relaxed);
+    let fetched = match fetched {
         None => return Ok(None),
         Some(Ok(fetched)) => fetched,
         Some(Err(failure)) => {

@@ -220,6 +220,7 @@ impl DurableFrontier {
                     refused: Vec::new(),
                     items: Vec::new(),
                     host_ready_at: 0,
+                    answered_at: 0,
                     final_url: None,
                     validators: None,
                     max_pattern_urls: u64::MAX,

@@ -120,20 +120,25 @@ impl Plain {
         known.due.max(clock.map_or(0, |clock| clock.at))
     }
 
-    pub(super) fn land(&mut self, host: &str, ready_at: UnixMillis) {
+    pub(super) fn land(&mut self, host: &str, ready_at: UnixMillis, answered_at: UnixMillis) {
         let (now, ready_at) = (self.time.latest(), self.time.of_wall(ready_at));
+        let answered = match answered_at {
+            0 => now,
+            wall => self.time.of_wall(wall).min(now),
+        };
         let clock = self.hosts.entry(host.to_owned()).or_default();
         if ready_at >= clock.at {
             *clock = HostClock {
                 at: ready_at,
-                delay: ready_at.saturating_sub(now),
+                delay: ready_at.saturating_sub(answered),
             };
         }
     }
 
     /// A page's end, and what it leads to.
     pub(super) fn end(&mut self, commit: Commit) -> Committed {
-        self.land(&commit.claim.request.host(), commit.host_ready_at);
+        let (ready_at, answered_at) = (commit.host_ready_at, commit.answered_at);
+        self.land(&commit.claim.request.host(), ready_at, answered_at);
         self.counts.bytes += commit.bytes;
         self.counts.items += commit.items.len() as u64;
         for (reason, n) in commit.refused {

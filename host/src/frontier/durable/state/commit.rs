@@ -42,7 +42,11 @@ impl State {
         let ready_at = self.time.of_wall(commit.host_ready_at);
         // Nobody has said when the host was asked.
         self.has_unsure_clocks |= commit.host_ready_at == 0;
-        self.bench.land(lane, page.turn, now, ready_at);
+        let answered = match commit.answered_at {
+            0 => now,
+            wall => self.time.of_wall(wall).min(now),
+        };
+        self.bench.land(lane, page.turn, answered, ready_at);
         batch.delete(keys::ready(self.run, lane, page.turn));
         if page.is_suspect {
             batch.delete(keys::suspect(page.fingerprint));
