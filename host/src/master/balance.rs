@@ -5,6 +5,7 @@
 //! only from a worker whose load is further above the average than the threshold, to one that has less
 //! than the first would have left; and only so many at a time.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -65,8 +66,8 @@ impl Balance {
         }
     }
 
-    /// Takes note of moves that were begun.
-    pub(super) fn moved(&mut self, now: Instant) {
+    /// Takes note that moves were looked for.
+    pub(super) fn looked(&mut self, now: Instant) {
         self.quiet_since = now;
     }
 
@@ -76,35 +77,42 @@ impl Balance {
         (!wait.is_zero()).then_some(wait)
     }
 
-    /// The moves that level the loads out most. `movable` tells the shards of a worker that may move.
-    pub(super) fn moves<'a>(
+    /// The moves that level the loads out most; None where they are level. `movable` tells the shards
+    /// of a worker that may move. Others get their turn after each worker that was looked at.
+    pub(super) async fn moves<'a>(
         &self,
         mut candidates: Candidates,
         movable: impl Fn(&NodeId) -> Vec<Wish<'a>>,
-    ) -> Vec<Move> {
+    ) -> Option<Vec<Move>> {
+        if self.settings.moves == 0 || self.heavy(&candidates).is_empty() {
+            return None;
+        }
         let mut moves: Vec<Move> = Vec::new();
+        // Those that have nothing that would be better off elsewhere.
+        let mut barren = BTreeSet::new();
         while moves.len() < self.settings.moves {
-            let heavy = self.heavy(&candidates).into_iter();
-            // The heaviest may have nothing that would be better off elsewhere.
-            let mut best = heavy.filter_map(|owner| {
-                let own = movable(&owner).into_iter();
-                let own = own.filter(|wish| moves.iter().all(|(id, _)| *id != wish.shard()));
-                let best = own.filter_map(|wish| {
-                    let (to, highest) = better_place(&candidates, &wish, &owner)?;
-                    Some((highest, wish, to))
-                });
-                // Of those that come to the same, the oldest.
-                let best = best.min_by_key(|(highest, wish, _)| (*highest, wish.shard()));
-                best.map(|(_, wish, to)| (owner, wish, to))
-            });
-            let Some((owner, wish, to)) = best.next() else {
+            tokio::task::yield_now().await;
+            let mut heavy = self.heavy(&candidates).into_iter();
+            let Some(owner) = heavy.find(|owner| !barren.contains(owner)) else {
                 break;
+            };
+            let own = movable(&owner).into_iter();
+            let own = own.filter(|wish| moves.iter().all(|(id, _)| *id != wish.shard()));
+            let best = own.filter_map(|wish| {
+                let (to, highest) = better_place(&candidates, &wish, &owner)?;
+                Some((highest, wish, to))
+            });
+            // Of those that come to the same, the oldest.
+            let best = best.min_by_key(|(highest, wish, _)| (*highest, wish.shard()));
+            let Some((_, wish, to)) = best else {
+                barren.insert(owner);
+                continue;
             };
             candidates.give_up(&owner, &wish);
             candidates.take(&to, &wish);
             moves.push((wish.shard(), to));
         }
-        moves
+        Some(moves)
     }
 
     /// The workers whose load is too far above the average, the heaviest first.

@@ -5,6 +5,7 @@
 //! answered is lost.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use tokio::sync::watch;
@@ -24,7 +25,7 @@ use crate::plugin::Admit;
 use crate::store::catalog::{Catalog, Versioned};
 use crate::store::election::{Leadership, Standing};
 use crate::store::ids::IdIssuer;
-use crate::store::{Outcome, StoreError, Txn};
+use crate::store::{Outcome, Revision, StoreError, Txn};
 
 pub mod frontier;
 pub mod items;
@@ -71,6 +72,8 @@ pub struct Control {
     /// by load and pins a plugin, pinning another plugin, and pushing and deleting plugins, whose bytes
     /// are not in the store.
     turn: tokio::sync::Mutex<()>,
+    /// The last write of this process: the next decision is made with it in view.
+    decided: AtomicU64,
 }
 
 impl Control {
@@ -79,6 +82,7 @@ impl Control {
         Self {
             parts,
             turn: tokio::sync::Mutex::new(()),
+            decided: AtomicU64::new(0),
         }
     }
 
@@ -105,8 +109,7 @@ impl Control {
         let store = &**self.parts.catalog.store();
         match leadership.commit(store, txn).await {
             Ok(Outcome::Done(revision)) => {
-                // So that the next decision is made with this one in view.
-                self.parts.replica.has_seen(revision).await;
+                self.decided.fetch_max(revision.0, Ordering::Relaxed);
                 Ok(true)
             }
             Ok(Outcome::Lost(_) | Outcome::Unknown) => Ok(false),
@@ -145,8 +148,10 @@ impl Control {
         }
     }
 
-    /// The live workers with what they have, as of a moment ago.
+    /// The live workers with what they have, as of a moment ago, and with what was decided here.
     async fn candidates(&self) -> Result<Candidates, StoreError> {
+        let decided = Revision(self.decided.load(Ordering::Relaxed));
+        self.parts.replica.has_seen(decided).await;
         if let Some(candidates) = self.parts.replica.candidates() {
             return Ok(candidates);
         }

@@ -33,8 +33,10 @@ pub(super) use deletion::tests::crawl;
 
 mod actions;
 mod deletion;
+mod losses;
 mod plan;
 
+use losses::{Losses, Lost};
 use plan::{Action, Seen, plan};
 
 /// A loop looks at everything at least this often.
@@ -90,13 +92,13 @@ impl Default for PlacementSettings {
 
 /// What a turn came to.
 #[derive(Debug)]
-pub(super) struct Turn {
+struct Turn {
     /// Something has been waited for long enough by then.
     look_again: Option<Duration>,
     /// How long not to look.
     rest: Duration,
-    /// Something was not as it was seen.
-    pub(super) has_lost: bool,
+    /// What was not as it was seen, or is not known to be done.
+    lost: Vec<Action>,
 }
 
 /// The loops of one term.
@@ -149,26 +151,25 @@ impl Reconciler {
     ) -> Result<Infallible, StoreError> {
         let mut replica = self.parts.replica.clone();
         let mut observed = replica.after(None).await;
+        let mut lost = Losses::default();
         loop {
             let turn = self.place(&observed, seen).await?;
             backoff.reset();
             tokio::time::sleep(turn.rest).await;
             let n_changes = Some(observed.n_changes);
             let pause = turn.look_again.map_or(RESYNC, |wait| wait.min(RESYNC));
-            let lost_pause = async {
-                match turn.has_lost {
-                    true => tokio::time::sleep(LOST_PAUSE).await,
-                    false => std::future::pending().await,
+            let pause = match lost.again(turn.lost, Instant::now()) {
+                Lost::Nothing => pause,
+                Lost::Lately => LOST_PAUSE,
+                Lost::ForLong => {
+                    // What stands in the way is not to be seen.
+                    replica.doubt();
+                    LOST_PAUSE
                 }
             };
             tokio::select! {
                 biased;
                 other = replica.after(n_changes) => observed = other,
-                () = lost_pause => {
-                    // What stood in the way is not to be seen.
-                    replica.doubt();
-                    observed = replica.after(None).await;
-                }
                 () = tokio::time::sleep(pause) => observed = replica.after(None).await,
             }
         }
@@ -197,12 +198,12 @@ impl Reconciler {
         }
         let plan = plan(observed, seen, now).await;
         if plan.levels {
-            seen.balance.moved(now);
+            seen.balance.looked(now);
         }
         let mut turn = Turn {
             look_again: plan.look_again,
             rest: plan.took * REST_SHARE,
-            has_lost: false,
+            lost: Vec::new(),
         };
         for action in plan.actions {
             if self.parts.replica.has_other_workers(observed) {
@@ -220,7 +221,7 @@ impl Reconciler {
             match done {
                 Ok(true) => {}
                 // What it was about has changed, or that is not known.
-                Ok(false) => turn.has_lost = true,
+                Ok(false) => turn.lost.push(action),
                 Err(error) if error.is_transient() || matches!(error, StoreError::Deposed) => {
                     return Err(error);
                 }
@@ -234,13 +235,13 @@ impl Reconciler {
         Ok(turn)
     }
 
-    /// One turn of a leader that has seen nothing before.
+    /// One turn of a leader that has seen nothing before; how many actions it has lost.
     #[cfg(test)]
-    pub(super) async fn turn(&self, observed: &Observed) -> Turn {
+    pub(super) async fn turn(&self, observed: &Observed) -> usize {
         let (parts, now) = (&self.parts, Instant::now());
         let mut seen = Seen::new(parts.lease_ttl, &parts.placement, now);
         let turn = self.place(observed, &mut seen).await;
-        turn.expect("the store answers")
+        turn.expect("the store answers").lost.len()
     }
 
     /// Carries out a transaction; one that lost its guards is left to the next turn.

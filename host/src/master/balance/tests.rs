@@ -1,5 +1,7 @@
 //! What moves, and what does not.
 
+use futures::executor::block_on;
+
 use super::super::placement::Strategy;
 use super::super::placement::tests::{assignment, resource, worker};
 use super::*;
@@ -50,8 +52,8 @@ impl Cluster {
                 .collect()
         };
         let balance = Balance::new(settings, Instant::now());
-        let moves = balance.moves(self.candidates(n_workers), shards_of);
-        let moves = moves.into_iter();
+        let moves = block_on(balance.moves(self.candidates(n_workers), shards_of));
+        let moves = moves.into_iter().flatten();
         moves
             .map(|(id, to)| (id.resource.0, to.to_string()))
             .collect()
@@ -128,7 +130,7 @@ fn a_worker_that_comes_or_goes_and_a_move_begin_the_time_anew() {
     assert_eq!(balance.wait(now + cooldown), None);
     balance.look([&a, &b].into_iter(), now + cooldown);
     assert_eq!(balance.wait(now + cooldown), Some(cooldown));
-    balance.moved(now + 2 * cooldown);
+    balance.looked(now + 2 * cooldown);
     assert_eq!(balance.wait(now + 2 * cooldown), Some(cooldown));
 }
 

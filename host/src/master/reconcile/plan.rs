@@ -43,7 +43,7 @@ pub(super) enum Action {
 pub(super) struct Plan {
     /// In an order in which they can be carried out.
     pub(super) actions: Vec<Action>,
-    /// Some of the actions level loads out.
+    /// Loads are not level, and moves were looked for.
     pub(super) levels: bool,
     /// Something has been waited for long enough by then.
     pub(super) look_again: Option<Duration>,
@@ -97,7 +97,7 @@ pub(super) async fn plan(observed: &Observed, seen: &Seen, now: Instant) -> Plan
         },
     };
     planner.place().await;
-    planner.level();
+    planner.level().await;
     planner.clear().await;
     planner.plan.took += planner.resumed.elapsed();
     planner.plan
@@ -282,7 +282,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Moves shards where nothing else is to be done.
-    fn level(&mut self) {
+    async fn level(&mut self) {
         let is_busy = !self.plan.actions.is_empty() || !self.observed.revoking.is_empty();
         if is_busy || self.observed.workers.len() < 2 {
             return;
@@ -292,28 +292,13 @@ impl<'a> Planner<'a> {
             return;
         }
         let candidates = self.candidates.clone();
-        let movable = |worker: &NodeId| self.movable(worker);
-        let moves = self.seen.balance.moves(candidates, movable);
-        self.plan.levels = !moves.is_empty();
-        let moves = moves.into_iter();
+        let observed = self.observed;
+        let movable = |worker: &NodeId| movable(observed, worker);
+        let moves = self.seen.balance.moves(candidates, movable).await;
+        self.plan.levels = moves.is_some();
+        let moves = moves.into_iter().flatten();
         let actions = moves.map(|(id, to)| Action::Revoke(id, Some(to)));
         self.plan.actions.extend(actions);
-    }
-
-    /// The shards of a worker that may move.
-    fn movable(&self, worker: &NodeId) -> Vec<Wish<'a>> {
-        let observed = self.observed;
-        let own = observed.shards_on(worker).filter_map(|id| {
-            let shard = &observed.shards.get(&id)?.value;
-            let resource = &observed.resources.get(&shard.resource)?.value;
-            let owner = shard.owner.as_ref()?;
-            let may_move = shard.state == ShardState::Assigned
-                && resource.id == id.resource
-                && owner.node == *worker
-                && observed.is_alive(owner);
-            may_move.then(|| Wish::of(id, resource))
-        });
-        own.collect()
     }
 
     async fn clear(&mut self) {
@@ -335,4 +320,19 @@ impl<'a> Planner<'a> {
         let before = self.plan.look_again;
         self.plan.look_again = Some(before.map_or(wait, |before| before.min(wait)));
     }
+}
+
+/// The shards of a worker that may move.
+fn movable<'a>(observed: &'a Observed, worker: &NodeId) -> Vec<Wish<'a>> {
+    let own = observed.shards_on(worker).filter_map(|id| {
+        let shard = &observed.shards.get(&id)?.value;
+        let resource = &observed.resources.get(&shard.resource)?.value;
+        let owner = shard.owner.as_ref()?;
+        let may_move = shard.state == ShardState::Assigned
+            && resource.id == id.resource
+            && owner.node == *worker
+            && observed.is_alive(owner);
+        may_move.then(|| Wish::of(id, resource))
+    });
+    own.collect()
 }

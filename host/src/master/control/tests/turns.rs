@@ -66,7 +66,7 @@ async fn all_shards_of_a_resource_are_placed_in_one_turn() {
     bench.restart("a").await.unwrap();
     let mut reconciler = bench.reconciler();
     let observed = reconciler.parts.replica.after(None).await;
-    assert!(!reconciler.turn(&observed).await.has_lost);
+    assert_eq!(reconciler.turn(&observed).await, 0);
     let view = bench.control.resource(&"a".parse().unwrap()).await.unwrap();
     let states = view.shards.iter().map(|shard| &shard.record.state);
     assert!(
