@@ -229,7 +229,7 @@ impl Known {
     /// Tells one to stop; what comes next of the shard waits for its end.
     fn end(&mut self, id: ShardId) {
         if let Some(started) = self.crawls.remove(&id) {
-            tracing::info!(shard = %id, epoch = %started.epoch, "crawl is to end");
+            tracing::info!(shard = %id, epoch = %started.epoch, "no longer assigned; the crawl is to end");
             started.stop.cancel();
             let Started { ended, live, .. } = started;
             self.ending.insert(id, Ending { ended, live });
