@@ -271,10 +271,8 @@ fn merged(
 
 /// Whether all that a shard has found is where it belongs: nothing was, or it is over.
 fn is_empty(shard: &ShardRecord) -> bool {
-    let is_over = matches!(
-        shard.state,
-        ShardState::Finished | ShardState::Idle | ShardState::Failed { .. }
-    );
+    // One that failed may have done so before its sink had everything.
+    let is_over = matches!(shard.state, ShardState::Finished | ShardState::Idle);
     is_over || !shard.created
 }
 

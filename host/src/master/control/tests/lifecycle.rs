@@ -157,7 +157,13 @@ async fn a_run_with_fewer_parts_waits_until_those_that_go_have_nothing_left() {
     };
     let why = "shard 2 of resource a is at work, or has items that its sink does not have yet; \
                a run with fewer shards begins when this one is over";
-    for state in [ShardState::Assigned, ShardState::Free, ShardState::Revoking] {
+    let reason = "for a test".to_owned();
+    for state in [
+        ShardState::Assigned,
+        ShardState::Free,
+        ShardState::Revoking,
+        ShardState::Failed { reason },
+    ] {
         set(state).await;
         let refused = bench.control.restart_resource(&name, fewer, &request).await;
         check_refused(refused, Code::FailedPrecondition, why);
