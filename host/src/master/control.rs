@@ -72,7 +72,7 @@ pub struct Control {
     /// by load and pins a plugin, pinning another plugin, and pushing and deleting plugins, whose bytes
     /// are not in the store.
     turn: tokio::sync::Mutex<()>,
-    /// The last write of this process: the next decision is made with it in view.
+    /// The last write that a caller knows of: the next decision is made with it in view.
     decided: AtomicU64,
 }
 
@@ -109,7 +109,7 @@ impl Control {
         let store = &**self.parts.catalog.store();
         match leadership.commit(store, txn).await {
             Ok(Outcome::Done(revision)) => {
-                self.decided.fetch_max(revision.0, Ordering::Relaxed);
+                self.saw(revision);
                 Ok(true)
             }
             Ok(Outcome::Lost(_) | Outcome::Unknown) => Ok(false),
@@ -148,11 +148,23 @@ impl Control {
         }
     }
 
+    /// A caller is about to know of this write.
+    fn saw(&self, revision: Revision) {
+        self.decided.fetch_max(revision.0, Ordering::Relaxed);
+    }
+
+    /// What a caller knows of has to be in view of the next decision.
+    fn decided(&self) -> Revision {
+        Revision(self.decided.load(Ordering::Relaxed))
+    }
+
     /// The live workers with what they have, as of a moment ago, and with what was decided here.
     async fn candidates(&self) -> Result<Candidates, StoreError> {
-        let decided = Revision(self.decided.load(Ordering::Relaxed));
-        self.parts.replica.has_seen(decided).await;
-        if let Some(candidates) = self.parts.replica.candidates() {
+        let replica = &self.parts.replica;
+        if let Some(observed) = replica.with(self.decided()).await {
+            return Ok(observed.candidates.clone());
+        }
+        if let Some(candidates) = replica.candidates() {
             return Ok(candidates);
         }
         lists::candidates(&self.parts.catalog, self.parts.strategy).await

@@ -76,15 +76,16 @@ impl Replica {
         }
     }
 
-    /// Waits until what was written at this revision is in it. True where it is by then.
-    pub(super) async fn has_seen(&self, revision: Revision) -> bool {
+    /// The state, with what was written at this revision in it; none where that does not come in time,
+    /// or nothing was read yet.
+    pub(super) async fn with(&self, revision: Revision) -> Option<Arc<Observed>> {
         let mut present = self.present.clone();
         let is_there = |present: &Option<Arc<Observed>>| {
             let present = present.as_ref();
             present.is_none_or(|present| present.revision >= revision)
         };
-        let seen = present.wait_for(is_there);
-        matches!(tokio::time::timeout(PATIENCE, seen).await, Ok(Ok(_)))
+        let seen = tokio::time::timeout(PATIENCE, present.wait_for(is_there));
+        seen.await.ok()?.ok()?.clone()
     }
 
     /// Something is otherwise than it says, and no change tells so: all is to be read anew.

@@ -132,7 +132,11 @@ impl Control {
     ) -> Result<Option<PluginRecord>, ControlError> {
         let catalog = &self.parts.catalog;
         let record = catalog.read(&catalog.keys().plugin(name, version)).await?;
-        Ok(record.map(|record| record.value))
+        // Whoever is told that it is there expects the next addition to know it.
+        Ok(record.map(|record| {
+            self.saw(record.revision);
+            record.value
+        }))
     }
 
     /// A piece of a plugin's bytes, at most 1 MiB; empty at the end.

@@ -70,23 +70,28 @@ impl Control {
         let keys = catalog.keys();
         let _turn = self.turn.lock().await;
         let mut gone = BTreeSet::new();
+        let mut foreseen = self.foreseen(&spec, &leadership).await;
         for _try in 0..MAX_TRIES {
-            let (present, has_ended, plugins) = tokio::try_join!(
-                self.present(&spec.name),
-                self.has_ended_with(&spec.name, request),
-                self.plugin_versions(&spec.plugin.name),
-            )?;
-            match present {
-                Some(present) if present.value.has_seen(request) => {
-                    return self.resource(&spec.name).await;
+            let plugin = match foreseen.take() {
+                Some(plugin) => Some(plugin),
+                None => {
+                    let (present, has_ended, plugins) = tokio::try_join!(
+                        self.present(&spec.name),
+                        self.has_ended_with(&spec.name, request),
+                        self.plugin_versions(&spec.plugin.name),
+                    )?;
+                    match present {
+                        Some(present) if present.value.has_seen(request) => {
+                            return self.resource(&spec.name).await;
+                        }
+                        Some(_) | None if has_ended => {
+                            return Err(ControlError::DeletedSince { name: spec.name });
+                        }
+                        Some(_) => return Err(ControlError::ResourceExists { name: spec.name }),
+                        None => newest(&plugins, &spec.plugin).cloned(),
+                    }
                 }
-                Some(_) | None if has_ended => {
-                    return Err(ControlError::DeletedSince { name: spec.name });
-                }
-                Some(_) => return Err(ControlError::ResourceExists { name: spec.name }),
-                None => {}
-            }
-            let plugin = newest(&plugins, &spec.plugin);
+            };
             if plugin.is_none() && missing == MissingPlugin::Refuse {
                 return Err(ControlError::NoPluginFor {
                     plugin: spec.plugin,
@@ -103,7 +108,7 @@ impl Control {
                 resharded_at: Run(1),
                 run_started_at: Some(self.parts.clock.unix_millis()),
                 paused: false,
-                pinned: plugin.map(PinnedPlugin::of),
+                pinned: plugin.as_ref().map(PinnedPlugin::of),
                 requests: vec![request.clone()],
                 spec: spec.clone(),
             };
@@ -127,6 +132,21 @@ impl Control {
             gone.extend(self.gone_among(shards.values()).await?);
         }
         Err(Self::contended(&spec.name))
+    }
+
+    /// The plugin of a resource that is most likely to be added without a doubt, by the followed state
+    /// alone: the guards of the addition catch a resource and a deletion that came since. None where
+    /// the records are to be asked.
+    ///
+    /// Which version is the highest is beyond what a guard can name. All that earlier leaders pushed
+    /// was written before this one led, and what it pushed itself counts as decided.
+    async fn foreseen(&self, spec: &ResourceSpec, leadership: &Leadership) -> Option<PluginRecord> {
+        let known = self.decided().max(leadership.since());
+        let observed = self.parts.replica.with(known).await?;
+        if observed.resources.contains_key(&spec.name) {
+            return None;
+        }
+        observed.newest_plugin(&spec.plugin).cloned()
     }
 
     /// The owners that are not registered any more, though the replica has not seen them go.

@@ -147,7 +147,7 @@ async fn a_replica_has_what_was_written_before_and_after_it_began() {
     let (mut replica, feeder) = Replica::new(catalog.clone(), Strategy::LeastLoad);
     assert!(replica.candidates().is_none());
     // Nobody waits for what is not fed yet.
-    assert!(replica.has_seen(Revision(u64::MAX)).await);
+    assert!(replica.with(Revision(u64::MAX)).await.is_none());
     let scope = TaskScope::new();
     scope.spawn("feeder", feeder.run(scope.stop_signal()));
     let first = tokio::time::timeout(SOON, replica.after(None))
@@ -159,7 +159,7 @@ async fn a_replica_has_what_was_written_before_and_after_it_began() {
     let second = tokio::time::timeout(SOON, second).await.unwrap();
     assert_eq!(second.workers.len(), 2);
     assert_eq!(replica.candidates().unwrap().len(), 2);
-    assert!(replica.has_seen(second.revision).await);
+    assert!(replica.with(second.revision).await.is_some());
     // What nobody decides by wakes nobody: what comes after it is the one change that is seen.
     let other = Txn::new().put(catalog.keys().status(&worker_id(1)), "{}");
     catalog.store().commit(other).await.unwrap();

@@ -1,10 +1,14 @@
 //! What is decided while the view of the state is behind, and in how many turns it is carried out.
 
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use super::*;
 use crate::master::replica::Replica;
 use crate::model::node::Role;
+use crate::store::catalog::encode;
+use crate::store::election::take_lead;
+use crate::store::overtaken::Read;
 use crate::task::TaskScope;
 
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -36,6 +40,63 @@ async fn an_add_passes_over_a_worker_that_has_gone_without_being_seen() {
     let again = bench.add("a").await.unwrap();
     assert_eq!(again.phase, Phase::Running);
     assert_ne!(again.resource.assigned_node, first);
+}
+
+#[tokio::test]
+async fn an_addition_that_is_in_no_doubt_reads_nothing() {
+    let mut bench = bench().await;
+    // Ids are reserved for some time, and by two reads.
+    bench.add("first").await.unwrap();
+    bench.control.parts.replica = frozen(&bench).await;
+    for read in [Read::Get, Read::Range] {
+        bench.store.overtake(read, 1, Txn::new());
+        bench.control.decided = AtomicU64::default();
+        let name = format!("{read:?}").to_lowercase();
+        bench.add(&name).await.unwrap();
+        assert!(!bench.store.is_over(), "{read:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_addition_by_a_view_that_is_behind_is_refused_as_by_the_records() {
+    let mut bench = bench().await;
+    let mut resource = bench.add("first").await.unwrap().resource;
+    bench.control.parts.replica = frozen(&bench).await;
+    let keys = bench.catalog().keys().clone();
+    // Past this master, whose view it is not in.
+    resource.spec.name = "a".parse().unwrap();
+    let key = keys.resource(&resource.spec.name);
+    bench.write(Txn::new().put(key, encode(&resource))).await;
+    let refused = bench.add("a").await.unwrap_err();
+    assert_eq!(refused.code(), Code::AlreadyExists, "{refused}");
+    let plugin = keys.plugin(&"books".parse().unwrap(), &"1.0.0".parse().unwrap());
+    bench.write(Txn::new().delete(plugin)).await;
+    let refused = bench.add("b").await.unwrap_err();
+    assert!(
+        matches!(refused, ControlError::NoPluginFor { .. }),
+        "{refused}"
+    );
+}
+
+#[tokio::test]
+async fn an_addition_pins_what_was_pushed_a_moment_ago() {
+    let mut bench = bench().await;
+    bench.control.parts.replica = frozen(&bench).await;
+    bench.push("books@2.0.0").await.unwrap();
+    let pinned = bench.add("a").await.unwrap().resource.pinned.unwrap();
+    assert_eq!(pinned.version.to_string(), "2.0.0");
+    // The answer to that push was lost, and it is sent again.
+    bench.control.decided = AtomicU64::default();
+    bench.push("books@2.0.0").await.unwrap();
+    let pinned = bench.add("b").await.unwrap().resource.pinned.unwrap();
+    assert_eq!(pinned.version.to_string(), "2.0.0");
+    // A leader before this one pushed it.
+    bench.control.decided = AtomicU64::default();
+    let before = format!("{}test", bench.catalog().keys().election());
+    bench.write(Txn::new().delete(before)).await;
+    bench.control.parts.standing = take_lead(bench.catalog()).await;
+    let pinned = bench.add("c").await.unwrap().resource.pinned.unwrap();
+    assert_eq!(pinned.version.to_string(), "2.0.0");
 }
 
 #[tokio::test]
