@@ -4,11 +4,12 @@
 //! takes, lacks a label that the selector asks for, runs no interface as new as the plugin's, or has
 //! a resource that this one is to be apart from, whichever of the two says so. Of the others, those
 //! that have the resource that this one is to be near come first; then the strategy decides; then the
-//! fewest shards of the same resource; ties go by a hash of worker and shard, so that the same state
-//! always gives the same answer and many ties spread.
+//! fewest shards of the same resource; ties go by a hash of the shard, so that the same state
+//! always gives the same answer and many ties spread. Workers are kept in the order of their turns:
+//! most shards look at one of them, however many there are.
 //!
-//! The load is summed up from the assignments in the store each time it is asked for. Nobody counts
-//! it up and down, so it cannot drift. Capacity counts shards, load counts their weights.
+//! The load is what the assignments in the store add up to. Nobody else counts it up and down, so it
+//! cannot drift. Capacity counts shards, load counts their weights.
 
 use std::sync::OnceLock;
 
@@ -22,6 +23,7 @@ mod strategy;
 pub(crate) mod tests;
 mod unplaceable;
 
+use candidates::hash_of;
 pub use candidates::{Candidate, Candidates};
 pub use strategy::{Strategy, UnknownStrategy};
 use unplaceable::Objection;
@@ -78,7 +80,7 @@ impl<'a> Wish<'a> {
 
 /// The worker that takes this shard.
 pub fn place<'c>(wish: &Wish<'_>, candidates: &'c Candidates) -> Result<&'c Node, Unplaceable> {
-    best(wish, candidates.strategy(), candidates.iter()).ok_or_else(|| {
+    best(wish, candidates, |_| true).ok_or_else(|| {
         let objections = candidates.iter().flat_map(|c| objections(wish, c));
         Unplaceable::by(objections, candidates.len())
     })
@@ -90,17 +92,22 @@ pub(super) fn place_beside<'c>(
     candidates: &'c Candidates,
     owner: &NodeId,
 ) -> Option<&'c Node> {
-    let others = candidates.iter().filter(|c| c.node.id != *owner);
-    best(wish, candidates.strategy(), others)
+    best(wish, candidates, |candidate| candidate.node.id != *owner)
 }
 
 fn best<'c>(
     wish: &Wish<'_>,
-    strategy: Strategy,
-    candidates: impl Iterator<Item = &'c Candidate>,
+    candidates: &'c Candidates,
+    is_asked: impl Fn(&Candidate) -> bool,
 ) -> Option<&'c Node> {
-    let fit = candidates.filter(|candidate| is_fit(wish, candidate));
-    let best = fit.min_by_key(|candidate| Score::of(wish, candidate, strategy));
+    let hash = hash_of(wish.shard);
+    let first = |is_near: &dyn Fn(&Candidate) -> bool| {
+        let is_fit = |c: &Candidate| is_asked(c) && is_near(c) && is_fit(wish, c);
+        candidates.first(hash, wish.name, is_fit)
+    };
+    let near = wish.placement.near.as_ref();
+    let near = near.and_then(|near| first(&|candidate| candidate.n_of(near) > 0));
+    let best = near.or_else(|| first(&|_| true));
     best.map(|candidate| &candidate.node)
 }
 
@@ -150,25 +157,4 @@ fn objections<'a>(
     let apart = candidate.kept_apart(wish).map(Objection::Apart);
     let rest = interface.chain(apart);
     draining.into_iter().chain(full).chain(labels).chain(rest)
-}
-
-/// The smallest wins.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Score {
-    is_far: bool,
-    turn: u64,
-    n_same: u32,
-    tie_breaker: u64,
-}
-
-impl Score {
-    fn of(wish: &Wish<'_>, candidate: &Candidate, strategy: Strategy) -> Self {
-        let near = wish.placement.near.as_ref();
-        Self {
-            is_far: near.is_some_and(|near| candidate.n_of(near) == 0),
-            turn: strategy.turn(candidate),
-            n_same: candidate.n_of(wish.name),
-            tie_breaker: candidate.tie_breaker(wish.shard),
-        }
-    }
 }

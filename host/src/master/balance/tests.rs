@@ -105,7 +105,7 @@ fn so_many_move_at_a_time_and_none_where_that_is_switched_off() {
 fn nobody_is_moved_from_its_friend_or_to_whom_it_is_kept_apart_from() {
     let mut cluster = Cluster::new(&[&[1, 1], &[]]);
     cluster.resources[0].spec.placement.near = Some("r1".parse().unwrap());
-    assert_eq!(cluster.moves(3, BalanceSettings::default()), [to(1, 1)]);
+    assert_eq!(cluster.moves(2, BalanceSettings::default()), [to(1, 1)]);
     let mut cluster = Cluster::new(&[&[3, 3], &[1]]);
     cluster.resources[0].spec.placement.apart = Some("r2".parse().unwrap());
     assert_eq!(cluster.moves(2, BalanceSettings::default()), [to(1, 1)]);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use imbl::OrdMap;
+use imbl::{OrdMap, OrdSet};
 
 use super::{Strategy, Wish};
 use crate::model::id::{NodeId, PluginVersion, ResourceName};
@@ -25,8 +25,6 @@ pub struct Candidate {
     resources: BTreeMap<ResourceName, u32>,
     /// Resources that must not come, with those here that say so, once for each of their shards.
     kept_away: BTreeMap<ResourceName, Vec<ResourceName>>,
-    /// Of its id: the half of the tie breaker that is the same for all shards.
-    seed: u64,
 }
 
 /// All live workers, and how one of them is chosen. Cheap to clone, however many they are.
@@ -34,6 +32,30 @@ pub struct Candidate {
 pub struct Candidates {
     strategy: Strategy,
     workers: OrdMap<NodeId, Arc<Candidate>>,
+    /// In the order of their turns.
+    order: OrdSet<Place>,
+}
+
+/// Where a worker stands in the order of turns.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    turn: u64,
+    /// None stands before all.
+    node: Option<NodeId>,
+}
+
+impl Place {
+    fn of(candidate: &Candidate, strategy: Strategy) -> Self {
+        Self {
+            turn: strategy.turn(candidate),
+            node: Some(candidate.node.id.clone()),
+        }
+    }
+
+    /// Before all of this turn.
+    fn before(turn: u64) -> Self {
+        Self { turn, node: None }
+    }
 }
 
 impl Candidates {
@@ -44,12 +66,13 @@ impl Candidates {
         workers: impl IntoIterator<Item = Node>,
         assignments: impl IntoIterator<Item = (&'a NodeId, Option<&'a Assignment>)>,
     ) -> Self {
-        let workers = workers.into_iter();
-        let workers = workers.map(|node| (node.id.clone(), Arc::new(Candidate::new(node))));
         let mut candidates = Self {
             strategy,
-            workers: workers.collect(),
+            ..Self::default()
         };
+        for node in workers {
+            candidates.present(node);
+        }
         for (worker, assignment) in assignments {
             candidates.assigned(worker, assignment);
         }
@@ -58,36 +81,84 @@ impl Candidates {
 
     /// A worker is there, or is otherwise than before. One that was not there has nothing yet.
     pub(in crate::master) fn present(&mut self, node: Node) {
-        match self.get_mut(&node.id) {
-            Some(candidate) => {
+        if self.workers.contains_key(&node.id) {
+            let id = node.id.clone();
+            self.change(&id, |candidate| {
                 candidate.interface = node.interface.parse().ok();
                 candidate.node = node;
-            }
-            None => {
-                let candidate = Candidate::new(node);
-                let id = candidate.node.id.clone();
-                self.workers.insert(id, Arc::new(candidate));
-            }
+            });
+            return;
         }
+        let candidate = Candidate::new(node);
+        self.order.insert(Place::of(&candidate, self.strategy));
+        let id = candidate.node.id.clone();
+        self.workers.insert(id, Arc::new(candidate));
     }
 
     /// A worker is not there any more.
     pub(in crate::master) fn absent(&mut self, node: &NodeId) {
-        self.workers.remove(node);
+        if let Some(gone) = self.workers.remove(node) {
+            self.order.remove(&Place::of(&gone, self.strategy));
+        }
     }
 
     /// Somebody has something: the record, where it decodes.
     pub(in crate::master) fn assigned(&mut self, node: &NodeId, assignment: Option<&Assignment>) {
-        if let Some(candidate) = self.get_mut(node) {
-            match assignment {
-                Some(a) => candidate.take(&a.name, a.weight, a.apart.as_ref()),
-                None => candidate.add(1),
-            }
+        self.change(node, |candidate| match assignment {
+            Some(a) => candidate.take(&a.name, a.weight, a.apart.as_ref()),
+            None => candidate.add(1),
+        });
+    }
+
+    /// All that may change a worker's turn goes this way.
+    fn change(&mut self, node: &NodeId, change: impl FnOnce(&mut Candidate)) {
+        let Some(candidate) = self.workers.get_mut(node).map(Arc::make_mut) else {
+            return;
+        };
+        let before = Place::of(candidate, self.strategy);
+        change(candidate);
+        let after = Place::of(candidate, self.strategy);
+        if after != before {
+            self.order.remove(&before);
+            self.order.insert(after);
         }
     }
 
-    fn get_mut(&mut self, node: &NodeId) -> Option<&mut Candidate> {
-        self.workers.get_mut(node).map(Arc::make_mut)
+    /// The first that has its turn and is fit. Of those that have their turns together, one with the
+    /// fewest shards of the same resource; of those again the first from the one on that `hash` names.
+    pub(super) fn first(
+        &self,
+        hash: u64,
+        name: &ResourceName,
+        is_fit: impl Fn(&Candidate) -> bool,
+    ) -> Option<&Candidate> {
+        let mut turn = self.order.get_min()?.turn;
+        loop {
+            let from = |turn| self.order.range(Place::before(turn)..);
+            let together = || from(turn).take_while(|place| place.turn == turn);
+            // Counting them touches none of them.
+            let n = together().count();
+            let start = usize::try_from(hash % n.max(1) as u64).unwrap_or(0);
+            let ring = together().skip(start).chain(together().take(start));
+            let mut best: Option<(u32, &Candidate)> = None;
+            for place in ring {
+                let candidate = place.node.as_ref().and_then(|node| self.get(node));
+                let Some(candidate) = candidate.filter(|candidate| is_fit(candidate)) else {
+                    continue;
+                };
+                let n_same = candidate.n_of(name);
+                if n_same == 0 {
+                    return Some(candidate);
+                }
+                if best.is_none_or(|(least, _)| n_same < least) {
+                    best = Some((n_same, candidate));
+                }
+            }
+            if let Some((_, best)) = best {
+                return Some(best);
+            }
+            turn = from(turn.checked_add(1)?).next()?.turn;
+        }
     }
 
     /// In the order of their ids.
@@ -116,37 +187,28 @@ impl Candidates {
 
     /// What is placed next sees this one where it was placed.
     pub(in crate::master) fn take(&mut self, node: &NodeId, wish: &Wish<'_>) {
-        if let Some(candidate) = self.get_mut(node) {
-            candidate.take_up(wish);
-        }
+        self.change(node, |candidate| candidate.take_up(wish));
     }
 
     /// What is placed next does not see this one where it was.
     pub(in crate::master) fn give_up(&mut self, node: &NodeId, wish: &Wish<'_>) {
-        if let Some(candidate) = self.get_mut(node) {
-            candidate.give_up(wish);
-        }
+        self.change(node, |candidate| candidate.give_up(wish));
     }
 
     /// An assignment that is about to be replaced stands in nobody's way.
     pub(in crate::master) fn release(&mut self, node: &NodeId, assignment: Option<&Assignment>) {
-        if let Some(candidate) = self.get_mut(node) {
-            candidate.release(assignment);
-        }
+        self.change(node, |candidate| candidate.release(assignment));
     }
 }
 
 impl Candidate {
     fn new(node: Node) -> Self {
-        use sha2::Digest as _;
-        let hash = sha2::Sha256::digest(node.id.as_str());
         Self {
             load: 0,
             n_shards: 0,
             interface: node.interface.parse().ok(),
             resources: BTreeMap::new(),
             kept_away: BTreeMap::new(),
-            seed: u64::from_be_bytes(hash[..8].try_into().expect("a sha256 has 32 bytes")),
             node,
         }
     }
@@ -164,12 +226,6 @@ impl Candidate {
             Some((name, _)) => Some(name),
             None => self.kept_away.get(wish.name)?.first(),
         }
-    }
-
-    /// The same for one worker and shard wherever it is worked out; between workers, any order.
-    pub(super) fn tie_breaker(&self, shard: ShardId) -> u64 {
-        let shard = shard.resource.0 ^ u64::from(shard.shard.0).rotate_left(32);
-        mixed(self.seed ^ mixed(shard))
     }
 
     /// It has this one too.
@@ -225,6 +281,12 @@ impl Candidate {
         self.load = self.load.saturating_sub(u64::from(weight));
         self.n_shards = self.n_shards.saturating_sub(1);
     }
+}
+
+/// Where a shard begins to look among workers that have their turns together: the same wherever it is
+/// worked out, and as good as any other for the next shard.
+pub(super) fn hash_of(shard: ShardId) -> u64 {
+    mixed(shard.resource.0 ^ u64::from(shard.shard.0).rotate_left(32))
 }
 
 /// Bits that depend on all bits given (the finalizer of splitmix64).

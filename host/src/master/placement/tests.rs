@@ -390,7 +390,7 @@ fn s05_whatever_is_placed_the_loads_differ_by_one_of_the_heaviest_at_most() {
 }
 
 #[test]
-fn f16_whatever_is_asked_a_worker_that_meets_it_is_not_passed_over() {
+fn f16_whatever_is_asked_the_first_of_those_that_meet_it_takes_it() {
     let (mut n_placed, mut n_refused) = (0, 0);
     for seed in 0..400 {
         let mut random = StdRng::seed_from_u64(seed);
@@ -406,6 +406,7 @@ fn f16_whatever_is_asked_a_worker_that_meets_it_is_not_passed_over() {
             .collect();
         let mut cluster = Cluster::new(workers);
         cluster.strategy = Strategy::ALL[random.random_range(0..2)];
+        let mut followed = cluster.candidates();
         for id in 0..20 {
             let mut placement = weighing(random.random_range(1..9));
             if random.random_range(0..2) == 0 {
@@ -431,9 +432,42 @@ fn f16_whatever_is_asked_a_worker_that_meets_it_is_not_passed_over() {
                 .filter(fits)
                 .map(|w| w.id.to_string())
                 .collect();
+            // The smallest wins: beside its friend, then whose turn it is, then the fewest of its own.
+            let rank = |id: &str| {
+                let worker = cluster
+                    .workers
+                    .iter()
+                    .find(|w| w.id.as_str() == id)
+                    .unwrap();
+                let here = || cluster.placed.iter().filter(|(id, _)| *id == worker.id);
+                let near = asks.spec.placement.near.as_ref();
+                let turn = match cluster.strategy {
+                    Strategy::LeastLoad => here().map(|(_, a)| u64::from(a.weight)).sum(),
+                    Strategy::RoundRobin => {
+                        ((here().count() as u64 + 1) << 32) / u64::from(worker.capacity.max(1))
+                    }
+                };
+                let n_same = here().filter(|(_, a)| a.name == asks.spec.name).count();
+                (here().all(|(_, a)| Some(&a.name) != near), turn, n_same)
+            };
+            let best = fit.iter().map(|id| rank(id)).min();
+            let ranks: BTreeMap<&String, _> = fit.iter().map(|id| (id, rank(id))).collect();
+            let ranks = format!("{ranks:?}");
+            let chosen = cluster.candidates();
+            let chosen = place(&Wish::of(ShardId::only(asks.id), &asks), &chosen).ok();
+            assert_eq!(
+                chosen.map(|node| rank(node.id.as_str())),
+                best,
+                "seed {seed}: {ranks}"
+            );
             match cluster.place(&asks) {
                 Ok(node) => {
                     assert!(fit.contains(&node), "seed {seed}: {node} is not of {fit:?}");
+                    let wish = Wish::of(ShardId::only(asks.id), &asks);
+                    followed.take(&node.parse().unwrap(), &wish);
+                    let (followed, read) = (place(&wish, &followed), cluster.candidates());
+                    let read = place(&wish, &read);
+                    assert_eq!(followed.map(|n| &n.id), read.map(|n| &n.id), "seed {seed}");
                     n_placed += 1;
                 }
                 Err(why) => {
