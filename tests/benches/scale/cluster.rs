@@ -24,6 +24,8 @@ pub(crate) struct Cluster {
     pub(crate) seeds: Seeds,
     pub(crate) runtime: tokio::runtime::Runtime,
     pub(crate) etcd: Client,
+    /// Its connections are kept, as those to etcd are.
+    pub(crate) http: reqwest::Client,
     pub(crate) base: Base,
     n_started: u64,
     n_unplaced: u64,
@@ -59,6 +61,7 @@ impl Cluster {
             seeds,
             runtime,
             etcd,
+            http: crawler_tests::http::client(),
             base,
             n_started: 0,
             n_unplaced: 0,

@@ -18,6 +18,8 @@ const N_PASSES: u32 = 5;
 const PROFILE: Duration = Duration::from_secs(20);
 /// The loops look again by themselves after a minute.
 const RESYNC: Duration = Duration::from_secs(65);
+/// Between two looks at the size of the database.
+const LOOK: Duration = Duration::from_secs(10);
 /// Of a change's value: as long as a resource's record.
 const BARE: [u8; 600] = [b'x'; 600];
 
@@ -111,11 +113,12 @@ pub(crate) fn changes(cluster: &mut Cluster, table: &mut Table) {
         cluster.workers.n_heard.load(Ordering::Relaxed),
         cluster.workers.watches.n_bytes(),
     );
+    let calls = Calls::of(cluster);
     let mut times = Vec::new();
     for n in 0..n_calls {
         let name = format!("seed-{n:06}");
-        let body = json!({"name": name, "crawl": {"delay_ms": 2_000 + n}}).to_string();
-        times.extend(call(cluster, Method::PATCH, &body));
+        let body = json!({"name": name, "crawl": {"delay_ms": 2_000 + n}});
+        times.extend(calls.call(Method::PATCH, &body));
     }
     let n_done = times.len() as u64;
     let heard_by_now = || cluster.workers.n_heard.load(Ordering::Relaxed) - heard;
@@ -138,6 +141,7 @@ pub(crate) fn changes(cluster: &mut Cluster, table: &mut Table) {
 /// Additions through the leader beside bare puts to etcd, one after the other.
 pub(crate) fn additions(cluster: &mut Cluster, table: &mut Table) {
     let n_calls = cluster.size.n_calls;
+    let calls = Calls::of(cluster);
     let (mut bare, mut adds) = (Vec::new(), Vec::new());
     for n in 0..n_calls {
         let begun = Instant::now();
@@ -153,7 +157,7 @@ pub(crate) fn additions(cluster: &mut Cluster, table: &mut Table) {
             "params": {"start": format!("http://added-{n}.example/start?page=1")},
             "crawl": {"delay_ms": 1_000},
         });
-        adds.extend(call(cluster, Method::POST, &body.to_string()));
+        adds.extend(calls.call(Method::POST, &body));
     }
     let n_done = adds.len();
     table.tell(
@@ -205,24 +209,31 @@ pub(crate) fn take_over(cluster: &mut Cluster, table: &mut Table) {
 pub(crate) fn churn(cluster: &mut Cluster, table: &mut Table) {
     let endpoint = cluster.base.etcd.endpoints().remove(0);
     let before = database_bytes(&endpoint) as f64 / MIB;
+    let calls = Calls::of(cluster);
     let (first, begun) = (cluster.base.etcd.revision(), Instant::now());
     let (mut n, mut n_done, mut most) = (0_u64, 0_u64, before);
-    let n_kept = 50;
+    let (n_kept, mut told) = (50, begun);
     while begun.elapsed() < cluster.size.churn {
         let add = json!({"name": format!("churn-{n}"), "plugin": "puppet",
             "params": {"start": "http://churn.example/"}});
         let seed = n % cluster.size.n_resources.max(1);
         let change = json!({"name": format!("seed-{seed:06}"), "crawl": {"delay_ms": 3_000 + n}});
-        let mut calls = vec![(Method::POST, add), (Method::PATCH, change)];
+        let mut made = vec![(Method::POST, add), (Method::PATCH, change)];
         if let Some(old) = n.checked_sub(n_kept) {
-            calls.push((Method::DELETE, json!({"name": format!("churn-{old}")})));
+            made.push((Method::DELETE, json!({"name": format!("churn-{old}")})));
         }
-        for (method, body) in calls {
-            n_done += u64::from(call(cluster, method, &body.to_string()).is_some());
+        for (method, body) in made {
+            n_done += u64::from(calls.call(method, &body).is_some());
         }
         n += 1;
-        most = most.max(database_bytes(&endpoint) as f64 / MIB);
+        if told.elapsed() >= LOOK {
+            told = Instant::now();
+            let now = database_bytes(&endpoint) as f64 / MIB;
+            most = most.max(now);
+            println!("{:.0?}: {n_done} calls, {now:.0} MiB", begun.elapsed());
+        }
     }
+    most = most.max(database_bytes(&endpoint) as f64 / MIB);
     let n_revisions = cluster.base.etcd.revision() - first;
     table.tell(
         format!("calls and revisions in {:.0?} of churn", begun.elapsed()),
@@ -232,22 +243,39 @@ pub(crate) fn churn(cluster: &mut Cluster, table: &mut Table) {
     table.judge("etcd's database at the most", (most, "MiB"), 512.0);
 }
 
-/// One call of a master that does not need to lead; how long it took, if it was done.
-fn call(cluster: &Cluster, method: Method, body: &str) -> Option<Duration> {
-    let leader = cluster.leader();
-    let url = format!("http://{}/crawler/resource", leader.http);
-    let begun = Instant::now();
-    let answer = crawler_tests::http::try_ask(method, &url, &[], Some(body));
-    let took = begun.elapsed();
-    match answer {
-        Ok(answer) if answer.status == 200 => Some(took),
-        Ok(answer) => {
-            println!("{} after {took:.1?}: {}", answer.status, answer.text);
-            None
-        }
-        Err(why) => {
-            println!("no answer after {took:.1?}: {why}");
-            None
+/// Calls of the master that leads at the beginning.
+struct Calls<'a> {
+    cluster: &'a Cluster,
+    url: String,
+}
+
+impl<'a> Calls<'a> {
+    fn of(cluster: &'a Cluster) -> Self {
+        let url = format!("http://{}/crawler/resource", cluster.leader().http);
+        Self { cluster, url }
+    }
+
+    /// How long one took, if it was done.
+    fn call(&self, method: Method, body: &serde_json::Value) -> Option<Duration> {
+        let request = self.cluster.http.request(method, &self.url);
+        let request = request.header("content-type", "application/json");
+        let request = request.timeout(PATIENCE).body(body.to_string());
+        let begun = Instant::now();
+        let answer = wait(self.cluster, async {
+            let answer = request.send().await?;
+            Ok::<_, reqwest::Error>((answer.status().as_u16(), answer.text().await?))
+        });
+        let took = begun.elapsed();
+        match answer {
+            Ok((200, _)) => Some(took),
+            Ok((status, text)) => {
+                println!("{status} after {took:.1?}: {text}");
+                None
+            }
+            Err(why) => {
+                println!("no answer after {took:.1?}: {why}");
+                None
+            }
         }
     }
 }
