@@ -221,7 +221,7 @@
 //! | calls that a resource remembers | 16, each of 128 bytes | the next one; the deletion's record keeps them for as long as it is there | none | `a_call_that_is_sent_again_is_carried_out_once` |
 //! | addresses of own nodes, in a worker | those that were registered in the last hour | a look every 30 seconds | none | `an_address_is_given_up_an_hour_after_its_node_left` |
 //! | workers that were told to drain | one small record each | `crawler node drain --undo` | none | `a_worker_that_was_told_to_drain_gets_nothing_more_and_the_last_one_may_drain_too` |
-//! | the history of etcd | 100 000 revisions | the leader, every 10 minutes | `--keep-revisions`, `--compact-interval` | `what_is_more_than_so_many_revisions_ago_is_forgotten_and_the_rest_stays` |
+//! | the history of etcd | twice 100 000 revisions | the leader, where it is that long, and every 10 minutes | `--keep-revisions`, `--compact-interval` | `the_history_is_short_however_much_is_written_between_two_looks` |
 //! | the store's log | 16 MiB beyond its records | a snapshot | none | `the_log_is_replaced_by_a_snapshot_when_it_has_grown` |
 //!
 //! # The boundary to plugins

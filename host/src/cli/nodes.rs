@@ -169,7 +169,7 @@ pub(super) struct MasterArgs {
     /// Revisions of etcd's history that the leader keeps; 0 where etcd compacts itself
     #[arg(long, value_name = "N", default_value_t = DEFAULT_KEEP_REVISIONS)]
     keep_revisions: u64,
-    /// How often the leader lets etcd forget older revisions
+    /// How often the leader lets etcd forget older revisions; more often where there are twice as many
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = humantime::parse_duration)]
     compact_interval: Duration,
     /// How a worker is chosen for a shard: least-load or round-robin

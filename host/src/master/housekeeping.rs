@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use super::control::Control;
 use super::remains::Remains;
+use super::replica::Replica;
 use crate::clock::Clock;
+use crate::store::Revision;
 use crate::store::catalog::Catalog;
 use crate::telemetry;
 
@@ -16,7 +18,7 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 pub struct Compaction {
     /// Revisions that are kept. Readers that lag behind by more start over.
     pub keep: u64,
-    /// Between two compactions.
+    /// Between two compactions at the most.
     pub interval: Duration,
 }
 
@@ -43,13 +45,21 @@ pub(super) async fn sweep(remains: &dyn Remains, clock: &dyn Clock, control: &Co
     }
 }
 
-/// Lets the store forget its history but for the latest revisions, again and again.
-pub(super) async fn compact(catalog: &Catalog, compaction: Option<Compaction>) {
+/// Lets the store forget its history but for the latest revisions, again and again: whenever there are
+/// twice as many as are kept, and now and then. Busy masters write gigabytes between two looks at a clock.
+pub(super) async fn compact(catalog: &Catalog, replica: &Replica, compaction: Option<Compaction>) {
     let Some(Compaction { keep, interval }) = compaction else {
         return;
     };
+    let mut last = Revision(0);
     loop {
-        tokio::time::sleep(interval).await;
+        let many = Revision(last.0.saturating_add(keep));
+        tokio::select! {
+            biased;
+            () = replica.reaches(many) => {}
+            () = tokio::time::sleep(interval) => {}
+        }
+        last = replica.revision().max(last);
         if let Err(error) = catalog.store().compact(keep).await {
             let error = telemetry::chain(&error);
             tracing::warn!(error, "the store's history cannot be compacted");
@@ -63,7 +73,12 @@ mod tests {
 
     use super::*;
     use crate::master::control::Bench;
+    use crate::master::placement::Strategy;
     use crate::master::remains::DataRemains;
+    use crate::store::keys::Keys;
+    use crate::store::twin::StoreTwin;
+    use crate::store::{Txn, WatchEvent};
+    use crate::task::TaskScope;
 
     struct Later;
 
@@ -93,6 +108,37 @@ mod tests {
         tokio::select! {
             () = sweep(&remains, &Later, &bench.control) => unreachable!("it goes on"),
             swept = tokio::time::timeout(SWEEP_INTERVAL * 4, swept) => swept.expect("in time"),
+        }
+    }
+    #[tokio::test(start_paused = true)]
+    async fn the_history_is_short_however_much_is_written_between_two_looks() {
+        let catalog = Catalog::new(Arc::new(StoreTwin::new()), Keys::default());
+        let (replica, feeder) = Replica::new(catalog.clone(), Strategy::default());
+        let scope = TaskScope::new();
+        scope.spawn("feeder", feeder.run(scope.stop_signal()));
+        let keep = 10;
+        let day = Duration::from_secs(24 * 60 * 60);
+        let compaction = Compaction {
+            keep,
+            interval: day,
+        };
+        let key = format!("{}key", catalog.keys().all());
+        let forgotten = async {
+            for _ in 0..3 * keep {
+                let put = Txn::new().put(key.clone(), "");
+                catalog.store().commit(put).await.unwrap();
+            }
+            loop {
+                let first = catalog.store().watch(&key, Revision(1)).await;
+                if matches!(first.unwrap().next().await, Ok(WatchEvent::StartOver)) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        };
+        tokio::select! {
+            () = compact(&catalog, &replica, Some(compaction)) => unreachable!("it goes on"),
+            done = tokio::time::timeout(day / 2, forgotten) => done.expect("long before its time"),
         }
     }
 }

@@ -53,6 +53,7 @@ impl Leader {
             catalog,
             remains,
             clock,
+            replica,
             ..
         } = &self.reconcile;
         let reconciler = Reconciler {
@@ -62,7 +63,7 @@ impl Leader {
         tokio::join!(
             reconciler.run(stop.clone()),
             housekeeping::sweep(&**remains, &**clock, &self.control),
-            housekeeping::compact(catalog, self.compaction),
+            housekeeping::compact(catalog, replica, self.compaction),
         );
     }
 }

@@ -88,6 +88,29 @@ impl Replica {
         seen.await.ok()?.ok()?.clone()
     }
 
+    /// The last write that is in it.
+    pub(super) fn revision(&self) -> Revision {
+        let present = self.present.borrow();
+        present
+            .as_ref()
+            .map(|present| present.revision)
+            .unwrap_or_default()
+    }
+
+    /// Waits until what was written at this revision is in it.
+    pub(super) async fn reaches(&self, revision: Revision) {
+        let mut present = self.present.clone();
+        let is_there = |present: &Option<Arc<Observed>>| {
+            let present = present.as_ref();
+            present.is_some_and(|present| present.revision >= revision)
+        };
+        let reached = present.wait_for(is_there).await.is_ok();
+        if !reached {
+            // Nothing feeds it any more.
+            std::future::pending().await
+        }
+    }
+
     /// Something is otherwise than it says, and no change tells so: all is to be read anew.
     pub(super) fn doubt(&self) {
         self.doubts.notify_one();
