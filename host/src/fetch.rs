@@ -22,6 +22,7 @@ pub mod gate;
 pub mod guard;
 pub mod http;
 mod resolve;
+pub mod robots;
 
 /// One page to fetch.
 #[derive(Debug, Clone)]

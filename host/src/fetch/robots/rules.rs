@@ -1,0 +1,283 @@
+//! What a robots.txt says to one agent: RFC 9309, and `crawl-delay` beside it.
+//!
+//! Only what is said to that agent is kept, so a file for a thousand others costs nothing. Every file
+//! can be read: what is no record is passed over, as the RFC wants it (2.2.4 and 2.3.1.5).
+//!
+//! Beyond the RFC, as other crawlers have it: well-known misspellings of `user-agent` and `disallow`
+//! count, and so does a space in place of the colon. A site that wrote them meant them.
+
+use std::fmt;
+use std::time::Duration;
+
+use memchr::memchr2;
+
+use super::pattern::{Pattern, decoded};
+
+/// A longer file is read up to here (RFC 9309, 2.5: at least 500 KiB).
+pub const MAX_BYTES: usize = 500 << 10;
+
+/// Characters of a rule that are kept to be shown.
+const SHOWN: usize = 120;
+
+/// What a robots.txt says to one agent.
+#[derive(Debug, Clone, Default)]
+pub struct Rules {
+    /// The most specific first; of equals, those that allow.
+    rules: Vec<Rule>,
+    delay: Option<Duration>,
+}
+
+#[derive(Debug, Clone)]
+struct Rule {
+    allows: bool,
+    pattern: Pattern,
+    line: RuleLine,
+}
+
+/// A line of a robots.txt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleLine {
+    /// From 1.
+    pub n: u32,
+    /// The rule, without what would do harm on a terminal, and not beyond what can be read at a glance.
+    pub text: Box<str>,
+}
+
+impl fmt::Display for RuleLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, {}", self.n, self.text)
+    }
+}
+
+impl Rules {
+    /// What a file says to the agent with this product token. Of a file longer than [`MAX_BYTES`] only
+    /// the whole lines up to there count: half a line could say the opposite of the whole.
+    pub fn parse(bytes: &[u8], agent: &str) -> Self {
+        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+        let mut reading = Reading::default();
+        for (n, line) in (1..).zip(lines(whole_lines(bytes))) {
+            reading.line(n, line, agent);
+        }
+        reading.group()
+    }
+
+    /// Whether the path (with its query, as a URL has it) may be fetched.
+    pub fn allows(&self, path: &str) -> bool {
+        self.forbidding(path).is_none()
+    }
+
+    /// The rule by which the path may not be fetched.
+    pub fn forbidding(&self, path: &str) -> Option<&RuleLine> {
+        if matches!(path.strip_prefix("/robots.txt"), Some(rest) if rest.is_empty() || rest.starts_with('?'))
+        {
+            return None;
+        }
+        let path = decoded(path);
+        let deciding = self.rules.iter().find(|rule| rule.pattern.matches(&path))?;
+        (!deciding.allows).then_some(&deciding.line)
+    }
+
+    /// The time between two requests that `crawl-delay` asks for; of several, the longest.
+    pub fn delay(&self) -> Option<Duration> {
+        self.delay
+    }
+
+    /// Bytes that this takes in memory, about.
+    pub fn n_bytes(&self) -> usize {
+        let of_rule =
+            |rule: &Rule| size_of::<Rule>() + rule.pattern.n_bytes() + rule.line.text.len();
+        size_of::<Self>() + self.rules.iter().map(of_rule).sum::<usize>()
+    }
+}
+
+/// The groups that may be the agent's, while the file is read.
+#[derive(Debug, Default)]
+struct Reading {
+    /// That of the agent, merged; none as long as no line names it.
+    named: Option<Rules>,
+    /// That of `*`, merged.
+    of_all: Rules,
+    /// Whom the group is for that is being read.
+    is_named: bool,
+    is_of_all: bool,
+    /// No rule of that group has come yet: another `user-agent` line belongs to it too.
+    is_opening: bool,
+}
+
+/// The records that count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Field {
+    UserAgent,
+    Allow,
+    Disallow,
+    CrawlDelay,
+}
+
+impl Reading {
+    fn line(&mut self, n: u32, line: &[u8], agent: &str) {
+        let content = line.split(|&b| b == b'#').next().unwrap_or_default();
+        let Some((field, value)) = record(content.trim_ascii()) else {
+            return;
+        };
+        match field {
+            Field::UserAgent => {
+                if !self.is_opening {
+                    (self.is_named, self.is_of_all) = (false, false);
+                }
+                self.is_opening = true;
+                if value
+                    .strip_prefix(b"*")
+                    .is_some_and(|rest| !continues(rest))
+                {
+                    self.is_of_all = true;
+                } else if product_token(value).eq_ignore_ascii_case(agent.as_bytes()) {
+                    self.is_named = true;
+                    self.named.get_or_insert_default();
+                }
+            }
+            Field::Allow | Field::Disallow => {
+                self.is_opening = false;
+                let Some(pattern) = Pattern::parse(value) else {
+                    return;
+                };
+                let allows = field == Field::Allow;
+                self.each(|group| {
+                    group.rules.push(Rule {
+                        allows,
+                        pattern: pattern.clone(),
+                        line: RuleLine {
+                            n,
+                            text: shown(allows, value),
+                        },
+                    });
+                });
+            }
+            Field::CrawlDelay => {
+                if let Some(delay) = seconds(value) {
+                    self.each(|group| group.delay = group.delay.max(Some(delay)));
+                }
+            }
+        }
+    }
+
+    /// The groups that the present line belongs to.
+    fn each(&mut self, mut change: impl FnMut(&mut Rules)) {
+        if self.is_of_all {
+            change(&mut self.of_all);
+        }
+        if let Some(named) = self.named.as_mut().filter(|_| self.is_named) {
+            change(named);
+        }
+    }
+
+    fn group(self) -> Rules {
+        let mut group = self.named.unwrap_or(self.of_all);
+        group.rules.sort_by_key(|rule| {
+            let n_octets = rule.pattern.n_octets();
+            std::cmp::Reverse((n_octets, rule.allows))
+        });
+        group.rules.shrink_to_fit();
+        group
+    }
+}
+
+fn whole_lines(bytes: &[u8]) -> &[u8] {
+    match bytes.get(..MAX_BYTES) {
+        Some(start) if bytes.len() > MAX_BYTES => {
+            let end = start.iter().rposition(|&b| matches!(b, b'\n' | b'\r'));
+            &start[..end.unwrap_or(0)]
+        }
+        _ => bytes,
+    }
+}
+
+/// Lines end with CR, LF or both.
+fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(bytes);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let Some(end) = memchr2(b'\n', b'\r', text) else {
+            rest = None;
+            return Some(text);
+        };
+        let n_ending = if text[end..].starts_with(b"\r\n") {
+            2
+        } else {
+            1
+        };
+        rest = Some(&text[end + n_ending..]);
+        Some(&text[..end])
+    })
+}
+
+fn record(line: &[u8]) -> Option<(Field, &[u8])> {
+    let split = |at: usize| Some((field(line[..at].trim_ascii())?, line[at + 1..].trim_ascii()));
+    let colon = line.iter().position(|&b| b == b':');
+    if let Some(record) = colon.and_then(split) {
+        return Some(record);
+    }
+    // A colon that ends a word is one of a record that is not known; another may be part of a path.
+    if colon.is_some_and(|at| !continues(&line[at + 1..])) {
+        return None;
+    }
+    line.iter()
+        .position(u8::is_ascii_whitespace)
+        .and_then(split)
+}
+
+fn field(name: &[u8]) -> Option<Field> {
+    const FIELDS: [(Field, &[&str]); 4] = [
+        (Field::UserAgent, &["user-agent", "useragent", "user agent"]),
+        (Field::Allow, &["allow"]),
+        (
+            Field::Disallow,
+            &[
+                "disallow",
+                "dissallow",
+                "dissalow",
+                "disalow",
+                "diasllow",
+                "disallaw",
+            ],
+        ),
+        (Field::CrawlDelay, &["crawl-delay", "crawl delay"]),
+    ];
+    let is_it = |spelling: &&str| name.eq_ignore_ascii_case(spelling.as_bytes());
+    let found = FIELDS.iter().find(|(_, names)| names.iter().any(is_it));
+    found.map(|&(field, _)| field)
+}
+
+/// The start of a user agent that names the product: `crawler` of `crawler/1.0 (about)`. The RFC has
+/// letters, `-` and `_`; digits are taken too, or `crawler2` would be read as `crawler`.
+pub(super) fn product_token(value: &[u8]) -> &[u8] {
+    let end = value.iter().position(|&b| !is_token(b));
+    &value[..end.unwrap_or(value.len())]
+}
+
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
+}
+
+/// Whether what follows belongs to the same word.
+fn continues(rest: &[u8]) -> bool {
+    rest.first().is_some_and(|b| !b.is_ascii_whitespace())
+}
+
+fn seconds(value: &[u8]) -> Option<Duration> {
+    let seconds: f64 = std::str::from_utf8(value).ok()?.parse().ok()?;
+    // A number beyond every time is the longest one: it still says that a request is to wait.
+    let is_time = seconds >= 0.0 && seconds.is_finite();
+    is_time.then(|| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+}
+
+fn shown(allows: bool, value: &[u8]) -> Box<str> {
+    let value = &value[..value.len().min(4 * SHOWN)];
+    let field = if allows { "Allow: " } else { "Disallow: " };
+    let text = String::from_utf8_lossy(value);
+    let harmless = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    let text = field.chars().chain(text.chars().take(SHOWN).map(harmless));
+    text.collect::<String>().into()
+}
+
+#[cfg(test)]
+mod tests;
