@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! guard   what may be reached: http and https, public addresses, never our own nodes
+//! robots  what the site wants left alone
 //! gate    when: the clock and the connections of each host, shared by all resources
 //! http    how: one request, limits while streaming, redirects within the host
 //! ```
@@ -16,6 +17,8 @@ use url::Url;
 
 use crate::model::crawl::{Page, UnixMillis};
 use crate::model::frontier::Validators;
+use crate::model::settings::Robots;
+use robots::RuleLine;
 
 pub mod charset;
 pub mod gate;
@@ -42,6 +45,10 @@ pub struct FetchRequest {
     /// The page is wanted only if it has changed since; if not, the answer has status 304. Redirects
     /// are followed without this condition, because it is not about the URL they lead to.
     pub unless: Option<Validators>,
+    /// Whether the site's robots.txt counts.
+    pub robots: Robots,
+    /// The longest `crawl-delay` that is kept; a longer one is cut to it.
+    pub max_crawl_delay: Duration,
 }
 
 /// What came of a fetch.
@@ -87,7 +94,7 @@ pub struct Failure {
 }
 
 /// Why there is no answer.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum FetchError {
     /// Not http or https.
     #[error("{url}: only http and https are fetched")]
@@ -137,6 +144,22 @@ pub enum FetchError {
         /// The setting `fetch-timeout`.
         limit: Duration,
     },
+    /// The site wants it left alone.
+    #[error("{url} forbids it: {rule}")]
+    Robots {
+        /// Of the robots.txt.
+        url: String,
+        /// Which says so.
+        rule: RuleLine,
+    },
+    /// The site does not tell what it wants left alone, so all of it is.
+    #[error("{url} cannot be had, and nothing of the site is fetched without it: {why}")]
+    RobotsUnavailable {
+        /// Of the robots.txt.
+        url: String,
+        /// What the site answers.
+        why: String,
+    },
     /// Too many redirects, or a loop.
     #[error("more than {n} redirects")]
     Redirects {
@@ -156,7 +179,24 @@ impl FetchError {
             FetchError::Resolve { .. } => "resolve",
             FetchError::Connection { .. } => "connection",
             FetchError::Timeout { .. } => "timeout",
+            FetchError::Robots { .. } => "robots",
+            FetchError::RobotsUnavailable { .. } => "robots-unavailable",
             FetchError::Redirects { .. } => "redirects",
+        }
+    }
+
+    /// What whoever asks for the page later is to know beyond the reason; empty: nothing.
+    pub fn detail(&self) -> String {
+        match self {
+            FetchError::Robots { .. } | FetchError::RobotsUnavailable { .. } => self.to_string(),
+            FetchError::Scheme { .. }
+            | FetchError::Address { .. }
+            | FetchError::OwnNode { .. }
+            | FetchError::Request { .. }
+            | FetchError::Resolve { .. }
+            | FetchError::Connection { .. }
+            | FetchError::Timeout { .. }
+            | FetchError::Redirects { .. } => String::new(),
         }
     }
 
@@ -165,11 +205,13 @@ impl FetchError {
         match self {
             FetchError::Resolve { .. }
             | FetchError::Connection { .. }
-            | FetchError::Timeout { .. } => true,
+            | FetchError::Timeout { .. }
+            | FetchError::RobotsUnavailable { .. } => true,
             FetchError::Scheme { .. }
             | FetchError::Address { .. }
             | FetchError::OwnNode { .. }
             | FetchError::Request { .. }
+            | FetchError::Robots { .. }
             | FetchError::Redirects { .. } => false,
         }
     }

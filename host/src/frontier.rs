@@ -126,6 +126,8 @@ pub struct Commit {
     pub claim: Box<Claim>,
     /// What became of it.
     pub ended: Ended,
+    /// What the record of a page that is given up tells beyond its reason; mostly nothing.
+    pub detail: String,
     /// Bytes of the body.
     pub bytes: u64,
     /// Links to follow; those already known are passed over.

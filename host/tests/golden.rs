@@ -110,6 +110,7 @@ fn end(claim: Box<Claim>, ended: Ended) -> Commit {
     Commit {
         claim,
         ended,
+        detail: String::new(),
         bytes: 10,
         requests: Vec::new(),
         for_others: Vec::new(),
@@ -184,7 +185,13 @@ async fn check(folder: &Path) {
     let reason = "timeout".to_owned();
     assert_eq!(
         (dead.len(), &dead[0].state),
-        (1, &UrlState::Dead { reason })
+        (
+            1,
+            &UrlState::Dead {
+                reason,
+                detail: String::new()
+            }
+        )
     );
     assert_eq!(dead[0].request.url.path(), "/dead");
     let retried = reader

@@ -52,9 +52,9 @@ pub fn folder() -> Option<PathBuf> {
     None
 }
 
-/// The documentation on loopback, without its robots.txt, which forbids most of it.
+/// The documentation on loopback.
 pub fn site(folder: &Path) -> Site {
-    Site::new().folder(folder).without("/robots.txt")
+    Site::new().folder(folder)
 }
 
 /// Opens [`site`] where the documentation is installed.

@@ -28,6 +28,7 @@ pub use log::{Hit, most_at_once, shortest_pause};
 use log::{Log, Open};
 
 const BODY_MAX: usize = 64 << 20;
+const ROBOTS: &str = "/robots.txt";
 /// Below those that systems give to whoever asks for any.
 const PORTS_APART: Range<u16> = 10_000..30_000;
 
@@ -64,7 +65,8 @@ impl Site {
     }
 
     /// Answers paths that no handler has with the files of a folder; a folder is its `index.html`,
-    /// and its path without the last slash redirects there.
+    /// and its path without the last slash redirects there. Its robots.txt is not among them: what
+    /// the crawler is to obey, a test says.
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
         self
@@ -85,7 +87,7 @@ impl Site {
     }
 
     /// Answers a path as the handler says. A path that ends with `*` stands for all that start like
-    /// it; the longest path that fits is asked.
+    /// it, but for the robots.txt; the longest path that fits is asked.
     pub fn handle<F, A, R>(mut self, path: &str, handler: F) -> Self
     where
         F: Fn(Asked) -> A + Send + Sync + 'static,
@@ -140,8 +142,10 @@ impl Site {
         let address = listener
             .local_addr()
             .expect("a bound socket has an address");
-        let (log, stop) = (Arc::new(Log::default()), CancellationToken::new());
-        let serving = serve(listener, Arc::new(self), Arc::clone(&log), stop.clone());
+        let (log, robots_log) = (Arc::new(Log::default()), Arc::new(Log::default()));
+        let stop = CancellationToken::new();
+        let logs = (Arc::clone(&log), Arc::clone(&robots_log));
+        let serving = serve(listener, Arc::new(self), logs, stop.clone());
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -153,6 +157,7 @@ impl Site {
         Web {
             address,
             log,
+            robots_log,
             stop,
             thread: Some(thread),
         }
@@ -160,7 +165,7 @@ impl Site {
 
     fn handler(&self, path: &str) -> Option<&Handler> {
         let fits = |route: &str| match route.strip_suffix('*') {
-            Some(start) => path.starts_with(start),
+            Some(start) => path.starts_with(start) && path != ROBOTS,
             None => path == route,
         };
         let fitting = self.routes.iter().filter(|(route, _)| fits(route));
@@ -174,6 +179,7 @@ impl Site {
 pub struct Web {
     address: SocketAddr,
     log: Arc<Log>,
+    robots_log: Arc<Log>,
     stop: CancellationToken,
     thread: Option<JoinHandle<()>>,
 }
@@ -189,6 +195,11 @@ impl Web {
         let text = format!("http://{}{path}", self.address);
         text.parse()
             .unwrap_or_else(|e| panic!("{text} is no URL: {e}"))
+    }
+
+    /// Requests for the robots.txt so far; they are in no other log, and counted nowhere else.
+    pub fn robots_log(&self) -> Vec<Hit> {
+        self.robots_log.hits().clone()
     }
 
     /// Every request so far, in the order of their starts.
@@ -234,11 +245,21 @@ impl Drop for Web {
     }
 }
 
-async fn serve(listener: TcpListener, site: Arc<Site>, log: Arc<Log>, stop: CancellationToken) {
+async fn serve(
+    listener: TcpListener,
+    site: Arc<Site>,
+    (log, robots_log): (Arc<Log>, Arc<Log>),
+    stop: CancellationToken,
+) {
     let listener = tokio::net::TcpListener::from_std(listener)
         .expect("the socket is non-blocking and inside a runtime");
-    let router =
-        Router::new().fallback(move |request| answer(Arc::clone(&site), Arc::clone(&log), request));
+    let router = Router::new().fallback(move |request: Request| {
+        let log = match request.uri().path() {
+            ROBOTS => &robots_log,
+            _ => &log,
+        };
+        answer(Arc::clone(&site), Arc::clone(log), request)
+    });
     tokio::select! {
         served = axum::serve(listener, router).into_future() => {
             served.unwrap_or_else(|e| panic!("the fake web cannot go on: {e}"));
@@ -283,8 +304,8 @@ async fn answer(site: Arc<Site>, log: Arc<Log>, request: Request) -> Response {
             })
             .await
         }
-        (None, Some(folder)) => file(folder, &path),
-        (None, None) => StatusCode::NOT_FOUND.into_response(),
+        (None, Some(folder)) if path != ROBOTS => file(folder, &path),
+        (None, _) => StatusCode::NOT_FOUND.into_response(),
     };
     open.status = Some(response.status());
     response

@@ -81,6 +81,7 @@ pub(crate) fn commit(claim: Box<Claim>, requests: Vec<NewRequest>) -> Commit {
     Commit {
         claim,
         ended: Ended::Done(Done::Parsed),
+        detail: String::new(),
         bytes: 55_000,
         for_others: Vec::new(),
         requests,

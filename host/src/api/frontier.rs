@@ -237,7 +237,7 @@ impl From<UrlEntry> for UrlAnswer {
                 outcome: done.as_str().to_owned(),
                 ..answer
             },
-            UrlState::Dead { reason } => Self { reason, ..answer },
+            UrlState::Dead { reason, detail: _ } => Self { reason, ..answer },
             UrlState::Sent { to } => Self {
                 reason: format!("shard {to}"),
                 ..answer
@@ -312,6 +312,7 @@ mod tests {
         };
         let dead = entry(UrlState::Dead {
             reason: "timeout".into(),
+            detail: String::new(),
         });
         assert_eq!(
             (dead.state.as_str(), dead.reason.as_str()),

@@ -1,12 +1,13 @@
 //! How a page is fetched: one request at a time, bounded while it streams, and its redirects within
 //! the host.
 //!
-//! Every hop, the first included, is judged by the guard, waits for its turn at the gate, and has
+//! Every hop, the first included, is judged by the guard and by the site's robots.txt, waits for its turn
+//! at the gate, and has
 //! `fetch-timeout` from being sent to the last byte of its body. The delay of a host starts when the
 //! hop is over, however it ended. A body is measured after its content-encoding is removed, so a
 //! small archive of a large page is cut like the page.
 //!
-//! `Retry-After`, robots and back-off are for the caller, who gets the answer with its headers.
+//! `Retry-After` and back-off are for the caller, who gets the answer with its headers.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -20,14 +21,17 @@ use url::Url;
 use super::gate::Gate;
 use super::guard::Guard;
 use super::resolve::GuardedResolver;
+use super::robots::Cache;
 use super::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched, charset};
 use crate::clock::Clock;
 use crate::model::crawl::{Page, UnixMillis, host_of};
 use crate::model::resource::DEFAULT_DELAY;
 use hop::{Hop, Outcome};
+use judge::Pace;
 
 mod client;
 mod hop;
+mod judge;
 
 pub use client::SetupError;
 
@@ -71,6 +75,7 @@ pub struct HttpFetcher {
     guard: Arc<Guard>,
     resolver: GuardedResolver,
     gate: Arc<Gate>,
+    robots: Cache,
     clock: Arc<dyn Clock>,
 }
 
@@ -93,6 +98,7 @@ impl HttpFetcher {
         let resolver = GuardedResolver::new(Arc::clone(&guard), settings.hosts.clone());
         Ok(Self {
             client: client::build(&settings, resolver.clone())?,
+            robots: Cache::new(judge::product_of(&settings.user_agent)),
             settings,
             guard,
             resolver,
@@ -114,12 +120,11 @@ impl HttpFetcher {
         &self,
         hop: &Hop,
         max_body: u64,
-        delay: Option<Duration>,
+        delay: Duration,
     ) -> (Result<Outcome, FetchError>, UnixMillis) {
         if let Err(denied) = self.guard.check(&hop.url) {
             return (Err(denied), self.clock.unix_millis());
         }
-        let delay = self.delay(&hop.url, delay);
         let permit = self.gate.enter(&host_of(&hop.url), delay).await;
         let outcome = {
             let _want = self.resolver.want(&hop.url);
@@ -154,13 +159,14 @@ impl HttpFetcher {
 #[async_trait]
 impl Fetch for HttpFetcher {
     async fn fetch(&self, request: FetchRequest) -> Result<Fetched, Failure> {
-        let (max_body, delay) = (request.max_body, request.delay);
+        let (max_body, pace) = (request.max_body, Pace::of(&request));
         let mut hop = Hop::first(request).map_err(|error| Failure {
             error,
             host_ready_at: self.clock.unix_millis(),
         })?;
         let mut on_the_way = Vec::new();
         loop {
+            let delay = self.judge(&hop.url, pace).await?;
             let (outcome, host_ready_at) = self.send(&hop, max_body, delay).await;
             let failure = |error| Failure {
                 error,
@@ -191,7 +197,8 @@ impl Fetch for HttpFetcher {
     }
 
     fn per_host(&self, host: &Url, delay: Option<Duration>) -> u32 {
-        self.gate.parallel(self.delay(host, delay))
+        let wanted = self.robots.delay(host).unwrap_or_default();
+        self.gate.parallel(self.delay(host, delay).max(wanted))
     }
 }
 

@@ -1,6 +1,23 @@
 //! robots.txt: what a site wants left alone, and how slowly it wants to be asked (RFC 9309).
+//!
+//! Rules are read and matched without any IO, and kept for each origin; [`http`](super::http) fetches
+//! them, through guard and gate like a page, and asks before each hop.
+//!
+//! | what the site answers | what follows |
+//! |---|---|
+//! | 2xx | its rules count, for a day; an older file goes on counting while it cannot be fetched anew |
+//! | 4xx but 429; more than five redirects | everything may be fetched |
+//! | anything else; a redirect to what cannot be had | nothing is fetched, and tried again later; after 30 days everything may be |
+//! | nothing: no address, no connection, no answer in time | the page fails for that reason, as it would by itself |
 
 pub use rules::{MAX_BYTES, RuleLine, Rules};
 
+pub(super) use cache::{Cache, Received};
+pub(super) use rules::product_token;
+
+mod cache;
 mod pattern;
 mod rules;
+
+/// Redirects that are followed, also to other hosts (RFC 9309, 2.3.1.2: at least five).
+pub(super) const MAX_REDIRECTS: usize = 5;

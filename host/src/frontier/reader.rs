@@ -301,6 +301,7 @@ impl FrontierReader {
             run: self.run,
             state: UrlState::Dead {
                 reason: letter.reason,
+                detail: letter.detail,
             },
             since: letter.since,
         })

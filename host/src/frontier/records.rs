@@ -212,6 +212,9 @@ pub(super) struct DeadLetter {
     pub(super) since: u64,
     #[prost(uint32, tag = "7")]
     pub(super) plugin: u32,
+    /// Beyond the reason.
+    #[prost(string, tag = "8")]
+    pub(super) detail: String,
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]

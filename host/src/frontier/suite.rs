@@ -61,6 +61,7 @@ pub(crate) fn commit_of(claim: Box<Claim>, ended: Ended) -> Commit {
     Commit {
         claim,
         ended,
+        detail: String::new(),
         bytes: 0,
         requests: Vec::new(),
         for_others: Vec::new(),

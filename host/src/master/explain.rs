@@ -118,10 +118,14 @@ fn stored(question: &Question<'_>, entry: &UrlEntry) -> (Standing, String) {
             };
             (Standing::Done, text)
         }
-        UrlState::Dead { reason } => {
+        UrlState::Dead { reason, detail } => {
             let name = question.resource;
+            let detail = match detail.as_str() {
+                "" => String::new(),
+                detail => format!(" ({detail})"),
+            };
             let text = format!(
-                "dead: {reason}, given up at {since} in run {}; `crawler frontier redrive {name} --reason {reason}` tries again",
+                "dead: {reason}{detail}, given up at {since} in run {}; `crawler frontier redrive {name} --reason {reason}` tries again",
                 entry.run
             );
             (Standing::Dead, text)
@@ -308,11 +312,19 @@ mod tests {
         };
         let text = "done: a redirect led to it in run 2";
         check(Some(led_to), Some(stats()), None, Standing::Done, text);
-        let reason = "timeout".to_owned();
+        let dead = |reason: &str, detail: &str| UrlState::Dead {
+            reason: reason.to_owned(),
+            detail: detail.to_owned(),
+        };
         check_stored(
-            UrlState::Dead { reason },
+            dead("timeout", ""),
             Standing::Dead,
             "dead: timeout, given up at 2023-11-14T22:13:20Z in run 2; `crawler frontier redrive books --reason timeout` tries again",
+        );
+        check_stored(
+            dead("robots", "line 3, Disallow: /x"),
+            Standing::Dead,
+            "dead: robots (line 3, Disallow: /x), given up at 2023-11-14T22:13:20Z in run 2; `crawler frontier redrive books --reason robots` tries again",
         );
     }
 

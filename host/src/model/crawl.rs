@@ -348,7 +348,7 @@ pub enum Done {
     Duplicate,
     /// 404 or 410.
     Gone,
-    /// Policy: scope, guard, robots.
+    /// Policy: scope, guard.
     Denied,
 }
 

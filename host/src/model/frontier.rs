@@ -24,6 +24,8 @@ pub enum UrlState {
     Dead {
         /// `timeout`, `status-500`, `poison`, …
         reason: String,
+        /// What is known beyond that; empty: nothing.
+        detail: String,
     },
     /// It is another shard's, which knows where it stands.
     Sent {

@@ -70,6 +70,17 @@ pub enum Unchanged {
     Skip,
 }
 
+/// Whether the robots.txt of a site counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Robots {
+    /// What it forbids is not fetched, and its `crawl-delay` is kept.
+    #[default]
+    Obey,
+    /// It is not even asked for. The log tells.
+    Ignore,
+}
+
 /// Pages in flight at once, for one resource.
 pub const DEFAULT_CONCURRENCY: u32 = 16;
 /// Pages fetched in one run.
@@ -92,6 +103,8 @@ pub const DEFAULT_MAX_PATTERN_URLS: u64 = 100_000;
 pub const DEFAULT_MAX_ATTEMPTS: u32 = 5;
 /// The longest wait before another attempt.
 pub const DEFAULT_MAX_RETRY_WAIT: Duration = Duration::from_secs(300);
+/// The longest `crawl-delay` that is kept.
+pub const DEFAULT_MAX_CRAWL_DELAY: Duration = Duration::from_secs(300);
 /// Between two requests to one host outside the allowed networks.
 pub const DEFAULT_DELAY: Duration = Duration::from_secs(1);
 /// No setting may ask for a longer delay: all crawls of a host keep the longest that one asks for.

@@ -21,11 +21,13 @@ use crate::model::crawl::{
 use crate::model::frontier::Validators;
 use crate::model::id::Shard;
 use crate::model::scope::Refusal;
+use crate::model::settings::{DEFAULT_MAX_CRAWL_DELAY, Robots};
 use crate::plugin::{CallFailure, CallReport, KillReport};
 
 /// What an attempt came to, before it is committed.
 struct Harvest {
     ended: Ended,
+    detail: String,
     bytes: u64,
     requests: Vec<NewRequest>,
     for_others: Vec<(Shard, NewRequest)>,
@@ -40,6 +42,7 @@ impl Harvest {
     fn nothing(ended: Ended, host_ready_at: UnixMillis) -> Self {
         Self {
             ended,
+            detail: String::new(),
             bytes: 0,
             requests: Vec::new(),
             for_others: Vec::new(),
@@ -95,6 +98,7 @@ pub(super) async fn attempt(shared: Arc<Shared>, claim: Box<Claim>, stop: Cancel
     let commit = Commit {
         claim,
         ended: harvest.ended,
+        detail: harvest.detail,
         bytes: harvest.bytes,
         requests: harvest.requests,
         for_others: harvest.for_others,
@@ -160,6 +164,8 @@ async fn harvest(
         max_body: config.limits.body,
         delay: config.settings.delay(),
         unless: unless.cloned(),
+        robots: Robots::Obey,
+        max_crawl_delay: DEFAULT_MAX_CRAWL_DELAY,
     };
     let now = || shared.parts.clock.unix_millis();
     let attempt = || Attempt::ended(claim.attempt, &config.settings, now());
@@ -176,7 +182,10 @@ async fn harvest(
                 .log
                 .on_page("warn", request.url.as_str(), &request.rule, message);
             let ended = verdict::of_fetch_error(&failure.error, attempt());
-            return Ok(Some(Harvest::nothing(ended, failure.host_ready_at)));
+            return Ok(Some(Harvest {
+                detail: failure.error.detail(),
+                ..Harvest::nothing(ended, failure.host_ready_at)
+            }));
         }
     };
     let page = match fetched.answer {

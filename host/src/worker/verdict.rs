@@ -5,11 +5,11 @@
 //! | what failed | what follows |
 //! |---|---|
 //! | no address, no connection, no answer in time; 408, 425, 5xx but 501 and 505 | tried again, from 1 s on |
-//! | 429; a rule says `blocked` | tried again, from 30 s on |
+//! | 429; a rule says `blocked`; a robots.txt that the site does not give | tried again, from 30 s on |
 //! | a rule says `retry` | tried again when it says, else from 1 s on |
 //! | a call used up its time, on the first attempt only; the host had no room | tried again, from 1 s on |
 //! | 404, 410; the guard; a rule says `skip` | done |
-//! | every other status; any other end of a call; a redirect without end | given up |
+//! | its robots.txt forbids it; every other status; any other end of a call; a redirect without end | given up |
 //!
 //! Each wait is twice the one before, less up to a half of it by chance. `Retry-After`, where a
 //! status that is tried again carries it, and the wait that a rule asks for replace it. None is
@@ -101,7 +101,11 @@ pub(super) fn of_fetch_error(error: &FetchError, attempt: Attempt) -> Ended {
     if error.is_denied() {
         Ended::Done(Done::Denied)
     } else if error.is_transient() {
-        retry_or_dead(error.reason(), None, FIRST_RETRY, attempt)
+        let first = match error {
+            FetchError::RobotsUnavailable { .. } => FIRST_BLOCKED_RETRY,
+            _ => FIRST_RETRY,
+        };
+        retry_or_dead(error.reason(), None, first, attempt)
     } else {
         Ended::Dead {
             reason: error.reason().to_owned(),
@@ -299,6 +303,32 @@ mod tests {
                 reason: "connection".into()
             }
         );
+    }
+
+    #[test]
+    fn what_robots_forbid_is_given_up_at_once_and_what_they_do_not_tell_is_asked_again_later() {
+        let rules = crate::fetch::robots::Rules::parse(b"user-agent: *\ndisallow: /x", "crawler");
+        let forbids = FetchError::Robots {
+            url: "http://a.test/robots.txt".into(),
+            rule: rules.forbidding("/x").unwrap().clone(),
+        };
+        assert_eq!(
+            of_fetch_error(&forbids, attempt(1, 0)),
+            Ended::Dead {
+                reason: "robots".into()
+            }
+        );
+        let why = "http://a.test/robots.txt forbids it: line 2, Disallow: /x";
+        assert_eq!(forbids.detail(), why);
+        let tells_not = FetchError::RobotsUnavailable {
+            url: "http://a.test/robots.txt".into(),
+            why: "it answers with status 503".into(),
+        };
+        let Ended::Retry { at, reason } = of_fetch_error(&tells_not, attempt(1, 0)) else {
+            panic!("it is tried again")
+        };
+        assert!((15_000..=30_000).contains(&at), "{at}");
+        assert_eq!(reason, "robots-unavailable");
     }
 
     #[test]

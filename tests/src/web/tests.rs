@@ -28,10 +28,7 @@ fn a_folder_is_served_as_a_web_server_does() {
     let web = Site::new().folder(folder.path().join("sub")).open();
     assert!(ask(&web, "/%2e%2e/a%20b.html").starts_with("HTTP/1.1 404"));
     assert!(ask(&web, "/..%2fa%20b.html").starts_with("HTTP/1.1 404"));
-    let web = Site::new()
-        .folder(folder.path())
-        .without("/robots.txt")
-        .open();
+    let web = Site::new().folder(folder.path()).open();
     assert!(ask(&web, "/sub/").ends_with("index"));
     assert!(ask(&web, "/sub").contains("location: /sub/"));
     assert!(ask(&web, "/a%20b.html").ends_with("spaced"));
@@ -53,6 +50,17 @@ fn the_longest_path_that_fits_is_asked() {
     assert!(ask(&web, "/twice").ends_with('1'));
     assert!(ask(&web, "/twice").ends_with('2'));
     assert_eq!(web.count("/twice"), 2);
+}
+
+#[test]
+fn a_robots_txt_is_what_the_test_says_and_has_a_log_of_its_own() {
+    let web = Site::new().page("/*", "page").open();
+    assert!(ask(&web, "/x").ends_with("page"));
+    assert!(ask(&web, "/robots.txt").starts_with("HTTP/1.1 404"));
+    let n_requests = (web.log().len(), web.robots_log().len());
+    assert_eq!((n_requests, web.count("/robots.txt")), ((1, 1), 0));
+    let web = Site::new().page("/robots.txt", "rules").open();
+    assert!(ask(&web, "/robots.txt").ends_with("rules"));
 }
 
 #[test]

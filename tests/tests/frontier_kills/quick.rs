@@ -145,6 +145,7 @@ fn write(folder: &Path, l0_bytes: usize, is_calm: bool) {
                     let new = (0..N_LINKS).map(|n| new(1_000 + n_pages * N_LINKS + n));
                     let commit = Commit {
                         ended: Ended::Done(Done::Parsed),
+                        detail: String::new(),
                         bytes: 1,
                         requests: new.collect(),
                         for_others: Vec::new(),

@@ -72,6 +72,16 @@ impl Received {
 }
 
 impl Hop {
+    /// A request for a URL and nothing else.
+    pub(super) fn get(url: Url) -> Self {
+        Self {
+            url,
+            method: Method::GET,
+            headers: HeaderMap::new(),
+            body: None,
+        }
+    }
+
     /// The request as asked for, or what is wrong with it.
     pub(super) fn first(request: FetchRequest) -> Result<Self, FetchError> {
         let refused = |why: String| FetchError::Request { why };

@@ -11,7 +11,10 @@ use tokio::net::{TcpListener, TcpStream};
 use super::*;
 use crate::fetch::gate::GateSettings;
 use crate::model::frontier::Validators;
+use crate::model::settings::{DEFAULT_MAX_CRAWL_DELAY, Robots};
 use crate::task::TaskScope;
+
+mod robots;
 
 /// "hello " 10 000 times, gzip.
 const SMALL_ARCHIVE: &str = "1f8b0800000000000203edc4310d00000803302b9823e15882ff0f1b1cedd1e9646b6cdbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb6df7ce304293460ea0000";
@@ -45,7 +48,10 @@ impl Web {
                     .unwrap()
                     .push((Instant::now(), request.clone()));
                 match reply(&request) {
-                    Reply::Close(bytes) => stream.write_all(&bytes).await.unwrap(),
+                    Reply::Close(bytes) => {
+                        // A client that has read as far as it wants closes the connection.
+                        let _cut = stream.write_all(&bytes).await;
+                    }
                     Reply::Hang(bytes) => {
                         stream.write_all(&bytes).await.unwrap();
                         hung.push(stream);
@@ -137,6 +143,8 @@ fn get(url: Url) -> FetchRequest {
         max_body: 1 << 20,
         delay: None,
         unless: None,
+        robots: Robots::Ignore,
+        max_crawl_delay: DEFAULT_MAX_CRAWL_DELAY,
     }
 }
 

@@ -249,7 +249,7 @@ fn field(name: &[u8]) -> Option<Field> {
 
 /// The start of a user agent that names the product: `crawler` of `crawler/1.0 (about)`. The RFC has
 /// letters, `-` and `_`; digits are taken too, or `crawler2` would be read as `crawler`.
-pub(super) fn product_token(value: &[u8]) -> &[u8] {
+pub(in crate::fetch) fn product_token(value: &[u8]) -> &[u8] {
     let end = value.iter().position(|&b| !is_token(b));
     &value[..end.unwrap_or(value.len())]
 }

@@ -214,6 +214,7 @@ impl DurableFrontier {
                 .commit(Commit {
                     claim,
                     ended: Ended::Dead { reason },
+                    detail: String::new(),
                     bytes: 0,
                     requests: Vec::new(),
                     for_others: Vec::new(),

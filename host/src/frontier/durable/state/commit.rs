@@ -103,6 +103,7 @@ impl State {
                     reason: reason.clone(),
                     since: state.since,
                     plugin: page.plugin,
+                    detail: commit.detail,
                 };
                 let key = keys::dead_letter(self.run, lane.host, claim.fingerprint);
                 batch.put(key, letter.encode_to_vec());

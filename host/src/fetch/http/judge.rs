@@ -1,0 +1,128 @@
+//! Before a hop: whether the guard and the site's robots.txt let it be, and after which delay.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use url::Url;
+
+use super::hop::{Hop, Outcome};
+use super::{HttpFetcher, UnixMillis};
+use crate::fetch::robots::{MAX_BYTES, MAX_REDIRECTS, Received, product_token};
+use crate::fetch::{Failure, FetchError, FetchRequest};
+use crate::model::settings::Robots;
+
+/// How a request treats the hosts on its way.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pace {
+    /// Between the end of an answer and the next request. None: the gate's default.
+    delay: Option<Duration>,
+    robots: Robots,
+    max_crawl_delay: Duration,
+}
+
+impl Pace {
+    pub(super) fn of(request: &FetchRequest) -> Self {
+        Self {
+            delay: request.delay,
+            robots: request.robots,
+            max_crawl_delay: request.max_crawl_delay,
+        }
+    }
+}
+
+/// The name that a user agent goes by in a robots.txt: `crawler` of `crawler/1.0`.
+pub(super) fn product_of(user_agent: &str) -> String {
+    let token = product_token(user_agent.as_bytes());
+    String::from_utf8_lossy(token).into_owned()
+}
+
+impl HttpFetcher {
+    /// The delay that a hop is to keep, if it may be made at all.
+    pub(super) async fn judge(&self, url: &Url, pace: Pace) -> Result<Duration, Failure> {
+        let now = self.clock.unix_millis();
+        let ready_at = AtomicU64::new(now);
+        let judged = self.judged(url, pace, &ready_at).await;
+        judged.map_err(|error| Failure {
+            error,
+            host_ready_at: ready_at.into_inner(),
+        })
+    }
+
+    async fn judged(
+        &self,
+        url: &Url,
+        pace: Pace,
+        ready_at: &AtomicU64,
+    ) -> Result<Duration, FetchError> {
+        self.guard.check(url)?;
+        if pace.robots == Robots::Ignore {
+            return Ok(self.delay(url, pace.delay));
+        }
+        let get = |robots| self.robots_file(robots, pace.delay, ready_at);
+        let wanted = self.robots.wanted(url, get).await?;
+        let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
+        if let Some(rule) = wanted.rules.forbidding(path) {
+            return Err(FetchError::Robots {
+                url: format!("{}/robots.txt", url.origin().ascii_serialization()),
+                rule: rule.clone(),
+            });
+        }
+        let crawl_delay = wanted.rules.delay().unwrap_or_default();
+        if wanted.is_new && crawl_delay > pace.max_crawl_delay {
+            tracing::warn!(
+                origin = url.origin().ascii_serialization(),
+                crawl_delay = crawl_delay.as_secs(),
+                kept = pace.max_crawl_delay.as_secs(),
+                "robots.txt asks for a longer crawl-delay than setting max-crawl-delay lets it"
+            );
+        }
+        // Now, because the answer may have told whether the host is within the allowed networks.
+        let delay = self.delay(url, pace.delay);
+        Ok(delay.max(crawl_delay.min(pace.max_crawl_delay)))
+    }
+
+    /// Fetches a robots.txt, redirects included. An error is that of its host; what is wrong elsewhere
+    /// is no error of the page. Each hop keeps the delay of its host; `ready_at` is when the first
+    /// one may be asked again.
+    async fn robots_file(
+        &self,
+        robots: Url,
+        delay: Option<Duration>,
+        ready_at: &AtomicU64,
+    ) -> Result<Received, FetchError> {
+        // One byte more, which tells that the file is longer.
+        let max_body = MAX_BYTES as u64 + 1;
+        let mut hop = Hop::get(robots);
+        for n_followed in 0..=MAX_REDIRECTS {
+            let delay = self.delay(&hop.url, delay);
+            let (outcome, host_ready_at): (_, UnixMillis) = self.send(&hop, max_body, delay).await;
+            if n_followed == 0 {
+                ready_at.store(host_ready_at, Ordering::Relaxed);
+            }
+            match outcome {
+                Ok(Outcome::Received(answer)) => {
+                    return Ok(match answer.status {
+                        200..=299 => Received::File(answer.body),
+                        // The RFC has it among those without rules; but who says so wants fewer requests.
+                        429 => unavailable("it answers with status 429"),
+                        400..=499 => Received::None,
+                        status => unavailable(&format!("it answers with status {status}")),
+                    });
+                }
+                Ok(Outcome::Redirect { to, status }) => hop = hop.redirected(to, status),
+                Err(error) if n_followed == 0 => return Err(error),
+                Err(error) => {
+                    let url = &hop.url;
+                    return Ok(unavailable(&format!("it leads to {url}: {error}")));
+                }
+            }
+        }
+        Ok(Received::None)
+    }
+}
+
+fn unavailable(why: &str) -> Received {
+    Received::Unavailable {
+        why: why.to_owned(),
+    }
+}

@@ -1,0 +1,294 @@
+//! The robots.txt of many origins: each is asked for once by many, and kept for a day.
+//!
+//! While one cannot be had, nothing of its origin is fetched, unless an older one is known, which goes on
+//! counting (RFC 9309, 2.3.1.4 and 2.4). Who asks while another is fetching waits for what comes of it;
+//! if that one gives up, the next takes its place.
+//!
+//! All is in memory and bounded. What goes for want of room, or with the process, is fetched anew.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::Instant;
+use url::Url;
+
+use super::rules::Rules;
+use crate::fetch::FetchError;
+
+/// How long a file counts before it is fetched anew (RFC 9309, 2.4).
+const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
+/// A site whose robots.txt could not be had for so long is one without (RFC 9309, 2.3.1.4).
+const LONG_GONE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// After a failure the file is not asked for again before so long; twice as long after each further one.
+const FIRST_HOLD: Duration = Duration::from_secs(10);
+const LONGEST_HOLD: Duration = Duration::from_secs(10 * 60);
+/// Origins that are known.
+const MAX_ORIGINS: usize = 10_000;
+/// Bytes of all their rules.
+const MAX_BYTES: usize = 64 << 20;
+
+/// What came of asking for a robots.txt.
+#[derive(Debug)]
+pub(in crate::fetch) enum Received {
+    /// It says this.
+    File(Bytes),
+    /// There is none: everything may be fetched.
+    None,
+    /// The site answers, and does not tell.
+    Unavailable {
+        /// What it answers.
+        why: String,
+    },
+}
+
+/// What many origins want.
+#[derive(Debug)]
+pub(in crate::fetch) struct Cache {
+    /// The product token that they speak of us by.
+    agent: String,
+    origins: Mutex<Origins>,
+}
+
+#[derive(Debug, Default)]
+struct Origins {
+    by_name: HashMap<String, Arc<Origin>>,
+    n_bytes: usize,
+}
+
+#[derive(Debug)]
+struct Origin {
+    /// Held by the one who fetches.
+    turn: tokio::sync::Mutex<()>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    last_used: Instant,
+    /// What it wants, and since when that is known.
+    known: Option<(Arc<Rules>, Instant)>,
+    /// Since then it could not be had.
+    failed: Option<Failed>,
+}
+
+#[derive(Debug)]
+struct Failed {
+    error: FetchError,
+    /// The first time, and the last.
+    since: Instant,
+    last: Instant,
+    /// It is not asked for again before so long after the last time.
+    hold: Duration,
+}
+
+/// What an origin wants.
+#[derive(Debug, Clone)]
+pub(in crate::fetch) struct Wanted {
+    pub(in crate::fetch) rules: Arc<Rules>,
+    /// It was fetched for this call.
+    pub(in crate::fetch) is_new: bool,
+}
+
+impl Cache {
+    /// One that knows no origin.
+    pub(in crate::fetch) fn new(agent: String) -> Self {
+        Self {
+            agent,
+            origins: Mutex::default(),
+        }
+    }
+
+    /// What the origin of a URL wants; `get` fetches its robots.txt if it is not known. An error of
+    /// `get` is that of the page itself, which would meet the same.
+    pub(in crate::fetch) async fn wanted<F, G>(
+        &self,
+        url: &Url,
+        get: G,
+    ) -> Result<Wanted, FetchError>
+    where
+        F: Future<Output = Result<Received, FetchError>>,
+        G: FnOnce(Url) -> F,
+    {
+        let asked_at = Instant::now();
+        let origin = self.origin(url);
+        let known = |rules: Result<Arc<Rules>, FetchError>| {
+            let is_new = false;
+            rules.map(|rules| Wanted { rules, is_new })
+        };
+        if let Some(rules) = origin.state().answer(None) {
+            return known(rules);
+        }
+        let _turn = origin.turn.lock().await;
+        if let Some(rules) = origin.state().answer(Some(asked_at)) {
+            return known(rules);
+        }
+        let robots = robots_url(url);
+        let received = get(robots.clone()).await;
+        let (before, after, rules) = {
+            let mut state = origin.state();
+            let before = state.n_bytes();
+            state.note(received, &robots, &self.agent);
+            let rules = state.present();
+            (before, state.n_bytes(), rules)
+        };
+        self.grown(before, after);
+        rules.map(|rules| Wanted {
+            rules,
+            is_new: true,
+        })
+    }
+
+    /// The delay that the origin of a URL is known to want.
+    pub(in crate::fetch) fn delay(&self, url: &Url) -> Option<Duration> {
+        let origins = self.origins();
+        let origin = origins.by_name.get(&name_of(url))?;
+        let (rules, _) = origin.state().known.clone()?;
+        rules.delay()
+    }
+
+    fn origin(&self, url: &Url) -> Arc<Origin> {
+        let name = name_of(url);
+        let mut origins = self.origins();
+        if let Some(origin) = origins.by_name.get(&name) {
+            return Arc::clone(origin);
+        }
+        if origins.by_name.len() >= MAX_ORIGINS {
+            origins.make_room();
+        }
+        let origin = Arc::new(Origin {
+            turn: tokio::sync::Mutex::default(),
+            state: Mutex::new(State {
+                last_used: Instant::now(),
+                known: None,
+                failed: None,
+            }),
+        });
+        origins.by_name.insert(name, Arc::clone(&origin));
+        origin
+    }
+
+    fn grown(&self, before: usize, after: usize) {
+        let mut origins = self.origins();
+        origins.n_bytes = (origins.n_bytes + after).saturating_sub(before);
+        if origins.n_bytes > MAX_BYTES {
+            origins.make_room();
+        }
+    }
+
+    fn origins(&self) -> MutexGuard<'_, Origins> {
+        self.origins.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Origins {
+    /// Forgets those that were used least lately, down to three quarters of either bound. Those that
+    /// somebody is asking about stay.
+    fn make_room(&mut self) {
+        let mut unused: Vec<(Instant, String)> = self
+            .by_name
+            .iter()
+            .filter(|(_, origin)| Arc::strong_count(origin) == 1)
+            .map(|(name, origin)| (origin.state().last_used, name.clone()))
+            .collect();
+        unused.sort();
+        for (_, name) in unused {
+            if self.by_name.len() < MAX_ORIGINS / 4 * 3 && self.n_bytes < MAX_BYTES / 4 * 3 {
+                break;
+            }
+            if let Some(origin) = self.by_name.remove(&name) {
+                self.n_bytes = self.n_bytes.saturating_sub(origin.state().n_bytes());
+            }
+        }
+    }
+}
+
+impl Origin {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// What is to be said without asking the site; none if it is to be asked. A failure also answers
+    /// those who have waited for it, from `asked_at` on.
+    fn answer(&mut self, asked_at: Option<Instant>) -> Option<Result<Arc<Rules>, FetchError>> {
+        let now = Instant::now();
+        self.last_used = now;
+        let is_fresh = matches!(self.known, Some((_, at)) if now < at + FRESH);
+        let is_held = self.failed.as_ref().is_some_and(|failed| {
+            now < failed.last + failed.hold || asked_at.is_some_and(|asked| asked <= failed.last)
+        });
+        (is_fresh || is_held).then(|| self.present())
+    }
+
+    /// What is known, be it old; or why nothing is.
+    fn present(&self) -> Result<Arc<Rules>, FetchError> {
+        match (&self.known, &self.failed) {
+            (Some((rules, _)), _) => Ok(Arc::clone(rules)),
+            (None, Some(failed)) if failed.since.elapsed() < LONG_GONE => Err(failed.error.clone()),
+            (None, Some(_) | None) => Ok(Arc::default()),
+        }
+    }
+
+    fn note(&mut self, received: Result<Received, FetchError>, robots: &Url, agent: &str) {
+        let now = Instant::now();
+        let (error, is_told) = match received {
+            Ok(Received::File(file)) => {
+                self.known = Some((Arc::new(Rules::parse(&file, agent)), now));
+                self.failed = None;
+                return;
+            }
+            Ok(Received::None) => {
+                self.known = Some((Arc::default(), now));
+                self.failed = None;
+                return;
+            }
+            Ok(Received::Unavailable { why }) => {
+                let url = robots.to_string();
+                (FetchError::RobotsUnavailable { url, why }, true)
+            }
+            Err(error) => (error, false),
+        };
+        let (since, hold) = match &self.failed {
+            Some(failed) => (failed.since, failed.hold * 2),
+            None => (now, FIRST_HOLD),
+        };
+        if self.known.is_some() {
+            tracing::warn!(%robots, %error, "robots.txt cannot be fetched anew; the old one goes on counting");
+        }
+        // A host that cannot be reached is asked at the pace of the pages that want something of it.
+        let may_hold = is_told || self.known.is_some();
+        self.failed = Some(Failed {
+            error,
+            since,
+            last: now,
+            hold: if may_hold {
+                hold.min(LONGEST_HOLD)
+            } else {
+                Duration::ZERO
+            },
+        });
+    }
+
+    fn n_bytes(&self) -> usize {
+        self.known.as_ref().map_or(0, |(rules, _)| rules.n_bytes())
+    }
+}
+
+/// Scheme, host and port: each has a robots.txt of its own (RFC 9309, 2.3).
+fn name_of(url: &Url) -> String {
+    url.origin().ascii_serialization()
+}
+
+fn robots_url(url: &Url) -> Url {
+    let mut robots = url.clone();
+    robots.set_path("/robots.txt");
+    robots.set_query(None);
+    robots.set_fragment(None);
+    robots
+}
+
+#[cfg(test)]
+mod tests;
