@@ -7,7 +7,9 @@ use crate::master::ControlError;
 use crate::model::id::{NodeId, PluginRef, ResourceName};
 use crate::model::placement::{Neighbour, PlacementChange};
 use crate::model::plugin::LimitOverrides;
-use crate::model::resource::{CrawlSettings, HostPattern, ResourceSpec, SettingError, Unchanged};
+use crate::model::resource::{
+    CrawlSettings, HostPattern, ResourceSpec, Robots, SettingError, Unchanged,
+};
 
 /// A resource to be added, or a change to one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,6 +94,11 @@ pub(crate) fn scope<'a>(
 
 /// The field `unchanged`.
 pub(crate) fn unchanged(text: &str) -> Result<Unchanged, ControlError> {
+    text.parse().map_err(invalid_setting)
+}
+
+/// The field `robots`.
+pub(crate) fn robots(text: &str) -> Result<Robots, ControlError> {
     text.parse().map_err(invalid_setting)
 }
 

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use crate::model::node::{check_label_key, check_label_value};
 use crate::model::placement::{Neighbour, PlacementChange};
 use crate::model::plugin::{LimitName, LimitOverrides, parse_bytes};
-use crate::model::resource::{CrawlSettings, HostPattern, Unchanged};
+use crate::model::resource::{CrawlSettings, HostPattern, Robots, Unchanged};
 
 /// How far and how fast a crawl goes.
 #[derive(Debug, Args)]
@@ -47,6 +47,12 @@ pub(super) struct CrawlArgs {
     /// with its items and links [default: parse]
     #[arg(long, value_name = "parse|skip")]
     unchanged: Option<Unchanged>,
+    /// Whether the robots.txt of a site counts; ignore only what is yours [default: obey]
+    #[arg(long, value_name = "obey|ignore")]
+    robots: Option<Robots>,
+    /// The longest crawl-delay of a robots.txt that is kept; a longer one is cut to it [default: 5m]
+    #[arg(long, value_name = "TIME", value_parser = millis)]
+    max_crawl_delay: Option<u64>,
     /// Hosts beyond those of the root requests: example.org, *.example.org or *
     #[arg(long, value_name = "HOST,…", value_delimiter = ',')]
     scope: Vec<HostPattern>,
@@ -66,6 +72,8 @@ impl CrawlArgs {
             max_attempts: self.max_attempts,
             max_retry_wait_ms: self.max_retry_wait,
             unchanged: self.unchanged,
+            robots: self.robots,
+            max_crawl_delay_ms: self.max_crawl_delay,
             scope: self.scope,
         }
     }

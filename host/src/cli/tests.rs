@@ -5,7 +5,7 @@ use clap::CommandFactory as _;
 use super::*;
 use crate::cli::resource::ResourceCommand;
 use crate::model::placement::{Neighbour, PlacementChange};
-use crate::model::resource::{CrawlSettings, Unchanged};
+use crate::model::resource::{CrawlSettings, Robots, Unchanged};
 
 fn parse(line: &str) -> anyhow::Result<Command> {
     let args = std::iter::once("crawler").chain(line.split_whitespace());
@@ -124,7 +124,7 @@ fn run_takes_params_limits_and_settings() {
     let Ok(Command::Run(options)) = parse(
         "run p --param a=b=c --param d= -o i.jsonl --max-pages 3 --scope a.test,*.b.test --limit cpu=1s --delay 0s \
          --max-bytes 2GiB --max-url-length 99 --max-segment-repeats 4 --max-pattern-urls 5 --max-attempts 6 \
-         --max-retry-wait 7s --unchanged skip",
+         --max-retry-wait 7s --unchanged skip --robots ignore --max-crawl-delay 8s",
     ) else {
         panic!("not parsed")
     };
@@ -145,6 +145,8 @@ fn run_takes_params_limits_and_settings() {
         max_attempts: Some(6),
         max_retry_wait_ms: Some(7_000),
         unchanged: Some(Unchanged::Skip),
+        robots: Some(Robots::Ignore),
+        max_crawl_delay_ms: Some(8_000),
         ..options.crawl.clone()
     };
     assert_eq!(options.crawl, expected);

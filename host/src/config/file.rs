@@ -28,7 +28,7 @@ const ETCD: [&str; 6] = [
     "key",
 ];
 const PLUGIN: [&str; 1] = ["path"];
-const RESOURCE: [&str; 21] = [
+const RESOURCE: [&str; 23] = [
     "name",
     "plugin",
     "params",
@@ -44,6 +44,8 @@ const RESOURCE: [&str; 21] = [
     "max-attempts",
     "max-retry-wait",
     "unchanged",
+    "robots",
+    "max-crawl-delay",
     "scope",
     "weight",
     "selector",
@@ -195,6 +197,8 @@ struct ResourceTable {
     max_attempts: Option<u32>,
     max_retry_wait: Option<String>,
     unchanged: Option<String>,
+    robots: Option<String>,
+    max_crawl_delay: Option<String>,
     #[serde(default)]
     scope: Vec<HostPattern>,
     weight: Option<u32>,
@@ -219,6 +223,7 @@ impl ResourceTable {
             set.map_err(|e| e.to_string())?;
         }
         let unchanged = self.unchanged.as_deref().map(str::parse).transpose();
+        let robots = self.robots.as_deref().map(str::parse).transpose();
         let crawl = CrawlSettings {
             delay_ms: millis("delay", self.delay.as_deref())?,
             concurrency: self.concurrency,
@@ -231,6 +236,8 @@ impl ResourceTable {
             max_attempts: self.max_attempts,
             max_retry_wait_ms: millis("max-retry-wait", self.max_retry_wait.as_deref())?,
             unchanged: unchanged.map_err(|e: SettingError| e.to_string())?,
+            robots: robots.map_err(|e: SettingError| e.to_string())?,
+            max_crawl_delay_ms: millis("max-crawl-delay", self.max_crawl_delay.as_deref())?,
             scope: self.scope,
         };
         crawl.check().map_err(|e| e.to_string())?;
@@ -342,7 +349,7 @@ impl Source<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::resource::Unchanged;
+    use crate::model::resource::{Robots, Unchanged};
 
     const EXAMPLE: &str = include_str!("example.toml");
 
@@ -378,6 +385,8 @@ mod tests {
                 max_attempts: Some(3),
                 max_retry_wait_ms: Some(60_000),
                 unchanged: Some(Unchanged::Skip),
+                robots: Some(Robots::Obey),
+                max_crawl_delay_ms: Some(30_000),
                 scope: ["books.example", "*.books.example"]
                     .map(|host| host.parse().unwrap())
                     .into(),
@@ -522,6 +531,11 @@ mod tests {
         check_refused(
             "[[resource]]\nname = 'a'\nunchanged = 'ignore'\n",
             "c.toml:1: setting unchanged takes parse or skip, not \"ignore\"",
+            "",
+        );
+        check_refused(
+            "[[resource]]\nname = 'a'\nrobots = 'bend'\n",
+            "c.toml:1: setting robots takes obey or ignore, not \"bend\"",
             "",
         );
         check_refused(

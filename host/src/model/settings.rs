@@ -52,6 +52,13 @@ pub struct CrawlSettings {
     /// What happens to a page that is as the last run saw it. None: [`Unchanged::Parse`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unchanged: Option<Unchanged>,
+    /// Whether the robots.txt of a site counts. None: [`Robots::Obey`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub robots: Option<Robots>,
+    /// The longest `crawl-delay` of a robots.txt that is kept, in milliseconds; a longer one is cut to
+    /// it. None: [`DEFAULT_MAX_CRAWL_DELAY`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_crawl_delay_ms: Option<u64>,
     /// Hosts beyond those of the root requests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scope: Vec<HostPattern>,
@@ -165,6 +172,17 @@ impl CrawlSettings {
         self.unchanged.unwrap_or_default()
     }
 
+    /// Whether the robots.txt of a site counts.
+    pub fn robots(&self) -> Robots {
+        self.robots.unwrap_or_default()
+    }
+
+    /// The longest `crawl-delay` that is kept.
+    pub fn max_crawl_delay(&self) -> Duration {
+        self.max_crawl_delay_ms
+            .map_or(DEFAULT_MAX_CRAWL_DELAY, Duration::from_millis)
+    }
+
     /// The delay asked for, if any.
     pub fn delay(&self) -> Option<Duration> {
         self.delay_ms.map(Duration::from_millis)
@@ -184,6 +202,8 @@ impl CrawlSettings {
             max_attempts: self.max_attempts.or(present.max_attempts),
             max_retry_wait_ms: self.max_retry_wait_ms.or(present.max_retry_wait_ms),
             unchanged: self.unchanged.or(present.unchanged),
+            robots: self.robots.or(present.robots),
+            max_crawl_delay_ms: self.max_crawl_delay_ms.or(present.max_crawl_delay_ms),
             scope: if self.scope.is_empty() {
                 present.scope
             } else {
@@ -205,7 +225,8 @@ impl CrawlSettings {
         at_least_one("max-pattern-urls", self.max_pattern_urls)?;
         at_least_one("max-attempts", self.max_attempts)?;
         at_least_one("max-retry-wait", self.max_retry_wait_ms)?;
-        at_most_a_day("max-retry-wait", self.max_retry_wait_ms)
+        at_most_a_day("max-retry-wait", self.max_retry_wait_ms)?;
+        at_most_a_day("max-crawl-delay", self.max_crawl_delay_ms)
     }
 }
 
@@ -280,6 +301,37 @@ impl fmt::Display for Unchanged {
     }
 }
 
+impl Robots {
+    /// As every door names it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Robots::Obey => "obey",
+            Robots::Ignore => "ignore",
+        }
+    }
+}
+
+impl FromStr for Robots {
+    type Err = SettingError;
+
+    fn from_str(text: &str) -> Result<Self, SettingError> {
+        match text {
+            "obey" => Ok(Robots::Obey),
+            "ignore" => Ok(Robots::Ignore),
+            other => Err(SettingError {
+                setting: "robots",
+                why: format!("takes obey or ignore, not {other:?}"),
+            }),
+        }
+    }
+}
+
+impl fmt::Display for Robots {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -318,6 +370,10 @@ mod tests {
             |s| s.max_retry_wait_ms = Some(86_400_001),
             "setting max-retry-wait is longer than a day",
         );
+        check(
+            |s| s.max_crawl_delay_ms = Some(86_400_001),
+            "setting max-crawl-delay is longer than a day",
+        );
         check(|s| s.max_url_length = Some(8_192), "");
         check(|s| s.max_depth = Some(0), "");
     }
@@ -347,6 +403,8 @@ mod tests {
             max_attempts: Some(9),
             max_retry_wait_ms: Some(10),
             unchanged: Some(Unchanged::Skip),
+            robots: Some(Robots::Ignore),
+            max_crawl_delay_ms: Some(12),
             scope: vec!["a.test".parse().unwrap()],
         };
         let nothing = CrawlSettings::default();

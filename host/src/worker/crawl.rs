@@ -24,7 +24,7 @@ use crate::frontier::{Frontier, FrontierError, Take};
 use crate::model::crawl::UnixMillis;
 use crate::model::id::{ResourceId, Run};
 use crate::model::plugin::Limits;
-use crate::model::resource::CrawlSettings;
+use crate::model::resource::{CrawlSettings, Robots};
 use crate::model::scope::{Bounds, RootHosts};
 use crate::plugin::{CallConfig, Rules};
 use crate::sink::Sink;
@@ -230,11 +230,24 @@ pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken
     }
 }
 
+/// A crawl that asks for what sites forbid is not to do so unnoticed.
+fn tell_of_robots(parts: &CrawlParts, robots: Robots) {
+    match robots {
+        Robots::Ignore => {
+            tracing::warn!(resource = %parts.resource, "what robots.txt forbids is fetched too");
+            let message = "what robots.txt forbids is fetched too, as set by --robots";
+            parts.log.note("warn", message);
+        }
+        Robots::Obey => parts.log.note("info", "robots.txt is obeyed from here on"),
+    }
+}
+
 /// Takes URLs and starts a task for each, until there is a reason to end.
 async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationToken) -> CrawlEnd {
     let frontier = &shared.parts.frontier;
     let tasks = TaskScope::under(stop);
     let told_of_bound = Once::new();
+    let mut robots = Robots::Obey;
     let end = loop {
         if let Some(end) = shared.early_end() {
             break end;
@@ -267,6 +280,9 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
             continue;
         }
         let settings = shared.config().settings;
+        if std::mem::replace(&mut robots, settings.robots()) != settings.robots() {
+            tell_of_robots(&shared.parts, robots);
+        }
         let in_flight = frontier.in_flight() as u64;
         if in_flight >= u64::from(settings.concurrency()) {
             wait(shared, None, &tasks).await;

@@ -21,7 +21,6 @@ use crate::model::crawl::{
 use crate::model::frontier::Validators;
 use crate::model::id::Shard;
 use crate::model::scope::Refusal;
-use crate::model::settings::{DEFAULT_MAX_CRAWL_DELAY, Robots};
 use crate::plugin::{CallFailure, CallReport, KillReport};
 
 /// What an attempt came to, before it is committed.
@@ -164,8 +163,8 @@ async fn harvest(
         max_body: config.limits.body,
         delay: config.settings.delay(),
         unless: unless.cloned(),
-        robots: Robots::Obey,
-        max_crawl_delay: DEFAULT_MAX_CRAWL_DELAY,
+        robots: config.settings.robots(),
+        max_crawl_delay: config.settings.max_crawl_delay(),
     };
     let now = || shared.parts.clock.unix_millis();
     let attempt = || Attempt::ended(claim.attempt, &config.settings, now());

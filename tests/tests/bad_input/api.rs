@@ -80,6 +80,10 @@ fn http_cases() -> Vec<HttpCase> {
             r#"400 INVALID_ARGUMENT: field crawl.max_bytes takes a whole number, not "10GiB""#,
         ),
         post(
+            r#"{"name":"shop","crawl":{"robots":"bend"}}"#,
+            "400 INVALID_ARGUMENT: setting robots takes obey or ignore, not \"bend\"",
+        ),
+        post(
             r#"{"name":"shop","crawl":{"unchanged":"ignore"}}"#,
             "400 INVALID_ARGUMENT: setting unchanged takes parse or skip, not \"ignore\"",
         ),

@@ -28,6 +28,10 @@ fn a_config_file_that_cannot_be_meant_starts_nothing_and_names_its_line() {
             r#"2: c.toml:1: max-bytes takes a size like 64MiB or 4096, not "much""#,
         ),
         (
+            "[[resource]]\nname = 'a'\nrobots = 'bend'\n",
+            r#"2: c.toml:1: setting robots takes obey or ignore, not "bend""#,
+        ),
+        (
             "[[resource]]\nname = 'a'\nunchanged = 'ignore'\n",
             r#"2: c.toml:1: setting unchanged takes parse or skip, not "ignore""#,
         ),

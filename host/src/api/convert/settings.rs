@@ -2,7 +2,7 @@
 
 use crawler_proto as proto;
 
-use crate::api::spec::{neighbour, scope, unchanged};
+use crate::api::spec::{neighbour, robots, scope, unchanged};
 use crate::master::ControlError;
 use crate::model::placement::PlacementChange;
 use crate::model::resource::CrawlSettings;
@@ -20,6 +20,8 @@ pub(super) fn crawl_settings(message: proto::CrawlSettings) -> Result<CrawlSetti
         max_attempts: message.max_attempts,
         max_retry_wait_ms: message.max_retry_wait_ms,
         unchanged: message.unchanged.as_deref().map(unchanged).transpose()?,
+        robots: message.robots.as_deref().map(robots).transpose()?,
+        max_crawl_delay_ms: message.max_crawl_delay_ms,
         scope: scope(message.scope.iter().map(String::as_str))?,
     })
 }
@@ -37,6 +39,8 @@ pub(super) fn crawl_message(crawl: CrawlSettings) -> proto::CrawlSettings {
         max_attempts: crawl.max_attempts,
         max_retry_wait_ms: crawl.max_retry_wait_ms,
         unchanged: crawl.unchanged.map(|unchanged| unchanged.to_string()),
+        robots: crawl.robots.map(|robots| robots.to_string()),
+        max_crawl_delay_ms: crawl.max_crawl_delay_ms,
         scope: crawl.scope.iter().map(ToString::to_string).collect(),
     }
 }
@@ -95,7 +99,7 @@ mod tests {
         );
     }
 
-    use crate::model::resource::Unchanged;
+    use crate::model::resource::{Robots, Unchanged};
 
     #[test]
     fn every_setting_survives_its_message() {
@@ -111,15 +115,24 @@ mod tests {
             max_attempts: Some(9),
             max_retry_wait_ms: Some(10),
             unchanged: Some(Unchanged::Skip),
+            robots: Some(Robots::Ignore),
+            max_crawl_delay_ms: Some(12),
             scope: vec!["a.test".parse().unwrap()],
         };
         assert_eq!(crawl_settings(crawl_message(crawl.clone())).unwrap(), crawl);
         let message = proto::CrawlSettings {
             unchanged: Some("ignore".into()),
-            ..crawl_message(crawl)
+            ..crawl_message(crawl.clone())
         };
         let error = crawl_settings(message).unwrap_err();
         let expected = "setting unchanged takes parse or skip, not \"ignore\"";
+        assert_eq!(error.to_string(), expected);
+        let message = proto::CrawlSettings {
+            robots: Some("bend".into()),
+            ..crawl_message(crawl)
+        };
+        let error = crawl_settings(message).unwrap_err();
+        let expected = "setting robots takes obey or ignore, not \"bend\"";
         assert_eq!(error.to_string(), expected);
     }
 }

@@ -28,7 +28,7 @@ const SPEC: [&str; 10] = [
 ];
 const CHANGES: [&str; 5] = ["plugin", "params", "limits", "crawl", "placement"];
 const PLACEMENT: [&str; 5] = ["shards", "weight", "selector", "near", "apart"];
-const CRAWL: [&str; 12] = [
+const CRAWL: [&str; 14] = [
     "delay_ms",
     "concurrency",
     "max_pages",
@@ -41,6 +41,8 @@ const CRAWL: [&str; 12] = [
     "unchanged",
     "max_attempts",
     "max_retry_wait_ms",
+    "robots",
+    "max_crawl_delay_ms",
 ];
 
 /// A body that names a resource.
@@ -157,6 +159,7 @@ fn crawl(fields: &mut Fields) -> Result<CrawlSettings, Problem> {
         Some(other) => return Err(wrong("crawl.scope", "a list of hosts", &other)),
     };
     let unchanged = fields.text("unchanged")?;
+    let robots = fields.text("robots")?;
     Ok(CrawlSettings {
         delay_ms: fields.number("delay_ms")?,
         concurrency: fields.number("concurrency")?,
@@ -169,6 +172,8 @@ fn crawl(fields: &mut Fields) -> Result<CrawlSettings, Problem> {
         max_attempts: fields.number("max_attempts")?,
         max_retry_wait_ms: fields.number("max_retry_wait_ms")?,
         unchanged: unchanged.as_deref().map(spec::unchanged).transpose()?,
+        robots: robots.as_deref().map(spec::robots).transpose()?,
+        max_crawl_delay_ms: fields.number("max_crawl_delay_ms")?,
         scope,
     })
 }
@@ -302,7 +307,7 @@ fn snake_case(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::resource::Unchanged;
+    use crate::model::resource::{Robots, Unchanged};
 
     #[track_caller]
     fn check_refused(body: &str, detail: &str, hint: &str) {
@@ -331,14 +336,16 @@ mod tests {
             br#"{"name":"b","plugin":"p@1.0.0","params":{"a":"1"},"limits":{"memory":"8MiB","cpu":100},
                 "crawl":{"delay_ms":0,"max_pages":"10","concurrency":2,"max_depth":3,"scope":["*.a.test"],
                 "max_bytes":4,"max_url_length":5,"max_segment_repeats":6,"max_pattern_urls":7,
-                "unchanged":"skip","max_attempts":8,"max_retry_wait_ms":9}}"#,
+                "unchanged":"skip","max_attempts":8,"max_retry_wait_ms":9,
+                "robots":"ignore","max_crawl_delay_ms":10}}"#,
         )
         .unwrap();
         let camel = spec(
             br#"{"name":"b","plugin":"p@1.0.0","params":{"a":"1"},"limits":{"memory":8388608,"cpu":"100ms"},
                 "crawl":{"delayMs":"0","maxPages":10,"concurrency":2,"maxDepth":3,"scope":["*.a.test"],
                 "maxBytes":"4","maxUrlLength":5,"maxSegmentRepeats":6,"maxPatternUrls":7,
-                "unchanged":"skip","maxAttempts":8,"maxRetryWaitMs":9}}"#,
+                "unchanged":"skip","maxAttempts":8,"maxRetryWaitMs":9,
+                "robots":"ignore","maxCrawlDelayMs":"10"}}"#,
         )
         .unwrap();
         assert_eq!(snake, camel);
@@ -351,6 +358,8 @@ mod tests {
         assert_eq!(crawl.unchanged, Some(Unchanged::Skip));
         assert_eq!(crawl.max_attempts, Some(8));
         assert_eq!(crawl.max_retry_wait_ms, Some(9));
+        assert_eq!(crawl.robots, Some(Robots::Ignore));
+        assert_eq!(crawl.max_crawl_delay_ms, Some(10));
         assert_eq!(snake.limits.iter().count(), 2);
     }
 

@@ -391,6 +391,19 @@ async fn a_pattern_that_is_full_is_told_once() {
     assert_eq!(told.count(), 1, "{:?}", ended.log);
 }
 
+#[tokio::test]
+async fn a_crawl_that_ignores_robots_says_so_once() {
+    for (robots, n_told) in [(None, 0), (Some(Robots::Ignore), 1)] {
+        let settings = CrawlSettings {
+            robots,
+            ..CrawlSettings::default()
+        };
+        let ended = crawl(&["/"], settings, Kept::default()).await;
+        let told = ended.log.iter().filter(|line| line.contains("--robots"));
+        assert_eq!(told.count(), n_told, "{:?}", ended.log);
+    }
+}
+
 /// Each page has four bytes.
 #[tokio::test]
 async fn bytes_are_limited_over_all_lives_of_a_run() {
