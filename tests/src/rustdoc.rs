@@ -68,6 +68,17 @@ pub fn open() -> Option<(PathBuf, Web)> {
 /// `.html` or a slash and start with one of `below`, on the host of `base`, without fragment and
 /// query. Links to files that are missing are left out. By URL.
 pub fn walk(folder: &Path, base: &Url, starts: &[&str], below: &[&str]) -> BTreeMap<String, Truth> {
+    walk_where(folder, base, starts, below, |_| true)
+}
+
+/// The same, where only those pages are read whose path may be, the starts included.
+pub fn walk_where(
+    folder: &Path,
+    base: &Url,
+    starts: &[&str],
+    below: &[&str],
+    may: impl Fn(&str) -> bool,
+) -> BTreeMap<String, Truth> {
     let mut pages = BTreeMap::new();
     let mut waiting: VecDeque<Url> = starts
         .iter()
@@ -75,7 +86,7 @@ pub fn walk(folder: &Path, base: &Url, starts: &[&str], below: &[&str]) -> BTree
         .collect();
     let selectors = Selectors::new();
     while let Some(url) = waiting.pop_front() {
-        if pages.contains_key(url.as_str()) {
+        if pages.contains_key(url.as_str()) || !may(url.path()) {
             continue;
         }
         let Some(text) = read(folder, url.path()) else {

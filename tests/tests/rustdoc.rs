@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crawler_tests::process::Home;
 use crawler_tests::random::Random;
-use crawler_tests::rustdoc::{BELOW, STARTS, Truth, open, walk};
+use crawler_tests::rustdoc::{BELOW, STARTS, Truth, folder, open, site, walk, walk_where};
 use crawler_tests::up::Up;
 use crawler_tests::web::Web;
 use crawler_tests::{guests, soak};
@@ -90,6 +90,86 @@ fn a_crawl_of_the_documentation_finds_what_a_walk_finds() {
             hit.path
         );
     }
+}
+
+#[test]
+fn a_crawl_that_obeys_robots_finds_what_a_walk_finds_that_does() {
+    const ROBOTS: &str = "User-agent: *\nDisallow: /core/arch/\nAllow: /core/arch/x86_64/\n\
+                          Disallow: /*/print.html$\n";
+    const STARTS: [&str; 4] = [
+        "/core/arch/index.html",
+        "/core/arch/aarch64/index.html",
+        "/core/arch/x86_64/index.html",
+        "/rust-by-example/index.html",
+    ];
+    const BELOW: [&str; 5] = [
+        "/core/arch/index.html",
+        "/core/arch/aarch64/struct.",
+        "/core/arch/x86_64/struct.",
+        "/core/arch/x86_64/type.",
+        "/rust-by-example/",
+    ];
+    let Some(folder) = folder() else { return };
+    let web = site(&folder).page("/robots.txt", ROBOTS).open();
+    let may = |path: &str| {
+        let is_of_another = path.starts_with("/core/arch/") && !path.contains("/x86_64/");
+        !is_of_another && !path[1..].ends_with("/print.html")
+    };
+    let all = walk(&folder, &web.url("/"), &STARTS, &BELOW);
+    let allowed = walk_where(&folder, &web.url("/"), &STARTS, &BELOW, may);
+    assert!(allowed.len() > 100 && all.len() > allowed.len() + 100);
+
+    let home = Home::new();
+    let ceilings = LIMITS.map(|limit| format!("--limit-ceiling={limit}"));
+    let ceilings: Vec<&str> = ceilings.iter().map(String::as_str).collect();
+    let up = Up::start(&home, &ceilings);
+    let guest = guests::guest("rustdoc").display().to_string();
+    up.ok(["plugin", "push", &guest]);
+    let add = ["resource", "add", "docs", "--plugin=rustdoc"].map(str::to_owned);
+    up.ok(add.into_iter().chain(arguments(&web, &STARTS, &BELOW)));
+    let docs = up.finished("docs", DEADLINE);
+    let found = by_url(&up.ok(["items", "docs"]));
+    let urls = |pages: &BTreeMap<String, Truth>| pages.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(found.into_keys().collect::<Vec<_>>(), urls(&allowed));
+    let asked = web.log();
+    let forbidden = asked.iter().find(|hit| !may(&hit.path));
+    assert!(forbidden.is_none(), "{forbidden:?}");
+    assert_eq!(web.robots_log().len(), 1);
+    let agent = &web.robots_log()[0].headers["user-agent"];
+    assert!(agent.as_bytes().starts_with(b"crawler/"), "{agent:?}");
+
+    // What was not fetched is told, with the line that says so, and nothing else was given up.
+    let reasons = docs["counts"]["dead_by_reason"].as_object();
+    let reasons: Vec<&String> = reasons.into_iter().flat_map(|map| map.keys()).collect();
+    assert_eq!(reasons, ["robots"], "{docs}");
+    for (path, line) in [
+        ("/core/arch/index.html", "line 2, Disallow: /core/arch/"),
+        (
+            "/rust-by-example/print.html",
+            "line 4, Disallow: /*/print.html$",
+        ),
+    ] {
+        let why = up.ok(["frontier", "why", "docs", web.url(path).as_str()]);
+        assert!(why.contains("dead: robots") && why.contains(line), "{why}");
+    }
+
+    up.ok(["resource", "update", "docs", "--robots=ignore"]);
+    up.ok(["resource", "restart", "docs"]);
+    up.wait_for("docs", "end of the second run", DEADLINE, |docs| {
+        docs["run"] == 2 && docs["phase"] == "Finished"
+    });
+    let asked: BTreeSet<String> = web.log().iter().map(|hit| hit.path.clone()).collect();
+    let missing = all.keys().find(|url| {
+        let url: url::Url = url.parse().expect("what was walked is a URL");
+        !asked.contains(url.path())
+    });
+    assert_eq!(missing, None);
+    let told = up.ok(["resource", "logs", "docs"]);
+    assert!(
+        told.contains("what robots.txt forbids is fetched too, as set by --robots"),
+        "{told}"
+    );
+    up.stop();
 }
 
 #[test]
