@@ -1,0 +1,380 @@
+//! Robots rules beside Protego, the parser of Scrapy: files and paths made up from a seed, and the same
+//! answers but where the RFC decides otherwise.
+//!
+//! Most files have nothing that the two are known to see differently, and there they must agree in
+//! everything. Each of the others has one thing of [`CONTESTED`], so that a difference is told with the
+//! paragraph of RFC 9309 that decides it.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crawler::fetch::robots::Rules;
+use crawler_tests::random::Random;
+use crawler_tests::skipped;
+use serde::{Deserialize, Serialize};
+use url::{Position, Url};
+
+const N_FILES: usize = 5_000;
+const N_PATHS: usize = 10;
+/// The one that the list below was made with.
+const PROTEGO: &str = "protego==0.7.0";
+const AGENT: &str = "crawler";
+
+/// What Protego sees differently, and what RFC 9309 says of it.
+const CONTESTED: [(Contested, &str); 7] = [
+    (
+        Contested::StartOfToken,
+        "2.2.1: the product token is matched, not the start of it",
+    ),
+    (
+        Contested::AfterToken,
+        "2.2.1: the product token is letters, '-' and '_', so it ends at anything else",
+    ),
+    (
+        Contested::Slash,
+        "2.2.2: a reserved octet and its percent-encoding are equal, '/' and %2F too",
+    ),
+    (
+        Contested::Percent,
+        "2.2.2: octets that are not allowed are percent-encoded first, a lone '%' too",
+    ),
+    (
+        Contested::Dollar,
+        "2.2.3: '$' at the end of a pattern is its end, and never an octet",
+    ),
+    (
+        Contested::Index,
+        "2.2.2: a rule is for the paths that it matches; one for index.html is for no folder",
+    ),
+    (
+        Contested::Between,
+        "2.2.4: other records do not interfere, between two lines of user agents neither",
+    ),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Contested {
+    StartOfToken,
+    AfterToken,
+    Slash,
+    Percent,
+    Dollar,
+    Index,
+    Between,
+}
+
+/// A file, and what is asked about it.
+#[derive(Serialize)]
+struct Case {
+    #[serde(skip)]
+    contested: Option<Contested>,
+    text: String,
+    agent: &'static str,
+    urls: Vec<Url>,
+}
+
+/// What Protego says to a case.
+#[derive(Deserialize)]
+struct Answer {
+    allowed: Vec<bool>,
+    delay: Option<f64>,
+}
+
+/// One case a line, one answer a line.
+const SCRIPT: &str = "
+import json, sys
+from protego import Protego
+for line in sys.stdin:
+    case = json.loads(line)
+    rules = Protego.parse(case['text'])
+    allowed = [rules.can_fetch(url, case['agent']) for url in case['urls']]
+    print(json.dumps({'allowed': allowed, 'delay': rules.crawl_delay(case['agent'])}))
+";
+
+#[test]
+fn rules_are_those_of_protego_but_where_the_rfc_decides_otherwise() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let Some(python) = protego(folder.path()) else {
+        return;
+    };
+    let mut random = Random::new("protego");
+    let cases: Vec<Case> = (0..N_FILES).map(|nth| Case::of(nth, &mut random)).collect();
+    let answers = answers(&python, folder.path(), &cases);
+    let mut differences: BTreeMap<Contested, (usize, String)> = BTreeMap::new();
+    let (mut n_agreed, mut n_forbidden) = (0, 0);
+    for (case, answer) in cases.iter().zip(answers) {
+        let rules = Rules::parse(case.text.as_bytes(), case.agent);
+        let delay = rules.delay().map(|delay| delay.as_secs_f64());
+        let paths = case.urls.iter().zip(&answer.allowed);
+        let other = paths.map(|(url, &theirs)| (url.as_str(), theirs, rules.allows(path_of(url))));
+        let mut other: Vec<(&str, bool, bool)> = other.collect();
+        n_forbidden += other.iter().filter(|(_, _, ours)| !ours).count();
+        let n_asked = other.len();
+        other.retain(|(_, theirs, ours)| theirs != ours);
+        n_agreed += n_asked - other.len();
+        let told = format!(
+            "{:?}\n(URL, Protego, ours): {other:?}; delays {:?}, {delay:?}",
+            case.text, answer.delay
+        );
+        match case.contested {
+            None => assert!(other.is_empty() && delay == answer.delay, "{told}"),
+            Some(contested) if !other.is_empty() => {
+                let (n, _) = differences.entry(contested).or_insert((0, told));
+                *n += other.len();
+            }
+            Some(_) => {}
+        }
+    }
+    println!("{N_FILES} files, {n_agreed} answers agree, {n_forbidden} of ours forbid");
+    for (contested, paragraph) in CONTESTED {
+        let (n, example) = differences
+            .get(&contested)
+            .unwrap_or_else(|| panic!("Protego sees {contested:?} as we do; take it off the list"));
+        println!("{n} answers differ by RFC 9309, {paragraph}; for one, {example}");
+    }
+    // Not because nearly all is allowed.
+    assert!((N_FILES..N_FILES * N_PATHS / 2).contains(&n_forbidden));
+}
+
+/// The Python that has Protego; none, and a line that says so, where it cannot be had.
+fn protego(folder: &Path) -> Option<std::path::PathBuf> {
+    let python = folder.join("venv/bin/python");
+    let run = |program: &Path, arguments: &[&str]| {
+        let ended = Command::new(program)
+            .args(arguments)
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .output();
+        match ended {
+            Ok(ended) if ended.status.success() => Ok(()),
+            Ok(ended) => Err(String::from_utf8_lossy(&ended.stderr).trim().to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    };
+    let install = [
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        PROTEGO,
+    ];
+    let made = run(Path::new("python3"), &["-m", "venv", "venv"]);
+    match made.and_then(|()| run(&python, &install)) {
+        Ok(()) => Some(python),
+        Err(why) => {
+            let last = why.lines().last().unwrap_or_default();
+            skipped(
+                "protego",
+                &format!("{PROTEGO} cannot be installed by pip ({last})"),
+            );
+            None
+        }
+    }
+}
+
+/// Through files: neither side waits for the other to read.
+fn answers(python: &Path, folder: &Path, cases: &[Case]) -> Vec<Answer> {
+    let asked = folder.join("cases");
+    let mut file = std::fs::File::create(&asked).expect("a file can be made");
+    for case in cases {
+        let line = serde_json::to_string(case).expect("a case is JSON");
+        writeln!(file, "{line}").expect("a file can be written");
+    }
+    let asked = std::fs::File::open(asked).expect("a file can be read");
+    let ended = Command::new(python)
+        .args(["-c", SCRIPT])
+        .stdin(asked)
+        .output()
+        .expect("Python starts");
+    assert!(
+        ended.status.success(),
+        "{}",
+        String::from_utf8_lossy(&ended.stderr)
+    );
+    let answers = String::from_utf8_lossy(&ended.stdout);
+    let answers = answers
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("an answer is JSON"));
+    let answers: Vec<Answer> = answers.collect();
+    assert_eq!(answers.len(), cases.len());
+    answers
+}
+
+fn path_of(url: &Url) -> &str {
+    &url[Position::BeforePath..Position::AfterQuery]
+}
+
+impl Case {
+    /// Every fourth has something that is contested.
+    fn of(nth: usize, random: &mut Random) -> Self {
+        let contested = (nth % 4 == 0).then(|| CONTESTED[nth / 4 % CONTESTED.len()].0);
+        let paths = (0..N_PATHS).map(|_| path(contested, random));
+        Self {
+            contested,
+            agent: AGENT,
+            urls: paths.collect(),
+            text: text(contested, random),
+        }
+    }
+}
+
+fn one_of<T: Copy>(choices: &[T], random: &mut Random) -> T {
+    let nth = random.below(choices.len() as u64);
+    choices[usize::try_from(nth).expect("there are few choices")]
+}
+
+fn often(random: &mut Random) -> bool {
+    random.below(3) > 0
+}
+
+fn path(contested: Option<Contested>, random: &mut Random) -> Url {
+    const PIECES: [&str; 24] = [
+        "/", "/", "/", "a", "a", "b", "b", "ab", ".html", "?", "=", "&", "-", "~", ":", "!", "%61",
+        "%3F", "%3D", "%7E", "\u{fc}", "%C3%BC", "*", ";",
+    ];
+    let own: &[&str] = match contested {
+        Some(Contested::Slash) => &["%2F", "%2f"],
+        Some(Contested::Percent) => &["%25", "%"],
+        Some(Contested::Dollar) => &["$", "%24"],
+        Some(Contested::Index) => &["/", "/index.html"],
+        _ => &[],
+    };
+    let text = match contested {
+        Some(Contested::Index) if often(random) => one_of(&["", "a/"], random).to_owned(),
+        _ => pieces(&PIECES, own, random),
+    };
+    let url = format!("http://a.test/{text}");
+    url.parse().expect("all pieces may stand in a URL")
+}
+
+fn pattern(contested: Option<Contested>, random: &mut Random) -> String {
+    const PIECES: [&str; 26] = [
+        "/", "/", "/", "a", "a", "b", "b", "ab", ".html", "?", "=", "&", "-", "~", ":", "!", "%61",
+        "%3f", "%3D", "%2A", "\u{fc}", "%c3%bc", "*", "*", "**", ";",
+    ];
+    let own: &[&str] = match contested {
+        Some(Contested::Slash) => &["%2F", "/"],
+        Some(Contested::Percent) => &["%25", "%"],
+        Some(Contested::Index) => &["/", "/index.html"],
+        _ => &[],
+    };
+    if contested == Some(Contested::Index) && often(random) {
+        return one_of(&["/", "/index.html", "/a/index.html"], random).to_owned();
+    }
+    let start = one_of(&["/", "/", "/", "/", "*", "", "/a", "/b"], random);
+    let text = pieces(&PIECES, own, random);
+    let end = one_of(&["", "", "", "$", "*"], random);
+    format!("{start}{text}{end}")
+}
+
+/// A few pieces; where there are some of its own, one of those more often.
+fn pieces(common: &[&'static str], own: &[&'static str], random: &mut Random) -> String {
+    let n = random.below(5);
+    let piece = |random: &mut Random| match own {
+        [] => one_of(common, random),
+        _ if often(random) => one_of(common, random),
+        own => one_of(own, random),
+    };
+    (0..n).map(|_| piece(random)).collect()
+}
+
+fn text(contested: Option<Contested>, random: &mut Random) -> String {
+    let ending = one_of(&["\n", "\n", "\r\n", "\r"], random);
+    let mut lines: Vec<String> = Vec::new();
+    let has_delay = random.below(4) == 0;
+    let n_groups = 1 + random.below(4);
+    let delayed = random.below(n_groups);
+    for group in 0..n_groups {
+        let n_agents = 1 + random.below(3);
+        for nth in 0..n_agents {
+            if nth > 0 && contested == Some(Contested::Between) {
+                lines.push("Colour: red".to_owned());
+            }
+            let field = one_of(
+                &[
+                    "User-agent:",
+                    "user-agent: ",
+                    "USER-AGENT :",
+                    "User-Agent  ",
+                ],
+                random,
+            );
+            lines.push(format!("{field} {}", agent(contested, random)));
+            if often(random) {
+                lines.push(
+                    one_of(&["", "# a comment", "Sitemap: http://a.test/s.xml"], random).to_owned(),
+                );
+            }
+        }
+        for nth in 0..random.below(6) {
+            let field = one_of(
+                &[
+                    "Disallow:",
+                    "disallow: ",
+                    "Allow:",
+                    "ALLOW : ",
+                    "Allow ",
+                    "Disalow:",
+                    "Disallow ",
+                ],
+                random,
+            );
+            let comment = one_of(&["", "", "", " # why"], random);
+            let pattern = pattern(contested, random);
+            // Without its colon a line is a record only if nothing else can be meant.
+            let has_colon = field.contains(':') || pattern.is_empty() || pattern.contains(':');
+            let colon = if has_colon && !field.contains(':') {
+                ":"
+            } else {
+                ""
+            };
+            lines.push(format!("{field}{colon} {pattern}{comment}"));
+            if nth == 0 && has_delay && group == delayed {
+                let delay = one_of(&["5", "2.5", "0", "-1", "soon", "1e2", " 7 # s"], random);
+                lines.push(format!("Crawl-delay: {delay}"));
+            }
+            if random.below(6) == 0 {
+                lines.push(
+                    one_of(
+                        &[
+                            "Host: a.test",
+                            "Colour: red",
+                            "not a record",
+                            ":",
+                            "Disallow:",
+                        ],
+                        random,
+                    )
+                    .to_owned(),
+                );
+            }
+        }
+    }
+    lines.join(ending)
+}
+
+fn agent(contested: Option<Contested>, random: &mut Random) -> &'static str {
+    const AGENTS: [&str; 9] = [
+        "*",
+        "*",
+        "crawler",
+        "Crawler",
+        "CRAWLER",
+        "crawler-news",
+        "crawler2",
+        "otherbot",
+        "mycrawler",
+    ];
+    let own: &[&str] = match contested {
+        Some(Contested::StartOfToken) => &["crawl", "CRAW"],
+        Some(Contested::AfterToken) => &["crawler/1.0", "crawler bot"],
+        _ => &AGENTS,
+    };
+    match often(random) {
+        true => one_of(own, random),
+        false => one_of(&AGENTS, random),
+    }
+}
