@@ -5,18 +5,19 @@
 //! [`http`](super::http).
 //!
 //! An address is public if it is global unicast in its canonical form *and* in every form hidden
-//! within it (IPv4 mapped into IPv6, NAT64, 6to4, Teredo). Nothing but the operator's
-//! `--allow-networks` adds to that, and not even that opens our own nodes.
+//! within it (IPv4 mapped into IPv6, NAT64, 6to4, Teredo, ISATAP). Nothing but the operator's
+//! `--allow-networks` adds to that, and not even that opens our own nodes: they are refused in every
+//! such form, and by name.
 
 use std::collections::HashSet;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::{PoisonError, RwLock};
 
 use ipnet::IpNet;
 use url::{Host, Url};
 
 use super::FetchError;
-use address::is_public;
+use address::{forms, is_public};
 
 mod address;
 
@@ -57,13 +58,17 @@ impl Guard {
     pub fn set_own_nodes(&self, nodes: impl IntoIterator<Item = String>) {
         let mut own = OwnNodes::default();
         for node in nodes {
-            match node.parse() {
-                Ok(SocketAddr::V4(address)) => own.addresses.insert(address.into()),
-                Ok(SocketAddr::V6(address)) => {
-                    let ip = IpAddr::V6(*address.ip()).to_canonical();
-                    own.addresses.insert((ip, address.port()).into())
+            match parsed(&node) {
+                Some((Host::Domain(name), port)) => {
+                    let name = name.trim_end_matches('.');
+                    own.names.insert(format!("{name}:{port}"))
                 }
-                Err(_not_an_address) => own.names.insert(node.to_ascii_lowercase()),
+                Some((Host::Ipv4(ip), port)) => own.addresses.insert((ip, port).into()),
+                Some((Host::Ipv6(ip), port)) => {
+                    let ip = IpAddr::V6(ip).to_canonical();
+                    own.addresses.insert((ip, port).into())
+                }
+                None => own.names.insert(node.to_ascii_lowercase()),
             };
         }
         *self
@@ -140,7 +145,7 @@ impl Guard {
             .unwrap_or_else(PoisonError::into_inner);
         own.addresses.iter().any(|address| {
             port.is_none_or(|port| port == address.port())
-                && (ip == address.ip() || is_this_machine(ip) && is_this_machine(address.ip()))
+                && forms(ip).any(|form| is_at(address.ip(), form))
         })
     }
 }
@@ -160,9 +165,28 @@ impl Denial {
     }
 }
 
+/// `host:port`, the host as URLs have it: in lower case, an address in whatever spelling as one.
+fn parsed(node: &str) -> Option<(Host, u16)> {
+    let (host, port) = node.rsplit_once(':')?;
+    Some((Host::parse(host).ok()?, port.parse().ok()?))
+}
+
+/// Whether what is sent to this address may come to somebody who listens there.
+fn is_at(listener: IpAddr, ip: IpAddr) -> bool {
+    ip == listener
+        || is_this_machine(listener) && is_this_machine(ip)
+        || listener.is_unspecified() && is_of_an_interface(ip)
+}
+
 /// All loopback addresses can lead to one listener, and so can the unspecified ones.
 fn is_this_machine(ip: IpAddr) -> bool {
     ip.is_loopback() || ip.is_unspecified()
+}
+
+/// Only an address of this machine can be bound to. Asked each time, because interfaces come and go;
+/// this sends nothing, and only a request to a port of our own gets here.
+fn is_of_an_interface(ip: IpAddr) -> bool {
+    UdpSocket::bind((ip, 0)).is_ok()
 }
 
 #[cfg(test)]

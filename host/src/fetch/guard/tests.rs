@@ -41,10 +41,17 @@ const HIDDEN: &[&str] = &[
     "[64:ff9b::127.0.0.1]",
     "[64:ff9b::7f00:1]",
     "[64:ff9b:1::7f00:1]",
+    "[64:ff9b:1:ffff:ffff:ffff:7f00:1]",
     "[2002:7f00:1::]",
     "[2002:7f00:0001:0:1::1]",
     "[2001:0:7f00:1::]",
     "[2001:0:808:808:0:0:80ff:fffe]",
+    "[2a00:1450:1:2:0:5efe:127.0.0.1]",
+    "[2a00:1450:1:2:200:5efe:7f00:1]",
+    "[2002:808:808:1:0:5efe:127.0.0.1]",
+    "[2002:7f00:1:1:0:5efe:8.8.8.8]",
+    "①②⑦.0.0.①",
+    "127\u{ff0e}0\u{ff61}0.1",
     "0.0.0.0",
     "0",
     "[::]",
@@ -62,10 +69,19 @@ const HIDDEN: &[&str] = &[
     "[::ffff:a9fe:a9fe]",
     "[64:ff9b::a9fe:a9fe]",
     "[2002:a9fe:a9fe::]",
+    "[::169.254.169.254]",
+    "[fe80::5efe:169.254.169.254]",
+    "[2a00:1450:1:2:0:5efe:a9fe:a9fe]",
+    "0251.254.0xa9fe",
+    "１６９．２５４．１６９．２５４",
+    "①⑥⑨.②⑤④.①⑥⑨.②⑤④",
+    "%31%36%39%2e254.169.254",
     // fd00:ec2::254
     "[fd00:ec2::254]",
     "[fd00:0ec2:0:0:0:0:0:254]",
     "[FD00:EC2::0.0.2.84]",
+    "[fd00:ec2:0:0::0:254]",
+    "[FD00:0EC2::0254]",
     // Private, shared, local, reserved.
     "10.0.0.1",
     "172.16.0.1",
@@ -74,6 +90,9 @@ const HIDDEN: &[&str] = &[
     "100.64.0.1",
     "100.127.255.255",
     "192.0.0.8",
+    "192.0.0.9",
+    "192.0.0.10",
+    "192.88.99.2",
     "192.0.2.1",
     "198.18.0.1",
     "198.51.100.1",
@@ -82,13 +101,25 @@ const HIDDEN: &[&str] = &[
     "240.0.0.1",
     "255.255.255.255",
     "[fe80::1]",
+    "[fc00::1]",
     "[fec0::1]",
     "[ff02::1]",
     "[2001:db8::1]",
+    "[2001:1::1]",
+    "[2001:2::1]",
+    "[2001:3::1]",
+    "[2001:4:112::1]",
+    "[2001:10::1]",
     "[2001:20::1]",
+    "[2001:30::1]",
+    "[2001:1ff:ffff::1]",
     "[3fff:1::1]",
     "[5f00::1]",
+    "[5f00:ffff::1]",
     "[100::1]",
+    "[100:0:0:1::1]",
+    "[::1:0:0]",
+    "[4000::1]",
 ];
 
 #[test]
@@ -97,6 +128,78 @@ fn no_spelling_of_an_address_that_is_not_public_passes() {
     for host in HIDDEN {
         check(&guard, &format!("http://{host}/"), "address-denied");
         check(&guard, &format!("https://{host}:8443/x"), "address-denied");
+    }
+}
+
+#[test]
+fn what_is_not_one_host_is_no_url() {
+    for host in [
+        "[fe80::1%25eth0]",
+        "[fe80::1%eth0]",
+        "[fd00:ec2::254%25lo]",
+        "[fd00:ec2::254].",
+        "[%66d00:ec2::254]",
+        "[fd00:ec2::２５４]",
+        "١٢٧.٠.٠.١",
+        "[127.0.0.1]",
+        "[::ffff:0177.0.0.1]",
+        "127.0.0.256",
+        "127.0.0.0.1",
+        "0x1ffffffff",
+        "127.0.0.1%00",
+        "127.0.0.1%2f.example.org",
+        "127.0.0.1%5c.example.org",
+        "127.0.0.1%40example.org",
+        "127.0.0.1 .example.org",
+        "-127.0.0.1:-80",
+        "127.0.0.1:65536",
+        "",
+    ] {
+        let url = format!("http://{host}/");
+        assert!(Url::parse(&url).is_err(), "{url}");
+    }
+}
+
+#[test]
+fn the_host_that_is_judged_is_the_one_that_is_gone_to() {
+    let guard = Guard::default();
+    for (url, host, expected) in [
+        ("http:\\\\127.0.0.1\\", "127.0.0.1", "address-denied"),
+        ("http:/\\127.0.0.1", "127.0.0.1", "address-denied"),
+        ("http:127.0.0.1", "127.0.0.1", "address-denied"),
+        (" ht\ttp://127.0\r\n.0.1/", "127.0.0.1", "address-denied"),
+        (
+            "http://127.0.0.1\\@example.org/",
+            "127.0.0.1",
+            "address-denied",
+        ),
+        (
+            "http://127.0.0.1#@example.org/",
+            "127.0.0.1",
+            "address-denied",
+        ),
+        (
+            "http://127.0.0.1?@example.org/",
+            "127.0.0.1",
+            "address-denied",
+        ),
+        ("http://example.org\\@127.0.0.1/", "example.org", "ok"),
+        ("http://example.org#@127.0.0.1/", "example.org", "ok"),
+        ("http://example.org@127.0.0.1/", "127.0.0.1", "bad-request"),
+        (
+            "http://example.org:80@127.0.0.1/",
+            "127.0.0.1",
+            "bad-request",
+        ),
+        ("http://a@b@127.0.0.1/", "127.0.0.1", "bad-request"),
+        (
+            "http://%40@[fd00:ec2::254]/",
+            "[fd00:ec2::254]",
+            "bad-request",
+        ),
+    ] {
+        assert_eq!(Url::parse(url).unwrap().host_str(), Some(host), "{url}");
+        check(&guard, url, expected);
     }
 }
 
@@ -112,7 +215,14 @@ fn public_addresses_and_names_pass() {
         "192.1.0.1",
         "198.20.0.1",
         "223.255.255.255",
+        "192.31.196.1",
+        "192.52.193.1",
+        "192.175.48.1",
         "[2606:4700::1111]",
+        "[2620:4f:8000::1]",
+        "[2001:200::1]",
+        "[3fff:1000::1]",
+        "[2a00:1450:1:2:0:5efe:8.8.8.8]",
         "[2001:4860:4860::8888]",
         "[::ffff:8.8.8.8]",
         "[64:ff9b::8.8.8.8]",
@@ -128,6 +238,11 @@ fn only_http_without_credentials_is_fetched() {
     check(&guard, "ftp://example.org/", "scheme");
     check(&guard, "file:///etc/passwd", "scheme");
     check(&guard, "data:text/html,x", "scheme");
+    check(&guard, "javascript:alert(1)", "scheme");
+    check(&guard, "gopher://example.org:70/1x", "scheme");
+    check(&guard, "view-source:http://example.org/", "scheme");
+    check(&guard, "ws://example.org/", "scheme");
+    check(&guard, "blob:http://example.org/1", "scheme");
     check(&guard, "http://user@example.org/", "bad-request");
     check(&guard, "http://:secret@example.org/", "bad-request");
     let error = guard.check(&"http://u:secret@example.org/".parse().unwrap());
@@ -156,6 +271,9 @@ fn own_nodes_are_refused_even_inside_allowed_networks() {
             "127.0.0.1:9091",
             "[::ffff:10.0.0.5]:2379",
             "Master-1.test:80",
+            "ETCD.test.:2379",
+            "0xA000006:2380",
+            "8.8.4.4:9091",
         ]
         .map(str::to_owned),
     );
@@ -167,9 +285,47 @@ fn own_nodes_are_refused_even_inside_allowed_networks() {
     check(&guard, "http://10.0.0.5:2379/", "own-node");
     check(&guard, "http://[::ffff:a00:5]:2379/", "own-node");
     check(&guard, "http://master-1.TEST./", "own-node");
+    check(&guard, "http://MASTER-1.test:80/", "own-node");
+    check(&guard, "http://etcd.test:2379/", "own-node");
+    check(&guard, "http://%65tcd.test.:2379/", "own-node");
+    check(&guard, "http://10.0.0.6:2380/", "own-node");
+    check(&guard, "http://8.8.4.4:9091/", "own-node");
+    // As translators and tunnels have it.
+    check(&guard, "http://[64:ff9b::8.8.4.4]:9091/", "own-node");
+    check(&guard, "http://[2002:808:404::1]:9091/", "own-node");
+    check(
+        &guard,
+        "http://[2a00:1:2:3:0:5efe:8.8.4.4]:9091/",
+        "own-node",
+    );
+    check(&guard, "http://8.8.4.4:9092/", "ok");
     check(&guard, "http://127.0.0.1:9092/", "ok");
     check(&guard, "https://master-1.test/", "ok");
     let ip = "10.0.0.5".parse().unwrap();
     assert_eq!(guard.judge(ip, None), Err(Denial::OwnNode));
     assert_eq!(guard.judge(ip, Some(80)), Ok(()));
+}
+
+#[test]
+fn a_listener_on_all_interfaces_is_refused_at_each_of_them() {
+    let guard = guard(&["0.0.0.0/0", "::/0"]);
+    guard.set_own_nodes(["0.0.0.0:9091".to_owned(), "[::]:8081".to_owned()]);
+    let addresses = ["127.0.0.1", "127.3.2.1", "0.0.0.0", "[::1]"];
+    for host in addresses
+        .map(str::to_owned)
+        .into_iter()
+        .chain(of_this_machine())
+    {
+        check(&guard, &format!("http://{host}:9091/"), "own-node");
+        check(&guard, &format!("http://{host}:8081/"), "own-node");
+        check(&guard, &format!("http://{host}:9092/"), "ok");
+    }
+    check(&guard, "http://192.0.2.1:9091/", "ok");
+}
+
+/// Where this machine would send from, if it is in a network at all; nothing is sent.
+fn of_this_machine() -> Option<String> {
+    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect("192.0.2.1:9").ok()?;
+    Some(socket.local_addr().ok()?.ip().to_string())
 }
