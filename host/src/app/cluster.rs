@@ -204,7 +204,7 @@ async fn base(
     let node = Node {
         labels,
         capacity,
-        ..parts::node(role, identity.id.clone(), address, &*clock)
+        ..parts::node(role, identity.id.clone(), address, doors.http_at, &*clock)
     };
     let catalog = Catalog::new(store, Keys::default());
     Ok(Base {
@@ -296,12 +296,10 @@ pub(super) async fn start_worker(
     let scopes = Scopes::default();
     let (grpc, http) = (base.doors.grpc_at, base.doors.http_at);
     let crawls = Crawls::default();
+    let members = options.node.etcd.members();
+    let always = members.chain(base.doors.addresses()).collect();
     base.doors.open(None, Some(crawls.clone()), &scopes.doors);
     let guard = Arc::new(Guard::new(options.allow_networks.clone()));
-    let members = options.node.etcd.members();
-    let always = members
-        .chain([grpc.to_string(), http.to_string()])
-        .collect();
     let own_nodes = own_nodes::keep_told(guard.clone(), base.catalog.clone(), always);
     scopes.work.spawn("own nodes", {
         let stop = scopes.work.stop_signal();
@@ -309,7 +307,7 @@ pub(super) async fn start_worker(
             stop.run_until_cancelled(own_nodes).await;
         }
     });
-    let fetch = parts::guarded_fetcher(guard, &options.node.config.hosts, base.clock.clone())?;
+    let fetch = parts::fetcher(guard, &options.node.config.hosts, base.clock.clone())?;
     let frontiers = DurableSettings {
         min_age: options.node.frontier_min_age,
         ..DurableSettings::default()

@@ -50,6 +50,16 @@ impl Doors {
         })
     }
 
+    /// Where this process listens.
+    pub(super) fn addresses(&self) -> Vec<String> {
+        let pprof = self
+            .pprof
+            .as_ref()
+            .and_then(|pprof| pprof.local_addr().ok());
+        let all = [Some(self.grpc_at), Some(self.http_at), pprof];
+        all.iter().flatten().map(SocketAddr::to_string).collect()
+    }
+
     /// Serves until `scope` is stopped.
     pub(super) fn open(self, master: Option<Api>, worker: Option<Crawls>, scope: &TaskScope) {
         let stop = scope.stop_signal();

@@ -1,9 +1,11 @@
 //! What a worker of a cluster never fetches from: the cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::join_all;
 use tokio::time::Instant;
 
 use crate::fetch::guard::Guard;
@@ -22,31 +24,40 @@ const RETRY: Duration = Duration::from_secs(1);
 /// may be somebody else's.
 const KEPT_FOR: Duration = Duration::from_secs(60 * 60);
 
-/// Tells the guard of all nodes that are registered, beside those that are `always` there, for ever.
-/// Nodes that left are kept for an hour: they may be back.
+/// Tells the guard of all nodes that are registered, beside those that are `always` there, for ever;
+/// where one goes by a name, of its addresses too. Nodes that left, and addresses that a name does not
+/// have any more, are kept for an hour: they may be back.
 pub(super) async fn keep_told(guard: Arc<Guard>, catalog: Catalog, always: Vec<String>) {
     let mut known = Known::default();
     let tell = |known: &Known| guard.set_own_nodes(always.iter().chain(known.addresses()).cloned());
     tell(&known);
     loop {
-        let pause = match registered(&catalog).await {
-            Ok(nodes) => {
-                if known.look(nodes, Instant::now()) {
-                    tell(&known);
-                }
-                INTERVAL
-            }
+        let (nodes, pause) = match registered(&catalog).await {
+            Ok(nodes) => (nodes, INTERVAL),
             Err(error) => {
                 let error = telemetry::chain(&error);
-                tracing::debug!(
-                    error,
-                    "the nodes that are never fetched from stay as they are"
-                );
-                RETRY
+                tracing::debug!(error, "the nodes that are never fetched from are not known");
+                (known.addresses().cloned().collect(), RETRY)
             }
         };
+        if known.look(nodes.clone(), Instant::now()) {
+            tell(&known);
+        }
+        // A resolver may take its time.
+        let found = addresses(always.iter().chain(&nodes)).await;
+        if known.look(nodes.into_iter().chain(found).collect(), Instant::now()) {
+            tell(&known);
+        }
         tokio::time::sleep(pause).await;
     }
+}
+
+/// Where those of them are that go by a name, as far as the system's resolver knows at this moment.
+async fn addresses(nodes: impl Iterator<Item = &String>) -> Vec<String> {
+    let names = nodes.filter(|node| node.parse::<SocketAddr>().is_err());
+    let found = join_all(names.map(tokio::net::lookup_host)).await;
+    let found = found.into_iter().flatten().flatten();
+    found.map(|address| address.to_string()).collect()
 }
 
 /// Addresses of nodes, each with when it was found that it is not registered any more.
@@ -75,12 +86,65 @@ impl Known {
 async fn registered(catalog: &Catalog) -> Result<BTreeSet<String>, StoreError> {
     let nodes = catalog.scan::<Node>(&catalog.keys().all_nodes()).await?;
     let nodes = nodes.records.into_iter();
-    Ok(nodes.map(|(_, node)| node.value.address).collect())
+    let addresses = nodes.flat_map(|(_, node)| [node.value.address, node.value.http]);
+    Ok(addresses.filter(|address| !address.is_empty()).collect())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::parts;
     use super::*;
+    use crate::clock::SystemClock;
+    use crate::model::id::NodeId;
+    use crate::model::node::Role;
+    use crate::store::Txn;
+    use crate::store::catalog::encode;
+    use crate::store::embedded::{EmbeddedStore, Settings};
+    use crate::store::keys::Keys;
+    use crate::task::TaskScope;
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    #[tokio::test]
+    async fn nodes_and_etcd_are_refused_at_the_addresses_of_their_names_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = EmbeddedStore::open(folder.path(), Settings::default()).unwrap();
+        let catalog = Catalog::new(Arc::new(store), Keys::default());
+        let id: NodeId = "master-1".parse().unwrap();
+        let http = ([0, 0, 0, 0], 7_002).into();
+        let address = "localhost:7001".to_owned();
+        let node = parts::node(Role::Master, id.clone(), address, http, &SystemClock);
+        let key = catalog.keys().node(Role::Master, &id);
+        let txn = Txn::new().put(key, encode(&node));
+        catalog.store().commit(txn).await.unwrap();
+
+        let loopback = "127.0.0.0/8".parse().unwrap();
+        let guard = Arc::new(Guard::new(vec![loopback]));
+        let tasks = TaskScope::new();
+        let always = vec!["LOCALHOST:2379".to_owned(), "127.0.0.1:7003".to_owned()];
+        tasks.spawn("own nodes", keep_told(guard.clone(), catalog, always));
+        let is_refused = |url: &str| {
+            let judged = guard.check(&url.parse().unwrap());
+            judged.is_err_and(|error| error.reason() == "own-node")
+        };
+        for port in [7_001, 7_002, 7_003, 2_379] {
+            for host in ["127.0.0.1", "localhost"] {
+                if (host, port) == ("localhost", 7_003) {
+                    // That no one told by name is found when it is resolved.
+                    continue;
+                }
+                let url = format!("http://{host}:{port}/");
+                let refused = async {
+                    while !is_refused(&url) {
+                        tokio::time::sleep(Duration::from_millis(10)).await;
+                    }
+                };
+                let refused = tokio::time::timeout(PATIENCE, refused).await;
+                refused.unwrap_or_else(|_| panic!("{url} is not refused"));
+            }
+        }
+        assert!(!is_refused("http://127.0.0.1:7004/"));
+    }
 
     /// After so many minutes, with these nodes there, these are known.
     #[track_caller]

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use async_trait::async_trait;
 use bytes::Bytes;
-use ipnet::IpNet;
 
 use crate::clock::Clock;
 use crate::config::{self, EtcdConfig, FixedHosts};
@@ -52,11 +51,23 @@ pub(super) async fn cluster_id(catalog: &Catalog) -> anyhow::Result<String> {
 }
 
 /// A node of this process, as it registers; without labels, and taking no shards.
-pub(super) fn node(role: Role, id: NodeId, address: String, clock: &dyn Clock) -> Node {
+pub(super) fn node(
+    role: Role,
+    id: NodeId,
+    address: String,
+    http: SocketAddr,
+    clock: &dyn Clock,
+) -> Node {
+    // Who listens on all interfaces is found where gRPC is.
+    let http = match address.rsplit_once(':') {
+        Some((host, _)) if http.ip().is_unspecified() => format!("{host}:{}", http.port()),
+        _ => http.to_string(),
+    };
     Node {
         id,
         role,
         address,
+        http,
         incarnation: Incarnation(rand::random::<u64>() >> 1),
         labels: BTreeMap::new(),
         capacity: 0,
@@ -82,20 +93,8 @@ pub(super) async fn engine(settings: EngineSettings) -> anyhow::Result<Engine> {
     engine.context("cannot set up the sandbox")
 }
 
-/// The fetcher of this process; `own_nodes` are never fetched from.
-pub(super) fn fetcher(
-    allow_networks: &[IpNet],
-    own_nodes: &[SocketAddr],
-    hosts: &FixedHosts,
-    clock: Arc<dyn Clock>,
-) -> anyhow::Result<Arc<dyn Fetch>> {
-    let guard = Arc::new(Guard::new(allow_networks.to_vec()));
-    guard.set_own_nodes(own_nodes.iter().map(SocketAddr::to_string));
-    guarded_fetcher(guard, hosts, clock)
-}
-
 /// The fetcher of this process behind this guard.
-pub(super) fn guarded_fetcher(
+pub(super) fn fetcher(
     guard: Arc<Guard>,
     hosts: &FixedHosts,
     clock: Arc<dyn Clock>,

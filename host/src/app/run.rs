@@ -21,6 +21,7 @@ use crate::cli::RunOptions;
 use crate::cli::plugin::build_plugin;
 use crate::clock::{Clock, SystemClock};
 use crate::config::FixedHosts;
+use crate::fetch::guard::Guard;
 use crate::frontier::Frontier;
 use crate::frontier::memory::{MemoryFrontier, MemorySettings};
 use crate::model::crawl::Counts;
@@ -57,6 +58,7 @@ pub(super) async fn run(options: RunOptions, stop: CancellationToken) -> anyhow:
         limits,
         settings: options.crawl.clone(),
     };
+    let guard = Arc::new(Guard::new(options.allow_networks.clone()));
     // The sender stays here: nothing changes while it runs.
     let (_config, receiver) = watch::channel(config);
     let crawl_parts = CrawlParts {
@@ -67,12 +69,7 @@ pub(super) async fn run(options: RunOptions, stop: CancellationToken) -> anyhow:
         config: receiver,
         rules,
         frontier: frontier.clone(),
-        fetch: parts::fetcher(
-            &options.allow_networks,
-            &[],
-            &FixedHosts::new(),
-            clock.clone(),
-        )?,
+        fetch: parts::fetcher(guard, &FixedHosts::new(), clock.clone())?,
         clock,
         log: log.clone(),
         leave: Leave::always(),

@@ -14,6 +14,7 @@ use crate::cli::{AloneOptions, Failure};
 use crate::clock::{Clock, SystemClock};
 use crate::data::DataRoot;
 use crate::fetch::Fetch;
+use crate::fetch::guard::Guard;
 use crate::frontier::Frontier;
 use crate::frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenAs};
 use crate::model::crawl::UnixMillis;
@@ -57,8 +58,11 @@ pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyho
         .into());
     }
     let profiles = TaskScope::new();
+    let guard = Arc::new(Guard::new(options.allow_networks.clone()));
     if let Some(pprof) = options.pprof {
-        doors::serve_profiles(doors::listen(pprof, "--pprof").await?, &profiles);
+        let listener = doors::listen(pprof, "--pprof").await?;
+        guard.set_own_nodes([listener.local_addr()?.to_string()]);
+        doors::serve_profiles(listener, &profiles);
     }
     let plugins = super::unless_stopped(&stop, load(&options)).await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -67,7 +71,7 @@ pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyho
     let shared = Shared {
         frontiers: parts::frontiers(&data, DurableSettings::default()),
         data,
-        fetch: parts::fetcher(&options.allow_networks, &[], &config.hosts, clock.clone())?,
+        fetch: parts::fetcher(guard, &config.hosts, clock.clone())?,
         clock,
         plugins,
     };

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::doors::Doors;
 use super::master_node::{self, MasterNode, MasterParts, MasterSettings};
+use super::own_nodes;
 use super::parts::{self, DataPlugins};
 use super::registration::Registration;
 use super::seeding;
@@ -16,6 +17,7 @@ use crate::api::client::GrpcWorkerCalls;
 use crate::cli::UpOptions;
 use crate::clock::{Clock, SystemClock};
 use crate::data::DataRoot;
+use crate::fetch::guard::Guard;
 use crate::frontier::durable::DurableSettings;
 use crate::master::control::Control;
 use crate::master::reconcile::PlacementSettings;
@@ -99,7 +101,13 @@ impl Up {
         let engine = engine.await?;
         let scope = TaskScope::new();
         let node = |role: Role, id: &str| -> anyhow::Result<Node> {
-            Ok(parts::node(role, id.parse()?, address.clone(), &*clock))
+            Ok(parts::node(
+                role,
+                id.parse()?,
+                address.clone(),
+                http_at,
+                &*clock,
+            ))
         };
         let master = node(Role::Master, "master-1")?;
         let worker = Node {
@@ -125,6 +133,12 @@ impl Up {
         });
         let control = master_node.control.clone();
         let crawls = Crawls::default();
+        let guard = Arc::new(Guard::new(options.allow_networks.clone()));
+        let own_nodes = own_nodes::keep_told(guard.clone(), catalog.clone(), doors.addresses());
+        let stop = scope.stop_signal();
+        scope.spawn("own nodes", async move {
+            stop.run_until_cancelled(own_nodes).await;
+        });
         doors.open(Some(master_node.api(&scope)), Some(crawls.clone()), &scope);
         let registrations = TaskScope::new();
         let mut registered = None;
@@ -152,12 +166,7 @@ impl Up {
                 data,
                 engine,
             }),
-            fetch: parts::fetcher(
-                &options.allow_networks,
-                &[grpc_at, http_at],
-                &options.config.hosts,
-                clock.clone(),
-            )?,
+            fetch: parts::fetcher(guard, &options.config.hosts, clock.clone())?,
             clock,
             frontiers,
             cluster,

@@ -135,6 +135,7 @@ mod tests {
             id: id.parse().unwrap(),
             role: Role::Worker,
             address: format!("{id}:9090"),
+            http: String::new(),
             incarnation: Incarnation(incarnation),
             labels: BTreeMap::new(),
             capacity: 1,

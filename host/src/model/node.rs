@@ -40,6 +40,9 @@ pub struct Node {
     pub role: Role,
     /// Where its gRPC answers: `127.0.0.1:9091`.
     pub address: String,
+    /// Where its HTTP answers; empty where it does not say.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub http: String,
     /// Tells this process from an earlier one under the same id.
     pub incarnation: Incarnation,
     /// Labels for selectors, beside those of [`Node::label`] that follow from the rest.
@@ -317,6 +320,7 @@ mod tests {
             id: "worker-1".parse().unwrap(),
             role: Role::Worker,
             address: address.to_owned(),
+            http: String::new(),
             incarnation: Incarnation(1),
             // A record that somebody else wrote does not say what a node's id is.
             labels: [("id", "x"), ("gpu", "true")]

@@ -68,6 +68,7 @@ impl Bench {
                 id: format!("master-{n}").parse().unwrap(),
                 role: Role::Master,
                 address: address.clone(),
+                http: String::new(),
                 incarnation: Incarnation(1),
                 labels: BTreeMap::new(),
                 capacity: 0,

@@ -23,6 +23,7 @@ fn node(incarnation: u64) -> Node {
         id: "worker-1".parse().unwrap(),
         role: Role::Worker,
         address: format!("127.0.0.1:{incarnation}"),
+        http: String::new(),
         incarnation: Incarnation(incarnation),
         labels: BTreeMap::new(),
         capacity: 1,

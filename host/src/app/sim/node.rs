@@ -143,6 +143,7 @@ impl Node {
             id: id.clone(),
             role,
             address: label.clone(),
+            http: String::new(),
             incarnation: Incarnation(incarnation),
             labels: BTreeMap::new(),
             capacity: if role == Role::Worker { 100 } else { 0 },

@@ -15,6 +15,7 @@ pub(crate) fn worker(id: &str, capacity: u32, labels: &[(&str, &str)]) -> Node {
         id: id.parse().unwrap(),
         role: Role::Worker,
         address: format!("{id}.test:9090"),
+        http: String::new(),
         incarnation: Incarnation(1),
         labels: labels
             .iter()

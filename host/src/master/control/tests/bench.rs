@@ -116,6 +116,7 @@ impl Bench {
             id: id.parse().unwrap(),
             role: Role::Worker,
             address: format!("{id}:1"),
+            http: String::new(),
             incarnation: Incarnation(1),
             labels: BTreeMap::new(),
             capacity,

@@ -157,6 +157,7 @@ impl Bench {
             id: owner().node,
             role: Role::Worker,
             address: "worker-1:1".into(),
+            http: String::new(),
             incarnation: owner().incarnation,
             labels: Default::default(),
             capacity: 1,

@@ -405,6 +405,7 @@ pub(super) fn parts(
         id: "worker-1".parse().unwrap(),
         role: Role::Worker,
         address: "127.0.0.1:1".to_owned(),
+        http: String::new(),
         incarnation: Incarnation(1),
         labels: BTreeMap::new(),
         capacity: 1,
