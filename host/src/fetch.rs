@@ -7,7 +7,8 @@
 //! http    how: one request, limits while streaming, redirects within the host
 //! ```
 //!
-//! No rule and no resource can widen the guard; only the operator's `--allow-networks` does.
+//! No rule and no resource can widen what addresses the guard lets through; only the operator's
+//! `--allow-networks` does. A resource can name ports of hosts that are public.
 
 use std::time::Duration;
 
@@ -32,6 +33,8 @@ pub mod robots;
 pub struct FetchRequest {
     /// Absolute.
     pub url: Url,
+    /// The resource itself names the port, which may be any then.
+    pub names_port: bool,
     /// In capitals.
     pub method: String,
     /// Beyond those that every request carries.
@@ -112,6 +115,16 @@ pub enum FetchError {
         /// As resolved.
         address: String,
     },
+    /// The port is not one that may be fetched from.
+    #[error(
+        "port {port} is not fetched from; the resource can name {host}:{port} in setting scope, or the operator allow the port with --allow-ports"
+    )]
+    Port {
+        /// As the URL has it.
+        host: String,
+        /// As the URL has it.
+        port: u16,
+    },
     /// One of the cluster's own nodes.
     #[error("{host} is a node of this cluster")]
     OwnNode {
@@ -175,6 +188,7 @@ impl FetchError {
             FetchError::Scheme { .. } => "scheme",
             FetchError::Address { .. } => "address-denied",
             FetchError::OwnNode { .. } => "own-node",
+            FetchError::Port { .. } => "port-denied",
             FetchError::Request { .. } => "bad-request",
             FetchError::Resolve { .. } => "resolve",
             FetchError::Connection { .. } => "connection",
@@ -210,6 +224,7 @@ impl FetchError {
             FetchError::Scheme { .. }
             | FetchError::Address { .. }
             | FetchError::OwnNode { .. }
+            | FetchError::Port { .. }
             | FetchError::Request { .. }
             | FetchError::Robots { .. }
             | FetchError::Redirects { .. } => false,
@@ -220,7 +235,10 @@ impl FetchError {
     pub fn is_denied(&self) -> bool {
         matches!(
             self,
-            FetchError::Scheme { .. } | FetchError::Address { .. } | FetchError::OwnNode { .. }
+            FetchError::Scheme { .. }
+                | FetchError::Address { .. }
+                | FetchError::OwnNode { .. }
+                | FetchError::Port { .. }
         )
     }
 }

@@ -25,7 +25,6 @@ use crate::api::client::{FetchDeadlines, GrpcWorkerCalls, MasterPlugins};
 use crate::cli::{ClusterWorkerOptions, MasterOptions, NodeOptions};
 use crate::clock::{Clock, SystemClock};
 use crate::data::DataRoot;
-use crate::fetch::guard::Guard;
 use crate::frontier::durable::DurableSettings;
 use crate::model::node::{Node, Role};
 use crate::plugin::engine::{Engine, EngineSettings};
@@ -299,7 +298,7 @@ pub(super) async fn start_worker(
     let members = options.node.etcd.members();
     let always = members.chain(base.doors.addresses()).collect();
     base.doors.open(None, Some(crawls.clone()), &scopes.doors);
-    let guard = Arc::new(Guard::new(options.allow_networks.clone()));
+    let guard = parts::guard(&options.allow_networks, &options.allow_ports);
     let own_nodes = own_nodes::keep_told(guard.clone(), base.catalog.clone(), always);
     scopes.work.spawn("own nodes", {
         let stop = scopes.work.stop_signal();

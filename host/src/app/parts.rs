@@ -8,6 +8,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use async_trait::async_trait;
 use bytes::Bytes;
+use ipnet::IpNet;
 
 use crate::clock::Clock;
 use crate::config::{self, EtcdConfig, FixedHosts};
@@ -91,6 +92,12 @@ pub(super) fn engine_settings(state: &Path) -> EngineSettings {
 pub(super) async fn engine(settings: EngineSettings) -> anyhow::Result<Engine> {
     let engine = tokio::task::spawn_blocking(move || Engine::new(settings)).await?;
     engine.context("cannot set up the sandbox")
+}
+
+/// What this process may fetch from, as its operator says.
+pub(super) fn guard(allow_networks: &[IpNet], allow_ports: &[u16]) -> Arc<Guard> {
+    let guard = Guard::new(allow_networks.to_vec());
+    Arc::new(guard.allowing_ports(allow_ports))
 }
 
 /// The fetcher of this process behind this guard.

@@ -21,7 +21,6 @@ use crate::cli::RunOptions;
 use crate::cli::plugin::build_plugin;
 use crate::clock::{Clock, SystemClock};
 use crate::config::FixedHosts;
-use crate::fetch::guard::Guard;
 use crate::frontier::Frontier;
 use crate::frontier::memory::{MemoryFrontier, MemorySettings};
 use crate::model::crawl::Counts;
@@ -58,7 +57,7 @@ pub(super) async fn run(options: RunOptions, stop: CancellationToken) -> anyhow:
         limits,
         settings: options.crawl.clone(),
     };
-    let guard = Arc::new(Guard::new(options.allow_networks.clone()));
+    let guard = parts::guard(&options.allow_networks, &options.allow_ports);
     // The sender stays here: nothing changes while it runs.
     let (_config, receiver) = watch::channel(config);
     let crawl_parts = CrawlParts {

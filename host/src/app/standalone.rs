@@ -14,7 +14,6 @@ use crate::cli::{AloneOptions, Failure};
 use crate::clock::{Clock, SystemClock};
 use crate::data::DataRoot;
 use crate::fetch::Fetch;
-use crate::fetch::guard::Guard;
 use crate::frontier::Frontier;
 use crate::frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenAs};
 use crate::model::crawl::UnixMillis;
@@ -58,7 +57,7 @@ pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyho
         .into());
     }
     let profiles = TaskScope::new();
-    let guard = Arc::new(Guard::new(options.allow_networks.clone()));
+    let guard = parts::guard(&options.allow_networks, &options.allow_ports);
     if let Some(pprof) = options.pprof {
         let listener = doors::listen(pprof, "--pprof").await?;
         guard.set_own_nodes([listener.local_addr()?.to_string()]);

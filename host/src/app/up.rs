@@ -17,7 +17,6 @@ use crate::api::client::GrpcWorkerCalls;
 use crate::cli::UpOptions;
 use crate::clock::{Clock, SystemClock};
 use crate::data::DataRoot;
-use crate::fetch::guard::Guard;
 use crate::frontier::durable::DurableSettings;
 use crate::master::control::Control;
 use crate::master::reconcile::PlacementSettings;
@@ -133,7 +132,7 @@ impl Up {
         });
         let control = master_node.control.clone();
         let crawls = Crawls::default();
-        let guard = Arc::new(Guard::new(options.allow_networks.clone()));
+        let guard = parts::guard(&options.allow_networks, &options.allow_ports);
         let own_nodes = own_nodes::keep_told(guard.clone(), catalog.clone(), doors.addresses());
         let stop = scope.stop_signal();
         scope.spawn("own nodes", async move {

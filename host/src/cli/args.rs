@@ -53,7 +53,8 @@ pub(super) struct CrawlArgs {
     /// The longest crawl-delay of a robots.txt that is kept; a longer one is cut to it [default: 5m]
     #[arg(long, value_name = "TIME", value_parser = millis)]
     max_crawl_delay: Option<u64>,
-    /// Hosts beyond those of the root requests: example.org, *.example.org or *
+    /// Hosts beyond those of the root requests: example.org, *.example.org or
+    /// *; with a port, example.org:9000, that one may be fetched from
     #[arg(long, value_name = "HOST,…", value_delimiter = ',')]
     scope: Vec<HostPattern>,
 }

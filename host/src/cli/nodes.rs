@@ -94,6 +94,8 @@ pub struct ClusterWorkerOptions {
     pub labels: BTreeMap<String, String>,
     /// Networks that may be fetched from though they are not public.
     pub allow_networks: Vec<IpNet>,
+    /// Ports that may be fetched from beside the usual ones.
+    pub allow_ports: Vec<u16>,
     /// How long it gives away what it has before it ends.
     pub drain_timeout: Duration,
 }
@@ -109,6 +111,8 @@ pub struct AloneOptions {
     pub data: String,
     /// Networks that may be fetched from though they are not public.
     pub allow_networks: Vec<IpNet>,
+    /// Ports that may be fetched from beside the usual ones.
+    pub allow_ports: Vec<u16>,
     /// What a resource may ask for at most.
     pub limit_ceilings: LimitOverrides,
     /// Bytes that a plugin may have.
@@ -319,20 +323,24 @@ impl WorkerArgs {
         if !self.cluster {
             check_pprof(self.node.pprof)?;
             let engine = &self.node.engine;
+            let config = config::load(self.node.config.as_deref())?;
             return Ok(WorkerOptions::Alone(Box::new(AloneOptions {
                 state: engine.state(environment, "worker", NO_PORT),
                 plugin_size: engine.plugin_size,
                 compiled_size: engine.compiled_size,
                 pprof: self.node.pprof,
-                config: config::load(self.node.config.as_deref())?,
+                allow_ports: self.networks.ports(&config),
+                config,
                 limit_ceilings: overrides(&self.node.limit_ceilings),
                 data: self.node.data,
                 allow_networks: self.networks.allow_networks,
             })));
         }
         let listen = (self.http, self.grpc);
+        let node = self.node.into_options(Role::Worker, listen, environment)?;
         Ok(WorkerOptions::Cluster(Box::new(ClusterWorkerOptions {
-            node: self.node.into_options(Role::Worker, listen, environment)?,
+            allow_ports: self.networks.ports(&node.config),
+            node,
             capacity: self.capacity,
             labels: labels(self.labels)?,
             allow_networks: self.networks.allow_networks,

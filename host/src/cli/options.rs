@@ -43,6 +43,8 @@ pub struct UpOptions {
     pub config: FileConfig,
     /// Networks that may be fetched from though they are not public.
     pub allow_networks: Vec<IpNet>,
+    /// Ports that may be fetched from beside the usual ones.
+    pub allow_ports: Vec<u16>,
     /// `HOST:PORT` under which others reach gRPC; none: where it listens.
     pub advertise: Option<String>,
     /// What a resource may ask for at most.
@@ -76,6 +78,8 @@ pub struct RunOptions {
     pub frontier_urls: u64,
     /// Networks that may be fetched from though they are not public.
     pub allow_networks: Vec<IpNet>,
+    /// Ports that may be fetched from beside the usual ones.
+    pub allow_ports: Vec<u16>,
     /// Bytes that a plugin may have.
     pub plugin_size: u64,
     /// Bytes of compiled code that are kept.
@@ -179,6 +183,17 @@ pub(super) struct NetworkArgs {
     /// Networks that may be fetched from though they are not public, like 127.0.0.0/8
     #[arg(long, value_name = "CIDR,…", value_delimiter = ',')]
     pub(super) allow_networks: Vec<IpNet>,
+    /// Ports that may be fetched from beside 80, 443, 8080, 8443, those that a resource names and
+    /// all within --allow-networks
+    #[arg(long, value_name = "PORT,…", value_delimiter = ',')]
+    pub(super) allow_ports: Vec<u16>,
+}
+
+impl NetworkArgs {
+    /// Those of the config file too.
+    pub(super) fn ports(&self, config: &FileConfig) -> Vec<u16> {
+        [&self.allow_ports[..], &config.allow_ports].concat()
+    }
 }
 
 #[derive(Debug, Args)]
@@ -205,6 +220,7 @@ impl UpOptions {
             pprof: None,
             config: FileConfig::default(),
             allow_networks: Vec::new(),
+            allow_ports: Vec::new(),
             advertise: None,
             limit_ceilings: LimitOverrides::default(),
             plugin_size: DEFAULT_PLUGIN_SIZE,
@@ -223,7 +239,9 @@ impl UpArgs {
         check_pprof(self.pprof)?;
         check_lease_ttl(self.lease_ttl)?;
         check_frontier_min_age(self.frontier_min_age)?;
+        let config = config::load(self.config.as_deref())?;
         Ok(UpOptions {
+            allow_ports: self.networks.ports(&config),
             advertise: advertised(self.advertise.as_deref(), self.grpc)?,
             state: self.engine.state(environment, "up", self.grpc.port()),
             plugin_size: self.engine.plugin_size,
@@ -232,7 +250,7 @@ impl UpArgs {
             http: self.http,
             grpc: self.grpc,
             pprof: self.pprof,
-            config: config::load(self.config.as_deref())?,
+            config,
             allow_networks: self.networks.allow_networks,
             limit_ceilings: overrides(&self.limit_ceilings),
             lease_ttl: self.lease_ttl,
@@ -254,6 +272,7 @@ impl RunArgs {
             output: self.output,
             frontier_urls: self.frontier_urls,
             allow_networks: self.networks.allow_networks,
+            allow_ports: self.networks.allow_ports,
         }
     }
 }

@@ -51,10 +51,14 @@ fn every_command_has_an_example_in_its_help() {
 
 #[test]
 fn up_takes_ports_of_this_machine_and_fills_in_defaults() {
-    let options = up("up --http :0 --grpc localhost:9092 --allow-networks 127.0.0.0/8,10.0.0.0/8");
+    let options = up(
+        "up --http :0 --grpc localhost:9092 --allow-networks 127.0.0.0/8,10.0.0.0/8 \
+         --allow-ports 81,8000",
+    );
     assert_eq!(options.http.to_string(), "127.0.0.1:0");
     assert_eq!(options.grpc.to_string(), "127.0.0.1:9092");
     assert_eq!(options.allow_networks.len(), 2);
+    assert_eq!(options.allow_ports, [81, 8_000]);
     let options = up("up");
     assert_eq!(options.http.to_string(), "127.0.0.1:8081");
     assert_eq!(options.grpc.to_string(), "127.0.0.1:9091");
@@ -263,6 +267,10 @@ fn a_bad_value_is_told_what_it_takes() {
     check_refused(
         "up --allow-networks local",
         "invalid value 'local' for '--allow-networks",
+    );
+    check_refused(
+        "up --allow-ports 65536",
+        "invalid value '65536' for '--allow-ports",
     );
     check_refused("up --plugin-size big", "write a size like 64MiB or 4096");
     check_refused("up --limit-ceiling ram=1", "there is no limit \"ram\"");

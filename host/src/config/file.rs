@@ -18,7 +18,7 @@ use crate::model::resource::{
     CrawlSettings, HostPattern, PlacementSpec, ResourceSpec, SettingError,
 };
 
-const TOP: [&str; 4] = ["etcd", "hosts", "plugin", "resource"];
+const TOP: [&str; 5] = ["allow-ports", "etcd", "hosts", "plugin", "resource"];
 const ETCD: [&str; 6] = [
     "endpoints",
     "user",
@@ -65,6 +65,8 @@ pub struct FileConfig {
     pub etcd: EtcdConfig,
     /// Where hosts are that are fetched from, whatever the system's resolver says.
     pub hosts: FixedHosts,
+    /// Ports that may be fetched from beside the usual ones.
+    pub allow_ports: Vec<u16>,
 }
 
 /// Where a plugin comes from.
@@ -154,6 +156,7 @@ impl FileConfig {
             hosts.map_err(|why| source.wrong(span, why, String::new()))
         });
         Ok(Self {
+            allow_ports: file.allow_ports,
             hosts: hosts.transpose()?.unwrap_or_default(),
             etcd: etcd.transpose()?.unwrap_or_default(),
             plugins: plugins.collect(),
@@ -163,7 +166,10 @@ impl FileConfig {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
 struct File {
+    #[serde(default)]
+    allow_ports: Vec<u16>,
     etcd: Option<Spanned<EtcdConfig>>,
     hosts: Option<Spanned<BTreeMap<String, Addresses>>>,
     #[serde(default)]
@@ -423,6 +429,7 @@ mod tests {
             ("forum.example".to_owned(), at(&["10.0.0.8", "fd00::8"])),
         ];
         assert_eq!(config.hosts, hosts.into());
+        assert_eq!(config.allow_ports, [81, 8_000]);
         for key in RESOURCE.iter().chain(&PLUGIN).chain(&ETCD) {
             let written = EXAMPLE
                 .lines()
@@ -439,6 +446,11 @@ mod tests {
 
     #[test]
     fn an_error_names_file_and_line_and_what_was_meant() {
+        check_refused(
+            "allow-port = [81]",
+            "c.toml:1: the file has an unknown key \"allow-port\"",
+            "did you mean \"allow-ports\"?",
+        );
         check_refused(
             "[[plugin]]\npath = 'a'\n[[resource]]\nname = 'a'\nmax_pages = 3\n",
             "c.toml:5: [[resource]] has an unknown key \"max_pages\"",

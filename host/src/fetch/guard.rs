@@ -8,6 +8,10 @@
 //! within it (IPv4 mapped into IPv6, NAT64, 6to4, Teredo, ISATAP). Nothing but the operator's
 //! `--allow-networks` adds to that, and not even that opens our own nodes: they are refused in every
 //! such form, and by name.
+//!
+//! Within allowed networks every port may be fetched from. Elsewhere it is [`PORTS`], what the operator
+//! adds with `--allow-ports`, and what a resource itself names: a page that links to port 25 of
+//! somebody's mail server must not make us talk to it.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -21,10 +25,15 @@ use address::{forms, is_public};
 
 mod address;
 
+/// Where the sites of the public internet are.
+pub const PORTS: [u16; 4] = [80, 443, 8080, 8443];
+
 /// The policy of one process.
 #[derive(Debug, Default)]
 pub struct Guard {
     allow_networks: Vec<IpNet>,
+    /// Beside [`PORTS`].
+    allow_ports: Vec<u16>,
     own_nodes: RwLock<OwnNodes>,
 }
 
@@ -42,6 +51,8 @@ pub enum Denial {
     NotPublic,
     /// One of the cluster's own nodes listens there.
     OwnNode,
+    /// Nobody has said that this port may be fetched from.
+    Port(u16),
 }
 
 impl Guard {
@@ -49,8 +60,14 @@ impl Guard {
     pub fn new(allow_networks: Vec<IpNet>) -> Self {
         Self {
             allow_networks,
-            own_nodes: RwLock::default(),
+            ..Self::default()
         }
+    }
+
+    /// The same policy, with these ports beside [`PORTS`].
+    pub fn allowing_ports(mut self, ports: &[u16]) -> Self {
+        self.allow_ports.extend(ports);
+        self
     }
 
     /// Replaces what is known of the cluster's own listeners: `host:port`, of nodes and of etcd. A
@@ -129,6 +146,11 @@ impl Guard {
             .any(|network| network.contains(&ip))
     }
 
+    /// Whether this port may be fetched from outside the allowed networks too.
+    pub fn is_open(&self, port: u16) -> bool {
+        PORTS.contains(&port) || self.allow_ports.contains(&port)
+    }
+
     fn is_own_name(&self, name: &str, port: u16) -> bool {
         let own = self
             .own_nodes
@@ -160,6 +182,10 @@ impl Denial {
             },
             Denial::OwnNode => FetchError::OwnNode {
                 host: host.to_owned(),
+            },
+            Denial::Port(port) => FetchError::Port {
+                host: host.to_owned(),
+                port,
             },
         }
     }

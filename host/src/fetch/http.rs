@@ -96,6 +96,16 @@ impl HttpFetcher {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, SetupError> {
         let resolver = GuardedResolver::new(Arc::clone(&guard), settings.hosts.clone());
+        Self::resolving(resolver, settings, guard, gate, clock)
+    }
+
+    fn resolving(
+        resolver: GuardedResolver,
+        settings: FetchSettings,
+        guard: Arc<Guard>,
+        gate: Arc<Gate>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, SetupError> {
         Ok(Self {
             client: client::build(&settings, resolver.clone())?,
             robots: Cache::new(judge::product_of(&settings.user_agent)),
@@ -125,9 +135,14 @@ impl HttpFetcher {
         if let Err(denied) = self.guard.check(&hop.url) {
             return (Err(denied), self.clock.unix_millis());
         }
+        let want = self.resolver.want(&hop.url, hop.names_port);
+        if let Err(denied) = self.resolver.check_port(&hop.url, &want).await {
+            return (Err(denied), self.clock.unix_millis());
+        }
+        drop(want);
         let permit = self.gate.enter(&host_of(&hop.url), delay).await;
         let outcome = {
-            let _want = self.resolver.want(&hop.url);
+            let _want = self.resolver.want(&hop.url, hop.names_port);
             let exchange = hop.exchange(&self.client, &self.settings, max_body);
             tokio::time::timeout(self.settings.timeout, exchange)
                 .await

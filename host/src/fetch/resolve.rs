@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Url};
 
@@ -19,28 +21,40 @@ use super::guard::{Denial, Guard};
 const MAX_INSIDE: usize = 10_000;
 
 /// Resolves names for the client.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct GuardedResolver {
     guard: Arc<Guard>,
     /// Names whose addresses are known.
     fixed: Arc<BTreeMap<String, Vec<IpAddr>>>,
+    look_up: LookUp,
     state: Arc<Mutex<State>>,
 }
+
+/// Asks for the addresses of a name.
+type LookUp = Arc<dyn Fn(String) -> BoxFuture<'static, Found> + Send + Sync>;
+type Found = Result<Vec<IpAddr>, ResolveError>;
 
 #[derive(Debug, Default)]
 struct State {
     /// Of each name, the ports of requests in flight, once for each.
-    wanted: HashMap<String, Vec<u16>>,
+    wanted: HashMap<String, Vec<Port>>,
     /// Names that were last seen to lie wholly inside the allowed networks.
     inside: HashSet<String>,
 }
 
+/// Where a request goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Port {
+    number: u16,
+    /// It may be fetched from outside the allowed networks too.
+    is_open: bool,
+}
+
 /// A request in flight to a name and port; it ends when this is dropped.
-#[derive(Debug)]
 pub(super) struct Want {
     resolver: GuardedResolver,
     name: String,
-    port: u16,
+    port: Port,
 }
 
 /// Why a name gave no address. It travels through the client's own error.
@@ -80,18 +94,29 @@ impl ResolveError {
 }
 
 impl GuardedResolver {
+    /// Asks the system's resolver, unless a name is fixed.
     pub(super) fn new(guard: Arc<Guard>, fixed: BTreeMap<String, Vec<IpAddr>>) -> Self {
+        Self::asking(Arc::new(|name| looked_up(name).boxed()), guard, fixed)
+    }
+
+    fn asking(look_up: LookUp, guard: Arc<Guard>, fixed: BTreeMap<String, Vec<IpAddr>>) -> Self {
         Self {
             guard,
             fixed: Arc::new(fixed),
+            look_up,
             state: Arc::default(),
         }
     }
 
-    /// Says that a request to this URL's host and port is about to be sent.
-    pub(super) fn want(&self, url: &Url) -> Want {
+    /// Says that a request to this URL's host and port is about to be sent. Whether its resource
+    /// names the port makes it one for any address.
+    pub(super) fn want(&self, url: &Url, names_port: bool) -> Want {
         let name = url.host_str().unwrap_or_default().to_owned();
-        let port = url.port_or_known_default().unwrap_or_default();
+        let number = url.port_or_known_default().unwrap_or_default();
+        let port = Port {
+            number,
+            is_open: names_port || self.guard.is_open(number),
+        };
         let mut state = self.state();
         state.wanted.entry(name.clone()).or_default().push(port);
         Want {
@@ -99,6 +124,26 @@ impl GuardedResolver {
             name,
             port,
         }
+    }
+
+    /// Judges the port of a URL that is wanted. A name is resolved for it where that has not been done:
+    /// there may be a connection already, made for a resource that names the port.
+    pub(super) async fn check_port(&self, url: &Url, wanted: &Want) -> Result<(), FetchError> {
+        if wanted.port.is_open || self.is_inside(url) {
+            return Ok(());
+        }
+        if let Some(Host::Domain(name)) = url.host() {
+            let found = self.found(name).await;
+            let admitted = found.and_then(|found| self.admit(name, &found));
+            admitted.map_err(ResolveError::into_fetch_error)?;
+            if self.is_inside(url) {
+                return Ok(());
+            }
+        }
+        Err(FetchError::Port {
+            host: wanted.name.clone(),
+            port: wanted.port.number,
+        })
     }
 
     /// Whether a URL's host lies inside the allowed networks, as far as is known without asking.
@@ -130,9 +175,15 @@ impl GuardedResolver {
             None => vec![None],
         };
         let judge = |ip: IpAddr| {
-            ports
-                .iter()
-                .try_for_each(|&port| self.guard.judge(ip, port))
+            ports.iter().try_for_each(|&port: &Option<Port>| {
+                self.guard.judge(ip, port.map(|port| port.number))?;
+                match port {
+                    Some(port) if !port.is_open && !self.guard.is_inside(ip) => {
+                        Err(Denial::Port(port.number))
+                    }
+                    _ => Ok(()),
+                }
+            })
         };
         let admitted: Vec<IpAddr> = found
             .iter()
@@ -155,6 +206,14 @@ impl GuardedResolver {
         }
     }
 
+    /// All addresses of a name.
+    async fn found(&self, name: &str) -> Result<Vec<IpAddr>, ResolveError> {
+        match self.fixed.get(name) {
+            Some(fixed) => Ok(fixed.clone()),
+            None => (self.look_up)(name.to_owned()).await,
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -165,10 +224,7 @@ impl Resolve for GuardedResolver {
         let resolver = self.clone();
         Box::pin(async move {
             let name = name.as_str();
-            let found = match resolver.fixed.get(name) {
-                Some(fixed) => fixed.clone(),
-                None => looked_up(name).await?,
-            };
+            let found = resolver.found(name).await?;
             let admitted = resolver.admit(name, &found)?;
             // The client puts the port of the URL in place of 0.
             let addresses = admitted.into_iter().map(|ip| SocketAddr::new(ip, 0));
@@ -178,10 +234,10 @@ impl Resolve for GuardedResolver {
 }
 
 /// What the system's resolver says.
-async fn looked_up(name: &str) -> Result<Vec<IpAddr>, ResolveError> {
-    let found = tokio::net::lookup_host((name, 0)).await;
+async fn looked_up(name: String) -> Found {
+    let found = tokio::net::lookup_host((name.clone(), 0)).await;
     let found = found.map_err(|e| ResolveError::Unknown {
-        name: name.to_owned(),
+        name,
         why: e.to_string(),
     })?;
     Ok(found.map(|address| address.ip()).collect())
@@ -202,78 +258,4 @@ impl Drop for Want {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn resolver(networks: &[&str], own: &[&str]) -> GuardedResolver {
-        let guard = Guard::new(networks.iter().map(|n| n.parse().unwrap()).collect());
-        guard.set_own_nodes(own.iter().map(|&node| node.to_owned()));
-        GuardedResolver::new(Arc::new(guard), BTreeMap::new())
-    }
-
-    fn ips(texts: &[&str]) -> Vec<IpAddr> {
-        texts.iter().map(|ip| ip.parse().unwrap()).collect()
-    }
-
-    #[track_caller]
-    fn check(resolver: &GuardedResolver, found: &[&str], admitted: Result<&[&str], &str>) {
-        let result = resolver
-            .admit("a.test", &ips(found))
-            .map_err(|e| e.into_fetch_error().reason());
-        assert_eq!(result, admitted.map(ips));
-    }
-
-    #[test]
-    fn only_public_addresses_of_a_name_are_connected_to() {
-        let resolver = resolver(&[], &[]);
-        check(&resolver, &["8.8.8.8"], Ok(&["8.8.8.8"]));
-        check(&resolver, &["10.0.0.1", "8.8.8.8"], Ok(&["8.8.8.8"]));
-        check(&resolver, &["::ffff:10.0.0.1"], Err("address-denied"));
-        check(&resolver, &["10.0.0.1", "::1"], Err("address-denied"));
-        check(&resolver, &[], Err("resolve"));
-    }
-
-    #[test]
-    fn a_name_that_leads_to_an_own_node_is_refused_for_its_port_only() {
-        let resolver = resolver(&["127.0.0.0/8"], &["127.0.0.1:9091"]);
-        check(&resolver, &["127.0.0.1"], Err("own-node"));
-        let site = resolver.want(&"http://a.test:8000/".parse().unwrap());
-        check(&resolver, &["127.0.0.1"], Ok(&["127.0.0.1"]));
-        let node = resolver.want(&"http://a.test:9091/".parse().unwrap());
-        check(&resolver, &["127.0.0.1"], Err("own-node"));
-        drop(node);
-        check(&resolver, &["127.0.0.1"], Ok(&["127.0.0.1"]));
-        drop(site);
-        assert!(resolver.state().wanted.is_empty());
-    }
-
-    #[test]
-    fn a_name_is_inside_as_long_as_all_its_addresses_are() {
-        let resolver = resolver(&["10.0.0.0/8"], &[]);
-        let url = "http://a.test/".parse().unwrap();
-        assert!(!resolver.is_inside(&url));
-        check(&resolver, &["10.0.0.1"], Ok(&["10.0.0.1"]));
-        assert!(resolver.is_inside(&url));
-        check(
-            &resolver,
-            &["10.0.0.1", "8.8.8.8"],
-            Ok(&["10.0.0.1", "8.8.8.8"]),
-        );
-        assert!(!resolver.is_inside(&url));
-    }
-
-    #[tokio::test]
-    async fn the_systems_answer_is_judged() {
-        let error = resolver(&[], &[])
-            .resolve("localhost".parse().unwrap())
-            .await
-            .err()
-            .unwrap();
-        assert!(error.is::<ResolveError>(), "{error}");
-        let mut found = resolver(&["127.0.0.0/8", "::1/128"], &[])
-            .resolve("localhost".parse().unwrap())
-            .await
-            .unwrap();
-        assert!(found.any(|address| address.ip().is_loopback()));
-    }
-}
+pub(super) mod tests;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use url::{Position, Url};
 
-use super::crawl::{Request, URL_MAX};
+use super::crawl::{Request, URL_MAX, host_of};
 use super::settings::{CrawlSettings, SettingError};
 
 /// What a crawl may reach from its root requests.
@@ -29,7 +29,7 @@ impl Bounds<'_> {
     /// Why a link that is found at this depth is not followed; none where it is.
     pub fn refusal(&self, request: &Request, depth: u32) -> Option<Refusal> {
         let (url, settings) = (&request.url, self.settings);
-        let host = url.host_str().unwrap_or_default();
+        let (host, port) = place_of(url);
         let length = url[..Position::AfterQuery].len();
         let max_length = settings.max_url_length();
         if !matches!(url.scheme(), "http" | "https") {
@@ -39,7 +39,8 @@ impl Bounds<'_> {
                 length,
                 max: max_length,
             })
-        } else if !self.root_hosts.has(host) && !settings.scope.iter().any(|p| p.admits(host)) {
+        } else if !self.root_hosts.has(host) && !settings.scope.iter().any(|p| p.admits(host, port))
+        {
             Some(Refusal::OutOfScope)
         } else if depth > settings.max_depth() {
             Some(Refusal::Depth {
@@ -54,6 +55,19 @@ impl Bounds<'_> {
             None
         }
     }
+
+    /// Whether the resource itself names the port of a URL: a root request goes to that host and
+    /// port, or setting `scope` has both.
+    pub fn names_port(&self, url: &Url) -> bool {
+        let (host, port) = place_of(url);
+        let names = |p: &HostPattern| p.port.is_some() && p.admits(host, port);
+        self.root_hosts.has_place(url) || self.settings.scope.iter().any(names)
+    }
+}
+
+fn place_of(url: &Url) -> (&str, Option<u16>) {
+    let host = url.host_str().unwrap_or_default();
+    (host, url.port_or_known_default())
 }
 
 /// Whether one segment stands in the path more than so many times. A sequence of segments that
@@ -151,44 +165,71 @@ impl fmt::Display for Refusal {
 
 /// The hosts of the root requests: always in scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RootHosts(Arc<[String]>);
+pub struct RootHosts {
+    hosts: Arc<[String]>,
+    /// With their ports; none where only the hosts are known.
+    places: Arc<[String]>,
+}
 
 impl RootHosts {
     /// Those of these URLs.
     pub fn of(urls: &[Url]) -> Self {
         let hosts = urls.iter().filter_map(Url::host_str);
-        hosts.map(str::to_owned).collect()
+        Self {
+            hosts: sorted(hosts.map(str::to_owned)),
+            places: sorted(urls.iter().map(host_of)),
+        }
     }
 
     fn has(&self, host: &str) -> bool {
-        self.0
-            .binary_search_by(|known| known.as_str().cmp(host))
-            .is_ok()
+        has(&self.hosts, host)
+    }
+
+    fn has_place(&self, url: &Url) -> bool {
+        has(&self.places, &host_of(url))
     }
 }
 
 impl FromIterator<String> for RootHosts {
     fn from_iter<T: IntoIterator<Item = String>>(hosts: T) -> Self {
-        let mut hosts: Vec<String> = hosts.into_iter().collect();
-        hosts.sort_unstable();
-        hosts.dedup();
-        Self(hosts.into())
+        Self {
+            hosts: sorted(hosts),
+            places: Arc::default(),
+        }
     }
 }
 
-/// Hosts that a crawl may visit: `example.org`, `*.example.org` (with all below it) or `*` (all).
+fn sorted(texts: impl IntoIterator<Item = String>) -> Arc<[String]> {
+    let mut texts: Vec<String> = texts.into_iter().collect();
+    texts.sort_unstable();
+    texts.dedup();
+    texts.into()
+}
+
+fn has(sorted: &[String], text: &str) -> bool {
+    let found = sorted.binary_search_by(|known| known.as_str().cmp(text));
+    found.is_ok()
+}
+
+/// Hosts that a crawl may visit: `example.org`, `*.example.org` (with all below it) or `*` (all), at any
+/// port that the guard lets through. With a port, `example.org:9000`, that port alone is meant, and
+/// the guard lets it through.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct HostPattern(String);
+pub struct HostPattern {
+    host: String,
+    port: Option<u16>,
+}
 
 impl HostPattern {
-    /// Whether this host, in the form `Url::host_str` gives, is meant.
-    pub fn admits(&self, host: &str) -> bool {
-        match self.0.strip_prefix('*') {
+    /// Whether this host, in the form `Url::host_str` gives, is meant at this port.
+    pub fn admits(&self, host: &str, port: Option<u16>) -> bool {
+        let is_host = match self.host.strip_prefix('*') {
             Some("") => true,
             Some(suffix) => host.ends_with(suffix) || host == &suffix[1..],
-            None => host == self.0,
-        }
+            None => host == self.host,
+        };
+        is_host && (self.port.is_none() || self.port == port)
     }
 }
 
@@ -199,21 +240,30 @@ impl FromStr for HostPattern {
         let refused = || SettingError {
             setting: "scope",
             why: format!(
-                "has {text:?}, which is not a host; write example.org, *.example.org or *"
+                "has {text:?}, which is not a host; write example.org, *.example.org, *, or one of them with a port"
             ),
         };
-        if text == "*" {
-            return Ok(Self(text.to_owned()));
+        let (pattern, port) = match text.rsplit_once(':') {
+            // The groups of an address without brackets are no port.
+            Some((pattern, port)) if !pattern.contains(':') || pattern.ends_with(']') => {
+                (pattern, Some(port.parse().map_err(|_| refused())?))
+            }
+            _ => (text, None),
+        };
+        if pattern == "*" {
+            let host = pattern.to_owned();
+            return Ok(Self { host, port });
         }
-        let (stars, host) = match text.strip_prefix("*.") {
+        let (stars, host) = match pattern.strip_prefix("*.") {
             Some(host) => ("*.", host),
-            None => ("", text),
+            None => ("", pattern),
         };
         let host = url::Host::parse(host).map_err(|_| refused())?.to_string();
         if host.contains('*') {
             return Err(refused());
         }
-        Ok(Self(format!("{stars}{host}")))
+        let host = format!("{stars}{host}");
+        Ok(Self { host, port })
     }
 }
 
@@ -227,13 +277,17 @@ impl TryFrom<String> for HostPattern {
 
 impl From<HostPattern> for String {
     fn from(pattern: HostPattern) -> String {
-        pattern.0
+        pattern.to_string()
     }
 }
 
 impl fmt::Display for HostPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.host)?;
+        match self.port {
+            Some(port) => write!(f, ":{port}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -343,10 +397,60 @@ mod tests {
     #[track_caller]
     fn check_scope(pattern: &str, host: &str, admitted: bool) {
         assert_eq!(
-            pattern.parse::<HostPattern>().unwrap().admits(host),
+            pattern
+                .parse::<HostPattern>()
+                .unwrap()
+                .admits(host, Some(443)),
             admitted,
             "{pattern} {host}"
         );
+    }
+
+    #[test]
+    fn a_pattern_with_a_port_admits_its_host_there_alone() {
+        for (pattern, written) in [
+            ("Example.org:9000", "example.org:9000"),
+            ("*.example.org:81", "*.example.org:81"),
+            ("*:9000", "*:9000"),
+            ("127.1:80", "127.0.0.1:80"),
+            ("[0::1]", "[::1]"),
+            ("[::1]:9000", "[::1]:9000"),
+        ] {
+            let pattern: HostPattern = pattern.parse().unwrap();
+            assert_eq!(pattern.to_string(), written);
+            assert_eq!(written.parse(), Ok(pattern), "{written}");
+        }
+        let pattern: HostPattern = "*.example.org:9000".parse().unwrap();
+        assert!(pattern.admits("www.example.org", Some(9_000)));
+        assert!(!pattern.admits("www.example.org", Some(443)));
+        assert!(!pattern.admits("www.example.com", Some(9_000)));
+    }
+
+    #[test]
+    fn a_port_is_named_by_a_root_request_to_it_or_in_scope_and_of_that_host_alone() {
+        let settings = CrawlSettings {
+            scope: ["b.test", "*.c.test:9000"]
+                .map(|pattern| pattern.parse().unwrap())
+                .into(),
+            ..CrawlSettings::default()
+        };
+        let bounds = Bounds {
+            root_hosts: &RootHosts::of(&["http://a.test:81/x".parse().unwrap()]),
+            settings: &settings,
+        };
+        for (url, is_named) in [
+            ("http://a.test:81/y", true),
+            ("https://a.test:81/", true),
+            ("http://a.test:82/", false),
+            ("http://a.test/", false),
+            ("http://b.test:81/", false),
+            ("http://b.test/", false),
+            ("http://www.c.test:9000/", true),
+            ("http://www.c.test:81/", false),
+            ("http://d.test:9000/", false),
+        ] {
+            assert_eq!(bounds.names_port(&url.parse().unwrap()), is_named, "{url}");
+        }
     }
 
     #[test]
@@ -368,6 +472,13 @@ mod tests {
             "a b",
             "*example.org",
             "example.org/path",
+            "example.org:",
+            "example.org:x",
+            "example.org:65536",
+            "*:",
+            "::1",
+            "[::1]:x",
+            ":80",
         ] {
             assert!(text.parse::<HostPattern>().is_err(), "{text}");
         }

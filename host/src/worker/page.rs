@@ -157,6 +157,7 @@ async fn harvest(
     let unless = unchanged::condition(claim, &config.settings);
     let fetch_request = FetchRequest {
         url: request.url.clone(),
+        names_port: shared.bounds(&config.settings).names_port(&request.url),
         method: request.method.clone(),
         headers: request.headers.clone(),
         body: request.body.clone(),

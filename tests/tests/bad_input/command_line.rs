@@ -71,7 +71,7 @@ fn what_cannot_be_meant_is_refused_before_anything_is_done() {
         ),
         (
             "run a.wasm --scope http://a.test",
-            format!("2: invalid value 'http://a.test' for '--scope <HOST,…>': setting scope has \"http://a.test\", which is not a host; write example.org, *.example.org or *{USAGE}"),
+            format!("2: invalid value 'http://a.test' for '--scope <HOST,…>': setting scope has \"http://a.test\", which is not a host; write example.org, *.example.org, *, or one of them with a port{USAGE}"),
         ),
         (
             "up --http 8081",

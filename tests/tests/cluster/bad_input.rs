@@ -339,7 +339,11 @@ fn a_worker_fetches_nothing_from_etcd_or_from_nodes_whatever_is_allowed() {
         (found == "denied").then_some(())
     });
     let etcd = format!("{}/version", cluster.etcd.endpoints()[0]);
-    assert_eq!(outcome("etcd", &etcd), "denied");
-    let itself = format!("http://{}/healthz", worker.http);
-    assert_eq!(outcome("itself", &itself), "denied");
+    for (name, url) in [
+        ("etcd", etcd),
+        ("http-of-master", format!("http://{}/healthz", master.http)),
+        ("itself", format!("http://{}/healthz", worker.http)),
+    ] {
+        assert_eq!(outcome(name, &url), "denied");
+    }
 }

@@ -82,6 +82,7 @@ async fn clocks_that_step_a_day_both_ways_move_nobody() {
         capacity: 1,
         labels: BTreeMap::new(),
         allow_networks: Vec::new(),
+        allow_ports: Vec::new(),
         drain_timeout: Duration::ZERO,
     };
     let worker = start_worker(&worker, store.clone(), clock.clone());

@@ -35,6 +35,8 @@ const MAX_RESERVED: u64 = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Hop {
     pub(super) url: Url,
+    /// Its resource names the port.
+    pub(super) names_port: bool,
     method: Method,
     headers: HeaderMap,
     body: Option<Bytes>,
@@ -114,6 +116,7 @@ impl Hop {
         url.set_fragment(None);
         Ok(Self {
             url,
+            names_port: request.names_port,
             method,
             headers,
             body: request.body,

@@ -137,6 +137,7 @@ fn fetcher() -> HttpFetcher {
 fn get(url: Url) -> FetchRequest {
     FetchRequest {
         url,
+        names_port: false,
         method: "GET".into(),
         headers: Vec::new(),
         body: None,
@@ -596,6 +597,8 @@ async fn requests_run_side_by_side_only_without_a_delay() {
         assert_eq!(fetcher.per_host(&host, delay), expected, "{host} {delay:?}");
     }
 }
+
+mod ports;
 
 #[test]
 fn a_user_agent_that_is_no_header_is_named() {

@@ -1,0 +1,158 @@
+//! What is connected to of what a resolver says, which here says whatever a test wants.
+
+use std::collections::VecDeque;
+
+use super::*;
+
+fn resolver(networks: &[&str], own: &[&str]) -> GuardedResolver {
+    let guard = Guard::new(networks.iter().map(|n| n.parse().unwrap()).collect());
+    guard.set_own_nodes(own.iter().map(|&node| node.to_owned()));
+    GuardedResolver::new(Arc::new(guard), BTreeMap::new())
+}
+
+fn ips(texts: &[&str]) -> Vec<IpAddr> {
+    texts.iter().map(|ip| ip.parse().unwrap()).collect()
+}
+
+#[track_caller]
+fn check(resolver: &GuardedResolver, found: &[&str], admitted: Result<&[&str], &str>) {
+    let result = resolver
+        .admit("a.test", &ips(found))
+        .map_err(|e| e.into_fetch_error().reason());
+    assert_eq!(result, admitted.map(ips));
+}
+
+#[test]
+fn only_public_addresses_of_a_name_are_connected_to() {
+    let resolver = resolver(&[], &[]);
+    check(&resolver, &["8.8.8.8"], Ok(&["8.8.8.8"]));
+    check(&resolver, &["10.0.0.1", "8.8.8.8"], Ok(&["8.8.8.8"]));
+    check(&resolver, &["::ffff:10.0.0.1"], Err("address-denied"));
+    check(&resolver, &["10.0.0.1", "::1"], Err("address-denied"));
+    check(&resolver, &[], Err("resolve"));
+}
+
+#[test]
+fn a_name_that_leads_to_an_own_node_is_refused_for_its_port_only() {
+    let resolver = resolver(&["127.0.0.0/8"], &["127.0.0.1:9091"]);
+    check(&resolver, &["127.0.0.1"], Err("own-node"));
+    let site = resolver.want(&"http://a.test:8000/".parse().unwrap(), false);
+    check(&resolver, &["127.0.0.1"], Ok(&["127.0.0.1"]));
+    let node = resolver.want(&"http://a.test:9091/".parse().unwrap(), true);
+    check(&resolver, &["127.0.0.1"], Err("own-node"));
+    drop(node);
+    check(&resolver, &["127.0.0.1"], Ok(&["127.0.0.1"]));
+    drop(site);
+    assert!(resolver.state().wanted.is_empty());
+}
+
+#[test]
+fn a_name_is_inside_as_long_as_all_its_addresses_are() {
+    let resolver = resolver(&["10.0.0.0/8"], &[]);
+    let url = "http://a.test/".parse().unwrap();
+    assert!(!resolver.is_inside(&url));
+    check(&resolver, &["10.0.0.1"], Ok(&["10.0.0.1"]));
+    assert!(resolver.is_inside(&url));
+    check(
+        &resolver,
+        &["10.0.0.1", "8.8.8.8"],
+        Ok(&["10.0.0.1", "8.8.8.8"]),
+    );
+    assert!(!resolver.is_inside(&url));
+}
+
+#[tokio::test]
+async fn the_systems_answer_is_judged() {
+    let error = resolver(&[], &[])
+        .resolve("localhost".parse().unwrap())
+        .await
+        .err()
+        .unwrap();
+    assert!(error.is::<ResolveError>(), "{error}");
+    let mut found = resolver(&["127.0.0.0/8", "::1/128"], &[])
+        .resolve("localhost".parse().unwrap())
+        .await
+        .unwrap();
+    assert!(found.any(|address| address.ip().is_loopback()));
+}
+
+/// A resolver of these answers, one after the other; the last one stays.
+pub(in super::super) fn by_rote(
+    guard: Arc<Guard>,
+    answers: &[&[&str]],
+) -> (GuardedResolver, Arc<Mutex<usize>>) {
+    let answers: Vec<Vec<IpAddr>> = answers.iter().map(|&answer| ips(answer)).collect();
+    let answers = Mutex::new(VecDeque::from(answers));
+    let n_asked = Arc::<Mutex<usize>>::default();
+    let asked = n_asked.clone();
+    let look_up = move |_name| {
+        *asked.lock().unwrap() += 1;
+        let mut answers = answers.lock().unwrap();
+        let answer = answers.pop_front().unwrap();
+        if answers.is_empty() {
+            answers.push_back(answer.clone());
+        }
+        async { Ok(answer) }.boxed()
+    };
+    let resolver = GuardedResolver::asking(Arc::new(look_up), guard, BTreeMap::new());
+    (resolver, n_asked)
+}
+
+/// What is said of the port of a URL of `a.test`, which is at these addresses; 127.0.0.0/8 is allowed.
+#[track_caller]
+fn check_port(found: &[&str], url: &str, names_port: bool, expected: &str) {
+    let networks = vec!["127.0.0.0/8".parse().unwrap()];
+    let guard = Guard::new(networks).allowing_ports(&[8_000]);
+    let (resolver, _) = by_rote(Arc::new(guard), &[found]);
+    let url: Url = url.parse().unwrap();
+    let want = resolver.want(&url, names_port);
+    let judged = resolver.check_port(&url, &want);
+    let judged = judged.now_or_never().expect("nothing is waited for");
+    let judged = judged.map_or_else(|error| error.reason(), |()| "ok");
+    assert_eq!(judged, expected, "{url} at {found:?}");
+}
+
+#[test]
+fn a_port_is_fetched_from_if_it_is_usual_allowed_or_named_and_any_within_allowed_networks() {
+    let public = &["8.8.8.8"];
+    for (url, expected) in [
+        ("http://a.test/", "ok"),
+        ("https://a.test/", "ok"),
+        ("http://a.test:8080/", "ok"),
+        ("https://a.test:8443/", "ok"),
+        ("http://a.test:8000/", "ok"),
+        ("http://a.test:25/", "port-denied"),
+        ("http://a.test:9000/", "port-denied"),
+        ("http://a.test:0/", "port-denied"),
+        ("http://8.8.8.8:22/", "port-denied"),
+        ("http://8.8.8.8/", "ok"),
+        ("http://[2606:4700::1111]:9000/", "port-denied"),
+        ("http://127.0.0.1:9000/", "ok"),
+        ("http://localhost:9000/", "ok"),
+    ] {
+        check_port(public, url, false, expected);
+        check_port(public, url, true, "ok");
+    }
+    check_port(&["127.0.0.1"], "http://a.test:25/", false, "ok");
+    check_port(
+        &["127.0.0.1", "8.8.8.8"],
+        "http://a.test:25/",
+        false,
+        "port-denied",
+    );
+    check_port(&["10.0.0.1"], "http://a.test:25/", false, "address-denied");
+}
+
+/// Between the judgement of the port and the connection the name may move.
+#[test]
+fn what_is_connected_to_at_an_odd_port_lies_within_the_allowed_networks() {
+    let resolver = resolver(&["127.0.0.0/8"], &[]);
+    let odd = resolver.want(&"http://a.test:25/".parse().unwrap(), false);
+    check(&resolver, &["127.0.0.1", "8.8.8.8"], Ok(&["127.0.0.1"]));
+    check(&resolver, &["8.8.8.8"], Err("port-denied"));
+    let named = resolver.want(&"http://a.test:25/".parse().unwrap(), true);
+    check(&resolver, &["8.8.8.8"], Err("port-denied"));
+    drop(odd);
+    check(&resolver, &["8.8.8.8"], Ok(&["8.8.8.8"]));
+    drop(named);
+}
