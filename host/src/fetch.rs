@@ -230,15 +230,4 @@ impl FetchError {
             | FetchError::Redirects { .. } => false,
         }
     }
-
-    /// Whether policy, not the network, said no.
-    pub fn is_denied(&self) -> bool {
-        matches!(
-            self,
-            FetchError::Scheme { .. }
-                | FetchError::Address { .. }
-                | FetchError::OwnNode { .. }
-                | FetchError::Port { .. }
-        )
-    }
 }

@@ -8,8 +8,8 @@
 //! | 429; a rule says `blocked`; a robots.txt that the site does not give | tried again, from 30 s on |
 //! | a rule says `retry` | tried again when it says, else from 1 s on |
 //! | a call used up its time, on the first attempt only; the host had no room | tried again, from 1 s on |
-//! | 404, 410; the guard; a rule says `skip` | done |
-//! | its robots.txt forbids it; every other status; any other end of a call; a redirect without end | given up |
+//! | 404, 410; a rule says `skip` | done |
+//! | its robots.txt forbids it; every other status; any other end of a call; a redirect without end; the guard | given up |
 //!
 //! Each wait is twice the one before, less up to a half of it by chance. `Retry-After`, where a
 //! status that is tried again carries it, and the wait that a rule asks for replace it. None is
@@ -98,9 +98,7 @@ fn asked_wait(page: &Page, now: UnixMillis) -> Option<Duration> {
 
 /// What a fetch without an answer means.
 pub(super) fn of_fetch_error(error: &FetchError, attempt: Attempt) -> Ended {
-    if error.is_denied() {
-        Ended::Done(Done::Denied)
-    } else if error.is_transient() {
+    if error.is_transient() {
         let first = match error {
             FetchError::RobotsUnavailable { .. } => FIRST_BLOCKED_RETRY,
             _ => FIRST_RETRY,
@@ -329,6 +327,29 @@ mod tests {
         };
         assert!((15_000..=30_000).contains(&at), "{at}");
         assert_eq!(reason, "robots-unavailable");
+    }
+
+    #[test]
+    fn what_the_guard_refuses_is_kept_with_its_reason_for_whoever_opens_the_way() {
+        let host = || "a.test".to_owned();
+        let address = FetchError::Address {
+            host: host(),
+            address: "10.0.0.1".to_owned(),
+        };
+        let port = FetchError::Port {
+            host: host(),
+            port: 25,
+        };
+        for (error, reason) in [
+            (address, "address-denied"),
+            (port, "port-denied"),
+            (FetchError::OwnNode { host: host() }, "own-node"),
+        ] {
+            let Ended::Dead { reason: found } = of_fetch_error(&error, attempt(1, 0)) else {
+                panic!("{error}")
+            };
+            assert_eq!(found, reason);
+        }
     }
 
     #[test]

@@ -336,7 +336,7 @@ fn a_worker_fetches_nothing_from_etcd_or_from_nodes_whatever_is_allowed() {
             &format!("master-{n_tries}"),
             &format!("http://{}/", master.grpc),
         );
-        (found == "denied").then_some(())
+        (found == "dead").then_some(())
     });
     let etcd = format!("{}/version", cluster.etcd.endpoints()[0]);
     for (name, url) in [
@@ -344,6 +344,9 @@ fn a_worker_fetches_nothing_from_etcd_or_from_nodes_whatever_is_allowed() {
         ("http-of-master", format!("http://{}/healthz", master.http)),
         ("itself", format!("http://{}/healthz", worker.http)),
     ] {
-        assert_eq!(outcome(name, &url), "denied");
+        assert_eq!(outcome(name, &url), "dead");
+        let letters = format!("/crawler/resource/{name}/frontier/urls?state=dead");
+        let letters = master.http(Method::GET, &letters, None).json();
+        assert!(letters.to_string().contains("own-node"), "{letters}");
     }
 }
