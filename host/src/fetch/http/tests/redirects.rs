@@ -1,0 +1,127 @@
+//! What becomes of redirects.
+
+use super::*;
+
+#[tokio::test]
+async fn a_redirect_within_the_host_is_followed() {
+    let web = Web::new(|request| {
+        let path = request.split(' ').nth(1).unwrap();
+        Reply::Close(match path {
+            "/1" => answer("301 Moved", &["location: /2#there"], b"here"),
+            "/2" => answer("307 Again", &["location: 3"], b""),
+            _ => answer("200 OK", &[], b"end"),
+        })
+    })
+    .await;
+    let page = page(get(web.url("/1#here"))).await;
+    assert_eq!(
+        (page.url, page.requested_url),
+        (web.url("/3"), web.url("/1"))
+    );
+    assert_eq!(page.redirects, [web.url("/1"), web.url("/2")]);
+    assert_eq!(&page.body[..], b"end");
+}
+
+/// What is known is known of the URL that was asked for.
+#[tokio::test]
+async fn a_condition_is_not_handed_on_to_where_a_redirect_leads() {
+    let web = Web::new(|request| {
+        Reply::Close(if request.starts_with("GET /moved ") {
+            answer("302 Found", &["location: /new"], b"")
+        } else {
+            answer("200 OK", &[], b"all")
+        })
+    })
+    .await;
+    let mut request = get(web.url("/moved"));
+    request.unless = Some(Validators {
+        etag: Some("\"v1\"".into()),
+        last_modified: Some("Fri, 20 Nov 2026 08:00:00 GMT".into()),
+        content: None,
+    });
+    assert_eq!(page(request).await.status, 200);
+    let heard = web.heard();
+    assert!(heard[0].contains("if-none-match: \"v1\""), "{}", heard[0]);
+    assert!(!heard[1].contains("\r\nif-"), "{}", heard[1]);
+}
+
+#[tokio::test]
+async fn a_redirect_keeps_the_method_as_browsers_do() {
+    for (status, method, expected) in [
+        ("301", "POST", "GET"),
+        ("302", "POST", "GET"),
+        ("302", "PUT", "PUT"),
+        ("303", "PUT", "GET"),
+        ("303", "HEAD", "HEAD"),
+        ("307", "POST", "POST"),
+        ("308", "POST", "POST"),
+    ] {
+        let first = answer(&format!("{status} x"), &["location: /next"], b"");
+        let web = Web::new(move |request| {
+            let is_next = request.contains(" /next ");
+            Reply::Close(if is_next {
+                answer("200 OK", &[], b"")
+            } else {
+                first.clone()
+            })
+        })
+        .await;
+        let mut request = get(web.url("/"));
+        request.method = method.into();
+        request.headers = vec![("content-type".into(), "text/x-test".into())];
+        request.body = (method != "HEAD").then(|| Bytes::from_static(b"q=1"));
+        page(request).await;
+        let next = web.heard()[1].clone();
+        assert!(
+            next.starts_with(&format!("{expected} /next ")),
+            "{status} {method}: {next}"
+        );
+        let keeps_body = expected == method && method != "HEAD";
+        assert_eq!(
+            next.ends_with("q=1"),
+            keeps_body,
+            "{status} {method}: {next}"
+        );
+        assert!(
+            keeps_body || method == "HEAD" || !next.contains("text/x-test"),
+            "{next}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_loop_ends() {
+    let web = Web::saying(answer("302 Found", &["location: /again"], b"")).await;
+    let error = error(get(web.url("/"))).await;
+    assert_eq!(error.to_string(), "more than 10 redirects");
+    assert_eq!(web.heard().len(), 11);
+}
+
+#[tokio::test]
+async fn a_redirect_to_another_host_is_for_the_caller() {
+    let other = Web::saying(answer("200 OK", &[], b"")).await;
+    let location = format!("location: {}#x", other.url("/there"));
+    let web = Web::saying(answer("302 Found", &[&location], b"")).await;
+    let fetched = fetcher().fetch(get(web.url("/"))).await.unwrap();
+    let Answer::Elsewhere { to } = fetched.answer else {
+        panic!("followed");
+    };
+    assert_eq!((to, other.heard().len()), (other.url("/there"), 0));
+}
+
+#[tokio::test]
+async fn a_redirect_to_an_address_that_is_not_public_reaches_nothing() {
+    let hidden = "location: http://[::ffff:169.254.169.254]/latest/meta-data/";
+    let web = Web::saying(answer("302 Found", &[hidden], b"")).await;
+    let fetched = fetcher().fetch(get(web.url("/"))).await.unwrap();
+    let Answer::Elsewhere { to } = fetched.answer else {
+        panic!("followed");
+    };
+    assert_eq!(error(get(to)).await.reason(), "address-denied");
+}
+
+#[tokio::test]
+async fn a_redirect_without_a_target_is_a_page() {
+    let web = Web::saying(answer("302 Found", &[], b"where to?")).await;
+    assert_eq!(page(get(web.url("/"))).await.status, 302);
+}
