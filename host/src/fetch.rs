@@ -41,6 +41,8 @@ pub struct FetchRequest {
     pub headers: Vec<(String, String)>,
     /// Sent as it is.
     pub body: Option<Bytes>,
+    /// Bytes of a URL, without its fragment, that a redirect may lead to: setting `max-url-length`.
+    pub max_url_length: u32,
     /// Longer bodies are cut there and marked.
     pub max_body: u64,
     /// Between the end of an answer and the next request to the host. None: the gate's default.
@@ -173,6 +175,14 @@ pub enum FetchError {
         /// What the site answers.
         why: String,
     },
+    /// A redirect leads to a URL that is too long.
+    #[error("a redirect leads to a URL of {length} bytes, and setting max-url-length allows {max}")]
+    UrlLength {
+        /// Without the fragment.
+        length: usize,
+        /// As set.
+        max: u32,
+    },
     /// Too many redirects, or a loop.
     #[error("more than {n} redirects")]
     Redirects {
@@ -195,6 +205,7 @@ impl FetchError {
             FetchError::Timeout { .. } => "timeout",
             FetchError::Robots { .. } => "robots",
             FetchError::RobotsUnavailable { .. } => "robots-unavailable",
+            FetchError::UrlLength { .. } => "max-url-length",
             FetchError::Redirects { .. } => "redirects",
         }
     }
@@ -227,6 +238,7 @@ impl FetchError {
             | FetchError::Port { .. }
             | FetchError::Request { .. }
             | FetchError::Robots { .. }
+            | FetchError::UrlLength { .. }
             | FetchError::Redirects { .. } => false,
         }
     }

@@ -175,6 +175,7 @@ impl HttpFetcher {
 impl Fetch for HttpFetcher {
     async fn fetch(&self, request: FetchRequest) -> Result<Fetched, Failure> {
         let (max_body, pace) = (request.max_body, Pace::of(&request));
+        let max_url_length = request.max_url_length;
         let mut hop = Hop::first(request).map_err(|error| Failure {
             error,
             host_ready_at: self.clock.unix_millis(),
@@ -197,6 +198,10 @@ impl Fetch for HttpFetcher {
                 Outcome::Redirect { .. } if on_the_way.len() >= self.settings.max_redirects => {
                     let n = self.settings.max_redirects;
                     return Err(failure(FetchError::Redirects { n }));
+                }
+                Outcome::Redirect { to, .. } if to.as_str().len() > max_url_length as usize => {
+                    let (length, max) = (to.as_str().len(), max_url_length);
+                    return Err(failure(FetchError::UrlLength { length, max }));
                 }
                 Outcome::Redirect { to, status } => {
                     on_the_way.push(hop.url.clone());

@@ -161,6 +161,7 @@ async fn harvest(
         method: request.method.clone(),
         headers: request.headers.clone(),
         body: request.body.clone(),
+        max_url_length: config.settings.max_url_length(),
         max_body: config.limits.body,
         delay: config.settings.delay(),
         unless: unless.cloned(),

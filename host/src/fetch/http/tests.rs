@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::*;
 use crate::fetch::gate::GateSettings;
 use crate::model::frontier::Validators;
-use crate::model::settings::{DEFAULT_MAX_CRAWL_DELAY, Robots};
+use crate::model::settings::{DEFAULT_MAX_CRAWL_DELAY, DEFAULT_MAX_URL_LENGTH, Robots};
 use crate::task::TaskScope;
 
 mod bodies;
@@ -143,6 +143,7 @@ fn get(url: Url) -> FetchRequest {
         method: "GET".into(),
         headers: Vec::new(),
         body: None,
+        max_url_length: DEFAULT_MAX_URL_LENGTH,
         max_body: 1 << 20,
         delay: None,
         unless: None,
@@ -255,18 +256,59 @@ async fn requests_that_cannot_be_sent_are_refused_before_they_are() {
         assert_eq!(error(request).await.reason(), "bad-request");
     };
     check(|request| request.method = "CONNECT".into()).await;
-    check(|request| request.method = "G ET".into()).await;
+    for method in [
+        "TRACE",
+        "G ET",
+        "GET\r\nx: 1",
+        "GET / HTTP/1.1\r\n\r\n",
+        "",
+        "G\0T",
+    ] {
+        let mut request = get(web.url("/"));
+        request.method = method.into();
+        assert_eq!(error(request).await.reason(), "bad-request", "{method:?}");
+    }
     for (name, value) in [
         ("Host", "x"),
         ("content-length", "1"),
         ("x y", "1"),
         ("x", "a\r\nb: c"),
+        ("x", "a\nb: c"),
+        ("x", "a\rb: c"),
+        ("x", "a\0"),
+        ("x: 1\r\ny", "1"),
+        ("x\n", "1"),
+        ("x:", "1"),
+        ("", "1"),
+        ("transfer-encoding", "chunked"),
     ] {
         let mut request = get(web.url("/"));
         request.headers = vec![(name.into(), value.into())];
         assert_eq!(error(request).await.reason(), "bad-request", "{name}");
     }
+    let mut request = get(web.url("/"));
+    request.unless = Some(Validators {
+        etag: Some("\"a\"\r\nx: 1".into()),
+        ..Validators::default()
+    });
+    assert_eq!(error(request).await.reason(), "bad-request");
     assert_eq!(web.heard(), [""; 0]);
+}
+
+#[tokio::test]
+async fn no_line_of_a_request_comes_from_its_url() {
+    let web = Web::saying(answer("200 OK", &[], b"")).await;
+    let text = web
+        .url("/a\r\nx: 1\r\n%0d%0ay: 1?q=\r\n\tz: 1 \0#\r\nw: 1")
+        .to_string();
+    assert!(!text.contains(['\r', '\n', '\0', ' ']), "{text}");
+    page(get(text.parse().unwrap())).await;
+    let heard = web.heard()[0].to_lowercase();
+    let injected = heard
+        .lines()
+        .skip(1)
+        .any(|line| line.starts_with(['x', 'y', 'z', 'w']));
+    assert!(!injected, "{heard}");
 }
 
 #[tokio::test]

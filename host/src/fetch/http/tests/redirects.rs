@@ -121,6 +121,21 @@ async fn a_redirect_to_an_address_that_is_not_public_reaches_nothing() {
 }
 
 #[tokio::test]
+async fn a_redirect_within_the_host_to_a_url_that_is_too_long_is_not_followed() {
+    let path = "x".repeat(3_000);
+    let location = format!("location: /{path}#part");
+    let web = Web::saying(answer("302 Found", &[&location], b"")).await;
+    let error = error(get(web.url("/"))).await;
+    assert_eq!(error.reason(), "max-url-length");
+    let text = error.to_string();
+    assert!(
+        text.contains("setting max-url-length allows 2048"),
+        "{text}"
+    );
+    assert_eq!(web.heard().len(), 1);
+}
+
+#[tokio::test]
 async fn a_redirect_without_a_target_is_a_page() {
     let web = Web::saying(answer("302 Found", &[], b"where to?")).await;
     assert_eq!(page(get(web.url("/"))).await.status, 302);
