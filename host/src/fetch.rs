@@ -183,6 +183,14 @@ pub enum FetchError {
         /// As set.
         max: u32,
     },
+    /// The body is in no form that can be read.
+    #[error("the body cannot be decoded, its content-encoding is {encoding:?}: {why}")]
+    Encoding {
+        /// As the answer has it.
+        encoding: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// Too many redirects, or a loop.
     #[error("more than {n} redirects")]
     Redirects {
@@ -206,6 +214,7 @@ impl FetchError {
             FetchError::Robots { .. } => "robots",
             FetchError::RobotsUnavailable { .. } => "robots-unavailable",
             FetchError::UrlLength { .. } => "max-url-length",
+            FetchError::Encoding { .. } => "content-encoding",
             FetchError::Redirects { .. } => "redirects",
         }
     }
@@ -239,6 +248,7 @@ impl FetchError {
             | FetchError::Request { .. }
             | FetchError::Robots { .. }
             | FetchError::UrlLength { .. }
+            | FetchError::Encoding { .. }
             | FetchError::Redirects { .. } => false,
         }
     }

@@ -5,7 +5,8 @@
 //! at the gate, and has
 //! `fetch-timeout` from being sent to the last byte of its body. The delay of a host starts when the
 //! hop is over, however it ended. A body is measured after its content-encoding is removed, so a
-//! small archive of a large page is cut like the page.
+//! small archive of a large page is cut like the page. A server that sends a byte now and then is
+//! bounded by `fetch-timeout` like one that sends nothing; there is no least rate beside it.
 //!
 //! `Retry-After` and back-off are for the caller, who gets the answer with its headers.
 
@@ -29,6 +30,7 @@ use crate::model::resource::DEFAULT_DELAY;
 use hop::{Hop, Outcome};
 use judge::Pace;
 
+mod body;
 mod client;
 mod hop;
 mod judge;

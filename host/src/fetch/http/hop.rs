@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method, Response, StatusCode};
 use url::Url;
@@ -10,6 +10,7 @@ use url::Url;
 use super::super::resolve::ResolveError;
 use super::super::{FetchError, FetchRequest};
 use super::FetchSettings;
+use super::body::{ACCEPTED, ReadError, is_encoded, read};
 
 /// Headers that frame a message or choose its coding: the client's own business.
 const NOT_FOR_REQUESTS: &[&str] = &[
@@ -27,9 +28,6 @@ const NOT_FOR_REQUESTS: &[&str] = &[
     "transfer-encoding",
     "upgrade",
 ];
-
-/// The most that is set aside for a body before any of it has come.
-const MAX_RESERVED: u64 = 1 << 20;
 
 /// A request that is ready to be sent.
 #[derive(Debug)]
@@ -164,13 +162,22 @@ impl Hop {
             request = request.body(body.clone());
         }
         let failed = |error: reqwest::Error| fetch_error(error, settings);
+        let accepted = HeaderValue::from_static(ACCEPTED);
+        request = request.header(header::ACCEPT_ENCODING, accepted);
         let response = request.send().await.map_err(failed)?;
         if let Some(to) = self.target(&response) {
             let status = response.status();
             return Ok(Outcome::Redirect { to, status });
         }
         let (status, headers) = (response.status().as_u16(), headers(&response, settings));
-        let (body, truncated) = read(response, max_body).await.map_err(failed)?;
+        let body = read(response, &self.method, max_body).await;
+        let (body, truncated) = body.map_err(|error| match error {
+            ReadError::Connection(error) => fetch_error(error, settings),
+            ReadError::Short => FetchError::Connection {
+                why: "the body ended before what was announced or encoded".to_owned(),
+            },
+            ReadError::Encoding { encoding, why } => FetchError::Encoding { encoding, why },
+        })?;
         Ok(Outcome::Received(Received {
             status,
             headers,
@@ -192,9 +199,12 @@ impl Hop {
 
 fn headers(response: &Response, settings: &FetchSettings) -> Vec<(String, String)> {
     let mut n_bytes = 0;
+    let is_encoded = is_encoded(response.headers());
+    let of_coding = [header::CONTENT_ENCODING, header::CONTENT_LENGTH];
     response
         .headers()
         .iter()
+        .filter(|(name, _)| !is_encoded || !of_coding.contains(name))
         .take(settings.max_headers)
         .take_while(|(name, value)| {
             n_bytes += name.as_str().len() + value.len();
@@ -205,22 +215,6 @@ fn headers(response: &Response, settings: &FetchSettings) -> Vec<(String, String
             (name.as_str().to_owned(), value.into_owned())
         })
         .collect()
-}
-
-/// The body, and whether it was longer than the limit.
-async fn read(mut response: Response, max_body: u64) -> Result<(Bytes, bool), reqwest::Error> {
-    let expected = response.content_length().unwrap_or(0);
-    let reserved = expected.min(max_body).min(MAX_RESERVED);
-    let mut body = BytesMut::with_capacity(usize::try_from(reserved).unwrap_or(0));
-    while let Some(chunk) = response.chunk().await? {
-        let room = max_body - body.len() as u64;
-        if chunk.len() as u64 > room {
-            body.extend_from_slice(&chunk[..usize::try_from(room).unwrap_or(chunk.len())]);
-            return Ok((body.freeze(), true));
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok((body.freeze(), false))
 }
 
 fn fetch_error(error: reqwest::Error, settings: &FetchSettings) -> FetchError {

@@ -25,6 +25,8 @@ mod robots;
 enum Reply {
     Close(Vec<u8>),
     Hang(Vec<u8>),
+    /// This, and then that again and again, with a pause between, until nobody listens.
+    Endless(Vec<u8>, Vec<u8>, Duration),
     Reset,
 }
 
@@ -57,6 +59,13 @@ impl Web {
                     Reply::Hang(bytes) => {
                         stream.write_all(&bytes).await.unwrap();
                         hung.push(stream);
+                    }
+                    Reply::Endless(begin, again, pause) => {
+                        let mut sent = stream.write_all(&begin).await;
+                        while sent.is_ok() {
+                            tokio::time::sleep(pause).await;
+                            sent = stream.write_all(&again).await;
+                        }
                     }
                     Reply::Reset => stream.set_zero_linger().unwrap(),
                 }

@@ -1,5 +1,10 @@
 //! How much of a body is kept, and what of its coding is removed.
 
+use async_compression::tokio::bufread::{
+    BrotliEncoder, DeflateEncoder, GzipEncoder, ZlibEncoder, ZstdEncoder,
+};
+use tokio::io::AsyncRead;
+
 use super::*;
 
 /// "hello " 10 000 times, gzip.
@@ -76,4 +81,140 @@ async fn a_page_that_has_not_changed_is_not_sent_again() {
     let same = page(known).await;
     assert_eq!((same.status, same.body.len()), (304, 0));
     assert_eq!(page(get(web.url("/"))).await.status, 200);
+}
+
+type Compress = fn(&[u8]) -> Box<dyn AsyncRead + Unpin + '_>;
+
+const CODINGS: [(&str, Compress); 4] = [
+    ("gzip", |plain| Box::new(GzipEncoder::new(plain))),
+    ("br", |plain| Box::new(BrotliEncoder::new(plain))),
+    ("zstd", |plain| Box::new(ZstdEncoder::new(plain))),
+    ("deflate", |plain| Box::new(ZlibEncoder::new(plain))),
+];
+
+async fn all(mut reader: impl AsyncRead + Unpin) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    reader.read_to_end(&mut bytes).await.unwrap();
+    bytes
+}
+
+#[tokio::test]
+async fn a_bomb_of_any_coding_is_cut_at_the_limit_like_the_page_it_would_be() {
+    let plain = vec![0; 32 << 20];
+    for (coding, compress) in CODINGS {
+        let archive = all(compress(&plain)).await;
+        assert!(archive.len() < 64 << 10, "{coding}: {}", archive.len());
+        let header = format!("content-encoding: {coding}");
+        let web = Web::saying(answer("200 OK", &[&header], &archive)).await;
+        let page = page(get(web.url("/"))).await;
+        assert_eq!(
+            (page.body.len(), page.truncated),
+            (1 << 20, true),
+            "{coding}"
+        );
+        assert!(page.body.iter().all(|&byte| byte == 0), "{coding}");
+        let names = page.headers.iter().map(|(name, _)| name.as_str());
+        assert_eq!(names.collect::<Vec<_>>(), ["connection"], "{coding}");
+    }
+}
+
+/// The limit is that of what is kept, not of what came: nobody reads to the end of the archive.
+#[tokio::test]
+async fn an_archive_without_end_is_cut_too() {
+    // A stored block of zlib that is not the last, with 1 000 bytes.
+    let block = [&[0, 0xe8, 0x03, 0x17, 0xfc][..], &[b'x'; 1_000]].concat();
+    let head = b"HTTP/1.1 200 OK\r\ncontent-encoding: deflate\r\n\r\n\x78\x9c".to_vec();
+    let web = Web::new(move |_| Reply::Endless(head.clone(), block.clone(), Duration::ZERO)).await;
+    let page = page(get(web.url("/"))).await;
+    assert_eq!((page.body.len(), page.truncated), (1 << 20, true));
+}
+
+#[tokio::test]
+async fn codings_go_by_any_name_that_servers_use() {
+    let plain = &b"plain"[..];
+    let raw_deflate = all(DeflateEncoder::new(plain)).await;
+    let gzip = all(GzipEncoder::new(plain)).await;
+    for (name, archive) in [
+        ("GZip", &gzip[..]),
+        ("x-gzip", &gzip),
+        ("identity, gzip", &gzip),
+        (" gzip ,", &gzip),
+        ("deflate", &raw_deflate),
+        ("identity", plain),
+        ("", plain),
+        ("gzip", b""),
+        ("br", b""),
+    ] {
+        let header = format!("content-encoding: {name}");
+        let web = Web::saying(answer("200 OK", &[&header], archive)).await;
+        let page = page(get(web.url("/"))).await;
+        let expected = if archive.is_empty() { archive } else { plain };
+        assert_eq!(page.body, expected, "{name:?}");
+    }
+}
+
+#[track_caller]
+fn check_encoding(error: &FetchError, encoding: &str, expected: &str) {
+    assert_eq!(error.reason(), "content-encoding", "{error}");
+    assert!(!error.is_transient());
+    let text = error.to_string();
+    assert!(text.contains(encoding) && text.contains(expected), "{text}");
+}
+
+#[tokio::test]
+async fn codings_within_codings_and_unknown_ones_are_refused_by_name() {
+    let once = all(GzipEncoder::new(&b"plain"[..])).await;
+    let twice = all(GzipEncoder::new(&once[..])).await;
+    let ten = ["gzip"; 10].join(", ");
+    let within = "one within the other";
+    for (headers, encoding, expected) in [
+        (&["content-encoding: gzip, gzip"][..], "gzip, gzip", within),
+        (
+            &["content-encoding: gzip", "content-encoding: gzip"],
+            "gzip, gzip",
+            within,
+        ),
+        (&[&format!("content-encoding: {ten}")], &ten, within),
+        (&["content-encoding: br, GZIP"], "br, gzip", within),
+        (&["content-encoding: lzma"], "lzma", "none of those"),
+    ] {
+        let web = Web::saying(answer("200 OK", headers, &twice)).await;
+        check_encoding(&error(get(web.url("/"))).await, encoding, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_not_what_its_coding_says_is_an_error_and_no_garbage() {
+    for (coding, _) in CODINGS {
+        let header = format!("content-encoding: {coding}");
+        let web = Web::saying(answer("200 OK", &[&header], &b"<p>plain</p>".repeat(9))).await;
+        check_encoding(&error(get(web.url("/"))).await, coding, "");
+    }
+}
+
+/// Its connection may have been cut: another attempt may go better.
+#[tokio::test]
+async fn an_archive_that_ends_early_is_tried_again() {
+    // What zlib says of an early end it says of other faults, too.
+    for (coding, compress) in &CODINGS[..3] {
+        let whole = all(compress(b"a page that is somewhat longer than a few bytes")).await;
+        let header = format!("content-encoding: {coding}");
+        let web = Web::saying(answer("200 OK", &[&header], &whole[..whole.len() - 9])).await;
+        let error = error(get(web.url("/"))).await;
+        assert_eq!(error.reason(), "connection", "{coding}: {error}");
+        assert!(error.is_transient());
+    }
+}
+
+/// A decoder sets the window aside before anything is decoded.
+#[tokio::test]
+async fn zstd_sets_no_more_aside_than_http_allows() {
+    // A frame with this window, and a raw last block of one byte.
+    let frame = |window: u8| [0x28, 0xb5, 0x2f, 0xfd, 0, window, 9, 0, 0, b'x'];
+    let zstd = &["content-encoding: zstd"];
+    let (of_8_mib, of_128_mib) = (frame(13 << 3), frame(17 << 3));
+    let web = Web::saying(answer("200 OK", zstd, &of_8_mib)).await;
+    assert_eq!(&page(get(web.url("/"))).await.body[..], b"x");
+    let web = Web::saying(answer("200 OK", zstd, &of_128_mib)).await;
+    check_encoding(&error(get(web.url("/"))).await, "zstd", "memory");
 }

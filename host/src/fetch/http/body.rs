@@ -1,0 +1,141 @@
+//! The body of an answer: its content-encoding removed, and cut at a limit while it streams.
+//!
+//! One coding is removed. Several, one within the other, are asked for by nobody and serve to hide how
+//! large a page becomes; together with unknown ones they are refused, because a rule could only take
+//! what they leave for a page. What a decoder sets aside does not depend on what the server says: 8
+//! MiB are the most that zstd may look back (RFC 9659), 16 MiB what brotli can.
+
+use std::io;
+
+use async_compression::tokio::bufread::{
+    BrotliDecoder, DeflateDecoder, GzipDecoder, ZlibDecoder, ZstdDecoder,
+};
+use async_compression::zstd::DParameter;
+use bytes::{Bytes, BytesMut};
+use futures::TryStreamExt as _;
+use reqwest::header::{self, HeaderMap};
+use reqwest::{Method, Response};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
+use tokio_util::io::StreamReader;
+
+/// What every request says of the codings that are understood.
+pub(super) const ACCEPTED: &str = "gzip, br, zstd, deflate";
+
+/// The most that is set aside for a body before any of it has come.
+const MAX_RESERVED: u64 = 1 << 20;
+/// As a power of two: how far zstd may look back.
+const ZSTD_WINDOW: u32 = 23;
+
+/// Why there is no body.
+#[derive(Debug)]
+pub(super) enum ReadError {
+    /// The connection broke, or what came is not HTTP.
+    Connection(reqwest::Error),
+    /// It ended before what was announced or encoded did.
+    Short,
+    /// It came, and cannot be decoded.
+    Encoding {
+        /// As the answer has it.
+        encoding: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// The body of an answer to such a request, and whether it was longer than the limit.
+pub(super) async fn read(
+    response: Response,
+    method: &Method,
+    max_body: u64,
+) -> Result<(Bytes, bool), ReadError> {
+    let codings = codings(response.headers());
+    let is_about_another = *method == Method::HEAD || response.status() == 304;
+    let announced = response.headers().get(header::CONTENT_LENGTH);
+    let announced = announced.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    let announced = announced.filter(|_| !is_about_another && codings.is_empty());
+    let expected = response.content_length().unwrap_or(0);
+    let reserved = expected.min(max_body).min(MAX_RESERVED);
+    let stream = response.bytes_stream().map_err(io::Error::other);
+    let mut raw = BufReader::new(StreamReader::new(stream));
+    let failed = |error: io::Error| match error.downcast::<reqwest::Error>() {
+        Ok(error) => ReadError::Connection(error),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => ReadError::Short,
+        Err(error) => ReadError::Encoding {
+            encoding: codings.join(", "),
+            why: error.to_string(),
+        },
+    };
+    // Nothing is nothing in any coding.
+    if raw.fill_buf().await.map_err(failed)?.is_empty() {
+        return match announced {
+            None | Some(0) => Ok((Bytes::new(), false)),
+            Some(_) => Err(ReadError::Short),
+        };
+    }
+    let mut decoded = decoded(raw, &codings).await.map_err(failed)?;
+    // One byte more than the limit tells whether there is more.
+    let mut body = BytesMut::with_capacity(usize::try_from(reserved + 1).unwrap_or(0));
+    let mut whole = (&mut decoded).take(max_body.saturating_add(1));
+    while whole.read_buf(&mut body).await.map_err(failed)? > 0 {}
+    let limit = usize::try_from(max_body).unwrap_or(usize::MAX);
+    let truncated = body.len() > limit;
+    // A stream of HTTP/2 that the server breaks off without an error code ends like one that is over.
+    if !truncated && announced.is_some_and(|announced| (body.len() as u64) < announced) {
+        return Err(ReadError::Short);
+    }
+    body.truncate(limit);
+    Ok((body.freeze(), truncated))
+}
+
+/// Whether something was done to the body, so that its length is not the page's.
+pub(super) fn is_encoded(headers: &HeaderMap) -> bool {
+    !codings(headers).is_empty()
+}
+
+/// What was done to the body, in this order.
+fn codings(headers: &HeaderMap) -> Vec<String> {
+    let values = headers.get_all(header::CONTENT_ENCODING).iter();
+    let values = values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+    let values: Vec<String> = values.collect();
+    let codings = values.iter().flat_map(|value| value.split(','));
+    let codings = codings.map(|coding| coding.trim().to_ascii_lowercase());
+    let codings = codings.filter(|coding| !coding.is_empty() && coding != "identity");
+    codings.collect()
+}
+
+async fn decoded(
+    mut raw: impl AsyncBufRead + Send + Unpin + 'static,
+    codings: &[String],
+) -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
+    let coding = match codings {
+        [] => return Ok(Box::new(raw)),
+        [coding] => coding.as_str(),
+        _ => {
+            let n = codings.len();
+            return Err(io::Error::other(format!(
+                "{n} codings one within the other"
+            )));
+        }
+    };
+    Ok(match coding {
+        "gzip" | "x-gzip" => Box::new(GzipDecoder::new(raw)),
+        "br" => Box::new(BrotliDecoder::new(raw)),
+        "zstd" => {
+            let window = DParameter::window_log_max(ZSTD_WINDOW);
+            let mut decoder = ZstdDecoder::with_params(raw, &[window]);
+            decoder.multiple_members(true);
+            Box::new(decoder)
+        }
+        // Some servers leave out the zlib header, as browsers know.
+        "deflate" if is_zlib(raw.fill_buf().await?) => Box::new(ZlibDecoder::new(raw)),
+        "deflate" => Box::new(DeflateDecoder::new(raw)),
+        _ => return Err(io::Error::other("it is none of those that were asked for")),
+    })
+}
+
+/// Whether a stream begins as zlib does: method 8, and a window that zlib knows.
+fn is_zlib(begin: &[u8]) -> bool {
+    begin
+        .first()
+        .is_some_and(|first| first & 0x0f == 8 && first >> 4 <= 7)
+}
