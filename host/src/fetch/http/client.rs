@@ -41,7 +41,7 @@ pub(super) fn build(
     })
 }
 
-fn builder(settings: &FetchSettings, resolver: GuardedResolver) -> ClientBuilder {
+pub(super) fn builder(settings: &FetchSettings, resolver: GuardedResolver) -> ClientBuilder {
     Client::builder()
         .user_agent(&settings.user_agent)
         .dns_resolver(resolver)

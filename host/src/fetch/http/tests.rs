@@ -16,10 +16,12 @@ use crate::task::TaskScope;
 
 mod bodies;
 mod broken;
+mod http2;
 mod ports;
 mod reach;
 mod redirects;
 mod robots;
+mod tls;
 
 /// What the server does with a request.
 enum Reply {
