@@ -226,10 +226,13 @@ impl FetchError {
             FetchError::Scheme { .. }
             | FetchError::Address { .. }
             | FetchError::OwnNode { .. }
+            | FetchError::Port { .. }
             | FetchError::Request { .. }
             | FetchError::Resolve { .. }
             | FetchError::Connection { .. }
             | FetchError::Timeout { .. }
+            | FetchError::UrlLength { .. }
+            | FetchError::Encoding { .. }
             | FetchError::Redirects { .. } => String::new(),
         }
     }

@@ -210,7 +210,9 @@ fn path_of(url: &Url) -> &str {
 impl Case {
     /// Every fourth has something that is contested.
     fn of(nth: usize, random: &mut Random) -> Self {
-        let contested = (nth % 4 == 0).then(|| CONTESTED[nth / 4 % CONTESTED.len()].0);
+        let contested = nth
+            .is_multiple_of(4)
+            .then(|| CONTESTED[nth / 4 % CONTESTED.len()].0);
         let paths = (0..N_PATHS).map(|_| path(contested, random));
         Self {
             contested,

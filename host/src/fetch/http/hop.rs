@@ -73,9 +73,10 @@ impl Received {
 
 impl Hop {
     /// A request for a URL and nothing else.
-    pub(super) fn get(url: Url) -> Self {
+    pub(super) fn get(url: Url, names_port: bool) -> Self {
         Self {
             url,
+            names_port,
             method: Method::GET,
             headers: HeaderMap::new(),
             body: None,

@@ -9,6 +9,7 @@ use super::hop::{Hop, Outcome};
 use super::{HttpFetcher, UnixMillis};
 use crate::fetch::robots::{MAX_BYTES, MAX_REDIRECTS, Received, product_token};
 use crate::fetch::{Failure, FetchError, FetchRequest};
+use crate::model::crawl::host_of;
 use crate::model::settings::Robots;
 
 /// How a request treats the hosts on its way.
@@ -16,6 +17,8 @@ use crate::model::settings::Robots;
 pub(super) struct Pace {
     /// Between the end of an answer and the next request. None: the gate's default.
     delay: Option<Duration>,
+    /// Its resource names the port of its host.
+    names_port: bool,
     robots: Robots,
     max_crawl_delay: Duration,
 }
@@ -24,6 +27,7 @@ impl Pace {
     pub(super) fn of(request: &FetchRequest) -> Self {
         Self {
             delay: request.delay,
+            names_port: request.names_port,
             robots: request.robots,
             max_crawl_delay: request.max_crawl_delay,
         }
@@ -58,7 +62,7 @@ impl HttpFetcher {
         if pace.robots == Robots::Ignore {
             return Ok(self.delay(url, pace.delay));
         }
-        let get = |robots| self.robots_file(robots, pace.delay, ready_at);
+        let get = |robots| self.robots_file(robots, pace, ready_at);
         let wanted = self.robots.wanted(url, get).await?;
         let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
         if let Some(rule) = wanted.rules.forbidding(path) {
@@ -87,14 +91,14 @@ impl HttpFetcher {
     async fn robots_file(
         &self,
         robots: Url,
-        delay: Option<Duration>,
+        pace: Pace,
         ready_at: &AtomicU64,
     ) -> Result<Received, FetchError> {
         // One byte more, which tells that the file is longer.
         let max_body = MAX_BYTES as u64 + 1;
-        let mut hop = Hop::get(robots);
+        let mut hop = Hop::get(robots, pace.names_port);
         for n_followed in 0..=MAX_REDIRECTS {
-            let delay = self.delay(&hop.url, delay);
+            let delay = self.delay(&hop.url, pace.delay);
             let (outcome, host_ready_at): (_, UnixMillis) = self.send(&hop, max_body, delay).await;
             if n_followed == 0 {
                 ready_at.store(host_ready_at, Ordering::Relaxed);
@@ -109,7 +113,11 @@ impl HttpFetcher {
                         status => unavailable(&format!("it answers with status {status}")),
                     });
                 }
-                Ok(Outcome::Redirect { to, status }) => hop = hop.redirected(to, status),
+                Ok(Outcome::Redirect { to, status }) => {
+                    // What the resource names is a port of that host alone.
+                    hop.names_port &= host_of(&to) == host_of(&hop.url);
+                    hop = hop.redirected(to, status);
+                }
                 Err(error) if n_followed == 0 => return Err(error),
                 Err(error) => {
                     let url = &hop.url;
