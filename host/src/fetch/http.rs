@@ -137,11 +137,12 @@ impl HttpFetcher {
         if let Err(denied) = self.guard.check(&hop.url) {
             return (Err(denied), self.clock.unix_millis());
         }
-        let want = self.resolver.want(&hop.url, hop.names_port);
-        if let Err(denied) = self.resolver.check_port(&hop.url, &want).await {
+        let limit = self.settings.connect_timeout;
+        let check = self.resolver.check_port(&hop.url, hop.names_port);
+        let checked = tokio::time::timeout(limit, check).await;
+        if let Err(denied) = checked.unwrap_or(Err(FetchError::Timeout { limit })) {
             return (Err(denied), self.clock.unix_millis());
         }
-        drop(want);
         let permit = self.gate.enter(&host_of(&hop.url), delay).await;
         let outcome = {
             let _want = self.resolver.want(&hop.url, hop.names_port);

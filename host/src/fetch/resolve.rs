@@ -112,11 +112,7 @@ impl GuardedResolver {
     /// names the port makes it one for any address.
     pub(super) fn want(&self, url: &Url, names_port: bool) -> Want {
         let name = url.host_str().unwrap_or_default().to_owned();
-        let number = url.port_or_known_default().unwrap_or_default();
-        let port = Port {
-            number,
-            is_open: names_port || self.guard.is_open(number),
-        };
+        let port = self.port(url, names_port);
         let mut state = self.state();
         state.wanted.entry(name.clone()).or_default().push(port);
         Want {
@@ -128,22 +124,32 @@ impl GuardedResolver {
 
     /// Judges the port of a URL that is wanted. A name is resolved for it where that has not been done:
     /// there may be a connection already, made for a resource that names the port.
-    pub(super) async fn check_port(&self, url: &Url, wanted: &Want) -> Result<(), FetchError> {
-        if wanted.port.is_open || self.is_inside(url) {
+    /// Nothing is wanted meanwhile: another request for the name is not judged by this port.
+    pub(super) async fn check_port(&self, url: &Url, names_port: bool) -> Result<(), FetchError> {
+        let port = self.port(url, names_port);
+        if port.is_open || self.is_inside(url) {
             return Ok(());
         }
         if let Some(Host::Domain(name)) = url.host() {
             let found = self.found(name).await;
-            let admitted = found.and_then(|found| self.admit(name, &found));
+            let admitted = found.and_then(|found| self.admit_at(name, &found, &[Some(port)]));
             admitted.map_err(ResolveError::into_fetch_error)?;
             if self.is_inside(url) {
                 return Ok(());
             }
         }
         Err(FetchError::Port {
-            host: wanted.name.clone(),
-            port: wanted.port.number,
+            host: url.host_str().unwrap_or_default().to_owned(),
+            port: port.number,
         })
+    }
+
+    fn port(&self, url: &Url, names_port: bool) -> Port {
+        let number = url.port_or_known_default().unwrap_or_default();
+        Port {
+            number,
+            is_open: names_port || self.guard.is_open(number),
+        }
     }
 
     /// Whether a URL's host lies inside the allowed networks, as far as is known without asking.
@@ -162,6 +168,21 @@ impl GuardedResolver {
 
     /// What may be connected to of a name's addresses.
     fn admit(&self, name: &str, found: &[IpAddr]) -> Result<Vec<IpAddr>, ResolveError> {
+        // The client may connect on for a request that was given up: then no port is known.
+        let ports = match self.state().wanted.get(name) {
+            Some(ports) => ports.iter().copied().map(Some).collect(),
+            None => vec![None],
+        };
+        self.admit_at(name, found, &ports)
+    }
+
+    /// The same for all of these ports.
+    fn admit_at(
+        &self,
+        name: &str,
+        found: &[IpAddr],
+        ports: &[Option<Port>],
+    ) -> Result<Vec<IpAddr>, ResolveError> {
         let mut state = self.state();
         let is_inside = !found.is_empty() && found.iter().all(|&ip| self.guard.is_inside(ip));
         if !is_inside {
@@ -169,11 +190,7 @@ impl GuardedResolver {
         } else if state.inside.len() < MAX_INSIDE {
             state.inside.insert(name.to_owned());
         }
-        // The client may connect on for a request that was given up: then no port is known.
-        let ports = match state.wanted.get(name) {
-            Some(ports) => ports.iter().copied().map(Some).collect(),
-            None => vec![None],
-        };
+        drop(state);
         let judge = |ip: IpAddr| {
             ports.iter().try_for_each(|&port: &Option<Port>| {
                 self.guard.judge(ip, port.map(|port| port.number))?;

@@ -105,11 +105,34 @@ fn check_port(found: &[&str], url: &str, names_port: bool, expected: &str) {
     let guard = Guard::new(networks).allowing_ports(&[8_000]);
     let (resolver, _) = by_rote(Arc::new(guard), &[found]);
     let url: Url = url.parse().unwrap();
-    let want = resolver.want(&url, names_port);
-    let judged = resolver.check_port(&url, &want);
+    let judged = resolver.check_port(&url, names_port);
     let judged = judged.now_or_never().expect("nothing is waited for");
     let judged = judged.map_or_else(|error| error.reason(), |()| "ok");
     assert_eq!(judged, expected, "{url} at {found:?}");
+}
+
+/// A page of the usual port is not judged by another's while that one is looked at.
+#[tokio::test]
+async fn a_port_that_is_looked_at_is_not_wanted() {
+    let guard = Arc::new(Guard::new(Vec::new()));
+    let (resolver, _) = by_rote(guard, &[&["8.8.8.8"], &["8.8.8.8"]]);
+    let odd = "http://a.test:25/".parse().unwrap();
+    let refused = resolver.check_port(&odd, false).await.unwrap_err();
+    assert_eq!(refused.reason(), "port-denied");
+    assert!(resolver.state().wanted.is_empty());
+    let usual = "http://a.test/".parse().unwrap();
+    let want = resolver.want(&usual, false);
+    assert_eq!(
+        resolver
+            .check_port(&usual, false)
+            .await
+            .map_err(|e| e.reason()),
+        Ok(())
+    );
+    let looked_at = resolver.check_port(&odd, false);
+    let admitted = resolver.admit("a.test", &["8.8.8.8".parse().unwrap()]);
+    assert_eq!(admitted.unwrap().len(), 1);
+    drop((want, looked_at));
 }
 
 #[test]
