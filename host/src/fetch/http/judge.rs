@@ -46,9 +46,18 @@ impl HttpFetcher {
         let now = self.clock.unix_millis();
         let ready_at = AtomicU64::new(now);
         let judged = self.judged(url, pace, &ready_at).await;
-        judged.map_err(|error| Failure {
-            error,
-            host_ready_at: ready_at.into_inner(),
+        judged.map_err(|error| {
+            let mut host_ready_at = ready_at.into_inner();
+            // Until then the same would be said of every page of the host.
+            if let FetchError::RobotsUnavailable { .. } = error {
+                let hold = self.robots.hold(url).unwrap_or_default().as_millis();
+                let hold = u64::try_from(hold).unwrap_or(u64::MAX);
+                host_ready_at = host_ready_at.max(now.saturating_add(hold));
+            }
+            Failure {
+                error,
+                host_ready_at,
+            }
         })
     }
 
@@ -99,10 +108,19 @@ impl HttpFetcher {
         let mut hop = Hop::get(robots, pace.names_port);
         for n_followed in 0..=MAX_REDIRECTS {
             let delay = self.delay(&hop.url, pace.delay);
-            let (outcome, host_ready_at): (_, UnixMillis) = self.send(&hop, max_body, delay).await;
-            if n_followed == 0 {
+            let sent = self.send(&hop, max_body, delay);
+            let outcome = if n_followed == 0 {
+                let (outcome, host_ready_at): (_, UnixMillis) = sent.await;
                 ready_at.store(host_ready_at, Ordering::Relaxed);
-            }
+                outcome
+            } else {
+                // However many wait for that other host.
+                let limit = self.settings.timeout;
+                match tokio::time::timeout(limit, sent).await {
+                    Ok((outcome, _)) => outcome,
+                    Err(_elapsed) => Err(FetchError::Timeout { limit }),
+                }
+            };
             match outcome {
                 Ok(Outcome::Received(answer)) => {
                     return Ok(match answer.status {

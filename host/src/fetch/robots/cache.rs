@@ -129,8 +129,10 @@ impl Cache {
         let (before, after, rules) = {
             let mut state = origin.state();
             let before = state.n_bytes();
-            state.note(received, &robots, &self.agent);
-            let rules = state.present();
+            let rules = match state.note(received, &robots, &self.agent) {
+                Some(own) => Err(own),
+                None => state.present(),
+            };
             (before, state.n_bytes(), rules)
         };
         self.grown(before, after);
@@ -138,6 +140,15 @@ impl Cache {
             rules,
             is_new: true,
         })
+    }
+
+    /// How long the origin of a URL is not asked again for what it did not give.
+    pub(in crate::fetch) fn hold(&self, url: &Url) -> Option<Duration> {
+        let origins = self.origins();
+        let origin = origins.by_name.get(&name_of(url))?;
+        let state = origin.state();
+        let failed = state.failed.as_ref()?;
+        Some((failed.last + failed.hold).saturating_duration_since(Instant::now()))
     }
 
     /// The delay that the origin of a URL is known to want.
@@ -232,23 +243,31 @@ impl State {
         }
     }
 
-    fn note(&mut self, received: Result<Received, FetchError>, robots: &Url, agent: &str) {
+    /// Gives back what is an error of this request alone.
+    fn note(
+        &mut self,
+        received: Result<Received, FetchError>,
+        robots: &Url,
+        agent: &str,
+    ) -> Option<FetchError> {
         let now = Instant::now();
         let (error, is_told) = match received {
             Ok(Received::File(file)) => {
                 self.known = Some((Arc::new(Rules::parse(&file, agent)), now));
                 self.failed = None;
-                return;
+                return None;
             }
             Ok(Received::None) => {
                 self.known = Some((Arc::default(), now));
                 self.failed = None;
-                return;
+                return None;
             }
             Ok(Received::Unavailable { why }) => {
                 let url = robots.to_string();
                 (FetchError::RobotsUnavailable { url, why }, true)
             }
+            // What is wrong with one request says nothing to the next, which may name the port.
+            Err(error) if !error.is_transient() => return Some(error),
             Err(error) => (error, false),
         };
         let (since, hold) = match &self.failed {
@@ -270,6 +289,7 @@ impl State {
                 Duration::ZERO
             },
         });
+        None
     }
 
     fn n_bytes(&self) -> usize {

@@ -27,6 +27,7 @@ struct Site {
 const NONE: &str = "none";
 const BUSY: &str = "busy";
 const UNREACHABLE: &str = "unreachable";
+const PORT: &str = "port";
 
 impl Site {
     fn says(&self, what: &'static str) {
@@ -51,6 +52,10 @@ impl Site {
             UNREACHABLE => Err(FetchError::Connection {
                 why: "refused".to_owned(),
             }),
+            PORT => Err(FetchError::Port {
+                host: "a.test".to_owned(),
+                port: 9_000,
+            }),
             file => Ok(Received::File(Bytes::from_static(file.as_bytes()))),
         }
     }
@@ -63,6 +68,37 @@ impl Site {
             Err(error) => error.reason(),
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_one_resource_may_not_ask_is_asked_for_another() {
+    let (cache, site) = (cache(), Site::default());
+    site.says(PORT);
+    let other = async {
+        tokio::time::sleep(SECOND / 2).await;
+        site.may(&cache, &page()).await
+    };
+    let asked = async {
+        let may = site.may(&cache, &page()).await;
+        site.says("user-agent: *\ndisallow: /x");
+        may
+    };
+    assert_eq!(futures::join!(asked, other), ("port-denied", "no"));
+    assert_eq!(site.n_asked(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn until_a_site_is_asked_again_its_pages_wait() {
+    let (cache, site) = (cache(), Site::default());
+    assert_eq!(cache.hold(&page()), None);
+    site.says(BUSY);
+    assert_eq!(site.may(&cache, &page()).await, "robots-unavailable");
+    assert_eq!(cache.hold(&page()), Some(FIRST_HOLD));
+    tokio::time::advance(FIRST_HOLD).await;
+    assert_eq!(cache.hold(&page()), Some(Duration::ZERO));
+    site.says(NONE);
+    assert_eq!(site.may(&cache, &page()).await, "yes");
+    assert_eq!(cache.hold(&page()), None);
 }
 
 fn cache() -> Cache {
