@@ -118,7 +118,12 @@ async fn decoded(
         }
     };
     Ok(match coding {
-        "gzip" | "x-gzip" => Box::new(GzipDecoder::new(raw)),
+        "gzip" | "x-gzip" => {
+            let mut decoder = GzipDecoder::new(raw);
+            // One after the other are one body (RFC 1952, 2.2).
+            decoder.multiple_members(true);
+            Box::new(decoder)
+        }
         "br" => Box::new(BrotliDecoder::new(raw)),
         "zstd" => {
             let window = DParameter::window_log_max(ZSTD_WINDOW);

@@ -53,6 +53,14 @@ async fn compression_is_removed_before_a_body_is_measured() {
 }
 
 #[tokio::test]
+async fn archives_one_after_the_other_are_one_body() {
+    let archive = hex::decode(SMALL_ARCHIVE).unwrap().repeat(2);
+    let web = Web::saying(answer("200 OK", &["content-encoding: gzip"], &archive)).await;
+    let page = page(get(web.url("/"))).await;
+    assert_eq!(page.body, b"hello ".repeat(20_000));
+}
+
+#[tokio::test]
 async fn a_body_without_length_ends_with_the_connection() {
     let web = Web::saying("HTTP/1.1 200 OK\r\n\r\nall of it").await;
     assert_eq!(&page(get(web.url("/"))).await.body[..], b"all of it");
