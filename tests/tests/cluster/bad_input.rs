@@ -326,7 +326,7 @@ fn a_worker_fetches_nothing_from_etcd_or_from_nodes_whatever_is_allowed() {
         });
         let urls = format!("/crawler/resource/{name}/frontier/urls");
         let urls = master.http(Method::GET, &urls, None).json();
-        text(&urls["urls"][0]["outcome"]).to_owned()
+        text(&urls["urls"][0]["reason"]).to_owned()
     };
     // The worker looks each second until it has seen who is there, and tells nobody when it has.
     let mut n_tries = 0;
@@ -336,7 +336,7 @@ fn a_worker_fetches_nothing_from_etcd_or_from_nodes_whatever_is_allowed() {
             &format!("master-{n_tries}"),
             &format!("http://{}/", master.grpc),
         );
-        (found == "dead").then_some(())
+        (found == "own-node").then_some(())
     });
     let etcd = format!("{}/version", cluster.etcd.endpoints()[0]);
     for (name, url) in [
@@ -344,7 +344,7 @@ fn a_worker_fetches_nothing_from_etcd_or_from_nodes_whatever_is_allowed() {
         ("http-of-master", format!("http://{}/healthz", master.http)),
         ("itself", format!("http://{}/healthz", worker.http)),
     ] {
-        assert_eq!(outcome(name, &url), "dead");
+        assert_eq!(outcome(name, &url), "own-node");
         let letters = format!("/crawler/resource/{name}/frontier/urls?state=dead");
         let letters = master.http(Method::GET, &letters, None).json();
         assert!(letters.to_string().contains("own-node"), "{letters}");
