@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::placement::{Candidates, Strategy};
 use crate::model::id::{NodeId, PluginRef, ResourceId, ResourceName};
-use crate::model::node::{Node, Role};
+use crate::model::node::Node;
 use crate::model::plugin::PluginRecord;
 use crate::model::resource::{
     Assignment, Deleting, Owner, Resource, ShardId, ShardRecord, ShardState,
@@ -29,6 +29,8 @@ pub(super) struct Observed {
     pub(super) n_changes: u64,
     /// So many of them were about workers.
     pub(super) n_of_workers: u64,
+    /// And so many about deletions.
+    pub(super) n_of_deletions: u64,
     /// As they register.
     registered: OrdMap<NodeId, Node>,
     /// Those that somebody has told to drain.
@@ -68,18 +70,6 @@ impl Observed {
             observed.put(catalog.keys(), entry);
         }
         observed.revision = listing.revision;
-        Ok(observed)
-    }
-
-    /// Reads what was deleted, and the workers that may still have it. Nothing else is in it.
-    pub(super) async fn of_deletions(catalog: &Catalog) -> Result<Self, StoreError> {
-        let keys = catalog.keys();
-        let mut observed = Self::default();
-        for prefix in [keys.nodes(Role::Worker), keys.deleting_all()] {
-            for entry in &catalog.store().list(&prefix).await?.entries {
-                observed.put(keys, entry);
-            }
-        }
         Ok(observed)
     }
 
@@ -138,6 +128,7 @@ impl Observed {
                 }
             }
             Subject::Deleting(id) => {
+                self.n_of_deletions += 1;
                 match decoded(entry) {
                     Some(deleting) => self.deleting.insert(id, Arc::new(deleting)),
                     None => self.deleting.remove(&id),
@@ -174,7 +165,10 @@ impl Observed {
                     self.candidates.release(&key.0, before.as_deref());
                 }
             }
-            Subject::Deleting(id) => drop(self.deleting.remove(&id)),
+            Subject::Deleting(id) => {
+                self.n_of_deletions += 1;
+                self.deleting.remove(&id);
+            }
         }
     }
 

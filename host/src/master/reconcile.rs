@@ -21,7 +21,6 @@ use super::replica::Replica;
 use crate::clock::Clock;
 use crate::retry::Backoff;
 use crate::store::catalog::Catalog;
-use crate::store::changes::Changes;
 use crate::store::election::Leadership;
 use crate::store::{Outcome, StoreError, Txn};
 use crate::telemetry;
@@ -175,17 +174,19 @@ impl Reconciler {
         }
     }
 
-    /// Turns once, and again after each change.
+    /// Turns once, and again after each change of a deletion.
     async fn take_apart_on_changes(&self, backoff: &mut Backoff) -> Result<Infallible, StoreError> {
-        let keys = self.parts.catalog.keys();
-        let mut changes = Changes::below(&self.parts.catalog, &keys.deleting_all(), RESYNC).await?;
+        let mut replica = self.parts.replica.clone();
+        let mut observed = replica.after(None).await;
         loop {
-            let pause = self.take_apart().await?;
+            let pause = self.take_apart(&observed).await?;
             backoff.reset();
+            // What was written in this turn is a change too, once it is in view.
+            let pause = pause.max(LOST_PAUSE);
             tokio::select! {
                 biased;
-                news = changes.next() => news?,
-                () = tokio::time::sleep(pause) => changes.drain()?,
+                other = replica.after_deletions(observed.n_of_deletions) => observed = other,
+                () = tokio::time::sleep(pause) => observed = replica.after(None).await,
             }
         }
     }

@@ -62,11 +62,21 @@ impl Replica {
 
     /// The state once something is otherwise than after so many changes; at first once it was read.
     pub(super) async fn after(&mut self, n_changes: Option<u64>) -> Arc<Observed> {
-        let is_other = |present: &Option<Arc<Observed>>| {
+        self.once(|present| Some(present.n_changes) != n_changes)
+            .await
+    }
+
+    /// The state once a deletion is otherwise than after so many changes of deletions.
+    pub(super) async fn after_deletions(&mut self, n: u64) -> Arc<Observed> {
+        self.once(|present| present.n_of_deletions != n).await
+    }
+
+    async fn once(&mut self, is_it: impl Fn(&Observed) -> bool) -> Arc<Observed> {
+        let is_it = |present: &Option<Arc<Observed>>| {
             let present = present.as_ref();
-            present.is_some_and(|present| Some(present.n_changes) != n_changes)
+            present.is_some_and(|present| is_it(present))
         };
-        let present = match self.present.wait_for(is_other).await {
+        let present = match self.present.wait_for(is_it).await {
             Ok(present) => present.clone(),
             Err(_feeder_is_gone) => None,
         };
@@ -163,6 +173,7 @@ impl Feeder {
         if let Some(before) = self.present.borrow().as_ref() {
             observed.n_changes += before.n_changes;
             observed.n_of_workers += before.n_of_workers;
+            observed.n_of_deletions += before.n_of_deletions;
         }
         let from = observed.revision;
         let mut watch = self.catalog.store().watch(&keys.all(), from).await?;

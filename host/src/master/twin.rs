@@ -1,6 +1,7 @@
 //! Workers as a master sees them, for its tests.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
@@ -23,12 +24,15 @@ pub(in crate::master) enum Answer {
 #[derive(Debug)]
 pub(in crate::master) struct Workers {
     answer: Mutex<Answer>,
+    n_asked: AtomicUsize,
 }
 
 impl Workers {
     pub(in crate::master) fn new(answer: Answer) -> Self {
-        let answer = Mutex::new(answer);
-        Self { answer }
+        Self {
+            answer: Mutex::new(answer),
+            n_asked: AtomicUsize::default(),
+        }
     }
 
     /// Workers that crawl nothing.
@@ -40,7 +44,13 @@ impl Workers {
         *self.answer.lock().unwrap() = answer;
     }
 
+    /// So many calls there were.
+    pub(in crate::master) fn n_asked(&self) -> usize {
+        self.n_asked.load(Ordering::Relaxed)
+    }
+
     async fn answer(&self, address: &str) -> Result<Vec<CrawlStatus>, WorkerCallError> {
+        self.n_asked.fetch_add(1, Ordering::Relaxed);
         let answer = self.answer.lock().unwrap().clone();
         match answer {
             Answer::Crawls(crawls) => Ok(crawls),

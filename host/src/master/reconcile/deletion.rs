@@ -10,7 +10,9 @@
 //! for the minimum age because a process that slept since before the deletion would else find nothing
 //! that tells it to stop, and write where nobody looks.
 
+use std::collections::BTreeSet;
 use std::future::ready;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
@@ -19,7 +21,8 @@ use super::super::WORKER_CALL_DEADLINE;
 use super::super::observed::Observed;
 use super::super::remains::RemainsError;
 use super::{LOST_PAUSE, RESYNC, Reconciler};
-
+use crate::model::crawl::UnixMillis;
+use crate::model::id::NodeId;
 use crate::model::resource::Deleting;
 use crate::store::catalog::{Versioned, encode};
 use crate::store::{Guard, StoreError, Txn};
@@ -58,37 +61,59 @@ enum StepError {
     Slow(#[from] tokio::time::error::Elapsed),
 }
 
+/// One look at all deletions.
+struct Turn<'a> {
+    observed: &'a Observed,
+    /// Workers that gave no answer: each is asked once, however much of it was deleted.
+    mute: Mutex<BTreeSet<NodeId>>,
+}
+
+impl Turn<'_> {
+    fn mute(&self) -> MutexGuard<'_, BTreeSet<NodeId>> {
+        self.mute.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Reconciler {
     /// Does what can be done by now about all deleted resources. Tells when there may be more to do.
-    pub(super) async fn take_apart(&self) -> Result<Duration, StoreError> {
-        let observed = Observed::of_deletions(&self.parts.catalog).await?;
-        let mut steps = Vec::new();
+    pub(super) async fn take_apart(&self, observed: &Observed) -> Result<Duration, StoreError> {
+        let now = self.parts.clock.unix_millis();
+        let turn = Turn {
+            observed,
+            mute: Mutex::default(),
+        };
+        let (mut first, mut steps) = (RESYNC, Vec::new());
         for present in observed.deleting.values() {
-            steps.push(self.delete(&observed, present));
+            // Most wait for their age.
+            match self.age_left(&present.value, now) {
+                Some(left) => first = first.min(left),
+                None => steps.push(self.delete(&turn, present)),
+            }
         }
         stream::iter(steps)
             .buffer_unordered(DELETIONS_AT_ONCE)
-            .try_fold(RESYNC, |first, pause| ready(Ok(first.min(pause))))
+            .try_fold(first, |first, pause| ready(Ok(first.min(pause))))
             .await
+    }
+
+    /// How long a deletion has nothing to do but to wait for the age of its frontier; none where it has.
+    fn age_left(&self, deleting: &Deleting, now: UnixMillis) -> Option<Duration> {
+        let age = now.saturating_sub(deleting.stopped_at?);
+        let min_age = self.parts.deletion.frontier_min_age;
+        let left = min_age.checked_sub(Duration::from_millis(age));
+        left.filter(|left| !left.is_zero())
     }
 
     /// Does what can be done by now about one of them. Tells when there may be more to do.
     async fn delete(
         &self,
-        observed: &Observed,
+        turn: &Turn<'_>,
         present: &Versioned<Deleting>,
     ) -> Result<Duration, StoreError> {
         let deleting = &present.value;
         let id = deleting.id;
-        let Some(stopped_at) = deleting.stopped_at else {
-            return self.after_owners(observed, present).await;
-        };
-        let age = self.parts.clock.unix_millis().saturating_sub(stopped_at);
-        let min_age = self.parts.deletion.frontier_min_age;
-        if let Some(left) = min_age.checked_sub(Duration::from_millis(age))
-            && !left.is_zero()
-        {
-            return Ok(left);
+        if deleting.stopped_at.is_none() {
+            return self.after_owners(turn, present).await;
         }
         if !deleting.items_cut {
             // Who slept since before the deletion may have written some anew.
@@ -125,11 +150,11 @@ impl Reconciler {
 
     async fn after_owners(
         &self,
-        observed: &Observed,
+        turn: &Turn<'_>,
         present: &Versioned<Deleting>,
     ) -> Result<Duration, StoreError> {
         let deleting = &present.value;
-        if !self.have_stopped(observed, deleting).await {
+        if !self.have_stopped(turn, deleting).await {
             return Ok(OWNER_PAUSE);
         }
         let mut removed = Ok(());
@@ -144,7 +169,8 @@ impl Reconciler {
     }
 
     /// Whether none of the owners has the resource any more.
-    async fn have_stopped(&self, observed: &Observed, deleting: &Deleting) -> bool {
+    async fn have_stopped(&self, turn: &Turn<'_>, deleting: &Deleting) -> bool {
+        let observed = turn.observed;
         for owner in &deleting.owners {
             let Some(node) = observed
                 .workers
@@ -153,6 +179,9 @@ impl Reconciler {
             else {
                 continue;
             };
+            if turn.mute().contains(&node.id) {
+                return false;
+            }
             let asked = tokio::time::timeout(
                 WORKER_CALL_DEADLINE,
                 self.parts
@@ -161,7 +190,11 @@ impl Reconciler {
             );
             match asked.await {
                 Ok(Ok(crawls)) if crawls.iter().all(|crawl| crawl.id != deleting.id) => {}
-                Ok(Ok(_)) | Ok(Err(_)) | Err(_) => return false,
+                Ok(Ok(_)) => return false,
+                Ok(Err(_)) | Err(_) => {
+                    turn.mute().insert(node.id.clone());
+                    return false;
+                }
             }
         }
         true

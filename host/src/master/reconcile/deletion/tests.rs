@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use object_store::ObjectStoreExt as _;
 use tempfile::TempDir;
-use tokio_util::sync::CancellationToken;
 
 use super::super::ReconcileParts;
 use super::*;
@@ -31,6 +30,7 @@ use crate::store::catalog::Catalog;
 use crate::store::election::take_lead;
 use crate::store::embedded::{EmbeddedStore, Settings};
 use crate::store::keys::Keys;
+use crate::task::TaskScope;
 
 const MIN_AGE: Duration = Duration::from_secs(3_600);
 const DELETED_AT: UnixMillis = 5_000_000;
@@ -107,6 +107,16 @@ impl Bench {
             workers,
             folder,
         }
+    }
+
+    /// Runs the reconciler, and what it follows. Returns where all of it is kept.
+    fn run(mut self, scope: &TaskScope) -> TempDir {
+        let catalog = self.reconciler.parts.catalog.clone();
+        let (replica, feeder) = Replica::new(catalog, Strategy::default());
+        scope.spawn("replica", feeder.run(scope.stop_signal()));
+        self.reconciler.parts.replica = replica;
+        scope.spawn("reconciler", self.reconciler.run(scope.stop_signal()));
+        self.folder
     }
 
     async fn crawl(&self) {
@@ -201,7 +211,9 @@ impl Bench {
     /// Turns until nothing is due any more.
     async fn settle(&self) -> Duration {
         loop {
-            let pause = self.reconciler.take_apart().await.unwrap();
+            let catalog = &self.reconciler.parts.catalog;
+            let observed = Observed::read(catalog, Strategy::default()).await.unwrap();
+            let pause = self.reconciler.take_apart(&observed).await.unwrap();
             if !pause.is_zero() {
                 return pause;
             }
@@ -297,6 +309,34 @@ async fn items_that_no_sink_has_are_delivered_however_often_the_step_is_done() {
     bench.set_age(MIN_AGE * 2);
     bench.settle().await;
     assert_eq!(bench.n_items(Extent::Whole).await, 1);
+}
+
+#[tokio::test]
+async fn a_worker_that_gives_no_answer_is_asked_once_however_much_of_it_was_deleted() {
+    let bench = Bench::new().await;
+    bench.register_worker().await;
+    bench.delete(false, vec![owner()]).await;
+    let first = bench.record().await.unwrap();
+    for id in 100..150 {
+        let id = ResourceId(id);
+        bench
+            .put(&Deleting {
+                id,
+                ..first.clone()
+            })
+            .await;
+    }
+    bench.workers.set(Answer::Away);
+    assert_eq!(bench.settle().await, OWNER_PAUSE);
+    // As many as are asked at the same time may not know of each other.
+    assert!(
+        bench.workers.n_asked() <= DELETIONS_AT_ONCE,
+        "{}",
+        bench.workers.n_asked()
+    );
+    bench.workers.set(Answer::Crawls(Vec::new()));
+    bench.settle().await;
+    assert!(bench.record().await.unwrap().stopped_at.is_some());
 }
 
 #[tokio::test(start_paused = true)]
@@ -420,13 +460,9 @@ async fn the_loop_wakes_when_a_frontier_may_go_and_not_all_the_time() {
     data.object_store().put(&path, "1".into()).await.unwrap();
     bench.delete(false, Vec::new()).await;
     let (frontier, clock) = (bench.frontier(), bench.clock.clone());
-    let scope = crate::task::TaskScope::new();
-    let stop: CancellationToken = scope.stop_signal();
+    let scope = TaskScope::new();
     let began = tokio::time::Instant::now();
-    let Bench {
-        reconciler, folder, ..
-    } = bench;
-    scope.spawn("reconciler", reconciler.run(stop));
+    let _folder = bench.run(&scope);
     while frontier.exists() {
         assert!(began.elapsed() < min_age + Duration::from_secs(5));
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -435,7 +471,6 @@ async fn the_loop_wakes_when_a_frontier_may_go_and_not_all_the_time() {
     let n_turns = clock.n_asked.load(Ordering::Relaxed);
     assert!(n_turns < 100, "{n_turns} turns");
     scope.stop(Duration::from_secs(10)).await;
-    drop(folder);
 }
 
 #[tokio::test(start_paused = true)]
@@ -465,11 +500,8 @@ async fn a_frontier_that_does_not_answer_holds_up_neither_placement_nor_other_de
         listed.entries.is_empty()
     };
     let began = tokio::time::Instant::now();
-    let scope = crate::task::TaskScope::new();
-    let (replica, feeder) = Replica::new(catalog.clone(), Strategy::default());
-    scope.spawn("replica", feeder.run(scope.stop_signal()));
-    bench.reconciler.parts.replica = replica;
-    scope.spawn("reconciler", bench.reconciler.run(scope.stop_signal()));
+    let scope = TaskScope::new();
+    let _folder = bench.run(&scope);
     let wait_for = async |key: &str, deadline: Duration| {
         while !is_gone(key).await {
             assert!(began.elapsed() < deadline, "{key} is there");
