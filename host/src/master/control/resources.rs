@@ -27,6 +27,14 @@ enum MissingPlugin {
     Wait,
 }
 
+/// What is there where a resource is to be added.
+enum Before {
+    /// An earlier try of this call has added it.
+    Added,
+    /// Nothing of its name; with the plugin that it is to run, where that is there.
+    Free(Option<PluginRecord>),
+}
+
 /// The plugin that a resource runs from a change on.
 pub(super) struct Pinning<'a> {
     pub(super) pinned: Option<PinnedPlugin>,
@@ -74,23 +82,10 @@ impl Control {
         for _try in 0..MAX_TRIES {
             let plugin = match foreseen.take() {
                 Some(plugin) => Some(plugin),
-                None => {
-                    let (present, has_ended, plugins) = tokio::try_join!(
-                        self.present(&spec.name),
-                        self.has_ended_with(&spec.name, request),
-                        self.plugin_versions(&spec.plugin.name),
-                    )?;
-                    match present {
-                        Some(present) if present.value.has_seen(request) => {
-                            return self.resource(&spec.name).await;
-                        }
-                        Some(_) | None if has_ended => {
-                            return Err(ControlError::DeletedSince { name: spec.name });
-                        }
-                        Some(_) => return Err(ControlError::ResourceExists { name: spec.name }),
-                        None => newest(&plugins, &spec.plugin).cloned(),
-                    }
-                }
+                None => match self.before_addition(&spec, request).await? {
+                    Before::Added => return self.resource(&spec.name).await,
+                    Before::Free(plugin) => plugin,
+                },
             };
             if plugin.is_none() && missing == MissingPlugin::Refuse {
                 return Err(ControlError::NoPluginFor {
@@ -132,6 +127,26 @@ impl Control {
             gone.extend(self.gone_among(shards.values()).await?);
         }
         Err(Self::contended(&spec.name))
+    }
+
+    /// What the records say before a resource is added; an error where they refuse it.
+    async fn before_addition(
+        &self,
+        spec: &ResourceSpec,
+        request: &RequestId,
+    ) -> Result<Before, ControlError> {
+        let (present, has_ended, plugins) = tokio::try_join!(
+            self.present(&spec.name),
+            self.has_ended_with(&spec.name, request),
+            self.plugin_versions(&spec.plugin.name),
+        )?;
+        let name = spec.name.clone();
+        match present {
+            Some(present) if present.value.has_seen(request) => Ok(Before::Added),
+            Some(_) | None if has_ended => Err(ControlError::DeletedSince { name }),
+            Some(_) => Err(ControlError::ResourceExists { name }),
+            None => Ok(Before::Free(newest(&plugins, &spec.plugin).cloned())),
+        }
     }
 
     /// The plugin of a resource that is most likely to be added without a doubt, by the followed state
