@@ -112,27 +112,18 @@ fn check_port(found: &[&str], url: &str, names_port: bool, expected: &str) {
 }
 
 /// A page of the usual port is not judged by another's while that one is looked at.
-#[tokio::test]
-async fn a_port_that_is_looked_at_is_not_wanted() {
+#[test]
+fn a_port_that_is_looked_at_is_not_wanted() {
+    let never = |_name| futures::future::pending().boxed();
     let guard = Arc::new(Guard::new(Vec::new()));
-    let (resolver, _) = by_rote(guard, &[&["8.8.8.8"], &["8.8.8.8"]]);
-    let odd = "http://a.test:25/".parse().unwrap();
-    let refused = resolver.check_port(&odd, false).await.unwrap_err();
-    assert_eq!(refused.reason(), "port-denied");
-    assert!(resolver.state().wanted.is_empty());
-    let usual = "http://a.test/".parse().unwrap();
-    let want = resolver.want(&usual, false);
-    assert_eq!(
-        resolver
-            .check_port(&usual, false)
-            .await
-            .map_err(|e| e.reason()),
-        Ok(())
-    );
-    let looked_at = resolver.check_port(&odd, false);
-    let admitted = resolver.admit("a.test", &["8.8.8.8".parse().unwrap()]);
-    assert_eq!(admitted.unwrap().len(), 1);
-    drop((want, looked_at));
+    let resolver = GuardedResolver::asking(Arc::new(never), guard, BTreeMap::new());
+    let odd: Url = "http://a.test:25/".parse().unwrap();
+    let usual: Url = "http://a.test/".parse().unwrap();
+    let mut looked_at = Box::pin(resolver.check_port(&odd, false));
+    assert!(looked_at.as_mut().now_or_never().is_none());
+    let _want = resolver.want(&usual, false);
+    let admitted = resolver.admit("a.test", &ips(&["8.8.8.8"]));
+    assert_eq!(admitted.unwrap(), ips(&["8.8.8.8"]));
 }
 
 #[test]
