@@ -110,6 +110,7 @@ mod tests {
             swept = tokio::time::timeout(SWEEP_INTERVAL * 4, swept) => swept.expect("in time"),
         }
     }
+
     #[tokio::test(start_paused = true)]
     async fn the_history_is_short_however_much_is_written_between_two_looks() {
         let catalog = Catalog::new(Arc::new(StoreTwin::new()), Keys::default());
