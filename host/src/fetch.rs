@@ -154,10 +154,20 @@ pub enum FetchError {
         why: String,
     },
     /// Too slow.
-    #[error("no complete answer within {limit:?}")]
+    #[error(
+        "no complete answer within {limit:?}; settings timeout and connect-timeout of [fetch] in the config file"
+    )]
     Timeout {
-        /// The setting `fetch-timeout`.
+        /// The setting `timeout` of `[fetch]`.
         limit: Duration,
+    },
+    /// Its host is in trouble and left alone until the moment that the failure tells; nothing was asked.
+    #[error("{host} is left alone for another {pause:?}: it failed, or asked for it")]
+    Paused {
+        /// Name and port.
+        host: String,
+        /// At most setting `max-host-pause` of `[fetch]`.
+        pause: Duration,
     },
     /// The site wants it left alone.
     #[error("{url} forbids it: {rule}")]
@@ -211,6 +221,7 @@ impl FetchError {
             FetchError::Resolve { .. } => "resolve",
             FetchError::Connection { .. } => "connection",
             FetchError::Timeout { .. } => "timeout",
+            FetchError::Paused { .. } => "paused",
             FetchError::Robots { .. } => "robots",
             FetchError::RobotsUnavailable { .. } => "robots-unavailable",
             FetchError::UrlLength { .. } => "max-url-length",
@@ -231,6 +242,7 @@ impl FetchError {
             | FetchError::Resolve { .. }
             | FetchError::Connection { .. }
             | FetchError::Timeout { .. }
+            | FetchError::Paused { .. }
             | FetchError::UrlLength { .. }
             | FetchError::Encoding { .. }
             | FetchError::Redirects { .. } => String::new(),
@@ -243,6 +255,7 @@ impl FetchError {
             FetchError::Resolve { .. }
             | FetchError::Connection { .. }
             | FetchError::Timeout { .. }
+            | FetchError::Paused { .. }
             | FetchError::RobotsUnavailable { .. } => true,
             FetchError::Scheme { .. }
             | FetchError::Address { .. }

@@ -6,6 +6,13 @@
 //! that asked for it keeps coming (it is forgotten [`STRICT_FOR`] and twice itself after it was last
 //! asked for).
 //!
+//! A host in trouble is left alone for a while, whoever asks: for as long as it asks itself
+//! (`Retry-After`), and otherwise longer with each failure on end, less up to a half of it by chance.
+//! What was asked before the last failure was noted says nothing new and is not counted. After a pause it
+//! gets one request at a time until it answers. Nobody waits here for a pause that is longer than
+//! [`PATIENCE`]: who comes is told when to come again. A host that is slow to answer is asked less often
+//! than it was told to be: the delay grows to the time that its answers take.
+//!
 //! Giving up a wait loses nothing: the next in line takes its place. A host that nobody waits for is
 //! forgotten once its delay is over.
 
@@ -16,8 +23,22 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::retry::delay_after;
+
 /// How long a delay is kept by all, beyond twice itself.
 pub const STRICT_FOR: Duration = Duration::from_secs(60);
+
+/// The longest pause of a host that a request waits for at the gate.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A host that has too much to do and does not say for how long is left alone for so long at first.
+const FIRST_BUSY_PAUSE: Duration = Duration::from_secs(30);
+
+/// One that fails, once it has failed often enough.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Longer than any process lives: what cannot be counted.
+const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// Hosts known when the first sweep is due.
 const FIRST_SWEEP: usize = 1_024;
@@ -25,20 +46,48 @@ const FIRST_SWEEP: usize = 1_024;
 /// Bounds of the gate.
 #[derive(Debug, Clone)]
 pub struct GateSettings {
-    /// Requests to one host at once where no delay is asked for.
+    /// Requests to one host at once where no delay is asked for: setting `parallel` of `[fetch]`.
     pub parallel: u32,
+    /// Failures on end after which a host is left alone: setting `host-failures` of `[fetch]`.
+    pub host_failures: u32,
+    /// The longest that a host in trouble is left alone: setting `max-host-pause` of `[fetch]`.
+    pub max_host_pause: Duration,
+    /// How far the delay grows with the time that answers take: setting `max-adaptive-delay` of `[fetch]`.
+    pub max_adaptive_delay: Duration,
 }
 
 impl Default for GateSettings {
     fn default() -> Self {
-        Self { parallel: 64 }
+        Self {
+            parallel: 64,
+            host_failures: 5,
+            max_host_pause: Duration::from_secs(5 * 60),
+            max_adaptive_delay: Duration::from_secs(60),
+        }
     }
+}
+
+/// What an exchange says of its host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sign {
+    /// It answers, this long after it was asked.
+    Well {
+        /// From the request to the end of the answer.
+        took: Duration,
+    },
+    /// It has too much to do, and may say for how long.
+    Busy {
+        /// `Retry-After`.
+        pause: Option<Duration>,
+    },
+    /// It gave no answer, or one that says that it is broken.
+    Failing,
 }
 
 /// The clocks and connections of all hosts.
 #[derive(Debug, Default)]
 pub struct Gate {
-    settings: GateSettings,
+    settings: Arc<GateSettings>,
     hosts: Mutex<Hosts>,
 }
 
@@ -65,6 +114,27 @@ struct HostState {
     ended: Option<Instant>,
     /// The longest delay asked for lately, and until when it binds the others.
     strictest: Option<(Duration, Instant)>,
+    /// What answers take, the later ones counting more.
+    latency: Duration,
+    trouble: Option<Trouble>,
+}
+
+/// Of a host that has not answered well since.
+#[derive(Debug, Clone, Copy)]
+struct Trouble {
+    /// Failures on end.
+    n: u32,
+    last_counted_at: Instant,
+    /// Nobody asks before. None: it has not failed often enough.
+    paused_until: Option<Instant>,
+}
+
+/// A host is left alone for so long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the host is left alone for another {pause:?}")]
+pub struct Paused {
+    /// From now on.
+    pub pause: Duration,
 }
 
 /// A place at a host. The host's delay starts when it is dropped.
@@ -72,14 +142,16 @@ struct HostState {
 #[must_use = "dropping it frees the place"]
 pub struct Permit {
     host: Arc<HostGate>,
+    settings: Arc<GateSettings>,
     delay: Duration,
+    entered: Instant,
 }
 
 impl Gate {
     /// A gate that has seen no host.
     pub fn new(settings: GateSettings) -> Self {
         Self {
-            settings,
+            settings: Arc::new(settings),
             hosts: Mutex::default(),
         }
     }
@@ -94,16 +166,24 @@ impl Gate {
     }
 
     /// Waits for the turn of a host (`name:port`).
-    pub async fn enter(&self, host: &str, delay: Duration) -> Permit {
+    pub async fn enter(&self, host: &str, delay: Duration) -> Result<Permit, Paused> {
         let host = self.host(host);
-        host.state().ask(delay);
+        host.state().ask(delay, &self.settings);
+        host.state().check_pause()?;
         let turn = host.line.lock().await;
         loop {
             let ready_at = {
                 let mut state = host.state();
-                let delay = state.ask(delay);
-                let ready_at = state.ended.map(|ended| ended + delay);
-                if state.n_in_use >= self.parallel(delay) {
+                state.check_pause()?;
+                let delay = state.ask(delay, &self.settings);
+                let after_last = state.ended.map(|ended| ended + delay);
+                let paused_until = state.trouble.and_then(|trouble| trouble.paused_until);
+                let max_in_use = match paused_until {
+                    Some(_) => 1,
+                    None => self.parallel(delay),
+                };
+                let ready_at = after_last.max(paused_until);
+                if state.n_in_use >= max_in_use {
                     None
                 } else if ready_at.is_none_or(|at| at <= Instant::now()) {
                     state.n_in_use += 1;
@@ -118,7 +198,12 @@ impl Gate {
             }
         }
         drop(turn);
-        Permit { host, delay }
+        Ok(Permit {
+            host,
+            settings: Arc::clone(&self.settings),
+            delay,
+            entered: Instant::now(),
+        })
     }
 
     fn host(&self, name: &str) -> Arc<HostGate> {
@@ -139,8 +224,15 @@ impl Gate {
 
 impl Permit {
     /// Ends the use of the place and tells how long the host is left alone from now on.
-    pub fn finish(self) -> Duration {
-        self.host.state().delay(self.delay)
+    /// None: the exchange says nothing of the host.
+    pub fn finish(self, sign: Option<Sign>) -> Duration {
+        let now = Instant::now();
+        let mut state = self.host.state();
+        if let Some(sign) = sign {
+            state.note(sign, self.entered, &self.settings);
+        }
+        let delay = state.delay(self.delay, &self.settings);
+        delay.max(state.pause(now))
     }
 }
 
@@ -160,144 +252,106 @@ impl HostGate {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nobody holds or awaits a place (they would share it), and no delay is running.
+    /// Nobody holds or awaits a place (they would share it), no delay is running, and nothing is known
+    /// that the next request should know.
     fn is_forgettable(self: &Arc<Self>, now: Instant) -> bool {
         let state = self.state();
-        let is_over = state.strictest.is_none_or(|(delay, until)| {
+        let is_past = |(delay, until): (Duration, Instant)| {
             until <= now && state.ended.is_none_or(|ended| ended + delay <= now)
+        };
+        let is_over = state.strictest.is_none_or(is_past);
+        let is_well = state.trouble.is_none_or(|trouble| {
+            let last = trouble.paused_until.unwrap_or(trouble.last_counted_at);
+            last + STRICT_FOR <= now
         });
-        is_over && Arc::strong_count(self) == 1
+        is_over && is_well && Arc::strong_count(self) == 1
     }
 }
 
 impl HostState {
     /// The delay that one who asks for `delay` has to keep.
-    fn delay(&self, delay: Duration) -> Duration {
-        match self.strictest {
+    fn delay(&self, delay: Duration, settings: &GateSettings) -> Duration {
+        let to_keep = match self.strictest {
             Some((strictest, until)) if Instant::now() < until => delay.max(strictest),
             Some(_) | None => delay,
+        };
+        // Who asks for none says that the host is its own.
+        match to_keep.is_zero() {
+            true => to_keep,
+            false => to_keep.max(self.latency.min(settings.max_adaptive_delay)),
         }
     }
 
     /// The same, and makes the others keep it.
-    fn ask(&mut self, delay: Duration) -> Duration {
-        let to_keep = self.delay(delay);
-        if to_keep == delay && !delay.is_zero() {
+    fn ask(&mut self, delay: Duration, settings: &GateSettings) -> Duration {
+        let is_strictest = match self.strictest {
+            Some((strictest, until)) => strictest <= delay || until <= Instant::now(),
+            None => true,
+        };
+        if is_strictest && !delay.is_zero() {
             self.strictest = Some((delay, Instant::now() + 2 * delay + STRICT_FOR));
         }
-        to_keep
+        self.delay(delay, settings)
+    }
+
+    /// How long it is left alone from now on, whatever the delay.
+    fn pause(&self, now: Instant) -> Duration {
+        let until = self.trouble.and_then(|trouble| trouble.paused_until);
+        until.map_or(Duration::ZERO, |until| until.saturating_duration_since(now))
+    }
+
+    fn check_pause(&self) -> Result<(), Paused> {
+        match self.pause(Instant::now()) {
+            pause if pause > PATIENCE => Err(Paused { pause }),
+            _ => Ok(()),
+        }
+    }
+
+    fn note(&mut self, sign: Sign, entered: Instant, settings: &GateSettings) {
+        let now = Instant::now();
+        let before = self.trouble;
+        let asked_after_last = before.is_none_or(|trouble| entered >= trouble.last_counted_at);
+        let n = before.map_or(0, |trouble| trouble.n);
+        let longest = settings.max_host_pause;
+        let pause = match sign {
+            Sign::Well { took } => {
+                if asked_after_last {
+                    self.trouble = None;
+                }
+                self.latency = match self.latency.is_zero() {
+                    true => took,
+                    false => (self.latency + took) / 2,
+                };
+                return;
+            }
+            // One that says "now" again and again is in trouble all the same.
+            Sign::Busy { pause: Some(asked) } if asked_after_last => {
+                Some(asked.max(delay_after(FIRST_PAUSE, longest, n)))
+            }
+            Sign::Busy { pause: Some(asked) } => Some(asked),
+            Sign::Busy { pause: None } | Sign::Failing if !asked_after_last => return,
+            Sign::Busy { pause: None } => Some(delay_after(FIRST_BUSY_PAUSE, longest, n)),
+            Sign::Failing => {
+                let beyond = (n + 1).checked_sub(settings.host_failures.max(1));
+                beyond.map(|beyond| delay_after(FIRST_PAUSE, longest, beyond))
+            }
+        };
+        let until = |pause: Duration| {
+            now.checked_add(pause.min(longest))
+                .unwrap_or(now + FOR_EVER)
+        };
+        let paused_before = before.and_then(|trouble| trouble.paused_until);
+        let (n, last_counted_at) = match before {
+            Some(trouble) if !asked_after_last => (trouble.n, trouble.last_counted_at),
+            Some(_) | None => (n.saturating_add(1), now),
+        };
+        self.trouble = Some(Trouble {
+            n,
+            last_counted_at,
+            paused_until: paused_before.max(pause.map(until)),
+        });
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use futures::FutureExt as _;
-
-    const SECOND: Duration = Duration::from_secs(1);
-    const NONE: Duration = Duration::ZERO;
-
-    fn gate() -> Gate {
-        Gate::new(GateSettings { parallel: 2 })
-    }
-
-    async fn check_wait(gate: &Gate, host: &str, delay: Duration, expected: Duration) -> Permit {
-        let asked = Instant::now();
-        let permit = gate.enter(host, delay).await;
-        let waited = asked.elapsed();
-        // The paused clock has steps of a millisecond.
-        assert!(
-            waited >= expected && waited <= expected + Duration::from_millis(2),
-            "waited {waited:?}, expected {expected:?}"
-        );
-        permit
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_delay_counts_from_the_end_of_an_answer() {
-        let gate = gate();
-        let permit = check_wait(&gate, "a:80", SECOND, NONE).await;
-        tokio::time::advance(5 * SECOND).await;
-        assert_eq!(permit.finish(), SECOND);
-        drop(check_wait(&gate, "b:80", SECOND, NONE).await);
-        drop(check_wait(&gate, "a:80", SECOND, SECOND).await);
-        tokio::time::advance(3 * SECOND).await;
-        drop(check_wait(&gate, "a:80", SECOND, NONE).await);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn with_a_delay_there_is_one_request_at_a_time() {
-        let gate = gate();
-        let permit = gate.enter("a:80", SECOND).await;
-        let second = tokio::time::timeout(100 * SECOND, gate.enter("a:80", SECOND)).await;
-        assert!(second.is_err());
-        drop(permit);
-        drop(check_wait(&gate, "a:80", SECOND, SECOND).await);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn without_a_delay_requests_run_side_by_side_up_to_the_bound() {
-        let gate = gate();
-        let one = check_wait(&gate, "a:80", NONE, NONE).await;
-        let other = check_wait(&gate, "a:80", NONE, NONE).await;
-        let mut third = std::pin::pin!(gate.enter("a:80", NONE));
-        assert!(third.as_mut().now_or_never().is_none());
-        drop(one);
-        drop(third.await);
-        drop(other);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_strictest_delay_binds_all_until_it_is_asked_for_no_more() {
-        let gate = gate();
-        drop(check_wait(&gate, "a:80", NONE, NONE).await);
-        drop(check_wait(&gate, "a:80", 5 * SECOND, 5 * SECOND).await);
-        let permit = check_wait(&gate, "a:80", NONE, 5 * SECOND).await;
-        assert_eq!(permit.finish(), 5 * SECOND);
-        tokio::time::advance(STRICT_FOR + 10 * SECOND).await;
-        drop(check_wait(&gate, "a:80", NONE, NONE).await);
-        drop(check_wait(&gate, "a:80", NONE, NONE).await);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn turns_go_in_order_of_arrival_and_one_who_leaves_holds_up_nobody() {
-        let gate = gate();
-        let order = Mutex::new(Vec::new());
-        let permit = gate.enter("a:80", SECOND).await;
-        let wait = |name: &'static str| {
-            let (gate, order) = (&gate, &order);
-            async move {
-                let permit = gate.enter("a:80", SECOND).await;
-                order.lock().unwrap().push(name);
-                drop(permit);
-            }
-        };
-        let mut leaves = Box::pin(wait("leaves"));
-        let (mut first, mut second) = (Box::pin(wait("first")), Box::pin(wait("second")));
-        assert!(leaves.as_mut().now_or_never().is_none());
-        assert!(first.as_mut().now_or_never().is_none());
-        assert!(second.as_mut().now_or_never().is_none());
-        drop(permit);
-        drop(leaves);
-        let began = Instant::now();
-        futures::join!(second, first);
-        assert_eq!(*order.lock().unwrap(), ["first", "second"]);
-        assert!(began.elapsed() >= 2 * SECOND);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn hosts_that_nobody_asks_for_are_forgotten() {
-        let gate = gate();
-        let kept = gate.enter("kept:80", SECOND).await;
-        for n in 0..FIRST_SWEEP - 1 {
-            drop(gate.enter(&format!("{n}:80"), SECOND).await);
-        }
-        assert_eq!(gate.hosts.lock().unwrap().by_name.len(), FIRST_SWEEP);
-        tokio::time::advance(STRICT_FOR + 3 * SECOND).await;
-        drop(gate.enter("new:80", NONE).await);
-        let hosts = gate.hosts.lock().unwrap();
-        assert_eq!(hosts.by_name.len(), 2);
-        assert!(hosts.by_name.contains_key("kept:80"));
-        drop(kept);
-    }
-}
+mod tests;

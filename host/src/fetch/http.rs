@@ -2,13 +2,14 @@
 //! the host.
 //!
 //! Every hop, the first included, is judged by the guard and by the site's robots.txt, waits for its turn
-//! at the gate, and has
-//! `fetch-timeout` from being sent to the last byte of its body. The delay of a host starts when the
-//! hop is over, however it ended. A body is measured after its content-encoding is removed, so a
-//! small archive of a large page is cut like the page. A server that sends a byte now and then is
-//! bounded by `fetch-timeout` like one that sends nothing; there is no least rate beside it.
+//! at the gate, and has setting `timeout` of the table `[fetch]` from being sent to the last byte of its
+//! body. The delay of a host starts when the hop is over, however it ended. A body is measured after its
+//! content-encoding is removed, so a small archive of a large page is cut like the page. A server that
+//! sends a byte now and then is bounded by that timeout like one that sends nothing; there is no least
+//! rate beside it.
 //!
-//! `Retry-After` and back-off are for the caller, who gets the answer with its headers.
+//! What an exchange says of its host is told to the gate. When a page is tried again is for the caller,
+//! who gets the answer with its headers.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -17,9 +18,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use reqwest::Client;
+use tokio::time::Instant;
 use url::Url;
 
-use super::gate::Gate;
+use super::gate::{Gate, Paused};
 use super::guard::Guard;
 use super::resolve::GuardedResolver;
 use super::robots::Cache;
@@ -34,15 +36,17 @@ mod body;
 mod client;
 mod hop;
 mod judge;
+mod sign;
 
 pub use client::SetupError;
+pub use sign::retry_after;
 
 /// How this process fetches.
 #[derive(Debug, Clone)]
 pub struct FetchSettings {
     /// What the client calls itself, where a request does not say otherwise.
     pub user_agent: String,
-    /// From a request being sent to the last byte of its answer: setting `fetch-timeout`.
+    /// From a request being sent to the last byte of its answer: setting `timeout` of `[fetch]`.
     pub timeout: Duration,
     /// For a connection, within that.
     pub connect_timeout: Duration,
@@ -143,7 +147,15 @@ impl HttpFetcher {
         if let Err(denied) = checked.unwrap_or(Err(FetchError::Timeout { limit })) {
             return (Err(denied), self.clock.unix_millis());
         }
-        let permit = self.gate.enter(&host_of(&hop.url), delay).await;
+        let host = host_of(&hop.url);
+        let permit = match self.gate.enter(&host, delay).await {
+            Ok(permit) => permit,
+            Err(Paused { pause }) => {
+                let host_ready_at = after(self.clock.unix_millis(), pause);
+                return (Err(FetchError::Paused { host, pause }), host_ready_at);
+            }
+        };
+        let begun = Instant::now();
         let outcome = {
             let _want = self.resolver.want(&hop.url, hop.names_port);
             let exchange = hop.exchange(&self.client, &self.settings, max_body);
@@ -153,9 +165,9 @@ impl HttpFetcher {
                     limit: self.settings.timeout,
                 }))
         };
-        let left_alone = u64::try_from(permit.finish().as_millis()).unwrap_or(u64::MAX);
-        let host_ready_at = self.clock.unix_millis().saturating_add(left_alone);
-        (outcome, host_ready_at)
+        let now = self.clock.unix_millis();
+        let left_alone = permit.finish(sign::of(&outcome, begun.elapsed(), now));
+        (outcome, after(now, left_alone))
     }
 
     fn page(&self, url: Url, redirects: Vec<Url>, answer: hop::Received) -> Page {
@@ -172,6 +184,10 @@ impl HttpFetcher {
             body: answer.body,
         }
     }
+}
+
+fn after(now: UnixMillis, pause: Duration) -> UnixMillis {
+    now.saturating_add(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX))
 }
 
 #[async_trait]

@@ -264,8 +264,8 @@ impl Frontier for DurableFrontier {
         self.inner.commit(commit).await
     }
 
-    fn give_back(&self, claim: Box<Claim>) {
-        self.inner.state().give_back(*claim);
+    fn give_back(&self, claim: Box<Claim>, host_ready_at: UnixMillis) {
+        self.inner.state().give_back(*claim, host_ready_at);
     }
 
     async fn outbox(&self, max: usize) -> Result<OutboxBatch, FrontierError> {

@@ -209,9 +209,9 @@ impl Frontier for MemoryFrontier {
         Ok(committed)
     }
 
-    fn give_back(&self, claim: Box<Claim>) {
+    fn give_back(&self, claim: Box<Claim>, host_ready_at: UnixMillis) {
         let mut state = self.state();
-        match state.land(&claim, 0) {
+        match state.land(&claim, host_ready_at) {
             Ok(InFlight { turn, attempt, .. }) => state.wait_again(*claim, turn.due, attempt),
             Err(error) => tracing::warn!(%error, "a claim was given back twice"),
         }

@@ -183,9 +183,27 @@ pub(crate) async fn a_claim_that_is_given_back_is_as_it_was(frontier: Arc<dyn Fr
     let urls = vec![new("http://a/1"), new("http://a/2")];
     frontier.seed(urls).await.unwrap();
     let claim = ready(take(&frontier, 0, 1).await);
-    frontier.give_back(claim.clone());
+    frontier.give_back(claim.clone(), 0);
     assert_eq!(frontier.in_flight(), 0);
     assert_eq!(ready(take(&frontier, 0, 1).await), claim);
+}
+
+pub(crate) async fn a_host_is_left_alone_for_as_long_as_a_claim_of_it_is_given_back(
+    frontier: Arc<dyn Frontier>,
+) {
+    let urls = vec![new("http://a/1"), new("http://a/2"), new("http://b/1")];
+    frontier.seed(urls).await.unwrap();
+    let claim = ready(take(&frontier, 0, 2).await);
+    assert_eq!(claim.request.host(), "a:80");
+    frontier.give_back(claim.clone(), 1_000);
+    let other = ready(take(&frontier, 0, 2).await);
+    assert_eq!(other.request.host(), "b:80");
+    frontier.commit(parsed(other)).await.unwrap();
+    assert_eq!(take(&frontier, 999, 2).await, Take::WaitUntil(1_000));
+    assert_eq!(ready(take(&frontier, 1_000, 2).await), claim);
+    // No earlier than it was told before.
+    frontier.give_back(claim, 500);
+    assert!(matches!(take(&frontier, 1_000, 2).await, Take::Ready(_)));
 }
 
 pub(crate) async fn a_claim_ends_once(frontier: Arc<dyn Frontier>) {
@@ -201,7 +219,7 @@ pub(crate) async fn a_claim_ends_once(frontier: Arc<dyn Frontier>) {
         matches!(error, FrontierError::NotInFlight { .. }),
         "{error}"
     );
-    frontier.give_back(claim);
+    frontier.give_back(claim, 0);
     assert_eq!((frontier.in_flight(), frontier.counts().items), (1, 0));
     frontier.commit(parsed(again)).await.unwrap();
     assert_eq!(take(&frontier, 0, 1).await, Take::Empty);

@@ -13,7 +13,7 @@ use super::crawl::{CrawlConfig, Shared};
 use super::report::CrawlLog;
 use super::unchanged;
 use super::verdict::{self, Attempt, Verdict};
-use crate::fetch::{Answer, FetchRequest};
+use crate::fetch::{Answer, Failure, FetchError, FetchRequest};
 use crate::frontier::{Claim, Commit, Ended, FrontierError, NewRequest};
 use crate::model::crawl::{
     Done, Item, ItemKey, ItemRecord, NO_RULE, Page, PageContext, Request, RuleError, UnixMillis,
@@ -57,23 +57,23 @@ impl Harvest {
 /// Fetches, parses and commits one page; on `stop` puts it back.
 pub(super) async fn attempt(shared: Arc<Shared>, claim: Box<Claim>, stop: CancellationToken) {
     let config = shared.config();
-    let put_back = |claim| {
-        shared.parts.frontier.give_back(claim);
+    let put_back = |claim, host_ready_at| {
+        shared.parts.frontier.give_back(claim, host_ready_at);
         shared.progress.notify_one();
     };
     let answered_at = AtomicU64::new(0);
     let harvested = harvest(&shared, &claim, &config, &answered_at);
     let harvest = tokio::select! {
         biased;
-        () = stop.cancelled() => return put_back(claim),
+        () = stop.cancelled() => return put_back(claim, 0),
         harvest = AssertUnwindSafe(harvested).catch_unwind() => harvest,
     };
     let harvest = match harvest {
-        Ok(Ok(Some(harvest))) => harvest,
-        Ok(Ok(None)) => return put_back(claim),
-        Ok(Err(error)) => {
+        Ok(Ok(harvest)) => harvest,
+        Ok(Err(Unended::NotNow { host_ready_at })) => return put_back(claim, host_ready_at),
+        Ok(Err(Unended::Frontier(error))) => {
             shared.lost_frontier(error);
-            return put_back(claim);
+            return put_back(claim, 0);
         }
         // A panic here is a bug of the host. It costs this page and is told; the crawl goes on.
         Err(_panic) => {
@@ -138,21 +138,36 @@ pub(super) async fn attempt(shared: Arc<Shared>, claim: Box<Claim>, stop: Cancel
     shared.progress.notify_one();
 }
 
-/// Fetches, takes note of when that was over, and parses; none where the leave to fetch ends before there is an answer. An error is the
-/// frontier's.
+/// Why an attempt came to nothing, and its page is put back.
+enum Unended {
+    Frontier(FrontierError),
+    /// The leave to fetch ended before there was an answer, or the host is left alone until this
+    /// moment (0: as before).
+    NotNow {
+        host_ready_at: UnixMillis,
+    },
+}
+
+impl From<FrontierError> for Unended {
+    fn from(error: FrontierError) -> Self {
+        Self::Frontier(error)
+    }
+}
+
+/// Fetches, takes note of when that was over, and parses.
 async fn harvest(
     shared: &Shared,
     claim: &Claim,
     config: &CrawlConfig,
     answered_at: &AtomicU64,
-) -> Result<Option<Harvest>, FrontierError> {
+) -> Result<Harvest, Unended> {
     let request = &claim.request;
     let plugin = shared.parts.rules.description();
     if !plugin.rules.contains(&request.rule) {
         let ended = Ended::Dead {
             reason: NO_RULE.to_owned(),
         };
-        return Ok(Some(Harvest::nothing(ended, 0)));
+        return Ok(Harvest::nothing(ended, 0));
     }
     let unless = unchanged::condition(claim, &config.settings);
     let fetch_request = FetchRequest {
@@ -174,8 +189,12 @@ async fn harvest(
     let fetched = shared.parts.leave.while_given(fetch).await;
     answered_at.store(now(), Ordering::Relaxed);
     let fetched = match fetched {
-        None => return Ok(None),
+        None => return Err(Unended::NotNow { host_ready_at: 0 }),
         Some(Ok(fetched)) => fetched,
+        Some(Err(Failure {
+            error: FetchError::Paused { .. },
+            host_ready_at,
+        })) => return Err(Unended::NotNow { host_ready_at }),
         Some(Err(failure)) => {
             let message = format!("attempt {} failed: {}", claim.attempt, failure.error);
             shared
@@ -183,10 +202,10 @@ async fn harvest(
                 .log
                 .on_page("warn", request.url.as_str(), &request.rule, message);
             let ended = verdict::of_fetch_error(&failure.error, attempt());
-            return Ok(Some(Harvest {
+            return Ok(Harvest {
                 detail: failure.error.detail(),
                 ..Harvest::nothing(ended, failure.host_ready_at)
-            }));
+            });
         }
     };
     let page = match fetched.answer {
@@ -197,12 +216,12 @@ async fn harvest(
             let part = shared.parts.part.as_ref();
             let sorted = verdict::of_links(bounds, part, vec![target], claim.depth);
             let ended = Ended::Done(Done::Redirected);
-            return Ok(Some(Harvest {
+            return Ok(Harvest {
                 requests: sorted.requests,
                 for_others: sorted.for_others,
                 refused: sorted.refused.into_iter().collect(),
                 ..Harvest::nothing(ended, fetched.host_ready_at)
-            }));
+            });
         }
     };
     if let Some(known) = unless
@@ -210,17 +229,17 @@ async fn harvest(
         && page.redirects.is_empty()
     {
         let ended = Ended::Done(Done::NotModified);
-        return Ok(Some(Harvest {
+        return Ok(Harvest {
             validators: Some(known.clone()),
             ..Harvest::nothing(ended, fetched.host_ready_at)
-        }));
+        });
     }
     let mut harvest = match verdict::of_status(&page, attempt()) {
         Verdict::End(ended) => Harvest::nothing(ended, fetched.host_ready_at),
         Verdict::Parse => parse(shared, claim, config, &page, fetched.host_ready_at).await?,
     };
     harvest.bytes = page.body.len() as u64;
-    Ok(Some(harvest))
+    Ok(harvest)
 }
 
 async fn parse(

@@ -16,10 +16,11 @@
 //! longer than setting `max-retry-wait`, and setting `max-attempts` bounds them all.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use super::links::Part;
 use crate::fetch::FetchError;
+use crate::fetch::http::retry_after;
 use crate::frontier::{Ended, NewRequest};
 use crate::model::crawl::{Done, Kill, Page, Request, RuleError, UnixMillis};
 use crate::model::id::Shard;
@@ -85,15 +86,9 @@ pub(super) fn of_status(page: &Page, attempt: Attempt) -> Verdict {
     }
 }
 
-/// What `Retry-After` asks for: so many seconds, or a moment.
+/// What `Retry-After` asks for.
 fn asked_wait(page: &Page, now: UnixMillis) -> Option<Duration> {
-    let text = page.header("retry-after")?.trim();
-    if let Ok(seconds) = text.parse() {
-        return Some(Duration::from_secs(seconds));
-    }
-    let moment = httpdate::parse_http_date(text).ok()?;
-    let moment = moment.duration_since(UNIX_EPOCH).ok()?;
-    Some(moment.saturating_sub(Duration::from_millis(now)))
+    retry_after(page.header("retry-after")?, now)
 }
 
 /// What a fetch without an answer means.

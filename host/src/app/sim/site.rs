@@ -183,7 +183,8 @@ impl Fetch for Web {
     async fn fetch(&self, request: FetchRequest) -> Result<Fetched, Failure> {
         let (host, life, page) = parse(&request.url).expect("a URL of the site");
         let delay = request.delay.unwrap_or(DELAY);
-        let permit = self.gate.enter(&host, delay).await;
+        let entered = self.gate.enter(&host, delay).await;
+        let permit = entered.expect("no host is paused, because nobody tells how it is");
         let sky = &self.sky;
         sky.note(format_args!("{} asks {host}/{page}", self.label));
         let found = sky

@@ -22,6 +22,7 @@ mod reach;
 mod redirects;
 mod robots;
 mod tls;
+mod trouble;
 
 /// What the server does with a request.
 enum Reply {

@@ -265,7 +265,7 @@ impl State {
         self.in_flight.contains_key(&entry)
     }
 
-    pub(super) fn give_back(&mut self, claim: Claim) {
+    pub(super) fn give_back(&mut self, claim: Claim, host_ready_at: UnixMillis) {
         if let Err(error) = self.find(&claim) {
             tracing::warn!(%error, "a claim was given back twice");
             return;
@@ -291,7 +291,11 @@ impl State {
             self.alone.push_front((page.lane, page.turn, waiting));
             return;
         }
-        self.bench.land(page.lane, page.turn, 0, 0);
+        let (answered, ready_at) = match host_ready_at {
+            0 => (0, 0),
+            wall => (self.time.latest(), self.time.of_wall(wall)),
+        };
+        self.bench.land(page.lane, page.turn, answered, ready_at);
         self.bench.put(page.lane, page.turn, waiting);
     }
 

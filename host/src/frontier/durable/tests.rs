@@ -79,6 +79,7 @@ suite! {
     f26_failures_are_tried_again_at_their_time_and_hold_up_nothing
     f25_a_url_is_stored_once_unless_it_asks_to_be_reloaded
     a_claim_that_is_given_back_is_as_it_was
+    a_host_is_left_alone_for_as_long_as_a_claim_of_it_is_given_back
     a_claim_ends_once
     a_host_is_left_alone_until_its_clock
     a_host_has_as_many_in_flight_as_it_may
@@ -412,7 +413,7 @@ async fn pages_that_are_given_back_are_not_suspects() {
     frontier.seed(urls(&["1"])).await.unwrap();
     let claim = ready(take(&frontier, 0, 9).await);
     frontier.suspect(&claim).await.unwrap();
-    frontier.give_back(claim);
+    frontier.give_back(claim, 0);
     frontier.close().await.unwrap();
     let again = reopen(&objects, 1).await;
     assert!(!ready(next(&again, 0).await).alone);

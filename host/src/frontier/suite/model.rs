@@ -86,7 +86,7 @@ pub(crate) async fn any_order_of_calls_gives_what_a_plain_list_gives(
         let draw = if draining { 9 } else { rng.random_range(0..10) };
         if draw == 0 {
             list[index].in_flight = false;
-            frontier.give_back(claim);
+            frontier.give_back(claim, 0);
             continue;
         }
         let mut commit = if draw < 3 {

@@ -74,6 +74,15 @@ impl Fetch for Site {
                     host_ready_at: 0,
                 });
             }
+            "/paused" if self.flaky.fetch_add(1, Ordering::Relaxed) < 3 => {
+                return Err(Failure {
+                    error: FetchError::Paused {
+                        host: request.url.to_string(),
+                        pause: Duration::from_millis(10),
+                    },
+                    host_ready_at: SystemClock.unix_millis() + 10,
+                });
+            }
             "/etag" | "/rude" if is_known || url.path() == "/rude" => {
                 let mut page = page(url, url, 304);
                 page.body = Bytes::new();
@@ -438,6 +447,18 @@ async fn f24_a_page_that_failed_once_is_fetched_again() {
 }
 
 #[tokio::test]
+async fn a_page_whose_host_is_left_alone_waits_and_that_is_no_attempt() {
+    let settings = CrawlSettings {
+        max_attempts: Some(1),
+        ..CrawlSettings::default()
+    };
+    let ended = crawl(&["/paused"], settings, Kept::default()).await;
+    assert_eq!(ended.asked, ["/paused"; 4]);
+    assert_eq!(ended.paths, BTreeSet::from([item("/paused")]));
+    assert_eq!(ended.counts.retries, 0);
+}
+
+#[tokio::test]
 async fn two_redirects_to_one_page_give_its_items_once() {
     let settings = CrawlSettings {
         concurrency: Some(1),
@@ -560,8 +581,8 @@ impl Frontier for FrontierTwin {
         self.inner.0.commit(commit).await
     }
 
-    fn give_back(&self, claim: Box<Claim>) {
-        self.inner.0.give_back(claim);
+    fn give_back(&self, claim: Box<Claim>, host_ready_at: UnixMillis) {
+        self.inner.0.give_back(claim, host_ready_at);
     }
 
     async fn outbox(&self, max: usize) -> Result<OutboxBatch, FrontierError> {

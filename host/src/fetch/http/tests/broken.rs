@@ -49,7 +49,7 @@ async fn an_answer_that_takes_too_long_is_given_up() {
     }
 }
 
-/// Each byte comes in time, and the whole answer does not: `fetch-timeout` is for all of it.
+/// Each byte comes in time, and the whole answer does not: the timeout is for all of it.
 #[tokio::test]
 async fn a_byte_now_and_then_does_not_keep_an_answer_alive() {
     let settings = FetchSettings {

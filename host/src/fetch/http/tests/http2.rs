@@ -115,7 +115,7 @@ async fn an_answer_that_is_broken_off_without_an_error_is_no_page_where_its_leng
     assert_eq!((page.status, page.body.len()), (200, 0));
 }
 
-/// The connection is closed for some, and `fetch-timeout` ends the others.
+/// The connection is closed for some, and the timeout ends the others.
 #[tokio::test]
 async fn floods_of_frames_end_with_the_connection_or_in_time() {
     let either = &["connection", "timeout"];

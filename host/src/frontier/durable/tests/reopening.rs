@@ -45,7 +45,7 @@ async fn a_host_whose_page_was_given_back_may_have_been_asked() {
     let frontier = open_with(&objects, 0, 500).await;
     frontier.seed(urls(&["1", "2"])).await.unwrap();
     ask_once(&frontier, 10_000, 10_500).await;
-    frontier.give_back(ready(next(&frontier, 20_000).await));
+    frontier.give_back(ready(next(&frontier, 20_000).await), 0);
     frontier.close().await.unwrap();
     let frontier = open_with(&objects, 20_100, 500).await;
     assert_eq!(next(&frontier, 20_100).await, Take::WaitUntil(20_600));
@@ -61,7 +61,7 @@ async fn what_a_host_is_given_after_an_opening_is_no_less_because_its_page_took_
     (commit.answered_at, commit.host_ready_at) = (10_000, 10_500);
     assert_eq!(frontier.take(10_450, 1).unwrap(), Take::Blocked);
     frontier.commit(commit).await.unwrap();
-    frontier.give_back(ready(next(&frontier, 20_000).await));
+    frontier.give_back(ready(next(&frontier, 20_000).await), 0);
     frontier.close().await.unwrap();
     let frontier = open_with(&objects, 20_100, 500).await;
     assert_eq!(next(&frontier, 20_100).await, Take::WaitUntil(20_600));

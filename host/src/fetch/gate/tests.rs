@@ -1,0 +1,260 @@
+//! Turns, delays and pauses.
+
+use super::*;
+use futures::FutureExt as _;
+
+const SECOND: Duration = Duration::from_secs(1);
+const NONE: Duration = Duration::ZERO;
+
+fn gate() -> Gate {
+    Gate::new(GateSettings {
+        parallel: 2,
+        host_failures: 3,
+        max_host_pause: 8 * SECOND,
+        max_adaptive_delay: 20 * SECOND,
+    })
+}
+
+/// Enters, and comes again when it is told to.
+async fn enter(gate: &Gate, host: &str, delay: Duration) -> Permit {
+    loop {
+        match gate.enter(host, delay).await {
+            Ok(permit) => return permit,
+            Err(Paused { pause }) => tokio::time::sleep(pause).await,
+        }
+    }
+}
+
+async fn check_wait(gate: &Gate, host: &str, delay: Duration, expected: Duration) -> Permit {
+    let asked = Instant::now();
+    let permit = enter(&gate, host, delay).await;
+    let waited = asked.elapsed();
+    // The paused clock has steps of a millisecond.
+    assert!(
+        waited >= expected && waited <= expected + Duration::from_millis(2),
+        "waited {waited:?}, expected {expected:?}"
+    );
+    permit
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_delay_counts_from_the_end_of_an_answer() {
+    let gate = gate();
+    let permit = check_wait(&gate, "a:80", SECOND, NONE).await;
+    tokio::time::advance(5 * SECOND).await;
+    assert_eq!(permit.finish(None), SECOND);
+    drop(check_wait(&gate, "b:80", SECOND, NONE).await);
+    drop(check_wait(&gate, "a:80", SECOND, SECOND).await);
+    tokio::time::advance(3 * SECOND).await;
+    drop(check_wait(&gate, "a:80", SECOND, NONE).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_a_delay_there_is_one_request_at_a_time() {
+    let gate = gate();
+    let permit = enter(&gate, "a:80", SECOND).await;
+    let second = tokio::time::timeout(100 * SECOND, enter(&gate, "a:80", SECOND)).await;
+    assert!(second.is_err());
+    drop(permit);
+    drop(check_wait(&gate, "a:80", SECOND, SECOND).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_delay_requests_run_side_by_side_up_to_the_bound() {
+    let gate = gate();
+    let one = check_wait(&gate, "a:80", NONE, NONE).await;
+    let other = check_wait(&gate, "a:80", NONE, NONE).await;
+    let mut third = std::pin::pin!(enter(&gate, "a:80", NONE));
+    assert!(third.as_mut().now_or_never().is_none());
+    drop(one);
+    drop(third.await);
+    drop(other);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_strictest_delay_binds_all_until_it_is_asked_for_no_more() {
+    let gate = gate();
+    drop(check_wait(&gate, "a:80", NONE, NONE).await);
+    drop(check_wait(&gate, "a:80", 5 * SECOND, 5 * SECOND).await);
+    let permit = check_wait(&gate, "a:80", NONE, 5 * SECOND).await;
+    assert_eq!(permit.finish(None), 5 * SECOND);
+    tokio::time::advance(STRICT_FOR + 10 * SECOND).await;
+    drop(check_wait(&gate, "a:80", NONE, NONE).await);
+    drop(check_wait(&gate, "a:80", NONE, NONE).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn turns_go_in_order_of_arrival_and_one_who_leaves_holds_up_nobody() {
+    let gate = gate();
+    let order = Mutex::new(Vec::new());
+    let permit = enter(&gate, "a:80", SECOND).await;
+    let wait = |name: &'static str| {
+        let (gate, order) = (&gate, &order);
+        async move {
+            let permit = enter(&gate, "a:80", SECOND).await;
+            order.lock().unwrap().push(name);
+            drop(permit);
+        }
+    };
+    let mut leaves = Box::pin(wait("leaves"));
+    let (mut first, mut second) = (Box::pin(wait("first")), Box::pin(wait("second")));
+    assert!(leaves.as_mut().now_or_never().is_none());
+    assert!(first.as_mut().now_or_never().is_none());
+    assert!(second.as_mut().now_or_never().is_none());
+    drop(permit);
+    drop(leaves);
+    let began = Instant::now();
+    futures::join!(second, first);
+    assert_eq!(*order.lock().unwrap(), ["first", "second"]);
+    assert!(began.elapsed() >= 2 * SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_asks_for_a_pause_has_it_from_all() {
+    let gate = gate();
+    let permit = enter(&gate, "a:80", NONE).await;
+    let pause = Some(5 * SECOND);
+    assert_eq!(permit.finish(Some(Sign::Busy { pause })), 5 * SECOND);
+    drop(check_wait(&gate, "b:80", NONE, NONE).await);
+    let permit = check_wait(&gate, "a:80", NONE, 5 * SECOND).await;
+    // No longer than it may.
+    let pause = Some(100 * SECOND);
+    assert_eq!(permit.finish(Some(Sign::Busy { pause })), 8 * SECOND);
+    // What it asked for before it was heard.
+    let (permit, late) = (
+        enter(&gate, "d:80", NONE).await,
+        enter(&gate, "d:80", NONE).await,
+    );
+    let asks = |n: u32| {
+        Some(Sign::Busy {
+            pause: Some(n * SECOND),
+        })
+    };
+    assert_eq!(permit.finish(asks(3)), 3 * SECOND);
+    tokio::time::advance(SECOND).await;
+    assert_eq!(late.finish(asks(4)), 4 * SECOND);
+    // One that says "now" is left alone a little longer each time.
+    for most in [1, 2, 4] {
+        let paused = enter(&gate, "e:80", NONE).await.finish(asks(0));
+        assert!(
+            paused >= most * SECOND / 2 && paused <= most * SECOND,
+            "{paused:?}"
+        );
+    }
+    // One that does not say for how long.
+    let permit = enter(&gate, "c:80", NONE).await;
+    let paused = permit.finish(Some(Sign::Busy { pause: None }));
+    assert!(paused >= 4 * SECOND && paused <= 8 * SECOND, "{paused:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_fails_again_and_again_is_left_alone_longer_each_time() {
+    let gate = gate();
+    let fail = async || {
+        let permit = enter(&gate, "a:80", NONE).await;
+        permit.finish(Some(Sign::Failing))
+    };
+    assert_eq!((fail().await, fail().await), (NONE, NONE));
+    for most in [1, 2, 4, 8, 8] {
+        let (paused, most) = (fail().await, most * SECOND);
+        assert!(
+            paused >= most / 2 && paused <= most,
+            "{paused:?} of {most:?}"
+        );
+    }
+    // It gets one request at a time until it answers.
+    let first = enter(&gate, "a:80", NONE).await;
+    let second = tokio::time::timeout(100 * SECOND, enter(&gate, "a:80", NONE)).await;
+    assert!(second.is_err());
+    assert_eq!(first.finish(Some(Sign::Well { took: NONE })), NONE);
+    let (one, other) = (enter(&gate, "a:80", NONE), enter(&gate, "a:80", NONE));
+    drop((one.await, other.await));
+    assert_eq!((fail().await, fail().await), (NONE, NONE));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_fails_now_and_then_is_asked_as_before() {
+    let gate = gate();
+    for _ in 0..10 {
+        for _ in 0..2 {
+            let permit = enter(&gate, "a:80", NONE).await;
+            assert_eq!(permit.finish(Some(Sign::Failing)), NONE);
+        }
+        let one = check_wait(&gate, "a:80", NONE, NONE).await;
+        drop(check_wait(&gate, "a:80", NONE, NONE).await);
+        tokio::time::advance(SECOND).await;
+        assert_eq!(one.finish(Some(Sign::Well { took: NONE })), NONE);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_here_for_a_long_pause_of_a_host() {
+    let gate = gate();
+    let first = enter(&gate, "a:80", SECOND).await;
+    let mut second = std::pin::pin!(gate.enter("a:80", SECOND));
+    assert!(second.as_mut().now_or_never().is_none());
+    let pause = PATIENCE + SECOND;
+    let sign = Sign::Busy { pause: Some(pause) };
+    assert_eq!(first.finish(Some(sign)), pause);
+    // Neither one in line nor one who comes.
+    assert_eq!(second.await.unwrap_err(), Paused { pause });
+    tokio::time::advance(SECOND / 2).await;
+    let pause = pause - SECOND / 2;
+    let third = gate.enter("a:80", NONE).await;
+    assert_eq!(third.unwrap_err(), Paused { pause });
+    tokio::time::advance(pause).await;
+    drop(gate.enter("a:80", NONE).await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_asked_before_the_last_failure_is_not_counted_again() {
+    let gate = Gate::new(GateSettings {
+        parallel: 10,
+        host_failures: 2,
+        ..(*gate().settings).clone()
+    });
+    let mut permits = Vec::new();
+    for _ in 0..10 {
+        permits.push(enter(&gate, "a:80", NONE).await);
+        tokio::time::advance(Duration::from_millis(1)).await;
+    }
+    for permit in permits {
+        assert_eq!(permit.finish(Some(Sign::Failing)), NONE);
+    }
+    let permit = enter(&gate, "a:80", NONE).await;
+    assert!(permit.finish(Some(Sign::Failing)) >= SECOND / 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_host_is_asked_as_seldom_as_it_answers() {
+    let gate = gate();
+    let answered = |permit: Permit, n: u32| permit.finish(Some(Sign::Well { took: n * SECOND }));
+    let permit = enter(&gate, "a:80", SECOND).await;
+    assert_eq!(answered(permit, 6), 6 * SECOND);
+    let permit = check_wait(&gate, "a:80", SECOND, 6 * SECOND).await;
+    assert_eq!(answered(permit, 2), 4 * SECOND);
+    // Never less often than was asked for, never beyond the setting.
+    let permit = enter(&gate, "a:80", 5 * SECOND).await;
+    assert_eq!(answered(permit, 0), 5 * SECOND);
+    let permit = enter(&gate, "b:80", SECOND).await;
+    assert_eq!(answered(permit, 1_000), 20 * SECOND);
+    // Who asks for no delay has none.
+    let permit = enter(&gate, "c:80", NONE).await;
+    assert_eq!(answered(permit, 6), NONE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn hosts_that_nobody_asks_for_are_forgotten() {
+    let gate = gate();
+    let kept = enter(&gate, "kept:80", SECOND).await;
+    for n in 0..FIRST_SWEEP - 1 {
+        drop(enter(&gate, &format!("{n}:80"), SECOND).await);
+    }
+    assert_eq!(gate.hosts.lock().unwrap().by_name.len(), FIRST_SWEEP);
+    tokio::time::advance(STRICT_FOR + 3 * SECOND).await;
+    drop(enter(&gate, "new:80", NONE).await);
+    let hosts = gate.hosts.lock().unwrap();
+    assert_eq!(hosts.by_name.len(), 2);
+    assert!(hosts.by_name.contains_key("kept:80"));
+    drop(kept);
+}

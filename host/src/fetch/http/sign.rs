@@ -1,0 +1,95 @@
+//! What an exchange says of its host, for the gate.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use super::hop::Outcome;
+use crate::fetch::FetchError;
+use crate::fetch::gate::Sign;
+use crate::model::crawl::UnixMillis;
+
+/// What `Retry-After` asks for: so many seconds, or a moment (RFC 9110, 10.2.3). None where it says
+/// neither.
+pub fn retry_after(text: &str, now: UnixMillis) -> Option<Duration> {
+    let text = text.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let moment = httpdate::parse_http_date(text).ok()?;
+    let moment = moment.duration_since(UNIX_EPOCH).ok()?;
+    Some(moment.saturating_sub(Duration::from_millis(now)))
+}
+
+/// None where it says nothing: a page that a server cannot make, or one that was not asked for. Beyond
+/// 504, what proxies say of a server that they do not reach.
+pub(super) fn of(
+    outcome: &Result<Outcome, FetchError>,
+    took: Duration,
+    now: UnixMillis,
+) -> Option<Sign> {
+    match outcome {
+        Ok(Outcome::Redirect { .. }) => Some(Sign::Well { took }),
+        Ok(Outcome::Received(answer)) => {
+            let asked = answer.header("retry-after");
+            let pause = asked.and_then(|text| retry_after(text, now));
+            match (answer.status, pause) {
+                (429, pause) | (503, pause @ Some(_)) => Some(Sign::Busy { pause }),
+                (502..=504 | 520..=526, _) => Some(Sign::Failing),
+                (500, _) => None,
+                _ => Some(Sign::Well { took }),
+            }
+        }
+        Err(
+            FetchError::Connection { .. } | FetchError::Timeout { .. } | FetchError::Resolve { .. },
+        ) => Some(Sign::Failing),
+        Err(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fetch::http::hop::Received;
+
+    fn check(status: u16, asks: Option<&str>, expected: Option<Sign>) {
+        let asks = asks.map(|asks| ("retry-after".to_owned(), asks.to_owned()));
+        let answer = Outcome::Received(Received {
+            status,
+            headers: asks.into_iter().collect(),
+            body: bytes::Bytes::new(),
+            truncated: false,
+        });
+        let found = of(&Ok(answer), Duration::from_secs(2), 5_000);
+        assert_eq!(found, expected, "{status}");
+    }
+
+    #[test]
+    fn an_answer_says_how_its_host_is() {
+        let well = Some(Sign::Well {
+            took: Duration::from_secs(2),
+        });
+        let busy = |seconds: Option<u64>| {
+            let pause = seconds.map(Duration::from_secs);
+            Some(Sign::Busy { pause })
+        };
+        for status in [200, 304, 403, 404] {
+            check(status, Some("7"), well);
+        }
+        check(429, None, busy(None));
+        check(429, Some("nonsense"), busy(None));
+        check(429, Some(" 7 "), busy(Some(7)));
+        check(503, Some("Thu, 01 Jan 1970 00:01:00 GMT"), busy(Some(55)));
+        check(503, Some("Thu, 01 Jan 1970 00:00:01 GMT"), busy(Some(0)));
+        for status in [502, 503, 504, 520, 526] {
+            check(status, None, Some(Sign::Failing));
+        }
+        check(500, None, None);
+    }
+
+    #[test]
+    fn only_what_the_host_did_is_held_against_it() {
+        let sign = |error| of(&Err(error), Duration::ZERO, 0);
+        let limit = Duration::ZERO;
+        assert_eq!(sign(FetchError::Timeout { limit }), Some(Sign::Failing));
+        assert_eq!(sign(FetchError::Redirects { n: 1 }), None);
+    }
+}
