@@ -37,7 +37,7 @@ mod table;
 #[derive(Debug)]
 pub enum Command {
     /// A master and a worker in this process.
-    Up(UpOptions),
+    Up(Box<UpOptions>),
     /// One crawl in this terminal.
     Run(RunOptions),
     /// A master of a cluster.
@@ -147,7 +147,7 @@ impl Cli {
         let masters = args.master.or_else(from_environment);
         let command = match args.command {
             Typed::Run(args) => Command::Run(args.into_options(environment)),
-            Typed::Up(args) => Command::Up(args.into_options(environment)?),
+            Typed::Up(args) => Command::Up(Box::new(args.into_options(environment)?)),
             Typed::Master(args) => Command::Master(Box::new(args.into_options(environment)?)),
             Typed::Worker(args) => Command::Worker(Box::new(args.into_options(environment)?)),
             Typed::Demo(args) => Command::Demo(args.into_options()),

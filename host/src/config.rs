@@ -15,11 +15,13 @@
 use std::path::{Path, PathBuf};
 
 mod etcd;
+mod fetch;
 mod file;
 mod hosts;
 pub(crate) mod suggest;
 
 pub use etcd::{EtcdConfig, EtcdConfigError};
+pub use fetch::FetchConfig;
 pub use file::{ConfigError, FileConfig, PluginSource};
 pub use hosts::FixedHosts;
 

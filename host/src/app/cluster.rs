@@ -306,7 +306,8 @@ pub(super) async fn start_worker(
             stop.run_until_cancelled(own_nodes).await;
         }
     });
-    let fetch = parts::fetcher(guard, &options.node.config.hosts, base.clock.clone())?;
+    let config = &options.node.config;
+    let fetch = parts::fetcher(guard, &config.fetch, &config.hosts, base.clock.clone())?;
     let frontiers = DurableSettings {
         min_age: options.node.frontier_min_age,
         ..DurableSettings::default()

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use ipnet::IpNet;
 
 use crate::clock::Clock;
-use crate::config::{self, EtcdConfig, FixedHosts};
+use crate::config::{self, EtcdConfig, FetchConfig, FixedHosts};
 use crate::data::DataRoot;
 use crate::fetch::Fetch;
 use crate::fetch::gate::{Gate, GateSettings};
@@ -103,13 +103,30 @@ pub(super) fn guard(allow_networks: &[IpNet], allow_ports: &[u16]) -> Arc<Guard>
 /// The fetcher of this process behind this guard.
 pub(super) fn fetcher(
     guard: Arc<Guard>,
+    config: &FetchConfig,
     hosts: &FixedHosts,
     clock: Arc<dyn Clock>,
 ) -> anyhow::Result<Arc<dyn Fetch>> {
-    let gate = Arc::new(Gate::new(GateSettings::default()));
+    let config = config.clone();
+    let usual = GateSettings::default();
+    let gate = Arc::new(Gate::new(GateSettings {
+        parallel: config.parallel.unwrap_or(usual.parallel),
+        host_failures: config.host_failures.unwrap_or(usual.host_failures),
+        max_host_pause: config.max_host_pause.unwrap_or(usual.max_host_pause),
+        max_adaptive_delay: config
+            .max_adaptive_delay
+            .unwrap_or(usual.max_adaptive_delay),
+    }));
+    let usual = FetchSettings::default();
     let settings = FetchSettings {
+        user_agent: config.user_agent.unwrap_or(usual.user_agent),
+        timeout: config.timeout.unwrap_or(usual.timeout),
+        connect_timeout: config.connect_timeout.unwrap_or(usual.connect_timeout),
+        max_redirects: config
+            .max_redirects
+            .map_or(usual.max_redirects, |n| n as usize),
         hosts: hosts.clone(),
-        ..FetchSettings::default()
+        ..usual
     };
     let fetcher = HttpFetcher::new(settings, guard, gate, clock);
     Ok(Arc::new(fetcher.context("cannot set up the fetcher")?))

@@ -20,7 +20,7 @@ use super::parts;
 use crate::cli::RunOptions;
 use crate::cli::plugin::build_plugin;
 use crate::clock::{Clock, SystemClock};
-use crate::config::FixedHosts;
+use crate::config::{FetchConfig, FixedHosts};
 use crate::frontier::Frontier;
 use crate::frontier::memory::{MemoryFrontier, MemorySettings};
 use crate::model::crawl::Counts;
@@ -68,7 +68,12 @@ pub(super) async fn run(options: RunOptions, stop: CancellationToken) -> anyhow:
         config: receiver,
         rules,
         frontier: frontier.clone(),
-        fetch: parts::fetcher(guard, &FixedHosts::new(), clock.clone())?,
+        fetch: parts::fetcher(
+            guard,
+            &FetchConfig::default(),
+            &FixedHosts::new(),
+            clock.clone(),
+        )?,
         clock,
         log: log.clone(),
         leave: Leave::always(),

@@ -70,7 +70,7 @@ pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyho
     let shared = Shared {
         frontiers: parts::frontiers(&data, DurableSettings::default()),
         data,
-        fetch: parts::fetcher(guard, &config.hosts, clock.clone())?,
+        fetch: parts::fetcher(guard, &config.fetch, &config.hosts, clock.clone())?,
         clock,
         plugins,
     };

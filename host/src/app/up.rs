@@ -165,7 +165,12 @@ impl Up {
                 data,
                 engine,
             }),
-            fetch: parts::fetcher(guard, &options.config.hosts, clock.clone())?,
+            fetch: parts::fetcher(
+                guard,
+                &options.config.fetch,
+                &options.config.hosts,
+                clock.clone(),
+            )?,
             clock,
             frontiers,
             cluster,

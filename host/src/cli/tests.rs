@@ -25,7 +25,7 @@ fn check_refused(line: &str, message: &str) {
 
 fn up(line: &str) -> UpOptions {
     match parse(line) {
-        Ok(Command::Up(options)) => options,
+        Ok(Command::Up(options)) => *options,
         other => panic!("{other:?}"),
     }
 }

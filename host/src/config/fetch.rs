@@ -64,9 +64,11 @@ impl FetchTable {
         }
         if let Some(agent) = &self.user_agent {
             let is_visible = |c: char| c.is_ascii_graphic() || c == ' ';
-            if agent.trim().is_empty() || !agent.chars().all(is_visible) {
+            // Its first word is what a robots.txt knows us by.
+            let has_name = agent.starts_with(|c: char| c.is_ascii_alphabetic());
+            if !has_name || !agent.chars().all(is_visible) {
                 return Err(format!(
-                    "user-agent is printable ASCII like shop-crawler/1.0 (+https://shop.example/crawler), not {agent:?}"
+                    "user-agent starts with a name and is printable ASCII, as in shop-crawler/1.0 (+https://shop.example/crawler), not {agent:?}"
                 ));
             }
         }
@@ -124,7 +126,11 @@ mod tests {
             ("host-failures = 0", "host-failures is at least 1"),
             (
                 "user-agent = ' '",
-                "user-agent is printable ASCII like shop-crawler/1.0 (+https://shop.example/crawler), not \" \"",
+                "user-agent starts with a name and is printable ASCII, as in shop-crawler/1.0 (+https://shop.example/crawler), not \" \"",
+            ),
+            (
+                "user-agent = '1.0 bot'",
+                "user-agent starts with a name and is printable ASCII, as in shop-crawler/1.0 (+https://shop.example/crawler), not \"1.0 bot\"",
             ),
         ] {
             assert_eq!(parse(text), Err(why.to_owned()), "{text}");

@@ -9,6 +9,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::EtcdConfig;
+use super::fetch::{FETCH, FetchConfig, FetchTable};
 use super::hosts::{self, Addresses, FixedHosts};
 use super::suggest;
 use crate::model::id::{PluginRef, ResourceName};
@@ -18,7 +19,14 @@ use crate::model::resource::{
     CrawlSettings, HostPattern, PlacementSpec, ResourceSpec, SettingError,
 };
 
-const TOP: [&str; 5] = ["allow-ports", "etcd", "hosts", "plugin", "resource"];
+const TOP: [&str; 6] = [
+    "allow-ports",
+    "etcd",
+    "fetch",
+    "hosts",
+    "plugin",
+    "resource",
+];
 const ETCD: [&str; 6] = [
     "endpoints",
     "user",
@@ -63,6 +71,8 @@ pub struct FileConfig {
     pub resources: Vec<ResourceSpec>,
     /// How the store of a cluster is reached.
     pub etcd: EtcdConfig,
+    /// How this process fetches, whatever resources ask for.
+    pub fetch: FetchConfig,
     /// Where hosts are that are fetched from, whatever the system's resolver says.
     pub hosts: FixedHosts,
     /// Ports that may be fetched from beside the usual ones.
@@ -131,6 +141,11 @@ impl FileConfig {
         {
             source.check_keys("[etcd]", etcd, &ETCD)?;
         }
+        if let Some(fetch) = table.get_ref().get("fetch")
+            && let DeValue::Table(fetch) = fetch.get_ref()
+        {
+            source.check_keys("[fetch]", fetch, &FETCH)?;
+        }
         source.check_tables(table.get_ref(), "plugin", &PLUGIN)?;
         source.check_tables(table.get_ref(), "resource", &RESOURCE)?;
         let file: File = toml::from_str(text).map_err(|e| source.toml_error(&e))?;
@@ -155,8 +170,14 @@ impl FileConfig {
             let hosts = hosts::fixed(table.into_inner());
             hosts.map_err(|why| source.wrong(span, why, String::new()))
         });
+        let fetch = file.fetch.map(|table| {
+            let span = table.span();
+            let fetch = table.into_inner().into_config();
+            fetch.map_err(|why| source.wrong(span, why, String::new()))
+        });
         Ok(Self {
             allow_ports: file.allow_ports,
+            fetch: fetch.transpose()?.unwrap_or_default(),
             hosts: hosts.transpose()?.unwrap_or_default(),
             etcd: etcd.transpose()?.unwrap_or_default(),
             plugins: plugins.collect(),
@@ -171,6 +192,7 @@ struct File {
     #[serde(default)]
     allow_ports: Vec<u16>,
     etcd: Option<Spanned<EtcdConfig>>,
+    fetch: Option<Spanned<FetchTable>>,
     hosts: Option<Spanned<BTreeMap<String, Addresses>>>,
     #[serde(default)]
     plugin: Vec<PluginTable>,
