@@ -18,7 +18,7 @@ use url::Url;
 
 use crate::model::crawl::{Page, UnixMillis};
 use crate::model::frontier::Validators;
-use crate::model::settings::Robots;
+use crate::model::settings::{Rates, Robots};
 use robots::RuleLine;
 
 pub mod charset;
@@ -47,6 +47,10 @@ pub struct FetchRequest {
     pub max_body: u64,
     /// Between the end of an answer and the next request to the host. None: the gate's default.
     pub delay: Option<Duration>,
+    /// Beyond the delay, up to so much more by chance.
+    pub random_delay: Duration,
+    /// Requests to one host in any such time.
+    pub host_rate: Rates,
     /// The page is wanted only if it has changed since; if not, the answer has status 304. Redirects
     /// are followed without this condition, because it is not about the URL they lead to.
     pub unless: Option<Validators>,
@@ -161,12 +165,15 @@ pub enum FetchError {
         /// The setting `timeout` of `[fetch]`.
         limit: Duration,
     },
-    /// Its host is in trouble and left alone until the moment that the failure tells; nothing was asked.
-    #[error("{host} is left alone for another {pause:?}: it failed, or asked for it")]
+    /// Its host is in trouble, or its rate is used up: it is left alone until the moment that the failure
+    /// tells, and nothing was asked.
+    #[error(
+        "{host} is left alone for another {pause:?}: it failed, asked for it, or had as many requests as host-rate lets it"
+    )]
     Paused {
         /// Name and port.
         host: String,
-        /// At most setting `max-host-pause` of `[fetch]`.
+        /// At most setting `max-host-pause` of `[fetch]`, or the time of a rate.
         pause: Duration,
     },
     /// The site wants it left alone.

@@ -31,7 +31,7 @@
 //! L4  api, cli, config, demo      doors: gRPC, HTTP, command line, files
 //! L3  master | worker             never each other
 //! L2  store | plugin | fetch | frontier | sink | data      siblings never import each other
-//! L1  clock, task, retry, telemetry
+//! L1  clock, task, retry, limiter, telemetry
 //! L0  model                       nouns; no IO
 //! ```
 //!
@@ -240,6 +240,7 @@ pub mod data;
 pub mod demo;
 pub mod fetch;
 pub mod frontier;
+pub mod limiter;
 pub mod master;
 pub mod model;
 pub mod plugin;

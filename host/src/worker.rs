@@ -48,6 +48,7 @@ mod page;
 pub mod receive;
 pub mod report;
 mod roots;
+mod starts;
 mod told;
 mod totals;
 mod unchanged;

@@ -2,14 +2,13 @@
 //! line all come to.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
 use crate::master::ControlError;
 use crate::model::id::{NodeId, PluginRef, ResourceName};
 use crate::model::placement::{Neighbour, PlacementChange};
 use crate::model::plugin::LimitOverrides;
-use crate::model::resource::{
-    CrawlSettings, HostPattern, ResourceSpec, Robots, SettingError, Unchanged,
-};
+use crate::model::resource::{CrawlSettings, HostPattern, ResourceSpec, SettingError};
 
 /// A resource to be added, or a change to one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,14 +91,13 @@ pub(crate) fn scope<'a>(
         .map_err(|e: SettingError| invalid("scope", e))
 }
 
-/// The field `unchanged`.
-pub(crate) fn unchanged(text: &str) -> Result<Unchanged, ControlError> {
-    text.parse().map_err(invalid_setting)
-}
-
-/// The field `robots`.
-pub(crate) fn robots(text: &str) -> Result<Robots, ControlError> {
-    text.parse().map_err(invalid_setting)
+/// A setting of a crawl that is a text, where it is given.
+pub(crate) fn setting<T>(name: &'static str, text: Option<&str>) -> Result<Option<T>, ControlError>
+where
+    T: FromStr<Err = String>,
+{
+    let parsed = text.map(str::parse).transpose();
+    parsed.map_err(|why| invalid_setting(SettingError { setting: name, why }))
 }
 
 /// The fields `near` and `apart`.

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use crate::model::node::{check_label_key, check_label_value};
 use crate::model::placement::{Neighbour, PlacementChange};
 use crate::model::plugin::{LimitName, LimitOverrides, parse_bytes};
-use crate::model::resource::{CrawlSettings, HostPattern, Robots, Unchanged};
+use crate::model::resource::{CrawlSettings, HostPattern, Hours, Rates, Robots, Unchanged};
 
 /// How far and how fast a crawl goes.
 #[derive(Debug, Args)]
@@ -53,6 +53,18 @@ pub(super) struct CrawlArgs {
     /// The longest crawl-delay of a robots.txt that is kept; a longer one is cut to it [default: 5m]
     #[arg(long, value_name = "TIME", value_parser = millis)]
     max_crawl_delay: Option<u64>,
+    /// Beyond --delay, up to so much more by chance [default: 0s]
+    #[arg(long, value_name = "TIME", value_parser = millis)]
+    random_delay: Option<u64>,
+    /// Requests to one host in any such time, like 10/s or, several at once, 10/s,300/m [default: none]
+    #[arg(long, value_name = "N/TIME,…")]
+    host_rate: Option<Rates>,
+    /// Pages begun in any such time, on all hosts [default: none]
+    #[arg(long, value_name = "N/TIME,…")]
+    rate: Option<Rates>,
+    /// When pages are begun, in UTC, like 22:00-06:00 [default: all]
+    #[arg(long, value_name = "HOURS,…")]
+    hours: Option<Hours>,
     /// Hosts beyond those of the root requests: example.org, *.example.org or
     /// *; with a port, example.org:9000, that one may be fetched from
     #[arg(long, value_name = "HOST,…", value_delimiter = ',')]
@@ -75,6 +87,10 @@ impl CrawlArgs {
             unchanged: self.unchanged,
             robots: self.robots,
             max_crawl_delay_ms: self.max_crawl_delay,
+            random_delay_ms: self.random_delay,
+            host_rate: self.host_rate,
+            rate: self.rate,
+            hours: self.hours,
             scope: self.scope,
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -15,9 +16,7 @@ use super::suggest;
 use crate::model::id::{PluginRef, ResourceName};
 use crate::model::placement::DEFAULT_WEIGHT;
 use crate::model::plugin::{LimitOverrides, parse_bytes};
-use crate::model::resource::{
-    CrawlSettings, HostPattern, PlacementSpec, ResourceSpec, SettingError,
-};
+use crate::model::resource::{CrawlSettings, HostPattern, PlacementSpec, ResourceSpec};
 
 const TOP: [&str; 6] = [
     "allow-ports",
@@ -36,7 +35,7 @@ const ETCD: [&str; 6] = [
     "key",
 ];
 const PLUGIN: [&str; 1] = ["path"];
-const RESOURCE: [&str; 23] = [
+const RESOURCE: [&str; 27] = [
     "name",
     "plugin",
     "params",
@@ -54,6 +53,10 @@ const RESOURCE: [&str; 23] = [
     "unchanged",
     "robots",
     "max-crawl-delay",
+    "random-delay",
+    "host-rate",
+    "rate",
+    "hours",
     "scope",
     "weight",
     "selector",
@@ -227,6 +230,10 @@ struct ResourceTable {
     unchanged: Option<String>,
     robots: Option<String>,
     max_crawl_delay: Option<String>,
+    random_delay: Option<String>,
+    host_rate: Option<String>,
+    rate: Option<String>,
+    hours: Option<String>,
     #[serde(default)]
     scope: Vec<HostPattern>,
     weight: Option<u32>,
@@ -250,10 +257,12 @@ impl ResourceTable {
             };
             set.map_err(|e| e.to_string())?;
         }
-        let unchanged = self.unchanged.as_deref().map(str::parse).transpose();
-        let robots = self.robots.as_deref().map(str::parse).transpose();
         let crawl = CrawlSettings {
             delay_ms: millis("delay", self.delay.as_deref())?,
+            random_delay_ms: millis("random-delay", self.random_delay.as_deref())?,
+            host_rate: setting("host-rate", self.host_rate.as_deref())?,
+            rate: setting("rate", self.rate.as_deref())?,
+            hours: setting("hours", self.hours.as_deref())?,
             concurrency: self.concurrency,
             max_pages: self.max_pages,
             max_bytes: bytes("max-bytes", self.max_bytes.as_ref())?,
@@ -263,8 +272,8 @@ impl ResourceTable {
             max_pattern_urls: self.max_pattern_urls,
             max_attempts: self.max_attempts,
             max_retry_wait_ms: millis("max-retry-wait", self.max_retry_wait.as_deref())?,
-            unchanged: unchanged.map_err(|e: SettingError| e.to_string())?,
-            robots: robots.map_err(|e: SettingError| e.to_string())?,
+            unchanged: setting("unchanged", self.unchanged.as_deref())?,
+            robots: setting("robots", self.robots.as_deref())?,
             max_crawl_delay_ms: millis("max-crawl-delay", self.max_crawl_delay.as_deref())?,
             scope: self.scope,
         };
@@ -290,6 +299,14 @@ impl ResourceTable {
             placement,
         })
     }
+}
+
+fn setting<T>(key: &str, text: Option<&str>) -> Result<Option<T>, String>
+where
+    T: FromStr<Err = String>,
+{
+    let parsed = text.map(str::parse).transpose();
+    parsed.map_err(|why| format!("setting {key} {why}"))
 }
 
 fn millis(key: &str, text: Option<&str>) -> Result<Option<u64>, String> {
@@ -403,6 +420,10 @@ mod tests {
             limits,
             crawl: CrawlSettings {
                 delay_ms: Some(250),
+                random_delay_ms: Some(50),
+                host_rate: Some("10/s, 300/m".parse().unwrap()),
+                rate: Some("5000/h".parse().unwrap()),
+                hours: Some("22:00-06:00".parse().unwrap()),
                 concurrency: Some(4),
                 max_pages: Some(10_000),
                 max_bytes: Some(20 << 30),

@@ -4,7 +4,8 @@
 //! answer to the next request, and while it is above zero there is one request at a time. Resources
 //! that ask for different delays on one host all keep the longest of them, for as long as the one
 //! that asked for it keeps coming (it is forgotten [`STRICT_FOR`] and twice itself after it was last
-//! asked for).
+//! asked for). Beyond the delay there may be a little more by chance, drawn anew after each answer. Rates
+//! bind all in the same way: who asks for one has every request to the host counted.
 //!
 //! A host in trouble is left alone for a while, whoever asks: for as long as it asks itself
 //! (`Retry-After`), and otherwise longer with each failure on end, less up to a half of it by chance.
@@ -16,29 +17,28 @@
 //! Giving up a wait loses nothing: the next in line takes its place. A host that nobody waits for is
 //! forgotten once its delay is over.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::retry::delay_after;
+use rand::RngExt as _;
+
+use crate::limiter::Limiter;
+use crate::model::settings::{Rate, Rates};
+use health::Health;
+
+mod health;
+
+pub use health::Sign;
 
 /// How long a delay is kept by all, beyond twice itself.
 pub const STRICT_FOR: Duration = Duration::from_secs(60);
 
 /// The longest pause of a host that a request waits for at the gate.
 pub const PATIENCE: Duration = Duration::from_secs(5);
-
-/// A host that has too much to do and does not say for how long is left alone for so long at first.
-const FIRST_BUSY_PAUSE: Duration = Duration::from_secs(30);
-
-/// One that fails, once it has failed often enough.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-
-/// Longer than any process lives: what cannot be counted.
-const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// Hosts known when the first sweep is due.
 const FIRST_SWEEP: usize = 1_024;
@@ -67,21 +67,30 @@ impl Default for GateSettings {
     }
 }
 
-/// What an exchange says of its host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sign {
-    /// It answers, this long after it was asked.
-    Well {
-        /// From the request to the end of the answer.
-        took: Duration,
-    },
-    /// It has too much to do, and may say for how long.
-    Busy {
-        /// `Retry-After`.
-        pause: Option<Duration>,
-    },
-    /// It gave no answer, or one that says that it is broken.
-    Failing,
+/// How a resource wants a host to be asked.
+#[derive(Debug, Clone, Default)]
+pub struct Pace {
+    /// Between the end of an answer and the next request.
+    pub delay: Duration,
+    /// Up to so much more, by chance.
+    pub random: Duration,
+    /// No more requests than this.
+    pub rates: Rates,
+}
+
+impl Pace {
+    /// With this delay and nothing else.
+    pub fn of_delay(delay: Duration) -> Self {
+        Self {
+            delay,
+            ..Self::default()
+        }
+    }
+
+    /// There is one request at a time.
+    fn is_spaced(&self) -> bool {
+        !self.delay.is_zero() || !self.random.is_zero()
+    }
 }
 
 /// The clocks and connections of all hosts.
@@ -110,23 +119,19 @@ struct HostGate {
 #[derive(Debug, Default)]
 struct HostState {
     n_in_use: u32,
-    /// Of the last answer.
-    ended: Option<Instant>,
+    rates: HeldRates,
+    /// Of the last answer, and how long by chance beyond the delay.
+    ended: Option<(Instant, Duration)>,
     /// The longest delay asked for lately, and until when it binds the others.
     strictest: Option<(Duration, Instant)>,
-    /// What answers take, the later ones counting more.
-    latency: Duration,
-    trouble: Option<Trouble>,
+    health: Health,
 }
 
-/// Of a host that has not answered well since.
-#[derive(Debug, Clone, Copy)]
-struct Trouble {
-    /// Failures on end.
-    n: u32,
-    last_counted_at: Instant,
-    /// Nobody asks before. None: it has not failed often enough.
-    paused_until: Option<Instant>,
+/// The rates of all who ask, each until it is forgotten.
+#[derive(Debug, Default)]
+struct HeldRates {
+    by_rate: BTreeMap<Rate, Instant>,
+    limiter: Limiter,
 }
 
 /// A host is left alone for so long.
@@ -143,7 +148,7 @@ pub struct Paused {
 pub struct Permit {
     host: Arc<HostGate>,
     settings: Arc<GateSettings>,
-    delay: Duration,
+    pace: Pace,
     entered: Instant,
 }
 
@@ -156,37 +161,38 @@ impl Gate {
         }
     }
 
-    /// Requests to one host at once, at this delay.
-    pub fn parallel(&self, delay: Duration) -> u32 {
-        if delay.is_zero() {
-            self.settings.parallel.max(1)
-        } else {
-            1
+    /// Requests to one host at once, at this pace.
+    pub fn parallel(&self, pace: &Pace) -> u32 {
+        match pace.is_spaced() {
+            true => 1,
+            false => self.settings.parallel.max(1),
         }
     }
 
     /// Waits for the turn of a host (`name:port`).
-    pub async fn enter(&self, host: &str, delay: Duration) -> Result<Permit, Paused> {
+    pub async fn enter(&self, host: &str, pace: &Pace) -> Result<Permit, Paused> {
         let host = self.host(host);
-        host.state().ask(delay, &self.settings);
-        host.state().check_pause()?;
+        host.state().ask(pace, &self.settings);
+        host.state().check_pause(Instant::now())?;
         let turn = host.line.lock().await;
         loop {
+            let now = Instant::now();
             let ready_at = {
                 let mut state = host.state();
-                state.check_pause()?;
-                let delay = state.ask(delay, &self.settings);
-                let after_last = state.ended.map(|ended| ended + delay);
-                let paused_until = state.trouble.and_then(|trouble| trouble.paused_until);
-                let max_in_use = match paused_until {
+                let delay = state.ask(pace, &self.settings);
+                state.check_pause(now)?;
+                let after_last = state.ended.map(|(ended, random)| ended + delay + random);
+                let ready_at = after_last.max(state.paused_until(now));
+                let max_in_use = match state.health.paused_until() {
                     Some(_) => 1,
-                    None => self.parallel(delay),
+                    None if !delay.is_zero() => 1,
+                    None => self.parallel(pace),
                 };
-                let ready_at = after_last.max(paused_until);
                 if state.n_in_use >= max_in_use {
                     None
-                } else if ready_at.is_none_or(|at| at <= Instant::now()) {
+                } else if ready_at.is_none_or(|at| at <= now) {
                     state.n_in_use += 1;
+                    state.rates.limiter.count(now);
                     break;
                 } else {
                     ready_at
@@ -201,7 +207,7 @@ impl Gate {
         Ok(Permit {
             host,
             settings: Arc::clone(&self.settings),
-            delay,
+            pace: pace.clone(),
             entered: Instant::now(),
         })
     }
@@ -226,22 +232,30 @@ impl Permit {
     /// Ends the use of the place and tells how long the host is left alone from now on.
     /// None: the exchange says nothing of the host.
     pub fn finish(self, sign: Option<Sign>) -> Duration {
-        let now = Instant::now();
-        let mut state = self.host.state();
+        let host = Arc::clone(&self.host);
         if let Some(sign) = sign {
-            state.note(sign, self.entered, &self.settings);
+            let mut state = host.state();
+            state.health.note(sign, self.entered, &self.settings);
         }
-        let delay = state.delay(self.delay, &self.settings);
+        let (delay, settings) = (self.pace.delay, Arc::clone(&self.settings));
+        drop(self);
+        let (now, state) = (Instant::now(), host.state());
+        let random = state.ended.map_or(Duration::ZERO, |(_, random)| random);
+        let delay = state.delay(delay, &settings) + random;
         delay.max(state.pause(now))
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
+        let random = match self.pace.random {
+            Duration::ZERO => Duration::ZERO,
+            random => random.mul_f64(rand::rng().random()),
+        };
         {
             let mut state = self.host.state();
             state.n_in_use -= 1;
-            state.ended = Some(Instant::now());
+            state.ended = Some((Instant::now(), random));
         }
         self.host.freed.notify_one();
     }
@@ -257,14 +271,33 @@ impl HostGate {
     fn is_forgettable(self: &Arc<Self>, now: Instant) -> bool {
         let state = self.state();
         let is_past = |(delay, until): (Duration, Instant)| {
-            until <= now && state.ended.is_none_or(|ended| ended + delay <= now)
+            let is_over = |(ended, random)| ended + delay + random <= now;
+            until <= now && state.ended.is_none_or(is_over)
         };
         let is_over = state.strictest.is_none_or(is_past);
-        let is_well = state.trouble.is_none_or(|trouble| {
-            let last = trouble.paused_until.unwrap_or(trouble.last_counted_at);
-            last + STRICT_FOR <= now
-        });
-        is_over && is_well && Arc::strong_count(self) == 1
+        let counts = state.rates.by_rate.values().any(|until| now < *until);
+        let is_well = !state.health.is_remembered(now);
+        is_over && is_well && !counts && Arc::strong_count(self) == 1
+    }
+}
+
+impl HeldRates {
+    fn ask(&mut self, rates: &Rates) {
+        if rates.is_empty() && self.by_rate.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        let n_before = self.by_rate.len();
+        self.by_rate.retain(|_, until| now < *until);
+        let mut is_other = self.by_rate.len() != n_before;
+        for rate in rates.iter() {
+            let until = now + 2 * rate.per + STRICT_FOR;
+            is_other |= self.by_rate.insert(rate, until).is_none();
+        }
+        if is_other {
+            let rates = self.by_rate.keys().map(|rate| (rate.n, rate.per));
+            self.limiter.set(rates);
+        }
     }
 }
 
@@ -278,12 +311,14 @@ impl HostState {
         // Who asks for none says that the host is its own.
         match to_keep.is_zero() {
             true => to_keep,
-            false => to_keep.max(self.latency.min(settings.max_adaptive_delay)),
+            false => to_keep.max(self.health.latency().min(settings.max_adaptive_delay)),
         }
     }
 
-    /// The same, and makes the others keep it.
-    fn ask(&mut self, delay: Duration, settings: &GateSettings) -> Duration {
+    /// The same, and makes the others keep this pace.
+    fn ask(&mut self, pace: &Pace, settings: &GateSettings) -> Duration {
+        self.rates.ask(&pace.rates);
+        let delay = pace.delay;
         let is_strictest = match self.strictest {
             Some((strictest, until)) => strictest <= delay || until <= Instant::now(),
             None => true,
@@ -294,62 +329,23 @@ impl HostState {
         self.delay(delay, settings)
     }
 
-    /// How long it is left alone from now on, whatever the delay.
-    fn pause(&self, now: Instant) -> Duration {
-        let until = self.trouble.and_then(|trouble| trouble.paused_until);
-        until.map_or(Duration::ZERO, |until| until.saturating_duration_since(now))
+    /// Before this moment it is left alone, whatever the delay; none where that is past.
+    fn paused_until(&self, now: Instant) -> Option<Instant> {
+        let in_trouble = self.health.paused_until();
+        let until = in_trouble.max(self.rates.limiter.ready_at(now))?;
+        (until > now).then_some(until)
     }
 
-    fn check_pause(&self) -> Result<(), Paused> {
-        match self.pause(Instant::now()) {
+    fn pause(&self, now: Instant) -> Duration {
+        self.paused_until(now)
+            .map_or(Duration::ZERO, |until| until - now)
+    }
+
+    fn check_pause(&self, now: Instant) -> Result<(), Paused> {
+        match self.pause(now) {
             pause if pause > PATIENCE => Err(Paused { pause }),
             _ => Ok(()),
         }
-    }
-
-    fn note(&mut self, sign: Sign, entered: Instant, settings: &GateSettings) {
-        let now = Instant::now();
-        let before = self.trouble;
-        let asked_after_last = before.is_none_or(|trouble| entered >= trouble.last_counted_at);
-        let n = before.map_or(0, |trouble| trouble.n);
-        let longest = settings.max_host_pause;
-        let pause = match sign {
-            Sign::Well { took } => {
-                if asked_after_last {
-                    self.trouble = None;
-                }
-                self.latency = match self.latency.is_zero() {
-                    true => took,
-                    false => (self.latency + took) / 2,
-                };
-                return;
-            }
-            // One that says "now" again and again is in trouble all the same.
-            Sign::Busy { pause: Some(asked) } if asked_after_last => {
-                Some(asked.max(delay_after(FIRST_PAUSE, longest, n)))
-            }
-            Sign::Busy { pause: Some(asked) } => Some(asked),
-            Sign::Busy { pause: None } | Sign::Failing if !asked_after_last => return,
-            Sign::Busy { pause: None } => Some(delay_after(FIRST_BUSY_PAUSE, longest, n)),
-            Sign::Failing => {
-                let beyond = (n + 1).checked_sub(settings.host_failures.max(1));
-                beyond.map(|beyond| delay_after(FIRST_PAUSE, longest, beyond))
-            }
-        };
-        let until = |pause: Duration| {
-            now.checked_add(pause.min(longest))
-                .unwrap_or(now + FOR_EVER)
-        };
-        let paused_before = before.and_then(|trouble| trouble.paused_until);
-        let (n, last_counted_at) = match before {
-            Some(trouble) if !asked_after_last => (trouble.n, trouble.last_counted_at),
-            Some(_) | None => (n.saturating_add(1), now),
-        };
-        self.trouble = Some(Trouble {
-            n,
-            last_counted_at,
-            paused_until: paused_before.max(pause.map(until)),
-        });
     }
 }
 

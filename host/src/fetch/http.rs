@@ -21,7 +21,7 @@ use reqwest::Client;
 use tokio::time::Instant;
 use url::Url;
 
-use super::gate::{Gate, Paused};
+use super::gate::{Gate, Pace, Paused};
 use super::guard::Guard;
 use super::resolve::GuardedResolver;
 use super::robots::Cache;
@@ -30,7 +30,7 @@ use crate::clock::Clock;
 use crate::model::crawl::{Page, UnixMillis, host_of};
 use crate::model::resource::DEFAULT_DELAY;
 use hop::{Hop, Outcome};
-use judge::Pace;
+use judge::Manner;
 
 mod body;
 mod client;
@@ -136,7 +136,7 @@ impl HttpFetcher {
         &self,
         hop: &Hop,
         max_body: u64,
-        delay: Duration,
+        pace: &Pace,
     ) -> (Result<Outcome, FetchError>, UnixMillis) {
         if let Err(denied) = self.guard.check(&hop.url) {
             return (Err(denied), self.clock.unix_millis());
@@ -148,7 +148,7 @@ impl HttpFetcher {
             return (Err(denied), self.clock.unix_millis());
         }
         let host = host_of(&hop.url);
-        let permit = match self.gate.enter(&host, delay).await {
+        let permit = match self.gate.enter(&host, pace).await {
             Ok(permit) => permit,
             Err(Paused { pause }) => {
                 let host_ready_at = after(self.clock.unix_millis(), pause);
@@ -193,7 +193,7 @@ fn after(now: UnixMillis, pause: Duration) -> UnixMillis {
 #[async_trait]
 impl Fetch for HttpFetcher {
     async fn fetch(&self, request: FetchRequest) -> Result<Fetched, Failure> {
-        let (max_body, pace) = (request.max_body, Pace::of(&request));
+        let (max_body, manner) = (request.max_body, Manner::of(&request));
         let max_url_length = request.max_url_length;
         let mut hop = Hop::first(request).map_err(|error| Failure {
             error,
@@ -201,8 +201,8 @@ impl Fetch for HttpFetcher {
         })?;
         let mut on_the_way = Vec::new();
         loop {
-            let delay = self.judge(&hop.url, pace).await?;
-            let (outcome, host_ready_at) = self.send(&hop, max_body, delay).await;
+            let pace = self.judge(&hop.url, &manner).await?;
+            let (outcome, host_ready_at) = self.send(&hop, max_body, &pace).await;
             let failure = |error| Failure {
                 error,
                 host_ready_at,
@@ -237,7 +237,8 @@ impl Fetch for HttpFetcher {
 
     fn per_host(&self, host: &Url, delay: Option<Duration>) -> u32 {
         let wanted = self.robots.delay(host).unwrap_or_default();
-        self.gate.parallel(self.delay(host, delay).max(wanted))
+        let delay = self.delay(host, delay).max(wanted);
+        self.gate.parallel(&Pace::of_delay(delay))
     }
 }
 

@@ -13,7 +13,9 @@ use super::placement::DEFAULT_WEIGHT;
 pub use super::placement::PlacementSpec;
 use super::plugin::{LimitOverrides, PluginRecord};
 pub use super::scope::HostPattern;
-pub use super::settings::{CrawlSettings, DEFAULT_DELAY, Robots, SettingError, Unchanged};
+pub use super::settings::{
+    CrawlSettings, DEFAULT_DELAY, Hours, Rates, Robots, SettingError, Unchanged,
+};
 pub use super::shard::{
     FRONTIER_MISSING, LinkTotals, Owner, Redrive, ShardId, ShardRecord, ShardState, Waits,
     is_complete,

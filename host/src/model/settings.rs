@@ -3,14 +3,18 @@
 //! Every door (gRPC, HTTP, command line, config file) takes the same settings under the same names.
 //! Messages name a setting as the command line does; counts of refused links do so, too.
 
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::crawl::URL_MAX;
 use super::scope::HostPattern;
+
+mod choices;
+mod pace;
+
+pub use choices::{Robots, Unchanged};
+pub use pace::{Hours, Rate, Rates};
 
 /// How far and how fast a crawl goes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -20,6 +24,19 @@ pub struct CrawlSettings {
     /// None: 1 s, and 0 inside the networks that the operator allowed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_ms: Option<u64>,
+    /// Beyond that, up to so much more by chance, in milliseconds. None: nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub random_delay_ms: Option<u64>,
+    /// Requests to one host, by all crawls of a worker that ask for the host; the strictest count, for
+    /// as long as they are asked for. None: not counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_rate: Option<Rates>,
+    /// Pages that the crawl begins, on all hosts; its shards share them. None: not counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rates>,
+    /// When pages are begun. None: always.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hours: Option<Hours>,
     /// Pages in flight at once. None: [`DEFAULT_CONCURRENCY`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u32>,
@@ -62,30 +79,6 @@ pub struct CrawlSettings {
     /// Hosts beyond those of the root requests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scope: Vec<HostPattern>,
-}
-
-/// What happens to a page that is as the last run saw it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Unchanged {
-    /// It is fetched and handed to its rule like any other: every run gives all items.
-    #[default]
-    Parse,
-    /// It is asked for with the condition that it has changed, and ends as `not-modified`, without
-    /// items and without links. A new run then begins with all URLs that the last one knew; one with
-    /// another number of shards begins with its root requests all the same, and parses every page.
-    Skip,
-}
-
-/// Whether the robots.txt of a site counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Robots {
-    /// What it forbids is not fetched, and its `crawl-delay` is kept.
-    #[default]
-    Obey,
-    /// It is not even asked for. The log tells.
-    Ignore,
 }
 
 /// Pages in flight at once, for one resource.
@@ -188,10 +181,19 @@ impl CrawlSettings {
         self.delay_ms.map(Duration::from_millis)
     }
 
+    /// Up to so much more, by chance.
+    pub fn random_delay(&self) -> Duration {
+        Duration::from_millis(self.random_delay_ms.unwrap_or_default())
+    }
+
     /// These settings, and those of `present` where these say nothing.
     pub fn over(self, present: Self) -> Self {
         Self {
             delay_ms: self.delay_ms.or(present.delay_ms),
+            random_delay_ms: self.random_delay_ms.or(present.random_delay_ms),
+            host_rate: self.host_rate.or(present.host_rate),
+            rate: self.rate.or(present.rate),
+            hours: self.hours.or(present.hours),
             concurrency: self.concurrency.or(present.concurrency),
             max_pages: self.max_pages.or(present.max_pages),
             max_bytes: self.max_bytes.or(present.max_bytes),
@@ -217,6 +219,7 @@ impl CrawlSettings {
         at_least_one("concurrency", self.concurrency)?;
         at_most("concurrency", self.concurrency, MAX_CONCURRENCY)?;
         at_most_a_day("delay", self.delay_ms)?;
+        at_most_a_day("random-delay", self.random_delay_ms)?;
         at_least_one("max-pages", self.max_pages)?;
         at_least_one("max-bytes", self.max_bytes)?;
         at_least_one("max-url-length", self.max_url_length)?;
@@ -268,68 +271,6 @@ pub struct SettingError {
     pub setting: &'static str,
     /// What is wrong with it, as the end of a sentence that starts with its name.
     pub why: String,
-}
-
-impl Unchanged {
-    /// As every door names it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Unchanged::Parse => "parse",
-            Unchanged::Skip => "skip",
-        }
-    }
-}
-
-impl FromStr for Unchanged {
-    type Err = SettingError;
-
-    fn from_str(text: &str) -> Result<Self, SettingError> {
-        match text {
-            "parse" => Ok(Unchanged::Parse),
-            "skip" => Ok(Unchanged::Skip),
-            other => Err(SettingError {
-                setting: "unchanged",
-                why: format!("takes parse or skip, not {other:?}"),
-            }),
-        }
-    }
-}
-
-impl fmt::Display for Unchanged {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl Robots {
-    /// As every door names it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Robots::Obey => "obey",
-            Robots::Ignore => "ignore",
-        }
-    }
-}
-
-impl FromStr for Robots {
-    type Err = SettingError;
-
-    fn from_str(text: &str) -> Result<Self, SettingError> {
-        match text {
-            "obey" => Ok(Robots::Obey),
-            "ignore" => Ok(Robots::Ignore),
-            other => Err(SettingError {
-                setting: "robots",
-                why: format!("takes obey or ignore, not {other:?}"),
-            }),
-        }
-    }
-}
-
-impl fmt::Display for Robots {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
 }
 
 #[cfg(test)]
@@ -386,6 +327,10 @@ mod tests {
                 |s| s.delay_ms = Some(delay_ms),
                 "setting delay is longer than a day",
             );
+            check(
+                |s| s.random_delay_ms = Some(delay_ms),
+                "setting random-delay is longer than a day",
+            );
         }
     }
 
@@ -393,6 +338,10 @@ mod tests {
     fn what_a_change_does_not_name_stays() {
         let all = CrawlSettings {
             delay_ms: Some(1),
+            random_delay_ms: Some(13),
+            host_rate: Some("14/s".parse().unwrap()),
+            rate: Some("15/m".parse().unwrap()),
+            hours: Some("16:00-17:00".parse().unwrap()),
             concurrency: Some(2),
             max_pages: Some(3),
             max_bytes: Some(4),

@@ -17,6 +17,7 @@ use super::leave::Leave;
 use super::links::{self, Part};
 use super::report::CrawlLog;
 use super::roots::roots;
+use super::starts::Starts;
 use super::{drain, page};
 use crate::clock::Clock;
 use crate::fetch::Fetch;
@@ -248,6 +249,7 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
     let tasks = TaskScope::under(stop);
     let told_of_bound = Once::new();
     let mut robots = Robots::Obey;
+    let mut starts = Starts::default();
     let end = loop {
         if let Some(end) = shared.early_end() {
             break end;
@@ -299,6 +301,13 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
                 None => continue,
             }
         }
+        if let Some(until) = starts.next_at(&settings, &shared.parts) {
+            if in_flight == 0 && frontier.peers().is_empty() && shared.may_rest(until) {
+                break CrawlEnd::Resting { until };
+            }
+            wait(shared, Some(until), &tasks).await;
+            continue;
+        }
         let delay = settings.delay();
         let per_host = root_urls
             .iter()
@@ -312,6 +321,7 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
         };
         match take {
             Take::Ready(claim) => {
+                starts.count();
                 tasks.spawn(
                     "page",
                     page::attempt(shared.clone(), claim, tasks.stop_signal()),

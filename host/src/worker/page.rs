@@ -179,6 +179,8 @@ async fn harvest(
         max_url_length: config.settings.max_url_length(),
         max_body: config.limits.body,
         delay: config.settings.delay(),
+        random_delay: config.settings.random_delay(),
+        host_rate: config.settings.host_rate.clone().unwrap_or_default(),
         unless: unless.cloned(),
         robots: config.settings.robots(),
         max_crawl_delay: config.settings.max_crawl_delay(),

@@ -94,8 +94,9 @@ fn the_example_config_runs_as_it_stands() {
     let example = repository().join("host/src/config/example.toml");
     let mut config = fs::read_to_string(example).expect("the example is there");
     let quoted = |guest: &str| format!("{:?}", guests::guest(guest));
-    // Only what lies outside of this machine is replaced.
+    // Only what lies outside of this machine is replaced, and the night.
     for (there, here) in [
+        ("22:00-06:00", "00:00-24:00".to_owned()),
         ("\"plugins/books\"", quoted("books")),
         ("\"/opt/rules/forum.wasm\"", quoted("forum_list")),
         (
@@ -115,7 +116,8 @@ fn the_example_config_runs_as_it_stands() {
         (&json!(5), &json!(3))
     );
     let crawl = json!({
-        "delay_ms": 250, "concurrency": 4, "max_pages": 10_000, "max_depth": 20,
+        "delay_ms": 250, "random_delay_ms": 50, "host_rate": "10/s, 300/m", "rate": "5000/h",
+        "hours": "00:00-24:00", "concurrency": 4, "max_pages": 10_000, "max_depth": 20,
         "scope": ["books.example", "*.books.example"],
         "max_attempts": 3, "max_retry_wait_ms": 60_000, "max_bytes": 20_u64 << 30,
         "max_url_length": 1_000, "max_segment_repeats": 2, "max_pattern_urls": 5_000,

@@ -19,7 +19,7 @@ use code::{collect_literals, collect_words, count_selects, crate_paths, cycle, w
 /// The modules of `host/src` by layer, lowest first. Arrows point down only.
 const LAYERS: [&[&str]; 6] = [
     &["model"],
-    &["clock", "task", "retry", "telemetry"],
+    &["clock", "task", "retry", "limiter", "telemetry"],
     &["store", "plugin", "fetch", "frontier", "sink", "data"],
     &["master", "worker"],
     &["api", "ui", "cli", "config", "demo"],

@@ -2,7 +2,7 @@
 
 use crawler_proto as proto;
 
-use crate::api::spec::{neighbour, robots, scope, unchanged};
+use crate::api::spec::{neighbour, scope, setting};
 use crate::master::ControlError;
 use crate::model::placement::PlacementChange;
 use crate::model::resource::CrawlSettings;
@@ -10,6 +10,10 @@ use crate::model::resource::CrawlSettings;
 pub(super) fn crawl_settings(message: proto::CrawlSettings) -> Result<CrawlSettings, ControlError> {
     Ok(CrawlSettings {
         delay_ms: message.delay_ms,
+        random_delay_ms: message.random_delay_ms,
+        host_rate: setting("host-rate", message.host_rate.as_deref())?,
+        rate: setting("rate", message.rate.as_deref())?,
+        hours: setting("hours", message.hours.as_deref())?,
         concurrency: message.concurrency,
         max_pages: message.max_pages,
         max_bytes: message.max_bytes,
@@ -19,8 +23,8 @@ pub(super) fn crawl_settings(message: proto::CrawlSettings) -> Result<CrawlSetti
         max_pattern_urls: message.max_pattern_urls,
         max_attempts: message.max_attempts,
         max_retry_wait_ms: message.max_retry_wait_ms,
-        unchanged: message.unchanged.as_deref().map(unchanged).transpose()?,
-        robots: message.robots.as_deref().map(robots).transpose()?,
+        unchanged: setting("unchanged", message.unchanged.as_deref())?,
+        robots: setting("robots", message.robots.as_deref())?,
         max_crawl_delay_ms: message.max_crawl_delay_ms,
         scope: scope(message.scope.iter().map(String::as_str))?,
     })
@@ -29,6 +33,10 @@ pub(super) fn crawl_settings(message: proto::CrawlSettings) -> Result<CrawlSetti
 pub(super) fn crawl_message(crawl: CrawlSettings) -> proto::CrawlSettings {
     proto::CrawlSettings {
         delay_ms: crawl.delay_ms,
+        random_delay_ms: crawl.random_delay_ms,
+        host_rate: crawl.host_rate.map(|rates| rates.to_string()),
+        rate: crawl.rate.map(|rates| rates.to_string()),
+        hours: crawl.hours.map(|hours| hours.to_string()),
         concurrency: crawl.concurrency,
         max_pages: crawl.max_pages,
         max_bytes: crawl.max_bytes,
@@ -105,6 +113,10 @@ mod tests {
     fn every_setting_survives_its_message() {
         let crawl = CrawlSettings {
             delay_ms: Some(1),
+            random_delay_ms: Some(13),
+            host_rate: Some("14/s".parse().unwrap()),
+            rate: Some("15/m, 16/h".parse().unwrap()),
+            hours: Some("17:00-18:00".parse().unwrap()),
             concurrency: Some(2),
             max_pages: Some(3),
             max_bytes: Some(4),

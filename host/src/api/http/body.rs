@@ -28,7 +28,7 @@ const SPEC: [&str; 10] = [
 ];
 const CHANGES: [&str; 5] = ["plugin", "params", "limits", "crawl", "placement"];
 const PLACEMENT: [&str; 5] = ["shards", "weight", "selector", "near", "apart"];
-const CRAWL: [&str; 14] = [
+const CRAWL: [&str; 18] = [
     "delay_ms",
     "concurrency",
     "max_pages",
@@ -43,6 +43,10 @@ const CRAWL: [&str; 14] = [
     "max_retry_wait_ms",
     "robots",
     "max_crawl_delay_ms",
+    "random_delay_ms",
+    "host_rate",
+    "rate",
+    "hours",
 ];
 
 /// A body that names a resource.
@@ -158,10 +162,12 @@ fn crawl(fields: &mut Fields) -> Result<CrawlSettings, Problem> {
         }
         Some(other) => return Err(wrong("crawl.scope", "a list of hosts", &other)),
     };
-    let unchanged = fields.text("unchanged")?;
-    let robots = fields.text("robots")?;
     Ok(CrawlSettings {
         delay_ms: fields.number("delay_ms")?,
+        random_delay_ms: fields.number("random_delay_ms")?,
+        host_rate: spec::setting("host-rate", fields.text("host_rate")?.as_deref())?,
+        rate: spec::setting("rate", fields.text("rate")?.as_deref())?,
+        hours: spec::setting("hours", fields.text("hours")?.as_deref())?,
         concurrency: fields.number("concurrency")?,
         max_pages: fields.number("max_pages")?,
         max_bytes: fields.number("max_bytes")?,
@@ -171,8 +177,8 @@ fn crawl(fields: &mut Fields) -> Result<CrawlSettings, Problem> {
         max_pattern_urls: fields.number("max_pattern_urls")?,
         max_attempts: fields.number("max_attempts")?,
         max_retry_wait_ms: fields.number("max_retry_wait_ms")?,
-        unchanged: unchanged.as_deref().map(spec::unchanged).transpose()?,
-        robots: robots.as_deref().map(spec::robots).transpose()?,
+        unchanged: spec::setting("unchanged", fields.text("unchanged")?.as_deref())?,
+        robots: spec::setting("robots", fields.text("robots")?.as_deref())?,
         max_crawl_delay_ms: fields.number("max_crawl_delay_ms")?,
         scope,
     })
@@ -337,7 +343,8 @@ mod tests {
                 "crawl":{"delay_ms":0,"max_pages":"10","concurrency":2,"max_depth":3,"scope":["*.a.test"],
                 "max_bytes":4,"max_url_length":5,"max_segment_repeats":6,"max_pattern_urls":7,
                 "unchanged":"skip","max_attempts":8,"max_retry_wait_ms":9,
-                "robots":"ignore","max_crawl_delay_ms":10}}"#,
+                "robots":"ignore","max_crawl_delay_ms":10,"random_delay_ms":11,
+                "host_rate":"1/s","rate":"none","hours":"01:00-02:00"}}"#,
         )
         .unwrap();
         let camel = spec(
@@ -345,7 +352,8 @@ mod tests {
                 "crawl":{"delayMs":"0","maxPages":10,"concurrency":2,"maxDepth":3,"scope":["*.a.test"],
                 "maxBytes":"4","maxUrlLength":5,"maxSegmentRepeats":6,"maxPatternUrls":7,
                 "unchanged":"skip","maxAttempts":8,"maxRetryWaitMs":9,
-                "robots":"ignore","maxCrawlDelayMs":"10"}}"#,
+                "robots":"ignore","maxCrawlDelayMs":"10","randomDelayMs":"11",
+                "hostRate":"1/s","rate":"none","hours":"01:00-02:00"}}"#,
         )
         .unwrap();
         assert_eq!(snake, camel);
@@ -360,6 +368,10 @@ mod tests {
         assert_eq!(crawl.max_retry_wait_ms, Some(9));
         assert_eq!(crawl.robots, Some(Robots::Ignore));
         assert_eq!(crawl.max_crawl_delay_ms, Some(10));
+        assert_eq!(crawl.random_delay_ms, Some(11));
+        assert_eq!(crawl.host_rate, "1/s".parse().ok());
+        assert_eq!(crawl.rate, Some(Default::default()));
+        assert_eq!(crawl.hours, "01:00-02:00".parse().ok());
         assert_eq!(snake.limits.iter().count(), 2);
     }
 

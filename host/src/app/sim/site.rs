@@ -14,7 +14,7 @@ use url::Url;
 
 use super::sky::Sky;
 use crate::clock::Clock;
-use crate::fetch::gate::{Gate, GateSettings};
+use crate::fetch::gate::{Gate, GateSettings, Pace};
 use crate::fetch::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched};
 use crate::model::crawl::{Item, Page, PageContext, PageText, Request};
 use crate::model::id::{Digest, Shard};
@@ -183,7 +183,7 @@ impl Fetch for Web {
     async fn fetch(&self, request: FetchRequest) -> Result<Fetched, Failure> {
         let (host, life, page) = parse(&request.url).expect("a URL of the site");
         let delay = request.delay.unwrap_or(DELAY);
-        let entered = self.gate.enter(&host, delay).await;
+        let entered = self.gate.enter(&host, &Pace::of_delay(delay)).await;
         let permit = entered.expect("no host is paused, because nobody tells how it is");
         let sky = &self.sky;
         sky.note(format_args!("{} asks {host}/{page}", self.label));
@@ -212,7 +212,7 @@ impl Fetch for Web {
     }
 
     fn per_host(&self, _host: &Url, delay: Option<Duration>) -> u32 {
-        self.gate.parallel(delay.unwrap_or(DELAY))
+        self.gate.parallel(&Pace::of_delay(delay.unwrap_or(DELAY)))
     }
 }
 

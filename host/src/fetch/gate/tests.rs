@@ -18,7 +18,7 @@ fn gate() -> Gate {
 /// Enters, and comes again when it is told to.
 async fn enter(gate: &Gate, host: &str, delay: Duration) -> Permit {
     loop {
-        match gate.enter(host, delay).await {
+        match gate.enter(host, &Pace::of_delay(delay)).await {
             Ok(permit) => return permit,
             Err(Paused { pause }) => tokio::time::sleep(pause).await,
         }
@@ -191,7 +191,8 @@ async fn a_host_that_fails_now_and_then_is_asked_as_before() {
 async fn nobody_waits_here_for_a_long_pause_of_a_host() {
     let gate = gate();
     let first = enter(&gate, "a:80", SECOND).await;
-    let mut second = std::pin::pin!(gate.enter("a:80", SECOND));
+    let pace = Pace::of_delay(SECOND);
+    let mut second = std::pin::pin!(gate.enter("a:80", &pace));
     assert!(second.as_mut().now_or_never().is_none());
     let pause = PATIENCE + SECOND;
     let sign = Sign::Busy { pause: Some(pause) };
@@ -200,10 +201,10 @@ async fn nobody_waits_here_for_a_long_pause_of_a_host() {
     assert_eq!(second.await.unwrap_err(), Paused { pause });
     tokio::time::advance(SECOND / 2).await;
     let pause = pause - SECOND / 2;
-    let third = gate.enter("a:80", NONE).await;
+    let third = gate.enter("a:80", &Pace::of_delay(NONE)).await;
     assert_eq!(third.unwrap_err(), Paused { pause });
     tokio::time::advance(pause).await;
-    drop(gate.enter("a:80", NONE).await.unwrap());
+    drop(gate.enter("a:80", &Pace::of_delay(NONE)).await.unwrap());
 }
 
 #[tokio::test(start_paused = true)]
@@ -257,4 +258,66 @@ async fn hosts_that_nobody_asks_for_are_forgotten() {
     assert_eq!(hosts.by_name.len(), 2);
     assert!(hosts.by_name.contains_key("kept:80"));
     drop(kept);
+}
+
+#[tokio::test(start_paused = true)]
+async fn beyond_the_delay_a_host_is_left_alone_by_chance() {
+    let gate = gate();
+    let pace = Pace {
+        delay: SECOND,
+        random: 4 * SECOND,
+        ..Pace::default()
+    };
+    let mut waits = Vec::new();
+    for _ in 0..20 {
+        let told = gate.enter("a:80", &pace).await.unwrap().finish(None);
+        assert!((SECOND..=5 * SECOND).contains(&told), "{told:?}");
+        drop(check_wait(&gate, "a:80", SECOND, told).await);
+        waits.push(told);
+        tokio::time::sleep(10 * SECOND).await;
+    }
+    waits.sort();
+    assert!(waits[19] - waits[0] > SECOND, "{waits:?}");
+    // Also where there is no delay beside it.
+    let pace = Pace {
+        delay: NONE,
+        ..pace
+    };
+    assert_eq!(gate.parallel(&pace), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rates_of_a_host_hold_for_all_who_ask_it() {
+    let gate = gate();
+    let counted = Pace {
+        rates: "2/s, 3/4s".parse().unwrap(),
+        ..Pace::default()
+    };
+    let (free, began) = (Pace::default(), Instant::now());
+    let mut at = Vec::new();
+    for n in 0..6 {
+        let pace = if n % 2 == 0 { &counted } else { &free };
+        drop(gate.enter("a:80", pace).await.unwrap());
+        at.push(began.elapsed().as_secs());
+    }
+    assert_eq!(at, [0, 0, 1, 4, 4, 5]);
+    // Other hosts have their own.
+    let permit = gate.enter("b:80", &counted).await.unwrap();
+    assert_eq!(permit.finish(None), NONE);
+    let permit = gate.enter("b:80", &counted).await.unwrap();
+    assert!(permit.finish(None) > SECOND / 2);
+    // One who would wait for long is told to come again.
+    let hourly = Pace {
+        rates: "1/h".parse().unwrap(),
+        ..Pace::default()
+    };
+    let permit = gate.enter("c:80", &hourly).await.unwrap();
+    assert_eq!(permit.finish(None), 3_600 * SECOND);
+    let other = gate.enter("c:80", &free).await;
+    let pause = 3_600 * SECOND;
+    assert_eq!(other.unwrap_err(), Paused { pause });
+    // It is forgotten when nobody asks for it any more, or knows of it.
+    tokio::time::advance(3 * 3_600 * SECOND + STRICT_FOR).await;
+    drop(gate.enter("c:80", &free).await.unwrap());
+    drop(gate.enter("c:80", &free).await.unwrap());
 }

@@ -7,29 +7,42 @@ use url::Url;
 
 use super::hop::{Hop, Outcome};
 use super::{HttpFetcher, UnixMillis};
+use crate::fetch::gate::Pace;
 use crate::fetch::robots::{MAX_BYTES, MAX_REDIRECTS, Received, product_token};
 use crate::fetch::{Failure, FetchError, FetchRequest};
 use crate::model::crawl::host_of;
-use crate::model::settings::Robots;
+use crate::model::settings::{Rates, Robots};
 
 /// How a request treats the hosts on its way.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Pace {
+#[derive(Debug, Clone)]
+pub(super) struct Manner {
     /// Between the end of an answer and the next request. None: the gate's default.
     delay: Option<Duration>,
+    random_delay: Duration,
+    host_rate: Rates,
     /// Its resource names the port of its host.
     names_port: bool,
     robots: Robots,
     max_crawl_delay: Duration,
 }
 
-impl Pace {
+impl Manner {
     pub(super) fn of(request: &FetchRequest) -> Self {
         Self {
             delay: request.delay,
+            random_delay: request.random_delay,
+            host_rate: request.host_rate.clone(),
             names_port: request.names_port,
             robots: request.robots,
             max_crawl_delay: request.max_crawl_delay,
+        }
+    }
+
+    fn pace(&self, delay: Duration) -> Pace {
+        Pace {
+            delay,
+            random: self.random_delay,
+            rates: self.host_rate.clone(),
         }
     }
 }
@@ -41,11 +54,11 @@ pub(super) fn product_of(user_agent: &str) -> String {
 }
 
 impl HttpFetcher {
-    /// The delay that a hop is to keep, if it may be made at all.
-    pub(super) async fn judge(&self, url: &Url, pace: Pace) -> Result<Duration, Failure> {
+    /// The pace that a hop is to keep, if it may be made at all.
+    pub(super) async fn judge(&self, url: &Url, manner: &Manner) -> Result<Pace, Failure> {
         let now = self.clock.unix_millis();
         let ready_at = AtomicU64::new(now);
-        let judged = self.judged(url, pace, &ready_at).await;
+        let judged = self.judged(url, manner, &ready_at).await;
         judged.map_err(|error| {
             let mut host_ready_at = ready_at.into_inner();
             // Until then the same would be said of every page of the host.
@@ -64,14 +77,14 @@ impl HttpFetcher {
     async fn judged(
         &self,
         url: &Url,
-        pace: Pace,
+        manner: &Manner,
         ready_at: &AtomicU64,
-    ) -> Result<Duration, FetchError> {
+    ) -> Result<Pace, FetchError> {
         self.guard.check(url)?;
-        if pace.robots == Robots::Ignore {
-            return Ok(self.delay(url, pace.delay));
+        if manner.robots == Robots::Ignore {
+            return Ok(manner.pace(self.delay(url, manner.delay)));
         }
-        let get = |robots| self.robots_file(robots, pace, ready_at);
+        let get = |robots| self.robots_file(robots, manner, ready_at);
         let wanted = self.robots.wanted(url, get).await?;
         let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
         if let Some(rule) = wanted.rules.forbidding(path) {
@@ -81,17 +94,17 @@ impl HttpFetcher {
             });
         }
         let crawl_delay = wanted.rules.delay().unwrap_or_default();
-        if wanted.is_new && crawl_delay > pace.max_crawl_delay {
+        if wanted.is_new && crawl_delay > manner.max_crawl_delay {
             tracing::warn!(
                 origin = url.origin().ascii_serialization(),
                 crawl_delay = crawl_delay.as_secs(),
-                kept = pace.max_crawl_delay.as_secs(),
+                kept = manner.max_crawl_delay.as_secs(),
                 "robots.txt asks for a longer crawl-delay than setting max-crawl-delay lets it"
             );
         }
         // Now, because the answer may have told whether the host is within the allowed networks.
-        let delay = self.delay(url, pace.delay);
-        Ok(delay.max(crawl_delay.min(pace.max_crawl_delay)))
+        let delay = self.delay(url, manner.delay);
+        Ok(manner.pace(delay.max(crawl_delay.min(manner.max_crawl_delay))))
     }
 
     /// Fetches a robots.txt, redirects included. An error is that of its host; what is wrong elsewhere
@@ -100,15 +113,15 @@ impl HttpFetcher {
     async fn robots_file(
         &self,
         robots: Url,
-        pace: Pace,
+        manner: &Manner,
         ready_at: &AtomicU64,
     ) -> Result<Received, FetchError> {
         // One byte more, which tells that the file is longer.
         let max_body = MAX_BYTES as u64 + 1;
-        let mut hop = Hop::get(robots, pace.names_port);
+        let mut hop = Hop::get(robots, manner.names_port);
         for n_followed in 0..=MAX_REDIRECTS {
-            let delay = self.delay(&hop.url, pace.delay);
-            let sent = self.send(&hop, max_body, delay);
+            let pace = manner.pace(self.delay(&hop.url, manner.delay));
+            let sent = self.send(&hop, max_body, &pace);
             let outcome = if n_followed == 0 {
                 let (outcome, host_ready_at): (_, UnixMillis) = sent.await;
                 ready_at.store(host_ready_at, Ordering::Relaxed);

@@ -158,6 +158,8 @@ fn get(url: Url) -> FetchRequest {
         max_url_length: DEFAULT_MAX_URL_LENGTH,
         max_body: 1 << 20,
         delay: None,
+        random_delay: Duration::ZERO,
+        host_rate: Default::default(),
         unless: None,
         robots: Robots::Ignore,
         max_crawl_delay: DEFAULT_MAX_CRAWL_DELAY,

@@ -459,6 +459,41 @@ async fn a_page_whose_host_is_left_alone_waits_and_that_is_no_attempt() {
 }
 
 #[tokio::test]
+async fn no_more_pages_are_begun_than_a_rate_lets_a_crawl() {
+    let settings = CrawlSettings {
+        rate: Some("3/s, 4/2s".parse().unwrap()),
+        ..CrawlSettings::default()
+    };
+    let began = std::time::Instant::now();
+    let ended = crawl(&["/numbers"], settings, Kept::default()).await;
+    // The fifth has to wait for the first.
+    assert_eq!(ended.asked.len(), 5);
+    assert!(began.elapsed() >= Duration::from_secs(2));
+}
+
+#[tokio::test]
+async fn outside_of_its_hours_a_crawl_begins_no_page_and_rests_until_they_begin() {
+    let now = SystemClock.unix_millis();
+    let minute = now / 60_000 % (24 * 60);
+    let at = |minute: u64| format!("{:02}:{:02}", minute / 60 % 24, minute % 60);
+    // An hour from now, for an hour.
+    let hours = format!("{}-{}", at(minute + 60), at(minute + 120));
+    let settings = CrawlSettings {
+        hours: Some(hours.parse().unwrap()),
+        ..CrawlSettings::default()
+    };
+    let frontier = Arc::new(MemoryFrontier::new(MemorySettings::default()));
+    let rest_after = Some(Duration::from_secs(60));
+    let (sink, stop) = (Kept::default(), CancellationToken::new());
+    let ended = crawl_or_rest(frontier, &["/"], settings, sink, stop, rest_after).await;
+    let CrawlEnd::Resting { until } = ended.end else {
+        panic!("{:?}", ended.end)
+    };
+    assert!((now + 58 * 60_000..=now + 61 * 60_000).contains(&until));
+    assert_eq!(ended.asked, Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn two_redirects_to_one_page_give_its_items_once() {
     let settings = CrawlSettings {
         concurrency: Some(1),

@@ -1,0 +1,120 @@
+//! No more than so many in any time that is so long: each rate keeps the moments of what it counted
+//! last, so that it holds for every stretch of time and not only on the average.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Rates that all hold at once.
+#[derive(Debug, Default)]
+pub struct Limiter {
+    windows: Vec<Window>,
+}
+
+#[derive(Debug)]
+struct Window {
+    n: usize,
+    per: Duration,
+    /// Of the last `n`, as far as they are not older than `per`.
+    moments: VecDeque<Instant>,
+}
+
+impl Limiter {
+    /// From now on these rates hold: so many, in so long. One that held before knows what it counted;
+    /// one that is new begins with nothing.
+    pub fn set(&mut self, rates: impl Iterator<Item = (u32, Duration)>) {
+        let mut before = std::mem::take(&mut self.windows);
+        for (n, per) in rates {
+            let n = n as usize;
+            let known = before
+                .iter()
+                .position(|window| (window.n, window.per) == (n, per));
+            self.windows.push(match known {
+                Some(known) => before.swap_remove(known),
+                None => Window {
+                    n,
+                    per,
+                    moments: VecDeque::new(),
+                },
+            });
+        }
+    }
+
+    /// Not before this moment is there room for another. None: there is.
+    pub fn ready_at(&self, now: Instant) -> Option<Instant> {
+        let ready_at = self.windows.iter().filter_map(Window::ready_at).max()?;
+        (ready_at > now).then_some(ready_at)
+    }
+
+    /// Counts one.
+    pub fn count(&mut self, now: Instant) {
+        for window in &mut self.windows {
+            window.count(now);
+        }
+    }
+}
+
+impl Window {
+    fn ready_at(&self) -> Option<Instant> {
+        let first_of_n = self.moments.len().checked_sub(self.n)?;
+        Some(*self.moments.get(first_of_n)? + self.per)
+    }
+
+    fn count(&mut self, now: Instant) {
+        while self.moments.len() >= self.n.max(1)
+            || self
+                .moments
+                .front()
+                .is_some_and(|&first| first + self.per <= now)
+        {
+            self.moments.pop_front();
+        }
+        self.moments.push_back(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn no_stretch_of_time_has_more_than_any_of_the_rates_lets_it() {
+        let rates = [(3, SECOND), (10, 10 * SECOND)];
+        let mut limiter = Limiter::default();
+        limiter.set(rates.into_iter());
+        let mut counted = Vec::new();
+        for n in 0..200_u32 {
+            // Now in a burst, now with pauses.
+            tokio::time::advance(SECOND / 7 * (n % 5)).await;
+            while let Some(at) = limiter.ready_at(Instant::now()) {
+                tokio::time::sleep_until(at).await;
+            }
+            limiter.count(Instant::now());
+            counted.push(Instant::now());
+        }
+        for (n, per) in rates {
+            for stretch in counted.windows(n as usize + 1) {
+                assert!(stretch[n as usize] - stretch[0] >= per);
+            }
+        }
+        // And no less: ten in ten seconds is what it comes to.
+        let took = counted[199] - counted[0];
+        assert!(took < 200 * SECOND, "{took:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rate_that_stays_knows_what_it_counted() {
+        let mut limiter = Limiter::default();
+        assert_eq!(limiter.ready_at(Instant::now()), None);
+        limiter.set([(1, 5 * SECOND)].into_iter());
+        limiter.count(Instant::now());
+        limiter.set([(2, SECOND), (1, 5 * SECOND)].into_iter());
+        let then = Instant::now() + 5 * SECOND;
+        assert_eq!(limiter.ready_at(Instant::now()), Some(then));
+        limiter.set([(2, SECOND)].into_iter());
+        assert_eq!(limiter.ready_at(Instant::now()), None);
+    }
+}

@@ -1,0 +1,55 @@
+//! When a crawl may begin its next page: settings `rate` and `hours`.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::crawl::CrawlParts;
+use crate::limiter::Limiter;
+use crate::model::crawl::UnixMillis;
+use crate::model::resource::{CrawlSettings, Rates};
+
+/// The pages that a crawl has begun, as far as they count.
+#[derive(Debug, Default)]
+pub(super) struct Starts {
+    rates: Rates,
+    limiter: Limiter,
+}
+
+impl Starts {
+    /// No page is begun before this moment; none where one may be now.
+    pub(super) fn next_at(
+        &mut self,
+        settings: &CrawlSettings,
+        parts: &CrawlParts,
+    ) -> Option<UnixMillis> {
+        let n_shards = parts.part.as_ref().map_or(1, |part| part.n_shards.get());
+        self.set(settings.rate.as_ref(), n_shards);
+        let wall = parts.clock.unix_millis();
+        let hours = settings.hours.as_ref();
+        let opens_at = hours.and_then(|hours| hours.begin_after(wall));
+        let now = Instant::now();
+        let has_room_at = self.limiter.ready_at(now).map(|at| {
+            // A millisecond more than its part that is cut off.
+            let wait = (at - now).saturating_add(Duration::from_millis(1));
+            wall.saturating_add(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX))
+        });
+        opens_at.max(has_room_at)
+    }
+
+    /// A page is begun.
+    pub(super) fn count(&mut self) {
+        self.limiter.count(Instant::now());
+    }
+
+    fn set(&mut self, rates: Option<&Rates>, n_shards: u32) {
+        let none = Rates::default();
+        let rates = rates.unwrap_or(&none);
+        if self.rates != *rates {
+            self.rates = rates.clone();
+            let shares = rates.share(n_shards);
+            self.limiter
+                .set(shares.iter().map(|rate| (rate.n, rate.per)));
+        }
+    }
+}
