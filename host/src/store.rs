@@ -97,6 +97,15 @@ pub trait Watch: Send {
     async fn next(&mut self) -> Result<WatchEvent, StoreError>;
 }
 
+/// Who takes a listing piece by piece.
+pub trait Listed: Send {
+    /// It begins; again, where the store had to. What came before counts no more.
+    fn begin(&mut self);
+
+    /// One of its entries, in the order of their keys.
+    fn entry(&mut self, entry: Entry);
+}
+
 /// The contract of this module's head, in calls.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
@@ -105,6 +114,20 @@ pub trait Store: Send + Sync + 'static {
 
     /// All keys that start with `prefix`, at one revision.
     async fn list(&self, prefix: &str) -> Result<Listing, StoreError>;
+
+    /// The same for many keys, which need not be there at the same time. Returns the revision.
+    async fn list_into(
+        &self,
+        prefix: &str,
+        listed: &mut dyn Listed,
+    ) -> Result<Revision, StoreError> {
+        let listing = self.list(prefix).await?;
+        listed.begin();
+        for entry in listing.entries {
+            listed.entry(entry);
+        }
+        Ok(listing.revision)
+    }
 
     /// Carries the transaction out if all guards hold. Durable when answered.
     async fn commit(&self, txn: Txn) -> Result<Outcome, StoreError>;

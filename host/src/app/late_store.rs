@@ -7,7 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::retry::Backoff;
-use crate::store::{Entry, LeaseId, Listing, Outcome, Revision, Store, StoreError, Txn, Watch};
+use crate::store::{
+    Entry, LeaseId, Listed, Listing, Outcome, Revision, Store, StoreError, Txn, Watch,
+};
 use crate::telemetry;
 
 /// Between two tries, at first and at the most.
@@ -81,6 +83,14 @@ impl Store for LateStore {
 
     async fn list(&self, prefix: &str) -> Result<Listing, StoreError> {
         self.store()?.list(prefix).await
+    }
+
+    async fn list_into(
+        &self,
+        prefix: &str,
+        listed: &mut dyn Listed,
+    ) -> Result<Revision, StoreError> {
+        self.store()?.list_into(prefix, listed).await
     }
 
     async fn commit(&self, txn: Txn) -> Result<Outcome, StoreError> {

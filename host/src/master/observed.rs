@@ -9,15 +9,17 @@ use super::placement::{Candidates, Strategy};
 use crate::model::id::{NodeId, PluginRef, ResourceId, ResourceName};
 use crate::model::node::Node;
 use crate::model::plugin::PluginRecord;
-use crate::model::resource::{
-    Assignment, Deleting, Owner, Resource, ShardId, ShardRecord, ShardState,
-};
+use crate::model::resource::{Assignment, Owner, Resource, ShardId, ShardRecord, ShardState};
 use crate::store::catalog::{Catalog, Versioned, decode};
 use crate::store::keys::{Keys, Subject};
-use crate::store::{Entry, Revision, StoreError};
+use crate::store::{Entry, Listed, Revision, StoreError};
 use crate::telemetry;
 
-type AssignmentMap = OrdMap<(NodeId, ShardId), Option<Arc<Assignment>>>;
+mod deletions;
+
+use deletions::Deletions;
+
+type AssignmentMap = OrdMap<(NodeId, ShardId), Option<Arc<Versioned<Assignment>>>>;
 
 /// The whole state at one moment. Guards catch what has changed since. Cheap to clone, however much it
 /// is, and to keep up to date.
@@ -29,8 +31,6 @@ pub(super) struct Observed {
     pub(super) n_changes: u64,
     /// So many of them were about workers.
     pub(super) n_of_workers: u64,
-    /// And so many about deletions.
-    pub(super) n_of_deletions: u64,
     /// As they register.
     registered: OrdMap<NodeId, Node>,
     /// Those that somebody has told to drain.
@@ -48,7 +48,7 @@ pub(super) struct Observed {
     pub(super) unreadable: OrdSet<ShardId>,
     /// None: the record does not decode.
     pub(super) assignments: AssignmentMap,
-    pub(super) deleting: OrdMap<ResourceId, Arc<Versioned<Deleting>>>,
+    pub(super) deletions: Deletions,
     /// The workers with their loads.
     pub(super) candidates: Candidates,
 }
@@ -62,19 +62,48 @@ impl Observed {
         }
     }
 
-    /// Reads everything. A record that does not decode is logged and passed over.
+    /// Reads everything.
+    #[cfg(test)]
     pub(super) async fn read(catalog: &Catalog, strategy: Strategy) -> Result<Self, StoreError> {
-        let listing = catalog.store().list(&catalog.keys().all()).await?;
-        let mut observed = Self::nothing(strategy);
-        for entry in &listing.entries {
-            observed.put(catalog.keys(), entry);
-        }
-        observed.revision = listing.revision;
+        Self::read_over(catalog, strategy, Arc::default()).await
+    }
+
+    /// Reads everything, with each record from `before` that is still the one of then: while both are
+    /// there, they take up little more than one. Changes are counted on from those of then. A record that
+    /// does not decode is logged and passed over.
+    pub(super) async fn read_over(
+        catalog: &Catalog,
+        strategy: Strategy,
+        before: Arc<Self>,
+    ) -> Result<Self, StoreError> {
+        let mut reading = Reading {
+            keys: catalog.keys(),
+            strategy,
+            observed: Self::nothing(strategy),
+            before,
+        };
+        let below = catalog.keys().all();
+        let revision = catalog.store().list_into(&below, &mut reading).await?;
+        let Reading {
+            mut observed,
+            before,
+            ..
+        } = reading;
+        observed.revision = revision;
+        // What was read may be otherwise than what was followed.
+        observed.n_changes += before.n_changes;
+        observed.n_of_workers += before.n_of_workers;
+        observed.deletions.n_changes += before.deletions.n_changes;
         Ok(observed)
     }
 
     /// Takes note of a record as it was written.
     pub(super) fn put(&mut self, keys: &Keys, entry: &Entry) {
+        self.put_or_keep(keys, entry, None);
+    }
+
+    /// The same; one that is known from before is not made again.
+    fn put_or_keep(&mut self, keys: &Keys, entry: &Entry, before: Option<&Self>) {
         self.revision = self.revision.max(entry.revision);
         let Some(subject) = keys.subject(&entry.key) else {
             return;
@@ -106,13 +135,15 @@ impl Observed {
                 }
             }
             Subject::Resource(name) => {
-                match decoded(entry) {
-                    Some(resource) => self.resources.insert(name, Arc::new(resource)),
+                let known = before.and_then(|before| before.resources.get(&name));
+                match record(entry, known) {
+                    Some(resource) => self.resources.insert(name, resource),
                     None => self.resources.remove(&name),
                 };
             }
             Subject::Shard(id) => {
-                let shard = decoded(entry);
+                let known = before.and_then(|before| before.shards.get(&id));
+                let shard = record(entry, known);
                 match &shard {
                     Some(_) => self.unreadable.remove(&id),
                     None => self.unreadable.insert(id),
@@ -120,19 +151,18 @@ impl Observed {
                 self.replace(id, shard);
             }
             Subject::Assignment(worker, id) => {
-                let assignment = decoded::<Assignment>(entry).map(|a| Arc::new(a.value));
-                self.candidates.assigned(&worker, assignment.as_deref());
                 let key = (worker, id);
-                if let Some(before) = self.assignments.insert(key.clone(), assignment) {
-                    self.candidates.release(&key.0, before.as_deref());
+                let known = before.and_then(|before| before.assignments.get(&key)?.as_ref());
+                let assignment = record(entry, known);
+                self.candidates.assigned(&key.0, value_of(&assignment));
+                if let Some(last) = self.assignments.insert(key.clone(), assignment) {
+                    self.candidates.release(&key.0, value_of(&last));
                 }
             }
             Subject::Deleting(id) => {
-                self.n_of_deletions += 1;
-                match decoded(entry) {
-                    Some(deleting) => self.deleting.insert(id, Arc::new(deleting)),
-                    None => self.deleting.remove(&id),
-                };
+                let known = before.and_then(|before| before.deletions.get(id));
+                let deleting = record(entry, known);
+                self.deletions.set(id, deleting);
             }
         }
     }
@@ -161,19 +191,16 @@ impl Observed {
             }
             Subject::Assignment(worker, id) => {
                 let key = (worker, id);
-                if let Some(before) = self.assignments.remove(&key) {
-                    self.candidates.release(&key.0, before.as_deref());
+                if let Some(last) = self.assignments.remove(&key) {
+                    self.candidates.release(&key.0, value_of(&last));
                 }
             }
-            Subject::Deleting(id) => {
-                self.n_of_deletions += 1;
-                self.deleting.remove(&id);
-            }
+            Subject::Deleting(id) => self.deletions.set(id, None),
         }
     }
 
     /// A shard has another record, or none.
-    fn replace(&mut self, id: ShardId, shard: Option<Versioned<ShardRecord>>) {
+    fn replace(&mut self, id: ShardId, shard: Option<Arc<Versioned<ShardRecord>>>) {
         if let Some(owner) = shard.as_ref().and_then(|shard| crawling(&shard.value)) {
             *self.owners.entry(owner.clone()).or_default() += 1;
         }
@@ -184,7 +211,7 @@ impl Observed {
             _ => drop(self.revoking.remove(&id)),
         }
         let before = match shard {
-            Some(shard) => self.shards.insert(id, Arc::new(shard)),
+            Some(shard) => self.shards.insert(id, shard),
             None => self.shards.remove(&id),
         };
         let before = before.as_ref().and_then(|before| crawling(&before.value));
@@ -271,7 +298,42 @@ fn assigned_to<'a>(
     let first = (worker.clone(), ShardId::only(ResourceId(0)));
     let own = assignments.range(first.clone()..);
     let own = own.take_while(move |((of, _), _)| *of == first.0);
-    own.map(|((_, id), assignment)| (*id, assignment.as_deref()))
+    own.map(|((_, id), assignment)| (*id, value_of(assignment)))
+}
+
+/// What an assignment says, where its record decodes.
+pub(super) fn value_of(assignment: &Option<Arc<Versioned<Assignment>>>) -> Option<&Assignment> {
+    assignment.as_ref().map(|assignment| &assignment.value)
+}
+
+/// Everything, as it comes.
+struct Reading<'a> {
+    keys: &'a Keys,
+    strategy: Strategy,
+    observed: Observed,
+    before: Arc<Observed>,
+}
+
+impl Listed for Reading<'_> {
+    fn begin(&mut self) {
+        self.observed = Observed::nothing(self.strategy);
+    }
+
+    fn entry(&mut self, entry: Entry) {
+        let before = Some(&*self.before);
+        self.observed.put_or_keep(self.keys, &entry, before);
+    }
+}
+
+/// A record, which is the known one if it was not written since.
+fn record<T: DeserializeOwned>(
+    entry: &Entry,
+    known: Option<&Arc<Versioned<T>>>,
+) -> Option<Arc<Versioned<T>>> {
+    match known {
+        Some(known) if known.revision == entry.revision => Some(Arc::clone(known)),
+        Some(_) | None => decoded(entry).map(Arc::new),
+    }
 }
 
 fn decoded<T: DeserializeOwned>(entry: &Entry) -> Option<Versioned<T>> {

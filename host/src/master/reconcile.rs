@@ -185,7 +185,7 @@ impl Reconciler {
             let pause = pause.max(LOST_PAUSE);
             tokio::select! {
                 biased;
-                other = replica.after_deletions(observed.n_of_deletions) => observed = other,
+                other = replica.after_deletions(observed.deletions.n_changes) => observed = other,
                 () = tokio::time::sleep(pause) => observed = replica.after(None).await,
             }
         }

@@ -68,7 +68,7 @@ impl Replica {
 
     /// The state once a deletion is otherwise than after so many changes of deletions.
     pub(super) async fn after_deletions(&mut self, n: u64) -> Arc<Observed> {
-        self.once(|present| present.n_of_deletions != n).await
+        self.once(|present| present.deletions.n_changes != n).await
     }
 
     async fn once(&mut self, is_it: impl Fn(&Observed) -> bool) -> Arc<Observed> {
@@ -168,13 +168,9 @@ impl Feeder {
     /// Reads all, and follows until it is time to read all anew.
     async fn feed(&self, backoff: &mut Backoff) -> Result<(), StoreError> {
         let keys = self.catalog.keys();
-        let mut observed = Observed::read(&self.catalog, self.strategy).await?;
-        // What was read anew may be otherwise than what was followed.
-        if let Some(before) = self.present.borrow().as_ref() {
-            observed.n_changes += before.n_changes;
-            observed.n_of_workers += before.n_of_workers;
-            observed.n_of_deletions += before.n_of_deletions;
-        }
+        let before = self.present.borrow().clone().unwrap_or_default();
+        let read = Observed::read_over(&self.catalog, self.strategy, before);
+        let mut observed = read.await?;
         let from = observed.revision;
         let mut watch = self.catalog.store().watch(&keys.all(), from).await?;
         self.publish(&observed);

@@ -27,7 +27,7 @@ use self::endpoints::Endpoints;
 use self::fault::Fault;
 use self::watch::EtcdWatch;
 use super::keys::Keys;
-use super::{Entry, LeaseId, Listing, Outcome, Revision, Store, StoreError, Txn, Watch};
+use super::{Entry, LeaseId, Listed, Listing, Outcome, Revision, Store, StoreError, Txn, Watch};
 
 mod commit;
 mod endpoints;
@@ -181,6 +181,15 @@ impl Store for EtcdStore {
 
     async fn list(&self, prefix: &str) -> Result<Listing, StoreError> {
         let read = kv::list(&self.endpoints, prefix).await;
+        read.map_err(|fault| self.endpoints.error(fault))
+    }
+
+    async fn list_into(
+        &self,
+        prefix: &str,
+        listed: &mut dyn Listed,
+    ) -> Result<Revision, StoreError> {
+        let read = kv::list_into(&self.endpoints, prefix, listed).await;
         read.map_err(|fault| self.endpoints.error(fault))
     }
 

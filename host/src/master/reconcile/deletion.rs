@@ -21,7 +21,6 @@ use super::super::WORKER_CALL_DEADLINE;
 use super::super::observed::Observed;
 use super::super::remains::RemainsError;
 use super::{LOST_PAUSE, RESYNC, Reconciler};
-use crate::model::crawl::UnixMillis;
 use crate::model::id::NodeId;
 use crate::model::resource::Deleting;
 use crate::store::catalog::{Versioned, encode};
@@ -82,26 +81,19 @@ impl Reconciler {
             observed,
             mute: Mutex::default(),
         };
-        let (mut first, mut steps) = (RESYNC, Vec::new());
-        for present in observed.deleting.values() {
-            // Most wait for their age.
-            match self.age_left(&present.value, now) {
-                Some(left) => first = first.min(left),
-                None => steps.push(self.delete(&turn, present)),
-            }
-        }
+        // Those that were stopped later only wait for the age of their frontiers.
+        let min_age = self.parts.deletion.frontier_min_age;
+        let min_age = u64::try_from(min_age.as_millis()).unwrap_or(u64::MAX);
+        let stopped_until = now.checked_sub(min_age);
+        let next = observed.deletions.first_after(stopped_until);
+        let left = next.map(|at| at.saturating_add(min_age).saturating_sub(now));
+        let first = left.map_or(RESYNC, |left| Duration::from_millis(left).min(RESYNC));
+        let due = observed.deletions.due(stopped_until);
+        let steps: Vec<_> = due.map(|present| self.delete(&turn, present)).collect();
         stream::iter(steps)
             .buffer_unordered(DELETIONS_AT_ONCE)
             .try_fold(first, |first, pause| ready(Ok(first.min(pause))))
             .await
-    }
-
-    /// How long a deletion has nothing to do but to wait for the age of its frontier; none where it has.
-    fn age_left(&self, deleting: &Deleting, now: UnixMillis) -> Option<Duration> {
-        let age = now.saturating_sub(deleting.stopped_at?);
-        let min_age = self.parts.deletion.frontier_min_age;
-        let left = min_age.checked_sub(Duration::from_millis(age));
-        left.filter(|left| !left.is_zero())
     }
 
     /// Does what can be done by now about one of them. Tells when there may be more to do.

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::super::absent::Absences;
 use super::super::balance::Balance;
 use super::super::handover::Handovers;
-use super::super::observed::Observed;
+use super::super::observed::{Observed, value_of};
 use super::super::placement::{self, Candidates, Wish};
 use super::PlacementSettings;
 use crate::model::id::{NodeId, ResourceId, ResourceName};
@@ -245,7 +245,7 @@ impl<'a> Planner<'a> {
         let mirrored = owner.map(|owner| (owner.node.clone(), id));
         let mirrored = mirrored.and_then(|key| self.observed.assignments.get_key_value(&key));
         if let Some(((node, _), mirror)) = mirrored {
-            self.candidates.release(node, mirror.as_deref());
+            self.candidates.release(node, value_of(mirror));
         }
         // One that was to give it away does not get it back.
         let back = mirrored.filter(|_| shard.state != ShardState::Revoking);

@@ -93,6 +93,7 @@ fn told(observed: &Observed) -> String {
     let loads: Vec<_> = loads.map(|c| (&c.node, c.load, c.n_shards)).collect();
     let assignments: Vec<_> = observed.assignments.iter().collect();
     let owners: Vec<_> = observed.owners().collect();
+    let deletions: Vec<_> = observed.deletions.due(Some(u64::MAX)).collect();
     format!(
         "{:?}\n{loads:?}\n{:?}\n{:?}\n{:?}\n{owners:?}\n{:?}\n{assignments:?}\n{:?}",
         observed.workers,
@@ -100,7 +101,7 @@ fn told(observed: &Observed) -> String {
         observed.shards,
         observed.revoking,
         observed.unreadable,
-        observed.deleting,
+        deletions,
     )
 }
 
@@ -131,6 +132,33 @@ async fn what_is_followed_is_what_would_be_read() {
         }
         let read = Observed::read(&catalog, Strategy::LeastLoad).await.unwrap();
         assert_eq!(told(&followed), told(&read), "seed {seed}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_read_anew_is_what_would_be_read_and_shares_what_has_not_changed() {
+    for seed in 0..20 {
+        let folder = tempfile::tempdir().unwrap();
+        let catalog = catalog(&folder);
+        let mut rng = StdRng::seed_from_u64(seed);
+        let mut before = Arc::<Observed>::default();
+        for _ in 0..5 {
+            for _ in 0..20 {
+                let txn = random_change(&mut rng, catalog.keys());
+                catalog.store().commit(txn).await.unwrap();
+            }
+            let read = Observed::read(&catalog, Strategy::LeastLoad).await.unwrap();
+            let over = Observed::read_over(&catalog, Strategy::LeastLoad, before.clone());
+            let over = over.await.unwrap();
+            assert_eq!(told(&over), told(&read), "seed {seed}");
+            assert!(over.n_changes >= before.n_changes + read.n_changes);
+            for (id, shard) in &over.shards {
+                let known = before.shards.get(id);
+                let known = known.filter(|known| known.revision == shard.revision);
+                assert!(known.is_none_or(|known| Arc::ptr_eq(known, shard)));
+            }
+            before = Arc::new(over);
+        }
     }
 }
 

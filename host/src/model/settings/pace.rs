@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::crawl::UnixMillis;
 
 /// No rate may count more in its time: each is kept as exactly so many moments.
-pub const MAX_RATE_COUNT: u32 = 10_000;
+pub(super) const MAX_RATE_COUNT: u32 = 10_000;
 /// So many rates or hours at once are more than anybody needs.
 const MAX_ENTRIES: usize = 8;
 const DAY_MINUTES: u16 = 24 * 60;
@@ -19,7 +19,7 @@ const MINUTE_MS: u64 = 60_000;
 /// No more than so many in any time that is so long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rate {
-    /// From 1 to [`MAX_RATE_COUNT`].
+    /// From 1 to 10 000.
     pub n: u32,
     /// Up to a day.
     pub per: Duration,

@@ -5,7 +5,7 @@ use etcd_client::{Client, Error, GetOptions, GetResponse, KeyValue};
 use super::endpoints::Endpoints;
 use super::fault::{Fault, Kind};
 use super::revision;
-use crate::store::{Entry, Listing};
+use crate::store::{Entry, Listed, Listing, Revision};
 
 /// Keys of one answer. The server counts the rest of the range for each, so that smaller ones cost
 /// more: 500 take three times as long.
@@ -25,21 +25,52 @@ pub(super) async fn get(endpoints: &Endpoints, key: &str) -> Result<Option<Entry
 }
 
 pub(super) async fn list(endpoints: &Endpoints, prefix: &str) -> Result<Listing, Fault> {
+    let mut entries = Entries::default();
+    let revision = list_into(endpoints, prefix, &mut entries).await?;
+    Ok(Listing {
+        entries: entries.0,
+        revision,
+    })
+}
+
+#[derive(Default)]
+struct Entries(Vec<Entry>);
+
+impl Listed for Entries {
+    fn begin(&mut self) {
+        self.0.clear();
+    }
+
+    fn entry(&mut self, entry: Entry) {
+        self.0.push(entry);
+    }
+}
+
+pub(super) async fn list_into(
+    endpoints: &Endpoints,
+    prefix: &str,
+    listed: &mut dyn Listed,
+) -> Result<Revision, Fault> {
     let mut n_left = LIST_TRIES;
     loop {
         n_left -= 1;
-        match list_pages(endpoints, prefix, PAGE).await {
+        listed.begin();
+        match list_pages(endpoints, prefix, PAGE, listed).await {
             Err(fault) if fault.kind == Kind::Compacted && n_left > 0 => {}
-            listing => return listing,
+            revision => return revision,
         }
     }
 }
 
-async fn list_pages(endpoints: &Endpoints, prefix: &str, page: i64) -> Result<Listing, Fault> {
+async fn list_pages(
+    endpoints: &Endpoints,
+    prefix: &str,
+    page: i64,
+    listed: &mut dyn Listed,
+) -> Result<Revision, Fault> {
     let (mut from, end) = range_of(prefix);
     let mut limit = page;
     let mut pinned = 0;
-    let mut entries = Vec::new();
     loop {
         let options = GetOptions::new()
             .with_range(end.clone())
@@ -63,12 +94,11 @@ async fn list_pages(endpoints: &Endpoints, prefix: &str, page: i64) -> Result<Li
             from = [last.key(), &[0]].concat();
         }
         let is_last = is_last || kvs.is_empty();
-        entries.extend(kvs.into_iter().filter_map(entry));
+        for entry in kvs.into_iter().filter_map(entry) {
+            listed.entry(entry);
+        }
         if is_last {
-            return Ok(Listing {
-                entries,
-                revision: revision(pinned),
-            });
+            return Ok(revision(pinned));
         }
     }
 }
