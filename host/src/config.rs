@@ -18,6 +18,7 @@ mod etcd;
 mod fetch;
 mod file;
 mod hosts;
+mod resource;
 pub(crate) mod suggest;
 
 pub use etcd::{EtcdConfig, EtcdConfigError};

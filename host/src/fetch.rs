@@ -10,6 +10,7 @@
 //! No rule and no resource can widen what addresses the guard lets through; only the operator's
 //! `--allow-networks` does. A resource can name ports of hosts that are public.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -19,9 +20,13 @@ use url::Url;
 use crate::model::crawl::{Page, UnixMillis};
 use crate::model::frontier::Validators;
 use crate::model::settings::{Rates, Robots};
+use agents::Identity;
+use cookies::CookieJar;
 use robots::RuleLine;
 
+pub mod agents;
 pub mod charset;
+pub mod cookies;
 pub mod gate;
 pub mod guard;
 pub mod http;
@@ -39,6 +44,10 @@ pub struct FetchRequest {
     pub method: String,
     /// Beyond those that every request carries.
     pub headers: Vec<(String, String)>,
+    /// As whom it is asked for; headers of the request win. None: as the process calls itself.
+    pub identity: Option<Identity>,
+    /// Those of the crawl: sent, and taken from the answer. None: neither.
+    pub cookies: Option<Arc<CookieJar>>,
     /// Sent as it is.
     pub body: Option<Bytes>,
     /// Bytes of a URL, without its fragment, that a redirect may lead to: setting `max-url-length`.

@@ -21,6 +21,7 @@
 //! the process.
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use object_store::path::Path as ObjectPath;
 use url::Url;
 
@@ -151,6 +152,8 @@ pub struct Commit {
     pub final_url: Option<Request>,
     /// What the next run can tell by whether the page has changed.
     pub validators: Option<Validators>,
+    /// The cookies of the crawl, where they are to be kept as they are now.
+    pub cookies: Option<Bytes>,
 }
 
 /// What a batch came to.
@@ -194,6 +197,9 @@ pub trait Frontier: Send + Sync + 'static {
     /// Notes that this page is about to enter its rule, so that one that ends the process can be told
     /// from those that do not. Cleared by the page's commit, and by giving it back.
     async fn suspect(&self, claim: &Claim) -> Result<(), FrontierError>;
+
+    /// The cookies of the crawl as they were kept last, in whatever run.
+    fn cookies(&self) -> Option<Bytes>;
 
     /// One atomic batch. What it leads to can be taken when this returns.
     async fn commit(&self, commit: Commit) -> Result<Committed, FrontierError>;

@@ -120,6 +120,7 @@ fn end(claim: Box<Claim>, ended: Ended) -> Commit {
         answered_at: 0,
         final_url: None,
         validators: None,
+        cookies: None,
         max_pattern_urls: 100,
     }
 }

@@ -33,7 +33,7 @@ pub(crate) async fn run() {
         let began = Instant::now();
         let claim = work::take(&frontier, 1).await;
         let first = began.elapsed();
-        frontier.give_back(claim);
+        frontier.give_back(claim, 0);
         frontier.close().await.expect("it closes");
         println!(
             "  opened in {:.1} ms, first URL {:.1} ms later (goal: below 10)",

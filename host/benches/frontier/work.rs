@@ -91,6 +91,7 @@ pub(crate) fn commit(claim: Box<Claim>, requests: Vec<NewRequest>) -> Commit {
         answered_at: 0,
         final_url: None,
         validators: None,
+        cookies: None,
         max_pattern_urls: u64::MAX,
     }
 }

@@ -100,6 +100,18 @@ where
     parsed.map_err(|why| invalid_setting(SettingError { setting: name, why }))
 }
 
+/// A setting of a crawl that is a list of texts.
+pub(crate) fn setting_list<'a, T>(
+    name: &'static str,
+    texts: impl IntoIterator<Item = &'a str>,
+) -> Result<Vec<T>, ControlError>
+where
+    T: FromStr<Err = String>,
+{
+    let parsed = texts.into_iter().map(str::parse).collect::<Result<_, _>>();
+    parsed.map_err(|why| invalid_setting(SettingError { setting: name, why }))
+}
+
 /// The fields `near` and `apart`.
 pub(crate) fn neighbour(field: &'static str, text: &str) -> Result<Neighbour, ControlError> {
     text.parse().map_err(|e| invalid(field, e))

@@ -8,7 +8,9 @@ use clap::{Args, ValueEnum};
 use crate::model::node::{check_label_key, check_label_value};
 use crate::model::placement::{Neighbour, PlacementChange};
 use crate::model::plugin::{LimitName, LimitOverrides, parse_bytes};
-use crate::model::resource::{CrawlSettings, HostPattern, Hours, Rates, Robots, Unchanged};
+use crate::model::resource::{
+    Agent, CookieSeed, Cookies, CrawlSettings, HostPattern, Hours, Rates, Robots, Unchanged,
+};
 
 /// How far and how fast a crawl goes.
 #[derive(Debug, Args)]
@@ -65,6 +67,16 @@ pub(super) struct CrawlArgs {
     /// When pages are begun, in UTC, like 22:00-06:00 [default: all]
     #[arg(long, value_name = "HOURS,…")]
     hours: Option<Hours>,
+    /// What the crawl calls itself: honest (as its worker does), browser, or other words; given several
+    /// times, each host sees another [default: honest]
+    #[arg(long, value_name = "NAME")]
+    user_agent: Vec<Agent>,
+    /// Whether cookies that sites set are sent back [default: keep]
+    #[arg(long, value_name = "keep|ignore")]
+    cookies: Option<Cookies>,
+    /// A cookie that the crawl begins with; may be given several times
+    #[arg(long, value_name = "HOST:NAME=VALUE")]
+    cookie: Vec<CookieSeed>,
     /// Hosts beyond those of the root requests: example.org, *.example.org or
     /// *; with a port, example.org:9000, that one may be fetched from
     #[arg(long, value_name = "HOST,…", value_delimiter = ',')]
@@ -91,6 +103,9 @@ impl CrawlArgs {
             host_rate: self.host_rate,
             rate: self.rate,
             hours: self.hours,
+            user_agents: self.user_agent,
+            cookies: self.cookies,
+            cookie_seeds: self.cookie,
             scope: self.scope,
         }
     }

@@ -129,7 +129,8 @@ fn run_takes_params_limits_and_settings() {
         "run p --param a=b=c --param d= -o i.jsonl --max-pages 3 --scope a.test,*.b.test --limit cpu=1s --delay 0s \
          --max-bytes 2GiB --max-url-length 99 --max-segment-repeats 4 --max-pattern-urls 5 --max-attempts 6 \
          --max-retry-wait 7s --unchanged skip --robots ignore --max-crawl-delay 8s --random-delay 9s \
-         --rate 1/s,2/m --host-rate 3/h --hours 01:00-02:00,03:00-04:00",
+         --rate 1/s,2/m --host-rate 3/h --hours 01:00-02:00,03:00-04:00 \
+         --user-agent browser --user-agent x/1 --cookies ignore --cookie a.test:b=c",
     ) else {
         panic!("not parsed")
     };
@@ -156,6 +157,9 @@ fn run_takes_params_limits_and_settings() {
         rate: Some("1/s, 2/m".parse().unwrap()),
         host_rate: Some("3/h".parse().unwrap()),
         hours: Some("01:00-02:00, 03:00-04:00".parse().unwrap()),
+        user_agents: vec!["browser".parse().unwrap(), "x/1".parse().unwrap()],
+        cookies: "ignore".parse().ok(),
+        cookie_seeds: vec!["a.test:b=c".parse().unwrap()],
         ..options.crawl.clone()
     };
     assert_eq!(options.crawl, expected);

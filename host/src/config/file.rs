@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -12,11 +11,9 @@ use toml::de::{DeTable, DeValue};
 use super::EtcdConfig;
 use super::fetch::{FETCH, FetchConfig, FetchTable};
 use super::hosts::{self, Addresses, FixedHosts};
+use super::resource::{RESOURCE, ResourceTable};
 use super::suggest;
-use crate::model::id::{PluginRef, ResourceName};
-use crate::model::placement::DEFAULT_WEIGHT;
-use crate::model::plugin::{LimitOverrides, parse_bytes};
-use crate::model::resource::{CrawlSettings, HostPattern, PlacementSpec, ResourceSpec};
+use crate::model::resource::ResourceSpec;
 
 const TOP: [&str; 6] = [
     "allow-ports",
@@ -35,36 +32,6 @@ const ETCD: [&str; 6] = [
     "key",
 ];
 const PLUGIN: [&str; 1] = ["path"];
-const RESOURCE: [&str; 27] = [
-    "name",
-    "plugin",
-    "params",
-    "limits",
-    "delay",
-    "concurrency",
-    "max-pages",
-    "max-bytes",
-    "max-depth",
-    "max-url-length",
-    "max-segment-repeats",
-    "max-pattern-urls",
-    "max-attempts",
-    "max-retry-wait",
-    "unchanged",
-    "robots",
-    "max-crawl-delay",
-    "random-delay",
-    "host-rate",
-    "rate",
-    "hours",
-    "scope",
-    "weight",
-    "selector",
-    "near",
-    "apart",
-    "shards",
-];
-
 /// What a config file asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileConfig {
@@ -208,130 +175,6 @@ struct PluginTable {
     path: PathBuf,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-struct ResourceTable {
-    name: ResourceName,
-    plugin: Option<PluginRef>,
-    #[serde(default)]
-    params: BTreeMap<String, String>,
-    #[serde(default)]
-    limits: BTreeMap<String, toml::Value>,
-    delay: Option<String>,
-    concurrency: Option<u32>,
-    max_pages: Option<u64>,
-    max_bytes: Option<toml::Value>,
-    max_depth: Option<u32>,
-    max_url_length: Option<u32>,
-    max_segment_repeats: Option<u32>,
-    max_pattern_urls: Option<u64>,
-    max_attempts: Option<u32>,
-    max_retry_wait: Option<String>,
-    unchanged: Option<String>,
-    robots: Option<String>,
-    max_crawl_delay: Option<String>,
-    random_delay: Option<String>,
-    host_rate: Option<String>,
-    rate: Option<String>,
-    hours: Option<String>,
-    #[serde(default)]
-    scope: Vec<HostPattern>,
-    weight: Option<u32>,
-    #[serde(default)]
-    selector: BTreeMap<String, String>,
-    near: Option<ResourceName>,
-    apart: Option<ResourceName>,
-    shards: Option<u32>,
-}
-
-impl ResourceTable {
-    fn into_spec(self) -> Result<ResourceSpec, String> {
-        let mut limits = LimitOverrides::default();
-        for (name, value) in &self.limits {
-            let set = match value {
-                toml::Value::String(text) => limits.set(name, text),
-                toml::Value::Integer(number) if *number >= 0 => {
-                    limits.set_number(name, number.unsigned_abs())
-                }
-                other => limits.set(name, &other.to_string()),
-            };
-            set.map_err(|e| e.to_string())?;
-        }
-        let crawl = CrawlSettings {
-            delay_ms: millis("delay", self.delay.as_deref())?,
-            random_delay_ms: millis("random-delay", self.random_delay.as_deref())?,
-            host_rate: setting("host-rate", self.host_rate.as_deref())?,
-            rate: setting("rate", self.rate.as_deref())?,
-            hours: setting("hours", self.hours.as_deref())?,
-            concurrency: self.concurrency,
-            max_pages: self.max_pages,
-            max_bytes: bytes("max-bytes", self.max_bytes.as_ref())?,
-            max_depth: self.max_depth,
-            max_url_length: self.max_url_length,
-            max_segment_repeats: self.max_segment_repeats,
-            max_pattern_urls: self.max_pattern_urls,
-            max_attempts: self.max_attempts,
-            max_retry_wait_ms: millis("max-retry-wait", self.max_retry_wait.as_deref())?,
-            unchanged: setting("unchanged", self.unchanged.as_deref())?,
-            robots: setting("robots", self.robots.as_deref())?,
-            max_crawl_delay_ms: millis("max-crawl-delay", self.max_crawl_delay.as_deref())?,
-            scope: self.scope,
-        };
-        crawl.check().map_err(|e| e.to_string())?;
-        let placement = PlacementSpec {
-            shards: self.shards.unwrap_or(1),
-            weight: self.weight.unwrap_or(DEFAULT_WEIGHT),
-            selector: self.selector,
-            near: self.near,
-            apart: self.apart,
-        };
-        placement.check(&self.name).map_err(|e| e.to_string())?;
-        let plugin = match self.plugin {
-            Some(plugin) => plugin,
-            None => self.name.as_str().parse().map_err(|e| format!("{e}"))?,
-        };
-        Ok(ResourceSpec {
-            name: self.name,
-            plugin,
-            params: self.params,
-            limits,
-            crawl,
-            placement,
-        })
-    }
-}
-
-fn setting<T>(key: &str, text: Option<&str>) -> Result<Option<T>, String>
-where
-    T: FromStr<Err = String>,
-{
-    let parsed = text.map(str::parse).transpose();
-    parsed.map_err(|why| format!("setting {key} {why}"))
-}
-
-fn millis(key: &str, text: Option<&str>) -> Result<Option<u64>, String> {
-    let Some(text) = text else { return Ok(None) };
-    let time = humantime::parse_duration(text).ok();
-    match time.and_then(|time| u64::try_from(time.as_millis()).ok()) {
-        Some(millis) => Ok(Some(millis)),
-        None => Err(format!("{key} takes a time like 250ms or 1s, not {text:?}")),
-    }
-}
-
-fn bytes(key: &str, value: Option<&toml::Value>) -> Result<Option<u64>, String> {
-    let Some(value) = value else { return Ok(None) };
-    let size = match value {
-        toml::Value::String(text) => parse_bytes(text),
-        other => other.as_integer().and_then(|n| u64::try_from(n).ok()),
-    };
-    match size {
-        Some(size) => Ok(Some(size)),
-        None => Err(format!(
-            "{key} takes a size like 64MiB or 4096, not {value}"
-        )),
-    }
-}
-
 struct Source<'a> {
     text: &'a str,
     path: &'a Path,
@@ -394,7 +237,8 @@ impl Source<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::resource::{Robots, Unchanged};
+    use crate::model::plugin::LimitOverrides;
+    use crate::model::resource::{Cookies, CrawlSettings, PlacementSpec, Robots, Unchanged};
 
     const EXAMPLE: &str = include_str!("example.toml");
 
@@ -436,6 +280,11 @@ mod tests {
                 unchanged: Some(Unchanged::Skip),
                 robots: Some(Robots::Obey),
                 max_crawl_delay_ms: Some(30_000),
+                user_agents: ["honest", "shop-reader/2.0 (+https://shop.example/bot)"]
+                    .map(|agent| agent.parse().unwrap())
+                    .into(),
+                cookies: Some(Cookies::Keep),
+                cookie_seeds: vec!["books.example:currency=EUR".parse().unwrap()],
                 scope: ["books.example", "*.books.example"]
                     .map(|host| host.parse().unwrap())
                     .into(),

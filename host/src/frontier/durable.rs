@@ -35,6 +35,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use object_store::ObjectStore;
 use slatedb::db_cache::DbCache;
 use slatedb::{Db, DbStatus};
@@ -262,6 +263,10 @@ impl Frontier for DurableFrontier {
 
     async fn commit(&self, commit: Commit) -> Result<Committed, FrontierError> {
         self.inner.commit(commit).await
+    }
+
+    fn cookies(&self) -> Option<Bytes> {
+        self.inner.state().cookies.clone()
     }
 
     fn give_back(&self, claim: Box<Claim>, host_ready_at: UnixMillis) {

@@ -6,6 +6,7 @@
 //! ```text
 //! m h                                  head: whose it is, its run, its roots
 //! m b <n mod 16384>                    number n of a batch, with what else every batch changes
+//! m k                                  cookies
 //! m s <fingerprint>                    suspect: a page that had entered its rule
 //! s <run> <host> <fingerprint>         seen in this run
 //! u <host> <fingerprint>               state of a URL
@@ -36,6 +37,7 @@ pub(super) const RING: u64 = 16_384;
 
 pub(super) const HEAD: &[u8] = b"mh";
 pub(super) const BATCHES: &[u8] = b"mb";
+pub(super) const COOKIES: &[u8] = b"mk";
 pub(super) const SUSPECTS: &[u8] = b"ms";
 pub(super) const PEERS: &[u8] = b"mx";
 pub(super) const READY: &[u8] = b"r";

@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use tokio::sync::Notify;
 use url::Url;
 
@@ -84,6 +85,7 @@ struct State {
     /// Hosts by name and port, numbered as they come.
     hosts: HashMap<String, HostId>,
     time: SteadyTime,
+    cookies: Option<Bytes>,
     seen: HashMap<Fingerprint, Seen>,
     patterns: Patterns,
     /// By entry.
@@ -207,6 +209,10 @@ impl Frontier for MemoryFrontier {
         committed.n_sent = n_sent;
         committed.n_no_room += n_unsent;
         Ok(committed)
+    }
+
+    fn cookies(&self) -> Option<Bytes> {
+        self.state().cookies.clone()
     }
 
     fn give_back(&self, claim: Box<Claim>, host_ready_at: UnixMillis) {

@@ -72,6 +72,7 @@ pub(crate) fn commit_of(claim: Box<Claim>, ended: Ended) -> Commit {
         answered_at: 0,
         final_url: None,
         validators: None,
+        cookies: None,
     }
 }
 
@@ -204,6 +205,18 @@ pub(crate) async fn a_host_is_left_alone_for_as_long_as_a_claim_of_it_is_given_b
     // No earlier than it was told before.
     frontier.give_back(claim, 500);
     assert!(matches!(take(&frontier, 1_000, 2).await, Take::Ready(_)));
+}
+
+pub(crate) async fn cookies_are_kept_with_a_page_until_others_are(frontier: Arc<dyn Frontier>) {
+    let urls = vec![new("http://a/1"), new("http://a/2"), new("http://a/3")];
+    frontier.seed(urls).await.unwrap();
+    assert_eq!(frontier.cookies(), None);
+    for (kept, expected) in [(Some("a=1"), "a=1"), (None, "a=1"), (Some("a=2"), "a=2")] {
+        let mut commit = parsed(ready(take(&frontier, 0, 1).await));
+        commit.cookies = kept.map(Into::into);
+        frontier.commit(commit).await.unwrap();
+        assert_eq!(frontier.cookies(), Some(expected.into()));
+    }
 }
 
 pub(crate) async fn a_claim_ends_once(frontier: Arc<dyn Frontier>) {

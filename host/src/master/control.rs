@@ -30,6 +30,7 @@ use crate::store::{Outcome, Revision, StoreError, Txn};
 pub mod frontier;
 pub mod items;
 mod lives;
+mod new_resource;
 mod nodes;
 mod plugins;
 mod reads;

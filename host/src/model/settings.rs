@@ -11,9 +11,11 @@ use super::crawl::URL_MAX;
 use super::scope::HostPattern;
 
 mod choices;
+mod identity;
 mod pace;
 
-pub use choices::{Robots, Unchanged};
+pub use choices::{Cookies, Robots, Unchanged};
+pub use identity::{Agent, CookieSeed};
 pub use pace::{Hours, Rate, Rates};
 
 /// How far and how fast a crawl goes.
@@ -76,6 +78,15 @@ pub struct CrawlSettings {
     /// it. None: [`DEFAULT_MAX_CRAWL_DELAY`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_crawl_delay_ms: Option<u64>,
+    /// What the crawl calls itself; of several, each host sees another. Empty: [`Agent::Honest`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub user_agents: Vec<Agent>,
+    /// Whether cookies are sent back. None: [`Cookies::Keep`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cookies: Option<Cookies>,
+    /// Cookies that the crawl begins with.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cookie_seeds: Vec<CookieSeed>,
     /// Hosts beyond those of the root requests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scope: Vec<HostPattern>,
@@ -109,6 +120,10 @@ pub const DEFAULT_MAX_CRAWL_DELAY: Duration = Duration::from_secs(300);
 pub const DEFAULT_DELAY: Duration = Duration::from_secs(1);
 /// No setting may ask for a longer delay: all crawls of a host keep the longest that one asks for.
 pub const MAX_DELAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// More user agents than this are no rotation any more.
+const MAX_AGENTS: usize = 64;
+/// As many as a site may set.
+const MAX_COOKIE_SEEDS: usize = 50;
 /// No setting may ask for more pages in flight than this.
 pub const MAX_CONCURRENCY: u32 = 1_024;
 
@@ -170,6 +185,11 @@ impl CrawlSettings {
         self.robots.unwrap_or_default()
     }
 
+    /// Whether cookies are sent back.
+    pub fn cookies(&self) -> Cookies {
+        self.cookies.unwrap_or_default()
+    }
+
     /// The longest `crawl-delay` that is kept.
     pub fn max_crawl_delay(&self) -> Duration {
         self.max_crawl_delay_ms
@@ -206,16 +226,17 @@ impl CrawlSettings {
             unchanged: self.unchanged.or(present.unchanged),
             robots: self.robots.or(present.robots),
             max_crawl_delay_ms: self.max_crawl_delay_ms.or(present.max_crawl_delay_ms),
-            scope: if self.scope.is_empty() {
-                present.scope
-            } else {
-                self.scope
-            },
+            user_agents: or_present(self.user_agents, present.user_agents),
+            cookies: self.cookies.or(present.cookies),
+            cookie_seeds: or_present(self.cookie_seeds, present.cookie_seeds),
+            scope: or_present(self.scope, present.scope),
         }
     }
 
     /// Refuses what cannot be meant.
     pub fn check(&self) -> Result<(), SettingError> {
+        at_most_entries("user-agent", self.user_agents.len(), MAX_AGENTS)?;
+        at_most_entries("cookie", self.cookie_seeds.len(), MAX_COOKIE_SEEDS)?;
         at_least_one("concurrency", self.concurrency)?;
         at_most("concurrency", self.concurrency, MAX_CONCURRENCY)?;
         at_most_a_day("delay", self.delay_ms)?;
@@ -231,6 +252,18 @@ impl CrawlSettings {
         at_most_a_day("max-retry-wait", self.max_retry_wait_ms)?;
         at_most_a_day("max-crawl-delay", self.max_crawl_delay_ms)
     }
+}
+
+fn or_present<T>(list: Vec<T>, present: Vec<T>) -> Vec<T> {
+    if list.is_empty() { present } else { list }
+}
+
+fn at_most_entries(setting: &'static str, n: usize, max: usize) -> Result<(), SettingError> {
+    if n <= max {
+        return Ok(());
+    }
+    let why = format!("has {n} entries; at most {max} are allowed");
+    Err(SettingError { setting, why })
 }
 
 fn at_least_one(setting: &'static str, value: Option<impl Into<u64>>) -> Result<(), SettingError> {
@@ -315,6 +348,14 @@ mod tests {
             |s| s.max_crawl_delay_ms = Some(86_400_001),
             "setting max-crawl-delay is longer than a day",
         );
+        check(
+            |s| s.user_agents = vec![Agent::Honest; 65],
+            "setting user-agent has 65 entries; at most 64 are allowed",
+        );
+        check(
+            |s| s.cookie_seeds = vec!["a.test:b=c".parse().unwrap(); 51],
+            "setting cookie has 51 entries; at most 50 are allowed",
+        );
         check(|s| s.max_url_length = Some(8_192), "");
         check(|s| s.max_depth = Some(0), "");
     }
@@ -354,6 +395,9 @@ mod tests {
             unchanged: Some(Unchanged::Skip),
             robots: Some(Robots::Ignore),
             max_crawl_delay_ms: Some(12),
+            user_agents: vec![Agent::Browser],
+            cookies: Some(Cookies::Ignore),
+            cookie_seeds: vec!["a.test:b=c".parse().unwrap()],
             scope: vec!["a.test".parse().unwrap()],
         };
         let nothing = CrawlSettings::default();

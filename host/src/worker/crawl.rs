@@ -5,8 +5,8 @@
 //! [`run`] decides what its end means.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
@@ -17,17 +17,19 @@ use super::leave::Leave;
 use super::links::{self, Part};
 use super::report::CrawlLog;
 use super::roots::roots;
+use super::shared::Shared;
 use super::starts::Starts;
 use super::{drain, page};
 use crate::clock::Clock;
 use crate::fetch::Fetch;
+use crate::fetch::cookies::CookieJar;
 use crate::frontier::{Frontier, FrontierError, Take};
 use crate::model::crawl::UnixMillis;
 use crate::model::id::{ResourceId, Run};
 use crate::model::plugin::Limits;
 use crate::model::resource::{CrawlSettings, Robots};
-use crate::model::scope::{Bounds, RootHosts};
-use crate::plugin::{CallConfig, Rules};
+use crate::model::scope::RootHosts;
+use crate::plugin::Rules;
 use crate::sink::Sink;
 use crate::task::TaskScope;
 
@@ -95,96 +97,6 @@ pub enum CrawlEnd {
     Stopped,
 }
 
-/// What the tasks of one crawl share.
-pub(super) struct Shared {
-    pub(super) parts: CrawlParts,
-    /// Of the root requests, as scope knows them.
-    pub(super) root_hosts: RootHosts,
-    /// A page has ended, or the outbox has room: the loop looks again.
-    pub(super) progress: Notify,
-    /// The outbox has items.
-    pub(super) items: Notify,
-    /// Pages that came to an end in this run.
-    pub(super) n_ended: AtomicU64,
-    /// Bytes of bodies in this run.
-    pub(super) n_bytes: AtomicU64,
-    /// The log tells once that a pattern has as many URLs as it may.
-    pub(super) told_of_pattern: Once,
-    early_end: Mutex<Option<CrawlEnd>>,
-}
-
-impl Shared {
-    /// Ends the crawl as failed; the first end stays.
-    pub(super) fn fail(&self, reason: String) {
-        self.end(CrawlEnd::Failed(reason));
-    }
-
-    /// Ends the crawl because its frontier cannot be used; what was done is there or is done again.
-    pub(super) fn lost_frontier(&self, error: FrontierError) {
-        self.end(CrawlEnd::Frontier(error));
-    }
-
-    /// Ends the crawl before its time; the first end stays.
-    pub(super) fn end(&self, end: CrawlEnd) {
-        self.early_end
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_or_insert(end);
-        self.progress.notify_one();
-    }
-
-    fn early_end(&self) -> Option<CrawlEnd> {
-        self.early_end
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-    }
-
-    fn may_rest(&self, until: UnixMillis) -> bool {
-        let now = self.parts.clock.unix_millis();
-        let wait = Duration::from_millis(until.saturating_sub(now));
-        self.parts.rest_after.is_some_and(|after| wait > after)
-    }
-
-    pub(super) fn config(&self) -> CrawlConfig {
-        self.parts.config.borrow().clone()
-    }
-
-    pub(super) fn bounds<'a>(&'a self, settings: &'a CrawlSettings) -> Bounds<'a> {
-        Bounds {
-            root_hosts: &self.root_hosts,
-            settings,
-        }
-    }
-
-    /// The bound of the run that leaves no room for another page, as the log tells it.
-    fn spent(&self, settings: &CrawlSettings, in_flight: u64) -> Option<String> {
-        let share = |max| match &self.parts.part {
-            Some(part) => part.share(max),
-            None => max,
-        };
-        let (max_pages, max_bytes) = (share(settings.max_pages()), share(settings.max_bytes()));
-        if self.n_ended.load(Ordering::Relaxed) + in_flight >= max_pages {
-            return Some(format!(
-                "stopped at {max_pages} pages, the limit set by --max-pages"
-            ));
-        }
-        let n_bytes = self.n_bytes.load(Ordering::Relaxed);
-        (n_bytes >= max_bytes).then(|| {
-            format!(
-                "stopped at {n_bytes} bytes, the limit of {max_bytes} set by --max-bytes is reached"
-            )
-        })
-    }
-
-    pub(super) fn call_config(&self, limits: Limits) -> CallConfig {
-        CallConfig {
-            params: self.parts.params.clone(),
-            limits,
-        }
-    }
-}
-
 /// Crawls until nothing is left, the crawl fails, or `stop` is cancelled.
 ///
 /// Not cancel-safe: pages in flight and undelivered items would be left behind. Use `stop`.
@@ -195,7 +107,10 @@ pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken
         None => return CrawlEnd::Stopped,
     };
     let counts = parts.frontier.counts();
+    let seeds = parts.config.borrow().settings.cookie_seeds.clone();
+    let kept = parts.frontier.cookies();
     let shared = Arc::new(Shared {
+        cookies: Arc::new(CookieJar::open(kept.as_deref(), &seeds)),
         n_ended: AtomicU64::new(counts.pages()),
         n_bytes: AtomicU64::new(counts.bytes),
         parts,

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::crawl::{CrawlEnd, Shared};
+use super::crawl::CrawlEnd;
+use super::shared::Shared;
 use crate::retry::Backoff;
 use crate::sink::{Sink, SinkError};
 use crate::telemetry;

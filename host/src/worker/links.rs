@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::crawl::Shared;
+use super::shared::Shared;
 use crate::frontier::{LinkBatch, LinkBounds};
 use crate::model::id::Shard;
 use crate::model::links::shard_of;

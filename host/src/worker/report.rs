@@ -8,6 +8,7 @@ use tokio::sync::broadcast;
 
 use crate::clock::Clock;
 use crate::model::status::LogLine;
+use crate::plugin::{CallFailure, CallReport, KillReport};
 
 /// Lines kept per crawl.
 const KEPT_LINES: usize = 1_000;
@@ -146,6 +147,42 @@ impl CrawlLog {
         });
         stream::iter(kept).chain(coming).boxed()
     }
+}
+
+/// Writes what a call logged, and why it was ended, into the crawl's log.
+pub(super) fn note_logs(log: &CrawlLog, url: &str, rule: &str, report: &CallReport) {
+    for line in &report.logs {
+        log.on_page(line.level.as_str(), url, rule, line.message.clone());
+    }
+    if report.n_logs_dropped > 0 {
+        let message = format!(
+            "{} more lines, beyond the limit set by --limit log-lines",
+            report.n_logs_dropped
+        );
+        log.on_page("warn", url, rule, message);
+    }
+    if let Err(CallFailure::Killed(kill)) = &report.result {
+        log.on_page("error", url, rule, kill_text(kill, report));
+    }
+}
+
+fn kill_text(kill: &KillReport, report: &CallReport) -> String {
+    use std::fmt::Write as _;
+    let mut text = format!(
+        "ended by the host ({}): {}; fuel {}, peak memory {} bytes, {} ms",
+        kill.kill,
+        kill.message,
+        report.usage.fuel,
+        report.usage.peak_memory,
+        report.usage.elapsed.as_millis(),
+    );
+    if let Some((message, place)) = &kill.panic {
+        let _infallible = write!(text, "; panicked at {place}: {message}");
+    }
+    for frame in &kill.backtrace {
+        let _infallible = write!(text, "\n    at {frame}");
+    }
+    text
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use url::Url;
 
 use super::crawl::{CrawlConfig, CrawlEnd, CrawlParts};
-use super::page;
+use super::report::note_logs;
 use crate::frontier::NewRequest;
 use crate::model::crawl::{Kill, Request, RuleError};
 use crate::model::plugin::Description;
@@ -41,7 +41,7 @@ async fn call_root(parts: &CrawlParts) -> Result<Vec<Request>, String> {
             limits,
         };
         let report = parts.rules.root(config, parts.run_started_at).await;
-        page::note_logs(&parts.log, "", "root", &report);
+        note_logs(&parts.log, "", "root", &report);
         let (why, wait) = match report.result {
             Ok(output) => return check_roots(output, parts.rules.description()),
             Err(CallFailure::Rule(RuleError::Retry { after_ms, why })) => (

@@ -156,6 +156,7 @@ fn write(folder: &Path, l0_bytes: usize, is_calm: bool) {
                         final_url: None,
                         max_pattern_urls: u64::MAX,
                         validators: None,
+                        cookies: None,
                         claim,
                     };
                     frontier.commit(commit).await.unwrap();

@@ -2,7 +2,7 @@
 
 use crawler_proto as proto;
 
-use crate::api::spec::{neighbour, scope, setting};
+use crate::api::spec::{neighbour, scope, setting, setting_list};
 use crate::master::ControlError;
 use crate::model::placement::PlacementChange;
 use crate::model::resource::CrawlSettings;
@@ -26,8 +26,15 @@ pub(super) fn crawl_settings(message: proto::CrawlSettings) -> Result<CrawlSetti
         unchanged: setting("unchanged", message.unchanged.as_deref())?,
         robots: setting("robots", message.robots.as_deref())?,
         max_crawl_delay_ms: message.max_crawl_delay_ms,
+        user_agents: setting_list("user-agent", texts(&message.user_agents))?,
+        cookies: setting("cookies", message.cookies.as_deref())?,
+        cookie_seeds: setting_list("cookie", texts(&message.cookie_seeds))?,
         scope: scope(message.scope.iter().map(String::as_str))?,
     })
+}
+
+fn texts(list: &[String]) -> impl Iterator<Item = &str> {
+    list.iter().map(String::as_str)
 }
 
 pub(super) fn crawl_message(crawl: CrawlSettings) -> proto::CrawlSettings {
@@ -49,6 +56,9 @@ pub(super) fn crawl_message(crawl: CrawlSettings) -> proto::CrawlSettings {
         unchanged: crawl.unchanged.map(|unchanged| unchanged.to_string()),
         robots: crawl.robots.map(|robots| robots.to_string()),
         max_crawl_delay_ms: crawl.max_crawl_delay_ms,
+        user_agents: crawl.user_agents.iter().map(ToString::to_string).collect(),
+        cookies: crawl.cookies.map(|cookies| cookies.to_string()),
+        cookie_seeds: crawl.cookie_seeds.iter().map(ToString::to_string).collect(),
         scope: crawl.scope.iter().map(ToString::to_string).collect(),
     }
 }
@@ -107,7 +117,7 @@ mod tests {
         );
     }
 
-    use crate::model::resource::{Robots, Unchanged};
+    use crate::model::resource::{Agent, Cookies, Robots, Unchanged};
 
     #[test]
     fn every_setting_survives_its_message() {
@@ -129,6 +139,9 @@ mod tests {
             unchanged: Some(Unchanged::Skip),
             robots: Some(Robots::Ignore),
             max_crawl_delay_ms: Some(12),
+            user_agents: vec![Agent::Browser, Agent::Named("x/1".into())],
+            cookies: Some(Cookies::Keep),
+            cookie_seeds: vec!["*.a.test:b=c".parse().unwrap()],
             scope: vec!["a.test".parse().unwrap()],
         };
         assert_eq!(crawl_settings(crawl_message(crawl.clone())).unwrap(), crawl);

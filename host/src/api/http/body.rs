@@ -28,7 +28,7 @@ const SPEC: [&str; 10] = [
 ];
 const CHANGES: [&str; 5] = ["plugin", "params", "limits", "crawl", "placement"];
 const PLACEMENT: [&str; 5] = ["shards", "weight", "selector", "near", "apart"];
-const CRAWL: [&str; 18] = [
+const CRAWL: [&str; 21] = [
     "delay_ms",
     "concurrency",
     "max_pages",
@@ -47,6 +47,9 @@ const CRAWL: [&str; 18] = [
     "host_rate",
     "rate",
     "hours",
+    "user_agents",
+    "cookies",
+    "cookie_seeds",
 ];
 
 /// A body that names a resource.
@@ -149,19 +152,9 @@ fn limits(fields: &mut Fields) -> Result<LimitOverrides, Problem> {
 
 fn crawl(fields: &mut Fields) -> Result<CrawlSettings, Problem> {
     let mut fields = Fields::new("field crawl", fields.object("crawl")?, &CRAWL)?;
-    let scope = match fields.take("scope") {
-        None => Vec::new(),
-        Some(Value::Array(hosts)) => {
-            let text = |host| match host {
-                Value::String(text) => Ok(text),
-                other => Err(wrong("crawl.scope", "a list of hosts", &other)),
-            };
-            let hosts = hosts.into_iter().map(text);
-            let hosts: Vec<String> = hosts.collect::<Result<_, _>>()?;
-            spec::scope(hosts.iter().map(String::as_str))?
-        }
-        Some(other) => return Err(wrong("crawl.scope", "a list of hosts", &other)),
-    };
+    let scope = text_list(&mut fields, "scope", "crawl.scope")?;
+    let agents = text_list(&mut fields, "user_agents", "crawl.user_agents")?;
+    let cookies = text_list(&mut fields, "cookie_seeds", "crawl.cookie_seeds")?;
     Ok(CrawlSettings {
         delay_ms: fields.number("delay_ms")?,
         random_delay_ms: fields.number("random_delay_ms")?,
@@ -180,8 +173,26 @@ fn crawl(fields: &mut Fields) -> Result<CrawlSettings, Problem> {
         unchanged: spec::setting("unchanged", fields.text("unchanged")?.as_deref())?,
         robots: spec::setting("robots", fields.text("robots")?.as_deref())?,
         max_crawl_delay_ms: fields.number("max_crawl_delay_ms")?,
-        scope,
+        user_agents: spec::setting_list("user-agent", agents.iter().map(String::as_str))?,
+        cookies: spec::setting("cookies", fields.text("cookies")?.as_deref())?,
+        cookie_seeds: spec::setting_list("cookie", cookies.iter().map(String::as_str))?,
+        scope: spec::scope(scope.iter().map(String::as_str))?,
     })
+}
+
+fn text_list(fields: &mut Fields, name: &str, field: &'static str) -> Result<Vec<String>, Problem> {
+    let wrong = |value: &Value| wrong(field, "a list of texts", value);
+    match fields.take(name) {
+        None => Ok(Vec::new()),
+        Some(Value::Array(list)) => {
+            let text = |entry| match entry {
+                Value::String(text) => Ok(text),
+                other => Err(wrong(&other)),
+            };
+            list.into_iter().map(text).collect()
+        }
+        Some(other) => Err(wrong(&other)),
+    }
 }
 
 fn placement(fields: &mut Fields) -> Result<PlacementChange, Problem> {
@@ -344,7 +355,8 @@ mod tests {
                 "max_bytes":4,"max_url_length":5,"max_segment_repeats":6,"max_pattern_urls":7,
                 "unchanged":"skip","max_attempts":8,"max_retry_wait_ms":9,
                 "robots":"ignore","max_crawl_delay_ms":10,"random_delay_ms":11,
-                "host_rate":"1/s","rate":"none","hours":"01:00-02:00"}}"#,
+                "host_rate":"1/s","rate":"none","hours":"01:00-02:00",
+                "user_agents":["browser"],"cookies":"ignore","cookie_seeds":["a.test:b=c"]}}"#,
         )
         .unwrap();
         let camel = spec(
@@ -353,7 +365,8 @@ mod tests {
                 "maxBytes":"4","maxUrlLength":5,"maxSegmentRepeats":6,"maxPatternUrls":7,
                 "unchanged":"skip","maxAttempts":8,"maxRetryWaitMs":9,
                 "robots":"ignore","maxCrawlDelayMs":"10","randomDelayMs":"11",
-                "hostRate":"1/s","rate":"none","hours":"01:00-02:00"}}"#,
+                "hostRate":"1/s","rate":"none","hours":"01:00-02:00",
+                "userAgents":["browser"],"cookies":"ignore","cookieSeeds":["a.test:b=c"]}}"#,
         )
         .unwrap();
         assert_eq!(snake, camel);
@@ -372,6 +385,9 @@ mod tests {
         assert_eq!(crawl.host_rate, "1/s".parse().ok());
         assert_eq!(crawl.rate, Some(Default::default()));
         assert_eq!(crawl.hours, "01:00-02:00".parse().ok());
+        assert_eq!(crawl.user_agents, ["browser".parse().unwrap()]);
+        assert_eq!(crawl.cookies, "ignore".parse().ok());
+        assert_eq!(crawl.cookie_seeds, ["a.test:b=c".parse().unwrap()]);
         assert_eq!(snake.limits.iter().count(), 2);
     }
 

@@ -1,12 +1,14 @@
 //! One request and its answer.
 
 use std::error::Error;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method, Response, StatusCode};
 use url::Url;
 
+use super::super::cookies::CookieJar;
 use super::super::resolve::ResolveError;
 use super::super::{FetchError, FetchRequest};
 use super::FetchSettings;
@@ -37,6 +39,7 @@ pub(super) struct Hop {
     pub(super) names_port: bool,
     method: Method,
     headers: HeaderMap,
+    cookies: Option<Arc<CookieJar>>,
     body: Option<Bytes>,
 }
 
@@ -79,6 +82,7 @@ impl Hop {
             names_port,
             method: Method::GET,
             headers: HeaderMap::new(),
+            cookies: None,
             body: None,
         }
     }
@@ -100,6 +104,15 @@ impl Hop {
                 .map_err(|_| refused(format!("the value of header {name:?} is not valid")))?;
             headers.append(valid_name, value);
         }
+        if let Some(identity) = request.identity {
+            let own = [("user-agent", identity.user_agent.as_str())];
+            for (name, value) in own.iter().chain(identity.headers) {
+                let name = HeaderName::from_static(name);
+                let value = HeaderValue::from_str(value)
+                    .map_err(|_| refused(format!("the value of header {name} is not valid")))?;
+                headers.entry(name).or_insert(value);
+            }
+        }
         let unless = request.unless.unwrap_or_default();
         for (name, value) in [
             (header::IF_NONE_MATCH, unless.etag),
@@ -118,6 +131,7 @@ impl Hop {
             names_port: request.names_port,
             method,
             headers,
+            cookies: request.cookies,
             body: request.body,
         })
     }
@@ -165,7 +179,17 @@ impl Hop {
         let failed = |error: reqwest::Error| fetch_error(error, settings);
         let accepted = HeaderValue::from_static(ACCEPTED);
         request = request.header(header::ACCEPT_ENCODING, accepted);
+        if let Some(cookies) = &self.cookies
+            && !self.headers.contains_key(header::COOKIE)
+            && let Some(sent) = cookies.header(&self.url)
+        {
+            request = request.header(header::COOKIE, sent);
+        }
         let response = request.send().await.map_err(failed)?;
+        if let Some(cookies) = &self.cookies {
+            let set = response.headers().get_all(header::SET_COOKIE).iter();
+            cookies.hear(&self.url, set.filter_map(|value| value.to_str().ok()));
+        }
         if let Some(to) = self.target(&response) {
             let status = response.status();
             return Ok(Outcome::Redirect { to, status });

@@ -17,6 +17,7 @@ use crate::task::TaskScope;
 mod bodies;
 mod broken;
 mod http2;
+mod identity;
 mod ports;
 mod reach;
 mod redirects;
@@ -154,6 +155,8 @@ fn get(url: Url) -> FetchRequest {
         names_port: false,
         method: "GET".into(),
         headers: Vec::new(),
+        identity: None,
+        cookies: None,
         body: None,
         max_url_length: DEFAULT_MAX_URL_LENGTH,
         max_body: 1 << 20,

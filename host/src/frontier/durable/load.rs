@@ -75,6 +75,7 @@ impl Inner {
         let counts = totals.transpose()?.map(Counts::from).unwrap_or_default();
         let settings = &self.frontiers.settings;
         let mut state = State::new(open.run, head, last, counts, settings);
+        state.cookies = self.get(Bytes::from_static(keys::COOKIES)).await?;
         let now = state.time.now(open.now);
         if is_unclean {
             state.n_careful = 2 * settings.max_undurable;

@@ -224,6 +224,7 @@ impl DurableFrontier {
                     answered_at: 0,
                     final_url: None,
                     validators: None,
+                    cookies: None,
                     max_pattern_urls: u64::MAX,
                 })
                 .await?;

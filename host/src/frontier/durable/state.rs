@@ -4,6 +4,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use bytes::Bytes;
 use prost::Message as _;
 use slatedb::WriteBatch;
 use tokio::time::Instant;
@@ -87,6 +88,7 @@ pub(super) struct State {
     /// Until then hosts wait for longer than what is stored of them says.
     pub(super) held_until: UnixMillis,
     pub(super) head: Head,
+    pub(super) cookies: Option<Bytes>,
     pub(super) last: records::Batch,
     pub(super) counts: Counts,
     pub(super) undurable: VecDeque<Written>,
@@ -118,6 +120,7 @@ impl State {
             has_unsure_clocks: false,
             held_until: 0,
             head,
+            cookies: None,
             last,
             counts,
             undurable: VecDeque::new(),

@@ -77,6 +77,9 @@ impl State {
 
     /// All of a commit but its requests.
     pub(super) fn end(&mut self, commit: Commit) {
+        if commit.cookies.is_some() {
+            self.cookies = commit.cookies;
+        }
         let counts = &mut self.counts;
         counts.bytes += commit.bytes;
         counts.items += commit.items.len() as u64;

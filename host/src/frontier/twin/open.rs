@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -123,6 +124,10 @@ impl Frontier for Opened {
             state.has_unsure_clocks |= commit.host_ready_at == 0;
             Ok(state.plain.end(commit))
         })
+    }
+
+    fn cookies(&self) -> Option<Bytes> {
+        self.shared.state().plain.cookies.clone()
     }
 
     fn give_back(&self, claim: Box<Claim>, host_ready_at: UnixMillis) {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use bytes::Bytes;
 use url::Url;
 
 use super::Marks;
@@ -64,6 +65,7 @@ pub(crate) struct Plain {
     pub(super) counts: Counts,
     /// Links to other shards, and from them.
     pub(super) peers: Peers,
+    pub(super) cookies: Option<Bytes>,
     /// It was closed, and its clocks tell of every request.
     pub(super) has_exact_clocks: bool,
     /// Until then hosts wait because of the opening.
@@ -83,6 +85,7 @@ impl Plain {
                 outbox: before.outbox,
                 outbox_first: before.outbox_first,
                 marks: before.marks,
+                cookies: before.cookies,
                 has_exact_clocks: before.has_exact_clocks,
                 held_until: before.held_until,
                 ..Self::default()
@@ -139,6 +142,9 @@ impl Plain {
     pub(super) fn end(&mut self, commit: Commit) -> Committed {
         let (ready_at, answered_at) = (commit.host_ready_at, commit.answered_at);
         self.land(&commit.claim.request.host(), ready_at, answered_at);
+        if commit.cookies.is_some() {
+            self.cookies = commit.cookies;
+        }
         self.counts.bytes += commit.bytes;
         self.counts.items += commit.items.len() as u64;
         for (reason, n) in commit.refused {

@@ -5,18 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use tokio::sync::MutexGuard;
 
 use super::super::ResourceView;
-use super::super::reconcile::assignment_txn;
+use super::new_resource::{created, new_resource_txn};
 use super::*;
-use crate::master::placement::{self, Wish};
 use crate::model::crawl::NO_RULE;
 use crate::model::id::{Generation, NodeId, Run};
 use crate::model::node::Role;
 use crate::model::resource::{
     Assignment, PinnedPlugin, Redrive, ResourceSpec, ShardId, ShardRecord, ShardState,
 };
+use crate::store::Guard;
 use crate::store::catalog::encode;
 use crate::store::keys::Subject;
-use crate::store::{Guard, Revision};
 
 /// What to do with a resource whose plugin is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -346,60 +345,4 @@ fn only_by_restart(present: &ResourceSpec, spec: &ResourceSpec) -> Option<(&'sta
     }
     let is_other = before.shards != after.shards;
     is_other.then(|| ("shards", format!("--shards {}", after.shards)))
-}
-
-/// Creates a resource with its shards, each assigned at once where a worker takes it; with the records
-/// it writes.
-fn new_resource_txn(
-    catalog: &Catalog,
-    mut resource: Resource,
-    candidates: &Candidates,
-) -> (Txn, Resource, BTreeMap<ShardId, ShardRecord>) {
-    let keys = catalog.keys();
-    let key = keys.resource(&resource.spec.name);
-    let mut candidates = candidates.clone();
-    let mut txn = Txn::new();
-    let mut records = BTreeMap::new();
-    for id in resource.shard_ids() {
-        let shard = ShardRecord::new(resource.spec.name.clone());
-        let wish = Wish::of(id, &resource);
-        let node = match &resource.pinned {
-            Some(_) => placement::place(&wish, &candidates).ok().cloned(),
-            None => None,
-        };
-        let record = match node {
-            Some(node) => {
-                candidates.take(&node.id, &wish);
-                let (present, shard) = (created(resource.clone()), created(shard));
-                let (assigned, named, record) = assignment_txn(keys, &present, (id, &shard), &node);
-                let changes = assigned.changes.into_iter();
-                txn.changes
-                    .extend(changes.filter(|change| change.key() != key));
-                let guard = Guard::Exists(keys.node(Role::Worker, &node.id));
-                if !txn.guards.contains(&guard) {
-                    txn.guards.push(guard);
-                }
-                resource = named;
-                record
-            }
-            None => {
-                txn = txn.put(keys.shard(id), encode(&shard));
-                shard
-            }
-        };
-        records.insert(id, record);
-    }
-    let txn = txn
-        .guard(Guard::Absent(key.clone()))
-        .put(key, encode(&resource));
-    (txn, resource, records)
-}
-
-/// A record that was not there before.
-fn created<T>(value: T) -> Versioned<T> {
-    Versioned {
-        value,
-        revision: Revision(0),
-        created: Revision(0),
-    }
 }

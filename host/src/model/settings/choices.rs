@@ -84,3 +84,35 @@ impl fmt::Display for Robots {
         f.write_str(self.as_str())
     }
 }
+
+/// Whether cookies are sent back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cookies {
+    /// What a site sets is sent back to it, also after a restart and in later runs.
+    #[default]
+    Keep,
+    /// None are sent, nor taken.
+    Ignore,
+}
+
+impl FromStr for Cookies {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "keep" => Ok(Cookies::Keep),
+            "ignore" => Ok(Cookies::Ignore),
+            other => Err(format!("takes keep or ignore, not {other:?}")),
+        }
+    }
+}
+
+impl fmt::Display for Cookies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Cookies::Keep => "keep",
+            Cookies::Ignore => "ignore",
+        })
+    }
+}

@@ -1,7 +1,7 @@
 //! Whole crawls against twins of fetcher, rules and sink.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU32, AtomicUsize};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -23,7 +23,7 @@ use crate::model::id::Shard;
 use crate::model::resource::{LinkTotals, ShardId};
 
 use crate::model::plugin::Description;
-use crate::plugin::{CallFailure, CallOutput, CallReport, KillReport, Usage};
+use crate::plugin::{CallConfig, CallFailure, CallOutput, CallReport, KillReport, Usage};
 use crate::sink::SinkError;
 
 /// Answers by path; counts what it was asked.
@@ -614,6 +614,10 @@ impl Frontier for FrontierTwin {
         let left = (path, commit.validators.clone());
         self.left.lock().unwrap().push(left);
         self.inner.0.commit(commit).await
+    }
+
+    fn cookies(&self) -> Option<Bytes> {
+        self.inner.0.cookies()
     }
 
     fn give_back(&self, claim: Box<Claim>, host_ready_at: UnixMillis) {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use bytes::Bytes;
 use prost::Message as _;
 use slatedb::WriteBatch;
 
@@ -50,6 +51,10 @@ impl State {
         batch.delete(keys::ready(self.run, lane, page.turn));
         if page.is_suspect {
             batch.delete(keys::suspect(page.fingerprint));
+        }
+        if let Some(cookies) = commit.cookies {
+            batch.put(Bytes::from_static(keys::COOKIES), cookies.clone());
+            self.cookies = Some(cookies);
         }
         self.counts.bytes += commit.bytes;
         for (reason, n) in commit.refused {
@@ -246,7 +251,7 @@ impl State {
     ) -> bool {
         let record = records::Ready {
             request: (&waiting.request).into(),
-            fingerprint: bytes::Bytes::copy_from_slice(&waiting.fingerprint.0),
+            fingerprint: Bytes::copy_from_slice(&waiting.fingerprint.0),
             depth: waiting.depth,
             attempt: waiting.attempt,
             visit: waiting.visit,

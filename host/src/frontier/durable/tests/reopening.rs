@@ -40,6 +40,19 @@ async fn what_was_closed_in_order_keeps_the_moments_of_its_hosts() {
 }
 
 #[tokio::test]
+async fn cookies_are_there_after_a_restart() {
+    let objects = Arc::new(InMemory::new());
+    let frontier = open_with(&objects, 0, 500).await;
+    frontier.seed(urls(&["1", "2"])).await.unwrap();
+    let mut commit = parsed(ready(next(&frontier, 10_000).await));
+    commit.cookies = Some("a=1".into());
+    frontier.commit(commit).await.unwrap();
+    frontier.close().await.unwrap();
+    let frontier = open_with(&objects, 20_000, 500).await;
+    assert_eq!(frontier.cookies(), Some("a=1".into()));
+}
+
+#[tokio::test]
 async fn a_host_whose_page_was_given_back_may_have_been_asked() {
     let objects = Arc::new(InMemory::new());
     let frontier = open_with(&objects, 0, 500).await;

@@ -46,7 +46,7 @@ async fn crawl_run(objects: &Arc<InMemory>, run: u64, roots: &[&str]) -> Arc<Dur
 }
 
 /// What the database has below a prefix.
-async fn entries(durable: &DurableFrontier, prefix: &[u8]) -> Vec<(bytes::Bytes, bytes::Bytes)> {
+async fn entries(durable: &DurableFrontier, prefix: &[u8]) -> Vec<(Bytes, Bytes)> {
     let mut found = durable.inner.scan_prefix(prefix).await.unwrap();
     let mut entries = Vec::new();
     while let Some(entry) = found.next().await.unwrap() {

@@ -1,0 +1,313 @@
+//! The cookies of one crawl (RFC 6265): what sites have set, and what the resource begins with.
+//!
+//! They live in the frontier, so that a login outlives the process. All is bounded: a site cannot make
+//! them grow without end, nor drive out those of another.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use cookie_store::{CookieStore, RawCookie, StoreAction};
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+use url::Url;
+
+use crate::model::settings::CookieSeed;
+
+/// Bytes of one cookie (RFC 6265, 6.1: at least 4096).
+const MAX_COOKIE: usize = 4_096;
+/// Of one host (RFC 6265, 6.1: at least 50).
+const MAX_PER_HOST: usize = 50;
+/// Bytes of all together.
+const MAX_BYTES: usize = 256 << 10;
+/// Changes are handed out to be kept no more often.
+const SAVE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What a crawl sends back to the sites that set it.
+pub struct CookieJar {
+    state: Mutex<State>,
+}
+
+struct State {
+    store: CookieStore,
+    n_bytes: usize,
+    /// Those of the resource that were put in.
+    seeds: Vec<CookieSeed>,
+    is_changed: bool,
+    saved_at: Option<Instant>,
+}
+
+/// As it is kept.
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    seeds: Vec<CookieSeed>,
+    /// The host of each, and what it had set.
+    cookies: Vec<cookie_store::Cookie<'static>>,
+}
+
+impl std::fmt::Debug for CookieJar {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Not what is in it: cookies are as good as passwords.
+        f.debug_struct("CookieJar").finish_non_exhaustive()
+    }
+}
+
+impl CookieJar {
+    /// What was kept, and those of the resource that were not put in yet. What cannot be read any more
+    /// is told and forgotten.
+    pub fn open(saved: Option<&[u8]>, seeds: &[CookieSeed]) -> Self {
+        let saved = saved.map(serde_json::from_slice::<Saved>).transpose();
+        let saved = saved.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the cookies that were kept cannot be read; the crawl goes on without");
+            None
+        });
+        let (known, cookies) = saved.map_or_else(Default::default, |s| (s.seeds, s.cookies));
+        let cookies = cookies.into_iter().map(Ok::<_, std::convert::Infallible>);
+        let store = match CookieStore::from_cookies(cookies, false) {
+            Ok(store) => store,
+            Err(never) => match never {},
+        };
+        let n_bytes = store.iter_any().map(|c| size(c)).sum();
+        let mut state = State {
+            store,
+            n_bytes,
+            seeds: known
+                .into_iter()
+                .filter(|seed| seeds.contains(seed))
+                .collect(),
+            is_changed: false,
+            saved_at: None,
+        };
+        for seed in seeds {
+            if !state.seeds.contains(seed) {
+                state.seed(seed);
+                state.seeds.push(seed.clone());
+            }
+        }
+        Self {
+            state: Mutex::new(state),
+        }
+    }
+
+    /// What a request for this URL sends.
+    pub fn header(&self, url: &Url) -> Option<String> {
+        let state = self.state();
+        let mut header = String::new();
+        for (name, value) in state.store.get_request_values(url) {
+            let separator = if header.is_empty() { "" } else { "; " };
+            header.extend([separator, name, "=", value]);
+        }
+        (!header.is_empty()).then_some(header)
+    }
+
+    /// Takes what an answer from this URL sets, as far as it may.
+    pub fn hear<'a>(&self, url: &Url, set: impl Iterator<Item = &'a str>) {
+        let mut state = self.state();
+        for text in set.filter(|text| text.len() <= MAX_COOKIE) {
+            if let Ok(cookie) = RawCookie::parse(text.to_owned()) {
+                state.set(&cookie, url);
+            }
+        }
+    }
+
+    /// What is to be kept, where it has changed and that was not handed out a moment ago.
+    pub fn unsaved(&self) -> Option<Bytes> {
+        let mut state = self.state();
+        let now = Instant::now();
+        let is_due = state.saved_at.is_none_or(|at| at + SAVE_INTERVAL <= now);
+        if !state.is_changed || !is_due {
+            return None;
+        }
+        let saved = Saved {
+            seeds: state.seeds.clone(),
+            cookies: state.store.iter_unexpired().cloned().collect(),
+        };
+        state.is_changed = false;
+        state.saved_at = Some(now);
+        match serde_json::to_vec(&saved) {
+            Ok(bytes) => Some(bytes.into()),
+            Err(error) => {
+                tracing::error!(%error, "cookies cannot be written down");
+                None
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn seed(&mut self, seed: &CookieSeed) {
+        let Ok(url) = Url::parse(&format!("http://{}/", seed.host)) else {
+            return;
+        };
+        let mut cookie = RawCookie::new(seed.name.clone(), seed.value.clone());
+        cookie.set_path("/");
+        if seed.and_below {
+            cookie.set_domain(seed.host.clone());
+        }
+        self.set(&cookie, &url);
+    }
+
+    fn set(&mut self, raw: &RawCookie<'_>, url: &Url) {
+        let Ok(cookie) = cookie_store::Cookie::try_from_raw_cookie(raw, url) else {
+            return;
+        };
+        let Some(domain) = cookie.domain.as_cow() else {
+            return;
+        };
+        let before = self.store.get_any(&domain, &cookie.path, cookie.name());
+        let (n_before, is_same) = before.map_or((0, false), |before| {
+            let is_same = before.value() == cookie.value() && before.expires == cookie.expires;
+            (size(before), is_same && !before.is_expired())
+        });
+        if is_same {
+            return;
+        }
+        let is_new = before.is_none();
+        let is_of_host = |c: &&cookie_store::Cookie<'_>| c.domain == cookie.domain;
+        let has_room = !is_new || self.store.iter_any().filter(is_of_host).count() < MAX_PER_HOST;
+        let n_bytes = self.n_bytes - n_before + size(&cookie);
+        if !cookie.is_expired() && (!has_room || n_bytes > MAX_BYTES) {
+            tracing::debug!(%url, "a cookie is not kept: there is no room for more");
+            return;
+        }
+        match self.store.insert(cookie.into_owned(), url) {
+            Ok(StoreAction::Inserted | StoreAction::UpdatedExisting) => self.n_bytes = n_bytes,
+            Ok(StoreAction::ExpiredExisting) => {}
+            Err(_of_another_host_or_past) => return,
+        }
+        self.is_changed = true;
+    }
+}
+
+fn size(cookie: &cookie_store::Cookie<'_>) -> usize {
+    let domain = cookie.domain.as_cow().map_or(0, |domain| domain.len());
+    domain + cookie.path.len() + cookie.name().len() + cookie.value().len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        text.parse().unwrap()
+    }
+
+    fn hear(jar: &CookieJar, from: &str, set: &[&str]) {
+        jar.hear(&url(from), set.iter().copied());
+    }
+
+    /// Those that are sent, in order of their names.
+    fn sent(jar: &CookieJar, to: &str) -> Vec<String> {
+        let header = jar.header(&url(to)).unwrap_or_default();
+        let mut sent: Vec<String> = header.split("; ").map(str::to_owned).collect();
+        sent.sort();
+        sent.retain(|cookie| !cookie.is_empty());
+        sent
+    }
+
+    #[test]
+    fn what_a_site_sets_is_sent_back_to_it_alone() {
+        let jar = CookieJar::open(None, &[]);
+        hear(
+            &jar,
+            "https://shop.test/a/b",
+            &[
+                "host=1",
+                "below=2; Domain=shop.test; Path=/",
+                "path=3; Path=/x",
+                "safe=4; Secure; Path=/",
+                "past=5; Max-Age=0; Path=/",
+                "other=6; Domain=other.test",
+                "nonsense",
+            ],
+        );
+        for (to, expected) in [
+            (
+                "https://shop.test/a/c",
+                &["below=2", "host=1", "safe=4"][..],
+            ),
+            ("http://shop.test/a/c", &["below=2", "host=1"]),
+            ("https://shop.test/x/", &["below=2", "path=3", "safe=4"]),
+            ("https://www.shop.test/a/", &["below=2"]),
+            ("https://other.test/a/", &[]),
+        ] {
+            assert_eq!(sent(&jar, to), expected, "{to}");
+        }
+        hear(
+            &jar,
+            "https://shop.test/a/",
+            &["host=7", "below=; Domain=shop.test; Path=/; Max-Age=0"],
+        );
+        assert_eq!(sent(&jar, "https://shop.test/a/c"), ["host=7", "safe=4"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_has_changed_is_kept_and_there_after_a_restart() {
+        let seeds: Vec<CookieSeed> = vec![
+            "a.test:s=1".parse().unwrap(),
+            "*.b.test:t=2".parse().unwrap(),
+        ];
+        let jar = CookieJar::open(None, &seeds);
+        assert_eq!(sent(&jar, "http://a.test/"), ["s=1"]);
+        assert_eq!(sent(&jar, "http://www.a.test/"), Vec::<String>::new());
+        assert_eq!(sent(&jar, "http://www.b.test/"), ["t=2"]);
+        hear(
+            &jar,
+            "http://a.test/",
+            &["session=3; Path=/", "s=4; Path=/"],
+        );
+        let kept = jar.unsaved().unwrap();
+        // What is as before is no change, and changes gather for a while.
+        hear(&jar, "http://a.test/", &["session=3; Path=/"]);
+        tokio::time::advance(SAVE_INTERVAL).await;
+        assert_eq!(jar.unsaved(), None);
+        hear(&jar, "http://a.test/", &["more=5; Path=/"]);
+        assert!(jar.unsaved().is_some());
+        hear(&jar, "http://a.test/", &["more=6; Path=/"]);
+        assert_eq!(jar.unsaved(), None);
+        tokio::time::advance(SAVE_INTERVAL).await;
+        assert!(jar.unsaved().is_some());
+        // What the site has set instead is not undone by what the crawl began with, but by what it is
+        // told to begin with since.
+        let again = CookieJar::open(Some(&kept), &seeds);
+        assert_eq!(sent(&again, "http://a.test/"), ["s=4", "session=3"]);
+        let other = CookieJar::open(Some(&kept), &["a.test:s=9".parse().unwrap()]);
+        assert_eq!(sent(&other, "http://a.test/"), ["s=9", "session=3"]);
+        let damaged = CookieJar::open(Some(b"?"), &seeds);
+        assert_eq!(sent(&damaged, "http://a.test/"), ["s=1"]);
+    }
+
+    #[test]
+    fn no_site_makes_them_grow_without_end_or_drives_out_those_of_another() {
+        let jar = CookieJar::open(None, &[]);
+        hear(&jar, "http://a.test/", &["kept=1; Path=/"]);
+        for n in 0..200 {
+            hear(&jar, "http://greedy.test/", &[&format!("c{n}=1; Path=/")]);
+        }
+        assert_eq!(sent(&jar, "http://greedy.test/").len(), MAX_PER_HOST);
+        // One that is there can be changed.
+        hear(&jar, "http://greedy.test/", &["c1=2; Path=/"]);
+        assert!(sent(&jar, "http://greedy.test/").contains(&"c1=2".to_owned()));
+        let large = "x".repeat(4_000);
+        for host in 0..200 {
+            hear(
+                &jar,
+                &format!("http://{host}.test/"),
+                &[&format!("c={large}; Path=/")],
+            );
+        }
+        assert!(jar.state().n_bytes <= MAX_BYTES);
+        hear(
+            &jar,
+            "http://b.test/",
+            &[&format!("c={}; Path=/", "x".repeat(MAX_COOKIE))],
+        );
+        assert_eq!(sent(&jar, "http://b.test/"), Vec::<String>::new());
+        assert_eq!(sent(&jar, "http://a.test/"), ["kept=1"]);
+        assert!(!format!("{jar:?}").contains("kept"));
+    }
+}

@@ -1,0 +1,194 @@
+//! Who a crawl says it is: its user agents, and the cookies that it begins with.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+const MAX_AGENT: usize = 512;
+const MAX_COOKIE: usize = 4_096;
+
+/// What a crawl calls itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum Agent {
+    /// As the process does: setting `user-agent` of `[fetch]`.
+    Honest,
+    /// As browsers do, with the headers that they send for a page that somebody opens.
+    Browser,
+    /// With these words.
+    Named(String),
+}
+
+impl FromStr for Agent {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let is_printable = |c: char| c.is_ascii_graphic() || c == ' ';
+        match text.trim() {
+            "honest" => Ok(Agent::Honest),
+            "browser" => Ok(Agent::Browser),
+            named
+                if named.is_empty()
+                    || named.len() > MAX_AGENT
+                    || !named.chars().all(is_printable) =>
+            {
+                Err(format!(
+                    "takes honest, browser, or up to {MAX_AGENT} printable ASCII characters, not {text:?}"
+                ))
+            }
+            named => Ok(Agent::Named(named.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Agent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Agent::Honest => "honest",
+            Agent::Browser => "browser",
+            Agent::Named(words) => words,
+        })
+    }
+}
+
+impl From<Agent> for String {
+    fn from(agent: Agent) -> Self {
+        agent.to_string()
+    }
+}
+
+impl TryFrom<String> for Agent {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+/// A cookie that a crawl begins with, written `shop.example:name=value`; with `*.shop.example`, the
+/// hosts below are sent it too.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct CookieSeed {
+    /// In lower case, without port.
+    pub host: String,
+    /// The hosts below are sent it too.
+    pub and_below: bool,
+    /// Not empty.
+    pub name: String,
+    /// As it is sent.
+    pub value: String,
+}
+
+impl FromStr for CookieSeed {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let refused = || {
+            format!(
+                "takes cookies like shop.example:name=value or *.shop.example:name=value, not {text:?}"
+            )
+        };
+        let (host, pair) = text.split_once(':').ok_or_else(refused)?;
+        let (name, value) = pair.split_once('=').ok_or_else(refused)?;
+        let (host, and_below) = match host.strip_prefix("*.") {
+            Some(host) => (host, true),
+            None => (host, false),
+        };
+        // As a URL would have it.
+        let host = url::Host::parse(host).map_err(|_| refused())?.to_string();
+        // RFC 6265, 4.1.1: a token, and visible characters but for some.
+        let is_token = |c: char| c.is_ascii_graphic() && !"()<>@,;:\\\"/[]?={}".contains(c);
+        let is_value = |c: char| c.is_ascii_graphic() && !",;\\".contains(c);
+        let is_meant = !name.is_empty()
+            && name.chars().all(is_token)
+            && value.chars().all(is_value)
+            && name.len() + value.len() <= MAX_COOKIE;
+        let (name, value) = (name.to_owned(), value.to_owned());
+        is_meant
+            .then_some(Self {
+                host,
+                and_below,
+                name,
+                value,
+            })
+            .ok_or_else(refused)
+    }
+}
+
+impl fmt::Display for CookieSeed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let below = if self.and_below { "*." } else { "" };
+        write!(f, "{below}{}:{}={}", self.host, self.name, self.value)
+    }
+}
+
+impl From<CookieSeed> for String {
+    fn from(seed: CookieSeed) -> Self {
+        seed.to_string()
+    }
+}
+
+impl TryFrom<String> for CookieSeed {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_are_words_that_fit_into_a_header() {
+        for (text, expected) in [
+            ("honest", Agent::Honest),
+            (" browser ", Agent::Browser),
+            (
+                "shop/1.0 (+https://a.test)",
+                Agent::Named("shop/1.0 (+https://a.test)".into()),
+            ),
+        ] {
+            let agent: Agent = text.parse().unwrap();
+            assert_eq!(agent, expected);
+            assert_eq!(agent.to_string().parse(), Ok(expected));
+        }
+        for text in ["", " ", "a\r\nb: c", "h\u{e9}", &"a".repeat(513)] {
+            let expected = format!(
+                "takes honest, browser, or up to 512 printable ASCII characters, not {text:?}"
+            );
+            assert_eq!(text.parse::<Agent>(), Err(expected));
+        }
+    }
+
+    #[test]
+    fn a_cookie_names_its_host() {
+        for (text, expected) in [
+            ("shop.example:a=b", "shop.example:a=b"),
+            ("*.Shop.Example:a=b=c", "*.shop.example:a=b=c"),
+            ("127.0.0.1:a=", "127.0.0.1:a="),
+        ] {
+            let seed: CookieSeed = text.parse().unwrap();
+            assert_eq!(seed.to_string(), expected);
+            assert_eq!(seed.to_string().parse(), Ok(seed));
+        }
+        for text in [
+            "a=b",
+            "a.test:a",
+            "a.test:=b",
+            "a.test:a=b; Path=/",
+            "a.test:a b=c",
+            "a b:c=d",
+            "a.test:a=\"b\r\n",
+        ] {
+            let error = text.parse::<CookieSeed>().unwrap_err();
+            assert!(
+                error.starts_with("takes cookies like shop.example:name=value"),
+                "{error}"
+            );
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! What the tasks of one crawl share, and what it tells of the crawl as a whole.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use super::crawl::{CrawlConfig, CrawlEnd, CrawlParts};
+use crate::fetch::cookies::CookieJar;
+use crate::frontier::FrontierError;
+use crate::model::crawl::UnixMillis;
+use crate::model::plugin::Limits;
+use crate::model::resource::{Cookies, CrawlSettings};
+use crate::model::scope::{Bounds, RootHosts};
+use crate::plugin::CallConfig;
+
+/// What the tasks of one crawl share.
+pub(super) struct Shared {
+    pub(super) parts: CrawlParts,
+    /// Of the root requests, as scope knows them.
+    pub(super) root_hosts: RootHosts,
+    pub(super) cookies: Arc<CookieJar>,
+    /// A page has ended, or the outbox has room: the loop looks again.
+    pub(super) progress: Notify,
+    /// The outbox has items.
+    pub(super) items: Notify,
+    /// Pages that came to an end in this run.
+    pub(super) n_ended: AtomicU64,
+    /// Bytes of bodies in this run.
+    pub(super) n_bytes: AtomicU64,
+    /// The log tells once that a pattern has as many URLs as it may.
+    pub(super) told_of_pattern: Once,
+    pub(super) early_end: Mutex<Option<CrawlEnd>>,
+}
+
+impl Shared {
+    /// Ends the crawl as failed; the first end stays.
+    pub(super) fn fail(&self, reason: String) {
+        self.end(CrawlEnd::Failed(reason));
+    }
+
+    /// Ends the crawl because its frontier cannot be used; what was done is there or is done again.
+    pub(super) fn lost_frontier(&self, error: FrontierError) {
+        self.end(CrawlEnd::Frontier(error));
+    }
+
+    /// Ends the crawl before its time; the first end stays.
+    pub(super) fn end(&self, end: CrawlEnd) {
+        self.early_end
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert(end);
+        self.progress.notify_one();
+    }
+
+    pub(super) fn early_end(&self) -> Option<CrawlEnd> {
+        self.early_end
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    pub(super) fn may_rest(&self, until: UnixMillis) -> bool {
+        let now = self.parts.clock.unix_millis();
+        let wait = Duration::from_millis(until.saturating_sub(now));
+        self.parts.rest_after.is_some_and(|after| wait > after)
+    }
+
+    pub(super) fn config(&self) -> CrawlConfig {
+        self.parts.config.borrow().clone()
+    }
+
+    pub(super) fn cookies(&self, settings: &CrawlSettings) -> Option<Arc<CookieJar>> {
+        match settings.cookies() {
+            Cookies::Keep => Some(Arc::clone(&self.cookies)),
+            Cookies::Ignore => None,
+        }
+    }
+
+    pub(super) fn bounds<'a>(&'a self, settings: &'a CrawlSettings) -> Bounds<'a> {
+        Bounds {
+            root_hosts: &self.root_hosts,
+            settings,
+        }
+    }
+
+    /// The bound of the run that leaves no room for another page, as the log tells it.
+    pub(super) fn spent(&self, settings: &CrawlSettings, in_flight: u64) -> Option<String> {
+        let share = |max| match &self.parts.part {
+            Some(part) => part.share(max),
+            None => max,
+        };
+        let (max_pages, max_bytes) = (share(settings.max_pages()), share(settings.max_bytes()));
+        if self.n_ended.load(Ordering::Relaxed) + in_flight >= max_pages {
+            return Some(format!(
+                "stopped at {max_pages} pages, the limit set by --max-pages"
+            ));
+        }
+        let n_bytes = self.n_bytes.load(Ordering::Relaxed);
+        (n_bytes >= max_bytes).then(|| {
+            format!(
+                "stopped at {n_bytes} bytes, the limit of {max_bytes} set by --max-bytes is reached"
+            )
+        })
+    }
+
+    pub(super) fn call_config(&self, limits: Limits) -> CallConfig {
+        CallConfig {
+            params: self.parts.params.clone(),
+            limits,
+        }
+    }
+}
