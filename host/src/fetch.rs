@@ -107,7 +107,7 @@ pub struct Failure {
     /// What went wrong.
     #[source]
     pub error: FetchError,
-    /// No request to the host before this moment.
+    /// No request to the host before this moment; 0 where nothing was asked of it.
     pub host_ready_at: UnixMillis,
 }
 

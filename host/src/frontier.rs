@@ -143,10 +143,11 @@ pub struct Commit {
     pub refused: Vec<(&'static str, u64)>,
     /// Items for the outbox.
     pub items: Vec<ItemRecord>,
-    /// No request to this host before this moment.
+    /// No request to this host before this moment; 0 where nothing was asked of it, or nobody knows.
     pub host_ready_at: UnixMillis,
-    /// When the host had answered, or failed to; 0 where it is not known. So much earlier than
-    /// `host_ready_at` is what the host is given after an opening, however late this comes.
+    /// When the host had answered, or failed to, or it was known that it is not asked; 0 where nobody
+    /// knows. So much earlier than `host_ready_at` is what the host is given after an opening, however
+    /// late this comes.
     pub answered_at: UnixMillis,
     /// Where redirects within the host led to: known from here on, like a URL that was stored.
     pub final_url: Option<Request>,

@@ -131,7 +131,7 @@ impl HttpFetcher {
         }
     }
 
-    /// One hop, and when its host may be asked again.
+    /// One hop, and when its host may be asked again; 0 where nothing was asked of it.
     async fn send(
         &self,
         hop: &Hop,
@@ -139,13 +139,13 @@ impl HttpFetcher {
         pace: &Pace,
     ) -> (Result<Outcome, FetchError>, UnixMillis) {
         if let Err(denied) = self.guard.check(&hop.url) {
-            return (Err(denied), self.clock.unix_millis());
+            return (Err(denied), 0);
         }
         let limit = self.settings.connect_timeout;
         let check = self.resolver.check_port(&hop.url, hop.names_port);
         let checked = tokio::time::timeout(limit, check).await;
         if let Err(denied) = checked.unwrap_or(Err(FetchError::Timeout { limit })) {
-            return (Err(denied), self.clock.unix_millis());
+            return (Err(denied), 0);
         }
         let host = host_of(&hop.url);
         let permit = match self.gate.enter(&host, pace).await {
@@ -197,12 +197,19 @@ impl Fetch for HttpFetcher {
         let max_url_length = request.max_url_length;
         let mut hop = Hop::first(request).map_err(|error| Failure {
             error,
-            host_ready_at: self.clock.unix_millis(),
+            host_ready_at: 0,
         })?;
         let mut on_the_way = Vec::new();
+        // After all hops so far: a later one that is not made gives the host no less time.
+        let mut host_ready_at = 0;
         loop {
-            let pace = self.judge(&hop.url, &manner).await?;
-            let (outcome, host_ready_at) = self.send(&hop, max_body, &pace).await;
+            let judged = self.judge(&hop.url, &manner).await;
+            let pace = judged.map_err(|failure| Failure {
+                host_ready_at: failure.host_ready_at.max(host_ready_at),
+                ..failure
+            })?;
+            let (outcome, ready_at) = self.send(&hop, max_body, &pace).await;
+            host_ready_at = host_ready_at.max(ready_at);
             let failure = |error| Failure {
                 error,
                 host_ready_at,

@@ -161,7 +161,7 @@ impl<T> Workbench<T> {
     }
 
     /// A URL is no longer in flight; its host has answered at `answered`, and is not asked before
-    /// `not_before`.
+    /// `not_before`, or than it would have been where that is 0.
     pub(crate) fn land(
         &mut self,
         lane: LaneId,
@@ -172,7 +172,7 @@ impl<T> Workbench<T> {
         self.in_lane(lane, |lane| lane.land(turn));
         self.change(lane.host, |host| {
             host.n_in_flight = host.n_in_flight.saturating_sub(1);
-            if not_before >= host.clock.at {
+            if not_before > 0 && not_before >= host.clock.at {
                 host.clock = HostClock {
                     at: not_before,
                     delay: not_before.saturating_sub(answered),

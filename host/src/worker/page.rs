@@ -40,6 +40,8 @@ pub(super) async fn attempt(shared: Arc<Shared>, claim: Box<Claim>, stop: Cancel
             let ended = Ended::Dead {
                 reason: "host-panic".to_owned(),
             };
+            // Whether its host was asked before, nobody knows.
+            answered_at.store(0, Ordering::Relaxed);
             Harvest::nothing(ended, 0)
         }
     };

@@ -56,8 +56,7 @@ pub(super) fn product_of(user_agent: &str) -> String {
 impl HttpFetcher {
     /// The pace that a hop is to keep, if it may be made at all.
     pub(super) async fn judge(&self, url: &Url, manner: &Manner) -> Result<Pace, Failure> {
-        let now = self.clock.unix_millis();
-        let ready_at = AtomicU64::new(now);
+        let ready_at = AtomicU64::new(0);
         let judged = self.judged(url, manner, &ready_at).await;
         judged.map_err(|error| {
             let mut host_ready_at = ready_at.into_inner();
@@ -65,6 +64,7 @@ impl HttpFetcher {
             if let FetchError::RobotsUnavailable { .. } = error {
                 let hold = self.robots.hold(url).unwrap_or_default().as_millis();
                 let hold = u64::try_from(hold).unwrap_or(u64::MAX);
+                let now = self.clock.unix_millis();
                 host_ready_at = host_ready_at.max(now.saturating_add(hold));
             }
             Failure {

@@ -124,6 +124,9 @@ impl Plain {
     }
 
     pub(super) fn land(&mut self, host: &str, ready_at: UnixMillis, answered_at: UnixMillis) {
+        if ready_at == 0 {
+            return;
+        }
         let (now, ready_at) = (self.time.latest(), self.time.of_wall(ready_at));
         let answered = match answered_at {
             0 => now,

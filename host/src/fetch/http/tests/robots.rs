@@ -239,3 +239,23 @@ async fn the_delay_that_robots_ask_for_is_kept_between_all_requests_up_to_its_li
     let fetched = fetcher.fetch(request).await.unwrap();
     assert_eq!(fetched.host_ready_at, 5_000 + 2_000);
 }
+
+#[tokio::test]
+async fn what_is_forbidden_takes_nothing_of_the_time_that_its_host_is_given() {
+    let web = site(text(PRIVATE)).await;
+    let fetcher = fetcher();
+    let ready_at = async |path: &str| {
+        let request = FetchRequest {
+            delay: Some(Duration::from_millis(300)),
+            ..obeying(web.url(path))
+        };
+        let fetched = fetcher.fetch(request).await;
+        fetched.map_or_else(|failure| failure.host_ready_at, |f| f.host_ready_at)
+    };
+    // The robots.txt itself was asked for.
+    assert_eq!(ready_at("/private/x").await, 5_300);
+    // Nothing was asked for.
+    assert_eq!(ready_at("/private/y").await, 0);
+    // A page was, which led there.
+    assert_eq!(ready_at("/in").await, 5_300);
+}

@@ -40,9 +40,12 @@ impl State {
         // In the same step: it must not be in flight nowhere.
         self.n_undurable += 1;
         let (lane, now) = (page.lane, self.time.latest());
-        let ready_at = self.time.of_wall(commit.host_ready_at);
-        // Nobody has said when the host was asked.
-        self.has_unsure_clocks |= commit.host_ready_at == 0;
+        let ready_at = match commit.host_ready_at {
+            0 => 0,
+            wall => self.time.of_wall(wall),
+        };
+        // Nobody has said whether the host was asked.
+        self.has_unsure_clocks |= commit.host_ready_at == 0 && commit.answered_at == 0;
         let answered = match commit.answered_at {
             0 => now,
             wall => self.time.of_wall(wall).min(now),

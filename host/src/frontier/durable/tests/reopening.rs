@@ -65,6 +65,30 @@ async fn a_host_whose_page_was_given_back_may_have_been_asked() {
 }
 
 #[tokio::test]
+async fn a_page_that_was_not_asked_for_leaves_the_moments_of_its_host_as_they_are() {
+    let objects = Arc::new(InMemory::new());
+    let frontier = open_with(&objects, 0, 500).await;
+    frontier.seed(urls(&["1", "2", "3", "4"])).await.unwrap();
+    let mut commit = parsed(ready(next(&frontier, 10_000).await));
+    (commit.answered_at, commit.host_ready_at) = (10_000, 10_500);
+    frontier.commit(commit).await.unwrap();
+    let forbidden = async |frontier: &Arc<dyn Frontier>, now| {
+        let mut commit = parsed(ready(next(frontier, now).await));
+        (commit.answered_at, commit.host_ready_at) = (now, 0);
+        frontier.commit(commit).await.unwrap();
+    };
+    forbidden(&frontier, 20_000).await;
+    // All of them are known, so nobody waits.
+    frontier.close().await.unwrap();
+    let frontier = open_with(&objects, 20_000, 500).await;
+    forbidden(&frontier, 20_000).await;
+    frontier.settle().await.unwrap();
+    // After a crash the host is given what its last answer gave it.
+    let frontier = open_with(&objects, 20_100, 500).await;
+    assert_eq!(next(&frontier, 20_100).await, Take::WaitUntil(20_600));
+}
+
+#[tokio::test]
 async fn what_a_host_is_given_after_an_opening_is_no_less_because_its_page_took_long() {
     let objects = Arc::new(InMemory::new());
     let frontier = open_with(&objects, 0, 500).await;
