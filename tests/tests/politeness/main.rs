@@ -1,0 +1,126 @@
+//! Three resources ask the same hosts, while their workers are killed, stopped and given each other's
+//! work: what the hosts see of it, by the log of the fake web that they are of.
+//!
+//! First all resources are on one worker, and are judged together; then they move between two. What may
+//! be too soon is in [`judge`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crawler_tests::cluster::{LEASE_TTL, Node};
+use crawler_tests::random::Random;
+use crawler_tests::{PATIENCE, pass, soak, soak_time, until};
+
+use judge::{Request, Terms, judge};
+use stage::{RESOURCES, Scale, Stage};
+
+mod judge;
+mod stage;
+
+/// Of the whole run in full length.
+const FULL: Duration = Duration::from_secs(5 * 60);
+/// Of what came too soon.
+const N_SHOWN: usize = 20;
+
+#[test]
+fn politeness_outlasts_kills_stops_and_moves() {
+    // A killed worker is back after a lease; the delay is longer, so that what it had asked still counts.
+    let delay = Duration::from_secs(3);
+    let (n_hosts, time) = match soak() {
+        true => (50, soak_time().unwrap_or(FULL)),
+        false => (20, Duration::ZERO),
+    };
+    let mut random = Random::new("politeness");
+    let Some((stage, mut first)) = Stage::new(Scale { n_hosts, delay }) else {
+        return;
+    };
+    stage.goes_on(&first, 1);
+    let mut n_kills = 0;
+    while n_kills == 0 || stage.now() < time / 2 {
+        first = on_one_worker(&stage, first, &mut random);
+        n_kills += 1;
+    }
+    let alone = stage.requests();
+    let second = stage.worker("2");
+    let mut takeovers: BTreeMap<String, usize> = BTreeMap::new();
+    let mut n_takeovers = 0;
+    while n_takeovers == 0 || stage.now() < time {
+        for resource in between_two(&stage, [&first, &second]) {
+            *takeovers.entry(resource).or_default() += 1;
+        }
+        n_takeovers += 1;
+    }
+    let requests = stage.requests();
+    println!(
+        "{} requests to {n_hosts} hosts in {:.1?}, {} of them by one worker; {n_kills} kills, {n_takeovers} takeovers",
+        requests.len(),
+        stage.now(),
+        alone.len(),
+    );
+    let found = judge(&requests, &Terms { delay, takeovers });
+    assert!(
+        found.is_empty(),
+        "{} too soon:\n{}",
+        found.len(),
+        found[..found.len().min(N_SHOWN)].join("\n")
+    );
+    // Where nobody asked, nobody came too soon.
+    let n_all = RESOURCES.len() * n_hosts;
+    assert_eq!(n_lanes(&alone, &first.id), n_all);
+    let n_moved = n_lanes(&requests, &second.id);
+    assert!(n_moved >= n_hosts, "{n_moved} of {n_all}");
+}
+
+/// How many resources have asked hosts through a worker, summed up over the hosts.
+fn n_lanes(requests: &[Request], worker: &str) -> usize {
+    let of_worker = requests.iter().filter(|request| request.worker == worker);
+    let lanes = of_worker.filter_map(|page| Some((page.resource.as_ref()?, &page.host)));
+    lanes.collect::<BTreeSet<_>>().len()
+}
+
+/// A kill, a stop that is shorter than the lease, and one that is longer.
+fn on_one_worker(stage: &Stage, mut worker: Node, random: &mut Random) -> Node {
+    // Most hosts were asked just now, and some answer yet.
+    pass(Duration::from_millis(random.below(300)));
+    worker.process.kill();
+    let worker = stage.worker("1");
+    stage.goes_on(&worker, 1);
+    for stop in [LEASE_TTL / 2, LEASE_TTL * 2] {
+        worker.process.freeze();
+        pass(stop);
+        worker.process.thaw();
+        stage.goes_on(&worker, 1);
+    }
+    worker
+}
+
+/// A resource moves to the worker that has none, by levelling out. Then the one that has two is stopped
+/// until the other has all, and wakes again. The resources that were taken from it.
+fn between_two(stage: &Stage, workers: [&Node; 2]) -> Vec<String> {
+    let [first, _] = stage.shared_out(workers, [1, 2]);
+    let (stopped, other) = match first.len() {
+        1 => (workers[1], workers[0]),
+        _ => (workers[0], workers[1]),
+    };
+    stage.goes_on(other, 1);
+    let [_, taken] = stage.shared_out([other, stopped], [1, 2]);
+    let n_before = n_lost(stopped);
+    stopped.process.freeze();
+    stage.shared_out([other], [RESOURCES.len()]);
+    stage.goes_on(other, 1);
+    stopped.process.thaw();
+    until("both crawls lost", PATIENCE, || {
+        (n_lost(stopped) == n_before + taken.len()).then_some(())
+    });
+    stage.goes_on(other, 1);
+    taken
+}
+
+/// How many crawls a worker has been told to end.
+fn n_lost(worker: &Node) -> usize {
+    let lines = worker.process.stderr();
+    let lost = lines
+        .iter()
+        .filter(|line| line.contains("no longer assigned"));
+    lost.count()
+}
