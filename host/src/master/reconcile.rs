@@ -27,6 +27,7 @@ use crate::telemetry;
 
 pub(super) use actions::assignment_txn;
 pub use deletion::DeletionSettings;
+use deletion::Silent;
 #[cfg(test)]
 pub(super) use deletion::tests::crawl;
 
@@ -178,8 +179,9 @@ impl Reconciler {
     async fn take_apart_on_changes(&self, backoff: &mut Backoff) -> Result<Infallible, StoreError> {
         let mut replica = self.parts.replica.clone();
         let mut observed = replica.after(None).await;
+        let silent = Silent::default();
         loop {
-            let pause = self.take_apart(&observed).await?;
+            let pause = self.take_apart(&observed, &silent).await?;
             backoff.reset();
             // What was written in this turn is a change too, once it is in view.
             let pause = pause.max(LOST_PAUSE);

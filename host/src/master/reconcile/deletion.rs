@@ -10,9 +10,7 @@
 //! for the minimum age because a process that slept since before the deletion would else find nothing
 //! that tells it to stop, and write where nobody looks.
 
-use std::collections::BTreeSet;
 use std::future::ready;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
@@ -21,11 +19,14 @@ use super::super::WORKER_CALL_DEADLINE;
 use super::super::observed::Observed;
 use super::super::remains::RemainsError;
 use super::{LOST_PAUSE, RESYNC, Reconciler};
-use crate::model::id::NodeId;
 use crate::model::resource::Deleting;
 use crate::store::catalog::{Versioned, encode};
 use crate::store::{Guard, StoreError, Txn};
 use crate::telemetry;
+
+mod silent;
+
+pub(super) use silent::Silent;
 
 /// How soon an owner that still writes is asked again.
 const OWNER_PAUSE: Duration = Duration::from_millis(500);
@@ -63,24 +64,19 @@ enum StepError {
 /// One look at all deletions.
 struct Turn<'a> {
     observed: &'a Observed,
-    /// Workers that gave no answer: each is asked once, however much of it was deleted.
-    mute: Mutex<BTreeSet<NodeId>>,
-}
-
-impl Turn<'_> {
-    fn mute(&self) -> MutexGuard<'_, BTreeSet<NodeId>> {
-        self.mute.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+    silent: &'a Silent,
 }
 
 impl Reconciler {
     /// Does what can be done by now about all deleted resources. Tells when there may be more to do.
-    pub(super) async fn take_apart(&self, observed: &Observed) -> Result<Duration, StoreError> {
+    pub(super) async fn take_apart(
+        &self,
+        observed: &Observed,
+        silent: &Silent,
+    ) -> Result<Duration, StoreError> {
         let now = self.parts.clock.unix_millis();
-        let turn = Turn {
-            observed,
-            mute: Mutex::default(),
-        };
+        silent.retain(|worker| observed.workers.contains_key(worker));
+        let turn = Turn { observed, silent };
         // Those that were stopped later only wait for the age of their frontiers.
         let min_age = self.parts.deletion.frontier_min_age;
         let min_age = u64::try_from(min_age.as_millis()).unwrap_or(u64::MAX);
@@ -146,8 +142,8 @@ impl Reconciler {
         present: &Versioned<Deleting>,
     ) -> Result<Duration, StoreError> {
         let deleting = &present.value;
-        if !self.have_stopped(turn, deleting).await {
-            return Ok(OWNER_PAUSE);
+        if let Some(pause) = self.until_asked_again(turn, deleting).await {
+            return Ok(pause);
         }
         let mut removed = Ok(());
         if deleting.purge {
@@ -160,9 +156,10 @@ impl Reconciler {
         self.step(present, removed, Some(next)).await
     }
 
-    /// Whether none of the owners has the resource any more.
-    async fn have_stopped(&self, turn: &Turn<'_>, deleting: &Deleting) -> bool {
-        let observed = turn.observed;
+    /// Asks the owners whether they have the resource still. None: none of them has; otherwise when to
+    /// ask again.
+    async fn until_asked_again(&self, turn: &Turn<'_>, deleting: &Deleting) -> Option<Duration> {
+        let Turn { observed, silent } = turn;
         for owner in &deleting.owners {
             let Some(node) = observed
                 .workers
@@ -171,8 +168,8 @@ impl Reconciler {
             else {
                 continue;
             };
-            if turn.mute().contains(&node.id) {
-                return false;
+            if let Some(left) = silent.left(&node.id) {
+                return Some(left);
             }
             let asked = tokio::time::timeout(
                 WORKER_CALL_DEADLINE,
@@ -181,15 +178,16 @@ impl Reconciler {
                     .status(&node.address, Some(&deleting.name)),
             );
             match asked.await {
-                Ok(Ok(crawls)) if crawls.iter().all(|crawl| crawl.id != deleting.id) => {}
-                Ok(Ok(_)) => return false,
-                Ok(Err(_)) | Err(_) => {
-                    turn.mute().insert(node.id.clone());
-                    return false;
+                Ok(Ok(crawls)) => {
+                    silent.forget(&node.id);
+                    if crawls.iter().any(|crawl| crawl.id == deleting.id) {
+                        return Some(OWNER_PAUSE);
+                    }
                 }
+                Ok(Err(_)) | Err(_) => return Some(silent.note(&node.id, OWNER_PAUSE)),
             }
         }
-        true
+        None
     }
 
     /// Writes what follows a step that went well: the next record, or none.
