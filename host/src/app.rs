@@ -63,7 +63,7 @@ async fn until_told(command: Command) -> anyhow::Result<()> {
 
 async fn carry_out(command: Command, stop: CancellationToken) -> anyhow::Result<()> {
     match command {
-        Command::Run(options) => run::run(options, stop).await,
+        Command::Run(options) => run::run(*options, stop).await,
         Command::Up(options) => up::run(*options, stop).await,
         Command::Master(options) => Box::pin(cluster::run_master(*options, stop)).await,
         Command::Worker(options) => match *options {

@@ -39,7 +39,7 @@ pub enum Command {
     /// A master and a worker in this process.
     Up(Box<UpOptions>),
     /// One crawl in this terminal.
-    Run(RunOptions),
+    Run(Box<RunOptions>),
     /// A master of a cluster.
     Master(Box<MasterOptions>),
     /// A worker of a cluster, or alone.
@@ -146,7 +146,7 @@ impl Cli {
         };
         let masters = args.master.or_else(from_environment);
         let command = match args.command {
-            Typed::Run(args) => Command::Run(args.into_options(environment)),
+            Typed::Run(args) => Command::Run(Box::new(args.into_options(environment))),
             Typed::Up(args) => Command::Up(Box::new(args.into_options(environment)?)),
             Typed::Master(args) => Command::Master(Box::new(args.into_options(environment)?)),
             Typed::Worker(args) => Command::Worker(Box::new(args.into_options(environment)?)),

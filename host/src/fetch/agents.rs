@@ -66,10 +66,7 @@ const FIREFOX: &[(&str, &str)] = &[
 
 /// As which a host is asked in this attempt, from 1. None: as the process calls itself.
 pub fn identity(agents: &[Agent], url: &Url, attempt: u32) -> Option<Identity> {
-    let n_all = agents
-        .iter()
-        .map(|agent| alternatives(agent))
-        .sum::<usize>();
+    let n_all = agents.iter().map(alternatives).sum::<usize>();
     let first = host_hash(url) as usize;
     let attempt = attempt.saturating_sub(1) as usize;
     let mut n = first.wrapping_add(attempt).checked_rem(n_all)?;

@@ -27,7 +27,7 @@ async fn enter(gate: &Gate, host: &str, delay: Duration) -> Permit {
 
 async fn check_wait(gate: &Gate, host: &str, delay: Duration, expected: Duration) -> Permit {
     let asked = Instant::now();
-    let permit = enter(&gate, host, delay).await;
+    let permit = enter(gate, host, delay).await;
     let waited = asked.elapsed();
     // The paused clock has steps of a millisecond.
     assert!(
@@ -91,7 +91,7 @@ async fn turns_go_in_order_of_arrival_and_one_who_leaves_holds_up_nobody() {
     let wait = |name: &'static str| {
         let (gate, order) = (&gate, &order);
         async move {
-            let permit = enter(&gate, "a:80", SECOND).await;
+            let permit = enter(gate, "a:80", SECOND).await;
             order.lock().unwrap().push(name);
             drop(permit);
         }

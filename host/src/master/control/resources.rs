@@ -31,7 +31,7 @@ enum Before {
     /// An earlier try of this call has added it.
     Added,
     /// Nothing of its name; with the plugin that it is to run, where that is there.
-    Free(Option<PluginRecord>),
+    Free(Option<Box<PluginRecord>>),
 }
 
 /// The plugin that a resource runs from a change on.
@@ -83,7 +83,7 @@ impl Control {
                 Some(plugin) => Some(plugin),
                 None => match self.before_addition(&spec, request).await? {
                     Before::Added => return self.resource(&spec.name).await,
-                    Before::Free(plugin) => plugin,
+                    Before::Free(plugin) => plugin.map(|plugin| *plugin),
                 },
             };
             if plugin.is_none() && missing == MissingPlugin::Refuse {
@@ -144,7 +144,9 @@ impl Control {
             Some(present) if present.value.has_seen(request) => Ok(Before::Added),
             Some(_) | None if has_ended => Err(ControlError::DeletedSince { name }),
             Some(_) => Err(ControlError::ResourceExists { name }),
-            None => Ok(Before::Free(newest(&plugins, &spec.plugin).cloned())),
+            None => Ok(Before::Free(
+                newest(&plugins, &spec.plugin).cloned().map(Box::new),
+            )),
         }
     }
 
