@@ -4,12 +4,10 @@
 //! them grow without end, nor drive out those of another.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use bytes::Bytes;
-use cookie_store::{CookieStore, RawCookie, StoreAction};
+use cookie_store::{CookieDomain, CookieStore, RawCookie, StoreAction};
 use serde::{Deserialize, Serialize};
-use tokio::time::Instant;
 use url::Url;
 
 use crate::model::settings::CookieSeed;
@@ -18,10 +16,10 @@ use crate::model::settings::CookieSeed;
 const MAX_COOKIE: usize = 4_096;
 /// Of one host (RFC 6265, 6.1: at least 50).
 const MAX_PER_HOST: usize = 50;
+/// Bytes of one host, so that no few of them use up all.
+const MAX_HOST_BYTES: usize = 16 << 10;
 /// Bytes of all together.
 const MAX_BYTES: usize = 256 << 10;
-/// Changes are handed out to be kept no more often.
-const SAVE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What a crawl sends back to the sites that set it.
 pub struct CookieJar {
@@ -34,7 +32,6 @@ struct State {
     /// Those of the resource that were put in.
     seeds: Vec<CookieSeed>,
     is_changed: bool,
-    saved_at: Option<Instant>,
 }
 
 /// As it is kept.
@@ -62,6 +59,8 @@ impl CookieJar {
             None
         });
         let (known, cookies) = saved.map_or_else(Default::default, |s| (s.seeds, s.cookies));
+        let is_meant = |seed: &CookieSeed| seeds.contains(seed);
+        let (known, withdrawn): (Vec<_>, Vec<_>) = known.into_iter().partition(is_meant);
         let cookies = cookies.into_iter().map(Ok::<_, std::convert::Infallible>);
         let store = match CookieStore::from_cookies(cookies, false) {
             Ok(store) => store,
@@ -71,13 +70,12 @@ impl CookieJar {
         let mut state = State {
             store,
             n_bytes,
-            seeds: known
-                .into_iter()
-                .filter(|seed| seeds.contains(seed))
-                .collect(),
+            seeds: known,
             is_changed: false,
-            saved_at: None,
         };
+        for gone in withdrawn {
+            state.forget(&gone.host, "/", &gone.name);
+        }
         for seed in seeds {
             if !state.seeds.contains(seed) {
                 state.seed(seed);
@@ -110,12 +108,10 @@ impl CookieJar {
         }
     }
 
-    /// What is to be kept, where it has changed and that was not handed out a moment ago.
+    /// What is to be kept, where it has changed since this was asked last.
     pub fn unsaved(&self) -> Option<Bytes> {
         let mut state = self.state();
-        let now = Instant::now();
-        let is_due = state.saved_at.is_none_or(|at| at + SAVE_INTERVAL <= now);
-        if !state.is_changed || !is_due {
+        if !state.is_changed {
             return None;
         }
         let saved = Saved {
@@ -123,7 +119,6 @@ impl CookieJar {
             cookies: state.store.iter_unexpired().cloned().collect(),
         };
         state.is_changed = false;
-        state.saved_at = Some(now);
         match serde_json::to_vec(&saved) {
             Ok(bytes) => Some(bytes.into()),
             Err(error) => {
@@ -158,6 +153,11 @@ impl State {
         let Some(domain) = cookie.domain.as_cow() else {
             return;
         };
+        // Not for all of a top-level domain.
+        if matches!(cookie.domain, CookieDomain::Suffix(_)) && !domain.contains('.') {
+            return;
+        }
+        self.forget_expired();
         let before = self.store.get_any(&domain, &cookie.path, cookie.name());
         let (n_before, is_same) = before.map_or((0, false), |before| {
             let is_same = before.value() == cookie.value() && before.expires == cookie.expires;
@@ -167,10 +167,14 @@ impl State {
             return;
         }
         let is_new = before.is_none();
-        let is_of_host = |c: &&cookie_store::Cookie<'_>| c.domain == cookie.domain;
-        let has_room = !is_new || self.store.iter_any().filter(is_of_host).count() < MAX_PER_HOST;
-        let n_bytes = self.n_bytes - n_before + size(&cookie);
-        if !cookie.is_expired() && (!has_room || n_bytes > MAX_BYTES) {
+        let of_host = || self.store.iter_any().filter(|c| c.domain == cookie.domain);
+        let has_place = !is_new || of_host().count() < MAX_PER_HOST;
+        let added = size(&cookie);
+        let of_host: usize = of_host().map(size).sum();
+        let fits = of_host - n_before + added <= MAX_HOST_BYTES
+            && self.n_bytes - n_before + added <= MAX_BYTES;
+        let n_bytes = self.n_bytes - n_before + added;
+        if !cookie.is_expired() && !(has_place && fits) {
             tracing::debug!(%url, "a cookie is not kept: there is no room for more");
             return;
         }
@@ -180,6 +184,29 @@ impl State {
             Err(_of_another_host_or_past) => return,
         }
         self.is_changed = true;
+    }
+}
+
+impl State {
+    /// They would hold a place for ever.
+    fn forget_expired(&mut self) {
+        let expired = self.store.iter_any().filter(|cookie| cookie.is_expired());
+        let expired: Vec<_> = expired
+            .filter_map(|cookie| {
+                let domain = cookie.domain.as_cow()?.into_owned();
+                Some((domain, cookie.path.to_string(), cookie.name().to_owned()))
+            })
+            .collect();
+        for (domain, path, name) in expired {
+            self.forget(&domain, &path, &name);
+        }
+    }
+
+    fn forget(&mut self, domain: &str, path: &str, name: &str) {
+        if let Some(gone) = self.store.remove(domain, path, name) {
+            self.n_bytes = self.n_bytes.saturating_sub(size(&gone));
+            self.is_changed = true;
+        }
     }
 }
 
@@ -222,6 +249,7 @@ mod tests {
                 "safe=4; Secure; Path=/",
                 "past=5; Max-Age=0; Path=/",
                 "other=6; Domain=other.test",
+                "all=7; Domain=test; Path=/",
                 "nonsense",
             ],
         );
@@ -245,8 +273,8 @@ mod tests {
         assert_eq!(sent(&jar, "https://shop.test/a/c"), ["host=7", "safe=4"]);
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn what_has_changed_is_kept_and_there_after_a_restart() {
+    #[test]
+    fn what_has_changed_is_kept_and_there_after_a_restart() {
         let seeds: Vec<CookieSeed> = vec![
             "a.test:s=1".parse().unwrap(),
             "*.b.test:t=2".parse().unwrap(),
@@ -261,22 +289,20 @@ mod tests {
             &["session=3; Path=/", "s=4; Path=/"],
         );
         let kept = jar.unsaved().unwrap();
-        // What is as before is no change, and changes gather for a while.
+        // What is as before is no change.
         hear(&jar, "http://a.test/", &["session=3; Path=/"]);
-        tokio::time::advance(SAVE_INTERVAL).await;
         assert_eq!(jar.unsaved(), None);
         hear(&jar, "http://a.test/", &["more=5; Path=/"]);
         assert!(jar.unsaved().is_some());
-        hear(&jar, "http://a.test/", &["more=6; Path=/"]);
         assert_eq!(jar.unsaved(), None);
-        tokio::time::advance(SAVE_INTERVAL).await;
-        assert!(jar.unsaved().is_some());
         // What the site has set instead is not undone by what the crawl began with, but by what it is
         // told to begin with since.
         let again = CookieJar::open(Some(&kept), &seeds);
         assert_eq!(sent(&again, "http://a.test/"), ["s=4", "session=3"]);
         let other = CookieJar::open(Some(&kept), &["a.test:s=9".parse().unwrap()]);
         assert_eq!(sent(&other, "http://a.test/"), ["s=9", "session=3"]);
+        let withdrawn = CookieJar::open(Some(&kept), &seeds[..1]);
+        assert_eq!(sent(&withdrawn, "http://www.b.test/"), Vec::<String>::new());
         let damaged = CookieJar::open(Some(b"?"), &seeds);
         assert_eq!(sent(&damaged, "http://a.test/"), ["s=1"]);
     }
@@ -289,16 +315,27 @@ mod tests {
             hear(&jar, "http://greedy.test/", &[&format!("c{n}=1; Path=/")]);
         }
         assert_eq!(sent(&jar, "http://greedy.test/").len(), MAX_PER_HOST);
+        // What has expired holds no place.
+        hear(
+            &jar,
+            "http://greedy.test/",
+            &["c0=; Path=/; Max-Age=0", "new=1; Path=/"],
+        );
+        assert!(sent(&jar, "http://greedy.test/").contains(&"new=1".to_owned()));
         // One that is there can be changed.
         hear(&jar, "http://greedy.test/", &["c1=2; Path=/"]);
         assert!(sent(&jar, "http://greedy.test/").contains(&"c1=2".to_owned()));
         let large = "x".repeat(4_000);
+        let many: Vec<String> = (0..20).map(|n| format!("c{n}={large}; Path=/")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        hear(&jar, "http://large.test/", &many);
+        assert_eq!(
+            sent(&jar, "http://large.test/").len(),
+            MAX_HOST_BYTES / 4_010
+        );
         for host in 0..200 {
-            hear(
-                &jar,
-                &format!("http://{host}.test/"),
-                &[&format!("c={large}; Path=/")],
-            );
+            let url = format!("http://h{host}.test/");
+            hear(&jar, &url, &[&format!("c={large}; Path=/")]);
         }
         assert!(jar.state().n_bytes <= MAX_BYTES);
         hear(
