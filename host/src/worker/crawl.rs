@@ -216,7 +216,9 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
                 None => continue,
             }
         }
-        if let Some(until) = starts.next_at(&settings, &shared.parts) {
+        if frontier.counts().due > 0
+            && let Some(until) = starts.next_at(&settings, &shared.parts)
+        {
             if in_flight == 0 && frontier.peers().is_empty() && shared.may_rest(until) {
                 break CrawlEnd::Resting { until };
             }
