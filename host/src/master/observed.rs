@@ -89,6 +89,10 @@ impl Observed {
             before,
             ..
         } = reading;
+        if revision < before.revision {
+            // The store was set back: what is as old as before may be something else.
+            return Box::pin(Self::read_over(catalog, strategy, Arc::default())).await;
+        }
         observed.revision = revision;
         // What was read may be otherwise than what was followed.
         observed.n_changes += before.n_changes;
