@@ -1,0 +1,199 @@
+//! Requests a second of the fetcher beside a bare loop of its HTTP client on the same server, with as
+//! many connections, and what each layer adds: processor time and allocations for a request.
+//!
+//! ```text
+//! cargo bench -p crawler --bench fetch
+//! ```
+//!
+//! All take turns in one process, so that a busy machine is as busy for the one as for the other; ratios
+//! are medians over the rounds. The server is a process of its own.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crawler::clock::SystemClock;
+use crawler::fetch::cookies::CookieJar;
+use crawler::fetch::gate::{Gate, GateSettings};
+use crawler::fetch::guard::Guard;
+use crawler::fetch::http::{FetchSettings, HttpFetcher};
+use crawler::fetch::{Fetch as _, FetchRequest};
+use crawler::model::settings::{CrawlSettings, Robots};
+use tokio::runtime::Runtime;
+use url::Url;
+
+#[path = "fetch/counted.rs"]
+mod counted;
+#[path = "fetch/server.rs"]
+mod server;
+
+const N_CONNECTIONS: u64 = 64;
+const N_REQUESTS: u64 = 20_000;
+const N_ROUNDS: usize = 5;
+
+/// Who asks.
+#[derive(Clone, Copy)]
+enum Layer {
+    /// The client alone: a request, all of its answer.
+    Bare,
+    /// The fetcher: guard, gate, limits, charset.
+    Fetcher,
+    /// The same with all that a crawl has by default: robots.txt and cookies.
+    Whole,
+}
+
+const LAYERS: [(Layer, &str); 3] = [
+    (Layer::Bare, "bare client"),
+    (Layer::Fetcher, "fetcher"),
+    (Layer::Whole, "fetcher, robots.txt and cookies"),
+];
+
+/// What so many requests took.
+struct Took {
+    wall: Duration,
+    processors: Duration,
+    n_allocations: u64,
+}
+
+#[expect(clippy::print_stdout, reason = "a benchmark reports to its terminal")]
+fn main() {
+    if std::env::args().nth(1).as_deref() == Some(server::SERVE) {
+        return server::serve();
+    }
+    let server = server::Server::start();
+    let runtime = Runtime::new().expect("a runtime starts");
+    let mut rounds: [Vec<Took>; 3] = Default::default();
+    let asked = runtime.block_on(Asked::new(&server.base));
+    for round in 0..=N_ROUNDS {
+        for n in 0..LAYERS.len() {
+            // Whoever comes first finds the machine as the others left it.
+            let n = (n + round) % LAYERS.len();
+            let took = measured(&runtime, &asked, LAYERS[n].0);
+            // The first round warms up.
+            if round > 0 {
+                rounds[n].push(took);
+            }
+        }
+    }
+    println!(
+        "{N_REQUESTS} requests over {N_CONNECTIONS} connections, medians of {N_ROUNDS} rounds"
+    );
+    for ((_, name), rounds) in LAYERS.iter().zip(&rounds) {
+        let of = |what: fn(&Took) -> f64| median(rounds.iter().map(what));
+        let n = N_REQUESTS as f64;
+        println!(
+            "{name:32} {:8.0} requests/s  {:6.1} us of processor  {:5.0} allocations a request",
+            n / of(|took| took.wall.as_secs_f64()),
+            1e6 * of(|took| took.processors.as_secs_f64()) / n,
+            of(|took| took.n_allocations as f64) / n,
+        );
+    }
+    let [bare, others @ ..] = &rounds;
+    for ((_, name), rounds) in LAYERS.iter().skip(1).zip(others) {
+        let pairs = bare.iter().zip(rounds);
+        let ratio = median(pairs.map(|(bare, own)| bare.wall.div_duration_f64(own.wall)));
+        println!("{name}: {ratio:.2} times the requests/s of the bare client (goal 0.80)");
+    }
+}
+
+/// All that asks the server.
+struct Asked {
+    url: Url,
+    client: reqwest::Client,
+    fetcher: HttpFetcher,
+    cookies: Arc<CookieJar>,
+}
+
+impl Asked {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the client without the crawler's parts"
+    )]
+    async fn new(base: &Url) -> Self {
+        let loopback = "127.0.0.0/8".parse().expect("it is a network");
+        let guard = Arc::new(Guard::new(vec![loopback]));
+        let gate = Arc::new(Gate::new(GateSettings::default()));
+        let settings = FetchSettings::default();
+        let fetcher = HttpFetcher::new(settings, guard, gate, Arc::new(SystemClock));
+        Self {
+            url: base.join("/page").expect("it is a path"),
+            client: reqwest::Client::new(),
+            fetcher: fetcher.expect("there is nothing odd about it"),
+            cookies: Arc::new(CookieJar::open(None, &[])),
+        }
+    }
+
+    async fn ask(&self, layer: Layer) {
+        let n_bytes = match layer {
+            Layer::Bare => {
+                let answer = self.client.get(self.url.clone()).send().await;
+                let body = answer.expect("it is served").bytes().await;
+                body.expect("it is sent to its end").len()
+            }
+            Layer::Fetcher => self.fetch(Robots::Ignore, None).await,
+            Layer::Whole => {
+                self.fetch(Robots::Obey, Some(Arc::clone(&self.cookies)))
+                    .await
+            }
+        };
+        assert_eq!(n_bytes, server::PAGE_BYTES);
+    }
+
+    async fn fetch(&self, robots: Robots, cookies: Option<Arc<CookieJar>>) -> usize {
+        let usual = CrawlSettings::default();
+        let fetched = self.fetcher.fetch(FetchRequest {
+            url: self.url.clone(),
+            names_port: true,
+            method: "GET".to_owned(),
+            headers: Vec::new(),
+            identity: None,
+            cookies,
+            body: None,
+            max_url_length: usual.max_url_length(),
+            max_body: 8 << 20,
+            delay: usual.delay(),
+            random_delay: usual.random_delay(),
+            host_rate: Default::default(),
+            unless: None,
+            robots,
+            max_crawl_delay: usual.max_crawl_delay(),
+        });
+        match fetched.await.expect("it is served").answer {
+            crawler::fetch::Answer::Page(page) => page.body.len(),
+            crawler::fetch::Answer::Elsewhere { to } => panic!("led to {to}"),
+        }
+    }
+}
+
+fn measured(runtime: &Runtime, asked: &Asked, layer: Layer) -> Took {
+    let n_left = AtomicU64::new(N_REQUESTS);
+    let one = || async {
+        while n_left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1))
+            .is_ok()
+        {
+            asked.ask(layer).await;
+        }
+    };
+    let n_before = counted::n_allocations();
+    let (began, used) = (Instant::now(), processor_time());
+    let all = (0..N_CONNECTIONS).map(|_| one());
+    runtime.block_on(futures::future::join_all(all));
+    Took {
+        wall: began.elapsed(),
+        processors: processor_time() - used,
+        n_allocations: counted::n_allocations() - n_before,
+    }
+}
+
+/// Of all threads of this process.
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::try_from(time).expect("it grows from zero")
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
