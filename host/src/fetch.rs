@@ -83,7 +83,8 @@ pub struct Fetched {
 pub enum Answer {
     /// An answer of any status, after redirects within the host.
     Page(Box<Page>),
-    /// A redirect to another host: a request of its own.
+    /// A redirect to another host, or to one of the same that is left alone just now: a request of its
+    /// own.
     Elsewhere {
         /// The target.
         to: Url,

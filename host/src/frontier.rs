@@ -205,8 +205,8 @@ pub trait Frontier: Send + Sync + 'static {
     /// One atomic batch. What it leads to can be taken when this returns.
     async fn commit(&self, commit: Commit) -> Result<Committed, FrontierError>;
 
-    /// Puts a claim back as it was; its host is not asked before this moment (0: as it was). One that
-    /// is not in flight is ignored, with a warning.
+    /// Puts a claim back as it was. With a moment, nothing was asked of its host, which is not asked before
+    /// it; with 0 it may have been. One that is not in flight is ignored, with a warning.
     fn give_back(&self, claim: Box<Claim>, host_ready_at: UnixMillis);
 
     /// The oldest items of the outbox that are durable, at most `max`; they stay there.

@@ -242,7 +242,9 @@ impl Permit {
         let (now, state) = (Instant::now(), host.state());
         let random = state.ended.map_or(Duration::ZERO, |(_, random)| random);
         let delay = state.delay(delay, &settings) + random;
-        delay.max(state.pause(now))
+        // Not how long its rate is used up: what is told here is waited again after an opening.
+        let in_trouble = state.health.paused_until();
+        delay.max(in_trouble.map_or(Duration::ZERO, |until| until.saturating_duration_since(now)))
     }
 }
 

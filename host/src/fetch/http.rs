@@ -203,37 +203,45 @@ impl Fetch for HttpFetcher {
         // After all hops so far: a later one that is not made gives the host no less time.
         let mut host_ready_at = 0;
         loop {
-            let judged = self.judge(&hop.url, &manner).await;
-            let pace = judged.map_err(|failure| Failure {
-                host_ready_at: failure.host_ready_at.max(host_ready_at),
-                ..failure
-            })?;
-            let (outcome, ready_at) = self.send(&hop, max_body, &pace).await;
+            let (outcome, ready_at) = match self.judge(&hop.url, &manner).await {
+                Ok(pace) => self.send(&hop, max_body, &pace).await,
+                Err(Failure {
+                    error,
+                    host_ready_at,
+                }) => (Err(error), host_ready_at),
+            };
             host_ready_at = host_ready_at.max(ready_at);
             let failure = |error| Failure {
                 error,
                 host_ready_at,
             };
-            let answer = match outcome.map_err(failure)? {
-                Outcome::Received(answer) => {
-                    Answer::Page(Box::new(self.page(hop.url, on_the_way, answer)))
+            let answer = match outcome {
+                // The hops so far would be made again and again: the rest is a page of its own.
+                Err(FetchError::Paused { .. }) if !on_the_way.is_empty() => {
+                    Answer::Elsewhere { to: hop.url }
                 }
-                Outcome::Redirect { to, .. } if host_of(&to) != host_of(&hop.url) => {
-                    Answer::Elsewhere { to }
-                }
-                Outcome::Redirect { .. } if on_the_way.len() >= self.settings.max_redirects => {
-                    let n = self.settings.max_redirects;
-                    return Err(failure(FetchError::Redirects { n }));
-                }
-                Outcome::Redirect { to, .. } if to.as_str().len() > max_url_length as usize => {
-                    let (length, max) = (to.as_str().len(), max_url_length);
-                    return Err(failure(FetchError::UrlLength { length, max }));
-                }
-                Outcome::Redirect { to, status } => {
-                    on_the_way.push(hop.url.clone());
-                    hop = hop.redirected(to, status);
-                    continue;
-                }
+                Err(error) => return Err(failure(error)),
+                Ok(outcome) => match outcome {
+                    Outcome::Received(answer) => {
+                        Answer::Page(Box::new(self.page(hop.url, on_the_way, answer)))
+                    }
+                    Outcome::Redirect { to, .. } if host_of(&to) != host_of(&hop.url) => {
+                        Answer::Elsewhere { to }
+                    }
+                    Outcome::Redirect { .. } if on_the_way.len() >= self.settings.max_redirects => {
+                        let n = self.settings.max_redirects;
+                        return Err(failure(FetchError::Redirects { n }));
+                    }
+                    Outcome::Redirect { to, .. } if to.as_str().len() > max_url_length as usize => {
+                        let (length, max) = (to.as_str().len(), max_url_length);
+                        return Err(failure(FetchError::UrlLength { length, max }));
+                    }
+                    Outcome::Redirect { to, status } => {
+                        on_the_way.push(hop.url.clone());
+                        hop = hop.redirected(to, status);
+                        continue;
+                    }
+                },
             };
             return Ok(Fetched {
                 answer,

@@ -172,14 +172,18 @@ impl<T> Workbench<T> {
         self.in_lane(lane, |lane| lane.land(turn));
         self.change(lane.host, |host| {
             host.n_in_flight = host.n_in_flight.saturating_sub(1);
-            if not_before > 0 && not_before >= host.clock.at {
-                host.clock = HostClock {
-                    at: not_before,
-                    delay: not_before.saturating_sub(answered),
-                };
+            if not_before > 0 {
+                host.clock
+                    .land(not_before, not_before.saturating_sub(answered));
             }
         });
         self.feed(lane.host);
+    }
+
+    /// A host is not asked before this moment, whatever it was given before.
+    pub(crate) fn postpone(&mut self, host: HostId, until: UnixMillis) {
+        self.change(host, |host| host.clock.at = host.clock.at.max(until));
+        self.feed(host);
     }
 
     /// The clock of a host and where each of its lanes begins, which counts as saved from now on.

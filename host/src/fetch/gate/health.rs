@@ -46,7 +46,7 @@ pub(super) struct Health {
 struct Trouble {
     /// Failures on end.
     n: u32,
-    last_counted_at: Instant,
+    last_heard_at: Instant,
     /// Nobody asks before. None: it has not failed often enough.
     paused_until: Option<Instant>,
 }
@@ -65,7 +65,7 @@ impl Health {
     /// Whether the next request would have to know anything of it.
     pub(super) fn is_remembered(&self, now: Instant) -> bool {
         self.trouble.is_some_and(|trouble| {
-            let last = trouble.paused_until.unwrap_or(trouble.last_counted_at);
+            let last = trouble.paused_until.unwrap_or(trouble.last_heard_at);
             now < last + STRICT_FOR
         })
     }
@@ -74,7 +74,7 @@ impl Health {
     pub(super) fn note(&mut self, sign: Sign, entered: Instant, settings: &GateSettings) {
         let now = Instant::now();
         let before = self.trouble;
-        let asked_after_last = before.is_none_or(|trouble| entered >= trouble.last_counted_at);
+        let asked_after_last = before.is_none_or(|trouble| entered >= trouble.last_heard_at);
         let n = before.map_or(0, |trouble| trouble.n);
         let longest = settings.max_host_pause;
         let pause = match sign {
@@ -105,13 +105,13 @@ impl Health {
                 .unwrap_or(now + FOR_EVER)
         };
         let paused_before = before.and_then(|trouble| trouble.paused_until);
-        let (n, last_counted_at) = match before {
-            Some(trouble) if !asked_after_last => (trouble.n, trouble.last_counted_at),
-            Some(_) | None => (n.saturating_add(1), now),
+        let n = match before {
+            Some(trouble) if !asked_after_last => trouble.n,
+            Some(_) | None => n.saturating_add(1),
         };
         self.trouble = Some(Trouble {
             n,
-            last_counted_at,
+            last_heard_at: now,
             paused_until: paused_before.max(pause.map(until)),
         });
     }

@@ -130,6 +130,10 @@ impl HttpFetcher {
                 // However many wait for that other host.
                 let limit = self.settings.timeout;
                 match tokio::time::timeout(limit, sent).await {
+                    Ok((outcome @ Err(FetchError::Paused { .. }), paused_until)) => {
+                        ready_at.fetch_max(paused_until, Ordering::Relaxed);
+                        outcome
+                    }
                     Ok((outcome, _)) => outcome,
                     Err(_elapsed) => Err(FetchError::Timeout { limit }),
                 }
@@ -149,6 +153,7 @@ impl HttpFetcher {
                     hop.names_port &= host_of(&to) == host_of(&hop.url);
                     hop = hop.redirected(to, status);
                 }
+                Err(error @ FetchError::Paused { .. }) => return Err(error),
                 Err(error) if n_followed == 0 => return Err(error),
                 Err(error) => {
                     let url = &hop.url;

@@ -27,7 +27,8 @@ pub(super) fn of(
     now: UnixMillis,
 ) -> Option<Sign> {
     match outcome {
-        Ok(Outcome::Redirect { .. }) => Some(Sign::Well { took }),
+        // To where it says that it has too much to do, maybe.
+        Ok(Outcome::Redirect { .. }) => None,
         Ok(Outcome::Received(answer)) => {
             let asked = answer.header("retry-after");
             let pause = asked.and_then(|text| retry_after(text, now));

@@ -276,7 +276,14 @@ impl State {
         let Some(page) = self.in_flight.remove(&claim.entry) else {
             return;
         };
-        self.has_unsure_clocks = true;
+        match host_ready_at {
+            // It may have been asked for.
+            0 => self.has_unsure_clocks = true,
+            wall => {
+                let until = self.time.of_wall(wall);
+                self.bench.postpone(page.lane.host, until);
+            }
+        }
         if page.is_suspect {
             self.given_back.push(page.fingerprint);
         }
@@ -294,11 +301,7 @@ impl State {
             self.alone.push_front((page.lane, page.turn, waiting));
             return;
         }
-        let (answered, ready_at) = match host_ready_at {
-            0 => (0, 0),
-            wall => (self.time.latest(), self.time.of_wall(wall)),
-        };
-        self.bench.land(page.lane, page.turn, answered, ready_at);
+        self.bench.land(page.lane, page.turn, 0, 0);
         self.bench.put(page.lane, page.turn, waiting);
     }
 

@@ -408,6 +408,23 @@ async fn a_page_that_ends_the_process_is_given_up_after_three_ends_alone() {
 }
 
 #[tokio::test]
+async fn a_suspect_whose_host_is_left_alone_waits_like_any_other_page() {
+    let objects = Arc::new(InMemory::new());
+    let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
+    frontier.seed(urls(&["1"])).await.unwrap();
+    let claim = ready(take(&frontier, 0, 9).await);
+    frontier.suspect(&claim).await.unwrap();
+    frontier.settle().await.unwrap();
+    drop(frontier);
+    let frontier = reopen(&objects, 1).await;
+    let claim = ready(next(&frontier, 60_000).await);
+    assert!(claim.alone);
+    frontier.give_back(claim, 90_000);
+    assert_eq!(next(&frontier, 60_000).await, Take::WaitUntil(90_000));
+    assert!(ready(next(&frontier, 90_000).await).alone);
+}
+
+#[tokio::test]
 async fn pages_that_are_given_back_are_not_suspects() {
     let objects = Arc::new(InMemory::new());
     let frontier: Arc<dyn Frontier> = open(&objects, 1).await;

@@ -133,13 +133,10 @@ impl Frontier for Opened {
     fn give_back(&self, claim: Box<Claim>, host_ready_at: UnixMillis) {
         let mut state = self.shared.state();
         match state.land(&claim) {
-            Ok(()) => {
-                state.has_unsure_clocks = true;
-                if host_ready_at > 0 {
-                    let host = claim.request.host();
-                    state.plain.land(&host, host_ready_at, 0);
-                }
-            }
+            Ok(()) => match host_ready_at {
+                0 => state.has_unsure_clocks = true,
+                until => state.plain.postpone(&claim.request.host(), until),
+            },
             Err(error) => tracing::warn!(%error, "a claim was given back twice"),
         }
     }

@@ -8,6 +8,7 @@ use url::Url;
 use super::Marks;
 use crate::frontier::memory::peers::Peers;
 use crate::frontier::steady::SteadyTime;
+use crate::frontier::workbench::HostClock;
 use crate::frontier::{Commit, Committed, Ended, FrontierError, LinkBatch, NewRequest, OpenAs};
 use crate::model::crawl::{Counts, Done, Fingerprint, ItemRecord, Request, UnixMillis};
 use crate::model::id::{Run, Shard};
@@ -33,12 +34,6 @@ pub(crate) enum Stage {
     Due,
     Done(Done),
     Dead(String),
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct HostClock {
-    pub(super) at: UnixMillis,
-    pub(super) delay: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -133,12 +128,14 @@ impl Plain {
             wall => self.time.of_wall(wall).min(now),
         };
         let clock = self.hosts.entry(host.to_owned()).or_default();
-        if ready_at >= clock.at {
-            *clock = HostClock {
-                at: ready_at,
-                delay: ready_at.saturating_sub(answered),
-            };
-        }
+        clock.land(ready_at, ready_at.saturating_sub(answered));
+    }
+
+    /// The host is not asked before this moment, whatever it was given before.
+    pub(super) fn postpone(&mut self, host: &str, until: UnixMillis) {
+        let until = self.time.of_wall(until);
+        let clock = self.hosts.entry(host.to_owned()).or_default();
+        clock.at = clock.at.max(until);
     }
 
     /// A page's end, and what it leads to.

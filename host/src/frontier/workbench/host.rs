@@ -15,6 +15,21 @@ pub(crate) struct HostClock {
     pub(crate) delay: u64,
 }
 
+impl HostClock {
+    /// The host has answered, and is not asked before this moment. One that it was given before may be
+    /// later, for another reason than its delay.
+    pub(crate) fn land(&mut self, not_before: UnixMillis, delay: u64) {
+        if not_before >= self.at {
+            *self = Self {
+                at: not_before,
+                delay,
+            };
+        } else {
+            self.delay = self.delay.max(delay);
+        }
+    }
+}
+
 /// Among which of the hosts it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {

@@ -29,3 +29,42 @@ async fn a_host_that_asks_for_it_is_left_alone_by_all_its_pages() {
     }
     assert_eq!(web.heard().len(), 1);
 }
+
+#[tokio::test]
+async fn a_redirect_that_would_wait_for_the_rate_of_its_host_is_a_page_of_its_own() {
+    let web = Web::new(|request| match request.contains(" /from ") {
+        true => Reply::Close(answer("301 Moved", &["Location: /to"], b"")),
+        false => Reply::Close(answer("200 OK", &[], b"")),
+    });
+    let web = web.await;
+    let counted = |path: &str| FetchRequest {
+        host_rate: "1/h".parse().unwrap(),
+        ..get(web.url(path))
+    };
+    let fetcher = fetcher();
+    let fetched = fetcher.fetch(counted("/from")).await.unwrap();
+    let Answer::Elsewhere { to } = fetched.answer else {
+        panic!("it would be asked for again and again")
+    };
+    assert_eq!(to, web.url("/to"));
+    let failure = fetcher.fetch(counted("/to")).await.unwrap_err();
+    assert_eq!(failure.error.reason(), "paused");
+    assert_eq!(web.heard().len(), 1);
+}
+
+#[tokio::test]
+async fn a_robots_txt_that_waits_for_its_host_is_no_missing_one() {
+    let web = Web::new(|request| match request.contains(" /robots.txt ") {
+        true => Reply::Close(answer("301 Moved", &["Location: /rules"], b"")),
+        false => Reply::Close(answer("200 OK", &[], b"")),
+    });
+    let web = web.await;
+    let request = FetchRequest {
+        host_rate: "1/h".parse().unwrap(),
+        robots: Robots::Obey,
+        ..get(web.url("/"))
+    };
+    let failure = fetcher().fetch(request).await.unwrap_err();
+    assert_eq!(failure.error.reason(), "paused");
+    assert!(failure.host_ready_at > StoppedClock.unix_millis() + 3_000_000);
+}
