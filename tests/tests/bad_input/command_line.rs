@@ -63,11 +63,11 @@ fn what_cannot_be_meant_is_refused_before_anything_is_done() {
         ("run a.wasm --max-crawl-delay 2d", "1: setting max-crawl-delay is longer than a day".into()),
         (
             "run a.wasm --robots bend",
-            format!("2: invalid value 'bend' for '--robots <obey|ignore>': setting robots takes obey or ignore, not \"bend\"{USAGE}"),
+            format!("2: invalid value 'bend' for '--robots <obey|ignore>': takes obey or ignore, not \"bend\"{USAGE}"),
         ),
         (
             "run a.wasm --unchanged ignore",
-            format!("2: invalid value 'ignore' for '--unchanged <parse|skip>': setting unchanged takes parse or skip, not \"ignore\"{USAGE}"),
+            format!("2: invalid value 'ignore' for '--unchanged <parse|skip>': takes parse or skip, not \"ignore\"{USAGE}"),
         ),
         (
             "run a.wasm --scope http://a.test",
