@@ -174,7 +174,8 @@ impl State {
         let fits = of_host - n_before + added <= MAX_HOST_BYTES
             && self.n_bytes - n_before + added <= MAX_BYTES;
         let n_bytes = self.n_bytes - n_before + added;
-        if !cookie.is_expired() && !(has_place && fits) {
+        let is_kept = cookie.is_expired() || (has_place && fits);
+        if !is_kept {
             tracing::debug!(%url, "a cookie is not kept: there is no room for more");
             return;
         }
