@@ -11,8 +11,9 @@ use crate::model::crawl::UnixMillis;
 /// neither.
 pub fn retry_after(text: &str, now: UnixMillis) -> Option<Duration> {
     let text = text.trim();
-    if let Ok(seconds) = text.parse() {
-        return Some(Duration::from_secs(seconds));
+    if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
+        // A number beyond every time is the longest one: it still says that a request is to wait.
+        return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
     }
     let moment = httpdate::parse_http_date(text).ok()?;
     let moment = moment.duration_since(UNIX_EPOCH).ok()?;
@@ -76,7 +77,12 @@ mod tests {
             check(status, Some("7"), well);
         }
         check(429, None, busy(None));
-        check(429, Some("nonsense"), busy(None));
+        for nonsense in ["nonsense", "", "+7", "-7", "7.5"] {
+            check(429, Some(nonsense), busy(None));
+        }
+        // Beyond every number there is: it asks for a wait all the same.
+        let longest = busy(Some(u64::MAX));
+        check(429, Some("99999999999999999999"), longest);
         check(429, Some(" 7 "), busy(Some(7)));
         check(503, Some("Thu, 01 Jan 1970 00:01:00 GMT"), busy(Some(55)));
         check(503, Some("Thu, 01 Jan 1970 00:00:01 GMT"), busy(Some(0)));
