@@ -102,7 +102,11 @@ impl CookieJar {
     pub fn hear<'a>(&self, url: &Url, set: impl Iterator<Item = &'a str>) {
         let mut state = self.state();
         for text in set.filter(|text| text.len() <= MAX_COOKIE) {
-            if let Ok(cookie) = RawCookie::parse(text.to_owned()) {
+            if let Ok(mut cookie) = RawCookie::parse(text.to_owned()) {
+                // Both are about pages of other sites, and would be kept with a `Secure` that the site has
+                // not set.
+                cookie.set_same_site(None);
+                cookie.set_partitioned(None);
                 state.set(&cookie, url);
             }
         }
@@ -304,6 +308,11 @@ mod tests {
         assert_eq!(sent(&other, "http://a.test/"), ["s=9", "session=3"]);
         let withdrawn = CookieJar::open(Some(&kept), &seeds[..1]);
         assert_eq!(sent(&withdrawn, "http://www.b.test/"), Vec::<String>::new());
+        // What says where else it may be sent from is no less one for http.
+        let from_elsewhere = ["any=1; SameSite=None", "each=2; Partitioned"];
+        hear(&jar, "http://c.test/", &from_elsewhere);
+        let again = CookieJar::open(jar.unsaved().as_deref(), &seeds);
+        assert_eq!(sent(&again, "http://c.test/"), ["any=1", "each=2"]);
         let damaged = CookieJar::open(Some(b"?"), &seeds);
         assert_eq!(sent(&damaged, "http://a.test/"), ["s=1"]);
     }
