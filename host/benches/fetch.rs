@@ -105,10 +105,6 @@ struct Asked {
 }
 
 impl Asked {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the client without the crawler's parts"
-    )]
     async fn new(base: &Url) -> Self {
         let loopback = "127.0.0.0/8".parse().expect("it is a network");
         let guard = Arc::new(Guard::new(vec![loopback]));
