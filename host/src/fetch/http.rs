@@ -34,6 +34,9 @@ use judge::Manner;
 
 mod body;
 mod client;
+#[cfg(feature = "fuzz")]
+#[doc(hidden)]
+pub mod fuzz;
 mod hop;
 mod judge;
 mod sign;
@@ -169,21 +172,6 @@ impl HttpFetcher {
         let left_alone = permit.finish(sign::of(&outcome, begun.elapsed(), now));
         (outcome, after(now, left_alone))
     }
-
-    fn page(&self, url: Url, redirects: Vec<Url>, answer: hop::Received) -> Page {
-        let content_type = answer.header("content-type");
-        Page {
-            requested_url: redirects.first().unwrap_or(&url).clone(),
-            url,
-            status: answer.status,
-            redirects,
-            fetched_at: self.clock.unix_millis(),
-            truncated: answer.truncated,
-            text: charset::decode(&answer.body, content_type),
-            headers: answer.headers,
-            body: answer.body,
-        }
-    }
 }
 
 fn after(now: UnixMillis, pause: Duration) -> UnixMillis {
@@ -223,7 +211,8 @@ impl Fetch for HttpFetcher {
                 Err(error) => return Err(failure(error)),
                 Ok(outcome) => match outcome {
                     Outcome::Received(answer) => {
-                        Answer::Page(Box::new(self.page(hop.url, on_the_way, answer)))
+                        let now = self.clock.unix_millis();
+                        Answer::Page(Box::new(page(hop.url, on_the_way, answer, now)))
                     }
                     Outcome::Redirect { to, .. } if host_of(&to) != host_of(&hop.url) => {
                         Answer::Elsewhere { to }
@@ -254,6 +243,21 @@ impl Fetch for HttpFetcher {
         let wanted = self.robots.delay(host).unwrap_or_default();
         let delay = self.delay(host, delay).max(wanted);
         self.gate.parallel(&Pace::of_delay(delay))
+    }
+}
+
+fn page(url: Url, redirects: Vec<Url>, answer: hop::Received, fetched_at: UnixMillis) -> Page {
+    let content_type = answer.header("content-type");
+    Page {
+        requested_url: redirects.first().unwrap_or(&url).clone(),
+        url,
+        status: answer.status,
+        redirects,
+        fetched_at,
+        truncated: answer.truncated,
+        text: charset::decode(&answer.body, content_type),
+        headers: answer.headers,
+        body: answer.body,
     }
 }
 

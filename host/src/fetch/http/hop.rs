@@ -190,6 +190,16 @@ impl Hop {
             let set = response.headers().get_all(header::SET_COOKIE).iter();
             cookies.hear(&self.url, set.filter_map(|value| value.to_str().ok()));
         }
+        self.outcome(response, settings, max_body).await
+    }
+
+    /// What came of it, once the answer begins: its body is read here.
+    pub(super) async fn outcome(
+        &self,
+        response: Response,
+        settings: &FetchSettings,
+        max_body: u64,
+    ) -> Result<Outcome, FetchError> {
         if let Some(to) = self.target(&response) {
             let status = response.status();
             return Ok(Outcome::Redirect { to, status });

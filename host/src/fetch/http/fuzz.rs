@@ -1,0 +1,22 @@
+//! A door for fuzz targets: what becomes of an answer, without a connection.
+
+use reqwest::Response;
+use url::Url;
+
+use super::hop::{Hop, Outcome};
+use super::{FetchSettings, page};
+use crate::fetch::{Answer, FetchError};
+
+/// The answer to a GET of this URL, as rules see it, or where it led, within the host too.
+pub async fn answer(
+    url: Url,
+    response: Response,
+    settings: &FetchSettings,
+    max_body: u64,
+) -> Result<Answer, FetchError> {
+    let hop = Hop::get(url, false);
+    Ok(match hop.outcome(response, settings, max_body).await? {
+        Outcome::Redirect { to, .. } => Answer::Elsewhere { to },
+        Outcome::Received(answer) => Answer::Page(Box::new(page(hop.url, Vec::new(), answer, 0))),
+    })
+}
