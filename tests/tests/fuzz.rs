@@ -1,0 +1,65 @@
+//! The corpus of the fuzz targets, replayed: what must hold for every input holds for those that are
+//! kept. The targets themselves are run by `tests/run soak fuzz`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+
+use crawler_tests::repository;
+
+#[expect(unreachable_pub, reason = "it is a crate of its own for libFuzzer")]
+#[path = "../fuzz/src/lib.rs"]
+mod properties;
+
+type Property = fn(&[u8]);
+
+/// By the name of the target.
+const PROPERTIES: [(&str, Property); 5] = [
+    ("charset", properties::charset),
+    ("encoding", properties::encoding),
+    ("headers", properties::headers),
+    ("robots", properties::robots),
+    ("url", properties::url),
+];
+
+#[test]
+fn what_holds_for_every_input_holds_for_those_that_are_kept() {
+    let mut faults = Vec::new();
+    for (target, property) in PROPERTIES {
+        let files = files(&format!("corpus/{target}"));
+        assert!(
+            files.len() >= 5,
+            "{target} has hardly anything to begin with"
+        );
+        for file in files {
+            let input = fs::read(&file).expect("it can be read");
+            // What failed is told by the panic itself.
+            if catch_unwind(AssertUnwindSafe(|| property(&input))).is_err() {
+                faults.push(format!("{target} does not hold for {}", file.display()));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
+}
+
+#[test]
+fn every_fuzz_target_has_a_corpus_that_is_replayed() {
+    let stems = |folder: &str| -> BTreeSet<String> {
+        let stem = |file: &PathBuf| {
+            file.file_stem()
+                .map(|stem| stem.to_string_lossy().into_owned())
+        };
+        files(folder).iter().filter_map(stem).collect()
+    };
+    let replayed = PROPERTIES.map(|(target, _)| target.to_owned()).into();
+    assert_eq!(stems("fuzz_targets"), replayed);
+    assert_eq!(stems("corpus"), replayed);
+}
+
+fn files(folder: &str) -> Vec<PathBuf> {
+    let folder = repository().join("tests/fuzz").join(folder);
+    let entries = fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let paths = entries.map(|entry| entry.expect("it can be listed").path());
+    paths.collect()
+}
