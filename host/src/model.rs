@@ -10,6 +10,7 @@ pub mod frontier;
 pub mod id;
 pub mod links;
 pub mod node;
+pub mod page;
 pub mod pattern;
 pub mod placement;
 pub mod plugin;

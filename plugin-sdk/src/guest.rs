@@ -131,6 +131,10 @@ impl Answer {
         page::charset()
     }
 
+    pub(crate) fn metadata(&self) -> Vec<(String, String)> {
+        page::metadata()
+    }
+
     pub(crate) fn truncated(&self) -> bool {
         page::truncated()
     }

@@ -38,6 +38,7 @@ pub struct Page {
     headers: OnceCell<Vec<(String, String)>>,
     redirects: OnceCell<Vec<String>>,
     charset: OnceCell<String>,
+    metadata: OnceCell<Vec<(String, String)>>,
     state: OnceCell<Vec<u8>>,
     text: OnceCell<String>,
     body: OnceCell<Vec<u8>>,
@@ -53,6 +54,7 @@ impl Page {
             headers: OnceCell::new(),
             redirects: OnceCell::new(),
             charset: OnceCell::new(),
+            metadata: OnceCell::new(),
             state: OnceCell::new(),
             text: OnceCell::new(),
             body: OnceCell::new(),
@@ -101,6 +103,23 @@ impl Page {
     /// The encoding that [`text`](Page::text) was decoded from, by its WHATWG name.
     pub fn charset(&self) -> &str {
         self.charset.get_or_init(|| self.answer.charset())
+    }
+
+    /// How the page was got, as far as it is known: what told its charset (`charset-source`), who answered
+    /// (`address`, `http-version`, `proxy`), how many milliseconds which part took (`wait-ms`,
+    /// `lookup-ms`, `connect-ms`, `first-byte-ms`, `body-ms`) and how many bytes came (`body-bytes`).
+    ///
+    /// ```
+    /// use crawler_plugin_sdk::Page;
+    ///
+    /// let page = Page::from_html("http://shop.test/", "").with_metadata("first-byte-ms", "120");
+    /// assert_eq!(page.metadata("first-byte-ms"), Some("120"));
+    /// assert_eq!(page.metadata("proxy"), None);
+    /// ```
+    pub fn metadata(&self, name: &str) -> Option<&str> {
+        let all = self.metadata.get_or_init(|| self.answer.metadata());
+        let found = all.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
     }
 
     /// The body was longer than limit `body`, and is cut.

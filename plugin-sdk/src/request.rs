@@ -65,6 +65,29 @@ impl Request {
         Self::new("POST", url, rule).body(body)
     }
 
+    /// A `POST` of a form: its fields in this order, as browsers encode them.
+    ///
+    /// ```
+    /// use crawler_plugin_sdk::{Rule, prelude::*};
+    ///
+    /// fn log_in(crawl: &mut Crawl, account: Rule) -> Result {
+    ///     let fields = [("user", "ann"), ("password", "q & a"), ("remember", "1")];
+    ///     let request = Request::form("/login", fields, account);
+    ///     assert_eq!(request.body.as_deref(), Some(&b"user=ann&password=q+%26+a&remember=1"[..]));
+    ///     crawl.request(request)
+    /// }
+    /// ```
+    pub fn form<N: AsRef<str>, V: AsRef<str>>(
+        url: impl Into<String>,
+        fields: impl IntoIterator<Item = (N, V)>,
+        rule: Rule,
+    ) -> Self {
+        let mut body = url::form_urlencoded::Serializer::new(String::new());
+        body.extend_pairs(fields);
+        Self::post(url, body.finish(), rule)
+            .header("content-type", "application/x-www-form-urlencoded")
+    }
+
     /// Adds a header.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {

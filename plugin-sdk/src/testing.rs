@@ -134,6 +134,7 @@ impl Page {
             url: url.to_owned(),
             status: 200,
             headers: Vec::new(),
+            metadata: Vec::new(),
             depth: 0,
             attempt: 1,
             state: Vec::new(),
@@ -154,6 +155,14 @@ impl Page {
         self.answer
             .headers
             .push((name.to_ascii_lowercase(), value.into()));
+        Page::new(self.answer)
+    }
+
+    /// With this entry of its metadata.
+    #[must_use]
+    pub fn with_metadata(mut self, name: &str, value: impl Into<String>) -> Page {
+        let entry = (name.to_owned(), value.into());
+        self.answer.metadata.push(entry);
         Page::new(self.answer)
     }
 
@@ -185,6 +194,7 @@ pub(crate) struct Answer {
     url: String,
     status: u16,
     headers: Vec<(String, String)>,
+    metadata: Vec<(String, String)>,
     depth: u32,
     attempt: u32,
     state: Vec<u8>,
@@ -218,6 +228,10 @@ impl Answer {
 
     pub(crate) fn charset(&self) -> String {
         "UTF-8".to_owned()
+    }
+
+    pub(crate) fn metadata(&self) -> Vec<(String, String)> {
+        self.metadata.clone()
     }
 
     pub(crate) fn truncated(&self) -> bool {

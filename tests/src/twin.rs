@@ -14,7 +14,7 @@ use bytes::Bytes;
 use crawler::clock::{Clock, SystemClock};
 use crawler::fetch::{Answer, Failure, Fetch, FetchRequest, Fetched};
 use crawler::frontier::Frontier;
-use crawler::model::crawl::{Item, ItemRecord, Page, PageContext, PageText, Request};
+use crawler::model::crawl::{Item, ItemRecord, Page, PageContext, CharsetSource, FetchRecord, PageText, Request};
 use crawler::model::frontier::SinkMark;
 use crawler::model::id::{ResourceId, Run};
 use crawler::model::plugin::{Description, Limits};
@@ -143,8 +143,10 @@ impl Fetch for Tree {
             body: Bytes::from_static(b"page"),
             text: PageText {
                 charset: "UTF-8",
+                source: CharsetSource::Valid,
                 decoded: None,
             },
+            record: FetchRecord::default(),
         };
         Ok(Fetched {
             answer: Answer::Page(Box::new(page)),

@@ -122,6 +122,10 @@ pub(super) fn fetcher(
         user_agent: config.user_agent.unwrap_or(usual.user_agent),
         timeout: config.timeout.unwrap_or(usual.timeout),
         connect_timeout: config.connect_timeout.unwrap_or(usual.connect_timeout),
+        first_byte_timeout: config
+            .first_byte_timeout
+            .unwrap_or(usual.first_byte_timeout),
+        min_rate: config.min_rate.unwrap_or(usual.min_rate),
         max_redirects: config
             .max_redirects
             .map_or(usual.max_redirects, |n| n as usize),

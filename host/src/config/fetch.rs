@@ -13,6 +13,10 @@ pub struct FetchConfig {
     pub timeout: Option<Duration>,
     /// For a connection, within that.
     pub connect_timeout: Option<Duration>,
+    /// From a request being sent to the headers of its answer, within that.
+    pub first_byte_timeout: Option<Duration>,
+    /// Bytes of a body in a second.
+    pub min_rate: Option<u64>,
     /// Followed within one host.
     pub max_redirects: Option<u32>,
     /// Requests to one host at once where no delay is asked for.
@@ -26,10 +30,12 @@ pub struct FetchConfig {
 }
 
 /// The keys of the table.
-pub(super) const FETCH: [&str; 8] = [
+pub(super) const FETCH: [&str; 10] = [
     "user-agent",
     "timeout",
     "connect-timeout",
+    "first-byte-timeout",
+    "min-rate",
     "max-redirects",
     "parallel",
     "host-failures",
@@ -44,6 +50,8 @@ pub(super) struct FetchTable {
     user_agent: Option<String>,
     timeout: Option<String>,
     connect_timeout: Option<String>,
+    first_byte_timeout: Option<String>,
+    min_rate: Option<u64>,
     max_redirects: Option<u32>,
     parallel: Option<u32>,
     host_failures: Option<u32>,
@@ -76,6 +84,8 @@ impl FetchTable {
             user_agent: self.user_agent,
             timeout: some_time("timeout", self.timeout)?,
             connect_timeout: some_time("connect-timeout", self.connect_timeout)?,
+            first_byte_timeout: some_time("first-byte-timeout", self.first_byte_timeout)?,
+            min_rate: self.min_rate,
             max_redirects: self.max_redirects,
             parallel: self.parallel,
             host_failures: self.host_failures,

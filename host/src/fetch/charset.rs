@@ -2,25 +2,29 @@
 //!
 //! In this order: a byte order mark, the `charset` of the content type, what the first
 //! [`PRESCAN`] bytes declare (`<meta charset>`, `<meta http-equiv>`, `<?xml encoding>`), UTF-8 if the
-//! body is valid as such, windows-1252. Nothing fails: what cannot be decoded becomes U+FFFD.
+//! body is valid as such, and last what the bytes and the top-level domain make likely, as browsers
+//! guess it. Nothing fails: what cannot be decoded becomes U+FFFD.
 //!
 //! A body that is not text (an image, an archive) has the charset [`BINARY`] and an empty text, so
 //! that nobody pays for a text of replacement characters; its bytes are there.
 
 use bytes::Bytes;
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 
-use crate::model::crawl::PageText;
+use crate::model::page::{CharsetSource, PageText};
 
 /// Where a declaration is looked for, from the start: as far as browsers look.
 pub const PRESCAN: usize = 1_024;
 /// The charset of a body that is not text.
 pub const BINARY: &str = "binary";
+/// Of a body without any word on its encoding, so much is looked at.
+const DETECTED: usize = 256 << 10;
 
-/// Decodes a body.
-pub fn decode(body: &Bytes, content_type: Option<&str>) -> PageText {
+/// Decodes a body that came from this host.
+pub fn decode(body: &Bytes, content_type: Option<&str>, host: Option<&str>) -> PageText {
     if let Some((encoding, n_mark)) = Encoding::for_bom(body) {
-        return decoded(encoding, &body[n_mark..], true);
+        return decoded(encoding, CharsetSource::Mark, &body[n_mark..]);
     }
     let is_text = content_type
         .map(essence)
@@ -29,36 +33,60 @@ pub fn decode(body: &Bytes, content_type: Option<&str>) -> PageText {
     if !is_text {
         return PageText {
             charset: BINARY,
+            source: CharsetSource::None,
             decoded: Some(String::new()),
         };
     }
-    let encoding = content_type
-        .and_then(charset_parameter)
-        .and_then(|label| Encoding::for_label(label.as_bytes()))
-        .or_else(|| declared(&body[..body.len().min(PRESCAN)]))
-        .unwrap_or_else(|| guessed(body));
-    decoded(encoding, body, false)
+    let label = content_type.and_then(charset_parameter);
+    let (encoding, source) = if let Some(named) = label.and_then(for_label) {
+        (named, CharsetSource::Header)
+    } else if let Some(declared) = declared(&body[..body.len().min(PRESCAN)]) {
+        (declared, CharsetSource::Document)
+    } else if is_utf_8(body) {
+        (UTF_8, CharsetSource::Valid)
+    } else {
+        (detected(body, host), CharsetSource::Detected)
+    };
+    decoded(encoding, source, body)
 }
 
-fn decoded(encoding: &'static Encoding, body: &[u8], had_mark: bool) -> PageText {
-    let as_it_stands = encoding == UTF_8 && !had_mark && std::str::from_utf8(body).is_ok();
+fn for_label(label: &str) -> Option<&'static Encoding> {
+    Encoding::for_label(label.as_bytes())
+}
+
+fn decoded(encoding: &'static Encoding, source: CharsetSource, body: &[u8]) -> PageText {
+    let has_mark = source == CharsetSource::Mark;
+    let as_it_stands = encoding == UTF_8 && !has_mark && std::str::from_utf8(body).is_ok();
     let text = || encoding.decode_without_bom_handling(body).0.into_owned();
     PageText {
         charset: encoding.name(),
+        source,
         decoded: (!as_it_stands).then(text),
     }
 }
 
-fn guessed(body: &[u8]) -> &'static Encoding {
+fn is_utf_8(body: &[u8]) -> bool {
     match std::str::from_utf8(body) {
-        Ok(_) => UTF_8,
+        Ok(_) => true,
         // A body that was cut may end within a character. If that were its only one, it could as
         // well be the last letter of "café" in windows-1252.
-        Err(error) if error.error_len().is_none() && !body[..error.valid_up_to()].is_ascii() => {
-            UTF_8
-        }
-        Err(_) => WINDOWS_1252,
+        Err(error) => error.error_len().is_none() && !body[..error.valid_up_to()].is_ascii(),
     }
+}
+
+fn detected(body: &[u8], host: Option<&str>) -> &'static Encoding {
+    // As browsers: its escapes could turn what is ASCII everywhere else into markup.
+    let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
+    let start = &body[..body.len().min(DETECTED)];
+    detector.feed(start, start.len() == body.len());
+    let label = host.and_then(|host| host.rsplit('.').next());
+    let is_domain = |label: &&str| {
+        let mut bytes = label.bytes();
+        bytes.next().is_some_and(|b| b.is_ascii_lowercase())
+            && bytes.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+    };
+    let top_level = label.filter(is_domain).map(str::as_bytes);
+    detector.guess(top_level, Utf8Detection::Deny)
 }
 
 /// `text/html` of `text/html; charset=x`.
@@ -105,7 +133,7 @@ fn declared(head: &[u8]) -> Option<&'static Encoding> {
         Some(rest) => value_of(rest.split("?>").next()?, "encoding")?,
         None => meta_charset(&head)?,
     };
-    let encoding = Encoding::for_label(label.as_bytes())?;
+    let encoding = for_label(label)?;
     // A declaration that was found byte by byte cannot be in UTF-16; the HTML standard says so too.
     Some(if encoding == UTF_16LE || encoding == UTF_16BE {
         UTF_8
@@ -157,7 +185,7 @@ mod tests {
     #[track_caller]
     fn check(body: &[u8], content_type: &str, charset: &str, text: Option<&str>) {
         let content_type = (!content_type.is_empty()).then_some(content_type);
-        let found = decode(&Bytes::copy_from_slice(body), content_type);
+        let found = decode(&Bytes::copy_from_slice(body), content_type, None);
         assert_eq!((found.charset, found.decoded.as_deref()), (charset, text));
     }
 
@@ -203,7 +231,7 @@ mod tests {
             check(&body, "text/html", "GBK", Some(&format!("{head}中")));
         }
         let late = [vec![b' '; PRESCAN], b"<meta charset=gbk>\xd6".to_vec()].concat();
-        assert_eq!(decode(&late.into(), None).charset, "windows-1252");
+        assert_eq!(decode(&late.into(), None, None).charset, "windows-1252");
     }
 
     #[test]
@@ -223,6 +251,43 @@ mod tests {
         );
         check(b"<meta charset", "", "UTF-8", None);
         check(b"<metacharset=gbk>", "", "UTF-8", None);
+    }
+
+    #[test]
+    fn each_page_tells_how_its_charset_was_found() {
+        let source = |body: &[u8], content_type: &str| {
+            decode(&Bytes::copy_from_slice(body), Some(content_type), None).source
+        };
+        let html = "text/html";
+        assert_eq!(source(b"\xef\xbb\xbfx", html), CharsetSource::Mark);
+        assert_eq!(source(b"x", "text/html;charset=gbk"), CharsetSource::Header);
+        assert_eq!(source(b"<meta charset=gbk>", html), CharsetSource::Document);
+        assert_eq!(source(b"x", "text/html;charset=none"), CharsetSource::Valid);
+        assert_eq!(source(b"caf\xe9", html), CharsetSource::Detected);
+        assert_eq!(source(b"x", "image/png"), CharsetSource::None);
+    }
+
+    #[test]
+    fn without_any_word_it_is_what_it_looks_like_also_by_the_name_of_its_host() {
+        let detected = |text: &str, charset: &str, host: &str| {
+            let encoding = Encoding::for_label(charset.as_bytes()).unwrap();
+            let body = Bytes::from(encoding.encode(text).0.into_owned());
+            let found = decode(&body, Some("text/html"), Some(host));
+            (found.charset, found.decoded.unwrap_or_default() == text)
+        };
+        let russian = "Съешь же ещё этих мягких французских булок да выпей чаю";
+        let found = detected(russian, "windows-1251", "site.example");
+        assert_eq!(found, ("windows-1251", true));
+        assert_eq!(detected(russian, "koi8-r", "127.0.0.1").1, true);
+        let japanese = "いろはにほへと ちりぬるを わかよたれそ つねならむ";
+        for charset in ["Shift_JIS", "EUC-JP"] {
+            assert_eq!(detected(japanese, charset, "a.b.jp"), (charset, true));
+        }
+        let polish = "Zażółć gęślą jaźń";
+        assert_eq!(detected(polish, "iso-8859-2", "a.pl").1, true);
+        for host in ["", ".", "A.JP", "xn--p1ai", "a.é", "[::1]", "1.2.3.4"] {
+            assert!(detected(russian, "windows-1251", host).1, "{host}");
+        }
     }
 
     #[test]

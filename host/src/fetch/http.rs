@@ -4,9 +4,8 @@
 //! Every hop, the first included, is judged by the guard and by the site's robots.txt, waits for its turn
 //! at the gate, and has setting `timeout` of the table `[fetch]` from being sent to the last byte of its
 //! body. The delay of a host starts when the hop is over, however it ended. A body is measured after its
-//! content-encoding is removed, so a small archive of a large page is cut like the page. A server that
-//! sends a byte now and then is bounded by that timeout like one that sends nothing; there is no least
-//! rate beside it.
+//! content-encoding is removed, so a small archive of a large page is cut like the page. Within that
+//! timeout, the headers of an answer and each stretch of its body have bounds of their own.
 //!
 //! What an exchange says of its host is told to the gate. When a page is tried again is for the caller,
 //! who gets the answer with its headers.
@@ -51,8 +50,13 @@ pub struct FetchSettings {
     pub user_agent: String,
     /// From a request being sent to the last byte of its answer: setting `timeout` of `[fetch]`.
     pub timeout: Duration,
-    /// For a connection, within that.
+    /// For a connection, within that: lookup and TLS included.
     pub connect_timeout: Duration,
+    /// From a request being sent to the headers of its answer, within that; a connection included.
+    pub first_byte_timeout: Duration,
+    /// Bytes of a body, as they come, in a second: a stretch of [`body::STRETCH`] with fewer on the average
+    /// ends the fetch. 0: there may be none.
+    pub min_rate: u64,
     /// Followed within one host.
     pub max_redirects: usize,
     /// Headers of an answer that are kept.
@@ -69,6 +73,8 @@ impl Default for FetchSettings {
             user_agent: concat!("crawler/", env!("CARGO_PKG_VERSION")).to_owned(),
             timeout: Duration::from_secs(30),
             connect_timeout: Duration::from_secs(10),
+            first_byte_timeout: Duration::from_secs(20),
+            min_rate: 100,
             max_redirects: 10,
             max_headers: 256,
             max_header_bytes: 64 << 10,
@@ -147,10 +153,14 @@ impl HttpFetcher {
         let limit = self.settings.connect_timeout;
         let check = self.resolver.check_port(&hop.url, hop.names_port);
         let checked = tokio::time::timeout(limit, check).await;
-        if let Err(denied) = checked.unwrap_or(Err(FetchError::Timeout { limit })) {
+        if let Err(denied) = checked.unwrap_or(Err(FetchError::Timeout {
+            limit,
+            setting: "connect-timeout",
+        })) {
             return (Err(denied), 0);
         }
         let host = host_of(&hop.url);
+        let asked = Instant::now();
         let permit = match self.gate.enter(&host, pace).await {
             Ok(permit) => permit,
             Err(Paused { pause }) => {
@@ -159,18 +169,55 @@ impl HttpFetcher {
             }
         };
         let begun = Instant::now();
-        let outcome = {
+        let mut outcome = {
             let _want = self.resolver.want(&hop.url, hop.names_port);
             let exchange = hop.exchange(&self.client, &self.settings, max_body);
             tokio::time::timeout(self.settings.timeout, exchange)
                 .await
                 .unwrap_or(Err(FetchError::Timeout {
                     limit: self.settings.timeout,
+                    setting: "timeout",
                 }))
         };
+        if let Ok(Outcome::Received(answer)) = &mut outcome {
+            answer.record.waited = begun.duration_since(asked);
+        }
+        tell(hop, &outcome, begun.elapsed());
         let now = self.clock.unix_millis();
         let left_alone = permit.finish(sign::of(&outcome, begun.elapsed(), now));
         (outcome, after(now, left_alone))
+    }
+}
+
+/// One line for each request that was sent, for `RUST_LOG=crawler::fetch=debug`.
+fn tell(hop: &Hop, outcome: &Result<Outcome, FetchError>, took: Duration) {
+    let (url, took) = (hop.url.as_str(), took.as_millis());
+    match outcome {
+        Ok(Outcome::Received(answer)) => {
+            let record = &answer.record;
+            let millis = |time: Option<Duration>| time.map(|time| time.as_millis());
+            tracing::debug!(
+                url,
+                status = answer.status,
+                bytes = record.n_received,
+                address = record.address.map(tracing::field::display),
+                version = record.version,
+                wait_ms = record.waited.as_millis(),
+                lookup_ms = millis(record.lookup),
+                connect_ms = millis(record.connect),
+                first_byte_ms = record.first_byte.as_millis(),
+                body_ms = record.body.as_millis(),
+                "fetched"
+            );
+        }
+        Ok(Outcome::Redirect { to, status }) => {
+            let (status, to) = (status.as_u16(), to.as_str());
+            tracing::debug!(url, status, to, took_ms = took, "redirected");
+        }
+        Err(error) => {
+            let reason = error.reason();
+            tracing::debug!(url, reason, %error, took_ms = took, "not fetched");
+        }
     }
 }
 
@@ -248,6 +295,7 @@ impl Fetch for HttpFetcher {
 
 fn page(url: Url, redirects: Vec<Url>, answer: hop::Received, fetched_at: UnixMillis) -> Page {
     let content_type = answer.header("content-type");
+    let text = charset::decode(&answer.body, content_type, url.domain());
     Page {
         requested_url: redirects.first().unwrap_or(&url).clone(),
         url,
@@ -255,9 +303,10 @@ fn page(url: Url, redirects: Vec<Url>, answer: hop::Received, fetched_at: UnixMi
         redirects,
         fetched_at,
         truncated: answer.truncated,
-        text: charset::decode(&answer.body, content_type),
+        text,
         headers: answer.headers,
         body: answer.body,
+        record: answer.record,
     }
 }
 

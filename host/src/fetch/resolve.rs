@@ -16,6 +16,7 @@ use url::{Host, Url};
 
 use super::FetchError;
 use super::guard::{Denial, Guard};
+use super::phases;
 
 /// Names remembered as lying inside the allowed networks.
 const MAX_INSIDE: usize = 10_000;
@@ -241,7 +242,7 @@ impl Resolve for GuardedResolver {
         let resolver = self.clone();
         Box::pin(async move {
             let name = name.as_str();
-            let found = resolver.found(name).await?;
+            let found = phases::lookup(resolver.found(name)).await?;
             let admitted = resolver.admit(name, &found)?;
             // The client puts the port of the URL in place of 0.
             let addresses = admitted.into_iter().map(|ip| SocketAddr::new(ip, 0));

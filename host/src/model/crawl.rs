@@ -9,6 +9,7 @@ use url::Url;
 use super::canonical::canonical;
 pub use super::counts::{Counts, NO_RULE};
 use super::id::{ResourceId, Run};
+pub use super::page::{CharsetSource, FetchRecord, Page, PageContext, PageText};
 
 /// Milliseconds since 1970.
 pub type UnixMillis = u64;
@@ -117,71 +118,6 @@ impl fmt::Debug for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&hex::encode(self.0))
     }
-}
-
-/// An answer, as rules see it.
-#[derive(Debug, Clone)]
-pub struct Page {
-    /// Where the answer came from.
-    pub url: Url,
-    /// What was asked for.
-    pub requested_url: Url,
-    /// Of the last answer.
-    pub status: u16,
-    /// Names in lower case, in the order received.
-    pub headers: Vec<(String, String)>,
-    /// Every address on the way, without the last.
-    pub redirects: Vec<Url>,
-    /// Of the answer.
-    pub fetched_at: UnixMillis,
-    /// The body was longer than the limit, and is cut.
-    pub truncated: bool,
-    /// Content-encoding removed.
-    pub body: Bytes,
-    /// The body as text.
-    pub text: PageText,
-}
-
-/// The text of a page and the encoding it was decoded from.
-#[derive(Debug, Clone)]
-pub struct PageText {
-    /// By its WHATWG name.
-    pub charset: &'static str,
-    /// None: the body is UTF-8 as it stands.
-    pub decoded: Option<String>,
-}
-
-impl Page {
-    /// The body decoded to Unicode.
-    pub fn text(&self) -> std::borrow::Cow<'_, str> {
-        match &self.text.decoded {
-            Some(text) => text.into(),
-            // Checked first, because that is several times as fast as looking for what to replace.
-            None => match std::str::from_utf8(&self.body) {
-                Ok(text) => text.into(),
-                Err(_) => String::from_utf8_lossy(&self.body),
-            },
-        }
-    }
-
-    /// The first header of this name.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers
-            .iter()
-            .find(|(n, _)| n.eq_ignore_ascii_case(name))
-            .map(|(_, value)| value.as_str())
-    }
-}
-
-/// What the crawl knows of a page beside the answer.
-#[derive(Debug, Clone, Default)]
-pub struct PageContext {
-    /// Links between the root requests (0) and this page.
-    pub depth: u32,
-    /// 1 for the first attempt.
-    pub attempt: u32,
-    /// What the request carried.
-    pub state: Bytes,
 }
 
 /// One record that a rule emitted: a JSON object.

@@ -181,7 +181,7 @@ pub struct SinkMark {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::crawl::PageText;
+    use crate::model::page::{CharsetSource, FetchRecord, PageText};
 
     #[track_caller]
     fn check(etag: &str, redirects: &[&str], kept: Option<&str>) {
@@ -197,8 +197,10 @@ mod tests {
             body: bytes::Bytes::from_static(b"body"),
             text: PageText {
                 charset: "UTF-8",
+                source: CharsetSource::Valid,
                 decoded: None,
             },
+            record: FetchRecord::default(),
         };
         let validators = Validators::of(&page);
         assert_eq!(validators.etag.as_deref(), kept);

@@ -192,6 +192,12 @@ impl page::Host for CallState {
         Ok(page.text.charset.to_owned())
     }
 
+    fn metadata(&mut self) -> wasmtime::Result<Vec<(String, String)>> {
+        let metadata = self.page(|_, _| 0)?.0.metadata();
+        self.charge(named_bytes(&metadata))?;
+        Ok(metadata)
+    }
+
     fn truncated(&mut self) -> wasmtime::Result<bool> {
         Ok(self.page(|_, _| 0)?.0.truncated)
     }

@@ -204,7 +204,7 @@ pub(super) fn of_links(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::crawl::PageText;
+    use crate::model::page::{CharsetSource, FetchRecord, PageText};
     use crate::model::scope::RootHosts;
 
     fn page(status: u16, headers: &[(&str, &str)]) -> Page {
@@ -223,8 +223,10 @@ mod tests {
             body: bytes::Bytes::new(),
             text: PageText {
                 charset: "UTF-8",
+                source: CharsetSource::Valid,
                 decoded: None,
             },
+            record: FetchRecord::default(),
         }
     }
 

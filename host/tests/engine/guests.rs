@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use crawler::model::crawl::{Page, PageContext, PageText};
+use crawler::model::crawl::{CharsetSource, FetchRecord, Page, PageContext, PageText};
 use crawler::model::id::Digest;
 use crawler::model::plugin::Limits;
 use crawler::plugin::CallConfig;
@@ -78,8 +78,10 @@ pub(crate) fn page(url: &str, body: impl Into<Bytes>) -> Arc<Page> {
         body: body.into(),
         text: PageText {
             charset: "UTF-8",
+            source: CharsetSource::Valid,
             decoded: None,
         },
+        record: FetchRecord::default(),
     })
 }
 

@@ -14,7 +14,7 @@ pub fn charset(data: &[u8]) {
     let content_type = (!content_type.is_empty()).then_some(&*content_type);
     let body = Bytes::copy_from_slice(body);
 
-    let found = decode(&body, content_type);
+    let found = decode(&body, content_type, content_type);
     match (found.charset, &found.decoded) {
         (BINARY, text) => assert_eq!(text.as_deref(), Some("")),
         // Nothing in any encoding has more than three bytes for one.
@@ -62,7 +62,7 @@ fn named(label: &str) -> Option<&'static str> {
 #[track_caller]
 fn read_back(text: &str, body: Vec<u8>, content_type: &str, charset: &str) {
     let body = Bytes::from(body);
-    let found = decode(&body, Some(content_type));
+    let found = decode(&body, Some(content_type), None);
     assert_eq!(found.charset, charset);
     let found = match &found.decoded {
         Some(decoded) => decoded.as_bytes(),
@@ -82,7 +82,7 @@ fn in_the_encoding_that_is_named(text: &str, label: &str) {
         return;
     }
     let content_type = format!("text/plain; charset=\"{}\"", encoding.name());
-    let found = decode(&Bytes::copy_from_slice(&body), Some(&content_type));
+    let found = decode(&Bytes::copy_from_slice(&body), Some(&content_type), None);
     assert_eq!(found.charset, encoding.name());
     let again = found.decoded.as_deref().unwrap_or(text);
     // Not every code that is written is read as the same character; but it stays what it is then.

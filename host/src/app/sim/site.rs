@@ -16,7 +16,7 @@ use super::sky::Sky;
 use crate::clock::Clock;
 use crate::fetch::gate::{Gate, GateSettings, Pace};
 use crate::fetch::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched};
-use crate::model::crawl::{Item, Page, PageContext, PageText, Request};
+use crate::model::crawl::{Item, Page, PageContext, CharsetSource, FetchRecord, PageText, Request};
 use crate::model::id::{Digest, Shard};
 use crate::model::links;
 use crate::model::plugin::Description;
@@ -150,7 +150,8 @@ impl Web {
         if sky.fault(1) {
             let limit = sky.millis(5_000, 20_000);
             tokio::time::sleep(limit).await;
-            return Err(FetchError::Timeout { limit });
+            let setting = "timeout";
+            return Err(FetchError::Timeout { limit, setting });
         }
         tokio::time::sleep(sky.millis(5, 300)).await;
         if sky.fault(4) {
@@ -172,8 +173,10 @@ impl Web {
             body,
             text: PageText {
                 charset: "UTF-8",
+                source: CharsetSource::Valid,
                 decoded: None,
             },
+            record: FetchRecord::default(),
         })
     }
 }

@@ -6,16 +6,20 @@
 //! MiB are the most that zstd may look back (RFC 9659), 16 MiB what brotli can.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use async_compression::tokio::bufread::{
     BrotliDecoder, DeflateDecoder, GzipDecoder, ZlibDecoder, ZstdDecoder,
 };
 use async_compression::zstd::DParameter;
 use bytes::{Bytes, BytesMut};
-use futures::TryStreamExt as _;
+use futures::{Stream, StreamExt as _, TryStreamExt as _, stream};
 use reqwest::header::{self, HeaderMap};
 use reqwest::{Method, Response};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
+use tokio::time::Instant;
 use tokio_util::io::StreamReader;
 
 /// What every request says of the codings that are understood.
@@ -26,11 +30,25 @@ const MAX_RESERVED: u64 = 1 << 20;
 /// As a power of two: how far zstd may look back.
 const ZSTD_WINDOW: u32 = 23;
 
+/// So long a part of a body has the least rate on the average: curl measures like that, too, with a
+/// setting for the time (`--speed-time`).
+pub(super) const STRETCH: Duration = Duration::from_secs(10);
+
+/// A stretch of a body brought too little.
+#[derive(Debug, thiserror::Error)]
+#[error("{n} bytes in {STRETCH:?}")]
+pub(super) struct TooSlow {
+    /// Bytes.
+    pub(super) n: u64,
+}
+
 /// Why there is no body.
 #[derive(Debug)]
 pub(super) enum ReadError {
     /// The connection broke, or what came is not HTTP.
     Connection(reqwest::Error),
+    /// It comes too slowly.
+    Slow(TooSlow),
     /// It ended before what was announced or encoded did.
     Short,
     /// It came, and cannot be decoded.
@@ -42,12 +60,24 @@ pub(super) enum ReadError {
     },
 }
 
-/// The body of an answer to such a request, and whether it was longer than the limit.
+/// A body, as far as it was read.
+#[derive(Debug)]
+pub(super) struct Body {
+    /// Content-encoding removed.
+    pub(super) body: Bytes,
+    /// It was longer than the limit.
+    pub(super) truncated: bool,
+    /// Bytes, before that was removed.
+    pub(super) n_received: u64,
+}
+
+/// The body of an answer to such a request.
 pub(super) async fn read(
     response: Response,
     method: &Method,
     max_body: u64,
-) -> Result<(Bytes, bool), ReadError> {
+    min_rate: u64,
+) -> Result<Body, ReadError> {
     let codings = codings(response.headers());
     let is_about_another = *method == Method::HEAD || response.status() == 304;
     let announced = response.headers().get(header::CONTENT_LENGTH);
@@ -55,10 +85,15 @@ pub(super) async fn read(
     let announced = announced.filter(|_| !is_about_another && codings.is_empty());
     let expected = response.content_length().unwrap_or(0);
     let reserved = expected.min(max_body).min(MAX_RESERVED);
+    let n_received = Arc::new(AtomicU64::new(0));
     let stream = response.bytes_stream().map_err(io::Error::other);
+    let stream = metered(stream, min_rate, Arc::clone(&n_received));
     let mut raw = BufReader::new(StreamReader::new(stream));
     let failed = |error: io::Error| match error.downcast::<reqwest::Error>() {
         Ok(error) => ReadError::Connection(error),
+        Err(error) if error.get_ref().is_some_and(|error| error.is::<TooSlow>()) => {
+            error.downcast().map_or(ReadError::Short, ReadError::Slow)
+        }
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => ReadError::Short,
         Err(error) => ReadError::Encoding {
             encoding: codings.join(", "),
@@ -68,7 +103,11 @@ pub(super) async fn read(
     // Nothing is nothing in any coding.
     if raw.fill_buf().await.map_err(failed)?.is_empty() {
         return match announced {
-            None | Some(0) => Ok((Bytes::new(), false)),
+            None | Some(0) => Ok(Body {
+                body: Bytes::new(),
+                truncated: false,
+                n_received: 0,
+            }),
             Some(_) => Err(ReadError::Short),
         };
     }
@@ -84,7 +123,40 @@ pub(super) async fn read(
         return Err(ReadError::Short);
     }
     body.truncate(limit);
-    Ok((body.freeze(), truncated))
+    Ok(Body {
+        body: body.freeze(),
+        truncated,
+        n_received: n_received.load(Ordering::Relaxed),
+    })
+}
+
+/// A body as it comes, counted; none if a stretch of it has less than the least rate.
+fn metered(
+    body: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
+    min_rate: u64,
+    n_received: Arc<AtomicU64>,
+) -> impl Stream<Item = io::Result<Bytes>> + Send + Unpin {
+    let least = min_rate.saturating_mul(STRETCH.as_secs());
+    let begin = (body.boxed(), Instant::now() + STRETCH, 0);
+    let metered = stream::try_unfold(begin, move |(mut body, mut until, mut n)| {
+        let n_received = Arc::clone(&n_received);
+        async move {
+            loop {
+                match tokio::time::timeout_at(until, body.next()).await {
+                    Ok(None) => return Ok(None),
+                    Ok(Some(chunk)) => {
+                        let chunk = chunk?;
+                        n += chunk.len() as u64;
+                        n_received.fetch_add(chunk.len() as u64, Ordering::Relaxed);
+                        return Ok(Some((chunk, (body, until, n))));
+                    }
+                    Err(_elapsed) if n >= least => (until, n) = (until + STRETCH, 0),
+                    Err(_elapsed) => return Err(io::Error::other(TooSlow { n })),
+                }
+            }
+        }
+    });
+    metered.boxed()
 }
 
 /// Whether something was done to the body, so that its length is not the page's.
@@ -143,4 +215,50 @@ fn is_zlib(begin: &[u8]) -> bool {
     begin
         .first()
         .is_some_and(|first| first & 0x0f == 8 && first >> 4 <= 7)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A body of so many bytes in every so many seconds.
+    fn steady(n: usize, every: u64) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
+        stream::unfold((), move |()| async move {
+            tokio::time::sleep(Duration::from_secs(every)).await;
+            Some((Ok(Bytes::from(vec![0; n])), ()))
+        })
+    }
+
+    #[track_caller]
+    fn is_slow(error: io::Error, expected: u64) {
+        let slow: TooSlow = error.downcast().unwrap();
+        assert_eq!(slow.n, expected);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_below_the_least_rate_ends_after_a_stretch_and_one_above_goes_on() {
+        let begun = Instant::now();
+        let n_received = Arc::<AtomicU64>::default();
+        let mut slow = metered(steady(1, 1), 100, Arc::clone(&n_received));
+        let error = loop {
+            if let Err(error) = slow.next().await.unwrap() {
+                break error;
+            }
+        };
+        // The chunk of the last second and the end of the stretch come at the same moment.
+        assert!((9..=10).contains(&n_received.load(Ordering::Relaxed)));
+        is_slow(error, n_received.load(Ordering::Relaxed));
+        assert!(begun.elapsed() < STRETCH + Duration::from_secs(2));
+
+        // Much at once does not make up for a stretch with nothing.
+        let seldom = metered(steady(1_500, 15), 75, Arc::default());
+        let error = seldom.take(3).try_collect::<Vec<_>>().await.unwrap_err();
+        is_slow(error, 0);
+        let fast = metered(steady(1_000, 9), 100, Arc::default());
+        let chunks: Vec<_> = fast.take(20).try_collect().await.unwrap();
+        assert_eq!(chunks.len(), 20);
+        let any = metered(steady(1, 3_600), 0, Arc::default());
+        let chunks: Vec<_> = any.take(3).try_collect().await.unwrap();
+        assert_eq!(chunks.len(), 3);
+    }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use reqwest::{Client, ClientBuilder, redirect, retry};
 use rustls::crypto::{CryptoProvider, ring};
 
+use super::super::phases::NoteConnections;
 use super::super::resolve::GuardedResolver;
 use super::FetchSettings;
 
@@ -45,6 +46,7 @@ pub(super) fn builder(settings: &FetchSettings, resolver: GuardedResolver) -> Cl
     Client::builder()
         .user_agent(&settings.user_agent)
         .dns_resolver(resolver)
+        .connector_layer(NoteConnections)
         .no_proxy()
         .redirect(redirect::Policy::none())
         .retry(retry::never())

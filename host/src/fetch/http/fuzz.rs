@@ -6,6 +6,7 @@ use url::Url;
 use super::hop::{Hop, Outcome};
 use super::{FetchSettings, page};
 use crate::fetch::{Answer, FetchError};
+use crate::model::page::FetchRecord;
 
 /// The answer to a GET of this URL, as rules see it, or where it led, within the host too.
 pub async fn answer(
@@ -15,7 +16,8 @@ pub async fn answer(
     max_body: u64,
 ) -> Result<Answer, FetchError> {
     let hop = Hop::get(url, false);
-    Ok(match hop.outcome(response, settings, max_body).await? {
+    let record = FetchRecord::default();
+    Ok(match hop.outcome(response, record, settings, max_body).await? {
         Outcome::Redirect { to, .. } => Answer::Elsewhere { to },
         Outcome::Received(answer) => Answer::Page(Box::new(page(hop.url, Vec::new(), answer, 0))),
     })

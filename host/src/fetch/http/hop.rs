@@ -5,14 +5,17 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Method, Response, StatusCode};
+use reqwest::{Client, Method, Response, StatusCode, Version};
+use tokio::time::Instant;
 use url::Url;
 
 use super::super::cookies::CookieJar;
+use super::super::phases::Phases;
 use super::super::resolve::ResolveError;
 use super::super::{FetchError, FetchRequest};
 use super::FetchSettings;
-use super::body::{ACCEPTED, ReadError, is_encoded, read};
+use super::body::{ACCEPTED, Body, ReadError, STRETCH, TooSlow, is_encoded, read};
+use crate::model::page::FetchRecord;
 
 /// Headers that frame a message or choose its coding: the client's own business.
 const NOT_FOR_REQUESTS: &[&str] = &[
@@ -65,6 +68,8 @@ pub(super) struct Received {
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Bytes,
     pub(super) truncated: bool,
+    /// But for what came before it was sent.
+    pub(super) record: FetchRecord,
 }
 
 impl Received {
@@ -185,18 +190,32 @@ impl Hop {
         {
             request = request.header(header::COOKIE, sent);
         }
-        let response = request.send().await.map_err(failed)?;
+        let (begun, phases) = (Instant::now(), Arc::default());
+        let limit = settings.first_byte_timeout;
+        let sent = tokio::time::timeout(limit, Phases::of(&phases, request.send())).await;
+        let response = sent.map_err(|_elapsed| FetchError::Timeout {
+            limit,
+            setting: "first-byte-timeout",
+        })?;
+        let response = response.map_err(failed)?;
+        let record = FetchRecord {
+            lookup: phases.lookup(),
+            connect: phases.connect(),
+            first_byte: begun.elapsed(),
+            ..FetchRecord::default()
+        };
         if let Some(cookies) = &self.cookies {
             let set = response.headers().get_all(header::SET_COOKIE).iter();
             cookies.hear(&self.url, set.filter_map(|value| value.to_str().ok()));
         }
-        self.outcome(response, settings, max_body).await
+        self.outcome(response, record, settings, max_body).await
     }
 
     /// What came of it, once the answer begins: its body is read here.
     pub(super) async fn outcome(
         &self,
         response: Response,
+        mut record: FetchRecord,
         settings: &FetchSettings,
         max_body: u64,
     ) -> Result<Outcome, FetchError> {
@@ -205,19 +224,34 @@ impl Hop {
             return Ok(Outcome::Redirect { to, status });
         }
         let (status, headers) = (response.status().as_u16(), headers(&response, settings));
-        let body = read(response, &self.method, max_body).await;
-        let (body, truncated) = body.map_err(|error| match error {
+        record.address = response.remote_addr();
+        record.version = version(response.version());
+        let begun = Instant::now();
+        let body = read(response, &self.method, max_body, settings.min_rate).await;
+        record.body = begun.elapsed();
+        let Body {
+            body,
+            truncated,
+            n_received,
+        } = body.map_err(|error| match error {
             ReadError::Connection(error) => fetch_error(error, settings),
+            ReadError::Slow(TooSlow { n }) => FetchError::TooSlow {
+                n,
+                time: STRETCH,
+                least: settings.min_rate,
+            },
             ReadError::Short => FetchError::Connection {
                 why: "the body ended before what was announced or encoded".to_owned(),
             },
             ReadError::Encoding { encoding, why } => FetchError::Encoding { encoding, why },
         })?;
+        record.n_received = n_received;
         Ok(Outcome::Received(Received {
             status,
             headers,
             body,
             truncated,
+            record,
         }))
     }
 
@@ -229,6 +263,16 @@ impl Hop {
         let mut to = self.url.join(&location).ok().filter(|_| redirects)?;
         to.set_fragment(None);
         Some(to)
+    }
+}
+
+fn version(version: Version) -> Option<&'static str> {
+    match version {
+        Version::HTTP_09 => Some("0.9"),
+        Version::HTTP_10 => Some("1.0"),
+        Version::HTTP_11 => Some("1.1"),
+        Version::HTTP_2 => Some("2"),
+        _ => None,
     }
 }
 
@@ -264,6 +308,7 @@ fn fetch_error(error: reqwest::Error, settings: &FetchSettings) -> FetchError {
     if error.is_timeout() {
         return FetchError::Timeout {
             limit: settings.connect_timeout,
+            setting: "connect-timeout",
         };
     }
     let mut texts: Vec<String> = causes().map(ToString::to_string).collect();

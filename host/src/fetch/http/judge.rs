@@ -135,7 +135,10 @@ impl HttpFetcher {
                         outcome
                     }
                     Ok((outcome, _)) => outcome,
-                    Err(_elapsed) => Err(FetchError::Timeout { limit }),
+                    Err(_elapsed) => Err(FetchError::Timeout {
+                        limit,
+                        setting: "timeout",
+                    }),
                 }
             };
             match outcome {

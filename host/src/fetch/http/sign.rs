@@ -41,7 +41,10 @@ pub(super) fn of(
             }
         }
         Err(
-            FetchError::Connection { .. } | FetchError::Timeout { .. } | FetchError::Resolve { .. },
+            FetchError::Connection { .. }
+            | FetchError::Timeout { .. }
+            | FetchError::TooSlow { .. }
+            | FetchError::Resolve { .. },
         ) => Some(Sign::Failing),
         Err(_) => None,
     }
@@ -51,6 +54,7 @@ pub(super) fn of(
 mod tests {
     use super::*;
     use crate::fetch::http::hop::Received;
+    use crate::model::page::FetchRecord;
 
     fn check(status: u16, asks: Option<&str>, expected: Option<Sign>) {
         let asks = asks.map(|asks| ("retry-after".to_owned(), asks.to_owned()));
@@ -59,6 +63,7 @@ mod tests {
             headers: asks.into_iter().collect(),
             body: bytes::Bytes::new(),
             truncated: false,
+            record: FetchRecord::default(),
         });
         let found = of(&Ok(answer), Duration::from_secs(2), 5_000);
         assert_eq!(found, expected, "{status}");
@@ -96,7 +101,10 @@ mod tests {
     fn only_what_the_host_did_is_held_against_it() {
         let sign = |error| of(&Err(error), Duration::ZERO, 0);
         let limit = Duration::ZERO;
-        assert_eq!(sign(FetchError::Timeout { limit }), Some(Sign::Failing));
+        assert_eq!(sign(FetchError::Timeout {
+                limit,
+                setting: "timeout"
+            }), Some(Sign::Failing));
         assert_eq!(sign(FetchError::Redirects { n: 1 }), None);
     }
 }

@@ -20,6 +20,7 @@ mod http2;
 mod identity;
 mod ports;
 mod reach;
+mod records;
 mod redirects;
 mod robots;
 mod tls;

@@ -16,7 +16,7 @@ use crate::frontier::{
     Claim, Commit, Committed, FrontierError, LinkBatch, LinkBounds, OutboxBatch,
 };
 use crate::model::crawl::{
-    Counts, Item, ItemRecord, Kill, NO_RULE, Page, PageContext, PageText, Request, RuleError,
+    Counts, Item, ItemRecord, Kill, NO_RULE, Page, PageContext, CharsetSource, FetchRecord, PageText, Request, RuleError,
 };
 use crate::model::frontier::{SinkMark, Validators};
 use crate::model::id::Shard;
@@ -46,8 +46,10 @@ pub(in crate::worker) fn page(url: &Url, requested: &Url, status: u16) -> Box<Pa
         body: Bytes::from_static(b"body"),
         text: PageText {
             charset: "UTF-8",
+            source: CharsetSource::Valid,
             decoded: None,
         },
+        record: FetchRecord::default(),
     })
 }
 

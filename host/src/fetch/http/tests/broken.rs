@@ -49,6 +49,22 @@ async fn an_answer_that_takes_too_long_is_given_up() {
     }
 }
 
+#[tokio::test]
+async fn an_answer_that_does_not_begin_in_time_is_given_up_by_a_limit_of_its_own() {
+    let settings = FetchSettings {
+        first_byte_timeout: Duration::from_millis(100),
+        ..FetchSettings::default()
+    };
+    let fetcher = fetcher_with(&["127.0.0.0/8"], &[], settings);
+    let web = Web::new(|_| Reply::Hang("HTTP/1.1 200 OK\r\n".into())).await;
+    let failure = fetcher.fetch(get(web.url("/"))).await.unwrap_err();
+    assert_eq!(
+        failure.to_string(),
+        "it took longer than 100ms, as set by first-byte-timeout of [fetch] in the config file"
+    );
+    assert!(failure.error.is_transient());
+}
+
 /// Each byte comes in time, and the whole answer does not: the timeout is for all of it.
 #[tokio::test]
 async fn a_byte_now_and_then_does_not_keep_an_answer_alive() {

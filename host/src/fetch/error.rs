@@ -1,0 +1,205 @@
+//! Why a fetch brought no answer, and what that means for another attempt.
+
+use std::time::Duration;
+
+use super::robots::RuleLine;
+
+/// Why there is no answer.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum FetchError {
+    /// Not http or https.
+    #[error("{url}: only http and https are fetched")]
+    Scheme {
+        /// What was asked for.
+        url: String,
+    },
+    /// The address is not one that may be reached.
+    #[error(
+        "{host} is at {address}, which is not a public address; the operator can allow it with --allow-networks"
+    )]
+    Address {
+        /// As the URL has it.
+        host: String,
+        /// As resolved.
+        address: String,
+    },
+    /// The port is not one that may be fetched from.
+    #[error(
+        "port {port} is not fetched from; the resource can name {host}:{port} in setting scope, or the operator allow the port with --allow-ports"
+    )]
+    Port {
+        /// As the URL has it.
+        host: String,
+        /// As the URL has it.
+        port: u16,
+    },
+    /// One of the cluster's own nodes.
+    #[error("{host} is a node of this cluster")]
+    OwnNode {
+        /// As the URL has it.
+        host: String,
+    },
+    /// The request cannot be sent as it is.
+    #[error("the request cannot be sent: {why}")]
+    Request {
+        /// What is wrong with it.
+        why: String,
+    },
+    /// No address for the name.
+    #[error("{host} cannot be resolved: {why}")]
+    Resolve {
+        /// As the URL has it.
+        host: String,
+        /// What the resolver said.
+        why: String,
+    },
+    /// No connection, or it broke.
+    #[error("the connection failed: {why}")]
+    Connection {
+        /// The whole chain.
+        why: String,
+    },
+    /// Too slow.
+    #[error("it took longer than {limit:?}, as set by {setting} of [fetch] in the config file")]
+    Timeout {
+        /// Its value.
+        limit: Duration,
+        /// Of `[fetch]`.
+        setting: &'static str,
+    },
+    /// The body comes too slowly.
+    #[error(
+        "only {n} bytes of the body came in {time:?}; setting min-rate of [fetch] in the config file asks for {least} in a second"
+    )]
+    TooSlow {
+        /// Bytes, as they come.
+        n: u64,
+        /// In which they came.
+        time: Duration,
+        /// Setting `min-rate` of `[fetch]`: bytes in a second.
+        least: u64,
+    },
+    /// It is of another kind than the resource wants; its body was not read.
+    #[error("it is {content_type:?}, which setting content-types leaves out")]
+    ContentType {
+        /// As the answer has it.
+        content_type: String,
+    },
+    /// Its host is in trouble, or its rate is used up: it is left alone until the moment that the failure
+    /// tells, and nothing was asked.
+    #[error(
+        "{host} is left alone for another {pause:?}: it failed, asked for it, or had as many requests as host-rate lets it"
+    )]
+    Paused {
+        /// Name and port.
+        host: String,
+        /// At most setting `max-host-pause` of `[fetch]`, or the time of a rate.
+        pause: Duration,
+    },
+    /// The site wants it left alone.
+    #[error("{url} forbids it: {rule}")]
+    Robots {
+        /// Of the robots.txt.
+        url: String,
+        /// Which says so.
+        rule: RuleLine,
+    },
+    /// The site does not tell what it wants left alone, so all of it is.
+    #[error("{url} cannot be had, and nothing of the site is fetched without it: {why}")]
+    RobotsUnavailable {
+        /// Of the robots.txt.
+        url: String,
+        /// What the site answers.
+        why: String,
+    },
+    /// A redirect leads to a URL that is too long.
+    #[error("a redirect leads to a URL of {length} bytes, and setting max-url-length allows {max}")]
+    UrlLength {
+        /// Without the fragment.
+        length: usize,
+        /// As set.
+        max: u32,
+    },
+    /// The body is in no form that can be read.
+    #[error("the body cannot be decoded, its content-encoding is {encoding:?}: {why}")]
+    Encoding {
+        /// As the answer has it.
+        encoding: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Too many redirects, or a loop.
+    #[error("more than {n} redirects")]
+    Redirects {
+        /// How many were followed.
+        n: usize,
+    },
+}
+
+impl FetchError {
+    /// The word that counts and dead letters are kept by.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            FetchError::Scheme { .. } => "scheme",
+            FetchError::Address { .. } => "address-denied",
+            FetchError::OwnNode { .. } => "own-node",
+            FetchError::Port { .. } => "port-denied",
+            FetchError::Request { .. } => "bad-request",
+            FetchError::Resolve { .. } => "resolve",
+            FetchError::Connection { .. } => "connection",
+            FetchError::Timeout { .. } => "timeout",
+            FetchError::TooSlow { .. } => "min-rate",
+            FetchError::ContentType { .. } => "content-type",
+            FetchError::Paused { .. } => "paused",
+            FetchError::Robots { .. } => "robots",
+            FetchError::RobotsUnavailable { .. } => "robots-unavailable",
+            FetchError::UrlLength { .. } => "max-url-length",
+            FetchError::Encoding { .. } => "content-encoding",
+            FetchError::Redirects { .. } => "redirects",
+        }
+    }
+
+    /// What whoever asks for the page later is to know beyond the reason; empty: nothing.
+    pub fn detail(&self) -> String {
+        match self {
+            FetchError::Robots { .. }
+            | FetchError::RobotsUnavailable { .. }
+            | FetchError::ContentType { .. } => self.to_string(),
+            FetchError::Scheme { .. }
+            | FetchError::Address { .. }
+            | FetchError::OwnNode { .. }
+            | FetchError::Port { .. }
+            | FetchError::Request { .. }
+            | FetchError::Resolve { .. }
+            | FetchError::Connection { .. }
+            | FetchError::Timeout { .. }
+            | FetchError::TooSlow { .. }
+            | FetchError::Paused { .. }
+            | FetchError::UrlLength { .. }
+            | FetchError::Encoding { .. }
+            | FetchError::Redirects { .. } => String::new(),
+        }
+    }
+
+    /// Whether another attempt may go better.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            FetchError::Resolve { .. }
+            | FetchError::Connection { .. }
+            | FetchError::Timeout { .. }
+            | FetchError::TooSlow { .. }
+            | FetchError::Paused { .. }
+            | FetchError::RobotsUnavailable { .. } => true,
+            FetchError::Scheme { .. }
+            | FetchError::Address { .. }
+            | FetchError::OwnNode { .. }
+            | FetchError::Port { .. }
+            | FetchError::Request { .. }
+            | FetchError::Robots { .. }
+            | FetchError::ContentType { .. }
+            | FetchError::UrlLength { .. }
+            | FetchError::Encoding { .. }
+            | FetchError::Redirects { .. } => false,
+        }
+    }
+}
