@@ -146,6 +146,7 @@ impl Asked {
             cookies,
             body: None,
             max_url_length: usual.max_url_length(),
+            content_types: Default::default(),
             max_body: 8 << 20,
             delay: usual.delay(),
             random_delay: usual.random_delay(),

@@ -19,7 +19,7 @@ use url::Url;
 
 use crate::model::crawl::{Page, UnixMillis};
 use crate::model::frontier::Validators;
-use crate::model::settings::{Rates, Robots};
+use crate::model::settings::{ContentTypes, Rates, Robots};
 use agents::Identity;
 use cookies::CookieJar;
 
@@ -55,6 +55,8 @@ pub struct FetchRequest {
     pub body: Option<Bytes>,
     /// Bytes of a URL, without its fragment, that a redirect may lead to: setting `max-url-length`.
     pub max_url_length: u32,
+    /// Bodies of other kinds are not read.
+    pub content_types: ContentTypes,
     /// Longer bodies are cut there and marked.
     pub max_body: u64,
     /// Between the end of an answer and the next request to the host. None: the gate's default.

@@ -14,7 +14,9 @@ use bytes::Bytes;
 use crawler::clock::{Clock, SystemClock};
 use crawler::fetch::{Answer, Failure, Fetch, FetchRequest, Fetched};
 use crawler::frontier::Frontier;
-use crawler::model::crawl::{Item, ItemRecord, Page, PageContext, CharsetSource, FetchRecord, PageText, Request};
+use crawler::model::crawl::{
+    CharsetSource, FetchRecord, Item, ItemRecord, Page, PageContext, PageText, Request,
+};
 use crawler::model::frontier::SinkMark;
 use crawler::model::id::{ResourceId, Run};
 use crawler::model::plugin::{Description, Limits};

@@ -9,7 +9,8 @@ use crate::model::node::{check_label_key, check_label_value};
 use crate::model::placement::{Neighbour, PlacementChange};
 use crate::model::plugin::{LimitName, LimitOverrides, parse_bytes};
 use crate::model::resource::{
-    Agent, CookieSeed, Cookies, CrawlSettings, HostPattern, Hours, Rates, Robots, Unchanged,
+    Agent, ContentTypes, CookieSeed, Cookies, CrawlSettings, HostPattern, Hours, Rates, Robots,
+    Unchanged,
 };
 
 /// How far and how fast a crawl goes.
@@ -77,6 +78,10 @@ pub(super) struct CrawlArgs {
     /// A cookie that the crawl begins with; may be given several times
     #[arg(long, value_name = "HOST:NAME=VALUE")]
     cookie: Vec<CookieSeed>,
+    /// Kinds of pages that are wanted, like text/*,application/json; bodies of others are not read
+    /// [default: all]
+    #[arg(long, value_name = "TYPE,…")]
+    content_types: Option<ContentTypes>,
     /// Hosts beyond those of the root requests: example.org, *.example.org or
     /// *; with a port, example.org:9000, that one may be fetched from
     #[arg(long, value_name = "HOST,…", value_delimiter = ',')]
@@ -106,6 +111,7 @@ impl CrawlArgs {
             user_agents: self.user_agent,
             cookies: self.cookies,
             cookie_seeds: self.cookie,
+            content_types: self.content_types,
             scope: self.scope,
         }
     }

@@ -285,6 +285,7 @@ mod tests {
                     .into(),
                 cookies: Some(Cookies::Keep),
                 cookie_seeds: vec!["books.example:currency=EUR".parse().unwrap()],
+                content_types: Some("text/*, application/json".parse().unwrap()),
                 scope: ["books.example", "*.books.example"]
                     .map(|host| host.parse().unwrap())
                     .into(),

@@ -11,7 +11,7 @@ use crate::model::plugin::{LimitOverrides, parse_bytes};
 use crate::model::resource::{CrawlSettings, HostPattern, PlacementSpec, ResourceSpec};
 
 /// The keys of the table.
-pub(super) const RESOURCE: [&str; 30] = [
+pub(super) const RESOURCE: [&str; 31] = [
     "name",
     "plugin",
     "params",
@@ -36,6 +36,7 @@ pub(super) const RESOURCE: [&str; 30] = [
     "user-agent",
     "cookies",
     "cookie",
+    "content-types",
     "scope",
     "weight",
     "selector",
@@ -75,6 +76,7 @@ pub(super) struct ResourceTable {
     cookies: Option<String>,
     #[serde(default)]
     cookie: Vec<String>,
+    content_types: Option<String>,
     #[serde(default)]
     scope: Vec<HostPattern>,
     weight: Option<u32>,
@@ -120,6 +122,7 @@ impl ResourceTable {
             user_agents: settings("user-agent", &self.user_agent)?,
             cookies: setting("cookies", self.cookies.as_deref())?,
             cookie_seeds: settings("cookie", &self.cookie)?,
+            content_types: setting("content-types", self.content_types.as_deref())?,
             scope: self.scope,
         };
         crawl.check().map_err(|e| e.to_string())?;

@@ -25,7 +25,7 @@ pub struct Counts {
     pub bytes: u64,
     /// Known and waiting.
     pub due: u64,
-    /// Links not taken, by reason.
+    /// Links not taken, and pages of kinds that are not wanted, by reason.
     pub refused_links: BTreeMap<String, u64>,
     /// Pages given up, by reason.
     pub dead_by_reason: BTreeMap<String, u64>,

@@ -84,7 +84,9 @@ impl Page {
             ("body-ms", Some(millis(record.body))),
             ("body-bytes", Some(record.n_received.to_string())),
         ];
-        let known = all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        let known = all
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.to_owned(), value?)));
         known.collect()
     }
 }

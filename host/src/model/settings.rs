@@ -11,10 +11,13 @@ use super::crawl::URL_MAX;
 use super::scope::HostPattern;
 
 mod choices;
+mod content;
 mod identity;
+mod list;
 mod pace;
 
 pub use choices::{Cookies, Robots, Unchanged};
+pub use content::ContentTypes;
 pub use identity::{Agent, CookieSeed};
 pub use pace::{Hours, Rate, Rates};
 
@@ -87,6 +90,9 @@ pub struct CrawlSettings {
     /// Cookies that the crawl begins with.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cookie_seeds: Vec<CookieSeed>,
+    /// Pages of other kinds are left out before their bodies are read. None: all are wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content_types: Option<ContentTypes>,
     /// Hosts beyond those of the root requests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scope: Vec<HostPattern>,
@@ -229,6 +235,7 @@ impl CrawlSettings {
             user_agents: or_present(self.user_agents, present.user_agents),
             cookies: self.cookies.or(present.cookies),
             cookie_seeds: or_present(self.cookie_seeds, present.cookie_seeds),
+            content_types: self.content_types.or(present.content_types),
             scope: or_present(self.scope, present.scope),
         }
     }
@@ -398,6 +405,7 @@ mod tests {
             user_agents: vec![Agent::Browser],
             cookies: Some(Cookies::Ignore),
             cookie_seeds: vec!["a.test:b=c".parse().unwrap()],
+            content_types: Some("text/*".parse().unwrap()),
             scope: vec!["a.test".parse().unwrap()],
         };
         let nothing = CrawlSettings::default();

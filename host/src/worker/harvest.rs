@@ -92,6 +92,7 @@ pub(super) async fn harvest(
         cookies: shared.cookies(&config.settings),
         body: request.body.clone(),
         max_url_length: config.settings.max_url_length(),
+        content_types: config.settings.content_types.clone().unwrap_or_default(),
         max_body: config.limits.body,
         delay: config.settings.delay(),
         random_delay: config.settings.random_delay(),
@@ -119,8 +120,11 @@ pub(super) async fn harvest(
                 .log
                 .on_page("warn", request.url.as_str(), &request.rule, message);
             let ended = verdict::of_fetch_error(&failure.error, attempt());
+            let left_out =
+                (ended == Ended::Done(Done::Denied)).then(|| (failure.error.reason(), 1));
             return Ok(Harvest {
                 detail: failure.error.detail(),
+                refused: left_out.into_iter().collect(),
                 ..Harvest::nothing(ended, failure.host_ready_at)
             });
         }

@@ -8,7 +8,7 @@
 //! | 429; a rule says `blocked`; a robots.txt that the site does not give | tried again, from 30 s on |
 //! | a rule says `retry` | tried again when it says, else from 1 s on |
 //! | a call used up its time, on the first attempt only; the host had no room | tried again, from 1 s on |
-//! | 404, 410; a rule says `skip` | done |
+//! | 404, 410; a rule says `skip`; setting `content-types` leaves it out | done |
 //! | its robots.txt forbids it; every other status; any other end of a call; a redirect without end; the guard | given up |
 //!
 //! Each wait is twice the one before, less up to a half of it by chance. `Retry-After`, where a
@@ -99,6 +99,8 @@ pub(super) fn of_fetch_error(error: &FetchError, attempt: Attempt) -> Ended {
             _ => FIRST_RETRY,
         };
         retry_or_dead(error.reason(), None, first, attempt)
+    } else if let FetchError::ContentType { .. } = error {
+        Ended::Done(Done::Denied)
     } else {
         Ended::Dead {
             reason: error.reason().to_owned(),

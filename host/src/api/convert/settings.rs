@@ -29,6 +29,7 @@ pub(super) fn crawl_settings(message: proto::CrawlSettings) -> Result<CrawlSetti
         user_agents: setting_list("user-agent", texts(&message.user_agents))?,
         cookies: setting("cookies", message.cookies.as_deref())?,
         cookie_seeds: setting_list("cookie", texts(&message.cookie_seeds))?,
+        content_types: setting("content-types", message.content_types.as_deref())?,
         scope: scope(message.scope.iter().map(String::as_str))?,
     })
 }
@@ -59,6 +60,9 @@ pub(super) fn crawl_message(crawl: CrawlSettings) -> proto::CrawlSettings {
         user_agents: crawl.user_agents.iter().map(ToString::to_string).collect(),
         cookies: crawl.cookies.map(|cookies| cookies.to_string()),
         cookie_seeds: crawl.cookie_seeds.iter().map(ToString::to_string).collect(),
+        content_types: crawl
+            .content_types
+            .map(|content_types| content_types.to_string()),
         scope: crawl.scope.iter().map(ToString::to_string).collect(),
     }
 }
@@ -142,6 +146,7 @@ mod tests {
             user_agents: vec![Agent::Browser, Agent::Named("x/1".into())],
             cookies: Some(Cookies::Keep),
             cookie_seeds: vec!["*.a.test:b=c".parse().unwrap()],
+            content_types: Some("text/*".parse().unwrap()),
             scope: vec!["a.test".parse().unwrap()],
         };
         assert_eq!(crawl_settings(crawl_message(crawl.clone())).unwrap(), crawl);

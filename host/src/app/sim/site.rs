@@ -16,7 +16,7 @@ use super::sky::Sky;
 use crate::clock::Clock;
 use crate::fetch::gate::{Gate, GateSettings, Pace};
 use crate::fetch::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched};
-use crate::model::crawl::{Item, Page, PageContext, CharsetSource, FetchRecord, PageText, Request};
+use crate::model::crawl::{CharsetSource, FetchRecord, Item, Page, PageContext, PageText, Request};
 use crate::model::id::{Digest, Shard};
 use crate::model::links;
 use crate::model::plugin::Description;

@@ -17,8 +17,12 @@ pub async fn answer(
 ) -> Result<Answer, FetchError> {
     let hop = Hop::get(url, false);
     let record = FetchRecord::default();
-    Ok(match hop.outcome(response, record, settings, max_body).await? {
-        Outcome::Redirect { to, .. } => Answer::Elsewhere { to },
-        Outcome::Received(answer) => Answer::Page(Box::new(page(hop.url, Vec::new(), answer, 0))),
-    })
+    Ok(
+        match hop.outcome(response, record, settings, max_body).await? {
+            Outcome::Redirect { to, .. } => Answer::Elsewhere { to },
+            Outcome::Received(answer) => {
+                Answer::Page(Box::new(page(hop.url, Vec::new(), answer, 0)))
+            }
+        },
+    )
 }

@@ -16,6 +16,7 @@ use super::super::{FetchError, FetchRequest};
 use super::FetchSettings;
 use super::body::{ACCEPTED, Body, ReadError, STRETCH, TooSlow, is_encoded, read};
 use crate::model::page::FetchRecord;
+use crate::model::settings::ContentTypes;
 
 /// Headers that frame a message or choose its coding: the client's own business.
 const NOT_FOR_REQUESTS: &[&str] = &[
@@ -44,6 +45,7 @@ pub(super) struct Hop {
     headers: HeaderMap,
     cookies: Option<Arc<CookieJar>>,
     body: Option<Bytes>,
+    content_types: ContentTypes,
 }
 
 /// What came of it.
@@ -89,6 +91,7 @@ impl Hop {
             headers: HeaderMap::new(),
             cookies: None,
             body: None,
+            content_types: ContentTypes::default(),
         }
     }
 
@@ -138,6 +141,7 @@ impl Hop {
             headers,
             cookies: request.cookies,
             body: request.body,
+            content_types: request.content_types,
         })
     }
 
@@ -224,6 +228,12 @@ impl Hop {
             return Ok(Outcome::Redirect { to, status });
         }
         let (status, headers) = (response.status().as_u16(), headers(&response, settings));
+        let content_type = response.headers().get(header::CONTENT_TYPE);
+        let content_type = content_type.map(|value| String::from_utf8_lossy(value.as_bytes()));
+        if response.status().is_success() && !self.content_types.want(content_type.as_deref()) {
+            let content_type = content_type.unwrap_or_default().into_owned();
+            return Err(FetchError::ContentType { content_type });
+        }
         record.address = response.remote_addr();
         record.version = version(response.version());
         let begun = Instant::now();

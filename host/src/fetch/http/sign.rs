@@ -46,6 +46,7 @@ pub(super) fn of(
             | FetchError::TooSlow { .. }
             | FetchError::Resolve { .. },
         ) => Some(Sign::Failing),
+        Err(FetchError::ContentType { .. }) => Some(Sign::Well { took }),
         Err(_) => None,
     }
 }
@@ -101,10 +102,13 @@ mod tests {
     fn only_what_the_host_did_is_held_against_it() {
         let sign = |error| of(&Err(error), Duration::ZERO, 0);
         let limit = Duration::ZERO;
-        assert_eq!(sign(FetchError::Timeout {
+        assert_eq!(
+            sign(FetchError::Timeout {
                 limit,
                 setting: "timeout"
-            }), Some(Sign::Failing));
+            }),
+            Some(Sign::Failing)
+        );
         assert_eq!(sign(FetchError::Redirects { n: 1 }), None);
     }
 }

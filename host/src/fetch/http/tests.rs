@@ -160,6 +160,7 @@ fn get(url: Url) -> FetchRequest {
         cookies: None,
         body: None,
         max_url_length: DEFAULT_MAX_URL_LENGTH,
+        content_types: Default::default(),
         max_body: 1 << 20,
         delay: None,
         random_delay: Duration::ZERO,

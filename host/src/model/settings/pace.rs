@@ -7,12 +7,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::list::{entries, list};
 use crate::model::crawl::UnixMillis;
 
 /// No rate may count more in its time: each is kept as exactly so many moments.
 pub(super) const MAX_RATE_COUNT: u32 = 10_000;
-/// So many rates or hours at once are more than anybody needs.
-const MAX_ENTRIES: usize = 8;
 const DAY_MINUTES: u16 = 24 * 60;
 const MINUTE_MS: u64 = 60_000;
 
@@ -245,30 +244,6 @@ impl TryFrom<String> for Hours {
     fn try_from(text: String) -> Result<Self, String> {
         text.parse()
     }
-}
-
-/// The entries of a list with commas; `nothing` stands for the empty one.
-fn entries<'a>(text: &'a str, nothing: &str) -> Result<impl Iterator<Item = &'a str>, String> {
-    let text = if text.trim() == nothing { "" } else { text };
-    let n = text.split(',').count();
-    if n > MAX_ENTRIES {
-        return Err(format!(
-            "has {n} entries; at most {MAX_ENTRIES} are allowed"
-        ));
-    }
-    let is_empty = text.is_empty();
-    Ok(text.split(',').map(str::trim).filter(move |_| !is_empty))
-}
-
-fn list<T: fmt::Display>(f: &mut fmt::Formatter<'_>, entries: &[T], nothing: &str) -> fmt::Result {
-    if entries.is_empty() {
-        return f.write_str(nothing);
-    }
-    for (n, entry) in entries.iter().enumerate() {
-        let comma = if n == 0 { "" } else { ", " };
-        write!(f, "{comma}{entry}")?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -16,7 +16,8 @@ use crate::frontier::{
     Claim, Commit, Committed, FrontierError, LinkBatch, LinkBounds, OutboxBatch,
 };
 use crate::model::crawl::{
-    Counts, Item, ItemRecord, Kill, NO_RULE, Page, PageContext, CharsetSource, FetchRecord, PageText, Request, RuleError,
+    CharsetSource, Counts, FetchRecord, Item, ItemRecord, Kill, NO_RULE, Page, PageContext,
+    PageText, Request, RuleError,
 };
 use crate::model::frontier::{SinkMark, Validators};
 use crate::model::id::Shard;
@@ -94,6 +95,13 @@ impl Fetch for Site {
                 let mut page = page(&url.join("/target").unwrap(), url, 304);
                 page.redirects = vec![url.clone()];
                 Answer::Page(page)
+            }
+            "/film" => {
+                let content_type = "video/mp4".to_owned();
+                return Err(Failure {
+                    error: FetchError::ContentType { content_type },
+                    host_ready_at: 0,
+                });
             }
             "/gone" => Answer::Page(page(url, url, 404)),
             "/moved" | "/moved-too" => Answer::Page(page(&url.join("/target").unwrap(), url, 200)),
@@ -736,6 +744,14 @@ async fn a_frontier_that_cannot_note_or_commit_a_page_ends_the_crawl_as_lost() {
         assert_eq!(frontier.in_flight(), usize::from(fails_on_commit));
         assert_eq!(ended.counts.due, 1);
     }
+}
+
+#[tokio::test]
+async fn a_page_of_a_kind_that_is_not_wanted_is_done_and_counted() {
+    let ended = crawl(&["/film", "/b"], CrawlSettings::default(), Kept::default()).await;
+    let counts = (ended.counts.dead, ended.counts.other_done, ended.counts.parsed);
+    assert_eq!((ended.end, counts), (CrawlEnd::Finished, (0, 1, 1)));
+    assert_eq!(ended.counts.refused_links["content-type"], 1);
 }
 
 #[tokio::test]

@@ -226,3 +226,27 @@ async fn zstd_sets_no_more_aside_than_http_allows() {
     let web = Web::saying(answer("200 OK", zstd, &of_128_mib)).await;
     check_encoding(&error(get(web.url("/"))).await, "zstd", "memory");
 }
+
+#[tokio::test]
+async fn the_body_of_a_page_of_another_kind_is_not_read() {
+    let begin = "HTTP/1.1 200 OK\r\ncontent-type: video/mp4\r\ncontent-length: 9999\r\n\r\n";
+    let web = Web::new(move |request| match request.contains(" /missing ") {
+        true => Reply::Close(answer("404 Not", &["content-type: video/mp4"], b"")),
+        false => Reply::Hang(begin.into()),
+    });
+    let web = web.await;
+    let wanted = |path: &str| FetchRequest {
+        content_types: "text/*".parse().unwrap(),
+        ..get(web.url(path))
+    };
+    // It would hang where the body is read.
+    let error = error(wanted("/film")).await;
+    let expected = "it is \"video/mp4\", which setting content-types leaves out";
+    assert_eq!(
+        (error.to_string().as_str(), error.reason()),
+        (expected, "content-type")
+    );
+    assert!(!error.is_transient());
+    // What a site says of a page that it does not have is of any kind.
+    assert_eq!(page(wanted("/missing")).await.status, 404);
+}

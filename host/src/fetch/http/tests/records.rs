@@ -12,7 +12,11 @@ async fn a_page_tells_who_answered_how_long_each_part_took_and_how_much_came() {
     let web = Web::new(|_| {
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/html; charset=gbk\r\n";
         let head = format!("{head}content-length: 8\r\nconnection: close\r\n\r\nabcd");
-        Reply::Endless(head.into_bytes(), b"efgh".to_vec(), Duration::from_millis(60))
+        Reply::Endless(
+            head.into_bytes(),
+            b"efgh".to_vec(),
+            Duration::from_millis(60),
+        )
     });
     let web = web.await;
     let page = page(get(web.url("/"))).await;
@@ -33,7 +37,9 @@ async fn a_page_tells_who_answered_how_long_each_part_took_and_how_much_came() {
 #[tokio::test]
 async fn a_page_on_a_connection_that_was_there_tells_of_none() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url: Url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
+    let url: Url = format!("http://{}/", listener.local_addr().unwrap())
+        .parse()
+        .unwrap();
     let tasks = TaskScope::new();
     tasks.spawn("web", async move {
         let (mut stream, _) = listener.accept().await.unwrap();
