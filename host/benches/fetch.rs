@@ -146,6 +146,8 @@ impl Asked {
             cookies,
             body: None,
             max_url_length: usual.max_url_length(),
+            proxy: None,
+            credentials: Default::default(),
             content_types: Default::default(),
             max_body: 8 << 20,
             delay: usual.delay(),

@@ -14,17 +14,21 @@
 
 use std::path::{Path, PathBuf};
 
+mod access;
 mod etcd;
 mod fetch;
 mod file;
 mod hosts;
 mod resource;
+mod secret;
 pub(crate) mod suggest;
 
+pub use access::{CredentialConfig, ProxyConfig};
 pub use etcd::{EtcdConfig, EtcdConfigError};
 pub use fetch::FetchConfig;
 pub use file::{ConfigError, FileConfig, PluginSource};
 pub use hosts::FixedHosts;
+pub use secret::SecretRef;
 
 /// The config file that is read without being named, if it is there.
 pub const DEFAULT_FILE: &str = "crawler.toml";

@@ -19,18 +19,20 @@ use url::Url;
 
 use crate::model::crawl::{Page, UnixMillis};
 use crate::model::frontier::Validators;
-use crate::model::settings::{ContentTypes, Rates, Robots};
+use crate::model::settings::{ContentTypes, CredentialNames, ProxyChoice, Rates, Robots};
 use agents::Identity;
 use cookies::CookieJar;
 
 pub mod agents;
 pub mod charset;
 pub mod cookies;
+pub mod credentials;
 mod error;
 pub mod gate;
 pub mod guard;
 pub mod http;
 mod phases;
+mod proxies;
 mod resolve;
 pub mod robots;
 
@@ -51,6 +53,10 @@ pub struct FetchRequest {
     pub identity: Option<Identity>,
     /// Those of the crawl: sent, and taken from the answer. None: neither.
     pub cookies: Option<Arc<CookieJar>>,
+    /// Through what. None: the proxies called `default`, if there are such.
+    pub proxy: Option<ProxyChoice>,
+    /// What its hosts want to see, where its headers do not have it.
+    pub credentials: CredentialNames,
     /// Sent as it is.
     pub body: Option<Bytes>,
     /// Bytes of a URL, without its fragment, that a redirect may lead to: setting `max-url-length`.

@@ -2,7 +2,7 @@
 
 use scraper::{ElementRef, Html, Selector};
 
-use crate::{Page, Require, Result};
+use crate::{Form, Page, Require, Result};
 
 impl Page {
     /// The page as an HTML document.
@@ -68,6 +68,12 @@ pub trait Select {
         self.one(css)?
             .attr(name)
             .require(&format!("an attribute `{name}` of `{css}`"))
+    }
+
+    /// The form that matches, with what its page puts into it.
+    #[track_caller]
+    fn form_at(&self, css: &str) -> Result<Form> {
+        self.one(css).map(Form::of)
     }
 
     /// An attribute of every element that matches and has it.

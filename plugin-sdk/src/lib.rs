@@ -101,6 +101,8 @@ mod crawl;
 #[cfg(feature = "dom")]
 mod dom;
 mod error;
+#[cfg(feature = "dom")]
+mod form;
 mod log;
 mod page;
 mod plugin;
@@ -118,6 +120,8 @@ pub use crawler_plugin_sdk_macros::plugin;
 #[cfg(feature = "dom")]
 pub use dom::Select;
 pub use error::{Require, Result, RuleError};
+#[cfg(feature = "dom")]
+pub use form::Form;
 pub use log::Level;
 #[doc(hidden)]
 pub use log::write as __log;

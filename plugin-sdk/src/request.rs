@@ -70,13 +70,12 @@ impl Request {
     /// ```
     /// use crawler_plugin_sdk::{Rule, prelude::*};
     ///
-    /// fn log_in(crawl: &mut Crawl, account: Rule) -> Result {
-    ///     let fields = [("user", "ann"), ("password", "q & a"), ("remember", "1")];
-    ///     let request = Request::form("/login", fields, account);
-    ///     assert_eq!(request.body.as_deref(), Some(&b"user=ann&password=q+%26+a&remember=1"[..]));
-    ///     crawl.request(request)
+    /// fn search(words: &str, crawl: &mut Crawl, results: Rule) -> Result {
+    ///     crawl.request(Request::form("/search", [("q", words), ("sort", "price")], results))
     /// }
     /// ```
+    ///
+    /// A form that a page has, hidden fields and all, is [`Form`](crate::Form).
     pub fn form<N: AsRef<str>, V: AsRef<str>>(
         url: impl Into<String>,
         fields: impl IntoIterator<Item = (N, V)>,

@@ -30,6 +30,8 @@ use crate::store::etcd::{EtcdSettings, TlsSettings};
 use crate::store::{Guard as StoreGuard, Outcome, StoreError, Txn};
 use crate::telemetry;
 
+mod access;
+
 /// The identity of this cluster; made when the store is empty.
 pub(super) async fn cluster_id(catalog: &Catalog) -> anyhow::Result<String> {
     let key = catalog.keys().cluster();
@@ -130,6 +132,10 @@ pub(super) fn fetcher(
             .max_redirects
             .map_or(usual.max_redirects, |n| n as usize),
         hosts: hosts.clone(),
+        dns_ttl: config.dns_ttl.unwrap_or(usual.dns_ttl),
+        proxies: access::proxies(&config.proxies)?,
+        proxy_resolves: config.proxy_resolves.unwrap_or(usual.proxy_resolves),
+        credentials: access::credentials(&config.credentials)?,
         ..usual
     };
     let fetcher = HttpFetcher::new(settings, guard, gate, clock);

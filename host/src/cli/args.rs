@@ -9,8 +9,8 @@ use crate::model::node::{check_label_key, check_label_value};
 use crate::model::placement::{Neighbour, PlacementChange};
 use crate::model::plugin::{LimitName, LimitOverrides, parse_bytes};
 use crate::model::resource::{
-    Agent, ContentTypes, CookieSeed, Cookies, CrawlSettings, HostPattern, Hours, Rates, Robots,
-    Unchanged,
+    Agent, ContentTypes, CookieSeed, Cookies, CrawlSettings, CredentialNames, HostPattern, Hours,
+    ProxyChoice, Rates, Robots, Unchanged,
 };
 
 /// How far and how fast a crawl goes.
@@ -82,6 +82,13 @@ pub(super) struct CrawlArgs {
     /// [default: all]
     #[arg(long, value_name = "TYPE,…")]
     content_types: Option<ContentTypes>,
+    /// Through what pages are asked for: direct, or a name from [proxies] of the workers' config file
+    /// [default: default, where there is one]
+    #[arg(long, value_name = "NAME")]
+    proxy: Option<ProxyChoice>,
+    /// What hosts want to see: names from [credentials] of the workers' config file [default: none]
+    #[arg(long, value_name = "NAME,…")]
+    credentials: Option<CredentialNames>,
     /// Hosts beyond those of the root requests: example.org, *.example.org or
     /// *; with a port, example.org:9000, that one may be fetched from
     #[arg(long, value_name = "HOST,…", value_delimiter = ',')]
@@ -112,6 +119,8 @@ impl CrawlArgs {
             cookies: self.cookies,
             cookie_seeds: self.cookie,
             content_types: self.content_types,
+            proxy: self.proxy,
+            credentials: self.credentials,
             scope: self.scope,
         }
     }

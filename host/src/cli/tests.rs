@@ -130,7 +130,7 @@ fn run_takes_params_limits_and_settings() {
          --max-bytes 2GiB --max-url-length 99 --max-segment-repeats 4 --max-pattern-urls 5 --max-attempts 6 \
          --max-retry-wait 7s --unchanged skip --robots ignore --max-crawl-delay 8s --random-delay 9s \
          --rate 1/s,2/m --host-rate 3/h --hours 01:00-02:00,03:00-04:00 \
-         --user-agent browser --user-agent x/1 --cookies ignore --cookie a.test:b=c --content-types text/*",
+         --user-agent browser --user-agent x/1 --cookies ignore --cookie a.test:b=c --credentials a --proxy direct --content-types text/*",
     ) else {
         panic!("not parsed")
     };
@@ -161,6 +161,8 @@ fn run_takes_params_limits_and_settings() {
         cookies: "ignore".parse().ok(),
         cookie_seeds: vec!["a.test:b=c".parse().unwrap()],
         content_types: "text/*".parse().ok(),
+        proxy: "direct".parse().ok(),
+        credentials: "a".parse().ok(),
         ..options.crawl.clone()
     };
     assert_eq!(options.crawl, expected);

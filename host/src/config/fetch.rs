@@ -1,8 +1,12 @@
 //! How this process fetches, whatever resources ask for: the table `[fetch]` of the config file.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Deserialize;
+
+use super::access::{CredentialConfig, ProxyConfig};
+use crate::model::settings::AccessName;
 
 /// What differs from the defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,10 +31,18 @@ pub struct FetchConfig {
     pub max_host_pause: Option<Duration>,
     /// How far the delay grows with the time that answers take; none: not at all.
     pub max_adaptive_delay: Option<Duration>,
+    /// How long the addresses of a name count; none: each connection asks.
+    pub dns_ttl: Option<Duration>,
+    /// Nobody but a proxy looks up the names behind it.
+    pub proxy_resolves: Option<bool>,
+    /// Of the table `[proxies]`.
+    pub proxies: BTreeMap<AccessName, Vec<ProxyConfig>>,
+    /// Of the table `[credentials]`.
+    pub credentials: Vec<CredentialConfig>,
 }
 
 /// The keys of the table.
-pub(super) const FETCH: [&str; 10] = [
+pub(super) const FETCH: [&str; 12] = [
     "user-agent",
     "timeout",
     "connect-timeout",
@@ -41,6 +53,8 @@ pub(super) const FETCH: [&str; 10] = [
     "host-failures",
     "max-host-pause",
     "max-adaptive-delay",
+    "dns-ttl",
+    "proxy-resolves",
 ];
 
 /// As a person writes it.
@@ -57,6 +71,8 @@ pub(super) struct FetchTable {
     host_failures: Option<u32>,
     max_host_pause: Option<String>,
     max_adaptive_delay: Option<String>,
+    dns_ttl: Option<String>,
+    proxy_resolves: Option<bool>,
 }
 
 impl FetchTable {
@@ -91,6 +107,9 @@ impl FetchTable {
             host_failures: self.host_failures,
             max_host_pause: time("max-host-pause", self.max_host_pause)?,
             max_adaptive_delay: time("max-adaptive-delay", self.max_adaptive_delay)?,
+            dns_ttl: time("dns-ttl", self.dns_ttl)?,
+            proxy_resolves: self.proxy_resolves,
+            ..FetchConfig::default()
         })
     }
 }

@@ -9,18 +9,21 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::EtcdConfig;
+use super::access::{self, CredentialTable, ProxyEntry};
 use super::fetch::{FETCH, FetchConfig, FetchTable};
 use super::hosts::{self, Addresses, FixedHosts};
 use super::resource::{RESOURCE, ResourceTable};
 use super::suggest;
 use crate::model::resource::ResourceSpec;
 
-const TOP: [&str; 6] = [
+const TOP: [&str; 8] = [
     "allow-ports",
+    "credentials",
     "etcd",
     "fetch",
     "hosts",
     "plugin",
+    "proxies",
     "resource",
 ];
 const ETCD: [&str; 6] = [
@@ -145,9 +148,23 @@ impl FileConfig {
             let fetch = table.into_inner().into_config();
             fetch.map_err(|why| source.wrong(span, why, String::new()))
         });
+        let proxies = file.proxies.into_iter().map(|(name, entries)| {
+            let span = entries.span();
+            let proxies = access::proxies(&name, entries.into_inner(), folder);
+            proxies.map_err(|why| source.wrong(span, why, String::new()))
+        });
+        let credentials = file.credentials.into_iter().map(|(name, table)| {
+            let span = table.span();
+            let credential = table.into_inner().into_config(&name, folder);
+            credential.map_err(|why| source.wrong(span, why, String::new()))
+        });
         Ok(Self {
             allow_ports: file.allow_ports,
-            fetch: fetch.transpose()?.unwrap_or_default(),
+            fetch: FetchConfig {
+                proxies: proxies.collect::<Result<_, _>>()?,
+                credentials: credentials.collect::<Result<_, _>>()?,
+                ..fetch.transpose()?.unwrap_or_default()
+            },
             hosts: hosts.transpose()?.unwrap_or_default(),
             etcd: etcd.transpose()?.unwrap_or_default(),
             plugins: plugins.collect(),
@@ -164,6 +181,10 @@ struct File {
     etcd: Option<Spanned<EtcdConfig>>,
     fetch: Option<Spanned<FetchTable>>,
     hosts: Option<Spanned<BTreeMap<String, Addresses>>>,
+    #[serde(default)]
+    proxies: BTreeMap<String, Spanned<Vec<ProxyEntry>>>,
+    #[serde(default)]
+    credentials: BTreeMap<String, Spanned<CredentialTable>>,
     #[serde(default)]
     plugin: Vec<PluginTable>,
     #[serde(default)]
@@ -286,6 +307,8 @@ mod tests {
                 cookies: Some(Cookies::Keep),
                 cookie_seeds: vec!["books.example:currency=EUR".parse().unwrap()],
                 content_types: Some("text/*, application/json".parse().unwrap()),
+                proxy: Some("abroad".parse().unwrap()),
+                credentials: Some("shop".parse().unwrap()),
                 scope: ["books.example", "*.books.example"]
                     .map(|host| host.parse().unwrap())
                     .into(),

@@ -11,7 +11,7 @@ use crate::model::plugin::{LimitOverrides, parse_bytes};
 use crate::model::resource::{CrawlSettings, HostPattern, PlacementSpec, ResourceSpec};
 
 /// The keys of the table.
-pub(super) const RESOURCE: [&str; 31] = [
+pub(super) const RESOURCE: [&str; 33] = [
     "name",
     "plugin",
     "params",
@@ -37,6 +37,8 @@ pub(super) const RESOURCE: [&str; 31] = [
     "cookies",
     "cookie",
     "content-types",
+    "proxy",
+    "credentials",
     "scope",
     "weight",
     "selector",
@@ -77,6 +79,8 @@ pub(super) struct ResourceTable {
     #[serde(default)]
     cookie: Vec<String>,
     content_types: Option<String>,
+    proxy: Option<String>,
+    credentials: Option<String>,
     #[serde(default)]
     scope: Vec<HostPattern>,
     weight: Option<u32>,
@@ -123,6 +127,8 @@ impl ResourceTable {
             cookies: setting("cookies", self.cookies.as_deref())?,
             cookie_seeds: settings("cookie", &self.cookie)?,
             content_types: setting("content-types", self.content_types.as_deref())?,
+            proxy: setting("proxy", self.proxy.as_deref())?,
+            credentials: setting("credentials", self.credentials.as_deref())?,
             scope: self.scope,
         };
         crawl.check().map_err(|e| e.to_string())?;

@@ -96,6 +96,26 @@ pub enum FetchError {
         /// At most setting `max-host-pause` of `[fetch]`, or the time of a rate.
         pause: Duration,
     },
+    /// Every proxy that it may go through is out of order; nothing was asked.
+    #[error("all proxies called {name} rest for another {pause:?}; the worker's log tells why")]
+    NoProxy {
+        /// Of the table `[proxies]`.
+        name: String,
+        /// Until the first may be tried again.
+        pause: Duration,
+    },
+    /// The resource names what this process does not have.
+    #[error(
+        "setting {setting} names {name:?}, which is not in [{table}] of this worker's config file; add it there and restart the worker, or change the setting"
+    )]
+    NotSetUp {
+        /// Of the resource.
+        setting: &'static str,
+        /// What it names.
+        name: String,
+        /// Of the config file.
+        table: &'static str,
+    },
     /// The site wants it left alone.
     #[error("{url} forbids it: {rule}")]
     Robots {
@@ -151,6 +171,8 @@ impl FetchError {
             FetchError::TooSlow { .. } => "min-rate",
             FetchError::ContentType { .. } => "content-type",
             FetchError::Paused { .. } => "paused",
+            FetchError::NoProxy { .. } => "no-proxy",
+            FetchError::NotSetUp { .. } => "not-set-up",
             FetchError::Robots { .. } => "robots",
             FetchError::RobotsUnavailable { .. } => "robots-unavailable",
             FetchError::UrlLength { .. } => "max-url-length",
@@ -175,6 +197,8 @@ impl FetchError {
             | FetchError::Timeout { .. }
             | FetchError::TooSlow { .. }
             | FetchError::Paused { .. }
+            | FetchError::NoProxy { .. }
+            | FetchError::NotSetUp { .. }
             | FetchError::UrlLength { .. }
             | FetchError::Encoding { .. }
             | FetchError::Redirects { .. } => String::new(),
@@ -189,6 +213,8 @@ impl FetchError {
             | FetchError::Timeout { .. }
             | FetchError::TooSlow { .. }
             | FetchError::Paused { .. }
+            | FetchError::NoProxy { .. }
+            | FetchError::NotSetUp { .. }
             | FetchError::RobotsUnavailable { .. } => true,
             FetchError::Scheme { .. }
             | FetchError::Address { .. }

@@ -16,10 +16,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use reqwest::Client;
 use tokio::time::Instant;
 use url::Url;
 
+use super::credentials::{self, Credentials};
 use super::gate::{Gate, Pace, Paused};
 use super::guard::Guard;
 use super::resolve::GuardedResolver;
@@ -28,8 +28,10 @@ use super::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched, charset};
 use crate::clock::Clock;
 use crate::model::crawl::{Page, UnixMillis, host_of};
 use crate::model::resource::DEFAULT_DELAY;
+use crate::model::settings::AccessName;
 use hop::{Hop, Outcome};
 use judge::Manner;
+use routes::Routes;
 
 mod body;
 mod client;
@@ -38,9 +40,11 @@ mod client;
 pub mod fuzz;
 mod hop;
 mod judge;
+mod routes;
 mod sign;
 
 pub use client::SetupError;
+pub use routes::ProxySettings;
 pub use sign::retry_after;
 
 /// How this process fetches.
@@ -65,6 +69,14 @@ pub struct FetchSettings {
     pub max_header_bytes: usize,
     /// Where these names are, whatever the system's resolver says: table `[hosts]`.
     pub hosts: BTreeMap<String, Vec<IpAddr>>,
+    /// How long the addresses of a name count, if nobody could be asked before. Zero: each connection asks.
+    pub dns_ttl: Duration,
+    /// By the names that resources use: table `[proxies]`.
+    pub proxies: BTreeMap<AccessName, Vec<ProxySettings>>,
+    /// Names behind a proxy are looked up by it alone, so that nobody judges their addresses.
+    pub proxy_resolves: bool,
+    /// Table `[credentials]`.
+    pub credentials: Credentials,
 }
 
 impl Default for FetchSettings {
@@ -79,6 +91,10 @@ impl Default for FetchSettings {
             max_headers: 256,
             max_header_bytes: 64 << 10,
             hosts: BTreeMap::new(),
+            dns_ttl: Duration::from_secs(60),
+            proxies: BTreeMap::new(),
+            proxy_resolves: false,
+            credentials: BTreeMap::new(),
         }
     }
 }
@@ -86,7 +102,7 @@ impl Default for FetchSettings {
 /// Fetches over HTTP/1.1 and HTTP/2.
 pub struct HttpFetcher {
     settings: FetchSettings,
-    client: Client,
+    routes: Routes,
     guard: Arc<Guard>,
     resolver: GuardedResolver,
     gate: Arc<Gate>,
@@ -110,7 +126,8 @@ impl HttpFetcher {
         gate: Arc<Gate>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, SetupError> {
-        let resolver = GuardedResolver::new(Arc::clone(&guard), settings.hosts.clone());
+        let (fixed, ttl) = (settings.hosts.clone(), settings.dns_ttl);
+        let resolver = GuardedResolver::new(Arc::clone(&guard), fixed, ttl);
         Self::resolving(resolver, settings, guard, gate, clock)
     }
 
@@ -122,7 +139,7 @@ impl HttpFetcher {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, SetupError> {
         Ok(Self {
-            client: client::build(&settings, resolver.clone())?,
+            routes: Routes::new(&settings, &resolver)?,
             robots: Cache::new(judge::product_of(&settings.user_agent)),
             settings,
             guard,
@@ -132,12 +149,33 @@ impl HttpFetcher {
         })
     }
 
+    /// When a page that finds no proxy may come again; 0 for any other.
+    fn after_rest(&self, error: &FetchError) -> UnixMillis {
+        match error {
+            FetchError::NoProxy { pause, .. } => after(self.clock.unix_millis(), *pause),
+            _ => 0,
+        }
+    }
+
     fn delay(&self, url: &Url, asked_for: Option<Duration>) -> Duration {
         match asked_for {
             Some(delay) => delay,
             None if self.resolver.is_inside(url) => Duration::ZERO,
             None => DEFAULT_DELAY,
         }
+    }
+
+    /// What the request asks of the way, and its first hop.
+    fn prepared(&self, request: FetchRequest) -> Result<(Manner, Hop), FetchError> {
+        let pool = self.routes.pool(request.proxy.as_ref())?;
+        let credentials = credentials::named(&self.settings.credentials, &request.credentials);
+        let credentials = credentials.map_err(|name| FetchError::NotSetUp {
+            setting: "credentials",
+            name: name.to_string(),
+            table: "credentials",
+        })?;
+        let manner = Manner::of(&request, pool.clone());
+        Ok((manner, Hop::first(request, pool, credentials)?))
     }
 
     /// One hop, and when its host may be asked again; 0 where nothing was asked of it.
@@ -151,7 +189,21 @@ impl HttpFetcher {
             return (Err(denied), 0);
         }
         let limit = self.settings.connect_timeout;
-        let check = self.resolver.check_port(&hop.url, hop.names_port);
+        if let Some(pool) = &hop.pool
+            && let Err(resting) = pool.check()
+        {
+            let host_ready_at = self.after_rest(&resting);
+            return (Err(resting), host_ready_at);
+        }
+        let check = async {
+            self.resolver.check_port(&hop.url, hop.names_port).await?;
+            match &hop.pool {
+                Some(_) if !self.settings.proxy_resolves => {
+                    self.resolver.check_name(&hop.url, hop.names_port).await
+                }
+                Some(_) | None => Ok(()),
+            }
+        };
         let checked = tokio::time::timeout(limit, check).await;
         if let Err(denied) = checked.unwrap_or(Err(FetchError::Timeout {
             limit,
@@ -171,7 +223,7 @@ impl HttpFetcher {
         let begun = Instant::now();
         let mut outcome = {
             let _want = self.resolver.want(&hop.url, hop.names_port);
-            let exchange = hop.exchange(&self.client, &self.settings, max_body);
+            let exchange = self.routes.exchange(hop, &self.settings, max_body);
             tokio::time::timeout(self.settings.timeout, exchange)
                 .await
                 .unwrap_or(Err(FetchError::Timeout {
@@ -183,9 +235,11 @@ impl HttpFetcher {
             answer.record.waited = begun.duration_since(asked);
         }
         tell(hop, &outcome, begun.elapsed());
+        let rest = outcome.as_ref().err().map(|error| self.after_rest(error));
         let now = self.clock.unix_millis();
         let left_alone = permit.finish(sign::of(&outcome, begun.elapsed(), now));
-        (outcome, after(now, left_alone))
+        let host_ready_at = after(now, left_alone).max(rest.unwrap_or_default());
+        (outcome, host_ready_at)
     }
 }
 
@@ -228,12 +282,12 @@ fn after(now: UnixMillis, pause: Duration) -> UnixMillis {
 #[async_trait]
 impl Fetch for HttpFetcher {
     async fn fetch(&self, request: FetchRequest) -> Result<Fetched, Failure> {
-        let (max_body, manner) = (request.max_body, Manner::of(&request));
-        let max_url_length = request.max_url_length;
-        let mut hop = Hop::first(request).map_err(|error| Failure {
+        let (max_body, max_url_length) = (request.max_body, request.max_url_length);
+        let prepared = self.prepared(request).map_err(|error| Failure {
             error,
             host_ready_at: 0,
-        })?;
+        });
+        let (manner, mut hop) = prepared?;
         let mut on_the_way = Vec::new();
         // After all hops so far: a later one that is not made gives the host no less time.
         let mut host_ready_at = 0;
@@ -252,7 +306,9 @@ impl Fetch for HttpFetcher {
             };
             let answer = match outcome {
                 // The hops so far would be made again and again: the rest is a page of its own.
-                Err(FetchError::Paused { .. }) if !on_the_way.is_empty() => {
+                Err(FetchError::Paused { .. } | FetchError::NoProxy { .. })
+                    if !on_the_way.is_empty() =>
+                {
                     Answer::Elsewhere { to: hop.url }
                 }
                 Err(error) => return Err(failure(error)),

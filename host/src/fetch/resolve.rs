@@ -8,15 +8,20 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use moka::future::Cache;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Url};
 
 use super::FetchError;
 use super::guard::{Denial, Guard};
 use super::phases;
+
+/// Names whose addresses are remembered.
+const MAX_REMEMBERED: u64 = 10_000;
 
 /// Names remembered as lying inside the allowed networks.
 const MAX_INSIDE: usize = 10_000;
@@ -28,6 +33,8 @@ pub(super) struct GuardedResolver {
     /// Names whose addresses are known.
     fixed: Arc<BTreeMap<String, Vec<IpAddr>>>,
     look_up: LookUp,
+    /// Where this resolver's client finds its proxy: a name of the operator, judged by nobody.
+    proxy: Option<Arc<str>>,
     state: Arc<Mutex<State>>,
 }
 
@@ -95,9 +102,22 @@ impl ResolveError {
 }
 
 impl GuardedResolver {
-    /// Asks the system's resolver, unless a name is fixed.
-    pub(super) fn new(guard: Arc<Guard>, fixed: BTreeMap<String, Vec<IpAddr>>) -> Self {
-        Self::asking(Arc::new(|name| looked_up(name).boxed()), guard, fixed)
+    /// Asks the system's resolver, unless a name is fixed or was asked for within this time.
+    pub(super) fn new(
+        guard: Arc<Guard>,
+        fixed: BTreeMap<String, Vec<IpAddr>>,
+        ttl: Duration,
+    ) -> Self {
+        let look_up = Arc::new(|name| looked_up(name).boxed());
+        Self::asking(remembering(look_up, ttl), guard, fixed)
+    }
+
+    /// The same for a client that goes through this proxy.
+    pub(super) fn knowing_proxy(&self, proxy: &Url) -> Self {
+        Self {
+            proxy: proxy.host_str().map(Into::into),
+            ..self.clone()
+        }
     }
 
     fn asking(look_up: LookUp, guard: Arc<Guard>, fixed: BTreeMap<String, Vec<IpAddr>>) -> Self {
@@ -105,6 +125,7 @@ impl GuardedResolver {
             guard,
             fixed: Arc::new(fixed),
             look_up,
+            proxy: None,
             state: Arc::default(),
         }
     }
@@ -143,6 +164,18 @@ impl GuardedResolver {
             host: url.host_str().unwrap_or_default().to_owned(),
             port: port.number,
         })
+    }
+
+    /// Judges the addresses of a URL's name, for a request that goes to a proxy: nobody connects to them
+    /// here.
+    pub(super) async fn check_name(&self, url: &Url, names_port: bool) -> Result<(), FetchError> {
+        let Some(Host::Domain(name)) = url.host() else {
+            return Ok(());
+        };
+        let port = self.port(url, names_port);
+        let found = self.found(name).await;
+        let admitted = found.and_then(|found| self.admit_at(name, &found, &[Some(port)]));
+        admitted.map(drop).map_err(ResolveError::into_fetch_error)
     }
 
     fn port(&self, url: &Url, names_port: bool) -> Port {
@@ -243,12 +276,35 @@ impl Resolve for GuardedResolver {
         Box::pin(async move {
             let name = name.as_str();
             let found = phases::lookup(resolver.found(name)).await?;
-            let admitted = resolver.admit(name, &found)?;
+            let admitted = match resolver.proxy.as_deref() == Some(name) {
+                true => found,
+                false => resolver.admit(name, &found)?,
+            };
             // The client puts the port of the URL in place of 0.
             let addresses = admitted.into_iter().map(|ip| SocketAddr::new(ip, 0));
             Ok(Box::new(addresses) as Addrs)
         })
     }
+}
+
+/// Remembers what was found; what was not is asked for again. Who asks for a name that is being asked for
+/// waits for that.
+fn remembering(look_up: LookUp, ttl: Duration) -> LookUp {
+    if ttl.is_zero() {
+        return look_up;
+    }
+    let cache = Cache::builder()
+        .max_capacity(MAX_REMEMBERED)
+        .time_to_live(ttl)
+        .build();
+    Arc::new(move |name: String| {
+        let (cache, found) = (cache.clone(), look_up(name.clone()));
+        async move {
+            let found = cache.try_get_with(name, found).await;
+            found.map_err(|error: Arc<ResolveError>| ResolveError::clone(&error))
+        }
+        .boxed()
+    })
 }
 
 /// What the system's resolver says.

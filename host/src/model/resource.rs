@@ -14,8 +14,8 @@ pub use super::placement::PlacementSpec;
 use super::plugin::{LimitOverrides, PluginRecord};
 pub use super::scope::HostPattern;
 pub use super::settings::{
-    Agent, ContentTypes, CookieSeed, Cookies, CrawlSettings, DEFAULT_DELAY, Hours, Rates, Robots,
-    SettingError, Unchanged,
+    Agent, ContentTypes, CookieSeed, Cookies, CrawlSettings, CredentialNames, DEFAULT_DELAY, Hours,
+    ProxyChoice, Rates, Robots, SettingError, Unchanged,
 };
 pub use super::shard::{
     FRONTIER_MISSING, LinkTotals, Owner, Redrive, ShardId, ShardRecord, ShardState, Waits,

@@ -10,12 +10,14 @@ use serde::{Deserialize, Serialize};
 use super::crawl::URL_MAX;
 use super::scope::HostPattern;
 
+mod access;
 mod choices;
 mod content;
 mod identity;
 mod list;
 mod pace;
 
+pub use access::{AccessName, CredentialNames, ProxyChoice};
 pub use choices::{Cookies, Robots, Unchanged};
 pub use content::ContentTypes;
 pub use identity::{Agent, CookieSeed};
@@ -93,6 +95,12 @@ pub struct CrawlSettings {
     /// Pages of other kinds are left out before their bodies are read. None: all are wanted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content_types: Option<ContentTypes>,
+    /// Through what pages are asked for. None: the proxies called `default` of the worker, if it has such.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<ProxyChoice>,
+    /// What hosts want to see. None: nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credentials: Option<CredentialNames>,
     /// Hosts beyond those of the root requests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scope: Vec<HostPattern>,
@@ -236,6 +244,8 @@ impl CrawlSettings {
             cookies: self.cookies.or(present.cookies),
             cookie_seeds: or_present(self.cookie_seeds, present.cookie_seeds),
             content_types: self.content_types.or(present.content_types),
+            proxy: self.proxy.or(present.proxy),
+            credentials: self.credentials.or(present.credentials),
             scope: or_present(self.scope, present.scope),
         }
     }
@@ -406,6 +416,8 @@ mod tests {
             cookies: Some(Cookies::Ignore),
             cookie_seeds: vec!["a.test:b=c".parse().unwrap()],
             content_types: Some("text/*".parse().unwrap()),
+            proxy: Some("direct".parse().unwrap()),
+            credentials: Some("a".parse().unwrap()),
             scope: vec!["a.test".parse().unwrap()],
         };
         let nothing = CrawlSettings::default();

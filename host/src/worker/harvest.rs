@@ -90,6 +90,8 @@ pub(super) async fn harvest(
         headers: request.headers.clone(),
         identity: identity(&config.settings.user_agents, &request.url, claim.attempt),
         cookies: shared.cookies(&config.settings),
+        proxy: config.settings.proxy.clone(),
+        credentials: config.settings.credentials.clone().unwrap_or_default(),
         body: request.body.clone(),
         max_url_length: config.settings.max_url_length(),
         content_types: config.settings.content_types.clone().unwrap_or_default(),
@@ -110,9 +112,17 @@ pub(super) async fn harvest(
         None => return Err(Unended::NotNow { host_ready_at: 0 }),
         Some(Ok(fetched)) => fetched,
         Some(Err(Failure {
-            error: FetchError::Paused { .. },
+            error: FetchError::Paused { .. } | FetchError::NoProxy { .. },
             host_ready_at,
         })) => return Err(Unended::NotNow { host_ready_at }),
+        // Whoever set it up mends it, and every page waits for that.
+        Some(Err(Failure {
+            error: error @ FetchError::NotSetUp { .. },
+            ..
+        })) => {
+            shared.fail(error.to_string());
+            return Err(Unended::NotNow { host_ready_at: 0 });
+        }
         Some(Err(failure)) => {
             let message = format!("attempt {} failed: {}", claim.attempt, failure.error);
             shared

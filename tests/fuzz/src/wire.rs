@@ -51,6 +51,8 @@ pub(super) fn send(
         random_delay: Duration::ZERO,
         host_rate: Default::default(),
         unless: None,
+        proxy: None,
+        credentials: Default::default(),
         content_types: Default::default(),
         robots: Robots::Ignore,
         max_crawl_delay: Duration::ZERO,

@@ -121,6 +121,8 @@ fn the_example_config_runs_as_it_stands() {
         "user_agents": ["honest", "shop-reader/2.0 (+https://shop.example/bot)"],
         "cookies": "keep", "cookie_seeds": ["books.example:currency=EUR"], "max_pages": 10_000, "max_depth": 20,
         "content_types": "text/*, application/json",
+        "proxy": "abroad",
+        "credentials": "shop",
         "scope": ["books.example", "*.books.example"],
         "max_attempts": 3, "max_retry_wait_ms": 60_000, "max_bytes": 20_u64 << 30,
         "max_url_length": 1_000, "max_segment_repeats": 2, "max_pattern_urls": 5_000,

@@ -30,6 +30,8 @@ pub(super) fn crawl_settings(message: proto::CrawlSettings) -> Result<CrawlSetti
         cookies: setting("cookies", message.cookies.as_deref())?,
         cookie_seeds: setting_list("cookie", texts(&message.cookie_seeds))?,
         content_types: setting("content-types", message.content_types.as_deref())?,
+        proxy: setting("proxy", message.proxy.as_deref())?,
+        credentials: setting("credentials", message.credentials.as_deref())?,
         scope: scope(message.scope.iter().map(String::as_str))?,
     })
 }
@@ -63,6 +65,8 @@ pub(super) fn crawl_message(crawl: CrawlSettings) -> proto::CrawlSettings {
         content_types: crawl
             .content_types
             .map(|content_types| content_types.to_string()),
+        proxy: crawl.proxy.map(|proxy| proxy.to_string()),
+        credentials: crawl.credentials.map(|credentials| credentials.to_string()),
         scope: crawl.scope.iter().map(ToString::to_string).collect(),
     }
 }
@@ -147,6 +151,8 @@ mod tests {
             cookies: Some(Cookies::Keep),
             cookie_seeds: vec!["*.a.test:b=c".parse().unwrap()],
             content_types: Some("text/*".parse().unwrap()),
+            proxy: Some("direct".parse().unwrap()),
+            credentials: Some("a".parse().unwrap()),
             scope: vec!["a.test".parse().unwrap()],
         };
         assert_eq!(crawl_settings(crawl_message(crawl.clone())).unwrap(), crawl);

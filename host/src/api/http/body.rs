@@ -28,7 +28,7 @@ const SPEC: [&str; 10] = [
 ];
 const CHANGES: [&str; 5] = ["plugin", "params", "limits", "crawl", "placement"];
 const PLACEMENT: [&str; 5] = ["shards", "weight", "selector", "near", "apart"];
-const CRAWL: [&str; 22] = [
+const CRAWL: [&str; 24] = [
     "delay_ms",
     "concurrency",
     "max_pages",
@@ -51,6 +51,8 @@ const CRAWL: [&str; 22] = [
     "cookies",
     "cookie_seeds",
     "content_types",
+    "proxy",
+    "credentials",
 ];
 
 /// A body that names a resource.
@@ -178,6 +180,8 @@ fn crawl(fields: &mut Fields) -> Result<CrawlSettings, Problem> {
         cookies: spec::setting("cookies", fields.text("cookies")?.as_deref())?,
         cookie_seeds: spec::setting_list("cookie", cookies.iter().map(String::as_str))?,
         content_types: spec::setting("content-types", fields.text("content_types")?.as_deref())?,
+        proxy: spec::setting("proxy", fields.text("proxy")?.as_deref())?,
+        credentials: spec::setting("credentials", fields.text("credentials")?.as_deref())?,
         scope: spec::scope(scope.iter().map(String::as_str))?,
     })
 }
@@ -358,7 +362,7 @@ mod tests {
                 "unchanged":"skip","max_attempts":8,"max_retry_wait_ms":9,
                 "robots":"ignore","max_crawl_delay_ms":10,"random_delay_ms":11,
                 "host_rate":"1/s","rate":"none","hours":"01:00-02:00",
-                "user_agents":["browser"],"cookies":"ignore","content_types":"text/*","cookie_seeds":["a.test:b=c"]}}"#,
+                "user_agents":["browser"],"cookies":"ignore","content_types":"text/*","proxy":"direct","credentials":"a","cookie_seeds":["a.test:b=c"]}}"#,
         )
         .unwrap();
         let camel = spec(
@@ -368,7 +372,7 @@ mod tests {
                 "unchanged":"skip","maxAttempts":8,"maxRetryWaitMs":9,
                 "robots":"ignore","maxCrawlDelayMs":"10","randomDelayMs":"11",
                 "hostRate":"1/s","rate":"none","hours":"01:00-02:00",
-                "userAgents":["browser"],"cookies":"ignore","contentTypes":"text/*","cookieSeeds":["a.test:b=c"]}}"#,
+                "userAgents":["browser"],"cookies":"ignore","contentTypes":"text/*","proxy":"direct","credentials":"a","cookieSeeds":["a.test:b=c"]}}"#,
         )
         .unwrap();
         assert_eq!(snake, camel);
@@ -391,6 +395,8 @@ mod tests {
         assert_eq!(crawl.cookies, "ignore".parse().ok());
         assert_eq!(crawl.cookie_seeds, ["a.test:b=c".parse().unwrap()]);
         assert_eq!(crawl.content_types, "text/*".parse().ok());
+        assert_eq!(crawl.proxy, "direct".parse().ok());
+        assert_eq!(crawl.credentials, "a".parse().ok());
         assert_eq!(snake.limits.iter().count(), 2);
     }
 

@@ -1,8 +1,8 @@
-//! The HTTP client underneath: no proxies, no redirects, no retries and no resolver of its own.
+//! The HTTP client underneath: no proxies of the environment, no redirects, no retries and no resolver of its own.
 
 use std::time::Duration;
 
-use reqwest::{Client, ClientBuilder, redirect, retry};
+use reqwest::{Client, ClientBuilder, Proxy, redirect, retry};
 use rustls::crypto::{CryptoProvider, ring};
 
 use super::super::phases::NoteConnections;
@@ -12,31 +12,49 @@ use super::FetchSettings;
 /// Idle connections are kept no longer, so that their number follows the hosts in use.
 const IDLE: Duration = Duration::from_secs(20);
 
-/// The client cannot be set up.
+/// The clients cannot be set up.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot set up the HTTP client; is the user agent {user_agent:?} a valid header?")]
-pub struct SetupError {
-    user_agent: String,
-    #[source]
-    source: reqwest::Error,
+pub enum SetupError {
+    /// The settings of all.
+    #[error("cannot set up the HTTP client; is the user agent {user_agent:?} a valid header?")]
+    Client {
+        /// Of the process.
+        user_agent: String,
+        /// What the client says.
+        #[source]
+        source: reqwest::Error,
+    },
+    /// A proxy.
+    #[error("{url} cannot be used as a proxy")]
+    Proxy {
+        /// Without user and password.
+        url: String,
+        /// What the client says.
+        #[source]
+        source: reqwest::Error,
+    },
 }
 
 pub(super) fn build(
     settings: &FetchSettings,
     resolver: GuardedResolver,
+    proxy: Option<Proxy>,
 ) -> Result<Client, SetupError> {
     if CryptoProvider::get_default().is_none() {
         // It fails only if another thread was faster, and then there is one.
         let _installed = ring::default_provider().install_default();
     }
-    let builder = || builder(settings, resolver.clone());
+    let builder = || match &proxy {
+        Some(proxy) => builder(settings, resolver.clone()).proxy(proxy.clone()),
+        None => builder(settings, resolver.clone()),
+    };
     let built = builder().build().or_else(|error| {
         // A machine without root certificates can still fetch http.
         let without_roots = builder().tls_certs_only([]).build()?;
         tracing::warn!(%error, "no root certificates: every https request will fail");
         Ok(without_roots)
     });
-    built.map_err(|source| SetupError {
+    built.map_err(|source| SetupError::Client {
         user_agent: settings.user_agent.clone(),
         source,
     })

@@ -15,7 +15,7 @@ pub async fn answer(
     settings: &FetchSettings,
     max_body: u64,
 ) -> Result<Answer, FetchError> {
-    let hop = Hop::get(url, false);
+    let hop = Hop::get(url, false, None);
     let record = FetchRecord::default();
     Ok(
         match hop.outcome(response, record, settings, max_body).await? {

@@ -10,11 +10,13 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::super::cookies::CookieJar;
+use super::super::credentials::Credential;
 use super::super::phases::Phases;
 use super::super::resolve::ResolveError;
 use super::super::{FetchError, FetchRequest};
 use super::FetchSettings;
 use super::body::{ACCEPTED, Body, ReadError, STRETCH, TooSlow, is_encoded, read};
+use super::routes::Pool;
 use crate::model::page::FetchRecord;
 use crate::model::settings::ContentTypes;
 
@@ -46,6 +48,10 @@ pub(super) struct Hop {
     cookies: Option<Arc<CookieJar>>,
     body: Option<Bytes>,
     content_types: ContentTypes,
+    /// Through which it goes. None: straight.
+    pub(super) pool: Option<Arc<Pool>>,
+    /// Shown to the hosts that they are for.
+    credentials: Vec<Credential>,
 }
 
 /// What came of it.
@@ -83,7 +89,7 @@ impl Received {
 
 impl Hop {
     /// A request for a URL and nothing else.
-    pub(super) fn get(url: Url, names_port: bool) -> Self {
+    pub(super) fn get(url: Url, names_port: bool, pool: Option<Arc<Pool>>) -> Self {
         Self {
             url,
             names_port,
@@ -92,11 +98,17 @@ impl Hop {
             cookies: None,
             body: None,
             content_types: ContentTypes::default(),
+            pool,
+            credentials: Vec::new(),
         }
     }
 
     /// The request as asked for, or what is wrong with it.
-    pub(super) fn first(request: FetchRequest) -> Result<Self, FetchError> {
+    pub(super) fn first(
+        request: FetchRequest,
+        pool: Option<Arc<Pool>>,
+        credentials: Vec<Credential>,
+    ) -> Result<Self, FetchError> {
         let refused = |why: String| FetchError::Request { why };
         let method = Method::from_bytes(request.method.as_bytes())
             .ok()
@@ -142,6 +154,8 @@ impl Hop {
             cookies: request.cookies,
             body: request.body,
             content_types: request.content_types,
+            pool,
+            credentials,
         })
     }
 
@@ -193,6 +207,12 @@ impl Hop {
             && let Some(sent) = cookies.header(&self.url)
         {
             request = request.header(header::COOKIE, sent);
+        }
+        let mut shown = self.credentials.iter();
+        if !self.headers.contains_key(header::AUTHORIZATION)
+            && let Some(authorization) = shown.find_map(|shown| shown.for_url(&self.url))
+        {
+            request = request.header(header::AUTHORIZATION, authorization.clone());
         }
         let (begun, phases) = (Instant::now(), Arc::default());
         let limit = settings.first_byte_timeout;

@@ -1,11 +1,13 @@
 //! Before a hop: whether the guard and the site's robots.txt let it be, and after which delay.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use url::Url;
 
 use super::hop::{Hop, Outcome};
+use super::routes::Pool;
 use super::{HttpFetcher, UnixMillis};
 use crate::fetch::gate::Pace;
 use crate::fetch::robots::{MAX_BYTES, MAX_REDIRECTS, Received, product_token};
@@ -24,10 +26,11 @@ pub(super) struct Manner {
     names_port: bool,
     robots: Robots,
     max_crawl_delay: Duration,
+    pool: Option<Arc<Pool>>,
 }
 
 impl Manner {
-    pub(super) fn of(request: &FetchRequest) -> Self {
+    pub(super) fn of(request: &FetchRequest, pool: Option<Arc<Pool>>) -> Self {
         Self {
             delay: request.delay,
             random_delay: request.random_delay,
@@ -35,6 +38,7 @@ impl Manner {
             names_port: request.names_port,
             robots: request.robots,
             max_crawl_delay: request.max_crawl_delay,
+            pool,
         }
     }
 
@@ -118,7 +122,7 @@ impl HttpFetcher {
     ) -> Result<Received, FetchError> {
         // One byte more, which tells that the file is longer.
         let max_body = MAX_BYTES as u64 + 1;
-        let mut hop = Hop::get(robots, manner.names_port);
+        let mut hop = Hop::get(robots, manner.names_port, manner.pool.clone());
         for n_followed in 0..=MAX_REDIRECTS {
             let pace = manner.pace(self.delay(&hop.url, manner.delay));
             let sent = self.send(&hop, max_body, &pace);
@@ -130,7 +134,10 @@ impl HttpFetcher {
                 // However many wait for that other host.
                 let limit = self.settings.timeout;
                 match tokio::time::timeout(limit, sent).await {
-                    Ok((outcome @ Err(FetchError::Paused { .. }), paused_until)) => {
+                    Ok((
+                        outcome @ Err(FetchError::Paused { .. } | FetchError::NoProxy { .. }),
+                        paused_until,
+                    )) => {
                         ready_at.fetch_max(paused_until, Ordering::Relaxed);
                         outcome
                     }
@@ -156,7 +163,9 @@ impl HttpFetcher {
                     hop.names_port &= host_of(&to) == host_of(&hop.url);
                     hop = hop.redirected(to, status);
                 }
-                Err(error @ FetchError::Paused { .. }) => return Err(error),
+                Err(error @ (FetchError::Paused { .. } | FetchError::NoProxy { .. })) => {
+                    return Err(error);
+                }
                 Err(error) if n_followed == 0 => return Err(error),
                 Err(error) => {
                     let url = &hop.url;

@@ -19,6 +19,7 @@ mod broken;
 mod http2;
 mod identity;
 mod ports;
+mod proxies;
 mod reach;
 mod records;
 mod redirects;
@@ -160,6 +161,8 @@ fn get(url: Url) -> FetchRequest {
         cookies: None,
         body: None,
         max_url_length: DEFAULT_MAX_URL_LENGTH,
+        proxy: None,
+        credentials: Default::default(),
         content_types: Default::default(),
         max_body: 1 << 20,
         delay: None,

@@ -7,7 +7,7 @@ use super::*;
 fn resolver(networks: &[&str], own: &[&str]) -> GuardedResolver {
     let guard = Guard::new(networks.iter().map(|n| n.parse().unwrap()).collect());
     guard.set_own_nodes(own.iter().map(|&node| node.to_owned()));
-    GuardedResolver::new(Arc::new(guard), BTreeMap::new())
+    GuardedResolver::new(Arc::new(guard), BTreeMap::new(), Duration::ZERO)
 }
 
 fn ips(texts: &[&str]) -> Vec<IpAddr> {
@@ -169,4 +169,43 @@ fn what_is_connected_to_at_an_odd_port_lies_within_the_allowed_networks() {
     drop(odd);
     check(&resolver, &["8.8.8.8"], Ok(&["8.8.8.8"]));
     drop(named);
+}
+
+#[tokio::test]
+async fn what_was_found_is_remembered_and_what_was_not_is_asked_for_again() {
+    let n_asked = Arc::new(Mutex::new(0));
+    let noted = Arc::clone(&n_asked);
+    let look_up: LookUp = Arc::new(move |name| {
+        let noted = Arc::clone(&noted);
+        async move {
+            // Those who ask meanwhile wait for this one.
+            tokio::task::yield_now().await;
+            let mut n = noted.lock().unwrap();
+            *n += 1;
+            match name.as_str() {
+                "a.test" => Ok(ips(&["8.8.8.8"])),
+                _ => Err(ResolveError::Unknown {
+                    name,
+                    why: "gone".to_owned(),
+                }),
+            }
+        }
+        .boxed()
+    });
+    let asked = |look_up: LookUp, name: &str| {
+        let (one, other) = (look_up(name.to_owned()), look_up(name.to_owned()));
+        async move { tokio::join!(one, other).0.is_ok() }
+    };
+    let remembered = remembering(Arc::clone(&look_up), Duration::from_secs(60));
+    let count = || std::mem::take(&mut *n_asked.lock().unwrap());
+    assert!(asked(Arc::clone(&remembered), "a.test").await);
+    assert!(asked(Arc::clone(&remembered), "a.test").await);
+    assert_eq!(count(), 1);
+    assert!(!asked(Arc::clone(&remembered), "b.test").await);
+    assert!(count() >= 1);
+    assert!(!asked(remembered, "b.test").await);
+    assert!(count() >= 1);
+    let forgetful = remembering(look_up, Duration::ZERO);
+    assert!(asked(forgetful, "a.test").await);
+    assert_eq!(count(), 2);
 }

@@ -103,6 +103,17 @@ impl Fetch for Site {
                     host_ready_at: 0,
                 });
             }
+            "/unset" => {
+                let error = FetchError::NotSetUp {
+                    setting: "proxy",
+                    name: "abroad".to_owned(),
+                    table: "proxies",
+                };
+                return Err(Failure {
+                    error,
+                    host_ready_at: 0,
+                });
+            }
             "/gone" => Answer::Page(page(url, url, 404)),
             "/moved" | "/moved-too" => Answer::Page(page(&url.join("/target").unwrap(), url, 200)),
             "/away" => Answer::Elsewhere {
@@ -749,9 +760,26 @@ async fn a_frontier_that_cannot_note_or_commit_a_page_ends_the_crawl_as_lost() {
 #[tokio::test]
 async fn a_page_of_a_kind_that_is_not_wanted_is_done_and_counted() {
     let ended = crawl(&["/film", "/b"], CrawlSettings::default(), Kept::default()).await;
-    let counts = (ended.counts.dead, ended.counts.other_done, ended.counts.parsed);
+    let counts = (
+        ended.counts.dead,
+        ended.counts.other_done,
+        ended.counts.parsed,
+    );
     assert_eq!((ended.end, counts), (CrawlEnd::Finished, (0, 1, 1)));
     assert_eq!(ended.counts.refused_links["content-type"], 1);
+}
+
+#[tokio::test]
+async fn a_crawl_that_names_what_its_worker_does_not_have_fails_and_loses_no_page() {
+    let ended = crawl(&["/unset"], CrawlSettings::default(), Kept::default()).await;
+    let CrawlEnd::Failed(reason) = &ended.end else {
+        panic!("{:?}", ended.end)
+    };
+    assert!(
+        reason.starts_with("setting proxy names \"abroad\""),
+        "{reason}"
+    );
+    assert_eq!((ended.counts.due, ended.counts.retries), (1, 0));
 }
 
 #[tokio::test]

@@ -54,7 +54,7 @@ async fn outcome(shown: Shown, sent: &'static str, closes: bool) -> Result<Page,
     let mut fetcher = fetcher_with(&["127.0.0.0/8"], &[], settings.clone());
     let (authority, certificate, key) = certificates(shown);
     let builder = client::builder(&settings, fetcher.resolver.clone());
-    fetcher.client = builder.tls_certs_only([authority]).build().unwrap();
+    fetcher.routes.direct = builder.tls_certs_only([authority]).build().unwrap();
     let config = rustls::ServerConfig::builder().with_no_client_auth();
     let config = config.with_single_cert(vec![certificate], key).unwrap();
     let acceptor = TlsAcceptor::from(Arc::new(config));

@@ -1,0 +1,51 @@
+//! Proxies and credentials with what their tables name files and variables for.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, anyhow};
+
+use crate::config::{CredentialConfig, ProxyConfig, SecretRef};
+use crate::fetch::credentials::{Credential, Credentials};
+use crate::fetch::http::ProxySettings;
+use crate::model::settings::AccessName;
+
+/// The table `[proxies]`.
+pub(super) fn proxies(
+    config: &BTreeMap<AccessName, Vec<ProxyConfig>>,
+) -> anyhow::Result<BTreeMap<AccessName, Vec<ProxySettings>>> {
+    let proxy = |proxy: &ProxyConfig| {
+        let login = proxy.login.as_ref().map(|(user, password)| {
+            let password = read(password).with_context(|| format!("proxy {}", proxy.url))?;
+            anyhow::Ok((user.clone(), password))
+        });
+        Ok(ProxySettings {
+            url: proxy.url.clone(),
+            login: login.transpose()?,
+        })
+    };
+    let named = |(name, proxies): (&AccessName, &Vec<ProxyConfig>)| {
+        let proxies: anyhow::Result<_> = proxies.iter().map(proxy).collect();
+        Ok((name.clone(), proxies?))
+    };
+    config.iter().map(named).collect()
+}
+
+/// The table `[credentials]`.
+pub(super) fn credentials(config: &[CredentialConfig]) -> anyhow::Result<Credentials> {
+    let credential = |config: &CredentialConfig| {
+        let what = || format!("credentials {}", config.name);
+        let secret = read(&config.secret).with_context(what)?;
+        let hosts = config.hosts.clone();
+        let credential = match &config.user {
+            Some(user) => Credential::basic(hosts, user, &secret, config.plain_http),
+            None => Credential::bearer(hosts, &secret, config.plain_http),
+        };
+        let credential = credential.with_context(what)?;
+        Ok((config.name.clone(), credential))
+    };
+    config.iter().map(credential).collect()
+}
+
+fn read(secret: &SecretRef) -> anyhow::Result<String> {
+    secret.read().map_err(|why| anyhow!(why))
+}

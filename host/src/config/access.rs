@@ -1,0 +1,271 @@
+//! Through what and as whom this process fetches: the tables `[proxies]` and `[credentials]` of the config
+//! file.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use url::Url;
+
+use super::secret::SecretRef;
+use crate::model::settings::AccessName;
+
+/// Proxies of one name.
+const MAX_PROXIES: usize = 100;
+
+/// A proxy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProxyConfig {
+    /// `http`, `https`, `socks5` (names are looked up here) or `socks5h` (the proxy looks them up).
+    pub url: Url,
+    /// As whom it is asked.
+    pub login: Option<(String, SecretRef)>,
+}
+
+/// What some hosts want to see.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CredentialConfig {
+    /// As a setting names it.
+    pub name: AccessName,
+    /// Names, or `*.` and a name: who is shown it.
+    pub hosts: Vec<String>,
+    /// With it basic, without it bearer.
+    pub user: Option<String>,
+    /// The password or the token.
+    pub secret: SecretRef,
+    /// It is sent over http, too.
+    pub plain_http: bool,
+}
+
+/// As a person writes it: a URL, or a table.
+#[derive(Debug, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "a proxy is a URL like \"http://10.0.0.9:3128\", or a table with url, user, and password-file or password-env"
+)]
+pub(super) enum ProxyEntry {
+    Url(String),
+    Table(ProxyTable),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct ProxyTable {
+    url: String,
+    user: Option<String>,
+    password_file: Option<PathBuf>,
+    password_env: Option<String>,
+}
+
+/// As a person writes it.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct CredentialTable {
+    hosts: Vec<String>,
+    user: Option<String>,
+    password_file: Option<PathBuf>,
+    password_env: Option<String>,
+    token_file: Option<PathBuf>,
+    token_env: Option<String>,
+    #[serde(default)]
+    plain_http: bool,
+}
+
+/// What an entry of `[proxies]` says; an error in a person's words where it says nothing.
+pub(super) fn proxies(
+    name: &str,
+    entries: Vec<ProxyEntry>,
+    folder: &Path,
+) -> Result<(AccessName, Vec<ProxyConfig>), String> {
+    let n = entries.len();
+    if !(1..=MAX_PROXIES).contains(&n) {
+        return Err(format!(
+            "{name} has {n} proxies; 1 to {MAX_PROXIES} are meant"
+        ));
+    }
+    let proxies = entries.into_iter().map(|entry| proxy(entry, folder));
+    Ok((name.parse()?, proxies.collect::<Result<_, _>>()?))
+}
+
+fn proxy(entry: ProxyEntry, folder: &Path) -> Result<ProxyConfig, String> {
+    let table = match entry {
+        ProxyEntry::Table(table) => table,
+        ProxyEntry::Url(url) => ProxyTable {
+            url,
+            user: None,
+            password_file: None,
+            password_env: None,
+        },
+    };
+    let url: Option<Url> = table.url.parse().ok();
+    let url = url.filter(|url| {
+        let is_known = matches!(url.scheme(), "http" | "https" | "socks5" | "socks5h");
+        let is_bare = matches!(url.path(), "" | "/") && url.query().is_none();
+        // One without is another one for each kind of proxy.
+        let has_port = url.port_or_known_default().is_some();
+        is_known && is_bare && has_port && url.host_str().is_some_and(|host| !host.is_empty())
+    });
+    // Not what was written: it may have a password.
+    let url = url.ok_or_else(|| {
+        "a proxy is http, https, socks5 or socks5h://HOST:PORT and nothing behind it".to_owned()
+    })?;
+    if !url.username().is_empty() || url.password().is_some() {
+        let why = "a proxy's URL has no user; write { url = …, user = …, password-file = … }";
+        return Err(why.to_owned());
+    }
+    let password = SecretRef::of("password", table.password_file, table.password_env, folder)?;
+    let login = match (table.user, password) {
+        (Some(user), Some(password)) => Some((user, password)),
+        (None, None) => None,
+        (Some(_), None) | (None, Some(_)) => {
+            let why = "a proxy has user and password-file or password-env, or none of them";
+            return Err(why.to_owned());
+        }
+    };
+    Ok(ProxyConfig { url, login })
+}
+
+impl CredentialTable {
+    /// What it says; an error in a person's words where it says nothing.
+    pub(super) fn into_config(self, name: &str, folder: &Path) -> Result<CredentialConfig, String> {
+        let hosts = self.hosts.into_iter().map(|host| self::host(name, &host));
+        let hosts: Vec<String> = hosts.collect::<Result<_, _>>()?;
+        if hosts.is_empty() {
+            return Err(format!("{name} has no hosts: it would be shown to nobody"));
+        }
+        let password = SecretRef::of("password", self.password_file, self.password_env, folder)?;
+        let token = SecretRef::of("token", self.token_file, self.token_env, folder)?;
+        let (user, secret) = match (self.user, password, token) {
+            (Some(user), Some(password), None) if !user.contains(':') => (Some(user), password),
+            (None, None, Some(token)) => (None, token),
+            _ => {
+                return Err(format!(
+                    "{name} has user (without a colon) and password-file or password-env, or it has token-file or token-env"
+                ));
+            }
+        };
+        Ok(CredentialConfig {
+            name: name.parse()?,
+            hosts,
+            user,
+            secret,
+            plain_http: self.plain_http,
+        })
+    }
+}
+
+/// A host as URLs have it.
+fn host(name: &str, text: &str) -> Result<String, String> {
+    let (below, host) = match text.strip_prefix("*.") {
+        Some(host) => ("*.", host),
+        None => ("", text),
+    };
+    match url::Host::parse(host) {
+        Ok(found) if !host.contains(['*', ':']) || host.starts_with('[') => {
+            Ok(format!("{below}{found}"))
+        }
+        _ => Err(format!(
+            "hosts of {name} are like shop.example or *.shop.example, without ports, not {text:?}"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(toml: &str) -> Result<ProxyConfig, String> {
+        #[derive(Deserialize)]
+        struct One {
+            proxy: ProxyEntry,
+        }
+        let parsed = toml::from_str::<One>(&format!("proxy = {toml}"));
+        let parsed = parsed.map_err(|e| e.message().to_owned())?;
+        proxy(parsed.proxy, Path::new("/etc"))
+    }
+
+    fn credential(toml: &str) -> Result<CredentialConfig, String> {
+        let table = toml::from_str::<CredentialTable>(toml).unwrap();
+        table.into_config("shop", Path::new("/etc"))
+    }
+
+    #[test]
+    fn a_proxy_is_a_url_or_a_table_and_what_is_none_is_told_without_passwords() {
+        for (toml, url) in [
+            ("'http://10.0.0.9:3128'", "http://10.0.0.9:3128/"),
+            (
+                "'socks5://proxy.example:1080'",
+                "socks5://proxy.example:1080",
+            ),
+            ("{ url = 'https://p.example' }", "https://p.example/"),
+        ] {
+            let proxy = one(toml).unwrap();
+            assert_eq!((proxy.url.as_str(), proxy.login), (url, None));
+        }
+        let with = one("{ url = 'http://p:1', user = 'u', password-file = 'pw' }").unwrap();
+        let secret = SecretRef::File("/etc/pw".into());
+        assert_eq!(with.login, Some(("u".to_owned(), secret)));
+        let shape = "a proxy is http, https, socks5 or socks5h://HOST:PORT and nothing behind it";
+        for (toml, why) in [
+            ("'ftp://p:1'", shape),
+            ("'socks5://p'", shape),
+            ("'http://p:1/x'", shape),
+            ("'p:1'", shape),
+            (
+                "'http://u:secret@p:1'",
+                "a proxy's URL has no user; write { url = …, user = …, password-file = … }",
+            ),
+            (
+                "{ url = 'http://p:1', user = 'u' }",
+                "a proxy has user and password-file or password-env, or none of them",
+            ),
+            (
+                "{ url = 'http://p:1', usr = 'u' }",
+                "a proxy is a URL like \"http://10.0.0.9:3128\", or a table with url, user, and password-file or password-env",
+            ),
+        ] {
+            assert_eq!(one(toml), Err(why.to_owned()), "{toml}");
+        }
+        let none = proxies("de", Vec::new(), Path::new(""));
+        assert_eq!(none.unwrap_err(), "de has 0 proxies; 1 to 100 are meant");
+    }
+
+    #[test]
+    fn a_credential_is_basic_or_bearer_and_says_who_is_shown_it() {
+        let basic = "hosts = ['Shop.example', '*.a.test']\nuser = 'u'\npassword-env = 'PW'";
+        let found = credential(basic).unwrap();
+        assert_eq!(found.hosts, ["shop.example", "*.a.test"]);
+        assert_eq!(
+            (found.user.as_deref(), found.plain_http),
+            (Some("u"), false)
+        );
+        let bearer = "hosts = ['127.0.0.1']\ntoken-file = '/t'\nplain-http = true";
+        let found = credential(bearer).unwrap();
+        assert_eq!((found.user, found.plain_http), (None, true));
+        assert_eq!(found.secret, SecretRef::File("/t".into()));
+        let kinds = "shop has user (without a colon) and password-file or password-env, or it has token-file or token-env";
+        let hosts = |host| {
+            format!(
+                "hosts of shop are like shop.example or *.shop.example, without ports, not {host:?}"
+            )
+        };
+        for (toml, why) in [
+            ("hosts = ['a']\nuser = 'u'", kinds.to_owned()),
+            (
+                "hosts = ['a']\nuser = 'u:v'\npassword-env = 'P'",
+                kinds.to_owned(),
+            ),
+            (
+                "hosts = ['a']\nuser = 'u'\ntoken-env = 'T'",
+                kinds.to_owned(),
+            ),
+            (
+                "hosts = []\ntoken-env = 'T'",
+                "shop has no hosts: it would be shown to nobody".to_owned(),
+            ),
+            ("hosts = ['a:80']\ntoken-env = 'T'", hosts("a:80")),
+            ("hosts = ['*']\ntoken-env = 'T'", hosts("*")),
+        ] {
+            assert_eq!(credential(toml), Err(why), "{toml}");
+        }
+    }
+}

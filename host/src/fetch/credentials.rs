@@ -1,0 +1,123 @@
+//! What some hosts want to see: basic and bearer, each for the hosts that the operator named and no other.
+//!
+//! A resource says by name which it uses; it never sees one, and cannot have one sent elsewhere.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use reqwest::header::{HeaderValue, InvalidHeaderValue};
+use url::Url;
+
+use crate::model::settings::{AccessName, CredentialNames};
+
+/// By the names that resources use.
+pub type Credentials = BTreeMap<AccessName, Credential>;
+
+/// A header for some hosts.
+#[derive(Clone)]
+pub struct Credential {
+    /// Names, or `*.` and a name.
+    hosts: Vec<String>,
+    authorization: HeaderValue,
+    /// Sent without encryption, too.
+    plain_http: bool,
+}
+
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "for {}", self.hosts.join(", "))
+    }
+}
+
+impl Credential {
+    /// User and password (RFC 7617).
+    pub fn basic(
+        hosts: Vec<String>,
+        user: &str,
+        password: &str,
+        plain_http: bool,
+    ) -> Result<Self, InvalidHeaderValue> {
+        let pair = STANDARD.encode(format!("{user}:{password}"));
+        Self::new(hosts, format!("Basic {pair}"), plain_http)
+    }
+
+    /// A token (RFC 6750).
+    pub fn bearer(
+        hosts: Vec<String>,
+        token: &str,
+        plain_http: bool,
+    ) -> Result<Self, InvalidHeaderValue> {
+        Self::new(hosts, format!("Bearer {token}"), plain_http)
+    }
+
+    fn new(
+        hosts: Vec<String>,
+        authorization: String,
+        plain_http: bool,
+    ) -> Result<Self, InvalidHeaderValue> {
+        let mut authorization = HeaderValue::try_from(authorization)?;
+        // Neither logged nor kept in HTTP/2's table of headers.
+        authorization.set_sensitive(true);
+        Ok(Self {
+            hosts,
+            authorization,
+            plain_http,
+        })
+    }
+
+    /// The header, if this URL's host is to see it.
+    pub(super) fn for_url(&self, url: &Url) -> Option<&HeaderValue> {
+        let host = url.host_str()?;
+        let is_shown = |pattern: &String| match pattern.strip_prefix("*.") {
+            Some(above) => host
+                .strip_suffix(above)
+                .is_some_and(|rest| rest.ends_with('.')),
+            None => pattern == host,
+        };
+        let is_safe = url.scheme() == "https" || self.plain_http;
+        (is_safe && self.hosts.iter().any(is_shown)).then_some(&self.authorization)
+    }
+}
+
+/// Those of these names; the first that there is not is the error.
+pub(super) fn named(
+    all: &Credentials,
+    names: &CredentialNames,
+) -> Result<Vec<Credential>, AccessName> {
+    let one = |name: &AccessName| all.get(name).cloned().ok_or_else(|| name.clone());
+    names.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_credential_goes_to_its_hosts_and_without_encryption_only_where_that_is_said() {
+        let hosts = vec!["shop.example".to_owned(), "*.api.example".to_owned()];
+        let safe = Credential::basic(hosts.clone(), "ann", "q: &", false).unwrap();
+        let plain = Credential::bearer(hosts, "t0k", true).unwrap();
+        let sent = |credential: &Credential, url: &str| {
+            let header = credential.for_url(&url.parse().unwrap());
+            header.map(|value| value.to_str().unwrap().to_owned())
+        };
+        let basic = Some("Basic YW5uOnE6ICY=".to_owned());
+        assert_eq!(sent(&safe, "https://shop.example/x"), basic);
+        assert_eq!(sent(&safe, "https://shop.example:8443/"), basic);
+        assert_eq!(sent(&safe, "https://v1.api.example/"), basic);
+        for elsewhere in [
+            "http://shop.example/",
+            "https://api.example/",
+            "https://xapi.example/",
+            "https://shop.example.evil.test/",
+            "https://evilshop.example/",
+        ] {
+            assert_eq!(sent(&safe, elsewhere), None, "{elsewhere}");
+        }
+        let bearer = Some("Bearer t0k".to_owned());
+        assert_eq!(sent(&plain, "http://shop.example/"), bearer);
+        assert_eq!(format!("{plain:?}"), "for shop.example, *.api.example");
+    }
+}

@@ -1,0 +1,296 @@
+//! Pages that go through proxies, and what hosts are shown.
+
+use tokio::io::copy_bidirectional;
+
+use super::*;
+use crate::fetch::credentials::Credential;
+use crate::model::settings::ProxyChoice;
+
+fn through(address: SocketAddr, scheme: &str) -> ProxySettings {
+    ProxySettings {
+        url: format!("{scheme}://{address}").parse().unwrap(),
+        login: None,
+    }
+}
+
+/// Names of tests are on loopback, but for `private.test`; the proxies are those called `abroad`.
+fn settings(proxies: Vec<ProxySettings>) -> FetchSettings {
+    let at = |name: &str, ip: &str| (name.to_owned(), vec![ip.parse().unwrap()]);
+    FetchSettings {
+        hosts: [at("a.test", "127.0.0.1"), at("private.test", "10.0.0.1")].into(),
+        proxies: [("abroad".parse().unwrap(), proxies)].into(),
+        ..FetchSettings::default()
+    }
+}
+
+fn fetching(settings: FetchSettings) -> HttpFetcher {
+    fetcher_with(&["127.0.0.0/8"], &[], settings)
+}
+
+fn abroad(url: &str) -> FetchRequest {
+    FetchRequest {
+        proxy: Some("abroad".parse().unwrap()),
+        ..get(url.parse().unwrap())
+    }
+}
+
+async fn body(fetcher: &HttpFetcher, request: FetchRequest) -> String {
+    match fetcher.fetch(request).await.unwrap().answer {
+        Answer::Page(page) => String::from_utf8(page.body.to_vec()).unwrap(),
+        Answer::Elsewhere { to } => panic!("led to {to}"),
+    }
+}
+
+fn header<'a>(request: &'a str, name: &str) -> Option<&'a str> {
+    let prefix = format!("{name}: ");
+    request.lines().find_map(|line| line.strip_prefix(&prefix))
+}
+
+/// An address that nobody listens at.
+async fn gone() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    listener.local_addr().unwrap()
+}
+
+#[tokio::test]
+async fn pages_go_through_proxies_in_turn_and_tell_which() {
+    let one = Web::saying(answer("200 OK", &[], b"one")).await;
+    let two = Web::saying(answer("200 OK", &[], b"two")).await;
+    let mut with_login = through(two.address, "http");
+    with_login.login = Some(("ann".to_owned(), "q: &@/".to_owned()));
+    let fetcher = fetching(settings(vec![through(one.address, "http"), with_login]));
+    let mut bodies = Vec::new();
+    for _ in 0..4 {
+        bodies.push(body(&fetcher, abroad("http://a.test/x")).await);
+    }
+    assert_eq!(bodies, ["one", "two", "one", "two"]);
+    let (to_one, to_two) = (one.heard(), two.heard());
+    assert!(to_one[0].starts_with("GET http://a.test/x HTTP/1.1\r\n"));
+    assert_eq!(header(&to_one[0], "proxy-authorization"), None);
+    let login = Some("Basic YW5uOnE6ICZALw==");
+    assert_eq!(header(&to_two[0], "proxy-authorization"), login);
+    let Answer::Page(page) = fetcher
+        .fetch(abroad("http://a.test/"))
+        .await
+        .unwrap()
+        .answer
+    else {
+        panic!("it does not redirect")
+    };
+    let label = format!("http://{}", one.address);
+    assert_eq!(page.record.proxy.as_deref(), Some(label.as_str()));
+}
+
+#[tokio::test]
+async fn a_resource_that_says_nothing_takes_those_called_default_and_may_take_none() {
+    let proxy = Web::saying(answer("200 OK", &[], b"proxy")).await;
+    let site = Web::saying(answer("200 OK", &[], b"site")).await;
+    let mut settings = settings(Vec::new());
+    let name = "default".parse().unwrap();
+    settings.proxies = [(name, vec![through(proxy.address, "http")])].into();
+    let fetcher = fetching(settings);
+    assert_eq!(body(&fetcher, get(site.url("/"))).await, "proxy");
+    let direct = FetchRequest {
+        proxy: Some(ProxyChoice::Direct),
+        ..get(site.url("/"))
+    };
+    assert_eq!(body(&fetcher, direct).await, "site");
+    let robots = FetchRequest {
+        robots: Robots::Obey,
+        ..get(site.url("/"))
+    };
+    assert_eq!(body(&fetcher, robots).await, "proxy");
+    // Its robots.txt went the same way.
+    assert_eq!((proxy.heard().len(), site.heard().len()), (3, 1));
+    let error = fetcher.fetch(abroad("http://a.test/")).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "setting proxy names \"abroad\", which is not in [proxies] of this worker's config file; add it there and restart the worker, or change the setting"
+    );
+}
+
+#[tokio::test]
+async fn a_proxy_that_fails_is_replaced_at_once_and_with_none_left_pages_come_again_later() {
+    let refusing = Web::saying(answer("407 Proxy Authentication Required", &[], b"")).await;
+    let well = Web::saying(answer("200 OK", &[], b"well")).await;
+    let bad = vec![
+        through(gone().await, "http"),
+        through(refusing.address, "http"),
+    ];
+    let mut some = bad.clone();
+    some.push(through(well.address, "http"));
+    let fetcher = fetching(settings(some));
+    for _ in 0..3 {
+        assert_eq!(body(&fetcher, abroad("http://a.test/")).await, "well");
+    }
+    assert_eq!((refusing.heard().len(), well.heard().len()), (1, 3));
+
+    let fetcher = fetching(settings(bad));
+    for n in 0..2 {
+        let failure = fetcher.fetch(abroad("http://a.test/")).await.unwrap_err();
+        assert_eq!(failure.error.reason(), "no-proxy", "{n}: {failure}");
+        assert!(failure.error.is_transient());
+        let now = StoppedClock.unix_millis();
+        assert!(
+            failure.host_ready_at > now + 1_000,
+            "{}",
+            failure.host_ready_at
+        );
+    }
+    assert_eq!(refusing.heard().len(), 2);
+}
+
+#[tokio::test]
+async fn what_is_behind_a_proxy_is_judged_as_far_as_it_is_known_here() {
+    let proxy = Web::saying(answer("200 OK", &[], b"proxied")).await;
+    let set = || settings(vec![through(proxy.address, "http")]);
+    let fetcher = fetching(set());
+    for (url, reason) in [
+        ("http://private.test/", "address-denied"),
+        ("http://10.0.0.1/", "address-denied"),
+        ("http://nowhere.invalid/", "resolve"),
+        ("ftp://a.test/", "scheme"),
+    ] {
+        let failure = fetcher.fetch(abroad(url)).await.unwrap_err();
+        assert_eq!(failure.error.reason(), reason, "{url}");
+    }
+    assert_eq!(proxy.heard().len(), 0);
+    let trusting = fetching(FetchSettings {
+        proxy_resolves: true,
+        ..set()
+    });
+    assert_eq!(
+        body(&trusting, abroad("http://nowhere.invalid/")).await,
+        "proxied"
+    );
+    let failure = trusting
+        .fetch(abroad("http://10.0.0.1/"))
+        .await
+        .unwrap_err();
+    assert_eq!(failure.error.reason(), "address-denied");
+}
+
+#[tokio::test]
+async fn https_goes_through_a_tunnel_that_is_asked_for_with_the_login() {
+    let proxy = Web::saying("HTTP/1.1 403 Forbidden\r\n\r\n").await;
+    let mut with_login = through(proxy.address, "http");
+    with_login.login = Some(("ann".to_owned(), "pw".to_owned()));
+    let fetcher = fetching(settings(vec![with_login]));
+    let failure = fetcher
+        .fetch(abroad("https://a.test/secret"))
+        .await
+        .unwrap_err();
+    assert_eq!(failure.error.reason(), "connection", "{failure}");
+    let heard = proxy.heard();
+    assert!(
+        heard[0].starts_with("CONNECT a.test:443 HTTP/1.1\r\n"),
+        "{heard:?}"
+    );
+    assert!(!heard[0].contains("secret"));
+    let asked = heard[0].to_ascii_lowercase();
+    assert!(asked.contains("proxy-authorization: basic"), "{asked}");
+    let refusing = Web::saying(answer("407 Who", &[], b"")).await;
+    let fetcher = fetching(settings(vec![through(refusing.address, "http")]));
+    let failure = fetcher.fetch(abroad("https://a.test/")).await.unwrap_err();
+    assert_eq!(failure.error.reason(), "no-proxy", "{failure}");
+}
+
+/// A SOCKS5 proxy (RFC 1928) for user `ann` with password `pw` (RFC 1929) that connects each to `site`.
+/// Tells what kind of address it was asked for.
+async fn socks(site: SocketAddr) -> (SocketAddr, Arc<Mutex<Vec<u8>>>, TaskScope) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, tasks) = (listener.local_addr().unwrap(), TaskScope::new());
+    let kinds = Arc::<Mutex<Vec<u8>>>::default();
+    let noted = Arc::clone(&kinds);
+    tasks.spawn("socks", async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let mut n = [0; 2];
+            client.read_exact(&mut n).await.unwrap();
+            let mut methods = vec![0; usize::from(n[1])];
+            client.read_exact(&mut methods).await.unwrap();
+            if !methods.contains(&2) {
+                client.write_all(&[5, 0xff]).await.unwrap();
+                continue;
+            }
+            client.write_all(&[5, 2]).await.unwrap();
+            let mut login = [0; 8];
+            client.read_exact(&mut login).await.unwrap();
+            assert_eq!(&login, b"\x01\x03ann\x02pw");
+            client.write_all(&[1, 0]).await.unwrap();
+            let mut asked = [0; 4];
+            client.read_exact(&mut asked).await.unwrap();
+            noted.lock().unwrap().push(asked[3]);
+            let n_rest = match asked[3] {
+                1 => 6,
+                _ => usize::from(client.read_u8().await.unwrap()) + 2,
+            };
+            client.read_exact(&mut vec![0; n_rest]).await.unwrap();
+            let answer = [5, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+            client.write_all(&answer).await.unwrap();
+            let mut server = TcpStream::connect(site).await.unwrap();
+            // The site closes.
+            let _end = copy_bidirectional(&mut client, &mut server).await;
+        }
+    });
+    (address, kinds, tasks)
+}
+
+#[tokio::test]
+async fn socks5_is_told_the_address_that_was_judged_and_socks5h_the_name() {
+    let site = Web::saying(answer("200 OK", &[], b"site")).await;
+    let url = format!("http://a.test:{}/", site.address.port());
+    for (scheme, kind) in [("socks5", 1), ("socks5h", 3)] {
+        let (address, kinds, _tasks) = socks(site.address).await;
+        let mut proxy = through(address, scheme);
+        proxy.login = Some(("ann".to_owned(), "pw".to_owned()));
+        let fetcher = fetching(settings(vec![proxy]));
+        assert_eq!(body(&fetcher, abroad(&url)).await, "site");
+        assert_eq!(*kinds.lock().unwrap(), [kind], "{scheme}");
+    }
+}
+
+#[tokio::test]
+async fn hosts_are_shown_what_is_for_them_also_on_the_way_of_a_redirect_and_no_others() {
+    let site = Web::new(|request| match request.contains(" /from ") {
+        true => Reply::Close(answer("302 Found", &["Location: /to"], b"")),
+        false => Reply::Close(answer("200 OK", &[], b"")),
+    });
+    let site = site.await;
+    let hosts = vec!["a.test".to_owned()];
+    let credential = Credential::basic(hosts, "ann", "pw", true).unwrap();
+    let mut set = settings(Vec::new());
+    set.proxies.clear();
+    set.credentials = [("shop".parse().unwrap(), credential)].into();
+    set.hosts
+        .insert("b.test".to_owned(), vec![site.address.ip()]);
+    let fetcher = fetching(set);
+    let port = site.address.port();
+    let shop = |url: String| FetchRequest {
+        credentials: "shop".parse().unwrap(),
+        ..get(url.parse().unwrap())
+    };
+    body(&fetcher, shop(format!("http://a.test:{port}/from"))).await;
+    body(&fetcher, shop(format!("http://b.test:{port}/"))).await;
+    let mut own = shop(format!("http://a.test:{port}/"));
+    own.headers = vec![("Authorization".to_owned(), "mine".to_owned())];
+    body(&fetcher, own).await;
+    body(
+        &fetcher,
+        get(format!("http://a.test:{port}/").parse().unwrap()),
+    )
+    .await;
+    let heard = site.heard();
+    let shown: Vec<_> = heard
+        .iter()
+        .map(|request| header(request, "authorization"))
+        .collect();
+    let basic = Some("Basic YW5uOnB3");
+    assert_eq!(shown, [basic, basic, None, Some("mine"), None]);
+    let mut unknown = get(site.url("/"));
+    unknown.credentials = "shop, forum".parse().unwrap();
+    let error = fetcher.fetch(unknown).await.unwrap_err().error;
+    assert!(
+        matches!(&error, FetchError::NotSetUp { name, .. } if name == "forum"),
+        "{error}"
+    );
+}

@@ -1,0 +1,177 @@
+//! Which proxy comes next, and which rests.
+//!
+//! Proxies of one name take turns. One that cannot be connected to, or refuses us, rests at once; one
+//! through which the pages of [`DOUBTS`] hosts fail on end, and no page comes, rests too. A rest is
+//! twice as long each time, up to [`MAX_REST`], and less up to a half of it by chance; after it one failure
+//! is enough for the next. An answer that comes through ends all that.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::retry::delay_after;
+
+/// Hosts that may fail on end through a proxy; a few that are down say nothing of it.
+const DOUBTS: usize = 5;
+/// Of a first rest.
+const FIRST_REST: Duration = Duration::from_secs(10);
+/// Of any.
+const MAX_REST: Duration = Duration::from_secs(5 * 60);
+
+/// What is known of the proxies of one name.
+#[derive(Debug)]
+pub(super) struct Turns {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    next: usize,
+    proxies: Vec<Health>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Health {
+    resting_until: Option<Instant>,
+    /// On end.
+    n_rests: u32,
+    /// Hosts that failed since an answer came.
+    doubts: Vec<String>,
+}
+
+impl Health {
+    fn pause(&self, now: Instant) -> Duration {
+        let until = self.resting_until.unwrap_or(now);
+        until.saturating_duration_since(now)
+    }
+}
+
+impl Turns {
+    /// Of so many proxies, all well.
+    pub(super) fn new(n: usize) -> Self {
+        let state = State {
+            next: 0,
+            proxies: vec![Health::default(); n],
+        };
+        Self {
+            state: Mutex::new(state),
+        }
+    }
+
+    /// The next one that does not rest, or how long that takes.
+    pub(super) fn next(&self, now: Instant) -> Result<usize, Duration> {
+        self.check(now)?;
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (begin, n) = (state.next, state.proxies.len());
+        let mut in_turn = (0..n).map(|step| (begin + step) % n);
+        let is_well = |&index: &usize| state.proxies[index].pause(now).is_zero();
+        let index = in_turn.find(is_well).unwrap_or(begin % n.max(1));
+        state.next = index + 1;
+        Ok(index)
+    }
+
+    /// Whether there is one that does not rest, or how long that takes.
+    pub(super) fn check(&self, now: Instant) -> Result<(), Duration> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let pauses = state.proxies.iter().map(|health| health.pause(now));
+        match pauses.min() {
+            Some(Duration::ZERO) => Ok(()),
+            shortest => Err(shortest.unwrap_or(MAX_REST)),
+        }
+    }
+
+    /// An answer came through it.
+    pub(super) fn well(&self, index: usize) {
+        self.change(index, |health| *health = Health::default());
+    }
+
+    /// It is to blame. How long it rests.
+    pub(super) fn rest(&self, index: usize, now: Instant) -> Duration {
+        let mut rest = Duration::ZERO;
+        self.change(index, |health| {
+            // Those who were on their way when it went down say nothing new.
+            rest = health.pause(now);
+            if rest.is_zero() {
+                rest = delay_after(FIRST_REST, MAX_REST, health.n_rests);
+                health.n_rests += 1;
+                health.resting_until = Some(now + rest);
+            }
+        });
+        rest
+    }
+
+    /// The page of a host failed, and either may be to blame. How long it rests, if that is enough.
+    pub(super) fn doubt(&self, index: usize, host: &str, now: Instant) -> Option<Duration> {
+        let mut is_enough = false;
+        self.change(index, |health| {
+            if !health.doubts.iter().any(|known| known == host) && health.doubts.len() < DOUBTS {
+                health.doubts.push(host.to_owned());
+            }
+            is_enough = health.doubts.len() >= DOUBTS;
+        });
+        is_enough.then(|| self.rest(index, now))
+    }
+
+    fn change(&self, index: usize, change: impl FnOnce(&mut Health)) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(health) = state.proxies.get_mut(index) {
+            change(health);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proxies_take_turns_and_one_that_is_to_blame_rests_longer_each_time() {
+        let (turns, begun) = (Turns::new(3), Instant::now());
+        let in_turn = |n: usize, now| (0..n).map(|_| turns.next(now).unwrap()).collect::<Vec<_>>();
+        assert_eq!(in_turn(4, begun), [0, 1, 2, 0]);
+        let rest = turns.rest(1, begun);
+        assert!((FIRST_REST / 2..=FIRST_REST).contains(&rest), "{rest:?}");
+        // Another that was on its way.
+        assert_eq!(turns.rest(1, begun), rest);
+        assert_eq!(in_turn(4, begun), [2, 0, 2, 0]);
+        let mut now = begun + rest;
+        assert_eq!(in_turn(3, now), [1, 2, 0]);
+        for _ in 0..9 {
+            now += turns.rest(1, now);
+        }
+        let long = turns.rest(1, now);
+        assert!((MAX_REST / 2..=MAX_REST).contains(&long), "{long:?}");
+        turns.well(1);
+        assert_eq!(in_turn(3, now), [1, 2, 0]);
+        assert!(turns.rest(1, now) <= FIRST_REST);
+    }
+
+    #[test]
+    fn with_all_of_them_at_rest_it_is_known_when_to_come_again() {
+        let (turns, now) = (Turns::new(2), Instant::now());
+        let rests = [turns.rest(0, now), turns.rest(1, now)];
+        assert_eq!(turns.next(now), Err(*rests.iter().min().unwrap()));
+    }
+
+    #[test]
+    fn hosts_that_fail_on_end_make_a_proxy_rest_and_one_host_alone_does_not() {
+        let (turns, now) = (Turns::new(1), Instant::now());
+        for _ in 0..100 {
+            assert_eq!(turns.doubt(0, "down.test", now), None);
+        }
+        for host in ["a", "b", "c"] {
+            assert_eq!(turns.doubt(0, host, now), None);
+        }
+        turns.well(0);
+        for host in ["a", "b", "c", "d"] {
+            assert_eq!(turns.doubt(0, host, now), None);
+        }
+        let rest = turns.doubt(0, "e", now).unwrap();
+        assert_eq!(turns.next(now), Err(rest));
+        // After it, one more is enough.
+        let later = now + rest;
+        assert_eq!(turns.next(later), Ok(0));
+        assert!(turns.doubt(0, "f", later).is_some());
+    }
+}
