@@ -146,7 +146,7 @@ impl Cli {
         };
         let masters = args.master.or_else(from_environment);
         let command = match args.command {
-            Typed::Run(args) => Command::Run(Box::new(args.into_options(environment))),
+            Typed::Run(args) => Command::Run(Box::new(args.into_options(environment)?)),
             Typed::Up(args) => Command::Up(Box::new(args.into_options(environment)?)),
             Typed::Master(args) => Command::Master(Box::new(args.into_options(environment)?)),
             Typed::Worker(args) => Command::Worker(Box::new(args.into_options(environment)?)),

@@ -51,11 +51,7 @@ pub struct Environment {
 impl Environment {
     /// As this process was started. Empty variables count as absent.
     pub fn read() -> Self {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "the one place that reads the environment"
-        )]
-        Self::from_lookup(|name| std::env::var(name).ok())
+        Self::from_lookup(variable)
     }
 
     fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Self {
@@ -85,6 +81,15 @@ impl Environment {
         };
         home.join(format!("{role}-{grpc_port}"))
     }
+}
+
+/// A variable of the environment; none if it is no text.
+fn variable(name: &str) -> Option<String> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place that reads the environment"
+    )]
+    std::env::var(name).ok()
 }
 
 /// The program to start for compiling plugins, where it is not this one: `CRAWLER_BIN`.

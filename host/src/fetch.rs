@@ -4,7 +4,7 @@
 //! guard   what may be reached: http and https, public addresses, never our own nodes
 //! robots  what the site wants left alone
 //! gate    when: the clock and the connections of each host, shared by all resources
-//! http    how: one request, limits while streaming, redirects within the host
+//! http    how: one request, limits while streaming, redirects within the host, through which proxy
 //! ```
 //!
 //! No rule and no resource can widen what addresses the guard lets through; only the operator's

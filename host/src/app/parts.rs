@@ -132,12 +132,21 @@ pub(super) fn fetcher(
             .max_redirects
             .map_or(usual.max_redirects, |n| n as usize),
         hosts: hosts.clone(),
+        ca: access::certificates(config.ca.as_deref())?,
+        check_certificates: config
+            .check_certificates
+            .unwrap_or(usual.check_certificates),
         dns_ttl: config.dns_ttl.unwrap_or(usual.dns_ttl),
         proxies: access::proxies(&config.proxies)?,
         proxy_resolves: config.proxy_resolves.unwrap_or(usual.proxy_resolves),
         credentials: access::credentials(&config.credentials)?,
         ..usual
     };
+    if !settings.check_certificates {
+        tracing::warn!(
+            "certificates are not checked, as set by check-certificates of [fetch]: anybody may say that he is a site"
+        );
+    }
     let fetcher = HttpFetcher::new(settings, guard, gate, clock);
     Ok(Arc::new(fetcher.context("cannot set up the fetcher")?))
 }

@@ -20,7 +20,6 @@ use super::parts;
 use crate::cli::RunOptions;
 use crate::cli::plugin::build_plugin;
 use crate::clock::{Clock, SystemClock};
-use crate::config::{FetchConfig, FixedHosts};
 use crate::frontier::Frontier;
 use crate::frontier::memory::{MemoryFrontier, MemorySettings};
 use crate::model::crawl::Counts;
@@ -68,12 +67,7 @@ pub(super) async fn run(options: RunOptions, stop: CancellationToken) -> anyhow:
         config: receiver,
         rules,
         frontier: frontier.clone(),
-        fetch: parts::fetcher(
-            guard,
-            &FetchConfig::default(),
-            &FixedHosts::new(),
-            clock.clone(),
-        )?,
+        fetch: parts::fetcher(guard, &options.fetch, &options.hosts, clock.clone())?,
         clock,
         log: log.clone(),
         leave: Leave::always(),

@@ -12,7 +12,7 @@ use ipnet::IpNet;
 
 use super::args::{CrawlArgs, RuleArgs, limit, listen_address, overrides, size};
 use super::checks::{advertised, check_frontier_min_age, check_lease_ttl, check_open, check_pprof};
-use crate::config::{self, Environment, FileConfig};
+use crate::config::{self, Environment, FetchConfig, FileConfig, FixedHosts};
 use crate::frontier::memory::DEFAULT_MAX_URLS;
 use crate::model::plugin::{LimitName, LimitOverrides};
 use crate::model::resource::CrawlSettings;
@@ -80,6 +80,10 @@ pub struct RunOptions {
     pub allow_networks: Vec<IpNet>,
     /// Ports that may be fetched from beside the usual ones.
     pub allow_ports: Vec<u16>,
+    /// How it fetches, as the config file says.
+    pub fetch: FetchConfig,
+    /// Where hosts are, as the config file says.
+    pub hosts: FixedHosts,
     /// Bytes that a plugin may have.
     pub plugin_size: u64,
     /// Bytes of compiled code that are kept.
@@ -158,6 +162,10 @@ pub(super) struct RunArgs {
     /// URLs that are kept, all of them in memory; links beyond that are refused
     #[arg(long, value_name = "N", default_value_t = DEFAULT_MAX_URLS)]
     frontier_urls: u64,
+    /// How to fetch: [fetch], [hosts], [proxies], [credentials] and allow-ports of it [default:
+    /// crawler.toml if it exists]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     #[command(flatten)]
     networks: NetworkArgs,
     #[command(flatten)]
@@ -260,8 +268,9 @@ impl UpArgs {
 }
 
 impl RunArgs {
-    pub(super) fn into_options(self, environment: &Environment) -> RunOptions {
-        RunOptions {
+    pub(super) fn into_options(self, environment: &Environment) -> anyhow::Result<RunOptions> {
+        let config = config::load(self.config.as_deref())?;
+        Ok(RunOptions {
             state: self.engine.state(environment, "run", NO_PORT),
             plugin_size: self.engine.plugin_size,
             compiled_size: self.engine.compiled_size,
@@ -271,9 +280,11 @@ impl RunArgs {
             plugin: self.plugin,
             output: self.output,
             frontier_urls: self.frontier_urls,
+            allow_ports: self.networks.ports(&config),
             allow_networks: self.networks.allow_networks,
-            allow_ports: self.networks.allow_ports,
-        }
+            fetch: config.fetch,
+            hosts: config.hosts,
+        })
     }
 }
 

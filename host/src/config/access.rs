@@ -96,16 +96,8 @@ fn proxy(entry: ProxyEntry, folder: &Path) -> Result<ProxyConfig, String> {
             password_env: None,
         },
     };
-    let url: Option<Url> = table.url.parse().ok();
-    let url = url.filter(|url| {
-        let is_known = matches!(url.scheme(), "http" | "https" | "socks5" | "socks5h");
-        let is_bare = matches!(url.path(), "" | "/") && url.query().is_none();
-        // One without is another one for each kind of proxy.
-        let has_port = url.port_or_known_default().is_some();
-        is_known && is_bare && has_port && url.host_str().is_some_and(|host| !host.is_empty())
-    });
     // Not what was written: it may have a password.
-    let url = url.ok_or_else(|| {
+    let url = proxy_url(&table.url).ok_or_else(|| {
         "a proxy is http, https, socks5 or socks5h://HOST:PORT and nothing behind it".to_owned()
     })?;
     if !url.username().is_empty() || url.password().is_some() {
@@ -122,6 +114,25 @@ fn proxy(entry: ProxyEntry, folder: &Path) -> Result<ProxyConfig, String> {
         }
     };
     Ok(ProxyConfig { url, login })
+}
+
+fn proxy_url(text: &str) -> Option<Url> {
+    let mut url: Url = text.parse().ok()?;
+    let is_known = matches!(url.scheme(), "http" | "https" | "socks5" | "socks5h");
+    let is_bare = matches!(url.path(), "" | "/") && url.query().is_none();
+    // One without is another one for each kind of proxy.
+    let has_port = url.port_or_known_default().is_some();
+    let host = url::Host::parse(url.host_str()?).ok()?;
+    // Of what is no name the client would make no proxy, and go without one.
+    let is_plain = |name: &str| {
+        let mut bytes = name.bytes();
+        bytes.all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+    };
+    if matches!(&host, url::Host::Domain(name) if !is_plain(name)) {
+        return None;
+    }
+    url.set_host(Some(&host.to_string())).ok()?;
+    (is_known && is_bare && has_port).then_some(url)
 }
 
 impl CredentialTable {
@@ -197,6 +208,11 @@ mod tests {
                 "socks5://proxy.example:1080",
             ),
             ("{ url = 'https://p.example' }", "https://p.example/"),
+            (
+                "'socks5h://b\u{fc}cher.example:1'",
+                "socks5h://xn--bcher-kva.example:1",
+            ),
+            ("'socks5://[::1]:1080'", "socks5://[::1]:1080"),
         ] {
             let proxy = one(toml).unwrap();
             assert_eq!((proxy.url.as_str(), proxy.login), (url, None));
@@ -210,6 +226,8 @@ mod tests {
             ("'socks5://p'", shape),
             ("'http://p:1/x'", shape),
             ("'p:1'", shape),
+            ("'socks5://${PROXY}:1080'", shape),
+            ("'socks5://a b:1080'", shape),
             (
                 "'http://u:secret@p:1'",
                 "a proxy's URL has no user; write { url = …, user = …, password-file = … }",

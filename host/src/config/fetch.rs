@@ -1,6 +1,7 @@
 //! How this process fetches, whatever resources ask for: the table `[fetch]` of the config file.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -33,6 +34,10 @@ pub struct FetchConfig {
     pub max_adaptive_delay: Option<Duration>,
     /// How long the addresses of a name count; none: each connection asks.
     pub dns_ttl: Option<Duration>,
+    /// A file with certificates, in PEM, of those who vouch for servers beside those of the system.
+    pub ca: Option<PathBuf>,
+    /// Whether anybody has to vouch for servers.
+    pub check_certificates: Option<bool>,
     /// Nobody but a proxy looks up the names behind it.
     pub proxy_resolves: Option<bool>,
     /// Of the table `[proxies]`.
@@ -42,7 +47,7 @@ pub struct FetchConfig {
 }
 
 /// The keys of the table.
-pub(super) const FETCH: [&str; 12] = [
+pub(super) const FETCH: [&str; 14] = [
     "user-agent",
     "timeout",
     "connect-timeout",
@@ -55,6 +60,8 @@ pub(super) const FETCH: [&str; 12] = [
     "max-adaptive-delay",
     "dns-ttl",
     "proxy-resolves",
+    "ca",
+    "check-certificates",
 ];
 
 /// As a person writes it.
@@ -73,11 +80,13 @@ pub(super) struct FetchTable {
     max_adaptive_delay: Option<String>,
     dns_ttl: Option<String>,
     proxy_resolves: Option<bool>,
+    ca: Option<PathBuf>,
+    check_certificates: Option<bool>,
 }
 
 impl FetchTable {
     /// What it says; an error in a person's words where it says nothing.
-    pub(super) fn into_config(self) -> Result<FetchConfig, String> {
+    pub(super) fn into_config(self, folder: &Path) -> Result<FetchConfig, String> {
         for (key, number) in [
             ("parallel", self.parallel),
             ("host-failures", self.host_failures),
@@ -109,6 +118,8 @@ impl FetchTable {
             max_adaptive_delay: time("max-adaptive-delay", self.max_adaptive_delay)?,
             dns_ttl: time("dns-ttl", self.dns_ttl)?,
             proxy_resolves: self.proxy_resolves,
+            ca: self.ca.map(|ca| folder.join(ca)),
+            check_certificates: self.check_certificates,
             ..FetchConfig::default()
         })
     }
@@ -135,7 +146,9 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<FetchConfig, String> {
-        toml::from_str::<FetchTable>(text).unwrap().into_config()
+        toml::from_str::<FetchTable>(text)
+            .unwrap()
+            .into_config(Path::new("/etc"))
     }
 
     #[test]
@@ -145,6 +158,9 @@ mod tests {
         assert_eq!(config.timeout, Some(Duration::from_secs(5)));
         assert_eq!(config.max_host_pause, Some(Duration::ZERO));
         assert_eq!(config.parallel, Some(3));
+        let config = parse("ca = 'more.pem'\ncheck-certificates = false").unwrap();
+        assert_eq!(config.ca, Some("/etc/more.pem".into()));
+        assert_eq!(config.check_certificates, Some(false));
         for (text, why) in [
             ("timeout = '0s'", "timeout is longer than 0s"),
             (

@@ -145,7 +145,7 @@ impl FileConfig {
         });
         let fetch = file.fetch.map(|table| {
             let span = table.span();
-            let fetch = table.into_inner().into_config();
+            let fetch = table.into_inner().into_config(folder);
             fetch.map_err(|why| source.wrong(span, why, String::new()))
         });
         let proxies = file.proxies.into_iter().map(|(name, entries)| {

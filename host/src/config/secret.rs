@@ -33,8 +33,8 @@ impl SecretRef {
                 let text = std::fs::read_to_string(path);
                 text.map_err(|e| format!("cannot read {}: {e}", path.display()))?
             }
-            SecretRef::Variable(name) => std::env::var(name)
-                .map_err(|_| format!("the environment has no variable {name} that is text"))?,
+            SecretRef::Variable(name) => super::variable(name)
+                .ok_or_else(|| format!("the environment has no variable {name} that is text"))?,
         };
         let secret = secret.trim();
         let is_meant = !secret.is_empty() && !secret.contains(char::is_control);

@@ -96,6 +96,14 @@ pub enum FetchError {
         /// At most setting `max-host-pause` of `[fetch]`, or the time of a rate.
         pause: Duration,
     },
+    /// The proxy does not pass it on.
+    #[error(
+        "proxy {proxy} answers with status 407, so it does not accept user and password, or the site says that itself"
+    )]
+    Proxy {
+        /// Of the table `[proxies]`: its name and place.
+        proxy: String,
+    },
     /// Every proxy that it may go through is out of order; nothing was asked.
     #[error("all proxies called {name} rest for another {pause:?}; the worker's log tells why")]
     NoProxy {
@@ -171,6 +179,7 @@ impl FetchError {
             FetchError::TooSlow { .. } => "min-rate",
             FetchError::ContentType { .. } => "content-type",
             FetchError::Paused { .. } => "paused",
+            FetchError::Proxy { .. } => "proxy",
             FetchError::NoProxy { .. } => "no-proxy",
             FetchError::NotSetUp { .. } => "not-set-up",
             FetchError::Robots { .. } => "robots",
@@ -197,6 +206,7 @@ impl FetchError {
             | FetchError::Timeout { .. }
             | FetchError::TooSlow { .. }
             | FetchError::Paused { .. }
+            | FetchError::Proxy { .. }
             | FetchError::NoProxy { .. }
             | FetchError::NotSetUp { .. }
             | FetchError::UrlLength { .. }
@@ -213,6 +223,7 @@ impl FetchError {
             | FetchError::Timeout { .. }
             | FetchError::TooSlow { .. }
             | FetchError::Paused { .. }
+            | FetchError::Proxy { .. }
             | FetchError::NoProxy { .. }
             | FetchError::NotSetUp { .. }
             | FetchError::RobotsUnavailable { .. } => true,

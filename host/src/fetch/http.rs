@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use reqwest::Certificate;
 use tokio::time::Instant;
 use url::Url;
 
@@ -29,7 +30,7 @@ use crate::clock::Clock;
 use crate::model::crawl::{Page, UnixMillis, host_of};
 use crate::model::resource::DEFAULT_DELAY;
 use crate::model::settings::AccessName;
-use hop::{Hop, Outcome};
+use hop::{Exchange, Hop, Outcome};
 use judge::Manner;
 use routes::Routes;
 
@@ -58,6 +59,10 @@ pub struct FetchSettings {
     pub connect_timeout: Duration,
     /// From a request being sent to the headers of its answer, within that; a connection included.
     pub first_byte_timeout: Duration,
+    /// Who vouches for servers beside those that the system trusts.
+    pub ca: Vec<Certificate>,
+    /// Whether anybody has to.
+    pub check_certificates: bool,
     /// Bytes of a body, as they come, in a second: a stretch of [`body::STRETCH`] with fewer on the average
     /// ends the fetch. 0: there may be none.
     pub min_rate: u64,
@@ -86,6 +91,8 @@ impl Default for FetchSettings {
             timeout: Duration::from_secs(30),
             connect_timeout: Duration::from_secs(10),
             first_byte_timeout: Duration::from_secs(20),
+            ca: Vec::new(),
+            check_certificates: true,
             min_rate: 100,
             max_redirects: 10,
             max_headers: 256,
@@ -149,6 +156,28 @@ impl HttpFetcher {
         })
     }
 
+    /// Once its host has its turn. Names behind proxies are judged here, because nobody else does.
+    async fn exchange(&self, hop: &Hop, max_body: u64) -> Exchange {
+        if hop.pool.is_some() && !self.settings.proxy_resolves {
+            let (begun, limit) = (Instant::now(), self.settings.connect_timeout);
+            let check = self.resolver.check_name(&hop.url, hop.names_port);
+            let checked = tokio::time::timeout(limit, check).await;
+            let checked = checked.unwrap_or(Err(FetchError::Timeout {
+                limit,
+                setting: "connect-timeout",
+            }));
+            if let Err(error) = checked {
+                return Exchange {
+                    outcome: Err(error),
+                    took: begun.elapsed(),
+                    was_not_connected: true,
+                };
+            }
+        }
+        let _want = self.resolver.want(&hop.url, hop.names_port);
+        self.routes.exchange(hop, &self.settings, max_body).await
+    }
+
     /// When a page that finds no proxy may come again; 0 for any other.
     fn after_rest(&self, error: &FetchError) -> UnixMillis {
         match error {
@@ -195,15 +224,7 @@ impl HttpFetcher {
             let host_ready_at = self.after_rest(&resting);
             return (Err(resting), host_ready_at);
         }
-        let check = async {
-            self.resolver.check_port(&hop.url, hop.names_port).await?;
-            match &hop.pool {
-                Some(_) if !self.settings.proxy_resolves => {
-                    self.resolver.check_name(&hop.url, hop.names_port).await
-                }
-                Some(_) | None => Ok(()),
-            }
-        };
+        let check = self.resolver.check_port(&hop.url, hop.names_port);
         let checked = tokio::time::timeout(limit, check).await;
         if let Err(denied) = checked.unwrap_or(Err(FetchError::Timeout {
             limit,
@@ -221,29 +242,22 @@ impl HttpFetcher {
             }
         };
         let begun = Instant::now();
-        let mut outcome = {
-            let _want = self.resolver.want(&hop.url, hop.names_port);
-            let exchange = self.routes.exchange(hop, &self.settings, max_body);
-            tokio::time::timeout(self.settings.timeout, exchange)
-                .await
-                .unwrap_or(Err(FetchError::Timeout {
-                    limit: self.settings.timeout,
-                    setting: "timeout",
-                }))
-        };
+        let Exchange {
+            mut outcome, took, ..
+        } = self.exchange(hop, max_body).await;
         if let Ok(Outcome::Received(answer)) = &mut outcome {
             answer.record.waited = begun.duration_since(asked);
         }
-        tell(hop, &outcome, begun.elapsed());
+        tell(hop, &outcome, took);
         let rest = outcome.as_ref().err().map(|error| self.after_rest(error));
         let now = self.clock.unix_millis();
-        let left_alone = permit.finish(sign::of(&outcome, begun.elapsed(), now));
+        let left_alone = permit.finish(sign::of(&outcome, took, now));
         let host_ready_at = after(now, left_alone).max(rest.unwrap_or_default());
         (outcome, host_ready_at)
     }
 }
 
-/// One line for each request that was sent, for `RUST_LOG=crawler::fetch=debug`.
+/// One line for each request that was sent, for `CRAWLER_LOG=crawler::fetch=debug`.
 fn tell(hop: &Hop, outcome: &Result<Outcome, FetchError>, took: Duration) {
     let (url, took) = (hop.url.as_str(), took.as_millis());
     match outcome {
@@ -307,7 +321,7 @@ impl Fetch for HttpFetcher {
             let answer = match outcome {
                 // The hops so far would be made again and again: the rest is a page of its own.
                 Err(FetchError::Paused { .. } | FetchError::NoProxy { .. })
-                    if !on_the_way.is_empty() =>
+                    if is_new_page(&hop, &on_the_way) =>
                 {
                     Answer::Elsewhere { to: hop.url }
                 }
@@ -347,6 +361,11 @@ impl Fetch for HttpFetcher {
         let delay = self.delay(host, delay).max(wanted);
         self.gate.parallel(&Pace::of_delay(delay))
     }
+}
+
+/// Whether a hop of the way can be a page of its own: it asks for what no earlier one did.
+fn is_new_page(hop: &Hop, on_the_way: &[Url]) -> bool {
+    hop.is_plain() && !on_the_way.is_empty() && !on_the_way.contains(&hop.url)
 }
 
 fn page(url: Url, redirects: Vec<Url>, answer: hop::Received, fetched_at: UnixMillis) -> Page {

@@ -6,6 +6,7 @@
 //! finished elsewhere and noted for nobody.
 
 use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -24,6 +25,8 @@ tokio::task_local! {
 pub(super) struct Phases {
     lookup: OnceLock<Duration>,
     connect: OnceLock<Duration>,
+    /// A connection was begun for it.
+    began: AtomicBool,
 }
 
 impl Phases {
@@ -37,6 +40,11 @@ impl Phases {
         self.connect.get().copied()
     }
 
+    /// There was no connection yet when the request ended, so that nobody was asked for its page.
+    pub(super) fn was_not_connected(&self) -> bool {
+        self.began.load(Ordering::Relaxed) && self.connect.get().is_none()
+    }
+
     /// Notes what this request makes its client do.
     pub(super) async fn of<T>(phases: &Arc<Self>, request: impl Future<Output = T>) -> T {
         PHASES.scope(Arc::clone(phases), request).await
@@ -44,15 +52,18 @@ impl Phases {
 }
 
 /// A lookup, noted for the request that it is made for.
-pub(super) async fn lookup<T>(lookup: impl Future<Output = T>) -> T {
+pub(super) async fn lookup<T, E>(lookup: impl Future<Output = Result<T, E>>) -> Result<T, E> {
     noted(lookup, |phases| &phases.lookup).await
 }
 
-async fn noted<T>(part: impl Future<Output = T>, of: fn(&Phases) -> &OnceLock<Duration>) -> T {
+async fn noted<T, E>(
+    part: impl Future<Output = Result<T, E>>,
+    of: fn(&Phases) -> &OnceLock<Duration>,
+) -> Result<T, E> {
     let phases = PHASES.try_with(Arc::clone).ok();
     let begun = Instant::now();
     let done = part.await;
-    if let Some(phases) = phases {
+    if let Some(phases) = phases.filter(|_| done.is_ok()) {
         // The first one counts: what is made again is made for another request.
         of(&phases).get_or_init(|| begun.elapsed());
     }
@@ -93,6 +104,9 @@ where
     }
 
     fn call(&mut self, target: T) -> Self::Future {
+        if let Ok(phases) = PHASES.try_with(Arc::clone) {
+            phases.began.store(true, Ordering::Relaxed);
+        }
         noted(self.connector.call(target), |phases| &phases.connect).boxed()
     }
 }

@@ -1,9 +1,9 @@
 //! Which proxy comes next, and which rests.
 //!
-//! Proxies of one name take turns. One that cannot be connected to, or refuses us, rests at once; one
-//! through which the pages of [`DOUBTS`] hosts fail on end, and no page comes, rests too. A rest is
-//! twice as long each time, up to [`MAX_REST`], and less up to a half of it by chance; after it one failure
-//! is enough for the next. An answer that comes through ends all that.
+//! Proxies of one name take turns. One that is to blame that a page did not come rests, twice as long each
+//! time, up to [`MAX_REST`], and less up to a half of it by chance. Where either the proxy or the host may
+//! be to blame, it rests for [`FIRST_REST`] when the pages of [`DOUBTS`] hosts have failed on end. An answer
+//! that was asked for after the last rest began ends all that.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -34,6 +34,7 @@ struct State {
 #[derive(Debug, Clone, Default)]
 struct Health {
     resting_until: Option<Instant>,
+    rested_at: Option<Instant>,
     /// On end.
     n_rests: u32,
     /// Hosts that failed since an answer came.
@@ -41,6 +42,12 @@ struct Health {
 }
 
 impl Health {
+    fn begin(&mut self, now: Instant, rest: Duration) {
+        self.resting_until = Some(now + rest);
+        self.rested_at = Some(now);
+        self.doubts.clear();
+    }
+
     fn pause(&self, now: Instant) -> Duration {
         let until = self.resting_until.unwrap_or(now);
         until.saturating_duration_since(now)
@@ -81,9 +88,16 @@ impl Turns {
         }
     }
 
-    /// An answer came through it.
-    pub(super) fn well(&self, index: usize) {
-        self.change(index, |health| *health = Health::default());
+    /// An answer came through it, which was asked for at this moment.
+    pub(super) fn well(&self, index: usize, asked_at: Instant) {
+        self.change(index, |health| {
+            if health
+                .rested_at
+                .is_none_or(|rested_at| rested_at <= asked_at)
+            {
+                *health = Health::default();
+            }
+        });
     }
 
     /// It is to blame. How long it rests.
@@ -95,7 +109,7 @@ impl Turns {
             if rest.is_zero() {
                 rest = delay_after(FIRST_REST, MAX_REST, health.n_rests);
                 health.n_rests += 1;
-                health.resting_until = Some(now + rest);
+                health.begin(now, rest);
             }
         });
         rest
@@ -103,14 +117,17 @@ impl Turns {
 
     /// The page of a host failed, and either may be to blame. How long it rests, if that is enough.
     pub(super) fn doubt(&self, index: usize, host: &str, now: Instant) -> Option<Duration> {
-        let mut is_enough = false;
+        let mut rest = None;
         self.change(index, |health| {
-            if !health.doubts.iter().any(|known| known == host) && health.doubts.len() < DOUBTS {
+            if !health.doubts.iter().any(|known| known == host) {
                 health.doubts.push(host.to_owned());
             }
-            is_enough = health.doubts.len() >= DOUBTS;
+            if health.doubts.len() >= DOUBTS {
+                health.begin(now, FIRST_REST);
+                rest = Some(FIRST_REST);
+            }
         });
-        is_enough.then(|| self.rest(index, now))
+        rest
     }
 
     fn change(&self, index: usize, change: impl FnOnce(&mut Health)) {
@@ -142,7 +159,10 @@ mod tests {
         }
         let long = turns.rest(1, now);
         assert!((MAX_REST / 2..=MAX_REST).contains(&long), "{long:?}");
-        turns.well(1);
+        // Asked for before it went down.
+        turns.well(1, now - Duration::from_millis(1));
+        assert_eq!(in_turn(2, now), [2, 0]);
+        turns.well(1, now);
         assert_eq!(in_turn(3, now), [1, 2, 0]);
         assert!(turns.rest(1, now) <= FIRST_REST);
     }
@@ -163,15 +183,17 @@ mod tests {
         for host in ["a", "b", "c"] {
             assert_eq!(turns.doubt(0, host, now), None);
         }
-        turns.well(0);
+        turns.well(0, now);
         for host in ["a", "b", "c", "d"] {
             assert_eq!(turns.doubt(0, host, now), None);
         }
-        let rest = turns.doubt(0, "e", now).unwrap();
-        assert_eq!(turns.next(now), Err(rest));
-        // After it, one more is enough.
-        let later = now + rest;
+        assert_eq!(turns.doubt(0, "e", now), Some(FIRST_REST));
+        assert_eq!(turns.next(now), Err(FIRST_REST));
+        // Then it is asked as before: there may be nothing left but hosts that are down.
+        let later = now + FIRST_REST;
         assert_eq!(turns.next(later), Ok(0));
-        assert!(turns.doubt(0, "f", later).is_some());
+        for host in ["a", "b", "c", "d"] {
+            assert_eq!(turns.doubt(0, host, later), None);
+        }
     }
 }

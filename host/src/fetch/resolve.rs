@@ -166,16 +166,20 @@ impl GuardedResolver {
         })
     }
 
-    /// Judges the addresses of a URL's name, for a request that goes to a proxy: nobody connects to them
-    /// here.
+    /// Judges the addresses of a URL's name, for a request that goes to a proxy. It may connect to any of
+    /// them, so all have to pass.
     pub(super) async fn check_name(&self, url: &Url, names_port: bool) -> Result<(), FetchError> {
         let Some(Host::Domain(name)) = url.host() else {
             return Ok(());
         };
-        let port = self.port(url, names_port);
+        let port = Some(self.port(url, names_port));
         let found = self.found(name).await;
-        let admitted = found.and_then(|found| self.admit_at(name, &found, &[Some(port)]));
-        admitted.map(drop).map_err(ResolveError::into_fetch_error)
+        let judged = found.and_then(|found| {
+            let mut each = found.iter().map(std::slice::from_ref);
+            each.try_for_each(|one| self.admit_at(name, one, &[port]).map(drop))?;
+            self.admit_at(name, &found, &[port]).map(drop)
+        });
+        judged.map_err(ResolveError::into_fetch_error)
     }
 
     fn port(&self, url: &Url, names_port: bool) -> Port {
@@ -259,6 +263,10 @@ impl GuardedResolver {
 
     /// All addresses of a name.
     async fn found(&self, name: &str) -> Result<Vec<IpAddr>, ResolveError> {
+        // The client asks for addresses too, where it hands them to a proxy.
+        if let Ok(ip) = name.trim_matches(['[', ']']).parse() {
+            return Ok(vec![ip]);
+        }
         match self.fixed.get(name) {
             Some(fixed) => Ok(fixed.clone()),
             None => (self.look_up)(name.to_owned()).await,

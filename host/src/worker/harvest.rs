@@ -20,6 +20,9 @@ use crate::model::frontier::Validators;
 use crate::model::id::Shard;
 use crate::plugin::CallFailure;
 
+/// How long a host waits for what its worker does not have.
+const NOT_SET_UP_WAIT_MS: u64 = 30_000;
+
 /// What an attempt came to, before it is committed.
 pub(super) struct Harvest {
     pub(super) ended: Ended,
@@ -115,13 +118,20 @@ pub(super) async fn harvest(
             error: FetchError::Paused { .. } | FetchError::NoProxy { .. },
             host_ready_at,
         })) => return Err(Unended::NotNow { host_ready_at }),
-        // Whoever set it up mends it, and every page waits for that.
+        // Whoever sets the worker up mends it, or another worker has it: no page is lost by that.
         Some(Err(Failure {
             error: error @ FetchError::NotSetUp { .. },
             ..
         })) => {
-            shared.fail(error.to_string());
-            return Err(Unended::NotNow { host_ready_at: 0 });
+            let log = &shared.parts.log;
+            log.on_page(
+                "error",
+                request.url.as_str(),
+                &request.rule,
+                error.to_string(),
+            );
+            let host_ready_at = now().saturating_add(NOT_SET_UP_WAIT_MS);
+            return Err(Unended::NotNow { host_ready_at });
         }
         Some(Err(failure)) => {
             let message = format!("attempt {} failed: {}", claim.attempt, failure.error);

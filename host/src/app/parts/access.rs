@@ -1,8 +1,10 @@
-//! Proxies and credentials with what their tables name files and variables for.
+//! Proxies, credentials and certificates, with what their tables name files and variables for.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
+use reqwest::Certificate;
 
 use crate::config::{CredentialConfig, ProxyConfig, SecretRef};
 use crate::fetch::credentials::{Credential, Credentials};
@@ -44,6 +46,20 @@ pub(super) fn credentials(config: &[CredentialConfig]) -> anyhow::Result<Credent
         Ok((config.name.clone(), credential))
     };
     config.iter().map(credential).collect()
+}
+
+/// The certificates of a file.
+pub(super) fn certificates(file: Option<&Path>) -> anyhow::Result<Vec<Certificate>> {
+    let Some(file) = file else {
+        return Ok(Vec::new());
+    };
+    let what = || format!("ca of [fetch], {}", file.display());
+    let bytes = std::fs::read(file).with_context(what)?;
+    let certificates = Certificate::from_pem_bundle(&bytes).with_context(what)?;
+    match certificates.is_empty() {
+        true => Err(anyhow!("{} has no certificate in PEM", what())),
+        false => Ok(certificates),
+    }
 }
 
 fn read(secret: &SecretRef) -> anyhow::Result<String> {

@@ -150,7 +150,9 @@ fn metered(
                         n_received.fetch_add(chunk.len() as u64, Ordering::Relaxed);
                         return Ok(Some((chunk, (body, until, n))));
                     }
-                    Err(_elapsed) if n >= least => (until, n) = (until + STRETCH, 0),
+                    Err(_elapsed) if n >= least => {
+                        (until, n) = (Instant::now() + STRETCH, 0);
+                    }
                     Err(_elapsed) => return Err(io::Error::other(TooSlow { n })),
                 }
             }

@@ -50,8 +50,8 @@ pub(super) fn build(
     };
     let built = builder().build().or_else(|error| {
         // A machine without root certificates can still fetch http.
-        let without_roots = builder().tls_certs_only([]).build()?;
-        tracing::warn!(%error, "no root certificates: every https request will fail");
+        let without_roots = builder().tls_certs_only(settings.ca.clone()).build()?;
+        tracing::warn!(%error, "no root certificates: https is fetched only as far as ca of [fetch] goes");
         Ok(without_roots)
     });
     built.map_err(|source| SetupError::Client {
@@ -61,7 +61,12 @@ pub(super) fn build(
 }
 
 pub(super) fn builder(settings: &FetchSettings, resolver: GuardedResolver) -> ClientBuilder {
-    Client::builder()
+    let builder = match settings.ca.as_slice() {
+        [] => Client::builder(),
+        more => Client::builder().tls_certs_merge(more.to_vec()),
+    };
+    builder
+        .tls_danger_accept_invalid_certs(!settings.check_certificates)
         .user_agent(&settings.user_agent)
         .dns_resolver(resolver)
         .connector_layer(NoteConnections)

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -52,6 +53,16 @@ pub(super) struct Hop {
     pub(super) pool: Option<Arc<Pool>>,
     /// Shown to the hosts that they are for.
     credentials: Vec<Credential>,
+}
+
+/// What became of one sending.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    pub(super) outcome: Result<Outcome, FetchError>,
+    /// Until its end.
+    pub(super) took: Duration,
+    /// It ended before there was a connection: nobody was asked.
+    pub(super) was_not_connected: bool,
 }
 
 /// What came of it.
@@ -186,12 +197,37 @@ impl Hop {
         Self { url: to, ..self }
     }
 
-    /// Sends it and reads the answer. The caller sees to the deadline.
+    /// Whether it asks for a page and does nothing else.
+    pub(super) fn is_plain(&self) -> bool {
+        matches!(self.method, Method::GET | Method::HEAD) && self.body.is_none()
+    }
+
+    /// Sends it and reads the answer, in the time that there is for that.
     pub(super) async fn exchange(
         &self,
         client: &Client,
         settings: &FetchSettings,
         max_body: u64,
+    ) -> Exchange {
+        let (begun, phases) = (Instant::now(), Arc::default());
+        let answered = self.answered(client, settings, max_body, &phases);
+        let outcome = tokio::time::timeout(settings.timeout, answered).await;
+        Exchange {
+            outcome: outcome.unwrap_or(Err(FetchError::Timeout {
+                limit: settings.timeout,
+                setting: "timeout",
+            })),
+            took: begun.elapsed(),
+            was_not_connected: phases.was_not_connected(),
+        }
+    }
+
+    async fn answered(
+        &self,
+        client: &Client,
+        settings: &FetchSettings,
+        max_body: u64,
+        phases: &Arc<Phases>,
     ) -> Result<Outcome, FetchError> {
         let mut request = client
             .request(self.method.clone(), self.url.clone())
@@ -214,9 +250,9 @@ impl Hop {
         {
             request = request.header(header::AUTHORIZATION, authorization.clone());
         }
-        let (begun, phases) = (Instant::now(), Arc::default());
+        let begun = Instant::now();
         let limit = settings.first_byte_timeout;
-        let sent = tokio::time::timeout(limit, Phases::of(&phases, request.send())).await;
+        let sent = tokio::time::timeout(limit, Phases::of(phases, request.send())).await;
         let response = sent.map_err(|_elapsed| FetchError::Timeout {
             limit,
             setting: "first-byte-timeout",

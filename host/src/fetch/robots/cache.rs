@@ -267,7 +267,9 @@ impl State {
                 (FetchError::RobotsUnavailable { url, why }, true)
             }
             // What is wrong with one request says nothing to the next, which may name the port.
-            Err(error @ FetchError::Paused { .. }) => return Some(error),
+            Err(error @ (FetchError::Paused { .. } | FetchError::NoProxy { .. })) => {
+                return Some(error);
+            }
             Err(error) if !error.is_transient() => return Some(error),
             Err(error) => (error, false),
         };

@@ -770,14 +770,16 @@ async fn a_page_of_a_kind_that_is_not_wanted_is_done_and_counted() {
 }
 
 #[tokio::test]
-async fn a_crawl_that_names_what_its_worker_does_not_have_fails_and_loses_no_page() {
-    let ended = crawl(&["/unset"], CrawlSettings::default(), Kept::default()).await;
-    let CrawlEnd::Failed(reason) = &ended.end else {
-        panic!("{:?}", ended.end)
-    };
+async fn a_crawl_that_names_what_its_worker_does_not_have_waits_and_loses_no_page() {
+    let frontier = Arc::new(MemoryFrontier::new(MemorySettings::default()));
+    let rest_after = Some(Duration::from_secs(10));
+    let (sink, stop) = (Kept::default(), CancellationToken::new());
+    let settings = CrawlSettings::default();
+    let ended = crawl_or_rest(frontier, &["/unset"], settings, sink, stop, rest_after).await;
     assert!(
-        reason.starts_with("setting proxy names \"abroad\""),
-        "{reason}"
+        matches!(ended.end, CrawlEnd::Resting { .. }),
+        "{:?}",
+        ended.end
     );
     assert_eq!((ended.counts.due, ended.counts.retries), (1, 0));
 }

@@ -17,7 +17,17 @@ fn through(address: SocketAddr, scheme: &str) -> ProxySettings {
 fn settings(proxies: Vec<ProxySettings>) -> FetchSettings {
     let at = |name: &str, ip: &str| (name.to_owned(), vec![ip.parse().unwrap()]);
     FetchSettings {
-        hosts: [at("a.test", "127.0.0.1"), at("private.test", "10.0.0.1")].into(),
+        hosts: [
+            at("a.test", "127.0.0.1"),
+            at("private.test", "10.0.0.1"),
+            (
+                "both.test".to_owned(),
+                ["127.0.0.1", "10.0.0.1"]
+                    .map(|ip| ip.parse().unwrap())
+                    .into(),
+            ),
+        ]
+        .into(),
         proxies: [("abroad".parse().unwrap(), proxies)].into(),
         ..FetchSettings::default()
     }
@@ -77,8 +87,12 @@ async fn pages_go_through_proxies_in_turn_and_tell_which() {
     else {
         panic!("it does not redirect")
     };
-    let label = format!("http://{}", one.address);
-    assert_eq!(page.record.proxy.as_deref(), Some(label.as_str()));
+    // Where that is, is no business of rules.
+    let record = &page.record;
+    assert_eq!(
+        (record.proxy.as_deref(), record.address),
+        (Some("abroad/1"), None)
+    );
 }
 
 #[tokio::test]
@@ -110,20 +124,21 @@ async fn a_resource_that_says_nothing_takes_those_called_default_and_may_take_no
 }
 
 #[tokio::test]
-async fn a_proxy_that_fails_is_replaced_at_once_and_with_none_left_pages_come_again_later() {
-    let refusing = Web::saying(answer("407 Proxy Authentication Required", &[], b"")).await;
+async fn a_proxy_without_connection_is_replaced_at_once_and_with_none_left_pages_come_again_later()
+{
     let well = Web::saying(answer("200 OK", &[], b"well")).await;
-    let bad = vec![
-        through(gone().await, "http"),
-        through(refusing.address, "http"),
-    ];
+    let lost = ProxySettings {
+        url: "http://proxy.invalid:3128".parse().unwrap(),
+        login: None,
+    };
+    let bad = vec![through(gone().await, "http"), lost];
     let mut some = bad.clone();
     some.push(through(well.address, "http"));
     let fetcher = fetching(settings(some));
     for _ in 0..3 {
         assert_eq!(body(&fetcher, abroad("http://a.test/")).await, "well");
     }
-    assert_eq!((refusing.heard().len(), well.heard().len()), (1, 3));
+    assert_eq!(well.heard().len(), 3);
 
     let fetcher = fetching(settings(bad));
     for n in 0..2 {
@@ -137,7 +152,65 @@ async fn a_proxy_that_fails_is_replaced_at_once_and_with_none_left_pages_come_ag
             failure.host_ready_at
         );
     }
-    assert_eq!(refusing.heard().len(), 2);
+}
+
+#[tokio::test]
+async fn a_proxy_that_is_only_in_the_config_is_found_and_a_site_that_is_down_is_not_its_fault() {
+    let proxy = Web::saying(answer("502 Bad Gateway", &[], b"")).await;
+    let mut set = settings(vec![ProxySettings {
+        url: format!("http://gate.test:{}", proxy.address.port())
+            .parse()
+            .unwrap(),
+        login: None,
+    }]);
+    set.hosts
+        .insert("gate.test".to_owned(), vec![proxy.address.ip()]);
+    let fetcher = fetching(set);
+    for _ in 0..3 {
+        let fetched = fetcher.fetch(abroad("http://a.test/")).await.unwrap();
+        let Answer::Page(page) = fetched.answer else {
+            panic!("it does not redirect")
+        };
+        assert_eq!(page.status, 502);
+    }
+    // As its proxy, its name would be judged by nobody.
+    let failure = fetcher
+        .fetch(abroad("http://gate.test:81/"))
+        .await
+        .unwrap_err();
+    assert_eq!(failure.error.reason(), "bad-request", "{failure}");
+    assert_eq!(proxy.heard().len(), 3);
+}
+
+#[tokio::test]
+async fn a_site_that_says_407_costs_its_own_pages_alone() {
+    let refusing = Web::saying(answer("407 Proxy Authentication Required", &[], b"")).await;
+    let proxies = vec![
+        through(refusing.address, "http"),
+        through(refusing.address, "http"),
+    ];
+    let fetcher = fetching(settings(proxies));
+    for n in 1..=4 {
+        let failure = fetcher.fetch(abroad("http://a.test/")).await.unwrap_err();
+        assert_eq!(
+            (failure.error.reason(), refusing.heard().len()),
+            ("proxy", n)
+        );
+        assert!(failure.error.is_transient());
+    }
+}
+
+#[tokio::test]
+async fn what_breaks_after_the_page_was_asked_for_is_not_sent_again() {
+    let breaking = Web::new(|_| Reply::Reset).await;
+    let well = Web::saying(answer("200 OK", &[], b"well")).await;
+    let proxies = [&breaking, &well].map(|proxy| through(proxy.address, "http"));
+    let fetcher = fetching(settings(proxies.into()));
+    let mut post = abroad("http://a.test/buy");
+    post.method = "POST".to_owned();
+    let failure = fetcher.fetch(post).await.unwrap_err();
+    assert_eq!(failure.error.reason(), "connection", "{failure}");
+    assert_eq!((breaking.heard().len(), well.heard().len()), (1, 0));
 }
 
 #[tokio::test]
@@ -147,6 +220,7 @@ async fn what_is_behind_a_proxy_is_judged_as_far_as_it_is_known_here() {
     let fetcher = fetching(set());
     for (url, reason) in [
         ("http://private.test/", "address-denied"),
+        ("http://both.test/", "address-denied"),
         ("http://10.0.0.1/", "address-denied"),
         ("http://nowhere.invalid/", "resolve"),
         ("ftp://a.test/", "scheme"),
@@ -215,8 +289,11 @@ async fn socks(site: SocketAddr) -> (SocketAddr, Arc<Mutex<Vec<u8>>>, TaskScope)
             client.write_all(&[5, 2]).await.unwrap();
             let mut login = [0; 8];
             client.read_exact(&mut login).await.unwrap();
-            assert_eq!(&login, b"\x01\x03ann\x02pw");
-            client.write_all(&[1, 0]).await.unwrap();
+            let is_ann = &login == b"\x01\x03ann\x02pw";
+            client.write_all(&[1, u8::from(!is_ann)]).await.unwrap();
+            if !is_ann {
+                continue;
+            }
             let mut asked = [0; 4];
             client.read_exact(&mut asked).await.unwrap();
             noted.lock().unwrap().push(asked[3]);
@@ -246,6 +323,11 @@ async fn socks5_is_told_the_address_that_was_judged_and_socks5h_the_name() {
         let fetcher = fetching(settings(vec![proxy]));
         assert_eq!(body(&fetcher, abroad(&url)).await, "site");
         assert_eq!(*kinds.lock().unwrap(), [kind], "{scheme}");
+        let mut proxy = through(address, scheme);
+        proxy.login = Some(("ann".to_owned(), "PW".to_owned()));
+        let fetcher = fetching(settings(vec![proxy]));
+        let failure = fetcher.fetch(abroad(&url)).await.unwrap_err();
+        assert_eq!(failure.error.reason(), "no-proxy", "{failure}");
     }
 }
 
