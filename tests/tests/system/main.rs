@@ -4,6 +4,7 @@
 //! One program for all of it, so that the tests run beside each other. Most crawl with the guest
 //! `puppet`, which does what pages tell it, so that a test says in one place what is crawled.
 
+mod access;
 mod alone;
 mod frontier;
 mod grpc;

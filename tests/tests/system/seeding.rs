@@ -97,6 +97,7 @@ fn the_example_config_runs_as_it_stands() {
     // Only what lies outside of this machine is replaced, and the night.
     for (there, here) in [
         ("22:00-06:00", "00:00-24:00".to_owned()),
+        ("proxy = \"abroad\" ", "proxy = \"direct\" ".to_owned()),
         ("\"plugins/books\"", quoted("books")),
         ("\"/opt/rules/forum.wasm\"", quoted("forum_list")),
         (
@@ -109,6 +110,12 @@ fn the_example_config_runs_as_it_stands() {
     }
     let home = Home::new();
     home.write("crawler.toml", &config);
+    for secret in ["proxy", "shop-password", "forum-token"] {
+        home.write(secret, "secret");
+    }
+    let authority = rcgen::generate_simple_self_signed(["shop.example".to_owned()]);
+    let authority = authority.expect("it is a name");
+    home.write("more.pem", &authority.cert.pem());
     let server = Server::start_in(home, &[]);
     let books = server.finished("books");
     assert_eq!(
@@ -121,7 +128,7 @@ fn the_example_config_runs_as_it_stands() {
         "user_agents": ["honest", "shop-reader/2.0 (+https://shop.example/bot)"],
         "cookies": "keep", "cookie_seeds": ["books.example:currency=EUR"], "max_pages": 10_000, "max_depth": 20,
         "content_types": "text/*, application/json",
-        "proxy": "abroad",
+        "proxy": "direct",
         "credentials": "shop",
         "scope": ["books.example", "*.books.example"],
         "max_attempts": 3, "max_retry_wait_ms": 60_000, "max_bytes": 20_u64 << 30,
