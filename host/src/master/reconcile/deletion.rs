@@ -67,6 +67,20 @@ struct Turn<'a> {
     silent: &'a Silent,
 }
 
+impl Turn<'_> {
+    /// How long nobody asks an owner that may still write; none where there is no such.
+    fn silence(&self, deleting: &Deleting) -> Option<Duration> {
+        if deleting.stopped_at.is_some() || self.silent.is_empty() {
+            return None;
+        }
+        let mut alive = deleting.owners.iter();
+        alive.find_map(|owner| match self.observed.is_alive(owner) {
+            true => self.silent.left(&owner.node),
+            false => None,
+        })
+    }
+}
+
 impl Reconciler {
     /// Does what can be done by now about all deleted resources. Tells when there may be more to do.
     pub(super) async fn take_apart(
@@ -84,8 +98,15 @@ impl Reconciler {
         let next = observed.deletions.first_after(stopped_until);
         let left = next.map(|at| at.saturating_add(min_age).saturating_sub(now));
         let first = left.map_or(RESYNC, |left| Duration::from_millis(left).min(RESYNC));
-        let due = observed.deletions.due(stopped_until);
-        let steps: Vec<_> = due.map(|present| self.delete(&turn, present)).collect();
+        let mut first = first;
+        let mut steps = Vec::new();
+        for present in observed.deletions.due(stopped_until) {
+            // There may be very many of them, and nothing is to be done about any.
+            match turn.silence(&present.value) {
+                Some(left) => first = first.min(left),
+                None => steps.push(self.delete(&turn, present)),
+            }
+        }
         stream::iter(steps)
             .buffer_unordered(DELETIONS_AT_ONCE)
             .try_fold(first, |first, pause| ready(Ok(first.min(pause))))

@@ -1,5 +1,6 @@
 //! Workers that are registered and give no answer. Each is asked more and more seldom, however much of
-//! what it had was deleted.
+//! what it had was deleted, and many of them at the same moments: each moment costs a look at all that
+//! waits for them.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,9 +14,14 @@ use crate::retry::Backoff;
 /// Between two questions to a worker that gives no answer, at the most.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
+/// Longer pauses end at multiples of this.
+const TOGETHER: Duration = Duration::from_secs(5);
+
 /// Those that gave no answer when they were asked last.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::master::reconcile) struct Silent {
+    /// From which those multiples count.
+    begun: Instant,
     by_worker: Mutex<BTreeMap<NodeId, Silence>>,
 }
 
@@ -25,7 +31,21 @@ struct Silence {
     until: Instant,
 }
 
+impl Default for Silent {
+    fn default() -> Self {
+        Self {
+            begun: Instant::now(),
+            by_worker: Mutex::default(),
+        }
+    }
+}
+
 impl Silent {
+    /// Everybody answers.
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_worker().is_empty()
+    }
+
     /// How long a worker is not asked; none where it may be.
     pub(super) fn left(&self, worker: &NodeId) -> Option<Duration> {
         let until = self.by_worker().get(worker)?.until;
@@ -43,9 +63,18 @@ impl Silent {
         });
         // Others who asked at the same time were not answered either.
         if silence.until <= now {
-            silence.until = now + silence.backoff.next_delay();
+            silence.until = self.end_of(now, silence.backoff.next_delay());
         }
         silence.until - now
+    }
+
+    fn end_of(&self, now: Instant, pause: Duration) -> Instant {
+        let end = now + pause;
+        if pause < TOGETHER {
+            return end;
+        }
+        let steps = (end - self.begun).as_millis() / TOGETHER.as_millis() + 1;
+        self.begun + TOGETHER * u32::try_from(steps).unwrap_or(u32::MAX)
     }
 
     /// It gave one.
@@ -62,5 +91,42 @@ impl Silent {
         self.by_worker
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn however_many_are_silent_they_are_asked_at_few_moments_and_ever_more_seldom() {
+        let silent = Silent::default();
+        assert!(silent.is_empty());
+        let workers: Vec<NodeId> = (0..100).map(|n| format!("w{n}").parse().unwrap()).collect();
+        let first = Duration::from_millis(500);
+        let begun = Instant::now();
+        let (mut n_asked, mut moments) = (0, BTreeSet::new());
+        while begun.elapsed() < Duration::from_secs(600) {
+            let due = |worker: &&NodeId| silent.left(worker).is_none();
+            let due: Vec<_> = workers.iter().filter(due).collect();
+            for worker in due {
+                // As if each answer took its time.
+                tokio::time::advance(Duration::from_millis(3)).await;
+                silent.note(worker, first);
+                n_asked += 1;
+                if begun.elapsed() > Duration::from_secs(120) {
+                    let until = silent.by_worker()[worker].until;
+                    moments.insert(until - begun);
+                }
+            }
+            tokio::time::advance(Duration::from_millis(50)).await;
+        }
+        // Each about every 30 s less up to a half of it by chance.
+        assert!(n_asked < 100 * 50, "{n_asked}");
+        assert!(moments.len() <= (600 + 35) / 5, "{}", moments.len());
+        silent.forget(&workers[0]);
+        assert_eq!(silent.left(&workers[0]), None);
     }
 }
