@@ -220,6 +220,7 @@
 //! | the log of a crawl | 1 000 lines, in memory | the next line | none | `only_the_last_lines_are_kept` |
 //! | calls that a resource remembers | 16, each of 128 bytes | the next one; the deletion's record keeps them for as long as it is there | none | `a_call_that_is_sent_again_is_carried_out_once` |
 //! | robots.txt of sites, in a worker | 10 000 origins and 64 MiB of rules, each of 500 KiB of file | those used least lately, for new ones | none | `those_used_least_lately_go_when_there_are_too_many_or_they_are_too_large` |
+//! | addresses of names, in a worker | 10 000 names, each for a minute | the next one that is asked for; time | `dns-ttl` of `[fetch]` | `the_addresses_of_many_names_are_not_remembered_all` |
 //! | addresses of own nodes, in a worker | those that were registered in the last hour | a look every 30 seconds | none | `an_address_is_given_up_an_hour_after_its_node_left` |
 //! | workers that were told to drain | one small record each | `crawler node drain --undo` | none | `a_worker_that_was_told_to_drain_gets_nothing_more_and_the_last_one_may_drain_too` |
 //! | the history of etcd | twice 100 000 revisions | the leader, where it is that long, and every 10 minutes | `--keep-revisions`, `--compact-interval` | `the_history_is_short_however_much_is_written_between_two_looks` |

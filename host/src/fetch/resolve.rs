@@ -109,7 +109,7 @@ impl GuardedResolver {
         ttl: Duration,
     ) -> Self {
         let look_up = Arc::new(|name| looked_up(name).boxed());
-        Self::asking(remembering(look_up, ttl), guard, fixed)
+        Self::asking(remembering(look_up, ttl, MAX_REMEMBERED), guard, fixed)
     }
 
     /// The same for a client that goes through this proxy.
@@ -297,12 +297,12 @@ impl Resolve for GuardedResolver {
 
 /// Remembers what was found; what was not is asked for again. Who asks for a name that is being asked for
 /// waits for that.
-fn remembering(look_up: LookUp, ttl: Duration) -> LookUp {
+fn remembering(look_up: LookUp, ttl: Duration, max: u64) -> LookUp {
     if ttl.is_zero() {
         return look_up;
     }
     let cache = Cache::builder()
-        .max_capacity(MAX_REMEMBERED)
+        .max_capacity(max)
         .time_to_live(ttl)
         .build();
     Arc::new(move |name: String| {

@@ -196,7 +196,7 @@ async fn what_was_found_is_remembered_and_what_was_not_is_asked_for_again() {
         let (one, other) = (look_up(name.to_owned()), look_up(name.to_owned()));
         async move { tokio::join!(one, other).0.is_ok() }
     };
-    let remembered = remembering(Arc::clone(&look_up), Duration::from_secs(60));
+    let remembered = remembering(Arc::clone(&look_up), Duration::from_secs(60), 10);
     let count = || std::mem::take(&mut *n_asked.lock().unwrap());
     assert!(asked(Arc::clone(&remembered), "a.test").await);
     assert!(asked(Arc::clone(&remembered), "a.test").await);
@@ -205,7 +205,25 @@ async fn what_was_found_is_remembered_and_what_was_not_is_asked_for_again() {
     assert!(count() >= 1);
     assert!(!asked(remembered, "b.test").await);
     assert!(count() >= 1);
-    let forgetful = remembering(look_up, Duration::ZERO);
+    let forgetful = remembering(look_up, Duration::ZERO, 10);
     assert!(asked(forgetful, "a.test").await);
     assert_eq!(count(), 2);
+}
+
+#[tokio::test]
+async fn the_addresses_of_many_names_are_not_remembered_all() {
+    let n_asked = Arc::new(Mutex::new(0));
+    let noted = Arc::clone(&n_asked);
+    let look_up: LookUp = Arc::new(move |_| {
+        *noted.lock().unwrap() += 1;
+        std::future::ready(Ok(ips(&["8.8.8.8"]))).boxed()
+    });
+    let remembered = remembering(look_up, Duration::from_secs(60), 10);
+    for _ in 0..2 {
+        for n in 0..1_000 {
+            remembered(format!("{n}.test")).await.unwrap();
+        }
+    }
+    let n_asked = *n_asked.lock().unwrap();
+    assert!(n_asked > 1_500, "{n_asked} of 2000 were asked for");
 }
