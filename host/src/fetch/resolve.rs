@@ -301,10 +301,7 @@ fn remembering(look_up: LookUp, ttl: Duration, max: u64) -> LookUp {
     if ttl.is_zero() {
         return look_up;
     }
-    let cache = Cache::builder()
-        .max_capacity(max)
-        .time_to_live(ttl)
-        .build();
+    let cache = Cache::builder().max_capacity(max).time_to_live(ttl).build();
     Arc::new(move |name: String| {
         let (cache, found) = (cache.clone(), look_up(name.clone()));
         async move {

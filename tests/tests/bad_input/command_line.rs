@@ -52,6 +52,14 @@ fn what_cannot_be_meant_is_refused_before_anything_is_done() {
             "run a.wasm --max-url-length 8193",
             "1: setting max-url-length is 8193; at most 8192 are allowed".into(),
         ),
+        (
+            "run a.wasm --content-types html",
+            format!("2: invalid value 'html' for '--content-types <TYPE,…>': takes all, or content types like text/*, application/json, not \"html\"{USAGE}"),
+        ),
+        (
+            "run a.wasm --proxy A",
+            format!("2: invalid value 'A' for '--proxy <NAME>': takes direct, or a name from [proxies] of the workers' config file, not \"A\"{USAGE}"),
+        ),
         ("run a.wasm --max-segment-repeats 0", "1: setting max-segment-repeats must be above zero".into()),
         ("run a.wasm --max-pattern-urls 0", "1: setting max-pattern-urls must be above zero".into()),
         ("run a.wasm --max-attempts 0", "1: setting max-attempts must be above zero".into()),

@@ -48,6 +48,30 @@ fn a_config_file_that_cannot_be_meant_starts_nothing_and_names_its_line() {
             r#"2: c.toml:2: there is no limit "memroy"; the limits are fuel, cpu, timeout, memory, body, items, item-bytes, requests, log-lines"#,
         ),
         (
+            "[proxies]\nabroad = ['http://ann:secret@10.0.0.9:3128']\n",
+            "2: c.toml:2: a proxy's URL has no user; write { url = …, user = …, password-file = … }",
+        ),
+        (
+            "[proxies]\nabroad = ['10.0.0.9:3128']\n",
+            "2: c.toml:2: a proxy is http, https, socks5 or socks5h://HOST:PORT and nothing behind it",
+        ),
+        (
+            "[proxies]\nAbroad = ['http://10.0.0.9:3128']\n",
+            r#"2: c.toml:2: a name has 1 to 63 characters of a-z, 0-9, -, _ and ., unlike "Abroad""#,
+        ),
+        (
+            "[credentials.shop]\nhosts = ['*']\ntoken-env = 'T'\n",
+            r#"2: c.toml:1: hosts of shop are like shop.example or *.shop.example, without ports, not "*""#,
+        ),
+        (
+            "[[resource]]\nname = 'a'\nproxy = 'A B'\n",
+            r#"2: c.toml:1: setting proxy takes direct, or a name from [proxies] of the workers' config file, not "A B""#,
+        ),
+        (
+            "[[resource]]\nname = 'a'\ncontent-types = 'html'\n",
+            r#"2: c.toml:1: setting content-types takes all, or content types like text/*, application/json, not "html""#,
+        ),
+        (
             "name = \n",
             "2: c.toml:1: string values must be quoted, expected literal string",
         ),
@@ -58,6 +82,14 @@ fn a_config_file_that_cannot_be_meant_starts_nothing_and_names_its_line() {
         (
             "[[resource]]\nname = 'a'\nlimits = { memory = '100GiB' }\n",
             "1: cannot add resource a: limit memory is 107374182400, above the ceiling of 671088640; the operator can raise it with --limit-ceiling memory=VALUE",
+        ),
+        (
+            "[credentials.shop]\nhosts = ['shop.example']\ntoken-file = 'gone'\n",
+            "1: credentials shop: cannot read gone: No such file or directory (os error 2)",
+        ),
+        (
+            "[fetch]\nca = 'gone.pem'\n",
+            "1: ca of [fetch], gone.pem: No such file or directory (os error 2)",
         ),
     ];
     for (text, expected) in cases {
