@@ -112,6 +112,12 @@ pub enum FetchError {
         /// Until the first may be tried again.
         pause: Duration,
     },
+    /// A redirect has to wait, and cannot be a page of its own: all of it is to be done again.
+    #[error("the redirects were not followed to their end: {why}")]
+    Interrupted {
+        /// Of the last one.
+        why: String,
+    },
     /// The resource names what this process does not have.
     #[error(
         "setting {setting} names {name:?}, which is not in [{table}] of this worker's config file; add it there and restart the worker, or change the setting"
@@ -181,6 +187,7 @@ impl FetchError {
             FetchError::Paused { .. } => "paused",
             FetchError::Proxy { .. } => "proxy",
             FetchError::NoProxy { .. } => "no-proxy",
+            FetchError::Interrupted { .. } => "interrupted",
             FetchError::NotSetUp { .. } => "not-set-up",
             FetchError::Robots { .. } => "robots",
             FetchError::RobotsUnavailable { .. } => "robots-unavailable",
@@ -208,6 +215,7 @@ impl FetchError {
             | FetchError::Paused { .. }
             | FetchError::Proxy { .. }
             | FetchError::NoProxy { .. }
+            | FetchError::Interrupted { .. }
             | FetchError::NotSetUp { .. }
             | FetchError::UrlLength { .. }
             | FetchError::Encoding { .. }
@@ -225,6 +233,7 @@ impl FetchError {
             | FetchError::Paused { .. }
             | FetchError::Proxy { .. }
             | FetchError::NoProxy { .. }
+            | FetchError::Interrupted { .. }
             | FetchError::NotSetUp { .. }
             | FetchError::RobotsUnavailable { .. } => true,
             FetchError::Scheme { .. }

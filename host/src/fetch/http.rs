@@ -319,11 +319,17 @@ impl Fetch for HttpFetcher {
                 host_ready_at,
             };
             let answer = match outcome {
-                // The hops so far would be made again and again: the rest is a page of its own.
+                // The hops so far would be made again: the rest is a page of its own, if it can be.
                 Err(FetchError::Paused { .. } | FetchError::NoProxy { .. })
                     if is_new_page(&hop, &on_the_way) =>
                 {
                     Answer::Elsewhere { to: hop.url }
+                }
+                Err(error @ (FetchError::Paused { .. } | FetchError::NoProxy { .. }))
+                    if !on_the_way.is_empty() =>
+                {
+                    let why = error.to_string();
+                    return Err(failure(FetchError::Interrupted { why }));
                 }
                 Err(error) => return Err(failure(error)),
                 Ok(outcome) => match outcome {

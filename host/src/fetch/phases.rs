@@ -5,7 +5,8 @@
 //! noted for that page. A connection that is not needed after all, because another became free, is
 //! finished elsewhere and noted for nobody.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
@@ -27,6 +28,8 @@ pub(super) struct Phases {
     connect: OnceLock<Duration>,
     /// A connection was begun for it.
     began: AtomicBool,
+    /// Another became free: it was sent on that.
+    left_behind: AtomicBool,
 }
 
 impl Phases {
@@ -42,7 +45,8 @@ impl Phases {
 
     /// There was no connection yet when the request ended, so that nobody was asked for its page.
     pub(super) fn was_not_connected(&self) -> bool {
-        self.began.load(Ordering::Relaxed) && self.connect.get().is_none()
+        let is_set = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
+        is_set(&self.began) && !is_set(&self.left_behind) && self.connect.get().is_none()
     }
 
     /// Notes what this request makes its client do.
@@ -53,14 +57,19 @@ impl Phases {
 
 /// A lookup, noted for the request that it is made for.
 pub(super) async fn lookup<T, E>(lookup: impl Future<Output = Result<T, E>>) -> Result<T, E> {
-    noted(lookup, |phases| &phases.lookup).await
+    noted(lookup, present(), |phases| &phases.lookup).await
+}
+
+/// Of the request that is being sent, if one is.
+fn present() -> Option<Arc<Phases>> {
+    PHASES.try_with(Arc::clone).ok()
 }
 
 async fn noted<T, E>(
     part: impl Future<Output = Result<T, E>>,
+    phases: Option<Arc<Phases>>,
     of: fn(&Phases) -> &OnceLock<Duration>,
 ) -> Result<T, E> {
-    let phases = PHASES.try_with(Arc::clone).ok();
     let begun = Instant::now();
     let done = part.await;
     if let Some(phases) = phases.filter(|_| done.is_ok()) {
@@ -68,6 +77,21 @@ async fn noted<T, E>(
         of(&phases).get_or_init(|| begun.elapsed());
     }
     done
+}
+
+/// Notes where it goes on without the request that it was begun for.
+async fn watched<F: Future>(connecting: F, phases: Option<Arc<Phases>>) -> F::Output {
+    let mut connecting = pin!(connecting);
+    let is_with = |phases: &Arc<Phases>| PHASES.try_with(|now| Arc::ptr_eq(now, phases));
+    poll_fn(|context| {
+        if let Some(phases) = &phases
+            && !is_with(phases).unwrap_or(false)
+        {
+            phases.left_behind.store(true, Ordering::Relaxed);
+        }
+        connecting.as_mut().poll(context)
+    })
+    .await
 }
 
 /// Notes the connections that a client makes.
@@ -104,9 +128,43 @@ where
     }
 
     fn call(&mut self, target: T) -> Self::Future {
-        if let Ok(phases) = PHASES.try_with(Arc::clone) {
+        // Here, because what is returned may go on elsewhere from its begin.
+        let phases = present();
+        if let Some(phases) = &phases {
             phases.began.store(true, Ordering::Relaxed);
         }
-        noted(self.connector.call(target), |phases| &phases.connect).boxed()
+        let connecting = watched(self.connector.call(target), phases.clone());
+        noted(connecting, phases, |phases| &phases.connect).boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    async fn never() -> Result<(), ()> {
+        std::future::pending().await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_without_connection_is_told_from_one_that_took_another() {
+        let soon = Duration::from_millis(10);
+        let mut service = Noting {
+            connector: tower::service_fn(|()| never()),
+        };
+        let waiting = Arc::<Phases>::default();
+        let connect = async { service.call(()).await };
+        let ended = tokio::time::timeout(soon, Phases::of(&waiting, connect)).await;
+        assert!(ended.is_err() && waiting.was_not_connected());
+
+        let served = Arc::<Phases>::default();
+        let call = poll_fn(|_| Poll::Ready(service.call(())));
+        let connecting = Phases::of(&served, call).await;
+        // The client lets it go on by itself.
+        let ended = tokio::time::timeout(soon, connecting).await;
+        assert!(ended.is_err() && !served.was_not_connected());
+        assert!(!Phases::default().was_not_connected());
     }
 }

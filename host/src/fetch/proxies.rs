@@ -66,16 +66,18 @@ impl Turns {
         }
     }
 
-    /// The next one that does not rest, or how long that takes.
-    pub(super) fn next(&self, now: Instant) -> Result<usize, Duration> {
-        self.check(now)?;
+    /// The next one that neither rests nor was tried. None: there is no such.
+    pub(super) fn next(&self, now: Instant, tried: &[usize]) -> Option<usize> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (begin, n) = (state.next, state.proxies.len());
         let mut in_turn = (0..n).map(|step| (begin + step) % n);
-        let is_well = |&index: &usize| state.proxies[index].pause(now).is_zero();
-        let index = in_turn.find(is_well).unwrap_or(begin % n.max(1));
+        let can_be = |index: &usize| {
+            let health = state.proxies.get(*index);
+            !tried.contains(index) && health.is_some_and(|health| health.pause(now).is_zero())
+        };
+        let index = in_turn.find(can_be)?;
         state.next = index + 1;
-        Ok(index)
+        Some(index)
     }
 
     /// Whether there is one that does not rest, or how long that takes.
@@ -119,6 +121,10 @@ impl Turns {
     pub(super) fn doubt(&self, index: usize, host: &str, now: Instant) -> Option<Duration> {
         let mut rest = None;
         self.change(index, |health| {
+            // Those who were on their way when it went down say nothing new.
+            if !health.pause(now).is_zero() {
+                return;
+            }
             if !health.doubts.iter().any(|known| known == host) {
                 health.doubts.push(host.to_owned());
             }
@@ -145,8 +151,14 @@ mod tests {
     #[test]
     fn proxies_take_turns_and_one_that_is_to_blame_rests_longer_each_time() {
         let (turns, begun) = (Turns::new(3), Instant::now());
-        let in_turn = |n: usize, now| (0..n).map(|_| turns.next(now).unwrap()).collect::<Vec<_>>();
+        let in_turn = |n: usize, now| {
+            (0..n)
+                .map(|_| turns.next(now, &[]).unwrap())
+                .collect::<Vec<_>>()
+        };
         assert_eq!(in_turn(4, begun), [0, 1, 2, 0]);
+        assert_eq!(turns.next(begun, &[1]), Some(2));
+        assert_eq!(in_turn(1, begun), [0]);
         let rest = turns.rest(1, begun);
         assert!((FIRST_REST / 2..=FIRST_REST).contains(&rest), "{rest:?}");
         // Another that was on its way.
@@ -171,7 +183,8 @@ mod tests {
     fn with_all_of_them_at_rest_it_is_known_when_to_come_again() {
         let (turns, now) = (Turns::new(2), Instant::now());
         let rests = [turns.rest(0, now), turns.rest(1, now)];
-        assert_eq!(turns.next(now), Err(*rests.iter().min().unwrap()));
+        assert_eq!(turns.check(now), Err(*rests.iter().min().unwrap()));
+        assert_eq!(turns.next(now, &[]), None);
     }
 
     #[test]
@@ -188,10 +201,21 @@ mod tests {
             assert_eq!(turns.doubt(0, host, now), None);
         }
         assert_eq!(turns.doubt(0, "e", now), Some(FIRST_REST));
-        assert_eq!(turns.next(now), Err(FIRST_REST));
+        assert_eq!(turns.check(now), Err(FIRST_REST));
+        // What it is doubted for meanwhile does not shorten a longer one.
+        let long = Turns::new(1);
+        let mut later = now;
+        for _ in 0..9 {
+            later += long.rest(0, later);
+        }
+        let rest = long.rest(0, later);
+        for host in ["a", "b", "c", "d", "e"] {
+            assert_eq!(long.doubt(0, host, later), None);
+        }
+        assert_eq!(long.check(later), Err(rest));
         // Then it is asked as before: there may be nothing left but hosts that are down.
         let later = now + FIRST_REST;
-        assert_eq!(turns.next(later), Ok(0));
+        assert_eq!(turns.next(later, &[]), Some(0));
         for host in ["a", "b", "c", "d"] {
             assert_eq!(turns.doubt(0, host, later), None);
         }

@@ -262,7 +262,7 @@ impl GuardedResolver {
     }
 
     /// All addresses of a name.
-    async fn found(&self, name: &str) -> Result<Vec<IpAddr>, ResolveError> {
+    pub(super) async fn found(&self, name: &str) -> Result<Vec<IpAddr>, ResolveError> {
         // The client asks for addresses too, where it hands them to a proxy.
         if let Ok(ip) = name.trim_matches(['[', ']']).parse() {
             return Ok(vec![ip]);

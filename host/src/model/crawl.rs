@@ -41,15 +41,16 @@ pub const STATE_MAX: usize = 4 << 10;
 pub const URL_MAX: usize = 8 << 10;
 
 impl Request {
-    /// The request that a redirect to another host leads to.
+    /// The request that a redirect leads to, where it is one of its own.
     ///
-    /// It asks for the page and hands over nothing that was meant for the first host: no body, and
-    /// no credentials unless only the scheme has become https. It never reloads, or two pages that
-    /// redirect to each other would be fetched without end.
+    /// It asks for the page and hands over nothing that was meant for another host: no body, and no
+    /// credentials unless only the scheme has become https. To another host it never reloads, or two
+    /// pages that redirect to each other would be fetched without end.
     pub fn redirected(&self, to: Url) -> Self {
-        let is_same_site = to.host_str() == self.url.host_str() && to.scheme() == "https";
+        let is_same_host = self.is_same_host(&to);
+        let is_safe = to.host_str() == self.url.host_str() && to.scheme() == "https";
         let stays = |name: &str| match name.to_ascii_lowercase().as_str() {
-            "authorization" | "cookie" => is_same_site,
+            "authorization" | "cookie" => is_same_host || is_safe,
             name => !name.starts_with("content-"),
         };
         let headers = self.headers.iter().filter(|(name, _)| stays(name));
@@ -61,8 +62,13 @@ impl Request {
             rule: self.rule.clone(),
             priority: self.priority,
             state: self.state.clone(),
-            reload: false,
+            reload: self.reload && is_same_host,
         }
+    }
+
+    /// Whether a URL is of the same scheme, host and port.
+    pub fn is_same_host(&self, url: &Url) -> bool {
+        self.url.scheme() == url.scheme() && self.host() == host_of(url)
     }
 
     /// A plain `GET`.
@@ -331,6 +337,8 @@ mod tests {
         assert_eq!(names("http://a.test:8080/"), "accept-language");
         let same_site = "Authorization cookie accept-language";
         assert_eq!(names("https://a.test/login"), same_site);
+        let at_home = login.redirected("http://a.test/other".parse().unwrap());
+        assert_eq!((at_home.headers.len(), at_home.reload), (3, true));
     }
 
     #[test]

@@ -152,10 +152,12 @@ pub(super) async fn harvest(
     let page = match fetched.answer {
         Answer::Page(page) => Arc::new(*page),
         Answer::Elsewhere { to } => {
+            // One that reloads would lead to itself without end.
+            let depth = claim.depth + u32::from(request.is_same_host(&to));
             let target = request.redirected(to);
             let bounds = shared.bounds(&config.settings);
             let part = shared.parts.part.as_ref();
-            let sorted = verdict::of_links(bounds, part, vec![target], claim.depth);
+            let sorted = verdict::of_links(bounds, part, vec![target], depth);
             let ended = Ended::Done(Done::Redirected);
             return Ok(Harvest {
                 requests: sorted.requests,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::{Client, Proxy};
+use tokio::net::TcpStream;
 use tokio::time::Instant;
 use url::Url;
 
@@ -47,19 +48,24 @@ pub(super) struct Routes {
 }
 
 /// The proxies of one name.
-#[derive(Debug)]
 pub(super) struct Pool {
     name: AccessName,
     proxies: Vec<Member>,
     turns: Turns,
 }
 
-#[derive(Debug)]
 struct Member {
     client: Client,
+    resolver: GuardedResolver,
     url: Url,
     /// Its name and its place there, as pages tell of it.
     label: Arc<str>,
+}
+
+impl std::fmt::Debug for Pool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.name)
+    }
 }
 
 impl Routes {
@@ -70,7 +76,8 @@ impl Routes {
         let member = |(name, n, proxy): (&AccessName, usize, &ProxySettings)| {
             let resolver = resolver.knowing_proxy(&proxy.url);
             Ok(Member {
-                client: client::build(settings, resolver, Some(through(proxy)?))?,
+                client: client::build(settings, resolver.clone(), Some(through(proxy)?))?,
+                resolver,
                 label: format!("{name}/{n}").into(),
                 url: proxy.url.clone(),
             })
@@ -131,26 +138,23 @@ impl Routes {
 impl Pool {
     async fn exchange(&self, hop: &Hop, settings: &FetchSettings, max_body: u64) -> Exchange {
         let host = host_of(&hop.url);
-        let mut tried: Vec<usize> = Vec::new();
+        let (mut tried, mut doubted) = (Vec::new(), Vec::new());
         let mut last = None;
-        for _ in 0..MAX_TRIES {
-            let (index, proxy) = match self.next() {
-                Ok(next) => next,
-                Err(resting) => return last.unwrap_or_else(|| nothing(resting)),
-            };
-            if tried.contains(&index) {
+        while tried.len() < MAX_TRIES {
+            let Some((index, proxy)) = self.next(&tried) else {
                 break;
-            }
+            };
+            tried.push(index);
             let begun = Instant::now();
             let mut exchange = match is_itself(proxy, &hop.url) {
                 Some(refused) => return nothing(refused),
                 None => hop.exchange(&proxy.client, settings, max_body).await,
             };
-            match blame(proxy, &hop.url, &exchange) {
+            match proxy.blame(&hop.url, &exchange, settings).await {
                 Blame::Nobody => {
                     if exchange.outcome.is_ok() {
                         self.turns.well(index, begun);
-                        for other in tried {
+                        for other in doubted {
                             self.rest(other, "another proxy connected where it did not");
                         }
                     }
@@ -161,28 +165,28 @@ impl Pool {
                     }
                     return exchange;
                 }
-                Blame::Either { was_asked } => {
-                    self.doubt(index, &host);
-                    if was_asked {
+                Blame::Either { was_asked: true } => {
+                    let rests = self.doubt(index, &host);
+                    if exchange.outcome.is_ok() {
                         let proxy = proxy.label.to_string();
-                        let outcome = Err(FetchError::Proxy { proxy });
-                        return Exchange {
-                            outcome,
-                            ..exchange
-                        };
+                        exchange.outcome = Err(match rests {
+                            true => self.resting(Duration::ZERO),
+                            false => FetchError::Proxy { proxy },
+                        });
                     }
-                    tried.push(index);
+                    return exchange;
+                }
+                Blame::Either { was_asked: false } => {
+                    self.doubt(index, &host);
+                    doubted.push(index);
                     last = Some(exchange);
                 }
-                Blame::Proxy(why) => {
-                    self.rest(index, why);
-                    // Not the host's failure, whatever comes next.
-                    last = last.or_else(|| self.check().err().map(nothing));
-                }
+                Blame::Proxy(why) => self.rest(index, why),
             }
         }
-        // Those that were tried rest, or all of them failed at this host.
-        last.unwrap_or_else(|| nothing(self.resting(Duration::ZERO)))
+        // All that could be tried failed at this host; or they rest, and it is not the page's fault.
+        let resting = || nothing(self.check().err().unwrap_or(self.resting(Duration::ZERO)));
+        last.unwrap_or_else(resting)
     }
 
     fn rest(&self, index: usize, why: &str) {
@@ -190,17 +194,18 @@ impl Pool {
         self.tell(index, rest, why);
     }
 
-    fn doubt(&self, index: usize, host: &str) {
-        if let Some(rest) = self.turns.doubt(index, host, Instant::now()) {
+    /// Whether it rests now.
+    fn doubt(&self, index: usize, host: &str) -> bool {
+        let rest = self.turns.doubt(index, host, Instant::now());
+        if let Some(rest) = rest {
             self.tell(index, rest, "pages of several hosts failed on end");
         }
+        rest.is_some()
     }
 
-    fn next(&self) -> Result<(usize, &Member), FetchError> {
-        let index = self.turns.next(Instant::now());
-        let index = index.map_err(|pause| self.resting(pause))?;
-        let proxy = self.proxies.get(index);
-        Ok((index, proxy.ok_or_else(|| self.resting(Duration::ZERO))?))
+    fn next(&self, tried: &[usize]) -> Option<(usize, &Member)> {
+        let index = self.turns.next(Instant::now(), tried)?;
+        Some((index, self.proxies.get(index)?))
     }
 
     /// Whether not all of them rest.
@@ -227,8 +232,10 @@ impl Pool {
 fn through(proxy: &ProxySettings) -> Result<Proxy, SetupError> {
     let mut url = proxy.url.clone();
     if let Some((user, password)) = &proxy.login {
+        // As what is percent-encoded it would be decoded.
+        let (user, password) = (user.replace('%', "%25"), password.replace('%', "%25"));
         // It takes any text: the URL has a host.
-        let _set = (url.set_username(user), url.set_password(Some(password)));
+        let _set = (url.set_username(&user), url.set_password(Some(&password)));
     }
     Proxy::all(url).map_err(|source| SetupError::Proxy {
         url: proxy.url.to_string(),
@@ -265,39 +272,57 @@ enum Blame {
     Proxy(&'static str),
 }
 
-fn blame(proxy: &Member, url: &Url, exchange: &Exchange) -> Blame {
-    // What the proxy itself answers with where it is no tunnel; then a site may say so, too.
-    let is_forwarded = url.scheme() == "http" && proxy.url.scheme().starts_with("http");
-    if let Ok(Outcome::Received(answer)) = &exchange.outcome
-        && answer.status == 407
-        && is_forwarded
-    {
-        return Blame::Either { was_asked: true };
-    }
-    if !exchange.was_not_connected {
-        return Blame::Nobody;
-    }
-    let is_proxys = |host: &str| proxy.url.host_str() == Some(host);
-    match &exchange.outcome {
-        Ok(_) => Blame::Nobody,
-        Err(FetchError::Resolve { host, .. }) if is_proxys(host) => {
-            Blame::Proxy("its name cannot be resolved")
+impl Member {
+    async fn blame(&self, url: &Url, exchange: &Exchange, settings: &FetchSettings) -> Blame {
+        // What the proxy itself answers with where it is no tunnel; then a site may say so, too.
+        let is_forwarded = url.scheme() == "http" && self.url.scheme().starts_with("http");
+        let has_failed = matches!(
+            exchange.outcome,
+            Err(FetchError::Connection { .. } | FetchError::Timeout { .. })
+        );
+        if !exchange.was_not_connected {
+            let is_407 = matches!(&exchange.outcome, Ok(Outcome::Received(a)) if a.status == 407);
+            return match is_forwarded && (is_407 || has_failed) {
+                true => Blame::Either { was_asked: true },
+                false => Blame::Nobody,
+            };
         }
-        Err(FetchError::Connection { .. } | FetchError::Timeout { .. }) if is_forwarded => {
-            Blame::Proxy("it cannot be connected to")
-        }
-        // In the words of hyper-util, which tells it in no other way.
-        Err(FetchError::Connection { why }) => {
-            let says = |words: &str| why.contains(words);
-            if says("failed to create underlying connection") {
-                Blame::Proxy("it cannot be connected to")
-            } else if says("proxy authorization required") || says("credentials not accepted") {
-                Blame::Proxy("it does not accept user and password")
-            } else {
-                Blame::Either { was_asked: false }
+        let is_proxys = |host: &str| self.url.host_str() == Some(host);
+        match &exchange.outcome {
+            Err(FetchError::Resolve { host, .. }) if is_proxys(host) => {
+                Blame::Proxy("its name cannot be resolved")
             }
+            Err(_) if has_failed && is_forwarded => Blame::Proxy("it cannot be connected to"),
+            // In the words of hyper-util, which tells it in no other way.
+            Err(FetchError::Connection { why }) => {
+                let says = |words: &str| why.contains(words);
+                if says("failed to create underlying connection") {
+                    Blame::Proxy("it cannot be connected to")
+                } else if says("proxy authorization required") || says("credentials not accepted") {
+                    Blame::Proxy("it does not accept user and password")
+                } else {
+                    Blame::Either { was_asked: false }
+                }
+            }
+            Err(FetchError::Timeout { .. }) => {
+                match self.is_there(settings.connect_timeout).await {
+                    true => Blame::Either { was_asked: false },
+                    false => Blame::Proxy("it cannot be connected to in time"),
+                }
+            }
+            Ok(_) | Err(_) => Blame::Nobody,
         }
-        Err(FetchError::Timeout { .. }) => Blame::Either { was_asked: false },
-        Err(_) => Blame::Nobody,
+    }
+
+    /// Whether the proxy itself can be connected to.
+    async fn is_there(&self, limit: Duration) -> bool {
+        let connect = async {
+            let host = self.url.host_str().unwrap_or_default();
+            let port = self.url.port_or_known_default().unwrap_or_default();
+            let addresses = self.resolver.found(host).await.unwrap_or_default();
+            let addresses: Vec<_> = addresses.into_iter().map(|ip| (ip, port).into()).collect();
+            TcpStream::connect(&addresses[..]).await.is_ok()
+        };
+        tokio::time::timeout(limit, connect).await.unwrap_or(false)
     }
 }

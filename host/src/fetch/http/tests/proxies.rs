@@ -67,7 +67,7 @@ async fn pages_go_through_proxies_in_turn_and_tell_which() {
     let one = Web::saying(answer("200 OK", &[], b"one")).await;
     let two = Web::saying(answer("200 OK", &[], b"two")).await;
     let mut with_login = through(two.address, "http");
-    with_login.login = Some(("ann".to_owned(), "q: &@/".to_owned()));
+    with_login.login = Some(("ann".to_owned(), "q: &@/%41".to_owned()));
     let fetcher = fetching(settings(vec![through(one.address, "http"), with_login]));
     let mut bodies = Vec::new();
     for _ in 0..4 {
@@ -77,7 +77,7 @@ async fn pages_go_through_proxies_in_turn_and_tell_which() {
     let (to_one, to_two) = (one.heard(), two.heard());
     assert!(to_one[0].starts_with("GET http://a.test/x HTTP/1.1\r\n"));
     assert_eq!(header(&to_one[0], "proxy-authorization"), None);
-    let login = Some("Basic YW5uOnE6ICZALw==");
+    let login = Some("Basic YW5uOnE6ICZALyU0MQ==");
     assert_eq!(header(&to_two[0], "proxy-authorization"), login);
     let Answer::Page(page) = fetcher
         .fetch(abroad("http://a.test/"))
@@ -198,6 +198,29 @@ async fn a_site_that_says_407_costs_its_own_pages_alone() {
         );
         assert!(failure.error.is_transient());
     }
+}
+
+#[tokio::test]
+async fn a_proxy_that_does_not_accept_us_rests_when_several_hosts_were_not_answered() {
+    let refusing = Web::saying(answer("407 Proxy Authentication Required", &[], b"")).await;
+    let mut set = settings(vec![through(refusing.address, "http")]);
+    let loopback = vec![refusing.address.ip()];
+    set.hosts
+        .extend((0..6).map(|n| (format!("{n}.test"), loopback.clone())));
+    let fetcher = fetching(set);
+    let mut reasons = Vec::new();
+    for n in 0..6 {
+        let failure = fetcher
+            .fetch(abroad(&format!("http://{n}.test/")))
+            .await
+            .unwrap_err();
+        reasons.push(failure.error.reason());
+    }
+    assert_eq!(
+        reasons,
+        ["proxy", "proxy", "proxy", "proxy", "no-proxy", "no-proxy"]
+    );
+    assert_eq!(refusing.heard().len(), 5);
 }
 
 #[tokio::test]

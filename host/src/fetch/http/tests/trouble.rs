@@ -53,6 +53,34 @@ async fn a_redirect_that_would_wait_for_the_rate_of_its_host_is_a_page_of_its_ow
 }
 
 #[tokio::test]
+async fn a_redirect_that_would_wait_and_leads_back_is_tried_again_as_a_whole_and_counted() {
+    let web = Web::new(|request| match request.contains(" /from ") {
+        true => Reply::Close(answer("301 Moved", &["Location: /back"], b"")),
+        false => Reply::Close(answer("301 Moved", &["Location: /from"], b"")),
+    });
+    let web = web.await;
+    let counted = |rate: &str, method: &str| FetchRequest {
+        host_rate: rate.parse().unwrap(),
+        method: method.to_owned(),
+        ..get(web.url("/from"))
+    };
+    let failure = fetcher().fetch(counted("2/h", "GET")).await.unwrap_err();
+    assert_eq!(failure.error.reason(), "interrupted", "{failure}");
+    assert!(failure.error.is_transient());
+    assert!(failure.host_ready_at > StoppedClock.unix_millis() + 3_000_000);
+    let web = Web::saying(answer("307 Again", &["Location: /to"], b"")).await;
+    let post = FetchRequest {
+        url: web.url("/from"),
+        ..counted("1/h", "POST")
+    };
+    let failure = fetcher().fetch(post).await.unwrap_err();
+    assert_eq!(
+        (failure.error.reason(), web.heard().len()),
+        ("interrupted", 1)
+    );
+}
+
+#[tokio::test]
 async fn a_robots_txt_that_waits_for_its_host_is_no_missing_one() {
     let web = Web::new(|request| match request.contains(" /robots.txt ") {
         true => Reply::Close(answer("301 Moved", &["Location: /rules"], b"")),
