@@ -63,8 +63,8 @@ pub struct FetchSettings {
     pub ca: Vec<Certificate>,
     /// Whether anybody has to.
     pub check_certificates: bool,
-    /// Bytes of a body, as they come, in a second: a stretch of [`body::STRETCH`] with fewer on the average
-    /// ends the fetch. 0: there may be none.
+    /// Bytes of a body, as they come, in a second: 10 seconds with fewer on the average end the fetch.
+    /// 0: there may be none.
     pub min_rate: u64,
     /// Followed within one host.
     pub max_redirects: usize,

@@ -12,13 +12,12 @@ use axum::http;
 use bytes::Bytes;
 use crawler::fetch::http::{FetchSettings, fuzz};
 use crawler::fetch::{Answer, FetchError};
-use futures::executor::block_on;
 use futures::stream;
 use reqwest::header::{CONTENT_ENCODING, CONTENT_LENGTH, HeaderValue};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use url::Url;
 
-use super::first_line;
+use super::{block_on, first_line};
 
 /// The limit where the first line has none.
 const LIMIT: u16 = u16::MAX;

@@ -9,11 +9,10 @@ use axum::http;
 use crawler::fetch::cookies::CookieJar;
 use crawler::fetch::http::{FetchSettings, fuzz, retry_after};
 use crawler::fetch::{Answer, FetchError};
-use futures::executor::block_on;
 use reqwest::header::{HeaderName, HeaderValue, LOCATION};
 use url::Url;
 
-use super::wire;
+use super::{block_on, wire};
 
 /// Headers that a rule cannot set: they frame a message, or are the client's own business.
 const FRAMING: [&str; 13] = [

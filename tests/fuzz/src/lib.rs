@@ -18,6 +18,17 @@ mod robots;
 mod url;
 mod wire;
 
+/// Waits on this thread, with the timers that bodies are read by.
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    thread_local! {
+        static RUNTIME: tokio::runtime::Runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .expect("a thread has a timer");
+    }
+    RUNTIME.with(|runtime| runtime.block_on(future))
+}
+
 /// The first line, without its end, and what follows it.
 fn first_line(data: &[u8]) -> (&[u8], &[u8]) {
     match data.iter().position(|&b| b == b'\n') {
