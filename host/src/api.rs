@@ -157,7 +157,7 @@ impl Api {
         let page = self.within(CALL_DEADLINE, call).await?;
         Ok(ResourcesAnswer {
             resources: page.entries.into_iter().map(Into::into).collect(),
-            next_page_token: page.next.map(String::from).unwrap_or_default(),
+            next_page_token: page.next.map(|name| name.to_string()).unwrap_or_default(),
         })
     }
 

@@ -10,6 +10,7 @@
 //! No rule and no resource can widen what addresses the guard lets through; only the operator's
 //! `--allow-networks` does. A resource can name ports of hosts that are public.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,7 +47,7 @@ pub struct FetchRequest {
     /// The resource itself names the port, which may be any then.
     pub names_port: bool,
     /// In capitals.
-    pub method: String,
+    pub method: Cow<'static, str>,
     /// Beyond those that every request carries.
     pub headers: Vec<(String, String)>,
     /// As whom it is asked for; headers of the request win. None: as the process calls itself.

@@ -19,3 +19,4 @@ pub mod scope;
 pub mod settings;
 mod shard;
 pub mod status;
+mod text;

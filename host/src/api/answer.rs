@@ -337,7 +337,12 @@ impl From<PluginRecord> for PluginAnswer {
             digest: record.digest.to_string(),
             size: record.size,
             interface: record.interface,
-            rules: record.description.rules,
+            rules: record
+                .description
+                .rules
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
             schemas: record.description.schemas,
             pushed_at: record.pushed_at,
         }

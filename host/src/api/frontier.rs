@@ -213,9 +213,9 @@ impl From<UrlEntry> for UrlAnswer {
         let request = entry.request;
         let answer = Self {
             url: request.url.into(),
-            method: request.method,
+            method: request.method.into_owned(),
             body: shown(&request.body.unwrap_or_default()),
-            rule: request.rule,
+            rule: request.rule.to_string(),
             depth: entry.depth,
             run: entry.run.0,
             state: entry.state.as_str().to_owned(),

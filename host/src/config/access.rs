@@ -7,6 +7,7 @@ use serde::Deserialize;
 use url::Url;
 
 use super::secret::SecretRef;
+use crate::model::scope::HostPattern;
 use crate::model::settings::AccessName;
 
 /// Proxies of one name.
@@ -26,8 +27,8 @@ pub struct ProxyConfig {
 pub struct CredentialConfig {
     /// As a setting names it.
     pub name: AccessName,
-    /// Names, or `*.` and a name: who is shown it.
-    pub hosts: Vec<String>,
+    /// Who is shown it; no ports.
+    pub hosts: Vec<HostPattern>,
     /// With it basic, without it bearer.
     pub user: Option<String>,
     /// The password or the token.
@@ -139,7 +140,7 @@ impl CredentialTable {
     /// What it says; an error in a person's words where it says nothing.
     pub(super) fn into_config(self, name: &str, folder: &Path) -> Result<CredentialConfig, String> {
         let hosts = self.hosts.into_iter().map(|host| self::host(name, &host));
-        let hosts: Vec<String> = hosts.collect::<Result<_, _>>()?;
+        let hosts: Vec<HostPattern> = hosts.collect::<Result<_, _>>()?;
         if hosts.is_empty() {
             return Err(format!("{name} has no hosts: it would be shown to nobody"));
         }
@@ -164,20 +165,15 @@ impl CredentialTable {
     }
 }
 
-/// A host as URLs have it.
-fn host(name: &str, text: &str) -> Result<String, String> {
-    let (below, host) = match text.strip_prefix("*.") {
-        Some(host) => ("*.", host),
-        None => ("", text),
-    };
-    match url::Host::parse(host) {
-        Ok(found) if !host.contains(['*', ':']) || host.starts_with('[') => {
-            Ok(format!("{below}{found}"))
-        }
-        _ => Err(format!(
-            "hosts of {name} are like shop.example or *.shop.example, without ports, not {text:?}"
-        )),
-    }
+/// Some hosts: nobody means to show a secret to all.
+fn host(name: &str, text: &str) -> Result<HostPattern, String> {
+    let pattern = text.parse::<HostPattern>().ok();
+    let pattern = pattern.filter(|pattern| !pattern.is_any_host() && pattern.port().is_none());
+    pattern.ok_or_else(|| {
+        format!(
+            "hosts of {name} are like shop.example, or *.shop.example for that and all below it, without ports, not {text:?}"
+        )
+    })
 }
 
 #[cfg(test)]
@@ -251,7 +247,8 @@ mod tests {
     fn a_credential_is_basic_or_bearer_and_says_who_is_shown_it() {
         let basic = "hosts = ['Shop.example', '*.a.test']\nuser = 'u'\npassword-env = 'PW'";
         let found = credential(basic).unwrap();
-        assert_eq!(found.hosts, ["shop.example", "*.a.test"]);
+        let hosts: Vec<String> = found.hosts.iter().map(ToString::to_string).collect();
+        assert_eq!(hosts, ["shop.example", "*.a.test"]);
         assert_eq!(
             (found.user.as_deref(), found.plain_http),
             (Some("u"), false)
@@ -263,7 +260,7 @@ mod tests {
         let kinds = "shop has user (without a colon) and password-file or password-env, or it has token-file or token-env";
         let hosts = |host| {
             format!(
-                "hosts of shop are like shop.example or *.shop.example, without ports, not {host:?}"
+                "hosts of shop are like shop.example, or *.shop.example for that and all below it, without ports, not {host:?}"
             )
         };
         for (toml, why) in [

@@ -161,23 +161,28 @@ impl State {
         if matches!(cookie.domain, CookieDomain::Suffix(_)) && !domain.contains('.') {
             return;
         }
-        self.forget_expired();
         let before = self.store.get_any(&domain, &cookie.path, cookie.name());
-        let (n_before, is_same) = before.map_or((0, false), |before| {
+        let is_same = before.is_some_and(|before| {
             let is_same = before.value() == cookie.value() && before.expires == cookie.expires;
-            (size(before), is_same && !before.is_expired())
+            is_same && !before.is_expired()
         });
+        // What most answers say.
         if is_same {
             return;
         }
-        let is_new = before.is_none();
-        let of_host = || self.store.iter_any().filter(|c| c.domain == cookie.domain);
-        let has_place = !is_new || of_host().count() < MAX_PER_HOST;
-        let added = size(&cookie);
-        let of_host: usize = of_host().map(size).sum();
-        let fits = of_host - n_before + added <= MAX_HOST_BYTES
-            && self.n_bytes - n_before + added <= MAX_BYTES;
-        let n_bytes = self.n_bytes - n_before + added;
+        self.forget_expired();
+        let before = self.store.get_any(&domain, &cookie.path, cookie.name());
+        let n_before = before.map(size);
+        // The jar knows no difference between a cookie of a host and one of it and all below it.
+        let is_here =
+            |other: &&cookie_store::Cookie<'_>| other.domain.as_cow().as_ref() == Some(&domain);
+        let here = self.store.iter_any().filter(is_here);
+        let (n, n_bytes_here) =
+            here.fold((0, 0), |(n, n_bytes), other| (n + 1, n_bytes + size(other)));
+        let has_place = n_before.is_some() || n < MAX_PER_HOST;
+        let after = |n_bytes: usize| n_bytes - n_before.unwrap_or(0) + size(&cookie);
+        let n_bytes = after(self.n_bytes);
+        let fits = after(n_bytes_here) <= MAX_HOST_BYTES && n_bytes <= MAX_BYTES;
         let is_kept = cookie.is_expired() || (has_place && fits);
         if !is_kept {
             tracing::debug!(%url, "a cookie is not kept: there is no room for more");
@@ -190,9 +195,7 @@ impl State {
         }
         self.is_changed = true;
     }
-}
 
-impl State {
     /// They would hold a place for ever.
     fn forget_expired(&mut self) {
         let expired = self.store.iter_any().filter(|cookie| cookie.is_expired());
@@ -239,6 +242,25 @@ mod tests {
         sent.sort();
         sent.retain(|cookie| !cookie.is_empty());
         sent
+    }
+
+    #[test]
+    fn a_cookie_of_a_host_may_become_one_of_its_domain_and_back() {
+        let jar = CookieJar::open(None, &[]);
+        let long = format!("id={}", "x".repeat(100));
+        for (set, below) in [
+            (long.as_str(), 0),
+            ("id=1; Domain=shop.test", 1),
+            (long.as_str(), 0),
+        ] {
+            hear(&jar, "http://shop.test/", &[set]);
+            let name = set.split(';').next().unwrap();
+            assert_eq!(sent(&jar, "http://shop.test/"), [name]);
+            assert_eq!(sent(&jar, "http://a.shop.test/").len(), below, "{set}");
+        }
+        let state = jar.state();
+        let kept: Vec<usize> = state.store.iter_any().map(size).collect();
+        assert_eq!(kept, [state.n_bytes]);
     }
 
     #[test]

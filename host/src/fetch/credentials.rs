@@ -10,7 +10,8 @@ use base64::engine::general_purpose::STANDARD;
 use reqwest::header::{HeaderValue, InvalidHeaderValue};
 use url::Url;
 
-use crate::model::settings::{AccessName, CredentialNames};
+use crate::model::scope::HostPattern;
+use crate::model::settings::AccessName;
 
 /// By the names that resources use.
 pub type Credentials = BTreeMap<AccessName, Credential>;
@@ -18,8 +19,7 @@ pub type Credentials = BTreeMap<AccessName, Credential>;
 /// A header for some hosts.
 #[derive(Clone)]
 pub struct Credential {
-    /// Names, or `*.` and a name.
-    hosts: Vec<String>,
+    hosts: Vec<HostPattern>,
     authorization: HeaderValue,
     /// Sent without encryption, too.
     plain_http: bool,
@@ -27,14 +27,15 @@ pub struct Credential {
 
 impl fmt::Debug for Credential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "for {}", self.hosts.join(", "))
+        let hosts: Vec<String> = self.hosts.iter().map(ToString::to_string).collect();
+        write!(f, "for {}", hosts.join(", "))
     }
 }
 
 impl Credential {
     /// User and password (RFC 7617).
     pub fn basic(
-        hosts: Vec<String>,
+        hosts: Vec<HostPattern>,
         user: &str,
         password: &str,
         plain_http: bool,
@@ -45,7 +46,7 @@ impl Credential {
 
     /// A token (RFC 6750).
     pub fn bearer(
-        hosts: Vec<String>,
+        hosts: Vec<HostPattern>,
         token: &str,
         plain_http: bool,
     ) -> Result<Self, InvalidHeaderValue> {
@@ -53,7 +54,7 @@ impl Credential {
     }
 
     fn new(
-        hosts: Vec<String>,
+        hosts: Vec<HostPattern>,
         authorization: String,
         plain_http: bool,
     ) -> Result<Self, InvalidHeaderValue> {
@@ -70,24 +71,10 @@ impl Credential {
     /// The header, if this URL's host is to see it.
     pub(super) fn for_url(&self, url: &Url) -> Option<&HeaderValue> {
         let host = url.host_str()?;
-        let is_shown = |pattern: &String| match pattern.strip_prefix("*.") {
-            Some(above) => host
-                .strip_suffix(above)
-                .is_some_and(|rest| rest.ends_with('.')),
-            None => pattern == host,
-        };
+        let is_shown = |pattern: &HostPattern| pattern.admits(host, url.port_or_known_default());
         let is_safe = url.scheme() == "https" || self.plain_http;
         (is_safe && self.hosts.iter().any(is_shown)).then_some(&self.authorization)
     }
-}
-
-/// Those of these names; the first that there is not is the error.
-pub(super) fn named(
-    all: &Credentials,
-    names: &CredentialNames,
-) -> Result<Vec<Credential>, AccessName> {
-    let one = |name: &AccessName| all.get(name).cloned().ok_or_else(|| name.clone());
-    names.iter().map(one).collect()
 }
 
 #[cfg(test)]
@@ -96,7 +83,8 @@ mod tests {
 
     #[test]
     fn a_credential_goes_to_its_hosts_and_without_encryption_only_where_that_is_said() {
-        let hosts = vec!["shop.example".to_owned(), "*.api.example".to_owned()];
+        let hosts = ["shop.example", "*.api.example"];
+        let hosts = hosts.map(|host| host.parse().unwrap()).to_vec();
         let safe = Credential::basic(hosts.clone(), "ann", "q: &", false).unwrap();
         let plain = Credential::bearer(hosts, "t0k", true).unwrap();
         let sent = |credential: &Credential, url: &str| {
@@ -107,9 +95,9 @@ mod tests {
         assert_eq!(sent(&safe, "https://shop.example/x"), basic);
         assert_eq!(sent(&safe, "https://shop.example:8443/"), basic);
         assert_eq!(sent(&safe, "https://v1.api.example/"), basic);
+        assert_eq!(sent(&safe, "https://api.example/"), basic);
         for elsewhere in [
             "http://shop.example/",
-            "https://api.example/",
             "https://xapi.example/",
             "https://shop.example.evil.test/",
             "https://evilshop.example/",

@@ -170,31 +170,51 @@ pub enum FetchError {
     },
 }
 
+/// Another attempt may go better.
+const AGAIN: bool = true;
+/// However often it is tried, it goes no better.
+const NEVER: bool = false;
+
 impl FetchError {
+    /// What it is counted as, and whether another attempt may go better.
+    fn kind(&self) -> (&'static str, bool) {
+        match self {
+            FetchError::Scheme { .. } => ("scheme", NEVER),
+            FetchError::Address { .. } => ("address-denied", NEVER),
+            FetchError::OwnNode { .. } => ("own-node", NEVER),
+            FetchError::Port { .. } => ("port-denied", NEVER),
+            FetchError::Request { .. } => ("bad-request", NEVER),
+            FetchError::Resolve { .. } => ("resolve", AGAIN),
+            FetchError::Connection { .. } => ("connection", AGAIN),
+            FetchError::Timeout { .. } => ("timeout", AGAIN),
+            FetchError::TooSlow { .. } => ("min-rate", AGAIN),
+            FetchError::ContentType { .. } => ("content-type", NEVER),
+            FetchError::Paused { .. } => ("paused", AGAIN),
+            FetchError::Proxy { .. } => ("proxy", AGAIN),
+            FetchError::NoProxy { .. } => ("no-proxy", AGAIN),
+            FetchError::Interrupted { .. } => ("interrupted", AGAIN),
+            FetchError::NotSetUp { .. } => ("not-set-up", AGAIN),
+            FetchError::Robots { .. } => ("robots", NEVER),
+            FetchError::RobotsUnavailable { .. } => ("robots-unavailable", AGAIN),
+            FetchError::UrlLength { .. } => ("max-url-length", NEVER),
+            FetchError::Encoding { .. } => ("content-encoding", NEVER),
+            FetchError::Redirects { .. } => ("redirects", NEVER),
+        }
+    }
+
     /// The word that counts and dead letters are kept by.
     pub fn reason(&self) -> &'static str {
-        match self {
-            FetchError::Scheme { .. } => "scheme",
-            FetchError::Address { .. } => "address-denied",
-            FetchError::OwnNode { .. } => "own-node",
-            FetchError::Port { .. } => "port-denied",
-            FetchError::Request { .. } => "bad-request",
-            FetchError::Resolve { .. } => "resolve",
-            FetchError::Connection { .. } => "connection",
-            FetchError::Timeout { .. } => "timeout",
-            FetchError::TooSlow { .. } => "min-rate",
-            FetchError::ContentType { .. } => "content-type",
-            FetchError::Paused { .. } => "paused",
-            FetchError::Proxy { .. } => "proxy",
-            FetchError::NoProxy { .. } => "no-proxy",
-            FetchError::Interrupted { .. } => "interrupted",
-            FetchError::NotSetUp { .. } => "not-set-up",
-            FetchError::Robots { .. } => "robots",
-            FetchError::RobotsUnavailable { .. } => "robots-unavailable",
-            FetchError::UrlLength { .. } => "max-url-length",
-            FetchError::Encoding { .. } => "content-encoding",
-            FetchError::Redirects { .. } => "redirects",
-        }
+        self.kind().0
+    }
+
+    /// Whether another attempt may go better.
+    pub fn is_transient(&self) -> bool {
+        self.kind().1
+    }
+
+    /// Whether nothing was asked, and the page comes again as it is, at a moment that is known.
+    pub fn is_held(&self) -> bool {
+        matches!(self, FetchError::Paused { .. } | FetchError::NoProxy { .. })
     }
 
     /// What whoever asks for the page later is to know beyond the reason; empty: nothing.
@@ -203,49 +223,7 @@ impl FetchError {
             FetchError::Robots { .. }
             | FetchError::RobotsUnavailable { .. }
             | FetchError::ContentType { .. } => self.to_string(),
-            FetchError::Scheme { .. }
-            | FetchError::Address { .. }
-            | FetchError::OwnNode { .. }
-            | FetchError::Port { .. }
-            | FetchError::Request { .. }
-            | FetchError::Resolve { .. }
-            | FetchError::Connection { .. }
-            | FetchError::Timeout { .. }
-            | FetchError::TooSlow { .. }
-            | FetchError::Paused { .. }
-            | FetchError::Proxy { .. }
-            | FetchError::NoProxy { .. }
-            | FetchError::Interrupted { .. }
-            | FetchError::NotSetUp { .. }
-            | FetchError::UrlLength { .. }
-            | FetchError::Encoding { .. }
-            | FetchError::Redirects { .. } => String::new(),
-        }
-    }
-
-    /// Whether another attempt may go better.
-    pub fn is_transient(&self) -> bool {
-        match self {
-            FetchError::Resolve { .. }
-            | FetchError::Connection { .. }
-            | FetchError::Timeout { .. }
-            | FetchError::TooSlow { .. }
-            | FetchError::Paused { .. }
-            | FetchError::Proxy { .. }
-            | FetchError::NoProxy { .. }
-            | FetchError::Interrupted { .. }
-            | FetchError::NotSetUp { .. }
-            | FetchError::RobotsUnavailable { .. } => true,
-            FetchError::Scheme { .. }
-            | FetchError::Address { .. }
-            | FetchError::OwnNode { .. }
-            | FetchError::Port { .. }
-            | FetchError::Request { .. }
-            | FetchError::Robots { .. }
-            | FetchError::ContentType { .. }
-            | FetchError::UrlLength { .. }
-            | FetchError::Encoding { .. }
-            | FetchError::Redirects { .. } => false,
+            _ => String::new(),
         }
     }
 }

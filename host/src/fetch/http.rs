@@ -20,7 +20,7 @@ use reqwest::Certificate;
 use tokio::time::Instant;
 use url::Url;
 
-use super::credentials::{self, Credentials};
+use super::credentials::Credentials;
 use super::gate::{Gate, Pace, Paused};
 use super::guard::Guard;
 use super::resolve::GuardedResolver;
@@ -30,12 +30,14 @@ use crate::clock::Clock;
 use crate::model::crawl::{Page, UnixMillis, host_of};
 use crate::model::resource::DEFAULT_DELAY;
 use crate::model::settings::AccessName;
+use failed::within;
 use hop::{Exchange, Hop, Outcome};
 use judge::Manner;
 use routes::Routes;
 
 mod body;
 mod client;
+mod failed;
 #[cfg(feature = "fuzz")]
 #[doc(hidden)]
 pub mod fuzz;
@@ -159,14 +161,9 @@ impl HttpFetcher {
     /// Once its host has its turn. Names behind proxies are judged here, because nobody else does.
     async fn exchange(&self, hop: &Hop, max_body: u64) -> Exchange {
         if hop.pool.is_some() && !self.settings.proxy_resolves {
-            let (begun, limit) = (Instant::now(), self.settings.connect_timeout);
+            let begun = Instant::now();
             let check = self.resolver.check_name(&hop.url, hop.names_port);
-            let checked = tokio::time::timeout(limit, check).await;
-            let checked = checked.unwrap_or(Err(FetchError::Timeout {
-                limit,
-                setting: "connect-timeout",
-            }));
-            if let Err(error) = checked {
+            if let Err(error) = self.while_connecting(check).await {
                 return Exchange {
                     outcome: Err(error),
                     took: begun.elapsed(),
@@ -178,12 +175,12 @@ impl HttpFetcher {
         self.routes.exchange(hop, &self.settings, max_body).await
     }
 
-    /// When a page that finds no proxy may come again; 0 for any other.
-    fn after_rest(&self, error: &FetchError) -> UnixMillis {
-        match error {
-            FetchError::NoProxy { pause, .. } => after(self.clock.unix_millis(), *pause),
-            _ => 0,
-        }
+    /// What has to be known of a name before anything is sent.
+    async fn while_connecting(
+        &self,
+        check: impl Future<Output = Result<(), FetchError>>,
+    ) -> Result<(), FetchError> {
+        within(self.settings.connect_timeout, "connect-timeout", check).await
     }
 
     fn delay(&self, url: &Url, asked_for: Option<Duration>) -> Duration {
@@ -197,14 +194,16 @@ impl HttpFetcher {
     /// What the request asks of the way, and its first hop.
     fn prepared(&self, request: FetchRequest) -> Result<(Manner, Hop), FetchError> {
         let pool = self.routes.pool(request.proxy.as_ref())?;
-        let credentials = credentials::named(&self.settings.credentials, &request.credentials);
-        let credentials = credentials.map_err(|name| FetchError::NotSetUp {
-            setting: "credentials",
-            name: name.to_string(),
-            table: "credentials",
-        })?;
+        let is_absent = |name: &&AccessName| !self.settings.credentials.contains_key(*name);
+        if let Some(absent) = request.credentials.iter().find(is_absent) {
+            return Err(FetchError::NotSetUp {
+                setting: "credentials",
+                name: absent.to_string(),
+                table: "credentials",
+            });
+        }
         let manner = Manner::of(&request, pool.clone());
-        Ok((manner, Hop::first(request, pool, credentials)?))
+        Ok((manner, Hop::first(request, pool)?))
     }
 
     /// One hop, and when its host may be asked again; 0 where nothing was asked of it.
@@ -217,19 +216,14 @@ impl HttpFetcher {
         if let Err(denied) = self.guard.check(&hop.url) {
             return (Err(denied), 0);
         }
-        let limit = self.settings.connect_timeout;
         if let Some(pool) = &hop.pool
             && let Err(resting) = pool.check()
         {
-            let host_ready_at = self.after_rest(&resting);
-            return (Err(resting), host_ready_at);
+            let rest = rest_of(&resting);
+            return (Err(resting), after(self.clock.unix_millis(), rest));
         }
         let check = self.resolver.check_port(&hop.url, hop.names_port);
-        let checked = tokio::time::timeout(limit, check).await;
-        if let Err(denied) = checked.unwrap_or(Err(FetchError::Timeout {
-            limit,
-            setting: "connect-timeout",
-        })) {
+        if let Err(denied) = self.while_connecting(check).await {
             return (Err(denied), 0);
         }
         let host = host_of(&hop.url);
@@ -249,11 +243,18 @@ impl HttpFetcher {
             answer.record.waited = begun.duration_since(asked);
         }
         tell(hop, &outcome, took);
-        let rest = outcome.as_ref().err().map(|error| self.after_rest(error));
         let now = self.clock.unix_millis();
         let left_alone = permit.finish(sign::of(&outcome, took, now));
-        let host_ready_at = after(now, left_alone).max(rest.unwrap_or_default());
-        (outcome, host_ready_at)
+        let rest = outcome.as_ref().err().map(rest_of).unwrap_or_default();
+        (outcome, after(now, left_alone.max(rest)))
+    }
+}
+
+/// How long the proxies of a page rest, where that is why it was not sent.
+fn rest_of(error: &FetchError) -> Duration {
+    match error {
+        FetchError::NoProxy { pause, .. } => *pause,
+        _ => Duration::ZERO,
     }
 }
 
@@ -320,40 +321,33 @@ impl Fetch for HttpFetcher {
             };
             let answer = match outcome {
                 // The hops so far would be made again: the rest is a page of its own, if it can be.
-                Err(FetchError::Paused { .. } | FetchError::NoProxy { .. })
-                    if is_new_page(&hop, &on_the_way) =>
-                {
+                Err(error) if error.is_held() && !on_the_way.is_empty() => {
+                    if !is_new_page(&hop, &on_the_way) {
+                        let why = error.to_string();
+                        return Err(failure(FetchError::Interrupted { why }));
+                    }
                     Answer::Elsewhere { to: hop.url }
                 }
-                Err(error @ (FetchError::Paused { .. } | FetchError::NoProxy { .. }))
-                    if !on_the_way.is_empty() =>
-                {
-                    let why = error.to_string();
-                    return Err(failure(FetchError::Interrupted { why }));
-                }
                 Err(error) => return Err(failure(error)),
-                Ok(outcome) => match outcome {
-                    Outcome::Received(answer) => {
-                        let now = self.clock.unix_millis();
-                        Answer::Page(Box::new(page(hop.url, on_the_way, answer, now)))
-                    }
-                    Outcome::Redirect { to, .. } if host_of(&to) != host_of(&hop.url) => {
-                        Answer::Elsewhere { to }
-                    }
-                    Outcome::Redirect { .. } if on_the_way.len() >= self.settings.max_redirects => {
-                        let n = self.settings.max_redirects;
-                        return Err(failure(FetchError::Redirects { n }));
-                    }
-                    Outcome::Redirect { to, .. } if to.as_str().len() > max_url_length as usize => {
-                        let (length, max) = (to.as_str().len(), max_url_length);
-                        return Err(failure(FetchError::UrlLength { length, max }));
-                    }
-                    Outcome::Redirect { to, status } => {
-                        on_the_way.push(hop.url.clone());
-                        hop = hop.redirected(to, status);
-                        continue;
-                    }
-                },
+                Ok(Outcome::Received(answer)) => {
+                    let now = self.clock.unix_millis();
+                    Answer::Page(Box::new(page(hop.url, on_the_way, answer, now)))
+                }
+                Ok(Outcome::Redirect { to, .. }) if host_of(&to) != host_of(&hop.url) => {
+                    Answer::Elsewhere { to }
+                }
+                Ok(Outcome::Redirect { .. }) if on_the_way.len() >= self.settings.max_redirects => {
+                    let n = self.settings.max_redirects;
+                    return Err(failure(FetchError::Redirects { n }));
+                }
+                Ok(Outcome::Redirect { to, .. }) if to.as_str().len() > max_url_length as usize => {
+                    let (length, max) = (to.as_str().len(), max_url_length);
+                    return Err(failure(FetchError::UrlLength { length, max }));
+                }
+                Ok(Outcome::Redirect { to, status }) => {
+                    on_the_way.push(hop.redirect(to, status));
+                    continue;
+                }
             };
             return Ok(Fetched {
                 answer,
@@ -371,7 +365,7 @@ impl Fetch for HttpFetcher {
 
 /// Whether a hop of the way can be a page of its own: it asks for what no earlier one did.
 fn is_new_page(hop: &Hop, on_the_way: &[Url]) -> bool {
-    hop.is_plain() && !on_the_way.is_empty() && !on_the_way.contains(&hop.url)
+    hop.is_plain() && !on_the_way.contains(&hop.url)
 }
 
 fn page(url: Url, redirects: Vec<Url>, answer: hop::Received, fetched_at: UnixMillis) -> Page {

@@ -104,43 +104,40 @@ impl Turns {
 
     /// It is to blame. How long it rests.
     pub(super) fn rest(&self, index: usize, now: Instant) -> Duration {
-        let mut rest = Duration::ZERO;
-        self.change(index, |health| {
+        let rest = self.change(index, |health| {
             // Those who were on their way when it went down say nothing new.
-            rest = health.pause(now);
+            let mut rest = health.pause(now);
             if rest.is_zero() {
                 rest = delay_after(FIRST_REST, MAX_REST, health.n_rests);
                 health.n_rests += 1;
                 health.begin(now, rest);
             }
+            rest
         });
-        rest
+        rest.unwrap_or_default()
     }
 
     /// The page of a host failed, and either may be to blame. How long it rests, if that is enough.
     pub(super) fn doubt(&self, index: usize, host: &str, now: Instant) -> Option<Duration> {
-        let mut rest = None;
-        self.change(index, |health| {
-            // Those who were on their way when it went down say nothing new.
+        let rest = self.change(index, |health| {
             if !health.pause(now).is_zero() {
-                return;
+                return None;
             }
             if !health.doubts.iter().any(|known| known == host) {
                 health.doubts.push(host.to_owned());
             }
-            if health.doubts.len() >= DOUBTS {
+            let is_enough = health.doubts.len() >= DOUBTS;
+            is_enough.then(|| {
                 health.begin(now, FIRST_REST);
-                rest = Some(FIRST_REST);
-            }
+                FIRST_REST
+            })
         });
-        rest
+        rest.flatten()
     }
 
-    fn change(&self, index: usize, change: impl FnOnce(&mut Health)) {
+    fn change<T>(&self, index: usize, change: impl FnOnce(&mut Health) -> T) -> Option<T> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(health) = state.proxies.get_mut(index) {
-            change(health);
-        }
+        state.proxies.get_mut(index).map(change)
     }
 }
 

@@ -45,7 +45,7 @@ type Found = Result<Vec<IpAddr>, ResolveError>;
 #[derive(Debug, Default)]
 struct State {
     /// Of each name, the ports of requests in flight, once for each.
-    wanted: HashMap<String, Vec<Port>>,
+    wanted: HashMap<Arc<str>, Vec<Port>>,
     /// Names that were last seen to lie wholly inside the allowed networks.
     inside: HashSet<String>,
 }
@@ -60,8 +60,8 @@ struct Port {
 
 /// A request in flight to a name and port; it ends when this is dropped.
 pub(super) struct Want {
-    resolver: GuardedResolver,
-    name: String,
+    state: Arc<Mutex<State>>,
+    name: Arc<str>,
     port: Port,
 }
 
@@ -133,15 +133,14 @@ impl GuardedResolver {
     /// Says that a request to this URL's host and port is about to be sent. Whether its resource
     /// names the port makes it one for any address.
     pub(super) fn want(&self, url: &Url, names_port: bool) -> Want {
-        let name = url.host_str().unwrap_or_default().to_owned();
+        let name: Arc<str> = url.host_str().unwrap_or_default().into();
         let port = self.port(url, names_port);
         let mut state = self.state();
-        state.wanted.entry(name.clone()).or_default().push(port);
-        Want {
-            resolver: self.clone(),
-            name,
-            port,
-        }
+        let wanted = state.wanted.entry(Arc::clone(&name)).or_default();
+        wanted.push(port);
+        drop(state);
+        let state = Arc::clone(&self.state);
+        Want { state, name, port }
     }
 
     /// Judges the port of a URL that is wanted. A name is resolved for it where that has not been done:
@@ -175,9 +174,9 @@ impl GuardedResolver {
         let port = Some(self.port(url, names_port));
         let found = self.found(name).await;
         let judged = found.and_then(|found| {
-            let mut each = found.iter().map(std::slice::from_ref);
-            each.try_for_each(|one| self.admit_at(name, one, &[port]).map(drop))?;
-            self.admit_at(name, &found, &[port]).map(drop)
+            self.note_inside(name, &found);
+            let mut each = found.iter();
+            each.try_for_each(|&ip| self.judge(name, ip, &[port]))
         });
         judged.map_err(ResolveError::into_fetch_error)
     }
@@ -221,43 +220,51 @@ impl GuardedResolver {
         found: &[IpAddr],
         ports: &[Option<Port>],
     ) -> Result<Vec<IpAddr>, ResolveError> {
-        let mut state = self.state();
-        let is_inside = !found.is_empty() && found.iter().all(|&ip| self.guard.is_inside(ip));
-        if !is_inside {
-            state.inside.remove(name);
-        } else if state.inside.len() < MAX_INSIDE {
-            state.inside.insert(name.to_owned());
+        self.note_inside(name, found);
+        let (mut admitted, mut denied) = (Vec::new(), None);
+        for &ip in found {
+            match self.judge(name, ip, ports) {
+                Ok(()) => admitted.push(ip),
+                Err(error) => denied = denied.or(Some(error)),
+            }
         }
-        drop(state);
-        let judge = |ip: IpAddr| {
-            ports.iter().try_for_each(|&port: &Option<Port>| {
-                self.guard.judge(ip, port.map(|port| port.number))?;
-                match port {
-                    Some(port) if !port.is_open && !self.guard.is_inside(ip) => {
-                        Err(Denial::Port(port.number))
-                    }
-                    _ => Ok(()),
-                }
-            })
-        };
-        let admitted: Vec<IpAddr> = found
-            .iter()
-            .copied()
-            .filter(|&ip| judge(ip).is_ok())
-            .collect();
-        if !admitted.is_empty() {
-            return Ok(admitted);
-        }
-        match found.iter().find_map(|&ip| Some((ip, judge(ip).err()?))) {
-            Some((address, denial)) => Err(ResolveError::Denied {
-                name: name.to_owned(),
-                address,
-                denial,
-            }),
+        match denied {
+            _ if !admitted.is_empty() => Ok(admitted),
+            Some(first) => Err(first),
             None => Err(ResolveError::Unknown {
                 name: name.to_owned(),
                 why: "it has no address".to_owned(),
             }),
+        }
+    }
+
+    /// Whether one address of a name may be reached at all of these ports.
+    fn judge(&self, name: &str, ip: IpAddr, ports: &[Option<Port>]) -> Result<(), ResolveError> {
+        let at = |&port: &Option<Port>| {
+            self.guard.judge(ip, port.map(|port| port.number))?;
+            match port {
+                Some(port) if !port.is_open && !self.guard.is_inside(ip) => {
+                    Err(Denial::Port(port.number))
+                }
+                _ => Ok(()),
+            }
+        };
+        let judged = ports.iter().try_for_each(at);
+        judged.map_err(|denial| ResolveError::Denied {
+            name: name.to_owned(),
+            address: ip,
+            denial,
+        })
+    }
+
+    /// Notes whether a name lies wholly inside the allowed networks.
+    fn note_inside(&self, name: &str, found: &[IpAddr]) {
+        let is_inside = !found.is_empty() && found.iter().all(|&ip| self.guard.is_inside(ip));
+        let mut state = self.state();
+        if !is_inside {
+            state.inside.remove(name);
+        } else if state.inside.len() < MAX_INSIDE {
+            state.inside.insert(name.to_owned());
         }
     }
 
@@ -274,8 +281,12 @@ impl GuardedResolver {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
+}
+
+fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Resolve for GuardedResolver {
@@ -324,7 +335,7 @@ async fn looked_up(name: String) -> Found {
 
 impl Drop for Want {
     fn drop(&mut self) {
-        let mut state = self.resolver.state();
+        let mut state = locked(&self.state);
         if let Some(ports) = state.wanted.get_mut(&self.name) {
             if let Some(index) = ports.iter().position(|&port| port == self.port) {
                 ports.swap_remove(index);

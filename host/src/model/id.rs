@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 pub use self::request::{REQUEST_ID_MAX, RequestId};
+use super::text::as_text;
 
 mod request;
 
@@ -94,8 +95,7 @@ pub(super) fn check_name(what: &'static str, text: &str) -> Result<(), IdError> 
 macro_rules! name_type {
     ($(#[$doc:meta])* $name:ident, $what:literal) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        #[serde(try_from = "String", into = "String")]
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(String);
 
         impl $name {
@@ -114,25 +114,13 @@ macro_rules! name_type {
             }
         }
 
-        impl TryFrom<String> for $name {
-            type Error = IdError;
-
-            fn try_from(text: String) -> Result<Self, IdError> {
-                text.parse()
-            }
-        }
-
-        impl From<$name> for String {
-            fn from(name: $name) -> String {
-                name.0
-            }
-        }
-
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(&self.0)
             }
         }
+
+        as_text!($name);
     };
 }
 
@@ -222,8 +210,7 @@ impl Generation {
 }
 
 /// The version of a plugin: `1.2.3`, as of Semantic Versioning 2.0.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PluginVersion(semver::Version);
 
 impl FromStr for PluginVersion {
@@ -246,20 +233,6 @@ impl FromStr for PluginVersion {
     }
 }
 
-impl TryFrom<String> for PluginVersion {
-    type Error = IdError;
-
-    fn try_from(text: String) -> Result<Self, IdError> {
-        text.parse()
-    }
-}
-
-impl From<PluginVersion> for String {
-    fn from(version: PluginVersion) -> String {
-        version.to_string()
-    }
-}
-
 impl fmt::Display for PluginVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -267,8 +240,7 @@ impl fmt::Display for PluginVersion {
 }
 
 /// A plugin as users name it: `books`, or `books@1.2.0` for exactly that version.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PluginRef {
     /// The plugin.
     pub name: PluginName,
@@ -293,20 +265,6 @@ impl FromStr for PluginRef {
     }
 }
 
-impl TryFrom<String> for PluginRef {
-    type Error = IdError;
-
-    fn try_from(text: String) -> Result<Self, IdError> {
-        text.parse()
-    }
-}
-
-impl From<PluginRef> for String {
-    fn from(plugin: PluginRef) -> String {
-        plugin.to_string()
-    }
-}
-
 impl fmt::Display for PluginRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.version {
@@ -317,8 +275,7 @@ impl fmt::Display for PluginRef {
 }
 
 /// The sha256 of a plugin's bytes; written as 64 hexadecimal digits.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
 
 impl Digest {
@@ -348,20 +305,6 @@ impl FromStr for Digest {
     }
 }
 
-impl TryFrom<String> for Digest {
-    type Error = IdError;
-
-    fn try_from(text: String) -> Result<Self, IdError> {
-        text.parse()
-    }
-}
-
-impl From<Digest> for String {
-    fn from(digest: Digest) -> String {
-        digest.to_string()
-    }
-}
-
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&hex::encode(self.0))
@@ -373,6 +316,8 @@ impl fmt::Debug for Digest {
         write!(f, "Digest({})", &hex::encode(self.0)[..12])
     }
 }
+
+as_text!(PluginVersion, PluginRef, Digest);
 
 #[cfg(test)]
 mod tests {

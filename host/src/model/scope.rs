@@ -10,11 +10,11 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
 use url::{Position, Url};
 
 use super::crawl::{Request, URL_MAX, host_of};
 use super::settings::{CrawlSettings, SettingError};
+use super::text::as_text;
 
 /// What a crawl may reach from its root requests.
 #[derive(Debug, Clone, Copy)]
@@ -214,14 +214,23 @@ fn has(sorted: &[String], text: &str) -> bool {
 /// Hosts that a crawl may visit: `example.org`, `*.example.org` (with all below it) or `*` (all), at any
 /// port that the guard lets through. With a port, `example.org:9000`, that port alone is meant, and
 /// the guard lets it through.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HostPattern {
     host: String,
     port: Option<u16>,
 }
 
 impl HostPattern {
+    /// Whether it means every host there is.
+    pub fn is_any_host(&self) -> bool {
+        self.host == "*"
+    }
+
+    /// The port that is meant; none: any.
+    pub fn port(&self) -> Option<u16> {
+        self.port
+    }
+
     /// Whether this host, in the form `Url::host_str` gives, is meant at this port.
     pub fn admits(&self, host: &str, port: Option<u16>) -> bool {
         let is_host = match self.host.strip_prefix('*') {
@@ -267,20 +276,6 @@ impl FromStr for HostPattern {
     }
 }
 
-impl TryFrom<String> for HostPattern {
-    type Error = SettingError;
-
-    fn try_from(text: String) -> Result<Self, SettingError> {
-        text.parse()
-    }
-}
-
-impl From<HostPattern> for String {
-    fn from(pattern: HostPattern) -> String {
-        pattern.to_string()
-    }
-}
-
 impl fmt::Display for HostPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.host)?;
@@ -290,6 +285,8 @@ impl fmt::Display for HostPattern {
         }
     }
 }
+
+as_text!(HostPattern);
 
 #[cfg(test)]
 mod tests {

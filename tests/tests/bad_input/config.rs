@@ -45,7 +45,7 @@ fn a_config_file_that_cannot_be_meant_starts_nothing_and_names_its_line() {
         ),
         (
             "\n[[resource]]\nname = 'a'\nlimits = { memroy = 1 }\n",
-            r#"2: c.toml:2: there is no limit "memroy"; the limits are fuel, cpu, timeout, memory, body, items, item-bytes, requests, log-lines"#,
+            r#"2: c.toml:2: there is no limit "memroy"; the limits are fuel, cpu, timeout, memory, body, items, item-bytes, requests, log-lines, captures, capture-bytes"#,
         ),
         (
             "[proxies]\nabroad = ['http://ann:secret@10.0.0.9:3128']\n",
@@ -61,7 +61,7 @@ fn a_config_file_that_cannot_be_meant_starts_nothing_and_names_its_line() {
         ),
         (
             "[credentials.shop]\nhosts = ['*']\ntoken-env = 'T'\n",
-            r#"2: c.toml:1: hosts of shop are like shop.example or *.shop.example, without ports, not "*""#,
+            r#"2: c.toml:1: hosts of shop are like shop.example, or *.shop.example for that and all below it, without ports, not "*""#,
         ),
         (
             "[[resource]]\nname = 'a'\nproxy = 'A B'\n",

@@ -505,7 +505,7 @@ mod tests {
         );
         check_refused(
             r#"{"name":"a","limits":{"memroy":1}}"#,
-            "there is no limit \"memroy\"; the limits are fuel, cpu, timeout, memory, body, items, item-bytes, requests, log-lines",
+            "there is no limit \"memroy\"; the limits are fuel, cpu, timeout, memory, body, items, item-bytes, requests, log-lines, captures, capture-bytes",
             "did you mean \"memory\"?",
         );
         check_refused(

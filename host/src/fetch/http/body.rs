@@ -6,8 +6,8 @@
 //! MiB are the most that zstd may look back (RFC 9659), 16 MiB what brotli can.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Poll, ready};
 use std::time::Duration;
 
 use async_compression::tokio::bufread::{
@@ -18,9 +18,12 @@ use bytes::{Bytes, BytesMut};
 use futures::{Stream, StreamExt as _, TryStreamExt as _, stream};
 use reqwest::header::{self, HeaderMap};
 use reqwest::{Method, Response};
-use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _};
 use tokio::time::Instant;
 use tokio_util::io::StreamReader;
+
+use super::{FetchSettings, failed};
+use crate::fetch::FetchError;
 
 /// What every request says of the codings that are understood.
 pub(super) const ACCEPTED: &str = "gzip, br, zstd, deflate";
@@ -32,33 +35,7 @@ const ZSTD_WINDOW: u32 = 23;
 
 /// So long a part of a body has the least rate on the average: curl measures like that, too, with a
 /// setting for the time (`--speed-time`).
-pub(super) const STRETCH: Duration = Duration::from_secs(10);
-
-/// A stretch of a body brought too little.
-#[derive(Debug, thiserror::Error)]
-#[error("{n} bytes in {STRETCH:?}")]
-pub(super) struct TooSlow {
-    /// Bytes.
-    pub(super) n: u64,
-}
-
-/// Why there is no body.
-#[derive(Debug)]
-pub(super) enum ReadError {
-    /// The connection broke, or what came is not HTTP.
-    Connection(reqwest::Error),
-    /// It comes too slowly.
-    Slow(TooSlow),
-    /// It ended before what was announced or encoded did.
-    Short,
-    /// It came, and cannot be decoded.
-    Encoding {
-        /// As the answer has it.
-        encoding: String,
-        /// What is wrong with it.
-        why: String,
-    },
-}
+const STRETCH: Duration = Duration::from_secs(10);
 
 /// A body, as far as it was read.
 #[derive(Debug)]
@@ -71,33 +48,32 @@ pub(super) struct Body {
     pub(super) n_received: u64,
 }
 
-/// The body of an answer to such a request.
+/// The body of an answer to such a request, with these codings in it.
 pub(super) async fn read(
     response: Response,
     method: &Method,
+    codings: &[String],
+    settings: &FetchSettings,
     max_body: u64,
-    min_rate: u64,
-) -> Result<Body, ReadError> {
-    let codings = codings(response.headers());
+) -> Result<Body, FetchError> {
     let is_about_another = *method == Method::HEAD || response.status() == 304;
     let announced = response.headers().get(header::CONTENT_LENGTH);
     let announced = announced.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     let announced = announced.filter(|_| !is_about_another && codings.is_empty());
     let expected = response.content_length().unwrap_or(0);
     let reserved = expected.min(max_body).min(MAX_RESERVED);
-    let n_received = Arc::new(AtomicU64::new(0));
-    let stream = response.bytes_stream().map_err(io::Error::other);
-    let stream = metered(stream, min_rate, Arc::clone(&n_received));
-    let mut raw = BufReader::new(StreamReader::new(stream));
+    let n_received = AtomicU64::new(0);
+    let chunks = response.bytes_stream().map_err(io::Error::other);
+    let mut raw = StreamReader::new(metered(chunks, settings.min_rate, &n_received));
     let failed = |error: io::Error| match error.downcast::<reqwest::Error>() {
-        Ok(error) => ReadError::Connection(error),
-        Err(error) if error.get_ref().is_some_and(|error| error.is::<TooSlow>()) => {
-            error.downcast().map_or(ReadError::Short, ReadError::Slow)
-        }
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => ReadError::Short,
-        Err(error) => ReadError::Encoding {
-            encoding: codings.join(", "),
-            why: error.to_string(),
+        Ok(error) => failed::in_client(error, settings),
+        Err(error) => match error.downcast::<FetchError>() {
+            Ok(error) => error,
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => short(),
+            Err(error) => FetchError::Encoding {
+                encoding: codings.join(", "),
+                why: error.to_string(),
+            },
         },
     };
     // Nothing is nothing in any coding.
@@ -108,10 +84,10 @@ pub(super) async fn read(
                 truncated: false,
                 n_received: 0,
             }),
-            Some(_) => Err(ReadError::Short),
+            Some(_) => Err(short()),
         };
     }
-    let mut decoded = decoded(raw, &codings).await.map_err(failed)?;
+    let mut decoded = decoded(raw, codings).await.map_err(failed)?;
     // One byte more than the limit tells whether there is more.
     let mut body = BytesMut::with_capacity(usize::try_from(reserved + 1).unwrap_or(0));
     let mut whole = (&mut decoded).take(max_body.saturating_add(1));
@@ -120,7 +96,7 @@ pub(super) async fn read(
     let truncated = body.len() > limit;
     // A stream of HTTP/2 that the server breaks off without an error code ends like one that is over.
     if !truncated && announced.is_some_and(|announced| (body.len() as u64) < announced) {
-        return Err(ReadError::Short);
+        return Err(short());
     }
     body.truncate(limit);
     Ok(Body {
@@ -130,44 +106,44 @@ pub(super) async fn read(
     })
 }
 
-/// A body as it comes, counted; none if a stretch of it has less than the least rate.
-fn metered(
-    body: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
-    min_rate: u64,
-    n_received: Arc<AtomicU64>,
-) -> impl Stream<Item = io::Result<Bytes>> + Send + Unpin {
-    let least = min_rate.saturating_mul(STRETCH.as_secs());
-    let begin = (body.boxed(), Instant::now() + STRETCH, 0);
-    let metered = stream::try_unfold(begin, move |(mut body, mut until, mut n)| {
-        let n_received = Arc::clone(&n_received);
-        async move {
-            loop {
-                match tokio::time::timeout_at(until, body.next()).await {
-                    Ok(None) => return Ok(None),
-                    Ok(Some(chunk)) => {
-                        let chunk = chunk?;
-                        n += chunk.len() as u64;
-                        n_received.fetch_add(chunk.len() as u64, Ordering::Relaxed);
-                        return Ok(Some((chunk, (body, until, n))));
-                    }
-                    Err(_elapsed) if n >= least => {
-                        (until, n) = (Instant::now() + STRETCH, 0);
-                    }
-                    Err(_elapsed) => return Err(io::Error::other(TooSlow { n })),
-                }
-            }
-        }
-    });
-    metered.boxed()
+fn short() -> FetchError {
+    FetchError::Connection {
+        why: "the body ended before what was announced or encoded".to_owned(),
+    }
 }
 
-/// Whether something was done to the body, so that its length is not the page's.
-pub(super) fn is_encoded(headers: &HeaderMap) -> bool {
-    !codings(headers).is_empty()
+/// A body as it comes, counted; an error once a stretch of it has less than the least rate.
+fn metered(
+    mut body: impl Stream<Item = io::Result<Bytes>> + Send + Unpin,
+    min_rate: u64,
+    n_received: &AtomicU64,
+) -> impl Stream<Item = io::Result<Bytes>> + Send + Unpin {
+    let least = min_rate.saturating_mul(STRETCH.as_secs());
+    let mut end = Box::pin(tokio::time::sleep(STRETCH));
+    let mut n = 0;
+    stream::poll_fn(move |context| {
+        loop {
+            if let Poll::Ready(chunk) = body.poll_next_unpin(context) {
+                if let Some(Ok(chunk)) = &chunk {
+                    n += chunk.len() as u64;
+                    n_received.fetch_add(chunk.len() as u64, Ordering::Relaxed);
+                }
+                return Poll::Ready(chunk);
+            }
+            ready!(end.as_mut().poll(context));
+            if n < least {
+                let (time, least) = (STRETCH, min_rate);
+                let slow = FetchError::TooSlow { n, time, least };
+                return Poll::Ready(Some(Err(io::Error::other(slow))));
+            }
+            n = 0;
+            end.as_mut().reset(Instant::now() + STRETCH);
+        }
+    })
 }
 
 /// What was done to the body, in this order.
-fn codings(headers: &HeaderMap) -> Vec<String> {
+pub(super) fn codings(headers: &HeaderMap) -> Vec<String> {
     let values = headers.get_all(header::CONTENT_ENCODING).iter();
     let values = values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
     let values: Vec<String> = values.collect();
@@ -177,10 +153,10 @@ fn codings(headers: &HeaderMap) -> Vec<String> {
     codings.collect()
 }
 
-async fn decoded(
-    mut raw: impl AsyncBufRead + Send + Unpin + 'static,
+async fn decoded<'a>(
+    mut raw: impl AsyncBufRead + Send + Unpin + 'a,
     codings: &[String],
-) -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
+) -> io::Result<Box<dyn AsyncRead + Send + Unpin + 'a>> {
     let coding = match codings {
         [] => return Ok(Box::new(raw)),
         [coding] => coding.as_str(),
@@ -224,24 +200,29 @@ mod tests {
     use super::*;
 
     /// A body of so many bytes in every so many seconds.
-    fn steady(n: usize, every: u64) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
-        stream::unfold((), move |()| async move {
+    fn steady(n: usize, every: u64) -> impl Stream<Item = io::Result<Bytes>> + Send + Unpin {
+        let chunks = stream::unfold((), move |()| async move {
             tokio::time::sleep(Duration::from_secs(every)).await;
             Some((Ok(Bytes::from(vec![0; n])), ()))
-        })
+        });
+        chunks.boxed()
     }
 
     #[track_caller]
     fn is_slow(error: io::Error, expected: u64) {
-        let slow: TooSlow = error.downcast().unwrap();
-        assert_eq!(slow.n, expected);
+        let slow: FetchError = error.downcast().unwrap();
+        let FetchError::TooSlow { n, time, least } = slow else {
+            panic!("{slow}");
+        };
+        assert_eq!((n, time), (expected, STRETCH));
+        assert!(n < least * STRETCH.as_secs());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_body_below_the_least_rate_ends_after_a_stretch_and_one_above_goes_on() {
         let begun = Instant::now();
-        let n_received = Arc::<AtomicU64>::default();
-        let mut slow = metered(steady(1, 1), 100, Arc::clone(&n_received));
+        let n_received = AtomicU64::new(0);
+        let mut slow = metered(steady(1, 1), 100, &n_received);
         let error = loop {
             if let Err(error) = slow.next().await.unwrap() {
                 break error;
@@ -253,13 +234,13 @@ mod tests {
         assert!(begun.elapsed() < STRETCH + Duration::from_secs(2));
 
         // Much at once does not make up for a stretch with nothing.
-        let seldom = metered(steady(1_500, 15), 75, Arc::default());
+        let seldom = metered(steady(1_500, 15), 75, &n_received);
         let error = seldom.take(3).try_collect::<Vec<_>>().await.unwrap_err();
         is_slow(error, 0);
-        let fast = metered(steady(1_000, 9), 100, Arc::default());
+        let fast = metered(steady(1_000, 9), 100, &n_received);
         let chunks: Vec<_> = fast.take(20).try_collect().await.unwrap();
         assert_eq!(chunks.len(), 20);
-        let any = metered(steady(1, 3_600), 0, Arc::default());
+        let any = metered(steady(1, 3_600), 0, &n_received);
         let chunks: Vec<_> = any.take(3).try_collect().await.unwrap();
         assert_eq!(chunks.len(), 3);
     }

@@ -61,11 +61,8 @@ pub(super) fn build(
 }
 
 pub(super) fn builder(settings: &FetchSettings, resolver: GuardedResolver) -> ClientBuilder {
-    let builder = match settings.ca.as_slice() {
-        [] => Client::builder(),
-        more => Client::builder().tls_certs_merge(more.to_vec()),
-    };
-    builder
+    Client::builder()
+        .tls_certs_merge(settings.ca.clone())
         .tls_danger_accept_invalid_certs(!settings.check_certificates)
         .user_agent(&settings.user_agent)
         .dns_resolver(resolver)

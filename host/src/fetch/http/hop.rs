@@ -1,25 +1,24 @@
 //! One request and its answer.
 
-use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::TryFutureExt as _;
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method, Response, StatusCode, Version};
 use tokio::time::Instant;
 use url::Url;
 
 use super::super::cookies::CookieJar;
-use super::super::credentials::Credential;
 use super::super::phases::Phases;
-use super::super::resolve::ResolveError;
 use super::super::{FetchError, FetchRequest};
 use super::FetchSettings;
-use super::body::{ACCEPTED, Body, ReadError, STRETCH, TooSlow, is_encoded, read};
+use super::body::{ACCEPTED, Body, codings, read};
+use super::failed::{self, within};
 use super::routes::Pool;
 use crate::model::page::FetchRecord;
-use crate::model::settings::ContentTypes;
+use crate::model::settings::{ContentTypes, CredentialNames};
 
 /// Headers that frame a message or choose its coding: the client's own business.
 const NOT_FOR_REQUESTS: &[&str] = &[
@@ -52,7 +51,7 @@ pub(super) struct Hop {
     /// Through which it goes. None: straight.
     pub(super) pool: Option<Arc<Pool>>,
     /// Shown to the hosts that they are for.
-    credentials: Vec<Credential>,
+    credentials: CredentialNames,
 }
 
 /// What became of one sending.
@@ -110,7 +109,7 @@ impl Hop {
             body: None,
             content_types: ContentTypes::default(),
             pool,
-            credentials: Vec::new(),
+            credentials: CredentialNames::default(),
         }
     }
 
@@ -118,7 +117,6 @@ impl Hop {
     pub(super) fn first(
         request: FetchRequest,
         pool: Option<Arc<Pool>>,
-        credentials: Vec<Credential>,
     ) -> Result<Self, FetchError> {
         let refused = |why: String| FetchError::Request { why };
         let method = Method::from_bytes(request.method.as_bytes())
@@ -166,13 +164,13 @@ impl Hop {
             body: request.body,
             content_types: request.content_types,
             pool,
-            credentials,
+            credentials: request.credentials,
         })
     }
 
-    /// The hop that a redirect leads to. What browsers do: a POST becomes a GET on 301 and 302,
-    /// anything but HEAD on 303; 307 and 308 repeat the request.
-    pub(super) fn redirected(mut self, to: Url, status: StatusCode) -> Self {
+    /// Becomes the hop that a redirect leads to; where it led from. What browsers do: a POST becomes a
+    /// GET on 301 and 302, anything but HEAD on 303; 307 and 308 repeat the request.
+    pub(super) fn redirect(&mut self, to: Url, status: StatusCode) -> Url {
         let becomes_get = match status {
             StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => self.method == Method::POST,
             StatusCode::SEE_OTHER => self.method != Method::HEAD,
@@ -194,7 +192,7 @@ impl Hop {
         for name in [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE] {
             self.headers.remove(name);
         }
-        Self { url: to, ..self }
+        std::mem::replace(&mut self.url, to)
     }
 
     /// Whether it asks for a page and does nothing else.
@@ -211,12 +209,8 @@ impl Hop {
     ) -> Exchange {
         let (begun, phases) = (Instant::now(), Arc::default());
         let answered = self.answered(client, settings, max_body, &phases);
-        let outcome = tokio::time::timeout(settings.timeout, answered).await;
         Exchange {
-            outcome: outcome.unwrap_or(Err(FetchError::Timeout {
-                limit: settings.timeout,
-                setting: "timeout",
-            })),
+            outcome: within(settings.timeout, "timeout", answered).await,
             took: begun.elapsed(),
             was_not_connected: phases.was_not_connected(),
         }
@@ -235,7 +229,6 @@ impl Hop {
         if let Some(body) = &self.body {
             request = request.body(body.clone());
         }
-        let failed = |error: reqwest::Error| fetch_error(error, settings);
         let accepted = HeaderValue::from_static(ACCEPTED);
         request = request.header(header::ACCEPT_ENCODING, accepted);
         if let Some(cookies) = &self.cookies
@@ -244,20 +237,17 @@ impl Hop {
         {
             request = request.header(header::COOKIE, sent);
         }
-        let mut shown = self.credentials.iter();
+        let named = |name| settings.credentials.get(name);
+        let mut shown = self.credentials.iter().filter_map(named);
         if !self.headers.contains_key(header::AUTHORIZATION)
             && let Some(authorization) = shown.find_map(|shown| shown.for_url(&self.url))
         {
             request = request.header(header::AUTHORIZATION, authorization.clone());
         }
         let begun = Instant::now();
-        let limit = settings.first_byte_timeout;
-        let sent = tokio::time::timeout(limit, Phases::of(phases, request.send())).await;
-        let response = sent.map_err(|_elapsed| FetchError::Timeout {
-            limit,
-            setting: "first-byte-timeout",
-        })?;
-        let response = response.map_err(failed)?;
+        let sent = Phases::of(phases, request.send());
+        let sent = sent.map_err(|error| failed::in_client(error, settings));
+        let response = within(settings.first_byte_timeout, "first-byte-timeout", sent).await?;
         let record = FetchRecord {
             lookup: phases.lookup(),
             connect: phases.connect(),
@@ -283,34 +273,24 @@ impl Hop {
             let status = response.status();
             return Ok(Outcome::Redirect { to, status });
         }
-        let (status, headers) = (response.status().as_u16(), headers(&response, settings));
         let content_type = response.headers().get(header::CONTENT_TYPE);
         let content_type = content_type.map(|value| String::from_utf8_lossy(value.as_bytes()));
         if response.status().is_success() && !self.content_types.want(content_type.as_deref()) {
             let content_type = content_type.unwrap_or_default().into_owned();
             return Err(FetchError::ContentType { content_type });
         }
+        let codings = codings(response.headers());
+        let status = response.status().as_u16();
+        let headers = headers(&response, !codings.is_empty(), settings);
         record.address = response.remote_addr();
         record.version = version(response.version());
         let begun = Instant::now();
-        let body = read(response, &self.method, max_body, settings.min_rate).await;
-        record.body = begun.elapsed();
         let Body {
             body,
             truncated,
             n_received,
-        } = body.map_err(|error| match error {
-            ReadError::Connection(error) => fetch_error(error, settings),
-            ReadError::Slow(TooSlow { n }) => FetchError::TooSlow {
-                n,
-                time: STRETCH,
-                least: settings.min_rate,
-            },
-            ReadError::Short => FetchError::Connection {
-                why: "the body ended before what was announced or encoded".to_owned(),
-            },
-            ReadError::Encoding { encoding, why } => FetchError::Encoding { encoding, why },
-        })?;
+        } = read(response, &self.method, &codings, settings, max_body).await?;
+        record.body = begun.elapsed();
         record.n_received = n_received;
         Ok(Outcome::Received(Received {
             status,
@@ -342,9 +322,13 @@ fn version(version: Version) -> Option<&'static str> {
     }
 }
 
-fn headers(response: &Response, settings: &FetchSettings) -> Vec<(String, String)> {
+/// Without those that tell of a coding that is not there any more.
+fn headers(
+    response: &Response,
+    is_encoded: bool,
+    settings: &FetchSettings,
+) -> Vec<(String, String)> {
     let mut n_bytes = 0;
-    let is_encoded = is_encoded(response.headers());
     let of_coding = [header::CONTENT_ENCODING, header::CONTENT_LENGTH];
     response
         .headers()
@@ -360,29 +344,4 @@ fn headers(response: &Response, settings: &FetchSettings) -> Vec<(String, String
             (name.as_str().to_owned(), value.into_owned())
         })
         .collect()
-}
-
-fn fetch_error(error: reqwest::Error, settings: &FetchSettings) -> FetchError {
-    let error = error.without_url();
-    let causes = || {
-        let first: &(dyn Error + 'static) = &error;
-        std::iter::successors(Some(first), |&cause| cause.source())
-    };
-    if let Some(unresolved) = causes().find_map(|cause| cause.downcast_ref::<ResolveError>()) {
-        return unresolved.clone().into_fetch_error();
-    }
-    if error.is_timeout() {
-        return FetchError::Timeout {
-            limit: settings.connect_timeout,
-            setting: "connect-timeout",
-        };
-    }
-    let mut texts: Vec<String> = causes().map(ToString::to_string).collect();
-    texts.dedup();
-    let why = texts.join(": ");
-    if error.is_builder() {
-        FetchError::Request { why }
-    } else {
-        FetchError::Connection { why }
-    }
 }

@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use url::Url;
 
+use super::failed::within;
 use super::hop::{Hop, Outcome};
 use super::routes::Pool;
-use super::{HttpFetcher, UnixMillis};
+use super::{HttpFetcher, UnixMillis, after};
 use crate::fetch::gate::Pace;
 use crate::fetch::robots::{MAX_BYTES, MAX_REDIRECTS, Received, product_token};
 use crate::fetch::{Failure, FetchError, FetchRequest};
@@ -66,10 +68,8 @@ impl HttpFetcher {
             let mut host_ready_at = ready_at.into_inner();
             // Until then the same would be said of every page of the host.
             if let FetchError::RobotsUnavailable { .. } = error {
-                let hold = self.robots.hold(url).unwrap_or_default().as_millis();
-                let hold = u64::try_from(hold).unwrap_or(u64::MAX);
-                let now = self.clock.unix_millis();
-                host_ready_at = host_ready_at.max(now.saturating_add(hold));
+                let hold = self.robots.hold(url).unwrap_or_default();
+                host_ready_at = host_ready_at.max(after(self.clock.unix_millis(), hold));
             }
             Failure {
                 error,
@@ -133,20 +133,13 @@ impl HttpFetcher {
             } else {
                 // However many wait for that other host.
                 let limit = self.settings.timeout;
-                match tokio::time::timeout(limit, sent).await {
-                    Ok((
-                        outcome @ Err(FetchError::Paused { .. } | FetchError::NoProxy { .. }),
-                        paused_until,
-                    )) => {
-                        ready_at.fetch_max(paused_until, Ordering::Relaxed);
-                        outcome
-                    }
-                    Ok((outcome, _)) => outcome,
-                    Err(_elapsed) => Err(FetchError::Timeout {
-                        limit,
-                        setting: "timeout",
-                    }),
+                let (outcome, held_until) = within(limit, "timeout", sent.map(Ok))
+                    .await
+                    .unwrap_or_else(|slow| (Err(slow), 0));
+                if outcome.as_ref().is_err_and(FetchError::is_held) {
+                    ready_at.fetch_max(held_until, Ordering::Relaxed);
                 }
+                outcome
             };
             match outcome {
                 Ok(Outcome::Received(answer)) => {
@@ -161,12 +154,9 @@ impl HttpFetcher {
                 Ok(Outcome::Redirect { to, status }) => {
                     // What the resource names is a port of that host alone.
                     hop.names_port &= host_of(&to) == host_of(&hop.url);
-                    hop = hop.redirected(to, status);
+                    hop.redirect(to, status);
                 }
-                Err(error @ (FetchError::Paused { .. } | FetchError::NoProxy { .. })) => {
-                    return Err(error);
-                }
-                Err(error) if n_followed == 0 => return Err(error),
+                Err(error) if n_followed == 0 || error.is_held() => return Err(error),
                 Err(error) => {
                     let url = &hop.url;
                     return Ok(unavailable(&format!("it leads to {url}: {error}")));

@@ -106,10 +106,9 @@ impl Routes {
         &self,
         choice: Option<&ProxyChoice>,
     ) -> Result<Option<Arc<Pool>>, FetchError> {
-        let default = || self.pools.iter().find(|(name, _)| name.as_str() == DEFAULT);
         match choice {
             Some(ProxyChoice::Direct) => Ok(None),
-            None => Ok(default().map(|(_, pool)| Arc::clone(pool))),
+            None => Ok(self.pools.get(DEFAULT).cloned()),
             Some(ProxyChoice::Through(name)) => match self.pools.get(name) {
                 Some(pool) => Ok(Some(Arc::clone(pool))),
                 None => Err(FetchError::NotSetUp {

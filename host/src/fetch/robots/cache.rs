@@ -267,10 +267,7 @@ impl State {
                 (FetchError::RobotsUnavailable { url, why }, true)
             }
             // What is wrong with one request says nothing to the next, which may name the port.
-            Err(error @ (FetchError::Paused { .. } | FetchError::NoProxy { .. })) => {
-                return Some(error);
-            }
-            Err(error) if !error.is_transient() => return Some(error),
+            Err(error) if error.is_held() || !error.is_transient() => return Some(error),
             Err(error) => (error, false),
         };
         let (since, hold) = match &self.failed {

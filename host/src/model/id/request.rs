@@ -1,17 +1,16 @@
 //! Calls that change something, told apart however often each is sent.
 
+use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
 use super::IdError;
+use crate::model::text::as_text;
 
 /// The longest id of a call, in bytes.
 pub const REQUEST_ID_MAX: usize = 128;
 
 /// One call that changes something, however often it is sent: it is carried out once.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RequestId(String);
 
 impl RequestId {
@@ -39,19 +38,13 @@ impl FromStr for RequestId {
     }
 }
 
-impl TryFrom<String> for RequestId {
-    type Error = IdError;
-
-    fn try_from(text: String) -> Result<Self, IdError> {
-        text.parse()
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }
 
-impl From<RequestId> for String {
-    fn from(request: RequestId) -> String {
-        request.0
-    }
-}
+as_text!(RequestId);
 
 #[cfg(test)]
 mod tests {

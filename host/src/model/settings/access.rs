@@ -1,25 +1,23 @@
 //! What a crawl uses of what its workers have: proxies and credentials, by the names that their config
 //! files give them.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::list::{entries, list};
+use crate::model::text::as_text;
 
 /// Bytes of a name.
 const MAX_NAME: usize = 63;
 
 /// What a table of a worker's config file calls something: `shop-2`. Cheap to clone.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AccessName(Arc<str>);
 
-impl AccessName {
-    /// As it is written.
-    pub fn as_str(&self) -> &str {
+impl Borrow<str> for AccessName {
+    fn borrow(&self) -> &str {
         &self.0
     }
 }
@@ -44,17 +42,8 @@ impl FromStr for AccessName {
     }
 }
 
-impl TryFrom<String> for AccessName {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
-
 /// Through what pages are asked for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProxyChoice {
     /// No proxy, whatever workers do otherwise.
     Direct,
@@ -86,23 +75,8 @@ impl fmt::Display for ProxyChoice {
     }
 }
 
-impl From<ProxyChoice> for String {
-    fn from(choice: ProxyChoice) -> Self {
-        choice.to_string()
-    }
-}
-
-impl TryFrom<String> for ProxyChoice {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
-
 /// Names from the table `[credentials]`; there may be none. Cheap to clone.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CredentialNames(Arc<[AccessName]>);
 
 impl CredentialNames {
@@ -133,19 +107,7 @@ impl fmt::Display for CredentialNames {
     }
 }
 
-impl From<CredentialNames> for String {
-    fn from(names: CredentialNames) -> Self {
-        names.to_string()
-    }
-}
-
-impl TryFrom<String> for CredentialNames {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
+as_text!(AccessName, ProxyChoice, CredentialNames);
 
 #[cfg(test)]
 mod tests {

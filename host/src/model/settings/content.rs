@@ -4,27 +4,28 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::list::{entries, list};
+use crate::model::text::as_text;
 
 /// Content types; with none, all of them. Cheap to clone.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ContentTypes(Arc<[String]>);
 
 impl ContentTypes {
     /// Whether an answer with this header is wanted. Without one, or with one that names no type, nobody
     /// knows, so it is.
     pub fn want(&self, content_type: Option<&str>) -> bool {
+        if self.0.is_empty() {
+            return true;
+        }
         let essence = content_type.and_then(|header| header.split(';').next());
-        let essence = essence.unwrap_or_default().trim().to_ascii_lowercase();
-        let Some((kind, _)) = essence.split_once('/').filter(|_| !self.0.is_empty()) else {
+        let essence = essence.unwrap_or_default().trim();
+        let Some((kind, _)) = essence.split_once('/') else {
             return true;
         };
         self.0.iter().any(|wanted| match wanted.strip_suffix("/*") {
-            Some(wanted) => wanted == kind,
-            None => *wanted == essence,
+            Some(wanted) => wanted.eq_ignore_ascii_case(kind),
+            None => wanted.eq_ignore_ascii_case(essence),
         })
     }
 }
@@ -58,19 +59,7 @@ impl fmt::Display for ContentTypes {
     }
 }
 
-impl From<ContentTypes> for String {
-    fn from(types: ContentTypes) -> Self {
-        types.to_string()
-    }
-}
-
-impl TryFrom<String> for ContentTypes {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
+as_text!(ContentTypes);
 
 #[cfg(test)]
 mod tests {

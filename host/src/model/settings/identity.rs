@@ -3,14 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use crate::model::text::as_text;
 
 const MAX_AGENT: usize = 512;
 const MAX_COOKIE: usize = 4_096;
 
 /// What a crawl calls itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Agent {
     /// As the process does: setting `user-agent` of `[fetch]`.
     Honest,
@@ -52,24 +51,9 @@ impl fmt::Display for Agent {
     }
 }
 
-impl From<Agent> for String {
-    fn from(agent: Agent) -> Self {
-        agent.to_string()
-    }
-}
-
-impl TryFrom<String> for Agent {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
-
 /// A cookie that a crawl begins with, written `shop.example:name=value`; with `*.shop.example`, the
 /// hosts below are sent it too.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Clone, PartialEq, Eq)]
 pub struct CookieSeed {
     /// In lower case, without port.
     pub host: String,
@@ -128,19 +112,7 @@ impl fmt::Display for CookieSeed {
     }
 }
 
-impl From<CookieSeed> for String {
-    fn from(seed: CookieSeed) -> Self {
-        seed.to_string()
-    }
-}
-
-impl TryFrom<String> for CookieSeed {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
+as_text!(Agent, CookieSeed);
 
 #[cfg(test)]
 mod tests {

@@ -5,10 +5,9 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 use super::list::{entries, list};
 use crate::model::crawl::UnixMillis;
+use crate::model::text::as_text;
 
 /// No rate may count more in its time: each is kept as exactly so many moments.
 pub(super) const MAX_RATE_COUNT: u32 = 10_000;
@@ -80,8 +79,7 @@ impl fmt::Display for Rate {
 }
 
 /// Rates that all hold at once; with none, nothing is counted. Cheap to clone.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rates(Arc<[Rate]>);
 
 impl Rates {
@@ -128,23 +126,8 @@ impl fmt::Display for Rates {
     }
 }
 
-impl From<Rates> for String {
-    fn from(rates: Rates) -> Self {
-        rates.to_string()
-    }
-}
-
-impl TryFrom<String> for Rates {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
-
 /// Parts of each day, in UTC; with none, all of it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Hours(Vec<Span>);
 
 /// From a minute of the day up to another, which may be of the next day.
@@ -232,19 +215,7 @@ impl fmt::Display for Hours {
     }
 }
 
-impl From<Hours> for String {
-    fn from(hours: Hours) -> Self {
-        hours.to_string()
-    }
-}
-
-impl TryFrom<String> for Hours {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
+as_text!(Rates, Hours);
 
 #[cfg(test)]
 mod tests {

@@ -230,7 +230,7 @@ async fn what_breaks_after_the_page_was_asked_for_is_not_sent_again() {
     let proxies = [&breaking, &well].map(|proxy| through(proxy.address, "http"));
     let fetcher = fetching(settings(proxies.into()));
     let mut post = abroad("http://a.test/buy");
-    post.method = "POST".to_owned();
+    post.method = "POST".into();
     let failure = fetcher.fetch(post).await.unwrap_err();
     assert_eq!(failure.error.reason(), "connection", "{failure}");
     assert_eq!((breaking.heard().len(), well.heard().len()), (1, 0));
@@ -361,7 +361,7 @@ async fn hosts_are_shown_what_is_for_them_also_on_the_way_of_a_redirect_and_no_o
         false => Reply::Close(answer("200 OK", &[], b"")),
     });
     let site = site.await;
-    let hosts = vec!["a.test".to_owned()];
+    let hosts = vec!["a.test".parse().unwrap()];
     let credential = Credential::basic(hosts, "ann", "pw", true).unwrap();
     let mut set = settings(Vec::new());
     set.proxies.clear();

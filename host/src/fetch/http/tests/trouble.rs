@@ -61,7 +61,7 @@ async fn a_redirect_that_would_wait_and_leads_back_is_tried_again_as_a_whole_and
     let web = web.await;
     let counted = |rate: &str, method: &str| FetchRequest {
         host_rate: rate.parse().unwrap(),
-        method: method.to_owned(),
+        method: method.to_owned().into(),
         ..get(web.url("/from"))
     };
     let failure = fetcher().fetch(counted("2/h", "GET")).await.unwrap_err();

@@ -1,0 +1,44 @@
+//! How a request fails: in the client, or by taking too long.
+
+use std::error::Error;
+use std::time::Duration;
+
+use super::FetchSettings;
+use crate::fetch::FetchError;
+use crate::fetch::resolve::ResolveError;
+
+/// What it comes to, if that takes no longer than this setting of `[fetch]` lets it.
+pub(super) async fn within<T>(
+    limit: Duration,
+    setting: &'static str,
+    work: impl Future<Output = Result<T, FetchError>>,
+) -> Result<T, FetchError> {
+    let done = tokio::time::timeout(limit, work).await;
+    done.unwrap_or(Err(FetchError::Timeout { limit, setting }))
+}
+
+/// What the client's error means.
+pub(super) fn in_client(error: reqwest::Error, settings: &FetchSettings) -> FetchError {
+    let error = error.without_url();
+    let causes = || {
+        let first: &(dyn Error + 'static) = &error;
+        std::iter::successors(Some(first), |&cause| cause.source())
+    };
+    if let Some(unresolved) = causes().find_map(|cause| cause.downcast_ref::<ResolveError>()) {
+        return unresolved.clone().into_fetch_error();
+    }
+    if error.is_timeout() {
+        return FetchError::Timeout {
+            limit: settings.connect_timeout,
+            setting: "connect-timeout",
+        };
+    }
+    let mut texts: Vec<String> = causes().map(ToString::to_string).collect();
+    texts.dedup();
+    let why = texts.join(": ");
+    if error.is_builder() {
+        FetchError::Request { why }
+    } else {
+        FetchError::Connection { why }
+    }
+}
