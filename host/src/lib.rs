@@ -231,6 +231,12 @@
 //! `plugin-sdk/wit/rules.wit` is the contract. Every call gets a fresh instance in a fresh store:
 //! fuel, processor time, wall time and memory are limited; what a call hands over is kept only if the
 //! call succeeds; nothing of WASI answers with anything but constants. A killed call costs one page.
+//!
+//! A rule reads HTML by plans ([`crawler_extract`]): its `describe` says which elements are rows and which
+//! values are read from them, admission compiles that, and `page.extract` reads the page in one pass of
+//! the host, without a document tree. What crosses is one text and numbers that point into it; links that
+//! are only followed stay with the host. The host's work is bounded by the limits of the call, and its
+//! fuel is charged by formula, so that a page costs the same everywhere.
 
 pub mod api;
 pub mod app;

@@ -1,6 +1,8 @@
 //! Plugins on the engine: what is admitted, what a call may do, and that a rule which does worse is
 //! ended without a trace, on a pool with one slot.
 
+#[path = "engine/extract.rs"]
+mod extract;
 #[path = "engine/guests.rs"]
 mod guests;
 #[path = "engine/load.rs"]
@@ -68,7 +70,7 @@ async fn root_hands_over_the_first_requests() {
     let report = plugin().await.root(config(|_| (), &[]), 1).await;
     let output = report.result.unwrap();
     assert_eq!(output.requests[0].url.as_str(), "http://a.test/");
-    assert_eq!(output.requests[0].rule, "ok");
+    assert_eq!(*output.requests[0].rule, *"ok");
 }
 
 #[tokio::test]

@@ -90,7 +90,7 @@ fn item(claim: &Claim, ordinal: u32) -> ItemRecord {
             ordinal,
         ),
         url: claim.request.url.to_string(),
-        rule: rule.clone(),
+        rule: rule.to_string(),
         schema: "thing".into(),
         run: Run(1),
         fetched_at: 5,

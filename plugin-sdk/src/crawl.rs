@@ -1,6 +1,6 @@
 //! The crawl as a call sees it: where results go, and what the user set.
 
-use crate::{Config, Item, Request, Result, Rule};
+use crate::{Config, Follow, Item, Link, Links, Request, Result, Rule};
 
 #[cfg(target_family = "wasm")]
 pub(crate) use crate::guest::Outlet;
@@ -62,6 +62,57 @@ impl Crawl {
     {
         let requests = urls.into_iter().map(|url| Request::get(url, rule));
         self.outlet.follow(requests.collect())
+    }
+
+    /// Links of the page that stay with the crawler, see [`Links`]. With a [`Rule`], or with a [`Follow`] for
+    /// more than that.
+    ///
+    /// ```
+    /// use crawler_plugin_sdk::{Rule, prelude::*};
+    ///
+    /// #[derive(Extract)]
+    /// struct Listing {
+    ///     #[css("li.next a", attr = "href")]
+    ///     next: Links,
+    /// }
+    ///
+    /// fn follow_next(listing: &Listing, crawl: &mut Crawl, list: Rule) -> Result {
+    ///     crawl.follow_links(&listing.next, list)
+    /// }
+    /// ```
+    pub fn follow_links(&mut self, links: &Links, follow: impl Into<Follow>) -> Result {
+        let Links {
+            reading,
+            field,
+            chosen,
+        } = links;
+        if chosen.as_ref().is_some_and(Vec::is_empty) {
+            return Ok(());
+        }
+        let plan = reading.plan;
+        self.outlet
+            .follow_captures(plan, reading, *field, chosen.as_deref(), follow.into())
+    }
+
+    /// One link of the page, see [`Link`]. The crawler makes it absolute: that costs less than
+    /// [`Link::absolute`].
+    ///
+    /// ```
+    /// use crawler_plugin_sdk::{Follow, Link, Rule, prelude::*};
+    ///
+    /// fn follow_one(link: &Link, crawl: &mut Crawl, detail: Rule) -> Result {
+    ///     crawl.follow_link(link, Follow::by(detail).priority(1))
+    /// }
+    /// ```
+    pub fn follow_link(&mut self, link: &Link, follow: impl Into<Follow>) -> Result {
+        let (plan, chosen) = (link.reading.plan, [link.position]);
+        self.outlet.follow_captures(
+            plan,
+            &link.reading,
+            link.field,
+            Some(&chosen),
+            follow.into(),
+        )
     }
 
     /// One request with more to it than address and rule.

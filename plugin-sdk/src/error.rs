@@ -86,9 +86,19 @@ impl RuleError {
     }
 }
 
+/// Kind and reason; in the alternate form, `{:#}`, the reason alone.
 impl fmt::Display for RuleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            RuleError::Retry { why, .. }
+            | RuleError::Skip(why)
+            | RuleError::Blocked(why)
+            | RuleError::Fatal(why)
+            | RuleError::Other { why, .. }
+                if f.alternate() =>
+            {
+                f.write_str(why)
+            }
             RuleError::Retry { why, .. } => write!(f, "retry: {why}"),
             RuleError::Skip(why) => write!(f, "skip: {why}"),
             RuleError::Blocked(why) => write!(f, "blocked: {why}"),

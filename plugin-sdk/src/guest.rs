@@ -6,7 +6,9 @@
 use std::marker::PhantomData;
 use std::sync::Once;
 
-use crate::{Crawl, Description, Level, Page, Plugin, Request, Result, RuleError};
+use crate::extract::derived::Take;
+use crate::extract::reading::{Captures, Reading};
+use crate::{Crawl, Description, Follow, Level, Page, Plan, Plugin, Request, Result, RuleError};
 
 use bindings::crawler::rules::{config, log as host_log, output, page, types};
 
@@ -65,12 +67,43 @@ fn describe(description: Description) -> types::Description {
         version: description.version.to_owned(),
         rules: owned(description.rules).into_iter().map(rule).collect(),
         schemas: owned(description.items).into_iter().map(schema).collect(),
+        plans: description.plans.iter().map(plan).collect(),
         hosts: owned(description.hosts),
         limits: description
             .limits
             .iter()
             .map(|&(name, value)| (name.to_owned(), value))
             .collect(),
+        hints: Vec::new(),
+    }
+}
+
+fn plan(plan: &Plan) -> types::Plan {
+    let flat = plan.shape.flat();
+    let groups = flat.groups.into_iter().map(|group| types::Group {
+        name: group.name,
+        parent: group.parent,
+        selector: group.selector,
+    });
+    let fields = flat.fields.into_iter().map(|field| types::Field {
+        name: field.name,
+        group: field.group,
+        selector: field.selector,
+        take: match field.take {
+            Take::Text => types::Take::Text,
+            Take::Raw => types::Take::TextRaw,
+            Take::Inner => types::Take::Inner,
+            Take::Attr(name) => types::Take::Attr(name.to_owned()),
+            Take::Present => types::Take::Present,
+        },
+        first: field.first,
+        keep: field.keep,
+        hints: Vec::new(),
+    });
+    types::Plan {
+        name: plan.name.to_owned(),
+        groups: groups.collect(),
+        fields: fields.collect(),
         hints: Vec::new(),
     }
 }
@@ -158,6 +191,18 @@ impl Answer {
     pub(crate) fn body(&self) -> Vec<u8> {
         page::body()
     }
+
+    pub(crate) fn extract(&self, number: u32, _plan: &Plan) -> Result<Captures> {
+        let captures = page::extract(number).map_err(unread)?;
+        let columns = captures.columns.into_iter();
+        Ok(Captures {
+            text: captures.text,
+            groups: captures.groups,
+            columns: columns.map(|column| (column.rows, column.spans)).collect(),
+            base: captures.base,
+            truncated: captures.truncated,
+        })
+    }
 }
 
 /// Hands over to the host, which buffers until the call succeeds.
@@ -172,6 +217,28 @@ impl Outlet {
     pub(crate) fn follow(&mut self, requests: Vec<Request>) -> Result {
         let requests: Vec<types::Request> = requests.into_iter().map(Into::into).collect();
         output::follow(&requests).map_err(refusal)
+    }
+
+    pub(crate) fn follow_captures(
+        &mut self,
+        plan: u32,
+        _reading: &Reading,
+        field: u32,
+        chosen: Option<&[u32]>,
+        follow: Follow,
+    ) -> Result {
+        let rule = follow.rule.number;
+        let options = types::FollowOptions {
+            priority: follow.priority,
+            state: follow.state,
+            reload: follow.reload,
+            hints: follow.hints,
+        };
+        match chosen {
+            None => output::follow_field(plan, field, rule, &options),
+            Some(chosen) => output::follow_captures(plan, field, chosen, rule, &options),
+        }
+        .map_err(refusal)
     }
 
     pub(crate) fn param(&self, name: &str) -> Option<String> {
@@ -190,6 +257,16 @@ fn refusal(error: types::OutputError) -> RuleError {
             RuleError::unexpected(why)
         }
         types::OutputError::Other((code, why)) => RuleError::Other { code, why },
+    }
+}
+
+/// The host's text names the limit.
+fn unread(error: types::ExtractError) -> RuleError {
+    match error {
+        types::ExtractError::TooDeep(why)
+        | types::ExtractError::TooLarge(why)
+        | types::ExtractError::UnknownPlan(why) => RuleError::unexpected(why),
+        types::ExtractError::Other((code, why)) => RuleError::Other { code, why },
     }
 }
 

@@ -9,13 +9,38 @@
 //! ```
 //! use crawler_plugin_sdk::prelude::*;
 //!
+//! /// What a list page is read for.
+//! #[derive(Extract)]
+//! struct List {
+//!     #[css("article.book h3 a", attr = "href")]
+//!     books: Links,
+//!     #[css("li.next a", attr = "href")]
+//!     next: Links,
+//! }
+//!
+//! /// What a detail page is read for.
+//! #[derive(Extract)]
+//! struct Detail {
+//!     #[css("h1")]
+//!     title: String,
+//!     #[css("p.price", with = pence)]
+//!     pence: u32,
+//!     #[css("ul.tags li")]
+//!     tags: Vec<String>,
+//! }
+//!
+//! fn pence(price: &str) -> Result<u32> {
+//!     let digits = price.strip_prefix('£').require("a price in pounds")?;
+//!     Ok(digits.replace('.', "").parse()?)
+//! }
+//!
 //! #[derive(serde::Serialize)]
-//! struct Book { url: String, title: String }
+//! struct Book { url: String, title: String, pence: u32, tags: Vec<String> }
 //!
 //! /// The books of a shop.
 //! pub struct Books;
 //!
-//! #[plugin(items(Book), name = "books", version = "1.0.0")]
+//! #[plugin(items(Book), reads(List, Detail), name = "books", version = "1.0.0")]
 //! impl Books {
 //!     fn root(crawl: &mut Crawl) -> Result {
 //!         let start = crawl.config().require("start")?;
@@ -24,15 +49,15 @@
 //!
 //!     #[rule]
 //!     fn list(page: &Page, crawl: &mut Crawl) -> Result {
-//!         let dom = page.dom();
-//!         crawl.follow_all(dom.attrs_at("article.book a", "href"), Self::DETAIL)?;
-//!         crawl.follow_all(dom.attrs_at("li.next a", "href"), Self::LIST)
+//!         let list: List = page.extract()?;
+//!         crawl.follow_links(&list.books, Self::DETAIL)?;
+//!         crawl.follow_links(&list.next, Self::LIST)
 //!     }
 //!
 //!     #[rule]
 //!     fn detail(page: &Page, crawl: &mut Crawl) -> Result {
-//!         let title = page.dom().text_at("h1")?;
-//!         crawl.emit(&Book { url: page.url().to_owned(), title })
+//!         let Detail { title, pence, tags } = page.extract()?;
+//!         crawl.emit(&Book { url: page.url().to_owned(), title, pence, tags })
 //!     }
 //! }
 //! ```
@@ -40,6 +65,8 @@
 //! - Each `#[rule] fn detail` brings a constant [`Self::DETAIL`](Rule): what a request names as
 //!   its parser. A misspelt rule does not compile.
 //! - Name and version are those of the cargo package unless the attribute says otherwise.
+//! - What is read of a page is declared, see [`Extract`]: the crawler reads it in one pass, outside of the
+//!   sandbox, and the rule gets typed values. [`Links`] do not even enter it.
 //! - [`Crawl::follow`] takes addresses as they stand in the page; the crawler resolves relative
 //!   ones, drops those it has seen, and keeps to the hosts that the crawl is allowed.
 //! - A rule keeps nothing between pages: every call gets a fresh sandbox. What the next page has
@@ -54,7 +81,7 @@
 //! crate-type = ["cdylib", "rlib"] # the component, and a library that tests can link
 //!
 //! [dependencies]
-//! crawler-plugin-sdk = { path = "../plugin-sdk", features = ["dom"] }
+//! crawler-plugin-sdk = { path = "../plugin-sdk" }
 //! serde = { version = "1", features = ["derive"] }
 //! ```
 //!
@@ -70,12 +97,14 @@
 //! ```
 //! # use crawler_plugin_sdk::prelude::*;
 //! # pub struct Books;
-//! # #[plugin(name = "books")]
+//! # #[derive(Extract)]
+//! # struct List { #[css("li.next a", attr = "href")] next: Links }
+//! # #[plugin(name = "books", reads(List))]
 //! # impl Books {
 //! #     fn root(_: &mut Crawl) -> Result { Ok(()) }
 //! #     #[rule]
 //! #     fn list(page: &Page, crawl: &mut Crawl) -> Result {
-//! #         crawl.follow_all(page.dom().attrs_at("li.next a", "href"), Self::LIST)
+//! #         crawl.follow_links(&page.extract::<List>()?.next, Self::LIST)
 //! #     }
 //! # }
 //! use crawler_plugin_sdk::testing::Trial;
@@ -88,8 +117,9 @@
 //!
 //! # Features
 //!
-//! `dom` gives `Page::dom` and the trait `Select`: HTML with CSS selectors, by [`scraper`]. It
-//! adds about 300 kB to the component and is bounded by the call's limits like all else.
+//! `dom` gives `Page::dom` and the trait `Select`: the page as a tree in the sandbox, by [`scraper`], for
+//! what [`Extract`] cannot declare: selectors that look ahead or at siblings, forms, steps from element to
+//! element. It adds about 300 kB to the component and is bounded by the call's limits like all else.
 //!
 //! [`scraper`]: https://docs.rs/scraper
 
@@ -101,6 +131,8 @@ mod crawl;
 #[cfg(feature = "dom")]
 mod dom;
 mod error;
+mod extract;
+mod follow;
 #[cfg(feature = "dom")]
 mod form;
 mod log;
@@ -116,17 +148,21 @@ pub mod testing;
 
 pub use config::Config;
 pub use crawl::Crawl;
-pub use crawler_plugin_sdk_macros::plugin;
+pub use crawler_plugin_sdk_macros::{Extract, plugin};
 #[cfg(feature = "dom")]
 pub use dom::Select;
 pub use error::{Require, Result, RuleError};
+#[doc(hidden)]
+pub use extract::derived as __extract;
+pub use extract::{Capture, Declared, Extract, Link, Links, Value};
+pub use follow::Follow;
 #[cfg(feature = "dom")]
 pub use form::Form;
 pub use log::Level;
 #[doc(hidden)]
 pub use log::write as __log;
 pub use page::Page;
-pub use plugin::{Description, Item, Plugin, Rule};
+pub use plugin::{Description, Item, Plan, Plugin, Rule};
 pub use request::Request;
 #[cfg(feature = "dom")]
 pub use scraper;
@@ -137,5 +173,7 @@ pub use url::Url;
 pub mod prelude {
     #[cfg(feature = "dom")]
     pub use crate::Select;
-    pub use crate::{Crawl, Page, Request, Require, Result, RuleError, plugin};
+    pub use crate::{
+        Crawl, Extract, Link, Links, Page, Request, Require, Result, RuleError, plugin,
+    };
 }

@@ -1,10 +1,14 @@
 //! The page of a call.
 
-use std::cell::OnceCell;
+use std::any::TypeId;
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use serde::de::DeserializeOwned;
 use url::Url;
 
+use crate::extract::reading::Reading;
 use crate::{Result, RuleError};
 
 #[cfg(target_family = "wasm")]
@@ -42,6 +46,8 @@ pub struct Page {
     state: OnceCell<Vec<u8>>,
     text: OnceCell<String>,
     body: OnceCell<Vec<u8>>,
+    /// By the structs that were read.
+    pub(crate) readings: RefCell<BTreeMap<TypeId, Rc<Reading>>>,
 }
 
 impl Page {
@@ -58,6 +64,7 @@ impl Page {
             state: OnceCell::new(),
             text: OnceCell::new(),
             body: OnceCell::new(),
+            readings: RefCell::default(),
         }
     }
 

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use crate::{Crawl, Page, Result};
+use crate::extract::derived::Shape;
+use crate::{Crawl, Declared, Page, Result};
 
 /// A plugin. Implemented by [`#[plugin]`](crate::plugin), never by hand.
 pub trait Plugin {
@@ -49,6 +50,8 @@ pub struct Description {
     pub rules: &'static [&'static str],
     /// The names of its kinds of items, in the order of their numbers.
     pub items: &'static [&'static str],
+    /// What it reads of pages, in the order of their numbers.
+    pub plans: &'static [Plan],
     /// Hosts wanted beyond those of the root requests. A wish, not a grant.
     pub hosts: &'static [&'static str],
     /// Limits wanted, in base units: instructions, milliseconds, bytes, pieces. A wish.
@@ -62,6 +65,7 @@ impl Description {
         version: &'static str,
         rules: &'static [&'static str],
         items: &'static [&'static str],
+        plans: &'static [Plan],
         hosts: &'static [&'static str],
         limits: &'static [(&'static str, u64)],
     ) -> Self {
@@ -70,8 +74,55 @@ impl Description {
             version,
             rules,
             items,
+            plans,
             hosts,
             limits,
+        }
+    }
+}
+
+/// What a struct reads of pages, named in `#[plugin(reads(…))]`.
+///
+/// ```
+/// use crawler_plugin_sdk::{Plugin, prelude::*};
+///
+/// #[derive(Extract)]
+/// struct Detail {
+///     #[css("h1")]
+///     title: String,
+/// }
+///
+/// pub struct Books;
+///
+/// #[plugin(reads(Detail = "book"))]
+/// impl Books {
+///     fn root(_: &mut Crawl) -> Result {
+///         Ok(())
+///     }
+///
+///     #[rule]
+///     fn detail(page: &Page, _: &mut Crawl) -> Result {
+///         page.extract::<Detail>()?.title.parse::<u32>()?;
+///         Ok(())
+///     }
+/// }
+///
+/// assert_eq!(Books::DESCRIPTION.plans[0].name, "book");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Plan {
+    /// Unique within the plugin.
+    pub name: &'static str,
+    pub(crate) shape: &'static Shape,
+}
+
+impl Plan {
+    #[doc(hidden)]
+    pub const fn of<T: Declared>() -> Self {
+        Self {
+            name: T::NAME,
+            shape: T::SHAPE,
         }
     }
 }

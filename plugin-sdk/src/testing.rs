@@ -30,11 +30,13 @@
 //! assert_eq!(outcome.items[0].value["title"], "First!");
 //! ```
 
+mod extract;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use url::Url;
+use url::{ParseError, Url};
 
 use crate::{Crawl, Level, Page, Request, Result, RuleError};
 
@@ -139,6 +141,7 @@ impl Page {
             attempt: 1,
             state: Vec::new(),
             body: html.into(),
+            captures_limit: None,
         })
     }
 
@@ -173,6 +176,13 @@ impl Page {
         Page::new(self.answer)
     }
 
+    /// As if limit `captures` were this, to see what a rule does about a page that is cut.
+    #[must_use]
+    pub fn with_captures_limit(mut self, n: usize) -> Page {
+        self.answer.captures_limit = Some(n);
+        Page::new(self.answer)
+    }
+
     /// This many links away from the root requests.
     #[must_use]
     pub fn with_depth(mut self, depth: u32) -> Page {
@@ -199,6 +209,7 @@ pub(crate) struct Answer {
     attempt: u32,
     state: Vec<u8>,
     body: Vec<u8>,
+    captures_limit: Option<usize>,
 }
 
 impl Answer {
@@ -280,19 +291,22 @@ impl Outlet {
     }
 
     pub(crate) fn follow(&mut self, requests: Vec<Request>) -> Result {
-        for mut request in requests {
-            match Url::options()
-                .base_url(self.base.as_ref())
-                .parse(&request.url)
-            {
-                Ok(url) => {
-                    request.url = url.into();
-                    self.outcome.requests.push(request);
-                }
-                Err(_) => self.outcome.bad_urls.push(request.url),
-            }
+        for request in requests {
+            let url = Url::options().base_url(self.base.as_ref());
+            let url = url.parse(&request.url);
+            self.take(request, url);
         }
         Ok(())
+    }
+
+    fn take(&mut self, mut request: Request, url: Result<Url, ParseError>) {
+        match url {
+            Ok(url) => {
+                request.url = url.into();
+                self.outcome.requests.push(request);
+            }
+            Err(_) => self.outcome.bad_urls.push(request.url),
+        }
     }
 
     pub(crate) fn param(&self, name: &str) -> Option<String> {

@@ -66,8 +66,9 @@ impl Tree {
             description: Description {
                 name: "tree".parse().expect("a good name"),
                 version: "1.0.0".parse().expect("a good version"),
-                rules: vec!["page".to_owned()],
+                rules: vec!["page".into()],
                 schemas: Vec::new(),
+                plans: Vec::new(),
                 hosts: Vec::new(),
                 limits: BTreeMap::new(),
             },

@@ -59,6 +59,12 @@ impl Page {
         }
     }
 
+    /// Bytes of [`text`](Self::text), or nearly so many where the body is not what it says.
+    pub fn text_bytes(&self) -> usize {
+        let decoded = self.text.decoded.as_ref();
+        decoded.map_or(self.body.len(), String::len)
+    }
+
     /// The first header of this name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers

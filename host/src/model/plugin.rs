@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+
+pub use crawler_extract::Plan;
 
 use super::id::{Digest, PluginName, PluginVersion};
 
@@ -16,9 +19,12 @@ pub struct Description {
     /// Its own version.
     pub version: PluginVersion,
     /// The names of its rules, in the order of their numbers.
-    pub rules: Vec<String>,
+    pub rules: Vec<Arc<str>>,
     /// Its item schemas, in the order of their numbers.
     pub schemas: Vec<Schema>,
+    /// What it reads of pages, in the order of their numbers.
+    #[serde(default)]
+    pub plans: Vec<Plan>,
     /// Hosts it asks for beyond those of its root requests. Grants nothing.
     pub hosts: Vec<String>,
     /// Limits it asks for. Grants nothing.
@@ -55,7 +61,7 @@ pub struct PluginRecord {
 
 /// What one call of a rule may use. Names, defaults and units of `--limit NAME=VALUE`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct Limits {
     /// Instructions, roughly: wasmtime's fuel.
     pub fuel: u64,
@@ -77,6 +83,10 @@ pub struct Limits {
     pub requests: u64,
     /// Log lines of one call; further ones are counted and dropped.
     pub log_lines: u64,
+    /// Rows and values that one plan reads of a page; what follows in the page is left out, and marked.
+    pub captures: u64,
+    /// Bytes of these values.
+    pub capture_bytes: u64,
 }
 
 impl Default for Limits {
@@ -91,6 +101,8 @@ impl Default for Limits {
             item_bytes: 4 << 20,
             requests: 2_000,
             log_lines: 200,
+            captures: 100_000,
+            capture_bytes: 8 << 20,
         }
     }
 }
@@ -116,11 +128,13 @@ pub enum LimitName {
     ItemBytes,
     Requests,
     LogLines,
+    Captures,
+    CaptureBytes,
 }
 
 impl LimitName {
     /// All limits, in the order they are documented.
-    pub const ALL: [LimitName; 9] = [
+    pub const ALL: [LimitName; 11] = [
         LimitName::Fuel,
         LimitName::Cpu,
         LimitName::Timeout,
@@ -130,6 +144,8 @@ impl LimitName {
         LimitName::ItemBytes,
         LimitName::Requests,
         LimitName::LogLines,
+        LimitName::Captures,
+        LimitName::CaptureBytes,
     ];
 
     /// As `--limit` takes it.
@@ -144,6 +160,8 @@ impl LimitName {
             LimitName::ItemBytes => "item-bytes",
             LimitName::Requests => "requests",
             LimitName::LogLines => "log-lines",
+            LimitName::Captures => "captures",
+            LimitName::CaptureBytes => "capture-bytes",
         }
     }
 }
@@ -206,12 +224,15 @@ impl LimitOverrides {
         };
         let (value, expected) = match limit {
             LimitName::Cpu | LimitName::Timeout => (parse_millis(text), "a time like 200ms or 2s"),
-            LimitName::Memory | LimitName::Body | LimitName::ItemBytes => {
-                (parse_bytes(text), "a size like 64MiB or 4096")
-            }
-            LimitName::Fuel | LimitName::Items | LimitName::Requests | LimitName::LogLines => {
-                (text.parse().ok(), "a whole number")
-            }
+            LimitName::Memory
+            | LimitName::Body
+            | LimitName::ItemBytes
+            | LimitName::CaptureBytes => (parse_bytes(text), "a size like 64MiB or 4096"),
+            LimitName::Fuel
+            | LimitName::Items
+            | LimitName::Requests
+            | LimitName::LogLines
+            | LimitName::Captures => (text.parse().ok(), "a whole number"),
         };
         let Some(value) = value else {
             return Err(LimitError::Value {
@@ -296,6 +317,8 @@ impl Limits {
             LimitName::ItemBytes => self.item_bytes,
             LimitName::Requests => self.requests,
             LimitName::LogLines => self.log_lines,
+            LimitName::Captures => self.captures,
+            LimitName::CaptureBytes => self.capture_bytes,
         }
     }
 
@@ -310,6 +333,8 @@ impl Limits {
             LimitName::ItemBytes => self.item_bytes = value,
             LimitName::Requests => self.requests = value,
             LimitName::LogLines => self.log_lines = value,
+            LimitName::Captures => self.captures = value,
+            LimitName::CaptureBytes => self.capture_bytes = value,
         }
     }
 }
@@ -407,7 +432,7 @@ mod tests {
             "ram",
             "1",
             Err(
-                "there is no limit \"ram\"; the limits are fuel, cpu, timeout, memory, body, items, item-bytes, requests, log-lines",
+                "there is no limit \"ram\"; the limits are fuel, cpu, timeout, memory, body, items, item-bytes, requests, log-lines, captures, capture-bytes",
             ),
         );
     }

@@ -19,6 +19,7 @@ pub(crate) mod child;
 mod describe;
 
 pub use child::child_main;
+pub(crate) use describe::compiled_plans;
 
 /// What the compiling process found.
 pub(crate) struct Compiled {

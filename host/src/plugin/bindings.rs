@@ -6,6 +6,12 @@
 wasmtime::component::bindgen!({
     path: "../plugin-sdk/wit",
     world: "plugin",
-    imports: { default: trappable },
+    imports: {
+        // These may read a long page, which is not done on a thread of the executor.
+        "crawler:rules/page.extract": async | trappable,
+        "crawler:rules/output.follow-field": async | trappable,
+        "crawler:rules/output.follow-captures": async | trappable,
+        default: trappable,
+    },
     exports: { default: async },
 });

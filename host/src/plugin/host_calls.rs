@@ -2,8 +2,8 @@
 //! nothing.
 //!
 //! All state of a call lies in one [`CallState`] that dies with it. Every call is charged to the
-//! rule's fuel by formula ([`fuel`]), and none waits: only the null WASI can, when a guest sleeps,
-//! and limit `timeout` ends that.
+//! rule's fuel by formula ([`fuel`]). Few wait: the null WASI, when a guest sleeps, and what reads a long
+//! page; limit `timeout` ends the call all the same.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,6 +18,7 @@ use super::{CallConfig, CallOutput, LogLevel};
 use crate::model::crawl::{Kill, Page, PageContext, UnixMillis};
 use crate::model::plugin::{Description, Limits};
 
+pub(crate) mod extract;
 pub(crate) mod fuel;
 mod json;
 pub(crate) mod logs;
@@ -25,6 +26,7 @@ mod output;
 mod request;
 pub(crate) mod wasi;
 
+use extract::{Plans, Reads};
 use fuel::Meter;
 use logs::Logs;
 
@@ -67,6 +69,8 @@ pub(crate) struct CallState {
     pub(crate) scene: Scene,
     /// The names behind the numbers of rules and schemas. None while describing.
     description: Option<Arc<Description>>,
+    plans: Plans,
+    reads: Reads,
     params: Arc<BTreeMap<String, String>>,
     pub(crate) limits: Limits,
     pub(crate) output: CallOutput,
@@ -83,6 +87,7 @@ impl CallState {
     pub(crate) fn new(
         scene: Scene,
         description: Option<Arc<Description>>,
+        plans: Plans,
         config: CallConfig,
         now: UnixMillis,
         seed: [u8; 32],
@@ -94,6 +99,8 @@ impl CallState {
         Self {
             scene,
             description,
+            plans,
+            reads: Reads::default(),
             params: config.params,
             limits: config.limits,
             output: CallOutput::default(),
@@ -216,18 +223,28 @@ impl page::Host for CallState {
     }
 
     fn text(&mut self) -> wasmtime::Result<String> {
-        let (page, _) = self.page(|page, _| {
-            page.text
-                .decoded
-                .as_ref()
-                .map_or(page.body.len(), String::len)
-        })?;
+        let (page, _) = self.page(|page, _| page.text_bytes())?;
         Ok(page.text().into_owned())
     }
 
     fn body(&mut self) -> wasmtime::Result<Vec<u8>> {
         let (page, _) = self.page(|page, _| page.body.len())?;
         Ok(page.body.to_vec())
+    }
+
+    async fn extract(
+        &mut self,
+        plan: u32,
+    ) -> wasmtime::Result<Result<types::Captures, types::ExtractError>> {
+        self.charge(0)?;
+        let reading = match self.read(plan).await? {
+            Ok(reading) => reading,
+            Err(error) => return Ok(Err(error)),
+        };
+        let description = self.described("read a page")?;
+        let shown = reading.shown(&description.plans[plan as usize]);
+        self.charge(extract::n_bytes(&shown))?;
+        Ok(Ok(shown))
     }
 }
 

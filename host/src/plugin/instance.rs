@@ -14,6 +14,7 @@ use wasmtime::{Store, UpdateDeadline};
 use super::bindings::PluginPre;
 use super::bindings::crawler::rules::types;
 use super::bindings::exports::crawler::rules::rules;
+use super::host_calls::extract::Plans;
 use super::host_calls::{CallState, Ended, Scene, logs};
 use super::{CallConfig, CallFailure, CallOutput, CallReport, Usage};
 use crate::model::crawl::{Kill, RuleError, UnixMillis};
@@ -33,6 +34,7 @@ const REASON_MAX: usize = 4 << 10;
 pub(super) struct Call {
     pub(super) scene: Scene,
     pub(super) description: Option<Arc<Description>>,
+    pub(super) plans: Plans,
     pub(super) config: CallConfig,
     /// The clock that the guest sees.
     pub(super) now: UnixMillis,
@@ -128,6 +130,7 @@ fn store(plugin: &PluginPre<CallState>, call: Call) -> Store<CallState> {
     let state = CallState::new(
         call.scene,
         call.description,
+        call.plans,
         call.config,
         call.now,
         call.seed,

@@ -39,7 +39,7 @@ async fn a_plugin_is_admitted_with_its_own_words() {
     assert_eq!(admitted.interface, "0.1.0");
     assert_eq!(admitted.description.name.as_str(), "hostile");
     assert_eq!(admitted.description.version.to_string(), "0.1.0");
-    assert_eq!(admitted.description.rules[0], "ok");
+    assert_eq!(*admitted.description.rules[0], *"ok");
     assert_eq!(admitted.description.schemas[0].name, "any");
 }
 

@@ -4,10 +4,10 @@ use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{Error, Ident, LitInt, LitStr, Path, Result, Token, parenthesized};
 
-const KEYS: &str = "the keys are items, name, version, hosts and limits";
+const KEYS: &str = "the keys are items, reads, name, version, hosts and limits";
 
 /// By the names that `--limit` takes.
-const LIMITS: [&str; 9] = [
+const LIMITS: [&str; 11] = [
     "fuel",
     "cpu",
     "timeout",
@@ -17,6 +17,8 @@ const LIMITS: [&str; 9] = [
     "item-bytes",
     "requests",
     "log-lines",
+    "captures",
+    "capture-bytes",
 ];
 
 /// What the author says of the plugin as a whole.
@@ -24,13 +26,14 @@ const LIMITS: [&str; 9] = [
 pub(crate) struct Attribute {
     pub(crate) name: Option<LitStr>,
     pub(crate) version: Option<LitStr>,
-    pub(crate) items: Vec<Item>,
+    pub(crate) items: Vec<Named>,
+    pub(crate) reads: Vec<Named>,
     pub(crate) hosts: Vec<LitStr>,
     pub(crate) limits: Vec<(String, LitInt)>,
 }
 
-/// A kind of item: a type and its name.
-pub(crate) struct Item {
+/// A type and the name that it has in the description.
+pub(crate) struct Named {
     pub(crate) path: Path,
     pub(crate) name: String,
 }
@@ -48,7 +51,8 @@ impl Parse for Attribute {
             match text.as_str() {
                 "name" => attribute.name = Some(value(input)?),
                 "version" => attribute.version = Some(value(input)?),
-                "items" => attribute.items = items(input)?,
+                "items" => attribute.items = types(input, "kinds of items")?,
+                "reads" => attribute.reads = types(input, "plans")?,
                 "hosts" => attribute.hosts = list(input, |input| input.parse())?,
                 "limits" => attribute.limits = list(input, limit)?,
                 _ => {
@@ -81,19 +85,19 @@ fn list<T>(input: ParseStream<'_>, one: fn(ParseStream<'_>) -> Result<T>) -> Res
     Ok(parts.into_iter().collect())
 }
 
-fn items(input: ParseStream<'_>) -> Result<Vec<Item>> {
-    let items: Vec<Item> = list(input, item)?;
-    for (n, item) in items.iter().enumerate() {
-        if items[..n].iter().any(|earlier| earlier.name == item.name) {
-            let message = format!("there are two kinds of items named `{}`", item.name);
-            return Err(Error::new_spanned(&item.path, message));
+fn types(input: ParseStream<'_>, kind: &str) -> Result<Vec<Named>> {
+    let types: Vec<Named> = list(input, named)?;
+    for (n, named) in types.iter().enumerate() {
+        if types[..n].iter().any(|earlier| earlier.name == named.name) {
+            let message = format!("there are two {kind} named `{}`", named.name);
+            return Err(Error::new_spanned(&named.path, message));
         }
     }
-    Ok(items)
+    Ok(types)
 }
 
 /// `model::Book` or `Author = "writer"`
-fn item(input: ParseStream<'_>) -> Result<Item> {
+fn named(input: ParseStream<'_>) -> Result<Named> {
     let path: Path = input.parse()?;
     let name = if input.peek(Token![=]) {
         value(input)?.value()
@@ -104,7 +108,7 @@ fn item(input: ParseStream<'_>) -> Result<Item> {
             .map(|segment| snake_case(&segment.ident))
             .unwrap_or_default()
     };
-    Ok(Item { path, name })
+    Ok(Named { path, name })
 }
 
 /// `item_bytes = 4_000_000`

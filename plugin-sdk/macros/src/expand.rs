@@ -1,7 +1,8 @@
 //! The code that makes an `impl` block a plugin.
 
 use proc_macro2::{Span, TokenStream};
-use quote::quote;
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
 use syn::{Ident, LitStr};
 
 use crate::attribute::Attribute;
@@ -35,6 +36,20 @@ pub(crate) fn plugin(attribute: &Attribute, rules: &Rules) -> TokenStream {
         }
     });
 
+    let read_paths: Vec<_> = attribute.reads.iter().map(|plan| &plan.path).collect();
+    let plans = attribute.reads.iter().zip(0u32..).map(|(plan, number)| {
+        let (path, name) = (&plan.path, &plan.name);
+        let at = Span::mixed_site().located_at(path.span());
+        quote_spanned! {at=>
+            impl #sdk::Declared for #path {
+                const NAME: &'static str = #name;
+                const NUMBER: u32 = #number;
+            }
+
+            const _: () = <#path as #sdk::Extract>::SHAPE.check_for_pages();
+        }
+    });
+
     let rule_names: Vec<_> = rules.iter().map(|rule| &rule.name).collect();
     let constants = rules.iter().zip(0u32..).map(|(rule, number)| {
         let (constant, name) = (&rule.constant, &rule.name);
@@ -62,12 +77,18 @@ pub(crate) fn plugin(attribute: &Attribute, rules: &Rules) -> TokenStream {
 
         #(#items)*
 
+        #(#plans)*
+
         impl #sdk::Plugin for #plugin {
             const DESCRIPTION: #sdk::Description = #sdk::Description::__new(
                 #name,
                 #version,
                 &[#(#rule_names),*],
                 &[#(#item_names),*],
+                {
+                    const PLANS: &[#sdk::Plan] = &[#(#sdk::Plan::of::<#read_paths>()),*];
+                    PLANS
+                },
                 &[#(#hosts),*],
                 &[#(#limits),*],
             );

@@ -1,19 +1,22 @@
-//! The attribute macro of `crawler-plugin-sdk`; use it through that crate.
+//! The macros of `crawler-plugin-sdk`; use them through that crate.
 //!
 //! ```text
 //! attribute   what stands in #[plugin(…)]
 //! rules       what stands in the impl block, checked: errors point at what is wrong
 //! expand      the code that makes it a plugin
+//! extract     #[derive(Extract)]: fields and their attributes, checked, and the code made of them
 //! ```
 
 mod attribute;
 mod expand;
+mod extract;
 mod rules;
 
 use proc_macro::TokenStream;
 use syn::parse_macro_input;
 
 use attribute::Attribute;
+use extract::Shape;
 use rules::Rules;
 
 /// Makes an `impl` block a plugin: `root`, and functions marked with `#[rule]`.
@@ -35,6 +38,7 @@ use rules::Rules;
 /// | key | meaning | without it |
 /// |---|---|---|
 /// | `items(Book, Author = "writer")` | types that `emit` takes, each `Serialize` | no items |
+/// | `reads(Listing, Detail = "book")` | types that `extract` makes of a page, each `Extract` | none |
 /// | `name = "books"` | the plugin's name | the package's name |
 /// | `version = "1.2.0"` | the plugin's version | the package's version |
 /// | `hosts("img.shop.test")` | hosts wanted beyond those of the root requests | none |
@@ -47,4 +51,23 @@ pub fn plugin(attribute: TokenStream, block: TokenStream) -> TokenStream {
     let attribute = parse_macro_input!(attribute as Attribute);
     let rules = parse_macro_input!(block as Rules);
     expand::plugin(&attribute, &rules).into()
+}
+
+/// Makes a struct with named fields readable from pages: each field says where it stands.
+///
+/// ```text
+/// #[derive(Extract)]
+/// struct Listing {
+///     #[css("li.next a", attr = "href")]
+///     next: Links,
+///     #[rows("article.book")]
+///     books: Vec<Card>,
+/// }
+/// ```
+///
+/// Types and keys are told at the trait `Extract`.
+#[proc_macro_derive(Extract, attributes(css, rows))]
+pub fn extract(item: TokenStream) -> TokenStream {
+    let shape = parse_macro_input!(item as Shape);
+    shape.expand().into()
 }

@@ -4,21 +4,38 @@
 //! (10 unless said otherwise).
 
 use crawler_plugin_sdk::prelude::*;
+use crawler_plugin_sdk::{Follow, Url};
 use serde::Serialize;
 
+/// A list page.
+#[derive(Extract)]
+struct List {
+    /// Some forums refuse with a form and status 200.
+    #[css("form#captcha", present)]
+    is_refusal: bool,
+    #[rows("table.threads tr.thread")]
+    threads: Vec<Thread>,
+    #[css("a[rel=next]", attr = "href")]
+    next: Links,
+}
+
 /// One line of a list page.
-#[derive(Serialize)]
+#[derive(Extract, Serialize)]
 struct Thread {
-    url: String,
+    #[css("td.title a", attr = "href")]
+    url: Url,
+    #[css("td.title a")]
     title: String,
+    #[css("td.author")]
     author: String,
+    #[css("td.replies")]
     replies: u32,
 }
 
 /// The plugin.
 pub struct Forum;
 
-#[plugin(items(Thread))]
+#[plugin(items(Thread), reads(List))]
 impl Forum {
     /// Lists come before anything else on the host: they change while they are read.
     pub fn root(crawl: &mut Crawl) -> Result {
@@ -29,25 +46,17 @@ impl Forum {
     /// The first list page has depth 0, each further one is a link away from the one before.
     #[rule]
     pub fn list(page: &Page, crawl: &mut Crawl) -> Result {
-        let dom = page.dom();
-        // Some forums refuse with a form and status 200.
-        if dom.first("form#captcha").is_some() {
+        let list: List = page.extract()?;
+        if list.is_refusal {
             return Err(RuleError::blocked("the forum asks for a captcha"));
         }
-        for row in dom.all("table.threads tr.thread") {
-            crawl.emit(&Thread {
-                url: page.join(row.attr_at("td.title a", "href")?)?.into(),
-                title: row.text_at("td.title a")?,
-                author: row.text_at("td.author")?,
-                replies: row.text_at("td.replies")?.parse()?,
-            })?;
-        }
+        list.threads
+            .iter()
+            .try_for_each(|thread| crawl.emit(thread))?;
         let n_pages: u32 = crawl.config().parse("pages")?.unwrap_or(10);
-        match dom.attr_at("a[rel=next]", "href") {
-            Ok(next) if page.depth() + 1 < n_pages => {
-                crawl.request(Request::get(next, Self::LIST).priority(10))
-            }
-            _ => Ok(()),
+        match page.depth() + 1 < n_pages {
+            true => crawl.follow_links(&list.next, Follow::by(Self::LIST).priority(10)),
+            false => Ok(()),
         }
     }
 }

@@ -55,6 +55,8 @@ fn a_count_that_is_no_number_is_an_error() {
         .unwrap_err();
     assert_eq!(
         error,
-        RuleError::unexpected("invalid digit found in string")
+        RuleError::unexpected(
+            "\"many\" is no value for `Thread.replies`, read from an element `td.replies`: invalid digit found in string"
+        )
     );
 }

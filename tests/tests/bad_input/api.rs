@@ -286,7 +286,7 @@ async fn grpc_cases(server: &Server) -> Vec<(String, String)> {
     let answer = calls.add_resource(unknown_limit).await.map(drop);
     cases.push((
         status(&answer.expect_err("limit")),
-        r#"InvalidArgument: there is no limit "memroy"; the limits are fuel, cpu, timeout, memory, body, items, item-bytes, requests, log-lines"#.to_owned(),
+        r#"InvalidArgument: there is no limit "memroy"; the limits are fuel, cpu, timeout, memory, body, items, item-bytes, requests, log-lines, captures, capture-bytes"#.to_owned(),
     ));
     let digest = proto::FetchPluginRequest {
         digest: "../x".into(),

@@ -18,7 +18,7 @@ fn what_cannot_be_meant_is_refused_before_anything_is_done() {
     let home = Home::new();
     home.write("rules.txt", "no rules");
     fs::create_dir(home.path().join("empty")).expect("a folder can be made");
-    let limits = "fuel, cpu, timeout, memory, body, items, item-bytes, requests, log-lines";
+    let limits = "fuel, cpu, timeout, memory, body, items, item-bytes, requests, log-lines, captures, capture-bytes";
     let address = "write :PORT, or an address like 127.0.0.1:8081; port 0 takes a free one";
     let cases: &[(&str, String)] = &[
         ("fly", format!("2: unrecognized subcommand 'fly'\n\nUsage: crawler [OPTIONS] <COMMAND>{USAGE}")),

@@ -264,6 +264,7 @@ pub(super) fn description() -> Description {
         version: "1.0.0".parse().expect("a version"),
         rules: vec!["page".into()],
         schemas: Vec::new(),
+        plans: Vec::new(),
         hosts: Vec::new(),
         limits: BTreeMap::new(),
     }

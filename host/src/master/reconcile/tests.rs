@@ -154,6 +154,7 @@ fn plugin(version: &str) -> PluginRecord {
             version: version.parse().unwrap(),
             rules: Vec::new(),
             schemas: Vec::new(),
+            plans: Vec::new(),
             hosts: Vec::new(),
             limits: BTreeMap::new(),
         },

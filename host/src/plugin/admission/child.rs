@@ -267,6 +267,7 @@ fn compile_here(memories: Memories, bytes: &[u8]) -> wasmtime::Result<Described>
     let call = Call {
         scene: Scene::Describe,
         description: None,
+        plans: Arc::default(),
         config: CallConfig {
             params: Arc::default(),
             limits: describe_limits(),

@@ -1,11 +1,17 @@
 //! What a plugin may say of itself.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::Refusal;
 use crate::model::plugin::{Description, LimitOverrides, Schema};
 use crate::model::resource::HostPattern;
 use crate::plugin::bindings::crawler::rules::types;
+
+mod plans;
+
+use plans::checked_plans;
+pub(crate) use plans::compiled_plans;
 
 const RULES_MAX: usize = 256;
 const SCHEMAS_MAX: usize = 64;
@@ -31,7 +37,11 @@ pub(super) fn checked(said: types::Description) -> Result<Description, Refusal> 
             "write a version like 1.2.3",
         )
     })?;
-    let rules: Vec<String> = said.rules.into_iter().map(|rule| rule.name).collect();
+    let rules: Vec<Arc<str>> = said
+        .rules
+        .into_iter()
+        .map(|rule| rule.name.into())
+        .collect();
     if rules.is_empty() {
         return Err(refusal(
             "describe lists no rules".to_owned(),
@@ -39,11 +49,16 @@ pub(super) fn checked(said: types::Description) -> Result<Description, Refusal> 
             "add a rule",
         ));
     }
-    check_names("rules", rules.iter(), RULES_MAX)?;
-    check_names("schemas", said.schemas.iter().map(|s| &s.name), SCHEMAS_MAX)?;
+    check_names("rules", rules.iter().map(|rule| &**rule), RULES_MAX)?;
+    check_names(
+        "schemas",
+        said.schemas.iter().map(|s| s.name.as_str()),
+        SCHEMAS_MAX,
+    )?;
     for schema in &said.schemas {
         check_schema(schema)?;
     }
+    let plans = checked_plans(said.plans)?;
     check_hosts(&said.hosts)?;
     Ok(Description {
         name,
@@ -57,6 +72,7 @@ pub(super) fn checked(said: types::Description) -> Result<Description, Refusal> 
                 json_schema: schema.json_schema,
             })
             .collect(),
+        plans,
         hosts: said.hosts,
         limits: checked_limits(said.limits)?,
     })
@@ -64,7 +80,7 @@ pub(super) fn checked(said: types::Description) -> Result<Description, Refusal> 
 
 fn check_names<'a>(
     what: &str,
-    names: impl ExactSizeIterator<Item = &'a String>,
+    names: impl ExactSizeIterator<Item = &'a str>,
     max: usize,
 ) -> Result<(), Refusal> {
     if names.len() > max {
@@ -184,6 +200,7 @@ mod tests {
             version: "1.0.0".to_owned(),
             rules: vec![rule("list")],
             schemas: vec![schema("book", "{}")],
+            plans: vec![plan("list", "h1", types::Take::Text)],
             hosts: vec!["*.example.org".to_owned()],
             limits: vec![("cpu".to_owned(), 500)],
             hints: Vec::new(),
@@ -201,6 +218,23 @@ mod tests {
         types::ItemSchema {
             name: name.to_owned(),
             json_schema: json.to_owned(),
+        }
+    }
+
+    fn plan(name: &str, selector: &str, take: types::Take) -> types::Plan {
+        types::Plan {
+            name: name.to_owned(),
+            groups: Vec::new(),
+            fields: vec![types::Field {
+                name: "title".to_owned(),
+                group: None,
+                selector: selector.to_owned(),
+                take,
+                first: true,
+                keep: true,
+                hints: Vec::new(),
+            }],
+            hints: Vec::new(),
         }
     }
 
@@ -262,7 +296,34 @@ mod tests {
         );
         check(
             |d| d.limits = vec![("ram".into(), 1)],
-            "describe asks for limit \"ram\" of 1; there is no limit \"ram\"; the limits are fuel, cpu, timeout, memory, body, items, item-bytes, requests, log-lines; correct it, or leave it out",
+            "describe asks for limit \"ram\" of 1; there is no limit \"ram\"; the limits are fuel, cpu, timeout, memory, body, items, item-bytes, requests, log-lines, captures, capture-bytes; correct it, or leave it out",
+        );
+    }
+
+    #[test]
+    fn a_plan_that_one_pass_cannot_follow_is_refused_with_the_way_out() {
+        let text = || types::Take::Text;
+        let plans = |n: u32| {
+            (0..n)
+                .map(|n| plan(&n.to_string(), "a", types::Take::Text))
+                .collect()
+        };
+        check(|d| d.plans = plans(64), "books");
+        check(
+            |d| d.plans = plans(65),
+            "describe lists 65 plans; at most 64 are allowed; split the plugin",
+        );
+        check(
+            |d| d.plans.push(plan("list", "a", text())),
+            "describe lists \"list\" twice among its plans; names are unique within a plugin; rename one of them",
+        );
+        check(
+            |d| d.plans = vec![plan("list", "h1 + p", text())],
+            "describe lists a plan that cannot be followed: plan \"list\", field \"title\", selector \"h1 + p\": the combinator `+` needs siblings, which are not kept; use scraper inside the rule (SDK feature dom); plans are read in one pass over the page; correct the plan",
+        );
+        check(
+            |d| d.plans = vec![plan("list", "a", types::Take::Other("markdown".to_owned()))],
+            "field \"title\" of plan \"list\" takes \"markdown\", which this host does not know; text, text-raw, inner, attr and present are known; use one of them, or a newer host",
         );
     }
 }

@@ -9,8 +9,9 @@ use super::{Engine, host_error};
 use crate::model::crawl::{Page, PageContext, RuleError, UnixMillis};
 use crate::model::id::Digest;
 use crate::model::plugin::Description;
-use crate::plugin::admission::Compiled;
+use crate::plugin::admission::{Compiled, compiled_plans};
 use crate::plugin::bindings::PluginPre;
+use crate::plugin::host_calls::extract::Plans;
 use crate::plugin::host_calls::{CallState, Scene};
 use crate::plugin::instance::{self, Call};
 use crate::plugin::{CallConfig, CallFailure, CallReport, PluginError, Rules, Usage, cache};
@@ -20,6 +21,7 @@ pub struct Plugin {
     engine: Engine,
     digest: Digest,
     description: Arc<Description>,
+    plans: Plans,
     linked: PluginPre<CallState>,
 }
 
@@ -43,10 +45,17 @@ impl Plugin {
         let linked = engine
             .link(&component)
             .map_err(host_error("link the compiled plugin"))?;
+        // Admission has compiled them once.
+        let plans = compiled_plans(&compiled.description.plans);
+        let plans = plans.map_err(|why| PluginError::Host {
+            doing: "compile the plans of the plugin",
+            why: why.to_string(),
+        })?;
         Ok(Self {
             engine,
             digest,
             description: Arc::new(compiled.description),
+            plans: plans.into(),
             linked,
         })
     }
@@ -67,6 +76,7 @@ impl Plugin {
         let call = Call {
             scene,
             description: Some(Arc::clone(&self.description)),
+            plans: Arc::clone(&self.plans),
             config,
             now,
             seed,
@@ -105,7 +115,12 @@ impl Rules for Plugin {
         page: Arc<Page>,
         context: PageContext,
     ) -> CallReport {
-        let Some(number) = self.description.rules.iter().position(|name| name == rule) else {
+        let Some(number) = self
+            .description
+            .rules
+            .iter()
+            .position(|name| **name == *rule)
+        else {
             return no_such_rule(rule, &self.description);
         };
         let mut seed = Seed::new(&self.digest, "parse");

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use super::extract::Reading;
 use super::fuel::{PER_JSON_BYTE, PER_REQUEST};
 use super::{CallState, Ended, Scene, json, request, up_to};
 use crate::model::crawl::{Item, Kill};
 use crate::model::plugin::{Description, LimitName};
 use crate::plugin::bindings::crawler::rules::output;
-use crate::plugin::bindings::crawler::rules::types::{OutputError, Request};
+use crate::plugin::bindings::crawler::rules::types::{
+    ExtractError, FollowOptions, OutputError, Request,
+};
 
 /// Refused calls before the rule is ended: each one is cheap for the guest and not for the host.
 const REFUSED_MAX: u32 = 100;
@@ -56,11 +59,141 @@ impl output::Host for CallState {
             Err(error) => Ok(Err(self.refuse(error)?)),
         }
     }
+
+    async fn follow_field(
+        &mut self,
+        plan: u32,
+        field: u32,
+        rule: u32,
+        options: FollowOptions,
+    ) -> wasmtime::Result<Result<(), OutputError>> {
+        self.follow_read(plan, field, None, rule, options).await
+    }
+
+    async fn follow_captures(
+        &mut self,
+        plan: u32,
+        field: u32,
+        captures: Vec<u32>,
+        rule: u32,
+        options: FollowOptions,
+    ) -> wasmtime::Result<Result<(), OutputError>> {
+        self.follow_read(plan, field, Some(captures), rule, options)
+            .await
+    }
 }
 
 impl CallState {
+    /// Follows captures of a field: those at these positions, or all.
+    async fn follow_read(
+        &mut self,
+        plan: u32,
+        field: u32,
+        chosen: Option<Vec<u32>>,
+        rule: u32,
+        options: FollowOptions,
+    ) -> wasmtime::Result<Result<(), OutputError>> {
+        let n_chosen = chosen.as_ref().map_or(0, Vec::len);
+        let n_hinted = super::named_bytes(&options.hints);
+        self.charge(n_chosen * size_of::<u32>() + options.state.len() + n_hinted)?;
+        let reading = match self.read(plan).await? {
+            Ok(reading) => reading,
+            Err(error) => {
+                let refused = OutputError::Refused(text_of(error));
+                return Ok(Err(self.refuse(refused)?));
+            }
+        };
+        let description = self.described("followed a link")?;
+        let n_values = reading.captures.n_values(field as usize);
+        let n = chosen.as_ref().map_or(n_values.unwrap_or(0), Vec::len);
+        if let Err(error) = self.check_room(n, n.saturating_mul(options.state.len())) {
+            return Ok(Err(self.refuse(error)?));
+        }
+        self.meter.charge(PER_REQUEST * n as u64);
+        self.check_fuel()?;
+        let checked = self.checked_links(&description, &reading, field, chosen, rule, options);
+        match checked {
+            Ok(links) => {
+                self.spent.requests += links.requests.len() as u64 + links.n_bad_urls;
+                self.spent.request_bytes += links.n_bytes;
+                self.output.requests.extend(links.requests);
+                self.output.n_bad_urls += links.n_bad_urls;
+                Ok(Ok(()))
+            }
+            Err(error) => Ok(Err(self.refuse(error)?)),
+        }
+    }
+
+    fn checked_links(
+        &self,
+        description: &Description,
+        reading: &Reading,
+        field: u32,
+        chosen: Option<Vec<u32>>,
+        rule: u32,
+        options: FollowOptions,
+    ) -> Result<Links, OutputError> {
+        let captures = &reading.captures;
+        let Some(n_values) = captures.n_values(field as usize) else {
+            return Err(OutputError::Refused(format!(
+                "field {field} does not exist; the plan has {}",
+                captures.columns.len()
+            )));
+        };
+        let value = |n: usize| captures.value(field as usize, n).ok_or(n);
+        let urls: Result<Vec<&str>, usize> = match &chosen {
+            None => (0..n_values).map(value).collect(),
+            Some(chosen) => chosen.iter().map(|&n| value(n as usize)).collect(),
+        };
+        let urls = urls.map_err(|n| {
+            let why = format!("capture {n} does not exist; the field has {n_values}");
+            OutputError::Refused(why)
+        })?;
+        let n_bytes = urls.iter().map(|url| url.len() + options.state.len()).sum();
+        self.check_room(urls.len(), n_bytes)?;
+        let like = Request {
+            url: String::new(),
+            method: "GET".to_owned(),
+            headers: Vec::new(),
+            body: None,
+            rule,
+            priority: options.priority,
+            state: options.state,
+            reload: options.reload,
+            hints: options.hints,
+        };
+        let like = request::checked(like, reading.base.clone(), description)?;
+        let one = |text: &&str| request::url(text, Some(&reading.base)).ok();
+        let found = urls.iter().filter_map(one);
+        let requests: Vec<_> = found
+            .map(|url| crate::model::crawl::Request {
+                url,
+                ..like.clone()
+            })
+            .collect();
+        Ok(Links {
+            n_bad_urls: (urls.len() - requests.len()) as u64,
+            requests,
+            n_bytes,
+        })
+    }
+
+    /// Whether so many more requests of so many bytes together may be followed.
+    fn check_room(&self, n: usize, n_bytes: usize) -> Result<(), OutputError> {
+        if self.spent.requests + n as u64 > self.limits.requests {
+            return Err(over_budget(LimitName::Requests, self.limits.requests));
+        }
+        if self.spent.request_bytes + n_bytes > REQUEST_BYTES_MAX {
+            return Err(OutputError::OverBudget(format!(
+                "the requests of one call may hold {} MiB in all",
+                REQUEST_BYTES_MAX >> 20
+            )));
+        }
+        Ok(())
+    }
+
     /// The names of rules and schemas; while describing there are none, and no output either.
-    fn described(&self, what: &str) -> Result<Arc<Description>, Ended> {
+    pub(super) fn described(&self, what: &str) -> Result<Arc<Description>, Ended> {
         self.description.clone().ok_or_else(|| Ended {
             kill: Kill::Denied,
             message: format!("the plugin {what} in describe, where there is no output"),
@@ -105,15 +238,7 @@ impl CallState {
         requests: Vec<Request>,
         n_bytes: usize,
     ) -> Result<(Vec<crate::model::crawl::Request>, u64), OutputError> {
-        if self.spent.requests + requests.len() as u64 > self.limits.requests {
-            return Err(over_budget(LimitName::Requests, self.limits.requests));
-        }
-        if self.spent.request_bytes + n_bytes > REQUEST_BYTES_MAX {
-            return Err(OutputError::OverBudget(format!(
-                "the requests of one call may hold {} MiB in all",
-                REQUEST_BYTES_MAX >> 20
-            )));
-        }
+        self.check_room(requests.len(), n_bytes)?;
         let base = match &self.scene {
             Scene::Parse(page, _) => Some(&page.url),
             Scene::Describe | Scene::Root => None,
@@ -151,6 +276,22 @@ impl CallState {
                 "{REFUSED_MAX} calls of output were refused; the last one because: {why}"
             ),
         })
+    }
+}
+
+/// Links of one call of `follow-field`, checked.
+struct Links {
+    requests: Vec<crate::model::crawl::Request>,
+    n_bad_urls: u64,
+    n_bytes: usize,
+}
+
+fn text_of(error: ExtractError) -> String {
+    match error {
+        ExtractError::TooDeep(why)
+        | ExtractError::TooLarge(why)
+        | ExtractError::UnknownPlan(why)
+        | ExtractError::Other((_, why)) => why,
     }
 }
 

@@ -107,7 +107,10 @@ pub(super) fn checked(
     }
     Ok(Request {
         url,
-        method: request.method.to_ascii_uppercase(),
+        method: match request.method.as_str() {
+            "GET" => "GET".into(),
+            other => other.to_ascii_uppercase().into(),
+        },
         headers: request.headers,
         body: request.body.map(Bytes::from),
         rule: rule.clone(),
@@ -135,8 +138,9 @@ mod tests {
         Description {
             name: "books".parse().unwrap(),
             version: "1.0.0".parse().unwrap(),
-            rules: vec!["list".to_owned()],
+            rules: vec!["list".into()],
             schemas: Vec::new(),
+            plans: Vec::new(),
             hosts: Vec::new(),
             limits: BTreeMap::new(),
         }

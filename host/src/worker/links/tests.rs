@@ -73,6 +73,7 @@ impl Graph {
             version: "1.0.0".parse().unwrap(),
             rules: vec!["page".into()],
             schemas: Vec::new(),
+            plans: Vec::new(),
             hosts: Vec::new(),
             limits: BTreeMap::new(),
         })

@@ -19,6 +19,8 @@ use crawler::rules::types::{ItemSchema, OutputError, Request, Retry, RuleInfo};
 use crawler::rules::{config, log, output, page};
 use exports::crawler::rules::rules::{Description, Guest, RuleError};
 
+mod plans;
+
 wit_bindgen::generate!({
     path: "../../../plugin-sdk/wit",
     world: "plugin",
@@ -201,6 +203,20 @@ const RULES: &[(&str, Behaviour)] = &[
             why: "busy\n".into(),
         }))
     }),
+    ("extract", || plans::extract(0)),
+    ("extract-twice", || {
+        for _ in 0..2 {
+            black_box(page::extract(0)).ok();
+        }
+        Ok(())
+    }),
+    ("extract-unknown", || plans::extract(9)),
+    ("extract-flood", || {
+        loop {
+            black_box(page::extract(0)).ok();
+        }
+    }),
+    ("follow-field", plans::follow),
     ("nothing", || Ok(())),
 ];
 
@@ -252,6 +268,7 @@ impl Guest for Hostile {
                 name: "any".into(),
                 json_schema: String::new(),
             }],
+            plans: vec![plans::rows()],
             hosts: Vec::new(),
             limits: Vec::new(),
             hints: Vec::new(),

@@ -44,6 +44,7 @@ impl Admit for ByText {
                 version: version.parse().unwrap(),
                 rules: Vec::new(),
                 schemas: Vec::new(),
+                plans: Vec::new(),
                 hosts: Vec::new(),
                 limits: BTreeMap::new(),
             },

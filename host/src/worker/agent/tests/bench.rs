@@ -127,6 +127,7 @@ impl LoadRules for OneRule {
             version: "1.0.0".parse().unwrap(),
             rules: vec!["page".into()],
             schemas: Vec::new(),
+            plans: Vec::new(),
             hosts: Vec::new(),
             limits: BTreeMap::new(),
         };

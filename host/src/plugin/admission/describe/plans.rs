@@ -1,0 +1,81 @@
+//! What a plugin wants to read of pages: plans that compile.
+
+use crawler_extract::{CompiledPlan, Field, Group, PlanError, PlanLimits, Take};
+
+use super::{check_names, refusal, short};
+use crate::model::plugin::Plan;
+use crate::plugin::admission::Refusal;
+use crate::plugin::bindings::crawler::rules::types;
+
+/// Plans of a plugin.
+const PLANS_MAX: usize = 64;
+
+/// The plans as the model has them, each known to compile.
+pub(super) fn checked_plans(plans: Vec<types::Plan>) -> Result<Vec<Plan>, Refusal> {
+    check_names(
+        "plans",
+        plans.iter().map(|plan| plan.name.as_str()),
+        PLANS_MAX,
+    )?;
+    let plans: Vec<Plan> = plans.into_iter().map(plan).collect::<Result<_, _>>()?;
+    match compiled_plans(&plans) {
+        Ok(_) => Ok(plans),
+        Err(error) => Err(refusal(
+            format!("describe lists a plan that cannot be followed: {error}"),
+            "plans are read in one pass over the page".to_owned(),
+            "correct the plan",
+        )),
+    }
+}
+
+/// Ready to read pages.
+pub(crate) fn compiled_plans(plans: &[Plan]) -> Result<Vec<CompiledPlan>, PlanError> {
+    let limits = PlanLimits::default();
+    let compiled = plans.iter().map(|plan| CompiledPlan::new(plan, &limits));
+    compiled.collect()
+}
+
+fn plan(said: types::Plan) -> Result<Plan, Refusal> {
+    let groups = said.groups.into_iter().map(|group| Group {
+        name: group.name,
+        parent: group.parent,
+        selector: group.selector,
+    });
+    let fields = said.fields.into_iter().map(|field| {
+        Ok(Field {
+            take: take(&said.name, &field.name, field.take)?,
+            name: field.name,
+            group: field.group,
+            selector: field.selector,
+            first: field.first,
+            keep: field.keep,
+        })
+    });
+    Ok(Plan {
+        groups: groups.collect(),
+        fields: fields.collect::<Result<_, _>>()?,
+        name: said.name,
+    })
+}
+
+fn take(plan: &str, field: &str, take: types::Take) -> Result<Take, Refusal> {
+    Ok(match take {
+        types::Take::Text => Take::Text,
+        types::Take::TextRaw => Take::TextRaw,
+        types::Take::Inner => Take::Inner,
+        types::Take::Attr(name) => Take::Attr(name),
+        types::Take::Present => Take::Present,
+        types::Take::Other(kind) => {
+            return Err(refusal(
+                format!(
+                    "field {:?} of plan {:?} takes {:?}, which this host does not know",
+                    short(field),
+                    short(plan),
+                    short(&kind)
+                ),
+                "text, text-raw, inner, attr and present are known".to_owned(),
+                "use one of them, or a newer host",
+            ));
+        }
+    })
+}

@@ -1,0 +1,207 @@
+//! `page.extract`: what a plan reads of the page of this call. It is read once for each plan, however
+//! often and by whatever call it is asked for.
+//!
+//! The work is the host's: its fuel is charged by formula, its time is bounded by limit `cpu`, its memory
+//! by a part of limit `memory`. A long page is read away from the executor.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use crawler_extract::{
+    Budget, Captures, CompiledPlan, ExtractError, extract, fuel, processor_time,
+};
+use tokio::sync::Semaphore;
+use url::Url;
+
+use super::{CallState, Ended, Scene};
+use crate::model::crawl::{Kill, Page};
+use crate::model::plugin::{LimitName, Limits, Plan};
+use crate::plugin::bindings::crawler::rules::types;
+
+/// Bytes of a page that is read where it is asked for: a few milliseconds.
+const MAX_AT_ONCE: usize = 1 << 20;
+/// The part of limit `memory` that reading may take beside the captures.
+const MEMORY_SHARE: u64 = 32;
+/// A page may become longer by the end tags that are written into it, by no more than this.
+const GROWTH: u64 = 4;
+
+/// The plans of a plugin, ready to read pages.
+pub(crate) type Plans = Arc<[CompiledPlan]>;
+
+/// Long pages are read by no more threads than there are processors: those for work that blocks are the
+/// store's and the sinks' too. Who reads holds on to it, also when its call has ended meanwhile.
+static LONG: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
+    let n = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    Arc::new(Semaphore::new(n))
+});
+
+/// What was read of the page so far. All plans together have the limits of one call.
+#[derive(Debug, Default)]
+pub(super) struct Reads {
+    /// By the plans' numbers.
+    done: BTreeMap<u32, Result<Arc<Reading>, types::ExtractError>>,
+    n_captures: u64,
+    n_bytes: u64,
+    /// On the processor.
+    time: Duration,
+}
+
+/// A page as a plan reads it.
+#[derive(Debug)]
+pub(super) struct Reading {
+    pub(super) captures: Captures,
+    /// What relative addresses of the page are relative to.
+    pub(super) base: Url,
+}
+
+impl Reading {
+    /// As the rule is given it: without what it does not read.
+    pub(super) fn shown(&self, plan: &Plan) -> types::Captures {
+        let captures = &self.captures;
+        let kept = plan.fields.iter().map(|field| field.keep);
+        let columns = captures.columns.iter().zip(kept).map(|(column, is_kept)| {
+            let part = |numbers: &[u32]| {
+                if is_kept {
+                    numbers.to_vec()
+                } else {
+                    Vec::new()
+                }
+            };
+            types::Column {
+                rows: part(&column.rows),
+                spans: part(&column.spans),
+            }
+        });
+        types::Captures {
+            text: captures.text[..captures.n_kept as usize].to_owned(),
+            groups: captures.groups.clone(),
+            columns: columns.collect(),
+            base: captures.base.as_ref().map(|_| self.base.to_string()),
+            truncated: captures.truncated,
+        }
+    }
+}
+
+/// Bytes that cross with captures.
+pub(super) fn n_bytes(captures: &types::Captures) -> usize {
+    let columns = captures.columns.iter();
+    let n_numbers: usize = captures.groups.iter().map(Vec::len).sum::<usize>()
+        + columns.map(|c| c.rows.len() + c.spans.len()).sum::<usize>();
+    let base = captures.base.as_ref().map_or(0, String::len);
+    captures.text.len() + base + n_numbers * size_of::<u32>()
+}
+
+impl CallState {
+    /// The page of this call as this plan reads it.
+    pub(super) async fn read(
+        &mut self,
+        plan: u32,
+    ) -> wasmtime::Result<Result<Arc<Reading>, types::ExtractError>> {
+        if let Some(read) = self.reads.done.get(&plan) {
+            return Ok(read.clone());
+        }
+        let n_bytes = self.page(|_, _| 0)?.0.text_bytes();
+        if plan as usize >= self.plans.len() {
+            let n = self.plans.len();
+            let why = format!("plan {plan} does not exist; the plugin describes {n}");
+            return Ok(Err(types::ExtractError::UnknownPlan(why)));
+        }
+        self.meter.charge(fuel(n_bytes, &Captures::default()));
+        self.check_fuel()?;
+        let Scene::Parse(page, _) = &self.scene else {
+            return Err(no_page().into());
+        };
+        let (page, plans) = (Arc::clone(page), Arc::clone(&self.plans));
+        let budget = budget(&self.limits, &self.reads);
+        let read = move || read(&plans[plan as usize], &page, &budget);
+        let (read, took) = if n_bytes > MAX_AT_ONCE {
+            let permit = Arc::clone(&LONG).acquire_owned().await?;
+            let read = move || {
+                let _permit = permit;
+                read()
+            };
+            tokio::task::spawn_blocking(read).await?
+        } else {
+            read()
+        };
+        self.reads.time += took;
+        let read = match read {
+            Ok(reading) => Ok(Arc::new(reading)),
+            Err(ExtractError::TooSlow { .. }) => return Err(too_slow().into()),
+            Err(error) => Err(refused(&error)),
+        };
+        if let Ok(reading) = &read {
+            self.reads.n_captures += reading.captures.n_captures() as u64;
+            self.reads.n_bytes += reading.captures.text.len() as u64;
+            self.meter.charge(fuel(0, &reading.captures));
+            self.check_fuel()?;
+        }
+        self.reads.done.insert(plan, read.clone());
+        Ok(read)
+    }
+}
+
+fn no_page() -> Ended {
+    Ended {
+        kill: Kill::Denied,
+        message: "there is no page to be read".to_owned(),
+    }
+}
+
+fn too_slow() -> Ended {
+    Ended {
+        kill: Kill::OutOfCpu,
+        message: "reading the page took the processor for too long".to_owned(),
+    }
+}
+
+/// With the time that it took.
+fn read(
+    plan: &CompiledPlan,
+    page: &Page,
+    budget: &Budget,
+) -> (Result<Reading, ExtractError>, Duration) {
+    let begun = processor_time();
+    let captures = extract(plan, &page.text(), budget);
+    let reading = captures.map(|captures| {
+        let base = captures.base.as_deref();
+        let base = base.and_then(|base| page.url.join(base).ok());
+        // The standard leaves out those of no place; a crawl has no use for any but these.
+        let base = base.filter(|base| matches!(base.scheme(), "http" | "https"));
+        Reading {
+            base: base.unwrap_or_else(|| page.url.clone()),
+            captures,
+        }
+    });
+    (reading, processor_time().saturating_sub(begun))
+}
+
+/// What is left of the limits for one more plan.
+fn budget(limits: &Limits, reads: &Reads) -> Budget {
+    let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    Budget {
+        page_bytes: size(limits.body.saturating_mul(GROWTH)),
+        n_captures: size(limits.captures.saturating_sub(reads.n_captures)),
+        captured_bytes: size(limits.capture_bytes.saturating_sub(reads.n_bytes)),
+        memory: size(limits.memory / MEMORY_SHARE),
+        deadline: limits.cpu.saturating_sub(reads.time),
+    }
+}
+
+/// What stands in the way, with the limit that moves it.
+fn refused(error: &ExtractError) -> types::ExtractError {
+    let raise = |limit: LimitName| format!("raise it with --limit {limit}=VALUE, or skip the page");
+    match error {
+        ExtractError::TooDeep { memory } => types::ExtractError::TooDeep(format!(
+            "too many elements are open in each other, or a tag is too long: reading the page takes more than {memory} bytes, a {MEMORY_SHARE}nd of limit memory or less for a plan of many selectors; {}",
+            raise(LimitName::Memory)
+        )),
+        ExtractError::TooLarge { n_bytes, limit } => types::ExtractError::TooLarge(format!(
+            "the page has {n_bytes} bytes with its end tags written out, and {limit} is the most, {GROWTH} times limit body; {}",
+            raise(LimitName::Body)
+        )),
+        other => types::ExtractError::Other((0, other.to_string())),
+    }
+}

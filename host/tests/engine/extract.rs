@@ -1,0 +1,179 @@
+//! What a rule reads of a page by a plan, and follows of it.
+
+use std::time::Duration;
+
+use crawler::model::crawl::{Kill, RuleError};
+use crawler::model::plugin::Limits;
+use crawler::plugin::{CallReport, Rules as _};
+use serde_json::{Value, json};
+
+use crate::guests::{config, context, page, plugin};
+use crate::{URL, check_kill, gave_up, killed};
+
+/// The end tags are left out, as HTML lets authors do.
+const LIST: &str = "<base href=/shop/><ul><li>1 <a href=a>Salt &amp; pepper</a><li><a href='http://['>Odd</a>\
+    <li><a href=//b.test/c>Größe</a> 3</ul>";
+
+async fn parse_with(rule: &str, html: &str, change: impl FnOnce(&mut Limits)) -> CallReport {
+    let (config, page) = (config(change, &[]), page(URL, html.to_owned()));
+    plugin().await.parse(config, rule, page, context()).await
+}
+
+async fn read(html: &str, change: impl FnOnce(&mut Limits)) -> Value {
+    let report = parse_with("extract", html, change).await;
+    let output = report.result.expect("the page can be read");
+    serde_json::from_str(&output.items[0].json).expect("items are JSON")
+}
+
+async fn skipped(rule: &str, html: &str, change: impl FnOnce(&mut Limits)) -> String {
+    match gave_up(parse_with(rule, html, change).await) {
+        RuleError::Skip(why) => why,
+        other => panic!("it did not skip the page: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_plan_reads_rows_of_a_page_and_keeps_what_is_only_followed_from_the_rule() {
+    let none = u32::MAX;
+    let found = read(LIST, |_| ()).await;
+    assert_eq!(found["groups"], json!([[none, none, none]]));
+    assert_eq!(found["columns"][2], json!([[], []]));
+    assert_eq!(found["base"], "http://a.test/shop/");
+    assert_eq!(found["truncated"], false);
+    let text = found["text"].as_str().unwrap();
+    let values = |column: usize| -> Vec<&str> {
+        let spans = found["columns"][column][1].as_array().unwrap();
+        let at = |n: usize| spans[n].as_u64().unwrap() as usize;
+        (0..spans.len() / 2)
+            .map(|n| &text[at(2 * n)..at(2 * n + 1)])
+            .collect()
+    };
+    assert_eq!(values(0), ["1 Salt & pepper", "Odd", "Größe 3"]);
+    assert_eq!(values(1), ["Salt & pepper", "Odd", "Größe"]);
+    assert!(!text.contains("b.test"), "{text}");
+}
+
+#[tokio::test]
+async fn what_is_read_is_followed_without_its_coming_to_the_rule() {
+    let report = parse_with("follow-field", LIST, |_| ()).await;
+    let output = report.result.unwrap();
+    let requests = output.requests.iter();
+    let found: Vec<_> = requests
+        .map(|r| (r.url.as_str(), &*r.rule, r.priority, &r.state[..]))
+        .collect();
+    let state = &b"kept"[..];
+    assert_eq!(
+        found,
+        [
+            ("http://a.test/shop/a", "ok", 3, state),
+            ("http://b.test/c", "ok", 3, state),
+            ("http://b.test/c", "loop", 3, state),
+            ("http://a.test/shop/a", "loop", 3, state),
+        ]
+    );
+    assert_eq!(output.n_bad_urls, 1);
+    let refused: Value = serde_json::from_str(&output.items[0].json).unwrap();
+    assert_eq!(
+        refused["refused"],
+        json!([
+            "refused: rule 9999 does not exist; the plugin describes 34",
+            "refused: field 7 does not exist; the plan has 3",
+            "refused: capture 9 does not exist; the field has 3",
+            "refused: plan 5 does not exist; the plugin describes 1",
+        ])
+    );
+}
+
+#[tokio::test]
+async fn links_that_are_followed_by_field_count_as_any_others() {
+    let RuleError::Fatal(why) =
+        gave_up(parse_with("follow-field", LIST, |limits| limits.requests = 2).await)
+    else {
+        panic!("the links are within the limit");
+    };
+    assert_eq!(
+        why,
+        "over budget: limit requests is 2 for one call; raise it with --limit requests=VALUE"
+    );
+}
+
+#[tokio::test]
+async fn a_page_is_read_once_and_costs_the_same_each_time() {
+    let fuel = async |rule: &'static str| parse_with(rule, LIST, |_| ()).await.usage.fuel;
+    let (once, again) = (fuel("extract").await, fuel("extract").await);
+    assert_eq!(once, again);
+    let long = "<p>some words</p>".repeat(20_000);
+    let of_long = parse_with("extract-twice", &long, |_| ()).await.usage.fuel;
+    assert!(of_long > long.len() as u64, "{of_long}");
+    assert!(of_long < 2 * long.len() as u64, "{of_long}");
+}
+
+#[tokio::test]
+async fn a_page_that_is_longer_than_a_mebibyte_is_read_too() {
+    let page = format!("{}<li><a>last</a>", "<p>some words</p>".repeat(100_000));
+    let found = read(&page, |_| ()).await;
+    // Of the row, and of its link.
+    assert_eq!(found["text"], "lastlast");
+}
+
+#[tokio::test]
+async fn captures_beyond_their_limits_are_left_out_and_that_is_marked() {
+    let found = read(LIST, |limits| limits.captures = 2).await;
+    assert_eq!(found["truncated"], true, "{found}");
+    let found = read(LIST, |limits| limits.capture_bytes = 5).await;
+    assert_eq!(found["truncated"], true, "{found}");
+    assert!(found["text"].as_str().unwrap().len() <= 5, "{found}");
+}
+
+#[tokio::test]
+async fn a_page_that_cannot_be_read_within_its_limits_is_refused_with_the_way_out() {
+    let deep = "<div>".repeat(40_000);
+    assert_eq!(
+        skipped("extract", &deep, |_| ()).await,
+        "too deep: too many elements are open in each other, or a tag is too long: reading the page takes more than 2097152 bytes, a 32nd of limit memory or less for a plan of many selectors; raise it with --limit memory=VALUE, or skip the page"
+    );
+    let why = skipped("extract", LIST, |limits| limits.body = 10).await;
+    assert_eq!(
+        why,
+        format!(
+            "too large: the page has {} bytes with its end tags written out, and 40 is the most, 4 times limit body; raise it with --limit body=VALUE, or skip the page",
+            LIST.len()
+        )
+    );
+    assert_eq!(
+        skipped("extract-unknown", LIST, |_| ()).await,
+        "unknown plan: plan 9 does not exist; the plugin describes 1"
+    );
+}
+
+#[tokio::test]
+async fn reading_that_takes_the_processor_for_too_long_ends_the_call() {
+    let long = "<li><a>x</a>".repeat(80_000);
+    let change = |limits: &mut Limits| limits.cpu = Duration::from_nanos(1);
+    let report = parse_with("extract", &long, change).await;
+    let report = killed(report);
+    assert_eq!(report.kill, Kill::OutOfCpu, "{report:?}");
+}
+
+#[tokio::test]
+async fn a_base_that_leads_nowhere_is_left_out() {
+    for base in ["javascript:void(0)", "data:,x", "http://["] {
+        let page = format!("<base href='{base}'><li><a href=b>B</a>");
+        let output = parse_with("follow-field", &page, |_| ()).await.result;
+        // The rule asks for a third link next, which is not there.
+        assert!(output.is_err(), "{base}");
+        let found = read(&page, |_| ()).await;
+        assert_eq!(found["base"], URL, "{base}");
+    }
+}
+
+#[tokio::test]
+async fn reading_again_and_again_ends_with_the_fuel() {
+    let change = |limits: &mut Limits| limits.fuel = 50_000_000;
+    let report = parse_with("extract-flood", LIST, change).await;
+    check_kill(
+        report,
+        Kill::OutOfFuel,
+        "the rule used up its fuel; limit fuel is 50000000; raise it with --limit fuel=VALUE",
+    );
+}

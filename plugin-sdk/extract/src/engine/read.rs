@@ -1,0 +1,354 @@
+//! What was read of a page so far.
+
+mod finish;
+
+use std::ops::Range;
+
+use lol_html::html_content::{Element, TextChunk};
+
+use super::Budget;
+use super::rows::{Rows, Seen};
+use super::text::{Node, Segment};
+use crate::captures::NONE;
+use crate::plan::{CompiledPlan, Take, Watch};
+
+/// Bytes of a `<base href>`: what addresses are allowed elsewhere.
+const MAX_BASE: usize = 8 << 10;
+
+/// Everything that handlers change.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    rows: Vec<Rows>,
+    fields: Vec<Values>,
+    watches: Vec<Watched>,
+    segments: Vec<Segment>,
+    base: Option<String>,
+    n_templates: usize,
+    n_captures_left: usize,
+    n_bytes_left: usize,
+    /// A budget is used up. Nothing begins any more, or it would be taken for a part of the wrong row; what
+    /// is open goes on.
+    is_truncated: bool,
+}
+
+/// The captures of a field.
+#[derive(Debug, Default)]
+struct Values {
+    rows: Vec<u32>,
+    /// In the segment, of inner HTML in the page.
+    ranges: Vec<Range<usize>>,
+    seen: Seen,
+}
+
+/// What is open of a watch.
+#[derive(Debug, Default)]
+struct Watched {
+    /// The innermost last.
+    open: Vec<Open>,
+    node: Option<Node>,
+    folded: Flow,
+    raw: Flow,
+}
+
+/// Where text goes, if any of the open captures takes it.
+#[derive(Debug, Default)]
+struct Flow {
+    segment: Option<usize>,
+    n_open: usize,
+}
+
+#[derive(Debug)]
+struct Open {
+    /// Offset of the start tag: no two elements have the same.
+    at: usize,
+    field: usize,
+    capture: usize,
+    of: Content,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Content {
+    Folded,
+    Raw,
+    Inner,
+}
+
+impl Reading {
+    pub(super) fn new(plan: &CompiledPlan, budget: &Budget) -> Self {
+        let watched = |watch: &Watch| Watched {
+            folded: Flow::of(watch.folded),
+            raw: Flow::of(watch.raw),
+            ..Watched::default()
+        };
+        Self {
+            rows: plan.rows().iter().map(|_| Rows::default()).collect(),
+            fields: plan
+                .plan()
+                .fields
+                .iter()
+                .map(|_| Values::default())
+                .collect(),
+            watches: plan.watches().iter().map(watched).collect(),
+            segments: plan.is_kept().iter().map(|_| Segment::default()).collect(),
+            // Both are counted in 32 bits where they cross.
+            n_captures_left: budget.n_captures.min(NONE as usize),
+            n_bytes_left: budget.captured_bytes.min(u32::MAX as usize),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn enter_template(&mut self) {
+        self.n_templates += 1;
+    }
+
+    pub(super) fn leave_template(&mut self) {
+        self.n_templates = self.n_templates.saturating_sub(1);
+    }
+
+    /// Counts as nothing else does: whoever reads one link needs it too.
+    pub(super) fn base(&mut self, element: &Element<'_, '_>) {
+        if self.base.is_none() && self.n_templates == 0 {
+            let href = element.get_attribute("href").unwrap_or_default();
+            // One that no address can have is as good as none.
+            let href = Some(href).filter(|href| href.len() <= MAX_BASE);
+            let href = href.unwrap_or_default();
+            self.base = Some(htmlize::unescape_attribute(href.as_str()).into_owned());
+        }
+    }
+
+    /// Whether somebody has to say when the row ends.
+    pub(super) fn begin_row(
+        &mut self,
+        plan: &CompiledPlan,
+        group: usize,
+        element: &Element<'_, '_>,
+    ) -> bool {
+        if !self.is_reading() {
+            return false;
+        }
+        let at = element.source_location().bytes().start;
+        let parent = plan.plan().groups[group].parent.map(|p| p as usize);
+        let Some(parent) = self.around(parent, at) else {
+            return false;
+        };
+        if !self.count_capture() {
+            return false;
+        }
+        let is_open = plan.rows()[group].is_asked_for && element.can_have_content();
+        self.rows[group].begin(parent, at, !is_open);
+        is_open
+    }
+
+    pub(super) fn end_row(&mut self, group: usize, at: usize) {
+        self.rows[group].end(at);
+    }
+
+    /// Whether somebody has to say where the element ends.
+    pub(super) fn begin_captures(
+        &mut self,
+        plan: &CompiledPlan,
+        watch: usize,
+        element: &Element<'_, '_>,
+    ) -> bool {
+        if !self.is_reading() {
+            return false;
+        }
+        let at = element.source_location().bytes().start;
+        let declared = &plan.watches()[watch];
+        let row = match declared.group {
+            Some(group) if declared.is_row => self.rows[group].of(at),
+            group => self.around(group, at),
+        };
+        let Some(row) = row else {
+            return false;
+        };
+        let mut is_open = false;
+        for field in &declared.fields {
+            is_open |= self.capture(plan, watch, *field, row, element);
+        }
+        is_open
+    }
+
+    /// Whether the capture is open.
+    fn capture(
+        &mut self,
+        plan: &CompiledPlan,
+        watch: usize,
+        field: usize,
+        row: u32,
+        element: &Element<'_, '_>,
+    ) -> bool {
+        let declared = &plan.plan().fields[field];
+        if declared.first && self.fields[field].seen.has(row) {
+            return false;
+        }
+        let end_of = |segment: Option<usize>| segment.map_or(0, |s| self.segments[s].text.len());
+        let tag = element.source_location().bytes();
+        let (start, of) = match &declared.take {
+            Take::Present => (0, None),
+            Take::Attr(name) => {
+                self.attribute(plan, field, name, row, element);
+                return false;
+            }
+            Take::Text => (end_of(plan.segment(field)), Some(Content::Folded)),
+            Take::TextRaw => (end_of(plan.segment(field)), Some(Content::Raw)),
+            Take::Inner => (tag.end, Some(Content::Inner)),
+        };
+        if self.is_truncated || !self.count_capture() {
+            return false;
+        }
+        let capture = self.fields[field].push(row, start..start);
+        let Some(of) = of.filter(|_| element.can_have_content()) else {
+            return false;
+        };
+        let watched = &mut self.watches[watch];
+        watched.open.push(Open {
+            at: tag.start,
+            field,
+            capture,
+            of,
+        });
+        if let Some(flow) = watched.flow(of) {
+            flow.n_open += 1;
+        }
+        true
+    }
+
+    /// Half of a value would be another value: one that does not fit is left out.
+    fn attribute(
+        &mut self,
+        plan: &CompiledPlan,
+        field: usize,
+        name: &str,
+        row: u32,
+        element: &Element<'_, '_>,
+    ) {
+        if self.is_truncated {
+            return;
+        }
+        let (Some(written), Some(segment)) = (element.get_attribute(name), plan.segment(field))
+        else {
+            return;
+        };
+        let value = htmlize::unescape_attribute(written.as_str());
+        if value.len() > self.n_bytes_left {
+            self.is_truncated = true;
+        }
+        if self.is_truncated || !self.count_capture() {
+            return;
+        }
+        let segment = &mut self.segments[segment];
+        let start = segment.text.len();
+        segment.push(&value, &mut self.n_bytes_left);
+        let range = start..segment.text.len();
+        self.fields[field].push(row, range);
+    }
+
+    pub(super) fn end_captures(&mut self, watch: usize, at: usize, end: usize) {
+        let watched = &mut self.watches[watch];
+        while let Some(open) = watched.open.pop_if(|open| open.at == at) {
+            let range = &mut self.fields[open.field].ranges[open.capture];
+            let Some(flow) = watched.flow(open.of) else {
+                range.end = end.max(range.start);
+                continue;
+            };
+            flow.n_open -= 1;
+            if let Some(segment) = flow.segment.map(|s| &self.segments[s]) {
+                range.end = segment.text.len();
+                if let Content::Folded = open.of {
+                    *range = segment.trimmed(range.clone());
+                }
+            }
+        }
+    }
+
+    pub(super) fn text(&mut self, watch: usize, chunk: &TextChunk<'_>, page: &str) {
+        let watched = &mut self.watches[watch];
+        // It is called for all that the selector matches, also where that is no capture.
+        if self.n_templates > 0 || watched.folded.n_open + watched.raw.n_open == 0 {
+            return;
+        }
+        for node in Node::grow(&mut watched.node, chunk, page)
+            .into_iter()
+            .flatten()
+        {
+            self.node(watch, &node, page);
+        }
+    }
+
+    fn node(&mut self, watch: usize, node: &Node, page: &str) {
+        if self.is_truncated && self.n_bytes_left == 0 {
+            return;
+        }
+        let Watched { folded, raw, .. } = &self.watches[watch];
+        let text = node.decoded(page);
+        let mut is_all = true;
+        if let Some(segment) = folded.taken_by() {
+            is_all &= self.segments[segment].push_folded(&text, &mut self.n_bytes_left);
+        }
+        if let Some(segment) = raw.taken_by() {
+            is_all &= self.segments[segment].push(&text, &mut self.n_bytes_left);
+        }
+        self.is_truncated |= !is_all;
+    }
+
+    pub(super) fn line_break(&mut self) {
+        if self.n_templates > 0 {
+            return;
+        }
+        for segment in self.watches.iter().filter_map(|w| w.folded.taken_by()) {
+            let is_all = self.segments[segment].push_folded(" ", &mut self.n_bytes_left);
+            self.is_truncated |= !is_all;
+        }
+    }
+
+    fn is_reading(&self) -> bool {
+        self.n_templates == 0 && !self.is_truncated
+    }
+
+    /// The row that an element lies in. None if it should lie in one and does not.
+    fn around(&mut self, group: Option<usize>, at: usize) -> Option<u32> {
+        match group {
+            None => Some(NONE),
+            Some(group) => self.rows[group].around(at),
+        }
+    }
+
+    /// Whether there is room for one more.
+    fn count_capture(&mut self) -> bool {
+        let is_room = self.n_captures_left > 0;
+        self.n_captures_left -= usize::from(is_room);
+        self.is_truncated |= !is_room;
+        is_room
+    }
+}
+
+impl Watched {
+    fn flow(&mut self, of: Content) -> Option<&mut Flow> {
+        match of {
+            Content::Folded => Some(&mut self.folded),
+            Content::Raw => Some(&mut self.raw),
+            Content::Inner => None,
+        }
+    }
+}
+
+impl Flow {
+    fn of(segment: Option<usize>) -> Self {
+        Self { segment, n_open: 0 }
+    }
+
+    fn taken_by(&self) -> Option<usize> {
+        self.segment.filter(|_| self.n_open > 0)
+    }
+}
+
+impl Values {
+    /// The index of the new capture.
+    fn push(&mut self, row: u32, range: Range<usize>) -> usize {
+        self.seen.insert(row);
+        self.rows.push(row);
+        self.ranges.push(range);
+        self.ranges.len() - 1
+    }
+}

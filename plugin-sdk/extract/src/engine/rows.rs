@@ -1,0 +1,96 @@
+//! The rows of one group: all so far, and those that are open.
+
+use crate::captures::NONE;
+
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    /// For each row that of the parent group.
+    pub(super) parents: Vec<u32>,
+    /// The innermost last.
+    open: Vec<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    row: u32,
+    /// Offset of the start tag: no two elements have the same.
+    at: usize,
+    /// Nobody will say when it ends, because nothing can lie in it or nothing asks. It is over as soon as
+    /// another element begins.
+    is_closed: bool,
+}
+
+impl Rows {
+    /// A row that begins with the element at this offset.
+    pub(super) fn begin(&mut self, parent: u32, at: usize, is_closed: bool) {
+        self.drop_closed(at);
+        let row = u32::try_from(self.parents.len()).unwrap_or(NONE);
+        self.parents.push(parent);
+        self.open.push(Open { row, at, is_closed });
+    }
+
+    /// Elements end in the opposite order of their beginnings.
+    pub(super) fn end(&mut self, at: usize) {
+        self.drop_closed(at);
+        if self.open.last().is_some_and(|open| open.at == at) {
+            self.open.pop();
+        }
+    }
+
+    /// The row that the element at this offset is.
+    pub(super) fn of(&self, at: usize) -> Option<u32> {
+        self.open
+            .last()
+            .filter(|open| open.at == at)
+            .map(|open| open.row)
+    }
+
+    /// The innermost row that the element at this offset lies in; it never lies in itself.
+    pub(super) fn around(&mut self, at: usize) -> Option<u32> {
+        self.drop_closed(at);
+        self.open
+            .iter()
+            .rev()
+            .find(|open| open.at != at)
+            .map(|open| open.row)
+    }
+
+    fn drop_closed(&mut self, at: usize) {
+        while self
+            .open
+            .last()
+            .is_some_and(|open| open.is_closed && open.at != at)
+        {
+            self.open.pop();
+        }
+    }
+}
+
+/// For each row, and for what is outside of rows, whether something was there.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    rows: Vec<u64>,
+    outside: bool,
+}
+
+impl Seen {
+    pub(super) fn has(&self, row: u32) -> bool {
+        if row == NONE {
+            return self.outside;
+        }
+        let word = self.rows.get(row as usize / 64).copied().unwrap_or(0);
+        word >> (row % 64) & 1 == 1
+    }
+
+    pub(super) fn insert(&mut self, row: u32) {
+        if row == NONE {
+            self.outside = true;
+            return;
+        }
+        let word = row as usize / 64;
+        if word >= self.rows.len() {
+            self.rows.resize(word + 1, 0);
+        }
+        self.rows[word] |= 1 << (row % 64);
+    }
+}

@@ -1,0 +1,173 @@
+//! What a budget cuts off, and what it refuses.
+
+use super::*;
+
+#[test]
+fn captures_beyond_the_budget_are_left_out() {
+    let budget = |n_captures| Budget {
+        n_captures,
+        ..Budget::default()
+    };
+    let page = "<div><b>1</b><div><b>2</b></div><b>3</b></div>";
+    let plan = "r < div\nr.b = b";
+    check_with(
+        &budget(5),
+        plan,
+        page,
+        "r: - -\nb: 0 \"1\", 1 \"2\", 0 \"3\"",
+    );
+    check_with(
+        &budget(4),
+        plan,
+        page,
+        "r: - -\nb: 0 \"1\", 1 \"2\"\ntruncated",
+    );
+    // Without the inner row, its value would be one of the outer.
+    check_with(&budget(2), plan, page, "r: -\nb: 0 \"1\"\ntruncated");
+    check_with(&budget(0), plan, page, "r:\nb:\ntruncated");
+    check_with(&budget(0), ".x = x", page, "x:");
+}
+
+#[test]
+fn bytes_beyond_the_budget_are_cut_but_never_an_attribute() {
+    let budget = |captured_bytes| Budget {
+        captured_bytes,
+        ..Budget::default()
+    };
+    let page = "<x>ab é cd</x><a href=/ef></a><x>g</x>";
+    let plan = ".x = x\n.a = a -> @href";
+    check_with(
+        &budget(12),
+        plan,
+        page,
+        "x: - \"ab é cd\", - \"g\"\na: - \"/ef\"",
+    );
+    check_with(
+        &budget(11),
+        plan,
+        page,
+        "x: - \"ab é cd\", - \"\"\na: - \"/ef\"\ntruncated",
+    );
+    check_with(&budget(10), plan, page, "x: - \"ab é cd\"\na:\ntruncated");
+    check_with(&budget(8), plan, page, "x: - \"ab é cd\"\na:\ntruncated");
+    // Between characters.
+    check_with(&budget(4), plan, page, "x: - \"ab\"\na:\ntruncated");
+    check_with(&budget(0), plan, page, "x: - \"\"\na:\ntruncated");
+    // White space at the end needs no room.
+    check_with(&budget(1), ".x = x", "<x> a  </x>", "x: - \"a\"");
+    // No row begins after the cut, since nothing could be captured in it.
+    check_with(
+        &budget(1),
+        "r < p\nr.x = x",
+        "<p><x>ab</x></p><p></p>",
+        "r: -\nx: 0 \"a\"\ntruncated",
+    );
+    // Nothing is appended after a gap.
+    check_with(
+        &budget(1),
+        ".x = x -> raw",
+        "<x>é<b>a</b></x>",
+        "x: - \"\"\ntruncated",
+    );
+}
+
+#[test]
+fn inner_html_beyond_the_budget_is_cut_and_what_follows_left_out() {
+    let budget = |captured_bytes| Budget {
+        captured_bytes,
+        ..Budget::default()
+    };
+    let page = "<d>a<d>bc</d>d</d><d>e</d><d></d>";
+    let plan = ".d = d -> inner";
+    let whole = "a<d>bc</d>d";
+    // The inner one shares the bytes of the outer.
+    check_with(
+        &budget(12),
+        plan,
+        page,
+        &format!("d: - {whole:?}, - \"bc\", - \"e\", - \"\""),
+    );
+    check_with(
+        &budget(11),
+        plan,
+        page,
+        &format!("d: - {whole:?}, - \"bc\", - \"\"\ntruncated"),
+    );
+    check_with(
+        &budget(5),
+        plan,
+        page,
+        "d: - \"a<d>b\", - \"b\", - \"\"\ntruncated",
+    );
+    check_with(&budget(2), plan, page, "d: - \"a<\", - \"\"\ntruncated");
+    // Text is taken as the page is read, inner HTML afterwards.
+    check_with(
+        &budget(5),
+        ".d = d -> inner\n.t = d",
+        page,
+        "d: - \"\"\nt: - \"abcd\", - \"bc\", - \"e\", - \"\"\ntruncated",
+    );
+}
+
+#[test]
+fn errors_name_the_limit_and_the_way_out() {
+    let plan = CompiledPlan::new(&written::plan(".a = a"), &PlanLimits::default()).unwrap();
+    let error = |page: &str, budget: Budget| extract(&plan, page, &budget).unwrap_err().to_string();
+    let at_once = Budget {
+        deadline: Duration::ZERO,
+        ..Budget::default()
+    };
+    for page in ["", "<a>"] {
+        assert_eq!(
+            error(page, at_once.clone()),
+            "reading the page takes longer than 0ns; use fewer selectors and begin them with a tag name, raise the deadline of the budget, or skip the page"
+        );
+    }
+    let short = Budget {
+        page_bytes: 2,
+        ..Budget::default()
+    };
+    assert_eq!(
+        error("<a>", short),
+        "the page has 3 bytes with its end tags written out, and 2 is the limit; raise the page bytes of the budget, or fetch less of the page"
+    );
+    let shallow = Budget {
+        memory: 0,
+        ..Budget::default()
+    };
+    assert_eq!(
+        error(&"<b>".repeat(1_000), shallow),
+        "reading the page takes more than 1024 bytes: too many elements are open in each other, or a tag is too long; raise the memory of the budget, use fewer selectors, or skip the page"
+    );
+}
+
+#[test]
+fn a_plan_of_many_conditions_reads_shorter_tags() {
+    let plan_of = |n: usize| {
+        let conditions: Vec<String> = (0..n).map(|n| format!("[a*=x{n}]")).collect();
+        let text = format!(".a = p:not({})", conditions.join(", "));
+        let limits = PlanLimits {
+            selector_bytes: 2_048,
+            ..PlanLimits::default()
+        };
+        CompiledPlan::new(&written::plan(&text), &limits).unwrap()
+    };
+    let page = format!("<p a=\"{}\">text</p>", "x".repeat(1_000_000));
+    let read = |n: usize| extract(&plan_of(n), &page, &Budget::default());
+    assert_eq!(read(1).unwrap().n_captures(), 1);
+    let Err(ExtractError::TooDeep { memory }) = read(100) else {
+        panic!("a tag of a megabyte is looked at a hundred times");
+    };
+    assert!((64 << 10..512 << 10).contains(&memory), "{memory}");
+}
+
+#[test]
+fn a_base_that_no_address_can_have_is_as_good_as_none() {
+    let plan = CompiledPlan::new(&written::plan(".a = a"), &PlanLimits::default()).unwrap();
+    let base = |href: &str| {
+        let page = format!("<base href='{href}'><base href=/second>");
+        extract(&plan, &page, &Budget::default()).unwrap().base
+    };
+    assert_eq!(base("/first").as_deref(), Some("/first"));
+    assert_eq!(base(&"x".repeat(9_000)).as_deref(), Some(""));
+}

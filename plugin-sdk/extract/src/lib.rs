@@ -1,0 +1,31 @@
+//! Captures that a plan declares, read from HTML in one pass, without a document tree.
+//!
+//! A [`Plan`] says which elements are rows and which values are read from them. [`CompiledPlan::new`] checks it
+//! once; [`extract`] reads a page by it and gives [`Captures`]: one text, and numbers that point into it. Before
+//! that, [`repair`] writes the end tags that HTML lets an author leave out.
+//!
+//! Nothing here does IO or panics, whatever the page is. Plans and pages are both untrusted: text of selectors
+//! is bounded before it is parsed, and each page has a [`Budget`].
+//!
+//! What differs from a browser: attribute selectors see the value as it was written, so that `[href='a&b']`
+//! does not match `a&amp;b`; elements that a browser makes up or moves (`html`, `body`, text out of a table,
+//! formatting elements that were not closed) are not made up nor moved; what is inside of `template` and
+//! `noscript` is not there; sibling combinators and all that looks ahead in the page are refused.
+
+mod captures;
+mod engine;
+mod plan;
+pub mod repair;
+mod selector;
+
+// Tests describe plans in a short form that integration tests use as well.
+#[cfg(test)]
+extern crate self as crawler_extract;
+#[cfg(test)]
+#[path = "../tests/support/written.rs"]
+mod written;
+
+pub use captures::{Captures, Column, NONE, fuel};
+pub use engine::{Budget, ExtractError, extract, processor_time};
+pub use plan::{CompiledPlan, Field, Group, Mistake, Plan, PlanError, PlanLimits, Take};
+pub use selector::SelectorFault;

@@ -1,0 +1,233 @@
+//! What a start tag closes and opens, outside of svg, math and the structure of tables.
+
+use super::names::{self, BARRIER, Element, IMPLIED, Kind};
+use super::stack::{self, Space, State};
+use super::tokens::{self, Tag};
+use super::{Pass, Rest};
+
+impl Pass<'_> {
+    pub(super) fn start(&mut self, tag: &Tag) {
+        self.quirks.get_or_insert(true);
+        self.back_to_body();
+        self.at = tag.end;
+        let element = tag.element(self.page.as_bytes());
+        if self.open.current().is_foreign() && self.start_foreign(tag, element) {
+            return;
+        }
+        if self.start_in_structure(tag, element) {
+            return;
+        }
+        self.start_in_body(tag, element);
+    }
+
+    fn start_in_body(&mut self, tag: &Tag, element: &'static Element) {
+        match element.kind {
+            Kind::Plain | Kind::Formatting | Kind::Object | Kind::Ruby => self.push(tag, element),
+            Kind::Block | Kind::Paragraph => {
+                self.close_p(tag);
+                self.push(tag, element);
+            }
+            Kind::Heading => {
+                self.close_p(tag);
+                self.close_current(Kind::Heading, tag);
+                self.push(tag, element);
+            }
+            Kind::ListItem => self.start_item(tag, element, stack::LI),
+            Kind::Definition => self.start_item(tag, element, stack::DD),
+            Kind::Anchor => {
+                self.end_formatting(Kind::Anchor, stack::ANCHOR, tag);
+                self.push(tag, element);
+            }
+            Kind::Nobr => {
+                self.end_formatting(Kind::Nobr, stack::NOBR, tag);
+                self.push(tag, element);
+            }
+            Kind::Button => {
+                self.close_nearest(Kind::Button, stack::BUTTON, tag);
+                self.push(tag, element);
+            }
+            Kind::Select => self.start_select(tag, element),
+            Kind::Option | Kind::Optgroup => self.start_option(tag, element),
+            Kind::RubyBase | Kind::RubyText => {
+                if self.open.around(stack::RUBY) {
+                    let stays = if element.kind == Kind::RubyText {
+                        "rtc"
+                    } else {
+                        ""
+                    };
+                    self.close_implied(stays, tag.start);
+                }
+                self.push(tag, element);
+            }
+            Kind::Table => {
+                if self.quirks != Some(true) {
+                    self.close_p(tag);
+                }
+                self.push(tag, element);
+            }
+            Kind::Template => self.push(tag, element),
+            Kind::Svg => self.push_foreign(tag, Space::Svg, &names::FOREIGN),
+            Kind::Math => self.push_foreign(tag, Space::Math, &names::FOREIGN),
+            Kind::Raw | Kind::Script | Kind::Plaintext => self.start_text(tag, element),
+            Kind::Form if self.open.around(stack::FORM) => self.push_stray(tag, element),
+            Kind::Form => {
+                self.close_p(tag);
+                self.push(tag, element);
+            }
+            Kind::Html | Kind::Head | Kind::Body => self.start_root(tag, element),
+            Kind::Caption | Kind::ColumnGroup | Kind::Rows | Kind::Row | Kind::Cell => {
+                self.push_stray(tag, element);
+            }
+            Kind::Column | Kind::Void => {}
+            Kind::Input => self.close_nearest(Kind::Select, stack::SELECT, tag),
+            Kind::Rule => {
+                self.close_p(tag);
+                if self.open.around(stack::SELECT) {
+                    self.close_implied("", tag.start);
+                }
+            }
+            Kind::Empty => self.end_at_once(tag, element),
+        }
+    }
+
+    /// The page's own `html`, `head` and `body` count; further ones are ignored by a browser.
+    fn start_root(&mut self, tag: &Tag, element: &'static Element) {
+        let at_root = match self.open.len() {
+            1 => true,
+            2 => self.open.current().kind() == Kind::Html,
+            _ => false,
+        };
+        let (seen, fits) = match element.kind {
+            Kind::Html => (&mut self.html_seen, self.open.len() == 1),
+            Kind::Head => (&mut self.head_seen, at_root && !self.body_seen),
+            _ => (&mut self.body_seen, at_root),
+        };
+        if fits && !*seen {
+            *seen = true;
+            self.push(tag, element);
+        } else {
+            self.push_stray(tag, element);
+        }
+    }
+
+    fn start_item(&mut self, tag: &Tag, element: &'static Element, what: u16) {
+        self.close_nearest(element.kind, what, tag);
+        self.close_p(tag);
+        self.push(tag, element);
+    }
+
+    fn start_select(&mut self, tag: &Tag, element: &'static Element) {
+        if !self.open.around(stack::SELECT) {
+            self.push(tag, element);
+            return;
+        }
+        self.close_nearest(Kind::Select, stack::SELECT, tag);
+        self.leave_out(tag);
+    }
+
+    fn start_option(&mut self, tag: &Tag, element: &'static Element) {
+        if self.open.around(stack::SELECT) {
+            let stays = if element.kind == Kind::Option {
+                "optgroup"
+            } else {
+                ""
+            };
+            self.close_implied(stays, tag.start);
+        } else {
+            self.close_current(Kind::Option, tag);
+        }
+        self.push(tag, element);
+    }
+
+    /// Opens an element whose content is text, and goes to its end tag.
+    fn start_text(&mut self, tag: &Tag, element: &'static Element) {
+        if element.has(names::CLOSES_P) {
+            self.close_p(tag);
+        }
+        self.push(tag, element);
+        if tag.value_missing {
+            // lol_html reads tags in an element whose start tag ends with `=>`.
+            self.out.insert(tag.end - 1, "\"\"");
+        }
+        if self.rest != Rest::Content {
+            return;
+        }
+        let page = self.page.as_bytes();
+        let end = match element.kind {
+            Kind::Plaintext => Err(Rest::Endless),
+            Kind::Script => tokens::script_end(page, tag.end)
+                .map_err(|hidden| if hidden { Rest::Script } else { Rest::Text }),
+            _ => tokens::raw_end(page, tag.end, element.name.as_bytes()).ok_or(Rest::Text),
+        };
+        match end {
+            Ok(end) => self.at = end,
+            Err(rest) => {
+                self.rest = rest;
+                self.at = page.len();
+            }
+        }
+    }
+
+    /// A start tag that a browser ignores stays as written, since a page may be a part of a table.
+    pub(super) fn push_stray(&mut self, tag: &Tag, element: &'static Element) {
+        self.push_as(tag, element, Space::Html, State::Stray);
+    }
+
+    /// Ends an element that lol_html takes as open where the standard does not.
+    pub(super) fn end_at_once(&mut self, tag: &Tag, element: &'static Element) {
+        if !self.skip_end_tag(tag.hash) {
+            self.out.insert_end_tag(tag.end, element.name);
+        }
+    }
+
+    fn close_p(&mut self, tag: &Tag) {
+        self.close_nearest(Kind::Paragraph, stack::P, tag);
+    }
+
+    /// Closes the nearest element of a kind, if there is one in its scope.
+    fn close_nearest(&mut self, kind: Kind, what: u16, tag: &Tag) {
+        if self.open.around(what)
+            && let Some(place) = self.open.nearest(kind)
+        {
+            self.close(place, tag.start);
+        }
+    }
+
+    fn close_current(&mut self, kind: Kind, tag: &Tag) {
+        if self.open.current().kind() == kind {
+            self.close(self.open.current_at(), tag.start);
+        }
+    }
+
+    /// Closes what ends by itself, up to an element of the name that `stays`.
+    pub(super) fn close_implied(&mut self, stays: &str, at: usize) {
+        loop {
+            let current = self.open.current();
+            if !current.element.has(IMPLIED) || current.element.name == stays {
+                return;
+            }
+            self.close(self.open.current_at(), at);
+        }
+    }
+
+    /// A formatting element that may not contain its own kind ends where the next one starts.
+    fn end_formatting(&mut self, kind: Kind, what: u16, tag: &Tag) {
+        if !self.open.around(what) {
+            return;
+        }
+        let Some(place) = self.open.nearest_written(kind) else {
+            return;
+        };
+        if self
+            .open
+            .first_inside(place, |open| open.element.has(BARRIER))
+            .is_some()
+        {
+            self.open.end(place);
+        } else if let Some((outer, inner)) = self.open.blocks_inside(place) {
+            self.open.end_crossing(place, outer, inner);
+        } else {
+            self.close(place, tag.start);
+        }
+    }
+}

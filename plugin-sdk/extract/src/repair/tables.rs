@@ -1,0 +1,109 @@
+//! What a start tag does to the structure of tables, of templates and of `head`: the insertion modes of the
+//! standard other than that of the body.
+
+use super::names::{self, Element, IN_HEAD, Kind};
+use super::stack::{self, Mode};
+use super::tokens::Tag;
+use super::{Pass, Rest};
+
+impl Pass<'_> {
+    /// Whether a start tag is dealt with. If not, the rules of the body hold for it. Every turn either ends
+    /// this or closes, makes up or settles something, after which other rules hold.
+    pub(super) fn start_in_structure(&mut self, tag: &Tag, element: &'static Element) -> bool {
+        use Kind::{Caption, Cell, Column, ColumnGroup, Form, Row, Rows, Table};
+        let kind = element.kind;
+        while self.rest == Rest::Content {
+            let owner = self.open.owner();
+            match (self.open.mode(), kind) {
+                (Mode::Body, _) => return false,
+
+                (Mode::Caption | Mode::Cell, _) if is_part(kind) => self.close(owner, tag.start),
+                (Mode::Caption | Mode::Cell, _) => return false,
+
+                (Mode::Table, Caption | ColumnGroup | Rows)
+                | (Mode::Rows, Row)
+                | (Mode::Row, Cell) => {
+                    self.close_above(owner, tag.start);
+                    self.push(tag, element);
+                    return true;
+                }
+                (Mode::Table, Column) => self.make_up(owner, "colgroup", tag),
+                (Mode::Table, Row | Cell) => self.make_up(owner, "tbody", tag),
+                (Mode::Rows, Cell) => self.make_up(owner, "tr", tag),
+                (Mode::Rows | Mode::Row, _) if is_part(kind) => {
+                    if self.open.get(owner).kind() == Kind::Template {
+                        return self.start_ignored(tag, element);
+                    }
+                    self.close(owner, tag.start);
+                }
+                (Mode::Table | Mode::Rows | Mode::Row, Table) => {
+                    match self.open.table_part(tag.hash) {
+                        Some(table) => self.close(table, tag.start),
+                        None => return self.start_ignored(tag, element),
+                    }
+                }
+                (Mode::Table | Mode::Rows | Mode::Row, Form) => {
+                    if self.open.around(stack::FORM) {
+                        return self.start_ignored(tag, element);
+                    }
+                    self.end_at_once(tag, element);
+                    return true;
+                }
+                (Mode::Table | Mode::Rows | Mode::Row, _) => return false,
+
+                (Mode::ColumnGroup, Column) => return true,
+                (Mode::ColumnGroup, Kind::Template | Kind::Html) => return false,
+                (Mode::ColumnGroup, _) => {
+                    if self.open.current().kind() != ColumnGroup {
+                        return self.start_ignored(tag, element);
+                    }
+                    self.close(self.open.current_at(), tag.start);
+                }
+
+                (Mode::Template | Mode::Head, _) if element.has(IN_HEAD) => return false,
+                (Mode::Template, _) => self.open.settle_template(mode_for(kind)),
+                (Mode::Head, Kind::Html | Kind::Head) => return false,
+                (Mode::Head, _) => self.close(owner, tag.start),
+            }
+        }
+        true
+    }
+
+    /// Writes the start tag that the page leaves out.
+    fn make_up(&mut self, owner: usize, name: &'static str, tag: &Tag) {
+        self.close_above(owner, tag.start);
+        self.out.insert_start_tag(tag.start, name);
+        let made_up = Tag {
+            hash: names::hash(name.as_bytes()),
+            ..*tag
+        };
+        self.push(&made_up, names::known(name));
+    }
+
+    fn start_ignored(&mut self, tag: &Tag, element: &'static Element) -> bool {
+        match element.kind {
+            // lol_html takes their content as text, svg or math, whatever a browser does.
+            Kind::Raw | Kind::Script | Kind::Plaintext | Kind::Svg | Kind::Math => return false,
+            Kind::Column | Kind::Void | Kind::Input | Kind::Rule => {}
+            Kind::Empty => self.end_at_once(tag, element),
+            _ => self.push_stray(tag, element),
+        }
+        true
+    }
+}
+
+fn is_part(kind: Kind) -> bool {
+    use Kind::{Caption, Cell, Column, ColumnGroup, Row, Rows};
+    matches!(kind, Caption | ColumnGroup | Column | Rows | Row | Cell)
+}
+
+/// The mode in a template whose first tag is of this kind.
+fn mode_for(kind: Kind) -> Mode {
+    match kind {
+        Kind::Caption | Kind::ColumnGroup | Kind::Rows => Mode::Table,
+        Kind::Column => Mode::ColumnGroup,
+        Kind::Row => Mode::Rows,
+        Kind::Cell => Mode::Row,
+        _ => Mode::Body,
+    }
+}

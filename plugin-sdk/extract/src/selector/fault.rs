@@ -1,0 +1,122 @@
+//! Why a selector is refused, and the way out.
+
+use lol_html::errors::SelectorError;
+
+/// What is wrong with a selector, or what one pass over the page cannot match, and the way out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SelectorFault {
+    /// Longer than the limit.
+    #[error(
+        "it has {n} bytes, and {limit} is the limit; begin it nearer to the element, with a class or an id"
+    )]
+    TooLong {
+        /// Bytes it has.
+        n: usize,
+        /// Bytes it may have.
+        limit: usize,
+    },
+    /// Parentheses in parentheses.
+    #[error("parentheses nest deeper than {limit}; write less of them into each other")]
+    TooDeep {
+        /// How deep they may be.
+        limit: usize,
+    },
+    /// Nothing at all, or nothing between commas.
+    #[error("there is nothing, or nothing beside a comma; write a selector there")]
+    Empty,
+    /// `a >`, `a > > b`.
+    #[error("there is nothing after a `>`; write what follows it, or leave it out")]
+    Dangling,
+    /// Begins with `>`, and there is no row.
+    #[error(
+        "it begins with `>`, and there is no row whose child it could be; write the parent before it"
+    )]
+    NoRow,
+    /// `+`, `~` and others.
+    #[error(
+        "the combinator `{0}` needs siblings, which are not kept; use scraper inside the rule (SDK feature dom)"
+    )]
+    Combinator(&'static str),
+    /// A pseudo-class that is not known.
+    #[error(
+        "`{0}` is not known: only :not(), :first-child, :nth-child(), :first-of-type and :nth-of-type() are; use scraper inside the rule (SDK feature dom)"
+    )]
+    PseudoClass(String),
+    /// A pseudo-element.
+    #[error(
+        "`{0}` is no part of a page; select the element, or use scraper inside the rule (SDK feature dom)"
+    )]
+    PseudoElement(String),
+    /// `:nth-child(2 of .x)`.
+    #[error("`of` inside `{0}` is not known; use scraper inside the rule (SDK feature dom)")]
+    Of(String),
+    /// `:not(a b)`.
+    #[error(
+        "a combinator inside :not() is not known; use scraper inside the rule (SDK feature dom)"
+    )]
+    CombinatorInNot,
+    /// `:not(a.b)`.
+    #[error(
+        "inside :not() only single conditions are known; for x:not(.a.b) write x:not(.a), x:not(.b), or use scraper inside the rule (SDK feature dom)"
+    )]
+    CompoundInNot,
+    /// `:not(:not(a, b))`.
+    #[error(
+        "a list inside a :not() that is itself inside a :not() is not known; write its parts as a list without both"
+    )]
+    ListInNot,
+    /// `svg|a`, `[xlink|href]`.
+    #[error(
+        "namespaces are not known; leave the part before `|` out, or write a colon as `\\:` as in [xlink\\:href]"
+    )]
+    Namespace,
+    /// `/* … */`.
+    #[error("comments are not known; leave them out")]
+    Comment,
+    /// `.1`, `#1`.
+    #[error(
+        "a class or an id that begins with a digit is written with an escape: `.\\31 ` for 1, or [class~='1']"
+    )]
+    Digit,
+    /// A string, a bracket or an escape that is not closed.
+    #[error("`{0}` is not closed; close it")]
+    Unclosed(char),
+    /// A character that has no meaning there.
+    #[error(
+        "{character:?} at byte {at} is not expected there; leave it out, or write it with a \\ before it"
+    )]
+    Unexpected {
+        /// The character.
+        character: char,
+        /// Where it is.
+        at: usize,
+    },
+    /// Any other mistake.
+    #[error("{0}; correct it")]
+    Syntax(&'static str),
+}
+
+impl SelectorFault {
+    /// For what the scanner let pass. Nothing unsupported should be left there, only mistakes.
+    pub(super) fn of_parser(error: SelectorError) -> Self {
+        match error {
+            SelectorError::EmptySelector => Self::Empty,
+            SelectorError::DanglingCombinator => Self::Dangling,
+            SelectorError::NamespacedSelector => Self::Namespace,
+            SelectorError::UnsupportedCombinator('+') => Self::Combinator("+"),
+            SelectorError::UnsupportedCombinator(_) => Self::Combinator("~"),
+            SelectorError::UnexpectedEnd => Self::Syntax("it ends too early"),
+            SelectorError::MissingAttributeName => {
+                Self::Syntax("there is no attribute name after `[`")
+            }
+            SelectorError::UnexpectedTokenInAttribute => Self::Syntax(
+                "what is between `[` and `]` is not understood; put the value in quotes",
+            ),
+            SelectorError::InvalidClassName => Self::Syntax("there is no class name after `.`"),
+            SelectorError::UnsupportedPseudoClassOrElement => {
+                Self::Syntax("a part with `:` is not understood")
+            }
+            _ => Self::Syntax("it is not understood"),
+        }
+    }
+}

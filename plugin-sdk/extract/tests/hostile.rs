@@ -1,0 +1,221 @@
+//! Pages and plans made to cost much: each has one outcome, and none takes the process down.
+//!
+//! Times are not asserted. The deadline is far away, so that only budgets of size decide; a state that grows
+//! with the square of the page would show as a test that never ends.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::time::Duration;
+
+use crawler_extract::{Budget, CompiledPlan, ExtractError, PlanLimits, extract};
+
+#[path = "support/written.rs"]
+mod written;
+
+/// The plans that each page is read with.
+const PLANS: [&str; 3] = [
+    ".a = a[href] -> @href\n.h = h1, h2",
+    "r < div\nr.t =\nr.i = -> inner\nr.b = b -> raw",
+    ".a = p:nth-of-type(2)\n.b = first * -> @id\n.c = * * *\n.d = * > * -> present",
+];
+
+fn outcome(plan: &str, page: &str, budget: &Budget) -> String {
+    let declared = written::plan(plan);
+    let compiled = CompiledPlan::new(&declared, &PlanLimits::default()).unwrap();
+    match extract(&compiled, page, budget) {
+        Ok(captures) => {
+            written::assert_sound(&declared, &captures);
+            assert!(captures.n_captures() <= budget.n_captures);
+            assert!(captures.text.len() <= budget.captured_bytes);
+            let outcome = if captures.truncated {
+                "truncated"
+            } else {
+                "ok"
+            };
+            outcome.to_owned()
+        }
+        Err(ExtractError::TooDeep { .. }) => "deep".to_owned(),
+        Err(ExtractError::TooLarge { .. }) => "large".to_owned(),
+        Err(ExtractError::TooSlow { .. }) => "slow".to_owned(),
+        Err(other) => other.to_string(),
+    }
+}
+
+/// Nothing but the deadline is as usual.
+fn far() -> Budget {
+    Budget {
+        deadline: Duration::from_secs(600),
+        ..Budget::default()
+    }
+}
+
+/// The outcomes of the three plans.
+#[track_caller]
+fn check(page: &str, expected: &str) {
+    let outcomes = PLANS.map(|plan| outcome(plan, page, &far()));
+    let page = &page[..page.floor_char_boundary(40)];
+    assert_eq!(outcomes.join(" "), expected, "{page}");
+}
+
+#[test]
+fn elements_nest_as_deep_as_the_memory_allows() {
+    check(&"<div>".repeat(16_000), "ok ok ok");
+    check(&"<div>".repeat(40_000), "deep deep deep");
+    check(
+        &format!("{}{}", "<div>x".repeat(16_000), "</div>".repeat(16_000)),
+        "ok ok ok",
+    );
+    check(&"<div>".repeat(1_600_000), "deep deep deep");
+    check(&"<ul><li>".repeat(8_000), "ok ok ok");
+    check(&"<b>".repeat(10_000), "ok ok ok");
+    check(&"<svg>".repeat(800_000), "deep deep deep");
+    let tags: String = (0..400_000).map(|i| format!("<x{i}>")).collect();
+    check(&tags, "deep deep deep");
+}
+
+#[test]
+fn a_tag_is_as_long_as_the_memory_allows() {
+    let attributes: String = (0..200_000).map(|i| format!(" a{i}")).collect();
+    check(&format!("<a{attributes}>"), "deep ok deep");
+    let value = "x".repeat(4 << 20);
+    check(&format!("<a href='{value}'>"), "deep ok deep");
+    check(&format!("<a href='{value}"), "deep ok deep");
+    check(&format!("<{value}>"), "deep deep deep");
+    check(&format!("<i title='{}'>", "x".repeat(64 << 10)), "ok ok ok");
+}
+
+#[test]
+fn text_is_as_long_as_the_budget_allows() {
+    let long = "x ".repeat(4 << 20);
+    check(&long, "ok ok ok");
+    check(&format!("<!--{long}"), "ok ok ok");
+    check(&format!("<script>{long}"), "ok ok ok");
+    check(&format!("<h1><div>{long}"), "ok truncated ok");
+    check(
+        &format!("<h1><div>{}{long}", "x".repeat(1 << 20)),
+        "truncated truncated ok",
+    );
+    check(&format!("<h1><div>{}", "&amp;".repeat(1 << 20)), "ok ok ok");
+    check(&format!("<h1><div>{}", "&".repeat(1 << 20)), "ok ok ok");
+    check(&format!("<h1><div>&{}", "a".repeat(1 << 20)), "ok ok ok");
+    check(
+        &format!("<h1><div>&#{}65;", "0".repeat(1 << 20)),
+        "ok ok ok",
+    );
+    check(&format!("<h1><div>{}", " ".repeat(1 << 20)), "ok ok ok");
+    check(&format!("<h1><div>{}", "\0".repeat(1 << 20)), "ok ok ok");
+    check(
+        &format!("<h1><div>{}", "x<br>".repeat(1 << 17)),
+        "ok ok truncated",
+    );
+}
+
+#[test]
+fn crossing_and_stray_tags_are_read() {
+    check(&"<a><b></a></b>".repeat(30_000), "ok ok ok");
+    check(&"</div>".repeat(1 << 17), "ok ok ok");
+    check(&"<div></p></b>".repeat(10_000), "ok ok ok");
+    check(&"<".repeat(1 << 20), "ok ok ok");
+    check(&"</".repeat(1 << 19), "ok ok ok");
+    check(&"<!".repeat(1 << 19), "ok ok ok");
+    check(&"<template>".repeat(10_000), "ok ok ok");
+    check(&"<template></template>".repeat(20_000), "ok ok ok");
+}
+
+#[test]
+fn captures_are_as_many_as_the_budget_allows() {
+    check(&"<a href=x></a>".repeat(100_000), "ok ok ok");
+    check(&"<a href=x></a>".repeat(100_001), "truncated ok ok");
+    check(
+        &format!("<b>{}", "<a href=x></a>".repeat(100_001)),
+        "truncated ok truncated",
+    );
+    check(&"<div></div>".repeat(33_333), "ok ok ok");
+    check(&"<div></div>".repeat(33_334), "ok truncated ok");
+}
+
+#[test]
+fn names_of_many_kinds_beside_each_other_are_read() {
+    // Counters of `:nth-of-type` are looked through at each end tag: with plans that use it, names cost the
+    // square of their number, until the deadline. Without, they cost nothing.
+    let tags = |n: usize| -> String { (0..n).map(|i| format!("<x{i}></x{i}>")).collect() };
+    check(&tags(5_000), "ok ok ok");
+    assert_eq!(outcome(PLANS[0], &tags(100_000), &far()), "ok");
+    assert_eq!(outcome(PLANS[1], &tags(100_000), &far()), "ok");
+}
+
+#[test]
+fn a_plan_that_asks_for_nothing_is_bounded_too() {
+    // Without any selector, what is open would not be counted.
+    assert_eq!(outcome("", "<p>x", &far()), "ok");
+    assert_eq!(outcome("", &"<svg>".repeat(800_000), &far()), "deep");
+}
+
+#[test]
+fn the_worst_plan_that_is_allowed_is_read_at_the_end_of_a_small_page() {
+    // Every element matches every step of every selector.
+    let steps = |i: usize| {
+        format!(
+            ".f{i} = {} -> present\n",
+            vec![format!(":not(.x{i})"); 4].join(" ")
+        )
+    };
+    let plan: String = (0..40).map(steps).collect();
+    assert_eq!(outcome(&plan, &"<b>".repeat(500), &far()), "ok");
+    assert_eq!(outcome(&plan, &"<b>".repeat(2_000), &far()), "deep");
+}
+
+#[test]
+fn rows_and_first_values_do_not_cost_the_square() {
+    let plan = "r < div\nr.f = first b -> @id\n.g = first i\nr.e = -> present";
+    let nested = "<div><b id=x></b><i></i><b id=y></b>".repeat(12_000);
+    assert_eq!(outcome(plan, &nested, &far()), "ok");
+    let beside = "<div><b id=x></b><i></i><b id=y></b></div>".repeat(30_000);
+    assert_eq!(outcome(plan, &beside, &far()), "ok");
+}
+
+#[test]
+fn a_page_is_as_long_as_the_budget_allows() {
+    let budget = Budget {
+        page_bytes: 1_000,
+        ..Budget::default()
+    };
+    assert_eq!(outcome(PLANS[0], &"x".repeat(1_000), &budget), "ok");
+    assert_eq!(outcome(PLANS[0], &"x".repeat(1_001), &budget), "large");
+    // The repair writes more than the page has.
+    assert_eq!(outcome(PLANS[0], &"<li>".repeat(100), &budget), "ok");
+    assert_eq!(outcome(PLANS[0], &"<li>".repeat(200), &budget), "large");
+}
+
+#[test]
+fn without_time_every_page_is_too_slow() {
+    let budget = Budget {
+        deadline: Duration::ZERO,
+        ..Budget::default()
+    };
+    for page in ["", "x", "<div>"] {
+        assert_eq!(outcome(PLANS[0], page, &budget), "slow");
+    }
+}
+
+#[test]
+fn no_budget_at_all_is_no_panic() {
+    let nothing = Budget {
+        page_bytes: 1_000,
+        n_captures: 0,
+        captured_bytes: 0,
+        memory: 0,
+        deadline: Duration::from_secs(600),
+    };
+    let everything = Budget {
+        page_bytes: usize::MAX,
+        n_captures: usize::MAX,
+        captured_bytes: usize::MAX,
+        memory: usize::MAX,
+        deadline: Duration::MAX,
+    };
+    let page = "<div>a<b>c</b></div>";
+    assert_eq!(outcome(PLANS[1], page, &nothing), "deep");
+    assert_eq!(outcome(PLANS[1], "no tag", &nothing), "ok");
+    assert_eq!(outcome(PLANS[1], page, &everything), "ok");
+}

@@ -1,0 +1,200 @@
+//! Whole pages: good ones are left alone, and real ones are what a browser makes of them, also without the end
+//! tags that may be left out.
+
+use std::borrow::Cow;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crawler_extract::repair::repair;
+
+use super::outline::{Node, add, browser, tags};
+
+#[test]
+fn a_good_page_is_borrowed() {
+    let pages = [
+        "",
+        "text",
+        "a < b & c > d </",
+        "<!doctype html><html lang=en><head><title>a</title></head><body><p>b</p></body></html>\n<!-- c -->\n",
+        "<html>\n<head>\n<meta charset=utf-8>\n</head>\n<body>\n<br><hr/><img src=x>\n</body>\n</html>",
+        "<ul><li>a</li><li>b<ul><li>c</li></ul></li></ul><dl><dt>a</dt><dd>b</dd></dl>",
+        "<table><caption>a</caption><colgroup><col><col></colgroup><thead><tr><th>b</th></tr></thead>\
+         <tbody><tr><td>c<table><tbody><tr><td>d</td></tr></tbody></table></td></tr></tbody></table>",
+        "<select><optgroup label=a><option>b</option></optgroup><hr><option>c</option></select>",
+        "<ruby>a<rt>b</rt><rp>c</rp></ruby><button><p>d</p></button><form><input></form>",
+        "<svg viewBox='0 0 1 1'><path d='M0'/><title>a</title><foreignObject><p>b</p></foreignObject></svg>",
+        "<math><mi>x</mi><annotation-xml encoding='text/html'><p>a</p></annotation-xml></math>",
+        "<script>if (a</b/.exec('<p>')) {}</script><style>p > a {}</style><textarea><p></textarea>",
+        "<script><!--<script></script><p>--></script><noscript><p></noscript><title></p></title>",
+        "<P CLASS=a>b</P><Li>c</lI><custom-ELEMENT>d</CUSTOM-element>",
+        "<template><tr><td>a</td></tr></template><template><li>b</li></template>",
+        "<a href='>'>a</a><a title=\"</a>\">b</a><a x=y/>c</a>\0<b\0>d</b\0>",
+        "<tr><td>a</td><td>b</td></tr>",
+        "<!-- <p> --><!--><p>a</p><!---><?x <p>?>",
+        "the end is <!-- not",
+        "<br><p the end is not",
+        "<plaintext></p><li>",
+    ];
+    for page in pages {
+        assert!(
+            matches!(repair(page), Cow::Borrowed(same) if same == page),
+            "{page}\n{}",
+            repair(page)
+        );
+    }
+}
+
+/// Tags that may be left out on these pages wherever they stand.
+const OMITTED: [&str; 9] = [
+    "</li>",
+    "</td>",
+    "</th>",
+    "</tr>",
+    "</dt>",
+    "</dd>",
+    "</option>",
+    "</tbody>",
+    "</thead>",
+];
+
+/// Tags without which a browser makes something else of these pages: a `p` goes on, and a body of a table
+/// becomes a part of its head.
+const CUT: [&str; 2] = ["</p>", "<tbody>"];
+
+/// What `</p>` may be left out before, as far as it occurs on these pages. Before anything else, a `p` without
+/// its end tag goes on to a browser, too.
+const ENDS_P: [&str; 18] = [
+    "</",
+    "<blockquote",
+    "<details",
+    "<div",
+    "<dl",
+    "<footer",
+    "<h1",
+    "<h2",
+    "<h3",
+    "<h4",
+    "<h5",
+    "<hr",
+    "<nav",
+    "<ol",
+    "<p>",
+    "<pre",
+    "<table",
+    "<ul",
+];
+
+const N_PAGES: usize = 200;
+
+/// Most pages are about one small function and hold little. In bytes.
+const SMALLEST: u64 = 20_000;
+
+#[test]
+fn real_pages_are_what_a_browser_makes_of_them() {
+    let Some(pages) = documentation() else {
+        println!("not tested: the pages of the Rust documentation, which is not installed");
+        return;
+    };
+    let mut faults = Vec::new();
+    let mut check =
+        |what: &str, path: &Path, page: &str, expected: &[Node]| match tags(&repair(page))
+            .map(without_space)
+        {
+            Ok(found) if found == expected => {}
+            Ok(_) => faults.push(format!("{}, {what}", path.display())),
+            Err(fault) => faults.push(format!("{}, {what}: {fault}", path.display())),
+        };
+    let mut n_left_out = 0;
+    for (path, page) in &pages {
+        let expected = without_space(browser(page));
+        check("as it is", path, page, &expected);
+        let omitted = OMITTED
+            .iter()
+            .fold(without_p_ends(page), |page, tag| page.replace(tag, ""));
+        n_left_out += page.matches("</").count() - omitted.matches("</").count();
+        check("without what may be left out", path, &omitted, &expected);
+        let cut = CUT.iter().fold(omitted, |page, tag| page.replace(tag, ""));
+        check("without more", path, &cut, &without_space(browser(&cut)));
+    }
+    assert!(
+        faults.is_empty(),
+        "{} faults:\n{}",
+        faults.len(),
+        faults.join("\n")
+    );
+    assert!(
+        n_left_out > 5_000,
+        "only {n_left_out} end tags were left out"
+    );
+}
+
+fn without_p_ends(page: &str) -> String {
+    let mut pieces = page.split("</p>");
+    let mut out = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        if !ENDS_P
+            .iter()
+            .any(|next| piece.trim_start().starts_with(next))
+        {
+            out.push_str("</p>");
+        }
+        out.push_str(piece);
+    }
+    out
+}
+
+/// Pages of the Rust documentation, from all over it.
+fn documentation() -> Option<Vec<(PathBuf, String)>> {
+    let sysroot = Command::new("rustc")
+        .args(["--print", "sysroot"])
+        .output()
+        .ok()?;
+    let root =
+        Path::new(String::from_utf8(sysroot.stdout).ok()?.trim()).join("share/doc/rust/html");
+    let mut paths = Vec::new();
+    let mut folders = vec![root];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).ok()?.flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path
+                .extension()
+                .is_some_and(|extension| extension == "html")
+                && entry.metadata().ok()?.len() > SMALLEST
+            {
+                paths.push(path);
+            }
+        }
+    }
+    paths.sort();
+    let pages: Vec<_> = paths
+        .iter()
+        .step_by((paths.len() / N_PAGES).max(1))
+        .filter_map(|path| Some((path.clone(), fs::read_to_string(path).ok()?)))
+        .take(N_PAGES)
+        .collect();
+    (pages.len() == N_PAGES).then_some(pages)
+}
+
+/// The tree with no white space in its texts: leaving out an end tag moves the white space behind it. Without
+/// scripts, too: some of these write tags, and the tests leave them out there as well.
+fn without_space(nodes: Vec<Node>) -> Vec<Node> {
+    let mut out = Vec::new();
+    for node in nodes {
+        match node {
+            Node::Text(text) => {
+                let text: String = text.split_ascii_whitespace().collect();
+                add(&mut out, Node::Text(text));
+            }
+            Node::Element(name, _) if name == "script" => {
+                add(&mut out, Node::Element(name, Vec::new()))
+            }
+            Node::Element(name, children) => {
+                add(&mut out, Node::Element(name, without_space(children)))
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,282 @@
+//! Pages put together at random, always the same ones: what no page may break.
+
+use std::borrow::Cow;
+
+use crawler_extract::repair::repair;
+
+use super::differences::Exception::{
+    IgnoredTablePart, MadeOfEndTag, MovedOutOfPlain, MovedOutOfTable, OpenedAgain,
+};
+use super::differences::check;
+use super::outline::tags;
+
+/// What a page of soup is made of. `#` stands for a name.
+const PIECES: [&str; 46] = [
+    "<#>",
+    "<#>",
+    "<#>",
+    "<#>",
+    "<#>",
+    "<#>",
+    "<#>",
+    "<#>",
+    "</#>",
+    "</#>",
+    "</#>",
+    "</#>",
+    "</#>",
+    "</#>",
+    "x",
+    "x",
+    " ",
+    "<#/>",
+    "<# a=1>",
+    "<# a='>'>",
+    "<# a=\"</#>\" b>",
+    "<# a=/>",
+    "<# =x>",
+    "</# a='>'>",
+    "<#\n/ a>",
+    "<!---->",
+    "<!-- <#> -->",
+    "<!-->",
+    "<!--->",
+    "<!--x--!>",
+    "<!x>",
+    "<?x?>",
+    "</ x>",
+    "</>",
+    "<!doctype html>",
+    "<![CDATA[<#>]]>",
+    "<![CDATA[x",
+    "<!--",
+    "<",
+    "</",
+    "<#",
+    "\0",
+    "&amp;",
+    "é",
+    "<font color=a>",
+    "<!--<script>",
+];
+
+const NAMES: [&str; 80] = [
+    "a",
+    "abbr",
+    "address",
+    "annotation-xml",
+    "applet",
+    "b",
+    "body",
+    "br",
+    "button",
+    "caption",
+    "code",
+    "col",
+    "colgroup",
+    "dd",
+    "desc",
+    "div",
+    "dl",
+    "dt",
+    "em",
+    "fieldset",
+    "font",
+    "foreignObject",
+    "form",
+    "frame",
+    "g",
+    "h1",
+    "h2",
+    "head",
+    "hr",
+    "html",
+    "i",
+    "iframe",
+    "image",
+    "img",
+    "input",
+    "li",
+    "math",
+    "mglyph",
+    "mi",
+    "nobr",
+    "noscript",
+    "object",
+    "ol",
+    "optgroup",
+    "option",
+    "p",
+    "picture",
+    "pre",
+    "rb",
+    "rp",
+    "rt",
+    "rtc",
+    "ruby",
+    "script",
+    "select",
+    "SPAN",
+    "style",
+    "svg",
+    "table",
+    "tbody",
+    "td",
+    "template",
+    "textarea",
+    "tfoot",
+    "th",
+    "thead",
+    "title",
+    "tr",
+    "ul",
+    "x-row",
+    "xmp",
+    "p",
+    "li",
+    "tr",
+    "td",
+    "div",
+    "table",
+    "option",
+    "ul",
+    "b",
+];
+
+/// A small generator of numbers.
+pub(crate) struct Seeded(u64);
+
+impl Seeded {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub(crate) fn below(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as usize % n
+    }
+
+    pub(crate) fn one_of<'a>(&mut self, all: &[&'a str]) -> &'a str {
+        all[self.below(all.len())]
+    }
+}
+
+fn soup(seed: u64, names: &[&str]) -> String {
+    let mut random = Seeded::new(seed);
+    let mut page = String::new();
+    for _ in 0..random.below(14) + 2 {
+        for part in random.one_of(&PIECES).split_inclusive('#') {
+            match part.strip_suffix('#') {
+                Some(before) => {
+                    page.push_str(before);
+                    page.push_str(random.one_of(names));
+                }
+                None => page.push_str(part),
+            }
+        }
+    }
+    page
+}
+
+#[test]
+fn any_page_comes_out_nested_and_is_not_changed_again() {
+    let mut faults = Vec::new();
+    for seed in 0..300_000 {
+        let page = soup(seed, &NAMES);
+        if let Err(fault) = check_any(&page) {
+            faults.push(fault);
+        }
+    }
+    assert!(
+        faults.is_empty(),
+        "{} pages, first:\n{}",
+        faults.len(),
+        faults[..faults.len().min(12)].join("\n\n")
+    );
+}
+
+fn check_any(page: &str) -> Result<(), String> {
+    let repaired = repair(page);
+    let again = repair(&repaired);
+    if matches!(again, Cow::Owned(_)) {
+        return Err(format!(
+            "{page:?}\n  repaired {repaired:?}\n  again    {again:?}"
+        ));
+    }
+    tags(&repaired)
+        .map(|_| ())
+        .map_err(|fault| format!("{page:?}\n  repaired {repaired:?}\n  {fault}"))
+}
+
+/// Pages of start tags and end tags of these names, and text.
+fn pages_of(names: &'static str, n: u64) -> impl Iterator<Item = String> {
+    let names: Vec<&str> = names.split(' ').collect();
+    (0..n).map(move |seed| {
+        let mut random = Seeded::new(seed);
+        let mut page = String::from("<!doctype html><html><head></head><body>");
+        for n in 0..random.below(9) + 2 {
+            let name = random.one_of(&names);
+            let slash = if random.below(5) < 3 { "" } else { "/" };
+            page.push_str(&format!("<{slash}{name}>"));
+            if random.below(3) > 0 {
+                page.push_str(&n.to_string());
+            }
+        }
+        page
+    })
+}
+
+#[test]
+fn elements_in_any_order_give_the_tree_of_a_browser() {
+    let names = "div ul ol li dl dt dd p section span h1 h2 button select option optgroup table tr td th tbody \
+                 thead caption colgroup col ruby rt rp rb rtc x-y form article address object hr input";
+    let one_form = |page: &String| page.matches("<form>").count() < 2;
+    check(
+        pages_of(names, 100_000).filter(one_form),
+        tags,
+        &[
+            (IgnoredTablePart, 51_021),
+            (MovedOutOfTable, 8_617),
+            (MadeOfEndTag, 6_123),
+        ],
+    );
+}
+
+#[test]
+fn formatting_elements_do_not_change_the_tree_around_them() {
+    let names = "div ul li p a b i nobr span button x-y a b i object table td dl dd";
+    check(
+        pages_of(names, 100_000),
+        tags,
+        &[
+            (IgnoredTablePart, 15_690),
+            (MovedOutOfTable, 15_830),
+            (OpenedAgain, 11_289),
+            (MovedOutOfPlain, 545),
+            (MadeOfEndTag, 11_402),
+        ],
+    );
+}
+
+#[test]
+fn svg_gives_the_tree_of_a_browser() {
+    let names = "div ul li p section span svg g path svg h1 select x-y button";
+    check(pages_of(names, 50_000), tags, &[(MadeOfEndTag, 7_250)]);
+}
+
+#[test]
+fn templates_give_the_tree_of_a_browser() {
+    let names =
+        "div ul li p template table tr td tbody caption colgroup col select template h1 span";
+    check(
+        pages_of(names, 50_000),
+        tags,
+        &[
+            (IgnoredTablePart, 29_312),
+            (MovedOutOfTable, 7_437),
+            (MadeOfEndTag, 5_214),
+        ],
+    );
+}

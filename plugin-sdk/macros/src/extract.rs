@@ -1,0 +1,63 @@
+//! `#[derive(Extract)]`: what a struct reads, checked field by field, so that errors point at the field.
+
+mod expand;
+mod field;
+
+use syn::parse::{Parse, ParseStream};
+use syn::{Data, DeriveInput, Error, Fields, Ident, Result};
+
+use field::Field;
+
+/// A struct that is read from pages.
+pub(crate) struct Shape {
+    ident: Ident,
+    fields: Vec<Field>,
+}
+
+impl Parse for Shape {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        Shape::check(input.parse()?)
+    }
+}
+
+impl Shape {
+    fn check(input: DeriveInput) -> Result<Self> {
+        let ident = input.ident;
+        if !input.generics.params.is_empty() {
+            let message = "what is read from pages has no generic parameters: it is declared before there is a page";
+            return Err(Error::new_spanned(&input.generics, message));
+        }
+        let wrong = |what| {
+            let message = format!("{what}; `Extract` is for a struct with named fields");
+            Err(Error::new(ident.span(), message))
+        };
+        let fields = match input.data {
+            Data::Struct(of) => of.fields,
+            Data::Enum(_) => return wrong("an enum is not read from pages"),
+            Data::Union(_) => return wrong("a union is not read from pages"),
+        };
+        let fields = match fields {
+            Fields::Named(fields) if !fields.named.is_empty() => fields.named,
+            Fields::Named(_) | Fields::Unit => return wrong("there is nothing to read"),
+            Fields::Unnamed(_) => return wrong("fields without names cannot be told apart"),
+        };
+        let mut checked = Vec::new();
+        let mut errors: Option<Error> = None;
+        for field in fields {
+            match Field::check(field, &ident) {
+                Ok(field) => checked.push(field),
+                Err(error) => match &mut errors {
+                    Some(errors) => errors.combine(error),
+                    None => errors = Some(error),
+                },
+            }
+        }
+        match errors {
+            Some(errors) => Err(errors),
+            None => Ok(Shape {
+                ident,
+                fields: checked,
+            }),
+        }
+    }
+}

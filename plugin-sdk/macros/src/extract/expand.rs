@@ -1,0 +1,157 @@
+//! The code that reads a struct: its shape as constants, and a call for each field. What the compiler may find
+//! wrong with it, types and functions of the author, carries the author's place.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::Ident;
+use syn::spanned::Spanned;
+
+use super::Shape;
+use super::field::{Count, Field, Kind, Take};
+
+impl Shape {
+    pub(crate) fn expand(&self) -> TokenStream {
+        let ident = &self.ident;
+        let sdk = sdk(Span::call_site());
+        let name = ident.to_string();
+        let parts = self.fields.iter().map(|field| field.part(&sdk));
+        let needs_row = match self.fields.iter().find(|field| field.needs_row()) {
+            Some(field) => {
+                let why = format!(
+                    "`{name}.{}` has a selector that needs a row around it, so that `{name}` can be rows of another struct, and not a page; name the element in the selector",
+                    field.name
+                );
+                quote!(::core::option::Option::Some(#why))
+            }
+            None => quote!(::core::option::Option::None),
+        };
+        let row = row(Span::mixed_site());
+        let fields = self.fields.iter().map(|field| {
+            let (ident, read) = (&field.ident, field.read());
+            quote!(#ident: #read)
+        });
+        quote! {
+            #[automatically_derived]
+            impl #sdk::Extract for #ident {
+                const SHAPE: &'static #sdk::__extract::Shape = {
+                    const PARTS: &[#sdk::__extract::Part] = &[#(#parts),*];
+                    &#sdk::__extract::Shape::new(#name, PARTS, #needs_row)
+                };
+
+                fn read(#row: &mut #sdk::__extract::Row<'_>) -> #sdk::Result<Self> {
+                    ::core::result::Result::Ok(Self { #(#fields),* })
+                }
+            }
+        }
+    }
+}
+
+impl Field {
+    /// What it is in the shape.
+    fn part(&self, sdk: &TokenStream) -> TokenStream {
+        let Field {
+            name,
+            selector,
+            inner,
+            count,
+            ..
+        } = self;
+        let part = quote!(#sdk::__extract::Part);
+        match &self.kind {
+            Kind::Value { take, .. } => {
+                let (take, first) = (take.expand(sdk), *count != Count::All);
+                quote!(#part::value(#name, #selector, #take, #first))
+            }
+            Kind::Present => {
+                quote!(#part::value(#name, #selector, #sdk::__extract::Take::Present, true))
+            }
+            Kind::Links(take) => {
+                let take = take.expand(sdk);
+                quote!(#part::links(#name, #selector, #take))
+            }
+            Kind::Rows => {
+                quote!(#part::rows(#name, #selector, <#inner as #sdk::Extract>::SHAPE))
+            }
+        }
+    }
+
+    /// How it is read from a row.
+    fn read(&self) -> TokenStream {
+        let inner = &self.inner;
+        let (read, place) = match &self.kind {
+            Kind::Value {
+                with: Some(path), ..
+            } => {
+                let place = at(path);
+                let sdk = sdk(place);
+                let by = quote_spanned!(place=> #sdk::__extract::by::<#inner, _, _>(#path));
+                (by, place)
+            }
+            Kind::Value { with: None, .. } => {
+                let place = at(inner);
+                let sdk = sdk(place);
+                (quote_spanned!(place=> <#inner as #sdk::Value>::read), place)
+            }
+            Kind::Present | Kind::Links(_) | Kind::Rows => (TokenStream::new(), at(inner)),
+        };
+        let row = row(place);
+        match (&self.kind, self.count) {
+            (
+                Kind::Value {
+                    or_default: true, ..
+                },
+                Count::One,
+            ) => {
+                let place = at(inner);
+                let default =
+                    quote_spanned!(place=> <#inner as ::core::default::Default>::default());
+                quote_spanned! {place=>
+                    match #row.maybe::<#inner>(#read)? {
+                        ::core::option::Option::Some(value) => value,
+                        ::core::option::Option::None => #default,
+                    }
+                }
+            }
+            (Kind::Value { .. }, Count::One) => {
+                quote_spanned!(place=> #row.one::<#inner>(#read)?)
+            }
+            (Kind::Value { .. }, Count::Maybe) => {
+                quote_spanned!(place=> #row.maybe::<#inner>(#read)?)
+            }
+            (Kind::Value { .. }, Count::All) => {
+                quote_spanned!(place=> #row.all::<#inner>(#read)?)
+            }
+            (Kind::Present, _) => quote_spanned!(place=> #row.present()),
+            (Kind::Links(_), _) => quote_spanned!(place=> #row.links()),
+            (Kind::Rows, Count::One) => quote_spanned!(place=> #row.one_row::<#inner>()?),
+            (Kind::Rows, Count::Maybe) => quote_spanned!(place=> #row.maybe_row::<#inner>()?),
+            (Kind::Rows, Count::All) => quote_spanned!(place=> #row.rows::<#inner>()?),
+        }
+    }
+}
+
+fn sdk(place: Span) -> TokenStream {
+    quote_spanned!(place=> ::crawler_plugin_sdk)
+}
+
+/// The row that is read, as it is called in generated code.
+fn row(place: Span) -> Ident {
+    Ident::new("row", place)
+}
+
+/// Generated code that stands where the author's does, for errors of the compiler.
+fn at(place: &impl Spanned) -> Span {
+    Span::mixed_site().located_at(place.span())
+}
+
+impl Take {
+    fn expand(&self, sdk: &TokenStream) -> TokenStream {
+        let take = quote!(#sdk::__extract::Take);
+        match self {
+            Take::Text => quote!(#take::Text),
+            Take::Raw => quote!(#take::Raw),
+            Take::Inner => quote!(#take::Inner),
+            Take::Attr(name) => quote!(#take::Attr(#name)),
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! Typed reading: a struct declares where its fields stand in a page, and the crawler reads them all in
+//! one pass, outside of the sandbox.
+//!
+//! ```text
+//! shape      what a struct declares: constants that the derive writes, and the plan made of them
+//! reading   what the crawler read by a plan, looked up by rows
+//! row       one struct made of that, with errors that name field and selector
+//! value     one value made of one text
+//! link      addresses
+//! ```
+
+mod link;
+pub(crate) mod reading;
+mod row;
+mod shape;
+mod value;
+
+use std::any::TypeId;
+use std::rc::Rc;
+
+use crate::{Page, Plan, Result};
+use reading::Reading;
+
+pub use link::{Link, Links};
+pub use value::{Capture, Value};
+
+/// What the derive writes names of.
+#[doc(hidden)]
+pub mod derived {
+    pub use super::row::{Row, by};
+    pub use super::shape::{Part, Shape, Take};
+}
+
+/// A struct that is read from pages, by `#[derive(Extract)]`.
+///
+/// Each field says where it stands: `#[css("…")]` for values, `#[rows("…")]` for nested structs.
+///
+/// ```
+/// use crawler_plugin_sdk::testing::Trial;
+/// use crawler_plugin_sdk::prelude::*;
+///
+/// #[derive(Extract)]
+/// struct Listing {
+///     #[css("li.next a", attr = "href")]
+///     next: Links, // can only be followed
+///     #[rows("article.book")]
+///     books: Vec<Card>,
+/// }
+///
+/// #[derive(Extract, serde::Serialize)]
+/// struct Card {
+///     #[css("h3 a", attr = "href")]
+///     url: url::Url,
+///     #[css("h3")]
+///     title: String, // has to be there
+///     #[css("p.rating", attr = "data-stars")]
+///     rating: Option<u8>,
+///     #[css("p.stock", default)]
+///     stock: u32, // 0 if it is missing
+///     #[css("ul.tags li")]
+///     tags: Vec<String>,
+///     #[css("p.sale", present)]
+///     on_sale: bool,
+///     #[css("p.price", with = pence)]
+///     pence: u32,
+/// }
+///
+/// fn pence(price: &str) -> Result<u32, String> {
+///     let digits = price.strip_prefix('£').ok_or("there is no £")?;
+///     digits.replace('.', "").parse().map_err(|why| format!("{why}"))
+/// }
+///
+/// pub struct Books;
+///
+/// #[plugin(items(Card), reads(Listing))]
+/// impl Books {
+///     fn root(crawl: &mut Crawl) -> Result {
+///         crawl.follow("http://shop.test/", Self::LIST)
+///     }
+///
+///     #[rule]
+///     fn list(page: &Page, crawl: &mut Crawl) -> Result {
+///         let listing: Listing = page.extract()?;
+///         crawl.follow_links(&listing.next, Self::LIST)?;
+///         listing.books.iter().try_for_each(|card| crawl.emit(card))
+///     }
+/// }
+///
+/// let html = r#"
+///   <article class=book><h3><a href=7.html>The Waves</a></h3><p class=price>£12.34
+///     <ul class=tags><li>novel<li>English</ul></article>
+///   <li class=next><a href="?p=2">next</a>"#;
+/// let page = Page::from_html("http://shop.test/books/", html);
+/// let outcome = Trial::new().parse(Books::list, &page)?;
+/// let book = &outcome.items[0].value;
+/// assert_eq!(book["url"], "http://shop.test/books/7.html");
+/// assert_eq!(book["pence"], 1234);
+/// assert_eq!(book["tags"][1], "English");
+/// assert_eq!(outcome.urls(), ["http://shop.test/books/?p=2"]);
+/// # Ok::<(), RuleError>(())
+/// ```
+///
+/// # How many there are
+///
+/// | type | what is read |
+/// |---|---|
+/// | `T` | the first; none is an error |
+/// | `T` with `default` | the first, or `T::default()` |
+/// | `Option<T>` | the first, or `None` |
+/// | `Vec<T>` | all, in the order of the page |
+/// | [`Links`] | all, but they stay with the crawler |
+///
+/// `T` is any [`Value`], or with `#[rows("…")]` any struct that derives `Extract`. What is there but does
+/// not parse is an error in each of them.
+///
+/// # What is read
+///
+/// | key of `css` | meaning |
+/// |---|---|
+/// | none | the element's text: white space folded, ends trimmed |
+/// | `raw` | its text with all white space as written |
+/// | `inner` | what stands between its tags, as written |
+/// | `attr = "href"` | the value of an attribute; elements without it are passed over |
+/// | `present` | whether there is such an element: a `bool` |
+/// | `with = path` | a `fn(&str) -> Result<T, impl Display>` makes the value |
+/// | `default` | `T::default()` if it is missing |
+///
+/// # Selectors
+///
+/// A value belongs to the innermost row around it. The selector itself is matched against the whole page: in
+/// rows of `article`, `main h3` finds the row's headings if the article stands in a `main`. A selector that begins
+/// with `>` means children of the row, and an empty one the row's own element; these two make no sense for a whole
+/// page, and do not compile there.
+///
+/// The page is read in one pass, so that a selector cannot look ahead: tags, classes, ids, attributes, `>`,
+/// `:not()`, `:first-child`, `:nth-child()`, `:first-of-type` and `:nth-of-type()` are known. For more there is
+/// [`Page::dom`](crate::Page#method.dom) with feature `dom`. A selector that is not known is refused when the
+/// plugin is pushed, and by native tests.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not made to be read from pages",
+    label = "does not derive `Extract`",
+    note = "write `#[derive(Extract)]` before the struct; single values are read with `#[css(…)]`"
+)]
+pub trait Extract: Sized + 'static {
+    #[doc(hidden)]
+    const SHAPE: &'static derived::Shape;
+
+    #[doc(hidden)]
+    fn read(row: &mut derived::Row<'_>) -> Result<Self>;
+}
+
+/// A struct that a plugin reads whole pages by. Implemented by naming the type in
+/// `#[plugin(reads(Listing))]`; nested structs need not be named.
+///
+/// ```
+/// use crawler_plugin_sdk::{Declared, prelude::*};
+///
+/// #[derive(Extract)]
+/// struct BookPage {
+///     #[css("h1")]
+///     title: String,
+/// }
+///
+/// pub struct Books;
+///
+/// #[plugin(reads(BookPage))]
+/// impl Books {
+///     fn root(_: &mut Crawl) -> Result {
+///         Ok(())
+///     }
+///
+///     #[rule]
+///     fn detail(page: &Page, _: &mut Crawl) -> Result {
+///         info!("{}", page.extract::<BookPage>()?.title);
+///         Ok(())
+///     }
+/// }
+///
+/// assert_eq!(BookPage::NAME, "book_page");
+/// # use crawler_plugin_sdk::info;
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not among what this plugin reads",
+    label = "not declared as read",
+    note = "declare it where the rules are: `#[plugin(reads({Self}))]`"
+)]
+pub trait Declared: Extract {
+    /// `book_page` for a type `BookPage`.
+    const NAME: &'static str;
+
+    #[doc(hidden)]
+    const NUMBER: u32;
+}
+
+impl Page {
+    /// The page as a struct that the plugin names in `#[plugin(reads(…))]`.
+    ///
+    /// The crawler reads the page once for each struct, however often it is asked for. What limit `captures` or
+    /// `capture-bytes` cuts off is missing in the struct; a warning in the log says so, and
+    /// [`truncated_by`](Page::truncated_by) tells.
+    ///
+    /// ```
+    /// use crawler_plugin_sdk::testing::Trial;
+    /// use crawler_plugin_sdk::prelude::*;
+    ///
+    /// #[derive(Extract, serde::Serialize)]
+    /// struct Article {
+    ///     #[css("h1")]
+    ///     title: String,
+    ///     #[css("p.pages")]
+    ///     pages: u32,
+    /// }
+    ///
+    /// pub struct News;
+    ///
+    /// #[plugin(items(Article), reads(Article))]
+    /// impl News {
+    ///     fn root(_: &mut Crawl) -> Result {
+    ///         Ok(())
+    ///     }
+    ///
+    ///     #[rule]
+    ///     fn article(page: &Page, crawl: &mut Crawl) -> Result {
+    ///         crawl.emit(&page.extract::<Article>()?)
+    ///     }
+    /// }
+    ///
+    /// let page = Page::from_html("http://news.test/1", "<h1>Rain</h1><p class=pages>two");
+    /// let error = Trial::new().parse(News::article, &page).unwrap_err();
+    /// let expected = r#"error 0: "two" is no value for `Article.pages`, read from an element `p.pages`: "#;
+    /// assert_eq!(error.to_string(), format!("{expected}invalid digit found in string"));
+    /// ```
+    pub fn extract<T: Declared>(&self) -> Result<T> {
+        let reading = self.reading::<T>()?;
+        T::read(&mut derived::Row::page(&reading, T::SHAPE))
+    }
+
+    /// Whether limit `captures` or `capture-bytes` cut off a part of what this struct reads.
+    ///
+    /// ```
+    /// use crawler_plugin_sdk::testing::Trial;
+    /// use crawler_plugin_sdk::prelude::*;
+    ///
+    /// #[derive(Extract)]
+    /// struct Index {
+    ///     #[css("li")]
+    ///     words: Vec<String>,
+    /// }
+    ///
+    /// pub struct Words;
+    ///
+    /// #[plugin(reads(Index), limits(captures = 1_000_000))]
+    /// impl Words {
+    ///     fn root(_: &mut Crawl) -> Result {
+    ///         Ok(())
+    ///     }
+    ///
+    ///     #[rule]
+    ///     fn index(page: &Page, _: &mut Crawl) -> Result {
+    ///         let index: Index = page.extract()?;
+    ///         assert_eq!(index.words, ["one", "two"]);
+    ///         match page.truncated_by::<Index>()? {
+    ///             true => Err(RuleError::skip("too many words")),
+    ///             false => Ok(()),
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// let page = Page::from_html("http://words.test/", "<li>one<li>two<li>three").with_captures_limit(2);
+    /// let error = Trial::new().parse(Words::index, &page).unwrap_err();
+    /// assert_eq!(error, RuleError::skip("too many words"));
+    /// ```
+    pub fn truncated_by<T: Declared>(&self) -> Result<bool> {
+        Ok(self.reading::<T>()?.truncated)
+    }
+
+    fn reading<T: Declared>(&self) -> Result<Rc<Reading>> {
+        // Numbers differ from plugin to plugin, and native tests may hand one page to several.
+        let id = TypeId::of::<T>();
+        if let Some(reading) = self.readings.borrow().get(&id) {
+            return Ok(Rc::clone(reading));
+        }
+        let plan = Plan::of::<T>();
+        let captures = self.answer.extract(T::NUMBER, &plan)?;
+        if captures.truncated {
+            crate::warn!(
+                "what `{}` reads of this page is cut: limit captures or capture-bytes is used up",
+                plan.name
+            );
+        }
+        let reading = Rc::new(Reading::new(T::NUMBER, captures, self.url()));
+        self.readings.borrow_mut().insert(id, Rc::clone(&reading));
+        Ok(reading)
+    }
+}

@@ -1,0 +1,222 @@
+//! Reads one struct: its parts in their order, each from the captures of its row, with errors that say where.
+
+use std::fmt::Display;
+use std::rc::Rc;
+
+use super::reading::{PAGE, Reading};
+use super::shape::{Kind, Part, Shape, Take};
+use super::{Capture, Extract, Links};
+use crate::{Result, RuleError};
+
+/// Bytes of a text that a message quotes.
+const SHOWN: usize = 80;
+
+/// A row of a page, or the page itself, that a struct is read from. Each call reads the next part of the shape.
+#[derive(Debug)]
+pub struct Row<'r> {
+    reading: &'r Rc<Reading>,
+    shape: &'static Shape,
+    row: u32,
+    /// The selector of these rows.
+    selector: Option<&'static str>,
+    /// The next part, and the numbers of the next field and of the next group.
+    part: usize,
+    field: u32,
+    group: u32,
+}
+
+/// A part and what its number is.
+struct Place {
+    part: &'static Part,
+    take: Take,
+    field: u32,
+}
+
+impl<'r> Row<'r> {
+    pub(super) fn page(reading: &'r Rc<Reading>, shape: &'static Shape) -> Self {
+        Self {
+            reading,
+            shape,
+            row: PAGE,
+            selector: None,
+            part: 0,
+            field: 0,
+            group: 0,
+        }
+    }
+
+    /// A value that has to be there.
+    pub fn one<T>(&mut self, read: impl Fn(&Capture<'_>) -> Result<T, String>) -> Result<T> {
+        let place = self.next_field();
+        match self.reading.captures(place.field, self.row).next() {
+            Some(position) => self.value(&place, position, read),
+            None => Err(self.missing(place.part, &what(place.part, place.take))),
+        }
+    }
+
+    /// A value that may be missing.
+    pub fn maybe<T>(
+        &mut self,
+        read: impl Fn(&Capture<'_>) -> Result<T, String>,
+    ) -> Result<Option<T>> {
+        let place = self.next_field();
+        let first = self.reading.captures(place.field, self.row).next();
+        first
+            .map(|position| self.value(&place, position, read))
+            .transpose()
+    }
+
+    /// All values.
+    pub fn all<T>(&mut self, read: impl Fn(&Capture<'_>) -> Result<T, String>) -> Result<Vec<T>> {
+        let place = self.next_field();
+        let all = self.reading.captures(place.field, self.row);
+        all.map(|position| self.value(&place, position, &read))
+            .collect()
+    }
+
+    /// Whether there is one.
+    pub fn present(&mut self) -> bool {
+        let place = self.next_field();
+        self.reading
+            .captures(place.field, self.row)
+            .next()
+            .is_some()
+    }
+
+    /// Addresses to follow.
+    pub fn links(&mut self) -> Links {
+        let field = self.next_field().field;
+        let is_page = self.row == PAGE;
+        let chosen = || self.reading.captures(field, self.row).collect();
+        Links {
+            reading: Rc::clone(self.reading),
+            field,
+            chosen: (!is_page).then(chosen),
+        }
+    }
+
+    /// All rows.
+    pub fn rows<T: Extract>(&mut self) -> Result<Vec<T>> {
+        let (group, inner) = self.next_rows();
+        let rows = self.reading.rows(group, self.row);
+        rows.map(|row| T::read(&mut inner.at(row))).collect()
+    }
+
+    /// The first row, if there is one.
+    pub fn maybe_row<T: Extract>(&mut self) -> Result<Option<T>> {
+        let (group, inner) = self.next_rows();
+        let first = self.reading.rows(group, self.row).next();
+        first.map(|row| T::read(&mut inner.at(row))).transpose()
+    }
+
+    /// The first row, which has to be there.
+    pub fn one_row<T: Extract>(&mut self) -> Result<T> {
+        let part = self.shape.parts[self.part];
+        match self.maybe_row()? {
+            Some(row) => Ok(row),
+            None => Err(self.missing(&part, &what(&part, Take::Text))),
+        }
+    }
+
+    fn at(&self, row: u32) -> Self {
+        Self { row, ..*self }
+    }
+
+    fn next_field(&mut self) -> Place {
+        let part = &self.shape.parts[self.part];
+        let (Kind::Value { take, .. } | Kind::Links { take }) = part.kind else {
+            unreachable!("the derive reads the parts in the order of the shape");
+        };
+        let field = self.field;
+        self.part += 1;
+        self.field += 1;
+        Place { part, take, field }
+    }
+
+    /// The number of the group, and any of its rows.
+    fn next_rows(&mut self) -> (u32, Row<'r>) {
+        let part = &self.shape.parts[self.part];
+        let Kind::Rows(shape) = part.kind else {
+            unreachable!("the derive reads the parts in the order of the shape");
+        };
+        let group = self.group;
+        let inner = Row {
+            reading: self.reading,
+            shape,
+            row: PAGE,
+            selector: Some(part.selector),
+            part: 0,
+            field: self.field,
+            group: group + 1,
+        };
+        self.part += 1;
+        self.field += shape.n_fields;
+        self.group += 1 + shape.n_groups;
+        (group, inner)
+    }
+
+    fn value<T>(
+        &self,
+        place: &Place,
+        position: u32,
+        read: impl Fn(&Capture<'_>) -> Result<T, String>,
+    ) -> Result<T> {
+        let capture = Capture {
+            reading: self.reading,
+            field: place.field,
+            position,
+        };
+        read(&capture).map_err(|why| {
+            let Place { part, take, .. } = place;
+            let found = shown(capture.text());
+            let (at, whose) = (what(part, *take), self.whose(part));
+            RuleError::unexpected(format!(
+                "{found} is no value for {whose}, read from {at}: {why}"
+            ))
+        })
+    }
+
+    /// `row 3 of `article` lacks an element `h3` for `Card.title``
+    fn missing(&self, part: &Part, what: &str) -> RuleError {
+        let place = match self.selector {
+            Some(selector) => format!("row {} of `{selector}`", u64::from(self.row) + 1),
+            None => "the page".to_owned(),
+        };
+        let mut why = format!("{place} lacks {what} for {}", self.whose(part));
+        if self.reading.truncated {
+            why.push_str("; what was read is cut by limit captures or capture-bytes");
+        }
+        RuleError::unexpected(why)
+    }
+
+    fn whose(&self, part: &Part) -> String {
+        format!("`{}.{}`", self.shape.name, part.name)
+    }
+}
+
+/// Reads a text by a function of the author.
+pub fn by<T, E: Display, F: Fn(&str) -> Result<T, E>>(
+    read: F,
+) -> impl Fn(&Capture<'_>) -> Result<T, String> {
+    // The alternate form of a rule's error is its reason alone.
+    move |capture| read(capture.text()).map_err(|why| format!("{why:#}"))
+}
+
+/// As messages name it.
+fn what(part: &Part, take: Take) -> String {
+    let selector = part.selector;
+    match (take, selector.trim().is_empty()) {
+        (Take::Attr(name), true) => format!("its attribute `{name}`"),
+        (Take::Attr(name), false) => format!("an attribute `{name}` of `{selector}`"),
+        (_, true) => "its own element".to_owned(),
+        (_, false) => format!("an element `{selector}`"),
+    }
+}
+
+/// So much of a text that a message stays readable.
+fn shown(text: &str) -> String {
+    match text.len() {
+        0..=SHOWN => format!("{text:?}"),
+        _ => format!("{:?}…", &text[..text.floor_char_boundary(SHOWN)]),
+    }
+}

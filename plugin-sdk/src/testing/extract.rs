@@ -1,0 +1,94 @@
+//! Reading by plans, natively: by the same code that the crawler runs, with its limits as they are unless set.
+
+use std::time::Duration;
+
+use crawler_extract::{Budget, CompiledPlan, Field, Group, PlanLimits, Take, extract};
+use url::Url;
+
+use super::{Answer, Outlet};
+use crate::extract::derived;
+use crate::extract::reading::{Captures, PAGE, Reading};
+use crate::{Follow, Plan, Request, Result, RuleError};
+
+/// Long enough for code that is not optimised, on a machine that is busy.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+impl Answer {
+    pub(crate) fn extract(&self, _number: u32, plan: &Plan) -> Result<Captures> {
+        // Such a plugin could not be pushed.
+        let plan = CompiledPlan::new(&engine_plan(plan), &PlanLimits::default())
+            .map_err(|why| RuleError::fatal(why.to_string()))?;
+        let mut budget = Budget {
+            deadline: DEADLINE,
+            ..Budget::default()
+        };
+        if let Some(n) = self.captures_limit {
+            budget.n_captures = n;
+        }
+        let captures = extract(&plan, &self.text(), &budget)?;
+        let url = Url::parse(&self.url)?;
+        let base = captures.base;
+        let base = base.and_then(|base| url.join(&base).ok());
+        let base = base.filter(|base| matches!(base.scheme(), "http" | "https"));
+        let columns = captures.columns.into_iter();
+        Ok(Captures {
+            text: captures.text,
+            groups: captures.groups,
+            columns: columns.map(|column| (column.rows, column.spans)).collect(),
+            base: base.map(String::from),
+            truncated: captures.truncated,
+        })
+    }
+}
+
+impl Outlet {
+    pub(crate) fn follow_captures(
+        &mut self,
+        _plan: u32,
+        reading: &Reading,
+        field: u32,
+        chosen: Option<&[u32]>,
+        follow: Follow,
+    ) -> Result {
+        let all = || reading.captures(field, PAGE).collect();
+        let chosen: Vec<u32> = chosen.map_or_else(all, <[u32]>::to_vec);
+        for position in chosen {
+            let href = reading.text(field, position);
+            let mut request = Request::get(href, follow.rule);
+            request.priority = follow.priority;
+            request.state = follow.state.clone();
+            request.reload = follow.reload;
+            request.hints = follow.hints.clone();
+            self.take(request, reading.join(href));
+        }
+        Ok(())
+    }
+}
+
+fn engine_plan(plan: &Plan) -> crawler_extract::Plan {
+    let flat = plan.shape.flat();
+    let groups = flat.groups.into_iter().map(|group| Group {
+        name: group.name,
+        parent: group.parent,
+        selector: group.selector,
+    });
+    let fields = flat.fields.into_iter().map(|field| Field {
+        name: field.name,
+        group: field.group,
+        selector: field.selector,
+        take: match field.take {
+            derived::Take::Text => Take::Text,
+            derived::Take::Raw => Take::TextRaw,
+            derived::Take::Inner => Take::Inner,
+            derived::Take::Attr(name) => Take::Attr(name.to_owned()),
+            derived::Take::Present => Take::Present,
+        },
+        first: field.first,
+        keep: field.keep,
+    });
+    crawler_extract::Plan {
+        name: plan.name.to_owned(),
+        groups: groups.collect(),
+        fields: fields.collect(),
+    }
+}

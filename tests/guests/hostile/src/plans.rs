@@ -1,0 +1,87 @@
+//! Rules that read by a plan and follow what they have read, with all that they are told.
+
+use super::crawler::rules::types::{ExtractError, Field, FollowOptions, Group, Plan, Take};
+use super::crawler::rules::{output, page};
+use super::exports::crawler::rules::rules::RuleError;
+use super::{emit, text};
+
+/// The plan of number 0: each row of a list, with its text, that of its link, and where that leads,
+/// which stays with the host.
+pub(crate) fn rows() -> Plan {
+    let field = |name: &str, selector: &str, take, keep| Field {
+        name: name.into(),
+        group: Some(0),
+        selector: selector.into(),
+        take,
+        first: false,
+        keep,
+        hints: Vec::new(),
+    };
+    Plan {
+        name: "rows".into(),
+        groups: vec![Group {
+            name: "row".into(),
+            parent: None,
+            selector: "li".into(),
+        }],
+        fields: vec![
+            field("whole", "", Take::Text, true),
+            field("title", "a", Take::Text, true),
+            field("url", "a", Take::Attr("href".into()), false),
+        ],
+        hints: Vec::new(),
+    }
+}
+
+/// Emits what the plan of this number reads, as it is handed over.
+pub(crate) fn extract(plan: u32) -> Result<(), RuleError> {
+    let captures = page::extract(plan).map_err(|e| {
+        RuleError::Skip(match e {
+            ExtractError::TooDeep(why) => format!("too deep: {why}"),
+            ExtractError::TooLarge(why) => format!("too large: {why}"),
+            ExtractError::UnknownPlan(why) => format!("unknown plan: {why}"),
+            ExtractError::Other((code, why)) => format!("{code}: {why}"),
+        })
+    })?;
+    let columns = captures.columns.iter();
+    let columns: Vec<_> = columns
+        .map(|c| format!("[{:?},{:?}]", c.rows, c.spans))
+        .collect();
+    emit(&format!(
+        "{{\"text\":{:?},\"groups\":{:?},\"columns\":[{}],\"base\":{:?},\"truncated\":{}}}",
+        captures.text,
+        captures.groups,
+        columns.join(","),
+        captures.base.unwrap_or_default(),
+        captures.truncated,
+    ))
+    .map_err(|e| RuleError::Fatal(text(&e)))
+}
+
+fn options() -> FollowOptions {
+    FollowOptions {
+        priority: 3,
+        state: b"kept".to_vec(),
+        reload: false,
+        hints: Vec::new(),
+    }
+}
+
+/// Follows a field, some captures of it, and what is not there.
+pub(crate) fn follow() -> Result<(), RuleError> {
+    let (url, title) = (2, 1);
+    let links =
+        |field, rule| output::follow_field(0, field, rule, &options()).map_err(|e| text(&e));
+    links(url, 0).map_err(RuleError::Fatal)?;
+    let chosen = [2, 0];
+    output::follow_captures(0, url, &chosen, 1, &options())
+        .map_err(|e| RuleError::Fatal(text(&e)))?;
+    let mut refusals: Vec<String> = Vec::new();
+    refusals.extend(links(title, 9_999).err());
+    refusals.extend(links(7, 0).err());
+    let beyond = output::follow_captures(0, url, &[9], 0, &options());
+    refusals.extend(beyond.err().map(|e| text(&e)));
+    let elsewhere = output::follow_field(5, 0, 0, &options());
+    refusals.extend(elsewhere.err().map(|e| text(&e)));
+    emit(&format!("{{\"refused\":{refusals:?}}}")).map_err(|e| RuleError::Fatal(text(&e)))
+}
