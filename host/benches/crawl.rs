@@ -16,6 +16,8 @@ use url::Url;
 mod bare;
 #[path = "../tests/engine/components.rs"]
 mod components;
+#[path = "common/loopback.rs"]
+mod loopback;
 #[path = "crawl/sandboxed.rs"]
 mod sandboxed;
 #[path = "crawl/site.rs"]
@@ -46,15 +48,17 @@ struct Harvest {
 #[expect(clippy::print_stdout, reason = "a benchmark reports to its terminal")]
 fn main() {
     let mut arguments = std::env::args().skip(1);
-    if arguments.next().as_deref() == Some(site::SERVE) {
-        return site::serve(&arguments.next().expect("a folder follows"));
+    if arguments.next().as_deref() == Some(loopback::SERVE) {
+        let folder = arguments.next().expect("a folder follows");
+        return loopback::serve(site::router(folder.as_ref()));
     }
-    let Some(site) = site::Site::start() else {
+    let Some(folder) = site::folder() else {
         println!("left out: the documentation is not installed (rustup component add rust-docs)");
         return;
     };
+    let server = loopback::Server::start(Some(&folder));
     let runtime = Runtime::new().expect("a runtime starts");
-    let start = site.base.join(START).expect("it is a path");
+    let start = server.base.join(START).expect("it is a path");
     let crawler = runtime.block_on(sandboxed::Crawler::new());
     let in_memory = || measured(&runtime, || crawler.crawl(&start, Kept::InMemory));
     let durably = || measured(&runtime, || crawler.crawl(&start, Kept::Durably));

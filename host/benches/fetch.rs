@@ -24,8 +24,10 @@ use url::Url;
 
 #[path = "fetch/counted.rs"]
 mod counted;
-#[path = "fetch/server.rs"]
-mod server;
+#[path = "common/loopback.rs"]
+mod loopback;
+#[path = "fetch/pages.rs"]
+mod pages;
 
 const N_CONNECTIONS: u64 = 64;
 const N_REQUESTS: u64 = 20_000;
@@ -57,10 +59,10 @@ struct Took {
 
 #[expect(clippy::print_stdout, reason = "a benchmark reports to its terminal")]
 fn main() {
-    if std::env::args().nth(1).as_deref() == Some(server::SERVE) {
-        return server::serve();
+    if std::env::args().nth(1).as_deref() == Some(loopback::SERVE) {
+        return loopback::serve(pages::router());
     }
-    let server = server::Server::start();
+    let server = loopback::Server::start(None);
     let runtime = Runtime::new().expect("a runtime starts");
     let mut rounds: [Vec<Took>; 3] = Default::default();
     let asked = runtime.block_on(Asked::new(&server.base));
@@ -132,7 +134,7 @@ impl Asked {
                     .await
             }
         };
-        assert_eq!(n_bytes, server::PAGE_BYTES);
+        assert_eq!(n_bytes, pages::PAGE_BYTES);
     }
 
     async fn fetch(&self, robots: Robots, cookies: Option<Arc<CookieJar>>) -> usize {
@@ -140,7 +142,7 @@ impl Asked {
         let fetched = self.fetcher.fetch(FetchRequest {
             url: self.url.clone(),
             names_port: true,
-            method: "GET".to_owned(),
+            method: "GET".into(),
             headers: Vec::new(),
             identity: None,
             cookies,

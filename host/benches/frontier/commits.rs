@@ -15,8 +15,8 @@ use slatedb::{Db, WriteBatch};
 use super::work::{self, N_NEW, Site};
 
 /// Pages of one measured piece; making their links is not measured.
-const PIECE: usize = 500;
-const N_PIECES: usize = 20;
+const PIECE: usize = 100;
+const N_PIECES: usize = 100;
 const N_KNOWN: usize = 20_000;
 const N_ROUNDS: usize = 3;
 /// Links of a page that a cache has forgotten, so that the database is asked for them.

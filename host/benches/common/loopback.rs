@@ -1,19 +1,16 @@
-//! One page and a robots.txt on loopback, served by a process of its own.
+//! A web server on loopback in a process of its own: the benchmark's program, started once more.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::Ipv4Addr;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use axum::Router;
-use axum::http::header;
-use axum::routing::get;
 use axum::serve::ListenerExt as _;
 use url::Url;
 
-/// The argument that makes this program the server.
+/// The argument that makes the program the server.
 pub(crate) const SERVE: &str = "__serve";
-/// As long as many pages are.
-pub(crate) const PAGE_BYTES: usize = 16 << 10;
 
 /// The server; it ends with this.
 pub(crate) struct Server {
@@ -22,9 +19,11 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn start() -> Self {
+    /// Starts it, to serve this folder if there is one.
+    pub(crate) fn start(folder: Option<&Path>) -> Self {
         let mut process = Command::new(std::env::current_exe().expect("this program is a file"))
             .arg(SERVE)
+            .args(folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -51,20 +50,7 @@ impl Drop for Server {
     clippy::print_stdout,
     reason = "it tells its address to who started it"
 )]
-pub(crate) fn serve() {
-    let line = "<p>A line of a page, as there are many.</p>\n";
-    let page: &'static [u8] = line.repeat(PAGE_BYTES / line.len() + 1).into_bytes().leak();
-    let page = &page[..PAGE_BYTES];
-    let html = [
-        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
-        (header::SET_COOKIE, "session=1; Path=/"),
-    ];
-    let router = Router::new()
-        .route("/page", get(move || async move { (html, page) }))
-        .route(
-            "/robots.txt",
-            get(|| async { "User-agent: *\nDisallow: /x\n" }),
-        );
+pub(crate) fn serve(router: Router) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -1,0 +1,108 @@
+//! Pages that were in flight when a process ended.
+
+use super::*;
+
+#[tokio::test]
+async fn a_page_that_ends_the_process_is_given_up_after_three_ends_alone() {
+    let objects = Arc::new(InMemory::new());
+    let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
+    frontier.seed(urls(&["good", "bad"])).await.unwrap();
+    for _ in 0..2 {
+        let claim = ready(take(&frontier, 0, 9).await);
+        assert!(!claim.alone);
+        frontier.suspect(&claim).await.unwrap();
+    }
+    frontier.settle().await.unwrap();
+    drop(frontier);
+    let mut n_ends = 1;
+    loop {
+        let frontier = reopen(&objects, 1).await;
+        let mut has_ended = false;
+        while let Take::Ready(claim) = take(&frontier, 0, 9).await {
+            assert!(claim.alone);
+            assert_eq!(
+                take(&frontier, 0, 9).await,
+                Take::Blocked,
+                "nothing beside it"
+            );
+            frontier.suspect(&claim).await.unwrap();
+            if claim.request.url.path() == "/bad" {
+                has_ended = true;
+                break;
+            }
+            frontier.commit(parsed(claim)).await.unwrap();
+        }
+        if !has_ended {
+            let counts = frontier.counts();
+            assert_eq!(counts.dead_by_reason["poison"], 1);
+            assert_eq!((counts.parsed, counts.due), (1, 0));
+            break;
+        }
+        n_ends += 1;
+    }
+    assert_eq!(n_ends, 4, "the first, and three alone");
+}
+
+#[tokio::test]
+async fn a_suspect_whose_host_is_left_alone_waits_like_any_other_page() {
+    let objects = Arc::new(InMemory::new());
+    let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
+    frontier.seed(urls(&["1"])).await.unwrap();
+    let claim = ready(take(&frontier, 0, 9).await);
+    frontier.suspect(&claim).await.unwrap();
+    frontier.settle().await.unwrap();
+    drop(frontier);
+    let frontier = reopen(&objects, 1).await;
+    let claim = ready(next(&frontier, 60_000).await);
+    assert!(claim.alone);
+    frontier.give_back(claim, 90_000);
+    assert_eq!(next(&frontier, 60_000).await, Take::WaitUntil(90_000));
+    assert!(ready(next(&frontier, 90_000).await).alone);
+}
+
+#[tokio::test]
+async fn pages_that_are_given_back_are_not_suspects() {
+    let objects = Arc::new(InMemory::new());
+    let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
+    frontier.seed(urls(&["1"])).await.unwrap();
+    let claim = ready(take(&frontier, 0, 9).await);
+    frontier.suspect(&claim).await.unwrap();
+    frontier.give_back(claim, 0);
+    frontier.close().await.unwrap();
+    let again = reopen(&objects, 1).await;
+    assert!(!ready(next(&again, 0).await).alone);
+}
+
+#[tokio::test]
+async fn a_suspect_whose_host_must_wait_holds_up_no_other() {
+    let objects = Arc::new(InMemory::new());
+    let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
+    let roots = vec![new("http://a/1"), new("http://a/2"), new("http://b/1")];
+    frontier.seed(roots).await.unwrap();
+    let mut first = ready(take(&frontier, 0, 9).await);
+    let mut others = Vec::new();
+    while first.request.host() != "a:80" {
+        others.push(first);
+        first = ready(take(&frontier, 0, 9).await);
+    }
+    let mut commit = parsed(first);
+    commit.host_ready_at = 60_000;
+    frontier.commit(commit).await.unwrap();
+    while let Take::Ready(claim) = take(&frontier, 60_000, 9).await {
+        others.push(claim);
+    }
+    for claim in &others {
+        frontier.suspect(claim).await.unwrap();
+    }
+    frontier.settle().await.unwrap();
+    let frontiers = frontiers_in(&objects, settings());
+    let open_as = OpenAs {
+        now: 60_000,
+        ..open_as(&frontiers, 1).await
+    };
+    let again: Arc<dyn Frontier> = Arc::new(frontiers.open(open_as).await.unwrap());
+    let claim = ready(take(&again, 60_000, 9).await);
+    assert_eq!((claim.request.host().as_str(), claim.alone), ("b:80", true));
+    again.commit(parsed(claim)).await.unwrap();
+    assert_eq!(take(&again, 60_000, 9).await, Take::WaitUntil(120_000));
+}

@@ -1,0 +1,168 @@
+//! A frontier in memory with faults, which notes what a crawl tells it.
+
+use super::*;
+
+/// A frontier with a fault, or with a memory of an earlier run.
+#[derive(Default)]
+pub(in crate::worker) struct FrontierTwin {
+    pub(super) inner: Inner,
+    pub(super) panics_on_commit: bool,
+    pub(super) fails_on_commit: bool,
+    pub(super) fails_on_suspect: bool,
+    /// Of the earlier run, for every page.
+    pub(super) known: Option<Validators>,
+    /// In order: which pages were about to enter their rule, and what was left of each that ended.
+    pub(super) suspects: Mutex<Vec<String>>,
+    pub(super) left: Mutex<Vec<(String, Option<Validators>)>>,
+    pub(super) n_settles: AtomicUsize,
+}
+
+impl FrontierTwin {
+    /// How often somebody wanted what was done to be durable.
+    pub(in crate::worker) fn n_settles(&self) -> usize {
+        self.n_settles.load(Ordering::Relaxed)
+    }
+}
+
+pub(super) fn closed() -> FrontierError {
+    let (resource, shard) = (ResourceId(1), Shard(0));
+    FrontierError::Closed {
+        shard: ShardId { resource, shard },
+    }
+}
+
+pub(super) struct Inner(MemoryFrontier);
+
+impl Default for Inner {
+    fn default() -> Self {
+        Self(MemoryFrontier::new(MemorySettings::default()))
+    }
+}
+
+#[async_trait]
+impl Frontier for FrontierTwin {
+    async fn seed_part(
+        &self,
+        roots: Vec<Url>,
+        requests: Vec<NewRequest>,
+    ) -> Result<Committed, FrontierError> {
+        self.inner.0.seed_part(roots, requests).await
+    }
+
+    fn roots(&self) -> Option<Vec<Url>> {
+        self.inner.0.roots()
+    }
+
+    fn take(&self, now: u64, per_host: u32) -> Result<Take, FrontierError> {
+        let take = self.inner.0.take(now, per_host)?;
+        Ok(match take {
+            Take::Ready(mut claim) => {
+                claim.validators = self.known.clone().map(Box::new);
+                Take::Ready(claim)
+            }
+            other @ (Take::WaitUntil(_) | Take::Blocked | Take::Empty) => other,
+        })
+    }
+
+    async fn suspect(&self, claim: &Claim) -> Result<(), FrontierError> {
+        if self.fails_on_suspect {
+            return Err(closed());
+        }
+        let path = claim.request.url.path().to_owned();
+        self.suspects.lock().unwrap().push(path);
+        self.inner.0.suspect(claim).await
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<Committed, FrontierError> {
+        assert!(!self.panics_on_commit, "on purpose");
+        if self.fails_on_commit {
+            return Err(closed());
+        }
+        let path = commit.claim.request.url.path().to_owned();
+        let left = (path, commit.validators.clone());
+        self.left.lock().unwrap().push(left);
+        self.inner.0.commit(commit).await
+    }
+
+    fn cookies(&self) -> Option<Bytes> {
+        self.inner.0.cookies()
+    }
+
+    fn give_back(&self, claim: Box<Claim>, host_ready_at: UnixMillis) {
+        self.inner.0.give_back(claim, host_ready_at);
+    }
+
+    async fn outbox(&self, max: usize) -> Result<OutboxBatch, FrontierError> {
+        self.inner.0.outbox(max).await
+    }
+
+    async fn clear_outbox(&self, end: u64, mark: Option<SinkMark>) -> Result<(), FrontierError> {
+        self.inner.0.clear_outbox(end, mark).await
+    }
+
+    fn peers(&self) -> Vec<Shard> {
+        self.inner.0.peers()
+    }
+
+    async fn links_for(&self, peer: Shard, bounds: LinkBounds) -> Result<LinkBatch, FrontierError> {
+        self.inner.0.links_for(peer, bounds).await
+    }
+
+    async fn delivered(&self, peer: Shard, end: u64) -> Result<(), FrontierError> {
+        self.inner.0.delivered(peer, end).await
+    }
+
+    async fn apply(
+        &self,
+        from: Shard,
+        batch: LinkBatch,
+        max_pattern_urls: u64,
+    ) -> Result<u64, FrontierError> {
+        self.inner.0.apply(from, batch, max_pattern_urls).await
+    }
+
+    fn link_totals(&self) -> LinkTotals {
+        self.inner.0.link_totals()
+    }
+
+    async fn links_changed(&self) {
+        self.inner.0.links_changed().await;
+    }
+
+    async fn knows(&self, request: &Request) -> Result<bool, FrontierError> {
+        self.inner.0.knows(request).await
+    }
+
+    fn counts(&self) -> Counts {
+        self.inner.0.counts()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.inner.0.in_flight()
+    }
+
+    async fn take_changed(&self) {
+        self.inner.0.take_changed().await;
+    }
+
+    async fn outbox_changed(&self) {
+        self.inner.0.outbox_changed().await;
+    }
+
+    async fn settle(&self) -> Result<(), FrontierError> {
+        self.n_settles.fetch_add(1, Ordering::Relaxed);
+        self.inner.0.settle().await
+    }
+
+    async fn check_empty(&self) -> Result<(), FrontierError> {
+        self.inner.0.check_empty().await
+    }
+
+    fn stalled(&self) -> Option<String> {
+        self.inner.0.stalled()
+    }
+
+    async fn close(&self) -> Result<(), FrontierError> {
+        self.inner.0.close().await
+    }
+}
