@@ -49,7 +49,7 @@ pub(crate) fn item_of(claim: &Claim, ordinal: u32) -> ItemRecord {
             ordinal,
         ),
         url: claim.request.url.to_string(),
-        rule,
+        rule: rule.to_string(),
         schema: item.schema,
         run: Run(1),
         fetched_at: 0,

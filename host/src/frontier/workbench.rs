@@ -182,7 +182,7 @@ impl<T> Workbench<T> {
 
     /// A host is not asked before this moment, whatever it was given before.
     pub(crate) fn postpone(&mut self, host: HostId, until: UnixMillis) {
-        self.change(host, |host| host.clock.at = host.clock.at.max(until));
+        self.change(host, |host| host.clock.postpone(until));
         self.feed(host);
     }
 

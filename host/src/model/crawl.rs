@@ -1,6 +1,8 @@
 //! One crawl: requests, pages, items, and what becomes of each.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -20,13 +22,13 @@ pub struct Request {
     /// Absolute.
     pub url: Url,
     /// In capitals: `GET`.
-    pub method: String,
+    pub method: Cow<'static, str>,
     /// Beyond those that every request carries.
     pub headers: Vec<(String, String)>,
     /// Sent as it is.
     pub body: Option<Bytes>,
     /// The rule that parses the answer, by name.
-    pub rule: String,
+    pub rule: Arc<str>,
     /// Higher comes first among the ready pages of one host.
     pub priority: i32,
     /// Handed back with the page. At most [`STATE_MAX`] bytes.
@@ -55,7 +57,7 @@ impl Request {
         };
         let headers = self.headers.iter().filter(|(name, _)| stays(name));
         Self {
-            method: if self.method == "HEAD" { "HEAD" } else { "GET" }.to_owned(),
+            method: if self.method == "HEAD" { "HEAD" } else { "GET" }.into(),
             headers: headers.cloned().collect(),
             body: None,
             url: to,
@@ -72,10 +74,10 @@ impl Request {
     }
 
     /// A plain `GET`.
-    pub fn get(url: Url, rule: impl Into<String>) -> Self {
+    pub fn get(url: Url, rule: impl Into<Arc<str>>) -> Self {
         Self {
             url,
-            method: "GET".to_owned(),
+            method: "GET".into(),
             headers: Vec::new(),
             body: None,
             rule: rule.into(),
@@ -320,7 +322,7 @@ mod tests {
     #[test]
     fn a_redirect_to_another_host_is_given_nothing_that_was_meant_for_the_first() {
         let mut login = request("http://a.test/login");
-        login.method = "POST".to_owned();
+        login.method = "POST".into();
         login.body = Some(Bytes::from_static(b"password=x"));
         login.reload = true;
         login.headers = ["Authorization", "cookie", "Content-Type", "accept-language"]
@@ -328,7 +330,7 @@ mod tests {
             .into();
         let names = |to: &str| {
             let request = login.redirected(to.parse().unwrap());
-            assert_eq!((request.method.as_str(), request.body), ("GET", None));
+            assert_eq!((&*request.method, request.body), ("GET", None));
             assert!(!request.reload);
             let names = request.headers.into_iter().map(|(name, _)| name);
             names.collect::<Vec<_>>().join(" ")

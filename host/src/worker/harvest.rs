@@ -115,9 +115,9 @@ pub(super) async fn harvest(
         None => return Err(Unended::NotNow { host_ready_at: 0 }),
         Some(Ok(fetched)) => fetched,
         Some(Err(Failure {
-            error: FetchError::Paused { .. } | FetchError::NoProxy { .. },
+            error,
             host_ready_at,
-        })) => return Err(Unended::NotNow { host_ready_at }),
+        })) if error.is_held() => return Err(Unended::NotNow { host_ready_at }),
         // Whoever sets the worker up mends it, or another worker has it: no page is lost by that.
         Some(Err(Failure {
             error: error @ FetchError::NotSetUp { .. },
@@ -314,7 +314,7 @@ fn records(
                 ordinal,
             ),
             url: page.url.to_string(),
-            rule: rule.clone(),
+            rule: rule.to_string(),
             schema: item.schema,
             run: parts.run,
             fetched_at: page.fetched_at,

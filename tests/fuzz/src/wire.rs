@@ -40,7 +40,7 @@ pub(super) fn send(
             .parse()
             .expect("it is a URL"),
         names_port: true,
-        method: method.to_owned(),
+        method: method.to_owned().into(),
         headers,
         identity: None,
         cookies: None,

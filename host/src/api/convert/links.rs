@@ -27,13 +27,13 @@ impl From<NewRequest> for proto::ShardLink {
         let header = |(name, value)| proto::LinkHeader { name, value };
         Self {
             url: request.url.into(),
-            method: match request.method.as_str() {
+            method: match &*request.method {
                 "GET" => String::new(),
-                _ => request.method,
+                _ => request.method.into_owned(),
             },
             headers: request.headers.into_iter().map(header).collect(),
             body: request.body.map(Into::into),
-            rule: request.rule,
+            rule: request.rule.to_string(),
             priority: request.priority,
             state: request.state.into(),
             reload: request.reload,
@@ -85,12 +85,12 @@ impl TryFrom<proto::ShardLink> for NewRequest {
             request: Request {
                 url,
                 method: match link.method.as_str() {
-                    "" => "GET".to_owned(),
-                    _ => link.method,
+                    "" => "GET".into(),
+                    _ => link.method.into(),
                 },
                 headers: headers.map(|header| (header.name, header.value)).collect(),
                 body: link.body.map(Into::into),
-                rule: link.rule,
+                rule: link.rule.into(),
                 priority: link.priority,
                 state: link.state.into(),
                 reload: link.reload,

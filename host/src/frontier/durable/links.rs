@@ -103,15 +103,14 @@ impl Inner {
         requests: Vec<NewRequest>,
         for_others: Vec<(Shard, NewRequest)>,
     ) -> Links {
+        let all = requests.iter().chain(for_others.iter().map(|(_, new)| new));
+        let keys: Vec<SeenKey> = all.map(|new| self.seen_key(&new.request)).collect();
+        let known = self.frontiers.seen.knows_each(&keys);
         let for_others = for_others.into_iter().map(|(to, new)| (Some(to), new));
         let own = requests.into_iter().map(|new| (None, new));
-        let requests: Vec<(Option<Shard>, NewRequest)> = own.chain(for_others).collect();
-        let keys = requests.iter().map(|(_, new)| self.seen_key(&new.request));
-        let keys: Vec<SeenKey> = keys.collect();
-        let known = self.frontiers.seen.knows_each(&keys);
         let mut links = Links::default();
         let mut met = HashSet::new();
-        for (((to, new), key), is_known) in requests.into_iter().zip(keys).zip(known) {
+        for (((to, new), key), is_known) in own.chain(for_others).zip(keys).zip(known) {
             let reload = new.request.reload;
             if (reload || !is_known) && met.insert((key, reload)) {
                 links.0.push(Link {

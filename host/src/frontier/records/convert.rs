@@ -14,13 +14,13 @@ impl From<&Request> for RequestRecord {
         };
         Self {
             url: request.url.as_str().to_owned(),
-            method: match request.method.as_str() {
+            method: match &*request.method {
                 "GET" => String::new(),
                 method => method.to_owned(),
             },
             headers: request.headers.iter().map(header).collect(),
             body: request.body.clone(),
-            rule: request.rule.clone(),
+            rule: request.rule.to_string(),
             priority: request.priority,
             state: request.state.clone(),
             reload: request.reload,
@@ -35,8 +35,8 @@ impl RequestRecord {
         Ok(Request {
             url,
             method: match self.method.as_str() {
-                "" => "GET".to_owned(),
-                _ => self.method,
+                "" => "GET".into(),
+                _ => self.method.into(),
             },
             headers: self
                 .headers
@@ -44,7 +44,7 @@ impl RequestRecord {
                 .map(|h| (h.name, h.value))
                 .collect(),
             body: self.body,
-            rule: self.rule,
+            rule: self.rule.into(),
             priority: self.priority,
             state: self.state,
             reload: self.reload,

@@ -135,7 +135,7 @@ impl Plain {
     pub(super) fn postpone(&mut self, host: &str, until: UnixMillis) {
         let until = self.time.of_wall(until);
         let clock = self.hosts.entry(host.to_owned()).or_default();
-        clock.at = clock.at.max(until);
+        clock.postpone(until);
     }
 
     /// A page's end, and what it leads to.

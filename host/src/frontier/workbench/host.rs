@@ -28,6 +28,11 @@ impl HostClock {
             self.delay = self.delay.max(delay);
         }
     }
+
+    /// The host is not asked before this moment, whatever it was given before.
+    pub(crate) fn postpone(&mut self, until: UnixMillis) {
+        self.at = self.at.max(until);
+    }
 }
 
 /// Among which of the hosts it is.

@@ -261,9 +261,9 @@ fn request(asked: Asked) -> Result<Request, ControlError> {
     }
     Ok(Request {
         method: if method.is_empty() {
-            "GET".to_owned()
+            "GET".into()
         } else {
-            method
+            method.into()
         },
         body: Some(asked.body).filter(|body| !body.is_empty()),
         ..Request::get(url, "")

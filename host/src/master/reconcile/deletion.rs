@@ -73,11 +73,9 @@ impl Turn<'_> {
         if deleting.stopped_at.is_some() || self.silent.is_empty() {
             return None;
         }
-        let mut alive = deleting.owners.iter();
-        alive.find_map(|owner| match self.observed.is_alive(owner) {
-            true => self.silent.left(&owner.node),
-            false => None,
-        })
+        let owners = deleting.owners.iter();
+        let mut alive = owners.filter(|owner| self.observed.is_alive(owner));
+        alive.find_map(|owner| self.silent.left(&owner.node))
     }
 }
 
@@ -97,8 +95,7 @@ impl Reconciler {
         let stopped_until = now.checked_sub(min_age);
         let next = observed.deletions.first_after(stopped_until);
         let left = next.map(|at| at.saturating_add(min_age).saturating_sub(now));
-        let first = left.map_or(RESYNC, |left| Duration::from_millis(left).min(RESYNC));
-        let mut first = first;
+        let mut first = left.map_or(RESYNC, |left| Duration::from_millis(left).min(RESYNC));
         let mut steps = Vec::new();
         for present in observed.deletions.due(stopped_until) {
             // There may be very many of them, and nothing is to be done about any.
