@@ -15,9 +15,10 @@ mod properties;
 type Property = fn(&[u8]);
 
 /// By the name of the target.
-const PROPERTIES: [(&str, Property); 5] = [
+const PROPERTIES: [(&str, Property); 6] = [
     ("charset", properties::charset),
     ("encoding", properties::encoding),
+    ("extract", properties::extract_page),
     ("headers", properties::headers),
     ("robots", properties::robots),
     ("url", properties::url),

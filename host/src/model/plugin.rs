@@ -83,7 +83,7 @@ pub struct Limits {
     pub requests: u64,
     /// Log lines of one call; further ones are counted and dropped.
     pub log_lines: u64,
-    /// Rows and values that one plan reads of a page; what follows in the page is left out, and marked.
+    /// Rows and values that all plans of a call read of its page; what follows in it is left out, and marked.
     pub captures: u64,
     /// Bytes of these values.
     pub capture_bytes: u64,

@@ -8,7 +8,7 @@ use crawler::plugin::{CallReport, Rules as _};
 use serde_json::{Value, json};
 
 use crate::guests::{config, context, page, plugin};
-use crate::{URL, check_kill, gave_up, killed};
+use crate::{URL, check_kill, gave_up};
 
 /// The end tags are left out, as HTML lets authors do.
 const LIST: &str = "<base href=/shop/><ul><li>1 <a href=a>Salt &amp; pepper</a><li><a href='http://['>Odd</a>\
@@ -76,7 +76,7 @@ async fn what_is_read_is_followed_without_its_coming_to_the_rule() {
     assert_eq!(
         refused["refused"],
         json!([
-            "refused: rule 9999 does not exist; the plugin describes 34",
+            "refused: rule 9999 does not exist; the plugin describes 35",
             "refused: field 7 does not exist; the plan has 3",
             "refused: capture 9 does not exist; the field has 3",
             "refused: plan 5 does not exist; the plugin describes 1",
@@ -151,8 +151,11 @@ async fn reading_that_takes_the_processor_for_too_long_ends_the_call() {
     let long = "<li><a>x</a>".repeat(80_000);
     let change = |limits: &mut Limits| limits.cpu = Duration::from_nanos(1);
     let report = parse_with("extract", &long, change).await;
-    let report = killed(report);
-    assert_eq!(report.kill, Kill::OutOfCpu, "{report:?}");
+    check_kill(
+        report,
+        Kill::OutOfCpu,
+        "reading the page took the processor for too long; limit cpu is 1ns; raise it with --limit cpu=VALUE",
+    );
 }
 
 #[tokio::test]

@@ -50,7 +50,8 @@ pub struct Budget {
     /// at the end of a piece, with 64 for each of its attributes. At least 1 KiB. Plans with more than 32
     /// conditions have less of it, and all have 64 KiB.
     pub memory: usize,
-    /// Time on the processor for the whole page. Checked every 4 KiB of it.
+    /// Time on the processor for the whole page. Looked at every 4 KiB of it, and every 64 KiB of text that is
+    /// handed to captures.
     pub deadline: Duration,
 }
 
@@ -154,7 +155,10 @@ fn pass(
 ) -> Result<Captures, ExtractError> {
     // End-tag handlers of lol_html outlive every borrow, so what they change is shared.
     let reading = Rc::new(RefCell::new(Reading::new(plan, budget)));
-    let mut rewriter = HtmlRewriter::new(settings(plan, page, &reading, budget), |_: &[u8]| {});
+    let mut rewriter = HtmlRewriter::new(
+        settings(plan, page, &reading, budget, *clock),
+        |_: &[u8]| {},
+    );
     let failed = |error| failure(error, plan, budget);
     for bytes in page.as_bytes().chunks(piece) {
         clock.check()?;
@@ -190,10 +194,17 @@ fn failure(error: RewritingError, plan: &CompiledPlan, budget: &Budget) -> Extra
         RewritingError::MemoryLimitExceeded(_) => ExtractError::TooDeep {
             memory: memory(plan, budget),
         },
-        other => ExtractError::Unreadable {
-            reason: other.to_string(),
+        RewritingError::ContentHandlerError(error) => match error.downcast() {
+            Ok(own) => *own,
+            Err(other) => unreadable(&other),
         },
+        other => unreadable(&other),
     }
+}
+
+fn unreadable(error: &dyn std::fmt::Display) -> ExtractError {
+    let reason = error.to_string();
+    ExtractError::Unreadable { reason }
 }
 
 type Shared = Rc<RefCell<Reading>>;
@@ -215,6 +226,7 @@ fn settings<'h>(
     page: &'h str,
     shared: &Shared,
     budget: &Budget,
+    clock: Clock,
 ) -> Settings<'h, 'h> {
     let memory = MemorySettings::new()
         .with_preallocated_parsing_buffer_size(BUFFER)
@@ -236,7 +248,7 @@ fn settings<'h>(
     for (i, watch) in plan.watches().iter().enumerate() {
         all.push((
             &plan.selectors()[watch.selector],
-            fields(plan, page, i, shared),
+            fields(plan, page, i, shared, clock),
         ));
     }
     // After all others, since a template is there and only what is inside of it is not.
@@ -296,6 +308,7 @@ fn fields<'h>(
     page: &'h str,
     watch: usize,
     shared: &Shared,
+    clock: Clock,
 ) -> Handlers<'h> {
     let of_elements = Rc::clone(shared);
     let handlers = Handlers::default().element(move |element: &mut Element<'_, '_>| {
@@ -316,7 +329,10 @@ fn fields<'h>(
     }
     let of_texts = Rc::clone(shared);
     handlers.text(move |chunk: &mut TextChunk<'_>| {
-        of_texts.borrow_mut().text(watch, chunk, page);
+        // One text may be as long as the page, and belong to every field of the plan.
+        if of_texts.borrow_mut().text(watch, chunk, page) {
+            clock.check()?;
+        }
         Ok(())
     })
 }

@@ -7,12 +7,14 @@
 
 pub use charset::charset;
 pub use encoding::encoding;
+pub use extract::extract_page;
 pub use headers::headers;
 pub use robots::robots;
 pub use url::url;
 
 mod charset;
 mod encoding;
+mod extract;
 mod headers;
 mod robots;
 mod url;

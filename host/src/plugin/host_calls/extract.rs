@@ -2,7 +2,7 @@
 //! often and by whatever call it is asked for.
 //!
 //! The work is the host's: its fuel is charged by formula, its time is bounded by limit `cpu`, its memory
-//! by a part of limit `memory`. A long page is read away from the executor.
+//! by a part of limit `memory`. What takes long is read away from the executor.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -20,8 +20,9 @@ use crate::model::crawl::{Kill, Page};
 use crate::model::plugin::{LimitName, Limits, Plan};
 use crate::plugin::bindings::crawler::rules::types;
 
-/// Bytes of a page that is read where it is asked for: a few milliseconds.
-const MAX_AT_ONCE: usize = 1 << 20;
+/// Bytes of a page times what the plan does with each at the most: what is read where it is asked for, in a
+/// few milliseconds. More is read away from the executor, whose other tasks would wait.
+const MAX_AT_ONCE: usize = 16 << 20;
 /// The part of limit `memory` that reading may take beside the captures.
 const MEMORY_SHARE: u64 = 32;
 /// A page may become longer by the end tags that are written into it, by no more than this.
@@ -30,7 +31,7 @@ const GROWTH: u64 = 4;
 /// The plans of a plugin, ready to read pages.
 pub(crate) type Plans = Arc<[CompiledPlan]>;
 
-/// Long pages are read by no more threads than there are processors: those for work that blocks are the
+/// What takes long is read by no more threads than there are processors: those for work that blocks are the
 /// store's and the sinks' too. Who reads holds on to it, also when its call has ended meanwhile.
 static LONG: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
     let n = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
@@ -114,9 +115,10 @@ impl CallState {
             return Err(no_page().into());
         };
         let (page, plans) = (Arc::clone(page), Arc::clone(&self.plans));
+        let work = plans[plan as usize].work();
         let budget = budget(&self.limits, &self.reads);
         let read = move || read(&plans[plan as usize], &page, &budget);
-        let (read, took) = if n_bytes > MAX_AT_ONCE {
+        let (read, took) = if n_bytes.saturating_mul(work) > MAX_AT_ONCE {
             let permit = Arc::clone(&LONG).acquire_owned().await?;
             let read = move || {
                 let _permit = permit;
@@ -124,7 +126,10 @@ impl CallState {
             };
             tokio::task::spawn_blocking(read).await?
         } else {
-            read()
+            let read = read();
+            // A call may read by many plans on end.
+            tokio::task::yield_now().await;
+            read
         };
         self.reads.time += took;
         let read = match read {

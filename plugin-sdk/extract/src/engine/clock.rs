@@ -12,6 +12,7 @@ pub fn processor_time() -> Duration {
     Duration::try_from(now).unwrap_or_default()
 }
 
+#[derive(Clone, Copy)]
 pub(super) struct Clock {
     begun: Duration,
     deadline: Duration,

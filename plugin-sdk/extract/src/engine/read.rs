@@ -15,6 +15,9 @@ use crate::plan::{CompiledPlan, Take, Watch};
 /// Bytes of a `<base href>`: what addresses are allowed elsewhere.
 const MAX_BASE: usize = 8 << 10;
 
+/// Bytes of text between two looks at the clock.
+const UNCLOCKED: usize = 64 << 10;
+
 /// Everything that handlers change.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
@@ -26,6 +29,8 @@ pub(super) struct Reading {
     n_templates: usize,
     n_captures_left: usize,
     n_bytes_left: usize,
+    /// Bytes of text that were gone through since the clock was looked at.
+    n_unclocked: usize,
     /// A budget is used up. Nothing begins any more, or it would be taken for a part of the wrong row; what
     /// is open goes on.
     is_truncated: bool,
@@ -262,18 +267,26 @@ impl Reading {
         }
     }
 
-    pub(super) fn text(&mut self, watch: usize, chunk: &TextChunk<'_>, page: &str) {
+    /// Whether it is time to look at the clock.
+    #[must_use]
+    pub(super) fn text(&mut self, watch: usize, chunk: &TextChunk<'_>, page: &str) -> bool {
         let watched = &mut self.watches[watch];
         // It is called for all that the selector matches, also where that is no capture.
         if self.n_templates > 0 || watched.folded.n_open + watched.raw.n_open == 0 {
-            return;
+            return false;
         }
         for node in Node::grow(&mut watched.node, chunk, page)
             .into_iter()
             .flatten()
         {
+            self.n_unclocked += node.len();
             self.node(watch, &node, page);
         }
+        let is_time = self.n_unclocked > UNCLOCKED;
+        if is_time {
+            self.n_unclocked = 0;
+        }
+        is_time
     }
 
     fn node(&mut self, watch: usize, node: &Node, page: &str) {

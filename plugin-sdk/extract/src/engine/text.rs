@@ -24,14 +24,19 @@ impl Segment {
 
     /// The same with each run of white space as one space, also where the run began in an earlier text.
     pub(super) fn push_folded(&mut self, text: &str, n_left: &mut usize) -> bool {
-        for (i, word) in text.split(is_space).enumerate() {
-            if i > 0 && !self.text.is_empty() && !self.text.ends_with(' ') {
+        let mut rest = text;
+        while !rest.is_empty() {
+            let words = rest.trim_start_matches(is_space);
+            let is_after_space = words.len() < rest.len();
+            if is_after_space && !self.text.is_empty() && !self.text.ends_with(' ') {
                 // A space that does not fit is missing only if a word follows, which does not fit then.
                 self.push(" ", n_left);
             }
+            let (word, behind) = words.split_at(words.find(is_space).unwrap_or(words.len()));
             if !self.push(word, n_left) {
                 return false;
             }
+            rest = behind;
         }
         true
     }
@@ -90,6 +95,11 @@ impl Node {
             complete[1] = node.take();
         }
         complete
+    }
+
+    /// Bytes of it, as written.
+    pub(super) fn len(&self) -> usize {
+        self.range.len()
     }
 
     pub(super) fn decoded<'a>(&self, page: &'a str) -> Cow<'a, str> {

@@ -195,6 +195,15 @@ const RULES: &[(&str, Behaviour)] = &[
         ))
         .map_err(|e| RuleError::Fatal(text(&e)))
     }),
+    ("show-record", || {
+        let metadata = page::metadata().into_iter();
+        let named: Vec<_> = metadata
+            .map(|(name, value)| format!("{name:?}:{value:?}"))
+            .collect();
+        let charset = page::charset();
+        emit(&format!("{{\"charset\":{charset:?},{}}}", named.join(",")))
+            .map_err(|e| RuleError::Fatal(text(&e)))
+    }),
     ("retry", || {
         emit("{}").ok();
         output::follow(&[get("/x")]).ok();

@@ -1,0 +1,87 @@
+//! Selectors that a plugin sends, and the page that they are used on.
+
+use std::time::Duration;
+
+use crawler_extract::repair::repair;
+use crawler_extract::{
+    Budget, CompiledPlan, ExtractError, Field, Group, Plan, PlanLimits, Take, extract,
+};
+
+/// The first line has selectors, one after the other behind a `|`: of rows, and of what is read of them and
+/// of the whole page. The page is what follows, whatever it is.
+///
+/// A plan is refused or can be followed; a page is read or refused, and what is read lies within the text
+/// that comes with it. Repair is done once: a page that was repaired is as it is, and is read alike.
+pub fn extract_page(data: &[u8]) {
+    let (line, page) = super::first_line(data);
+    let selectors = String::from_utf8_lossy(line);
+    let Ok(compiled) = CompiledPlan::new(&plan(&selectors), &PlanLimits::default()) else {
+        return;
+    };
+    let page = String::from_utf8_lossy(page);
+    let repaired = repair(&page);
+    assert_eq!(repair(&repaired), repaired, "repaired twice");
+    let budget = Budget {
+        n_captures: 500,
+        captured_bytes: 4 << 10,
+        memory: 64 << 10,
+        deadline: Duration::from_secs(10),
+        ..Budget::default()
+    };
+    let captures = match extract(&compiled, &page, &budget) {
+        Ok(captures) => captures,
+        Err(error @ (ExtractError::TooSlow { .. } | ExtractError::Unreadable { .. })) => {
+            panic!("{error}")
+        }
+        Err(ExtractError::TooDeep { .. } | ExtractError::TooLarge { .. }) => return,
+    };
+    assert_eq!(
+        extract(&compiled, &repaired, &budget).as_ref(),
+        Ok(&captures)
+    );
+    assert!(captures.n_captures() <= budget.n_captures);
+    assert!(captures.text.len() <= budget.captured_bytes);
+    for (field, column) in compiled.plan().fields.iter().zip(&captures.columns) {
+        let n_rows = field
+            .group
+            .map(|group| captures.groups[group as usize].len());
+        for (row, span) in column.rows.iter().zip(column.spans.as_chunks::<2>().0) {
+            assert!(n_rows.is_none_or(|n| (*row as usize) < n), "{}", field.name);
+            let [start, end] = span.map(|at| at as usize);
+            assert!(captures.text.get(start..end).is_some(), "{}", field.name);
+        }
+    }
+}
+
+/// Rows by the first selector, and each of the others in every way that values are read.
+fn plan(selectors: &str) -> Plan {
+    let mut selectors = selectors.split('|').map(str::to_owned);
+    let group = Group {
+        name: "row".to_owned(),
+        parent: None,
+        selector: selectors.next().unwrap_or_default(),
+    };
+    let takes = [
+        Take::Text,
+        Take::Attr("href".to_owned()),
+        Take::TextRaw,
+        Take::Inner,
+        Take::Present,
+    ];
+    let fields = selectors.take(10).enumerate().flat_map(|(n, selector)| {
+        let take = takes[n % takes.len()].clone();
+        [None, Some(0)].map(|group| Field {
+            name: format!("f{n}{}", if group.is_some() { "r" } else { "" }),
+            group,
+            selector: selector.clone(),
+            take: take.clone(),
+            first: n % 2 == 1,
+            keep: true,
+        })
+    });
+    Plan {
+        name: "fuzz".to_owned(),
+        fields: fields.collect(),
+        groups: vec![group],
+    }
+}
