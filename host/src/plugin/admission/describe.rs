@@ -13,6 +13,8 @@ mod plans;
 use plans::checked_plans;
 pub(crate) use plans::compiled_plans;
 
+/// Bytes of all that is said, as JSON: half of what one record of the store may have.
+const ALL_MAX: usize = 128 << 10;
 const RULES_MAX: usize = 256;
 const SCHEMAS_MAX: usize = 64;
 const SCHEMA_BYTES_MAX: usize = 64 << 10;
@@ -60,7 +62,7 @@ pub(super) fn checked(said: types::Description) -> Result<Description, Refusal> 
     }
     let plans = checked_plans(said.plans)?;
     check_hosts(&said.hosts)?;
-    Ok(Description {
+    let description = Description {
         name,
         version,
         rules,
@@ -75,7 +77,16 @@ pub(super) fn checked(said: types::Description) -> Result<Description, Refusal> 
         plans,
         hosts: said.hosts,
         limits: checked_limits(said.limits)?,
-    })
+    };
+    let json = serde_json::to_vec(&description).unwrap_or_default();
+    match json.len() {
+        ..=ALL_MAX => Ok(description),
+        n => Err(refusal(
+            format!("what describe says has {n} bytes as JSON"),
+            format!("rules, schemas, plans and hosts together have at most {ALL_MAX}"),
+            "shorten it, or split the plugin",
+        )),
+    }
 }
 
 fn check_names<'a>(
@@ -289,6 +300,11 @@ mod tests {
         check(
             |d| d.schemas = vec![schema("book", "[]")],
             "schema \"book\" is not JSON: invalid type: sequence, expected a map at line 1 column 0; a schema is a JSON Schema, an object; correct it, or leave it empty for any JSON object",
+        );
+        let long = format!("{{\"x\":\"{}\"}}", "y".repeat(60_000));
+        check(
+            |d| d.schemas = (0..3).map(|n| schema(&n.to_string(), &long)).collect(),
+            "what describe says has 180370 bytes as JSON; rules, schemas, plans and hosts together have at most 131072; shorten it, or split the plugin",
         );
         check(
             |d| d.hosts = vec!["http://x".into()],

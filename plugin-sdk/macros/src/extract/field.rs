@@ -182,6 +182,11 @@ impl Css {
             Some((_, Some(take))) => take,
             None => Take::Text,
         };
+        let is_address = is_called(inner, "Links") || is_called(inner, "Link");
+        if is_address && !matches!(take, Take::Attr(_)) {
+            let message = "an address stands in an attribute; say in which: attr = \"href\"";
+            return Err(Error::new_spanned(ty, message));
+        }
         if is_called(inner, "Links") {
             if count != Count::One {
                 let message =
