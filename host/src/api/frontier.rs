@@ -61,6 +61,7 @@ pub struct UrlAnswer {
     pub state: String,
     pub outcome: String,
     pub reason: String,
+    pub detail: String,
     pub attempt: u32,
     pub at: u64,
     pub since: u64,
@@ -237,7 +238,11 @@ impl From<UrlEntry> for UrlAnswer {
                 outcome: done.as_str().to_owned(),
                 ..answer
             },
-            UrlState::Dead { reason, detail: _ } => Self { reason, ..answer },
+            UrlState::Dead { reason, detail } => Self {
+                reason,
+                detail,
+                ..answer
+            },
             UrlState::Sent { to } => Self {
                 reason: format!("shard {to}"),
                 ..answer
@@ -312,11 +317,11 @@ mod tests {
         };
         let dead = entry(UrlState::Dead {
             reason: "timeout".into(),
-            detail: String::new(),
+            detail: "too long".into(),
         });
         assert_eq!(
-            (dead.state.as_str(), dead.reason.as_str()),
-            ("dead", "timeout")
+            [dead.state.as_str(), &dead.reason, &dead.detail],
+            ["dead", "timeout", "too long"]
         );
         assert_eq!(dead.body.len(), BODY_SHOWN + "…".len());
         let done = entry(UrlState::Done(Done::Gone));

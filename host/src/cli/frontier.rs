@@ -231,7 +231,11 @@ fn line(url: &UrlAnswer) -> String {
         (method, "") => format!("{} {method}", url.url),
         (method, body) => format!("{} {method} {body:?}", url.url),
     };
-    format!("{:<5} {detail:<34} {request}", url.state)
+    let more = match url.detail.as_str() {
+        "" => String::new(),
+        more => format!(" ({more})"),
+    };
+    format!("{:<5} {detail:<34} {request}{more}", url.state)
 }
 
 async fn why(client: &Client, args: WhyArgs) -> anyhow::Result<()> {
@@ -285,6 +289,8 @@ mod tests {
             line(&dead),
             "dead  timeout at 2023-11-14T22:13:20Z    http://a.test/x POST \"a=1\""
         );
+        dead.detail = "it took longer than 30s".into();
+        assert!(line(&dead).ends_with("\"a=1\" (it took longer than 30s)"));
         let mut done = url("done");
         done.outcome = "parsed".into();
         assert_eq!(

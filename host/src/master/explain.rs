@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::model::crawl::{Request, UnixMillis};
+use crate::model::crawl::{Done, Request, UnixMillis};
 use crate::model::frontier::{FrontierStats, UrlEntry, UrlState};
 use crate::model::id::{ResourceName, Run};
 use crate::model::scope::{PATTERN_URLS, Refusal};
@@ -114,7 +114,13 @@ fn stored(question: &Question<'_>, entry: &UrlEntry) -> (Standing, String) {
             let text = match entry.since {
                 // It was never stored itself: nobody kept when.
                 0 => format!("done: a redirect led to it in run {run}"),
-                _ => format!("done: {} at {since} in run {run}", done.as_str()),
+                _ => {
+                    let why = match done {
+                        Done::Denied => " (setting content-types leaves out what it is)",
+                        _ => "",
+                    };
+                    format!("done: {}{why} at {since} in run {run}", done.as_str())
+                }
             };
             (Standing::Done, text)
         }
@@ -305,6 +311,11 @@ mod tests {
             UrlState::Done(Done::Parsed),
             Standing::Done,
             "done: parsed at 2023-11-14T22:13:20Z in run 2",
+        );
+        check_stored(
+            UrlState::Done(Done::Denied),
+            Standing::Done,
+            "done: denied (setting content-types leaves out what it is) at 2023-11-14T22:13:20Z in run 2",
         );
         let led_to = UrlEntry {
             since: 0,

@@ -292,7 +292,7 @@ pub enum Done {
     Duplicate,
     /// 404 or 410.
     Gone,
-    /// Policy: scope, guard.
+    /// Its content-type is none that the resource wants.
     Denied,
 }
 
