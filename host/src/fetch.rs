@@ -37,7 +37,7 @@ mod proxies;
 mod resolve;
 pub mod robots;
 
-pub use error::FetchError;
+pub use error::{DETAIL_MAX, FetchError};
 
 /// One page to fetch.
 #[derive(Debug, Clone)]

@@ -131,6 +131,10 @@ pub(super) fn fetcher(
         max_redirects: config
             .max_redirects
             .map_or(usual.max_redirects, |n| n as usize),
+        max_headers: config.max_headers.map_or(usual.max_headers, |n| n as usize),
+        max_header_bytes: config.max_header_bytes.map_or(usual.max_header_bytes, |n| {
+            usize::try_from(n).unwrap_or(usize::MAX)
+        }),
         hosts: hosts.clone(),
         ca: access::certificates(config.ca.as_deref())?,
         check_certificates: config

@@ -7,12 +7,13 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::access::{CredentialConfig, ProxyConfig};
-use crate::model::settings::AccessName;
+use crate::model::plugin::parse_bytes;
+use crate::model::settings::{AccessName, USUAL_AGENT};
 
 /// What differs from the defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FetchConfig {
-    /// What the client calls itself.
+    /// What the client calls itself; a contact, if there is one, is in it.
     pub user_agent: Option<String>,
     /// From a request being sent to the last byte of its answer.
     pub timeout: Option<Duration>,
@@ -24,6 +25,10 @@ pub struct FetchConfig {
     pub min_rate: Option<u64>,
     /// Followed within one host.
     pub max_redirects: Option<u32>,
+    /// Of an answer.
+    pub max_headers: Option<u32>,
+    /// Names and values of those that a page keeps.
+    pub max_header_bytes: Option<u64>,
     /// Requests to one host at once where no delay is asked for.
     pub parallel: Option<u32>,
     /// Failures on end after which a host is left alone.
@@ -46,14 +51,19 @@ pub struct FetchConfig {
     pub credentials: Vec<CredentialConfig>,
 }
 
+const MOST_HEADERS: u32 = 10_000;
+
 /// The keys of the table.
-pub(super) const FETCH: [&str; 14] = [
+pub(super) const FETCH: [&str; 17] = [
     "user-agent",
+    "contact",
     "timeout",
     "connect-timeout",
     "first-byte-timeout",
     "min-rate",
     "max-redirects",
+    "max-headers",
+    "max-header-bytes",
     "parallel",
     "host-failures",
     "max-host-pause",
@@ -69,11 +79,14 @@ pub(super) const FETCH: [&str; 14] = [
 #[serde(rename_all = "kebab-case")]
 pub(super) struct FetchTable {
     user_agent: Option<String>,
+    contact: Option<String>,
     timeout: Option<String>,
     connect_timeout: Option<String>,
     first_byte_timeout: Option<String>,
     min_rate: Option<u64>,
     max_redirects: Option<u32>,
+    max_headers: Option<u32>,
+    max_header_bytes: Option<String>,
     parallel: Option<u32>,
     host_failures: Option<u32>,
     max_host_pause: Option<String>,
@@ -95,8 +108,28 @@ impl FetchTable {
                 return Err(format!("{key} is at least 1"));
             }
         }
+        // The client sets room aside for so many with each answer.
+        if let Some(n) = self.max_headers
+            && !(1..=MOST_HEADERS).contains(&n)
+        {
+            return Err(format!("max-headers is from 1 to {MOST_HEADERS}, not {n}"));
+        }
+        let is_visible = |c: char| c.is_ascii_graphic() || c == ' ';
+        if let Some(contact) = &self.contact {
+            let is_one =
+                contact.contains([':', '@']) && contact.chars().all(|c| c.is_ascii_graphic());
+            if !is_one || contact.contains(['(', ')']) {
+                return Err(format!(
+                    "contact is an address of the web or of mail, as in https://shop.example/crawler or crawler@shop.example, not {contact:?}"
+                ));
+            }
+            if self.user_agent.is_some() {
+                return Err(
+                    "contact is for the usual user-agent; write it into your own".to_owned(),
+                );
+            }
+        }
         if let Some(agent) = &self.user_agent {
-            let is_visible = |c: char| c.is_ascii_graphic() || c == ' ';
             // Its first word is what a robots.txt knows us by.
             let has_name = agent.starts_with(|c: char| c.is_ascii_alphabetic());
             if !has_name || !agent.chars().all(is_visible) {
@@ -106,12 +139,17 @@ impl FetchTable {
             }
         }
         Ok(FetchConfig {
-            user_agent: self.user_agent,
+            user_agent: match self.contact {
+                Some(contact) => Some(format!("{USUAL_AGENT} (+{contact})")),
+                None => self.user_agent,
+            },
             timeout: some_time("timeout", self.timeout)?,
             connect_timeout: some_time("connect-timeout", self.connect_timeout)?,
             first_byte_timeout: some_time("first-byte-timeout", self.first_byte_timeout)?,
             min_rate: self.min_rate,
             max_redirects: self.max_redirects,
+            max_headers: self.max_headers,
+            max_header_bytes: some_bytes("max-header-bytes", self.max_header_bytes)?,
             parallel: self.parallel,
             host_failures: self.host_failures,
             max_host_pause: time("max-host-pause", self.max_host_pause)?,
@@ -122,6 +160,17 @@ impl FetchTable {
             check_certificates: self.check_certificates,
             ..FetchConfig::default()
         })
+    }
+}
+
+/// At least one.
+fn some_bytes(key: &str, text: Option<String>) -> Result<Option<u64>, String> {
+    let Some(text) = text else { return Ok(None) };
+    match parse_bytes(&text) {
+        Some(n) if n > 0 => Ok(Some(n)),
+        _ => Err(format!(
+            "{key} takes a size like 64KiB or 4096, not {text:?}"
+        )),
     }
 }
 
@@ -158,6 +207,14 @@ mod tests {
         assert_eq!(config.timeout, Some(Duration::from_secs(5)));
         assert_eq!(config.max_host_pause, Some(Duration::ZERO));
         assert_eq!(config.parallel, Some(3));
+        let config = parse("contact = 'https://shop.example/bot'").unwrap();
+        let agent = format!("{USUAL_AGENT} (+https://shop.example/bot)");
+        assert_eq!(config.user_agent, Some(agent));
+        let config = parse("max-headers = 7\nmax-header-bytes = '2KiB'").unwrap();
+        assert_eq!(
+            (config.max_headers, config.max_header_bytes),
+            (Some(7), Some(2_048))
+        );
         let config = parse("ca = 'more.pem'\ncheck-certificates = false").unwrap();
         assert_eq!(config.ca, Some("/etc/more.pem".into()));
         assert_eq!(config.check_certificates, Some(false));
@@ -169,6 +226,23 @@ mod tests {
             ),
             ("parallel = 0", "parallel is at least 1"),
             ("host-failures = 0", "host-failures is at least 1"),
+            ("max-headers = 0", "max-headers is from 1 to 10000, not 0"),
+            (
+                "max-headers = 10001",
+                "max-headers is from 1 to 10000, not 10001",
+            ),
+            (
+                "max-header-bytes = '0'",
+                "max-header-bytes takes a size like 64KiB or 4096, not \"0\"",
+            ),
+            (
+                "contact = 'me (at home)'",
+                "contact is an address of the web or of mail, as in https://shop.example/crawler or crawler@shop.example, not \"me (at home)\"",
+            ),
+            (
+                "contact = 'a@b.c'\nuser-agent = 'shop'",
+                "contact is for the usual user-agent; write it into your own",
+            ),
             (
                 "user-agent = ' '",
                 "user-agent starts with a name and is printable ASCII, as in shop-crawler/1.0 (+https://shop.example/crawler), not \" \"",

@@ -67,6 +67,8 @@ mod tests {
         }
         let gone = at(&folder.path().join("gone")).read().unwrap_err();
         assert!(gone.starts_with("cannot read "), "{gone}");
+        let set = SecretRef::Variable("PATH".to_owned());
+        assert_eq!(set.read().ok(), super::super::variable("PATH"));
         let unset = SecretRef::Variable("CRAWLER_TEST_NOT_SET".to_owned());
         let expected = "the environment has no variable CRAWLER_TEST_NOT_SET that is text";
         assert_eq!(unset.read().unwrap_err(), expected);

@@ -163,8 +163,15 @@ impl State {
         }
         let before = self.store.get_any(&domain, &cookie.path, cookie.name());
         let is_same = before.is_some_and(|before| {
-            let is_same = before.value() == cookie.value() && before.expires == cookie.expires;
-            is_same && !before.is_expired()
+            let says = |cookie: &cookie_store::Cookie<'_>| {
+                (
+                    cookie.value().to_owned(),
+                    cookie.secure(),
+                    cookie.http_only(),
+                )
+            };
+            let is_same = before.expires == cookie.expires && before.domain == cookie.domain;
+            is_same && says(before) == says(&cookie) && !before.is_expired()
         });
         // What most answers say.
         if is_same {
@@ -242,6 +249,25 @@ mod tests {
         sent.sort();
         sent.retain(|cookie| !cookie.is_empty());
         sent
+    }
+
+    #[test]
+    fn a_cookie_may_change_in_whom_it_is_sent_to_alone() {
+        let jar = CookieJar::open(None, &[]);
+        for (set, n_below, n_plain) in [
+            ("id=1", 0, 1),
+            ("id=1; Domain=shop.test", 1, 1),
+            ("id=1; Domain=shop.test; Secure", 0, 0),
+            ("id=1", 0, 1),
+        ] {
+            hear(&jar, "https://shop.test/", &[set]);
+            assert_eq!(sent(&jar, "https://shop.test/"), ["id=1"], "{set}");
+            assert_eq!(sent(&jar, "http://a.shop.test/").len(), n_below, "{set}");
+            assert_eq!(sent(&jar, "http://shop.test/").len(), n_plain, "{set}");
+            assert!(jar.unsaved().is_some(), "{set}");
+            hear(&jar, "https://shop.test/", &[set]);
+            assert!(jar.unsaved().is_none(), "{set} says nothing new");
+        }
     }
 
     #[test]

@@ -85,6 +85,14 @@ pub enum FetchError {
         /// As the answer has it.
         content_type: String,
     },
+    /// Its head is too large.
+    #[error(
+        "the head of the answer is too large: it has more than {max} headers, as set by max-headers of [fetch] in the config file, more than 400 KiB of them, or tells of a body beyond all numbers"
+    )]
+    Headers {
+        /// Setting `max-headers` of `[fetch]`. The bound of bytes is the client's own.
+        max: usize,
+    },
     /// Its host is in trouble, or its rate is used up: it is left alone until the moment that the failure
     /// tells, and nothing was asked.
     #[error(
@@ -170,6 +178,9 @@ pub enum FetchError {
     },
 }
 
+/// Bytes of what is kept of an error with each page that is given up for it.
+pub const DETAIL_MAX: usize = 512;
+
 /// Another attempt may go better.
 const AGAIN: bool = true;
 /// However often it is tried, it goes no better.
@@ -189,6 +200,7 @@ impl FetchError {
             FetchError::Timeout { .. } => ("timeout", AGAIN),
             FetchError::TooSlow { .. } => ("min-rate", AGAIN),
             FetchError::ContentType { .. } => ("content-type", NEVER),
+            FetchError::Headers { .. } => ("headers", NEVER),
             FetchError::Paused { .. } => ("paused", AGAIN),
             FetchError::Proxy { .. } => ("proxy", AGAIN),
             FetchError::NoProxy { .. } => ("no-proxy", AGAIN),
@@ -217,13 +229,36 @@ impl FetchError {
         matches!(self, FetchError::Paused { .. } | FetchError::NoProxy { .. })
     }
 
-    /// What whoever asks for the page later is to know beyond the reason; empty: nothing.
+    /// What whoever asks for the page later is to know beyond the reason, in at most [`DETAIL_MAX`] bytes.
     pub fn detail(&self) -> String {
-        match self {
-            FetchError::Robots { .. }
-            | FetchError::RobotsUnavailable { .. }
-            | FetchError::ContentType { .. } => self.to_string(),
-            _ => String::new(),
+        let mut detail = self.to_string();
+        if detail.len() > DETAIL_MAX {
+            // Servers have a say in it: what they call the type of a page may be long.
+            detail.truncate(detail.floor_char_boundary(DETAIL_MAX - "…".len()));
+            detail.push('…');
         }
+        detail
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_of_an_error_tells_why_and_is_bounded() {
+        let of = |content_type: String| FetchError::ContentType { content_type }.detail();
+        let short = "it is \"image/png\", which setting content-types leaves out";
+        assert_eq!(of("image/png".into()), short);
+        let long = of("ü".repeat(30_000));
+        assert!(
+            long.starts_with("it is \"ü") && long.ends_with("ü…"),
+            "{long}"
+        );
+        assert!(
+            (DETAIL_MAX - 3..=DETAIL_MAX).contains(&long.len()),
+            "{}",
+            long.len()
+        );
     }
 }

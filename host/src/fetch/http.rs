@@ -10,17 +10,14 @@
 //! What an exchange says of its host is told to the gate. When a page is tried again is for the caller,
 //! who gets the answer with its headers.
 
-use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use reqwest::Certificate;
 use tokio::time::Instant;
 use url::Url;
 
-use super::credentials::Credentials;
 use super::gate::{Gate, Pace, Paused};
 use super::guard::Guard;
 use super::resolve::GuardedResolver;
@@ -29,7 +26,7 @@ use super::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched, charset};
 use crate::clock::Clock;
 use crate::model::crawl::{Page, UnixMillis, host_of};
 use crate::model::resource::DEFAULT_DELAY;
-use crate::model::settings::AccessName;
+use crate::model::settings::{AccessName, USUAL_AGENT};
 use failed::within;
 use hop::{Exchange, Hop, Outcome};
 use judge::Manner;
@@ -44,69 +41,13 @@ pub mod fuzz;
 mod hop;
 mod judge;
 mod routes;
+mod settings;
 mod sign;
 
 pub use client::SetupError;
 pub use routes::ProxySettings;
+pub use settings::FetchSettings;
 pub use sign::retry_after;
-
-/// How this process fetches.
-#[derive(Debug, Clone)]
-pub struct FetchSettings {
-    /// What the client calls itself, where a request does not say otherwise.
-    pub user_agent: String,
-    /// From a request being sent to the last byte of its answer: setting `timeout` of `[fetch]`.
-    pub timeout: Duration,
-    /// For a connection, within that: lookup and TLS included.
-    pub connect_timeout: Duration,
-    /// From a request being sent to the headers of its answer, within that; a connection included.
-    pub first_byte_timeout: Duration,
-    /// Who vouches for servers beside those that the system trusts.
-    pub ca: Vec<Certificate>,
-    /// Whether anybody has to.
-    pub check_certificates: bool,
-    /// Bytes of a body, as they come, in a second: 10 seconds with fewer on the average end the fetch.
-    /// 0: there may be none.
-    pub min_rate: u64,
-    /// Followed within one host.
-    pub max_redirects: usize,
-    /// Headers of an answer that are kept.
-    pub max_headers: usize,
-    /// Bytes of those headers, names and values.
-    pub max_header_bytes: usize,
-    /// Where these names are, whatever the system's resolver says: table `[hosts]`.
-    pub hosts: BTreeMap<String, Vec<IpAddr>>,
-    /// How long the addresses of a name count, if nobody could be asked before. Zero: each connection asks.
-    pub dns_ttl: Duration,
-    /// By the names that resources use: table `[proxies]`.
-    pub proxies: BTreeMap<AccessName, Vec<ProxySettings>>,
-    /// Names behind a proxy are looked up by it alone, so that nobody judges their addresses.
-    pub proxy_resolves: bool,
-    /// Table `[credentials]`.
-    pub credentials: Credentials,
-}
-
-impl Default for FetchSettings {
-    fn default() -> Self {
-        Self {
-            user_agent: concat!("crawler/", env!("CARGO_PKG_VERSION")).to_owned(),
-            timeout: Duration::from_secs(30),
-            connect_timeout: Duration::from_secs(10),
-            first_byte_timeout: Duration::from_secs(20),
-            ca: Vec::new(),
-            check_certificates: true,
-            min_rate: 100,
-            max_redirects: 10,
-            max_headers: 256,
-            max_header_bytes: 64 << 10,
-            hosts: BTreeMap::new(),
-            dns_ttl: Duration::from_secs(60),
-            proxies: BTreeMap::new(),
-            proxy_resolves: false,
-            credentials: BTreeMap::new(),
-        }
-    }
-}
 
 /// Fetches over HTTP/1.1 and HTTP/2.
 pub struct HttpFetcher {
@@ -117,6 +58,8 @@ pub struct HttpFetcher {
     gate: Arc<Gate>,
     robots: Cache,
     clock: Arc<dyn Clock>,
+    /// Sites were asked by one who does not tell how to reach him.
+    is_nameless: AtomicBool,
 }
 
 impl std::fmt::Debug for HttpFetcher {
@@ -155,12 +98,26 @@ impl HttpFetcher {
             resolver,
             gate,
             clock,
+            is_nameless: AtomicBool::new(false),
         })
+    }
+
+    /// Whoever runs a site should know whom to ask about a crawl; once a process is enough.
+    fn want_contact(&self, url: &Url) {
+        let is_usual = self.settings.user_agent == USUAL_AGENT;
+        if is_usual
+            && !self.resolver.is_inside(url)
+            && !self.is_nameless.swap(true, Ordering::Relaxed)
+        {
+            tracing::warn!(
+                "sites see {USUAL_AGENT:?} and cannot tell whom to ask about it; set contact of [fetch] in the config file"
+            );
+        }
     }
 
     /// Once its host has its turn. Names behind proxies are judged here, because nobody else does.
     async fn exchange(&self, hop: &Hop, max_body: u64) -> Exchange {
-        if hop.pool.is_some() && !self.settings.proxy_resolves {
+        if hop.pool.is_some() && !self.is_proxys_to_resolve(hop) {
             let begun = Instant::now();
             let check = self.resolver.check_name(&hop.url, hop.names_port);
             if let Err(error) = self.while_connecting(check).await {
@@ -173,6 +130,11 @@ impl HttpFetcher {
         }
         let _want = self.resolver.want(&hop.url, hop.names_port);
         self.routes.exchange(hop, &self.settings, max_body).await
+    }
+
+    /// Nobody but the proxy asks for the addresses of its host.
+    fn is_proxys_to_resolve(&self, hop: &Hop) -> bool {
+        hop.pool.is_some() && self.settings.proxy_resolves
     }
 
     /// What has to be known of a name before anything is sent.
@@ -213,6 +175,18 @@ impl HttpFetcher {
         max_body: u64,
         pace: &Pace,
     ) -> (Result<Outcome, FetchError>, UnixMillis) {
+        let begun = Instant::now();
+        let (outcome, host_ready_at) = self.turn(hop, max_body, pace).await;
+        tell(hop, &outcome, begun.elapsed());
+        (outcome, host_ready_at)
+    }
+
+    async fn turn(
+        &self,
+        hop: &Hop,
+        max_body: u64,
+        pace: &Pace,
+    ) -> (Result<Outcome, FetchError>, UnixMillis) {
         if let Err(denied) = self.guard.check(&hop.url) {
             return (Err(denied), 0);
         }
@@ -222,7 +196,8 @@ impl HttpFetcher {
             let rest = rest_of(&resting);
             return (Err(resting), after(self.clock.unix_millis(), rest));
         }
-        let check = self.resolver.check_port(&hop.url, hop.names_port);
+        let may_look_up = !self.is_proxys_to_resolve(hop);
+        let check = (self.resolver).check_port(&hop.url, hop.names_port, may_look_up);
         if let Err(denied) = self.while_connecting(check).await {
             return (Err(denied), 0);
         }
@@ -239,10 +214,11 @@ impl HttpFetcher {
         let Exchange {
             mut outcome, took, ..
         } = self.exchange(hop, max_body).await;
+        // Now, because it is known where the host is.
+        self.want_contact(&hop.url);
         if let Ok(Outcome::Received(answer)) = &mut outcome {
             answer.record.waited = begun.duration_since(asked);
         }
-        tell(hop, &outcome, took);
         let now = self.clock.unix_millis();
         let left_alone = permit.finish(sign::of(&outcome, took, now));
         let rest = outcome.as_ref().err().map(rest_of).unwrap_or_default();
@@ -258,7 +234,8 @@ fn rest_of(error: &FetchError) -> Duration {
     }
 }
 
-/// One line for each request that was sent, for `CRAWLER_LOG=crawler::fetch=debug`.
+/// One line for each hop, sent or not, for `CRAWLER_LOG=crawler::fetch=debug`. What it took includes what
+/// it waited.
 fn tell(hop: &Hop, outcome: &Result<Outcome, FetchError>, took: Duration) {
     let (url, took) = (hop.url.as_str(), took.as_millis());
     match outcome {
@@ -307,12 +284,17 @@ impl Fetch for HttpFetcher {
         // After all hops so far: a later one that is not made gives the host no less time.
         let mut host_ready_at = 0;
         loop {
+            let begun = Instant::now();
             let (outcome, ready_at) = match self.judge(&hop.url, &manner).await {
                 Ok(pace) => self.send(&hop, max_body, &pace).await,
                 Err(Failure {
                     error,
                     host_ready_at,
-                }) => (Err(error), host_ready_at),
+                }) => {
+                    let denied = Err(error);
+                    tell(&hop, &denied, begun.elapsed());
+                    (denied, host_ready_at)
+                }
             };
             host_ready_at = host_ready_at.max(ready_at);
             let failure = |error| Failure {
@@ -357,7 +339,7 @@ impl Fetch for HttpFetcher {
     }
 
     fn per_host(&self, host: &Url, delay: Option<Duration>) -> u32 {
-        let wanted = self.robots.delay(host).unwrap_or_default();
+        let wanted = self.robots.delay(host, None).unwrap_or_default();
         let delay = self.delay(host, delay).max(wanted);
         self.gate.parallel(&Pace::of_delay(delay))
     }

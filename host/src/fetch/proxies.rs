@@ -54,6 +54,17 @@ impl Health {
     }
 }
 
+/// What comes of a doubt about a proxy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Doubt {
+    /// The others may be mistaken.
+    GoesOn,
+    /// It is the last of too many: it rests from now on, so long.
+    Begins(Duration),
+    /// It rests already.
+    Rests,
+}
+
 impl Turns {
     /// Of so many proxies, all well.
     pub(super) fn new(n: usize) -> Self {
@@ -117,22 +128,23 @@ impl Turns {
         rest.unwrap_or_default()
     }
 
-    /// The page of a host failed, and either may be to blame. How long it rests, if that is enough.
-    pub(super) fn doubt(&self, index: usize, host: &str, now: Instant) -> Option<Duration> {
-        let rest = self.change(index, |health| {
+    /// The page of a host failed, and either may be to blame.
+    pub(super) fn doubt(&self, index: usize, host: &str, now: Instant) -> Doubt {
+        let doubt = self.change(index, |health| {
+            // It was on its way when that began.
             if !health.pause(now).is_zero() {
-                return None;
+                return Doubt::Rests;
             }
             if !health.doubts.iter().any(|known| known == host) {
                 health.doubts.push(host.to_owned());
             }
-            let is_enough = health.doubts.len() >= DOUBTS;
-            is_enough.then(|| {
-                health.begin(now, FIRST_REST);
-                FIRST_REST
-            })
+            if health.doubts.len() < DOUBTS {
+                return Doubt::GoesOn;
+            }
+            health.begin(now, FIRST_REST);
+            Doubt::Begins(FIRST_REST)
         });
-        rest.flatten()
+        doubt.unwrap_or(Doubt::GoesOn)
     }
 
     fn change<T>(&self, index: usize, change: impl FnOnce(&mut Health) -> T) -> Option<T> {
@@ -188,16 +200,16 @@ mod tests {
     fn hosts_that_fail_on_end_make_a_proxy_rest_and_one_host_alone_does_not() {
         let (turns, now) = (Turns::new(1), Instant::now());
         for _ in 0..100 {
-            assert_eq!(turns.doubt(0, "down.test", now), None);
+            assert_eq!(turns.doubt(0, "down.test", now), Doubt::GoesOn);
         }
         for host in ["a", "b", "c"] {
-            assert_eq!(turns.doubt(0, host, now), None);
+            assert_eq!(turns.doubt(0, host, now), Doubt::GoesOn);
         }
         turns.well(0, now);
         for host in ["a", "b", "c", "d"] {
-            assert_eq!(turns.doubt(0, host, now), None);
+            assert_eq!(turns.doubt(0, host, now), Doubt::GoesOn);
         }
-        assert_eq!(turns.doubt(0, "e", now), Some(FIRST_REST));
+        assert_eq!(turns.doubt(0, "e", now), Doubt::Begins(FIRST_REST));
         assert_eq!(turns.check(now), Err(FIRST_REST));
         // What it is doubted for meanwhile does not shorten a longer one.
         let long = Turns::new(1);
@@ -207,14 +219,14 @@ mod tests {
         }
         let rest = long.rest(0, later);
         for host in ["a", "b", "c", "d", "e"] {
-            assert_eq!(long.doubt(0, host, later), None);
+            assert_eq!(long.doubt(0, host, later), Doubt::Rests);
         }
         assert_eq!(long.check(later), Err(rest));
         // Then it is asked as before: there may be nothing left but hosts that are down.
         let later = now + FIRST_REST;
         assert_eq!(turns.next(later, &[]), Some(0));
         for host in ["a", "b", "c", "d"] {
-            assert_eq!(turns.doubt(0, host, later), None);
+            assert_eq!(turns.doubt(0, host, later), Doubt::GoesOn);
         }
     }
 }

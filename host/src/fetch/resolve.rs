@@ -145,13 +145,19 @@ impl GuardedResolver {
 
     /// Judges the port of a URL that is wanted. A name is resolved for it where that has not been done:
     /// there may be a connection already, made for a resource that names the port.
-    /// Nothing is wanted meanwhile: another request for the name is not judged by this port.
-    pub(super) async fn check_port(&self, url: &Url, names_port: bool) -> Result<(), FetchError> {
+    /// Nothing is wanted meanwhile: another request for the name is not judged by this port. Where it may
+    /// not be looked up, it is as one outside of the allowed networks.
+    pub(super) async fn check_port(
+        &self,
+        url: &Url,
+        names_port: bool,
+        may_look_up: bool,
+    ) -> Result<(), FetchError> {
         let port = self.port(url, names_port);
         if port.is_open || self.is_inside(url) {
             return Ok(());
         }
-        if let Some(Host::Domain(name)) = url.host() {
+        if may_look_up && let Some(Host::Domain(name)) = url.host() {
             let found = self.found(name).await;
             let admitted = found.and_then(|found| self.admit_at(name, &found, &[Some(port)]));
             admitted.map_err(ResolveError::into_fetch_error)?;

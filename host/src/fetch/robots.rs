@@ -12,7 +12,7 @@
 
 pub use rules::{MAX_BYTES, RuleLine, Rules};
 
-pub(super) use cache::{Cache, Received};
+pub(super) use cache::{Cache, Received, Way};
 pub(super) use rules::product_token;
 
 mod cache;

@@ -20,7 +20,7 @@ mod pace;
 pub use access::{AccessName, CredentialNames, ProxyChoice};
 pub use choices::{Cookies, Robots, Unchanged};
 pub use content::ContentTypes;
-pub use identity::{Agent, CookieSeed};
+pub use identity::{Agent, CookieSeed, USUAL_AGENT};
 pub use pace::{Hours, Rate, Rates};
 
 /// How far and how fast a crawl goes.

@@ -1,12 +1,20 @@
 //! Sites that misbehave: the crawl goes on, and the resource tells what became of each page.
 
 use std::future::pending;
-use std::io;
+use std::io::{self, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener};
+use std::thread;
 
+use async_compression::Level;
+use async_compression::tokio::bufread::{BrotliEncoder, GzipEncoder, ZstdEncoder};
 use axum::body::{Body, Bytes};
-use crawler_tests::web::{IntoResponse as _, Response, Site, StatusCode, Web, header};
+use axum::http::{HeaderName, HeaderValue};
+use crawler_tests::http::block_on;
+use crawler_tests::process::Home;
+use crawler_tests::web::{Asked, IntoResponse as _, Response, Site, StatusCode, Web, header};
 use crawler_tests::{PATIENCE, guests, until};
 use futures::stream;
+use tokio::io::{AsyncRead, AsyncReadExt as _, BufReader};
 
 use crate::server::Server;
 
@@ -47,7 +55,9 @@ fn site() -> Web {
 
 #[test]
 fn f31_a_site_that_misbehaves_costs_its_pages_and_the_resource_tells_which_and_why() {
-    let (mut server, web) = (Server::start(), site());
+    let home = Home::new();
+    home.write("crawler.toml", "[fetch]\nfirst-byte-timeout = '1s'\n");
+    let (mut server, web) = (Server::start_in(home, &[]), site());
     let hostile = guests::guest("hostile").display().to_string();
     server.ok(&["plugin", "push", &hostile]);
     let paths = [
@@ -72,6 +82,7 @@ fn f31_a_site_that_misbehaves_costs_its_pages_and_the_resource_tells_which_and_w
             "--plugin=hostile",
             &root,
             "--max-depth=0",
+            "--max-retry-wait=100ms",
         ]);
     }
     let counts = |name: &str| server.json(&format!("/crawler/resource/{name}"))["counts"].clone();
@@ -86,6 +97,7 @@ fn f31_a_site_that_misbehaves_costs_its_pages_and_the_resource_tells_which_and_w
         ("nowhere", "dead", r#"{"status-302":1}"#),
         ("forbidden", "dead", r#"{"status-403":1}"#),
         ("early", "dead", r#"{"connection":1}"#),
+        ("never", "dead", r#"{"timeout":1}"#),
     ] {
         server.ok(&["resource", "wait", name, "--timeout=60s"]);
         let counts = counts(name);
@@ -106,15 +118,180 @@ fn f31_a_site_that_misbehaves_costs_its_pages_and_the_resource_tells_which_and_w
     let told = " attempt 1 failed: more than 10 redirects\n";
     assert!(log.contains(told), "{log}");
 
-    // A server that never answers holds up its own crawl only, and that can be deleted at any time.
-    assert_eq!(counts("never")["in_flight"], 1);
-    server.ok(&["resource", "delete", "never"]);
-    until("end of the request", PATIENCE, || {
-        let hits = web.log();
-        let never = hits.iter().find(|hit| hit.path == "/never")?;
-        never.end
-    });
+    for (name, path, why) in [
+        (
+            "never",
+            "/never",
+            "dead: timeout (it took longer than 1s, as set by first-byte-timeout of [fetch] in the config file), given up at ",
+        ),
+        (
+            "early",
+            "/early",
+            "dead: connection (the connection failed: ",
+        ),
+        (
+            "round",
+            "/round",
+            "dead: redirects (more than 10 redirects), given up at ",
+        ),
+    ] {
+        let page = web.url(path);
+        let told = server.ok(&["frontier", "why", name, page.as_str()]);
+        assert!(told.starts_with(why), "{told}");
+    }
+    let list = server.ok(&["frontier", "list", "never", "--state=dead"]);
+    assert!(
+        list.contains("(it took longer than 1s, as set by first-byte-timeout"),
+        "{list}"
+    );
     assert!(server.process.is_running());
+}
+
+/// The request of a page ends with its crawl, whatever the page does.
+#[test]
+fn a_crawl_whose_page_is_never_answered_can_be_deleted_at_any_time() {
+    let (server, web) = (Server::start(), site());
+    let hostile = guests::guest("hostile").display().to_string();
+    server.ok(&["plugin", "push", &hostile]);
+    let root = format!("--param=root={}", web.url("/never"));
+    server.ok(&["resource", "add", "never", "--plugin=hostile", &root]);
+    let never = || web.log().into_iter().find(|hit| hit.path == "/never");
+    until("the request", PATIENCE, never);
+    server.ok(&["resource", "delete", "never"]);
+    until("end of the request", PATIENCE, || never()?.end);
+}
+
+/// Each tells what it is and holds 64 MiB of zeros.
+async fn bombs() -> Vec<(&'static str, Bytes)> {
+    const ZEROS: u64 = 64 << 20;
+    async fn read(mut packed: impl AsyncRead + Unpin) -> Bytes {
+        let mut bytes = Vec::new();
+        let read = packed.read_to_end(&mut bytes).await;
+        read.expect("zeros can be packed");
+        bytes.into()
+    }
+    let zeros = || BufReader::new(tokio::io::repeat(0).take(ZEROS));
+    let fast = Level::Fastest;
+    vec![
+        ("gzip", read(GzipEncoder::with_quality(zeros(), fast)).await),
+        ("br", read(BrotliEncoder::with_quality(zeros(), fast)).await),
+        ("zstd", read(ZstdEncoder::with_quality(zeros(), fast)).await),
+        ("identity", Bytes::new()),
+    ]
+}
+
+/// Forty of each kind, as many at once as a crawl has in flight.
+#[test]
+fn what_grows_without_end_takes_no_memory_beyond_the_limits_of_pages() {
+    const EACH: u64 = 40;
+    const LIMIT: u64 = 8 << 20;
+    let bombs = block_on(bombs());
+    let (codings, bombs): (Vec<_>, Vec<_>) =
+        bombs.iter().map(|bomb| (bomb.0, bomb.clone())).unzip();
+    let web = Site::new().handle("/grow", move |asked: Asked| {
+        let bomb = bombs
+            .iter()
+            .find(|(coding, _)| asked.query.starts_with(coding));
+        let bomb = bomb.cloned();
+        async move {
+            let endless =
+                stream::repeat_with(|| Ok::<_, io::Error>(Bytes::from_static(&[b'x'; 16_384])));
+            match bomb {
+                Some((coding, bomb)) if !bomb.is_empty() => {
+                    ([(header::CONTENT_ENCODING, coding)], bomb).into_response()
+                }
+                Some(_) => Body::from_stream(endless).into_response(),
+                None => {
+                    let large = HeaderValue::from_bytes(&[b'x'; 1 << 20]).expect("it is ASCII");
+                    [(HeaderName::from_static("x-large"), large)].into_response()
+                }
+            }
+        }
+    });
+    let web = web.open();
+    let server = Server::start();
+    let puppet = guests::guest("puppet").display().to_string();
+    server.ok(&["plugin", "push", &puppet]);
+    let before = server.peak_memory();
+    for kind in codings.iter().copied().chain(["header"]) {
+        let page = |n| {
+            format!(
+                r#"{{"url":"{}?{kind}{n}","rule":"leaf"}}"#,
+                web.url("/grow")
+            )
+        };
+        let pages: Vec<String> = (0..EACH).map(page).collect();
+        let root = format!("--param=root=[{}]", pages.join(","));
+        server.ok(&["resource", "add", kind, "--plugin=puppet", &root]);
+        server.ok(&["resource", "wait", kind, "--timeout=60s"]);
+        let counts = server.json(&format!("/crawler/resource/{kind}"))["counts"].clone();
+        let (parsed, bytes) = match kind {
+            "header" => (0, 0),
+            _ => (EACH, EACH * LIMIT),
+        };
+        assert_eq!(
+            (&counts["parsed"], &counts["bytes"]),
+            (&parsed.into(), &bytes.into()),
+            "{kind}"
+        );
+        let dead = (kind == "header").then_some(EACH);
+        assert_eq!(counts["dead_by_reason"]["headers"].as_u64(), dead, "{kind}");
+    }
+    let grown = server.peak_memory() - before;
+    assert!(grown < 400 << 20, "{} MiB", grown >> 20);
+}
+
+/// A server at which every second connection ends before it is heard. Its first page leads to these many.
+fn half_deaf(n_pages: usize) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let address = listener.local_addr().expect("it listens");
+    thread::spawn(move || {
+        for nth in 0.. {
+            let Ok((mut stream, _)) = listener.accept() else {
+                break;
+            };
+            if nth % 2 == 0 {
+                continue;
+            }
+            let mut head = Vec::new();
+            let mut byte = [0];
+            while !head.ends_with(b"\r\n\r\n") && matches!(stream.read(&mut byte), Ok(1)) {
+                head.push(byte[0]);
+            }
+            let links = (0..n_pages).map(|n| format!(r#"{{"url":"/{n}","rule":"leaf"}}"#));
+            let (status, body) = match head.starts_with(b"GET / ") {
+                _ if head.starts_with(b"GET /robots.txt ") => ("404 Not Found", String::new()),
+                true => (
+                    "200 OK",
+                    format!("[{}]", links.collect::<Vec<_>>().join(",")),
+                ),
+                false => ("200 OK", String::new()),
+            };
+            let head = format!(
+                "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+                body.len()
+            );
+            // One that has gone comes again.
+            let _sent = stream.write_all(&[head, body].concat().into_bytes());
+        }
+    });
+    address
+}
+
+#[test]
+fn a_server_that_closes_every_second_connection_is_crawled_to_the_end() {
+    const N_PAGES: usize = 60;
+    let server = Server::start();
+    let puppet = guests::guest("puppet").display().to_string();
+    server.ok(&["plugin", "push", &puppet]);
+    let start = format!("--param=start=http://{}/", half_deaf(N_PAGES));
+    let patient = ["--max-attempts=30", "--max-retry-wait=100ms"];
+    let add = ["resource", "add", "all", "--plugin=puppet", &start];
+    server.ok(&[&add[..], &patient].concat());
+    server.ok(&["resource", "wait", "all", "--timeout=100s"]);
+    let counts = server.json("/crawler/resource/all")["counts"].clone();
+    let parsed = (&counts["parsed"], counts["dead_by_reason"].to_string());
+    assert_eq!(parsed, (&(N_PAGES + 1).into(), "{}".to_owned()), "{counts}");
 }
 
 #[test]
@@ -124,8 +301,19 @@ fn a_page_of_a_charset_that_does_not_exist_is_read_all_the_same() {
     server.ok(&["plugin", "push", &hostile]);
     let root = format!("--param=root={}", web.url("/charset?"));
     let add = ["resource", "add", "text", "--plugin=hostile", &root];
-    server.ok(&[&add[..], &["--param=rules=show-page"]].concat());
+    server.ok(&[&add[..], &["--param=rules=show-page,show-record"]].concat());
     server.ok(&["resource", "wait", "text"]);
     let items = server.ok(&["items", "text"]);
     assert!(items.contains(r#""text":"café "#), "{items}");
+    // The rule is told what it was taken for and how it was got.
+    let address = web.address();
+    for told in [
+        r#""charset":"windows-1254""#,
+        r#""charset-source":"detected""#,
+        r#""http-version":"1.1""#,
+        r#""body-bytes":"7""#,
+        &format!(r#""address":"{address}""#),
+    ] {
+        assert!(items.contains(told), "{told} in {items}");
+    }
 }

@@ -127,11 +127,22 @@ impl Server {
 
     /// Bytes of memory that the process has in use.
     pub(crate) fn memory(&self) -> u64 {
+        self.status("VmRSS")
+    }
+
+    /// The most that it ever had in use.
+    pub(crate) fn peak_memory(&self) -> u64 {
+        self.status("VmHWM")
+    }
+
+    fn status(&self, what: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()));
         let status = status.expect("the process lives");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
-        let kib: u64 = kib.and_then(|kib| kib.parse().ok()).expect("VmRSS in kB");
+        let line = status.lines().find_map(|line| line.strip_prefix(what));
+        let kib = line.and_then(|line| line.trim_start_matches(':').trim().strip_suffix(" kB"));
+        let kib: u64 = kib
+            .and_then(|kib| kib.parse().ok())
+            .expect("it is told in kB");
         kib << 10
     }
 }

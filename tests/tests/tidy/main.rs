@@ -13,6 +13,7 @@ use crawler_tests::repository;
 use proc_macro2::TokenStream;
 
 mod code;
+mod options;
 
 use code::{collect_literals, collect_words, count_selects, crate_paths, cycle, without_tests};
 

@@ -23,6 +23,8 @@ pub enum Sign {
     Well {
         /// From the request to the end of the answer.
         took: Duration,
+        /// With a page. What a host says instead of one is soon said, whatever its pages take.
+        is_page: bool,
     },
     /// It has too much to do, and may say for how long.
     Busy {
@@ -78,13 +80,17 @@ impl Health {
         let n = before.map_or(0, |trouble| trouble.n);
         let longest = settings.max_host_pause;
         let pause = match sign {
-            Sign::Well { took } => {
+            Sign::Well { took, is_page } => {
                 if asked_after_last {
                     self.trouble = None;
                 }
-                self.latency = match self.latency.is_zero() {
+                let average = match self.latency.is_zero() {
                     true => took,
                     false => (self.latency + took) / 2,
+                };
+                self.latency = match is_page {
+                    true => average,
+                    false => average.max(self.latency),
                 };
                 return;
             }

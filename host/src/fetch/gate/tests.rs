@@ -15,6 +15,12 @@ fn gate() -> Gate {
     })
 }
 
+/// It answers with a page.
+fn well(took: Duration) -> Option<Sign> {
+    let is_page = true;
+    Some(Sign::Well { took, is_page })
+}
+
 /// Enters, and comes again when it is told to.
 async fn enter(gate: &Gate, host: &str, delay: Duration) -> Permit {
     loop {
@@ -47,6 +53,32 @@ async fn the_delay_counts_from_the_end_of_an_answer() {
     drop(check_wait(&gate, "a:80", SECOND, SECOND).await);
     tokio::time::advance(3 * SECOND).await;
     drop(check_wait(&gate, "a:80", SECOND, NONE).await);
+}
+
+/// The chance is drawn once an answer; what is told to the frontier is what is waited.
+#[tokio::test(start_paused = true)]
+async fn a_random_wait_is_added_to_the_delay_and_is_another_each_time() {
+    let gate = gate();
+    let pace = Pace {
+        random: 10 * SECOND,
+        ..Pace::of_delay(SECOND)
+    };
+    let mut waits = Vec::new();
+    for _ in 0..20 {
+        let told = gate.enter("a:80", &pace).await.unwrap().finish(None);
+        let asked = Instant::now();
+        drop(gate.enter("a:80", &pace).await.unwrap());
+        let waited = asked.elapsed();
+        assert!(waited >= told && waited <= told + Duration::from_millis(2));
+        assert!((SECOND..=11 * SECOND).contains(&told), "{told:?}");
+        waits.push(told);
+        tokio::time::advance(11 * SECOND).await;
+    }
+    let (shortest, longest) = (waits.iter().min(), waits.iter().max());
+    assert!(
+        *longest.unwrap() > *shortest.unwrap() + 2 * SECOND,
+        "{waits:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -166,7 +198,7 @@ async fn a_host_that_fails_again_and_again_is_left_alone_longer_each_time() {
     let first = enter(&gate, "a:80", NONE).await;
     let second = tokio::time::timeout(100 * SECOND, enter(&gate, "a:80", NONE)).await;
     assert!(second.is_err());
-    assert_eq!(first.finish(Some(Sign::Well { took: NONE })), NONE);
+    assert_eq!(first.finish(well(NONE)), NONE);
     let (one, other) = (enter(&gate, "a:80", NONE), enter(&gate, "a:80", NONE));
     drop((one.await, other.await));
     assert_eq!((fail().await, fail().await), (NONE, NONE));
@@ -183,7 +215,7 @@ async fn a_host_that_fails_now_and_then_is_asked_as_before() {
         let one = check_wait(&gate, "a:80", NONE, NONE).await;
         drop(check_wait(&gate, "a:80", NONE, NONE).await);
         tokio::time::advance(SECOND).await;
-        assert_eq!(one.finish(Some(Sign::Well { took: NONE })), NONE);
+        assert_eq!(one.finish(well(NONE)), NONE);
     }
 }
 
@@ -229,10 +261,21 @@ async fn what_was_asked_before_the_last_failure_is_not_counted_again() {
 #[tokio::test(start_paused = true)]
 async fn a_slow_host_is_asked_as_seldom_as_it_answers() {
     let gate = gate();
-    let answered = |permit: Permit, n: u32| permit.finish(Some(Sign::Well { took: n * SECOND }));
+    let answered = |permit: Permit, n: u32| permit.finish(well(n * SECOND));
     let permit = enter(&gate, "a:80", SECOND).await;
     assert_eq!(answered(permit, 6), 6 * SECOND);
     let permit = check_wait(&gate, "a:80", SECOND, 6 * SECOND).await;
+    assert_eq!(answered(permit, 2), 4 * SECOND);
+    // A refusal is soon said, and tells nothing of what pages take; unless it takes longer.
+    let refused = |permit: Permit, n: u32| {
+        let (took, is_page) = (n * SECOND, false);
+        permit.finish(Some(Sign::Well { took, is_page }))
+    };
+    let permit = enter(&gate, "a:80", SECOND).await;
+    assert_eq!(refused(permit, 0), 4 * SECOND);
+    let permit = enter(&gate, "a:80", SECOND).await;
+    assert_eq!(refused(permit, 8), 6 * SECOND);
+    let permit = enter(&gate, "a:80", SECOND).await;
     assert_eq!(answered(permit, 2), 4 * SECOND);
     // Never less often than was asked for, never beyond the setting.
     let permit = enter(&gate, "a:80", 5 * SECOND).await;

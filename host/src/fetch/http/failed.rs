@@ -33,6 +33,11 @@ pub(super) fn in_client(error: reqwest::Error, settings: &FetchSettings) -> Fetc
             setting: "connect-timeout",
         };
     }
+    let mut of_http = causes().filter_map(|cause| cause.downcast_ref::<hyper::Error>());
+    if of_http.any(hyper::Error::is_parse_too_large) {
+        let max = settings.max_headers;
+        return FetchError::Headers { max };
+    }
     let mut texts: Vec<String> = causes().map(ToString::to_string).collect();
     texts.dedup();
     let why = texts.join(": ");

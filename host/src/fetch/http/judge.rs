@@ -12,7 +12,7 @@ use super::hop::{Hop, Outcome};
 use super::routes::Pool;
 use super::{HttpFetcher, UnixMillis, after};
 use crate::fetch::gate::Pace;
-use crate::fetch::robots::{MAX_BYTES, MAX_REDIRECTS, Received, product_token};
+use crate::fetch::robots::{MAX_BYTES, MAX_REDIRECTS, Received, Way, product_token};
 use crate::fetch::{Failure, FetchError, FetchRequest};
 use crate::model::crawl::host_of;
 use crate::model::settings::{Rates, Robots};
@@ -44,6 +44,10 @@ impl Manner {
         }
     }
 
+    fn way(&self) -> Way<'_> {
+        self.pool.as_ref().map(|pool| pool.name())
+    }
+
     fn pace(&self, delay: Duration) -> Pace {
         Pace {
             delay,
@@ -68,7 +72,7 @@ impl HttpFetcher {
             let mut host_ready_at = ready_at.into_inner();
             // Until then the same would be said of every page of the host.
             if let FetchError::RobotsUnavailable { .. } = error {
-                let hold = self.robots.hold(url).unwrap_or_default();
+                let hold = self.robots.hold(url, manner.way()).unwrap_or_default();
                 host_ready_at = host_ready_at.max(after(self.clock.unix_millis(), hold));
             }
             Failure {
@@ -89,7 +93,7 @@ impl HttpFetcher {
             return Ok(manner.pace(self.delay(url, manner.delay)));
         }
         let get = |robots| self.robots_file(robots, manner, ready_at);
-        let wanted = self.robots.wanted(url, get).await?;
+        let wanted = self.robots.wanted(url, manner.way(), get).await?;
         let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
         if let Some(rule) = wanted.rules.forbidding(path) {
             return Err(FetchError::Robots {
@@ -155,6 +159,10 @@ impl HttpFetcher {
                     // What the resource names is a port of that host alone.
                     hop.names_port &= host_of(&to) == host_of(&hop.url);
                     hop.redirect(to, status);
+                }
+                // There is one, and nobody can read it.
+                Err(error @ (FetchError::Encoding { .. } | FetchError::Headers { .. })) => {
+                    return Ok(unavailable(&error.to_string()));
                 }
                 Err(error) if n_followed == 0 || error.is_held() => return Err(error),
                 Err(error) => {

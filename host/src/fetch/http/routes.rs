@@ -17,7 +17,7 @@ use super::client::{self, SetupError};
 use super::hop::{Exchange, Hop, Outcome};
 use super::{FetchSettings, GuardedResolver};
 use crate::fetch::FetchError;
-use crate::fetch::proxies::Turns;
+use crate::fetch::proxies::{Doubt, Turns};
 use crate::model::crawl::host_of;
 use crate::model::settings::{AccessName, ProxyChoice};
 
@@ -195,11 +195,15 @@ impl Pool {
 
     /// Whether it rests now.
     fn doubt(&self, index: usize, host: &str) -> bool {
-        let rest = self.turns.doubt(index, host, Instant::now());
-        if let Some(rest) = rest {
+        let doubt = self.turns.doubt(index, host, Instant::now());
+        if let Doubt::Begins(rest) = doubt {
             self.tell(index, rest, "pages of several hosts failed on end");
         }
-        rest.is_some()
+        doubt != Doubt::GoesOn
+    }
+
+    pub(super) fn name(&self) -> &AccessName {
+        &self.name
     }
 
     fn next(&self, tried: &[usize]) -> Option<(usize, &Member)> {

@@ -37,7 +37,11 @@ pub(super) fn of(
                 (429, pause) | (503, pause @ Some(_)) => Some(Sign::Busy { pause }),
                 (502..=504 | 520..=526, _) => Some(Sign::Failing),
                 (500, _) => None,
-                _ => Some(Sign::Well { took }),
+                (status, _) => {
+                    // What a site looks up to say that a page is as it was, it looks up for pages too.
+                    let is_page = matches!(status, 200..=299 | 304);
+                    Some(Sign::Well { took, is_page })
+                }
             }
         }
         Err(
@@ -46,7 +50,11 @@ pub(super) fn of(
             | FetchError::TooSlow { .. }
             | FetchError::Resolve { .. },
         ) => Some(Sign::Failing),
-        Err(FetchError::ContentType { .. }) => Some(Sign::Well { took }),
+        // It ended with the headers.
+        Err(FetchError::ContentType { .. }) => Some(Sign::Well {
+            took,
+            is_page: false,
+        }),
         Err(_) => None,
     }
 }
@@ -72,15 +80,16 @@ mod tests {
 
     #[test]
     fn an_answer_says_how_its_host_is() {
-        let well = Some(Sign::Well {
-            took: Duration::from_secs(2),
-        });
+        let well = |is_page| {
+            let took = Duration::from_secs(2);
+            Some(Sign::Well { took, is_page })
+        };
         let busy = |seconds: Option<u64>| {
             let pause = seconds.map(Duration::from_secs);
             Some(Sign::Busy { pause })
         };
-        for status in [200, 304, 403, 404] {
-            check(status, Some("7"), well);
+        for (status, is_page) in [(200, true), (304, true), (403, false), (404, false)] {
+            check(status, Some("7"), well(is_page));
         }
         check(429, None, busy(None));
         for nonsense in ["nonsense", "", "+7", "-7", "7.5"] {
@@ -100,15 +109,92 @@ mod tests {
 
     #[test]
     fn only_what_the_host_did_is_held_against_it() {
-        let sign = |error| of(&Err(error), Duration::ZERO, 0);
-        let limit = Duration::ZERO;
-        assert_eq!(
-            sign(FetchError::Timeout {
-                limit,
-                setting: "timeout"
-            }),
-            Some(Sign::Failing)
-        );
-        assert_eq!(sign(FetchError::Redirects { n: 1 }), None);
+        let (limit, pause) = (Duration::ZERO, Duration::ZERO);
+        let (host, name, why) = (String::new, String::new, String::new);
+        let setting = "timeout";
+        let failing = Some(Sign::Failing);
+        let refused = Some(Sign::Well {
+            took: Duration::from_secs(2),
+            is_page: false,
+        });
+        for (error, expected) in [
+            (FetchError::Connection { why: why() }, failing),
+            (FetchError::Timeout { limit, setting }, failing),
+            (
+                FetchError::TooSlow {
+                    n: 1,
+                    time: limit,
+                    least: 9,
+                },
+                failing,
+            ),
+            (
+                FetchError::Resolve {
+                    host: host(),
+                    why: why(),
+                },
+                failing,
+            ),
+            (
+                FetchError::ContentType {
+                    content_type: name(),
+                },
+                refused,
+            ),
+            (FetchError::Scheme { url: name() }, None),
+            (
+                FetchError::Address {
+                    host: host(),
+                    address: name(),
+                },
+                None,
+            ),
+            (
+                FetchError::Port {
+                    host: host(),
+                    port: 1,
+                },
+                None,
+            ),
+            (FetchError::OwnNode { host: host() }, None),
+            (FetchError::Request { why: why() }, None),
+            (FetchError::Headers { max: 1 }, None),
+            (
+                FetchError::Paused {
+                    host: host(),
+                    pause,
+                },
+                None,
+            ),
+            (FetchError::Proxy { proxy: name() }, None),
+            (
+                FetchError::NoProxy {
+                    name: name(),
+                    pause,
+                },
+                None,
+            ),
+            (FetchError::Interrupted { why: why() }, None),
+            (
+                FetchError::RobotsUnavailable {
+                    url: name(),
+                    why: why(),
+                },
+                None,
+            ),
+            (FetchError::UrlLength { length: 2, max: 1 }, None),
+            (
+                FetchError::Encoding {
+                    encoding: name(),
+                    why: why(),
+                },
+                None,
+            ),
+            (FetchError::Redirects { n: 1 }, None),
+        ] {
+            let told = error.to_string();
+            let sign = of(&Err(error), Duration::from_secs(2), 0);
+            assert_eq!(sign, expected, "{told}");
+        }
     }
 }

@@ -347,6 +347,11 @@ async fn requests_run_side_by_side_only_without_a_delay() {
     ] {
         let host = host.parse().unwrap();
         assert_eq!(fetcher.per_host(&host, delay), expected, "{host} {delay:?}");
+        let kept = delay.unwrap_or(match host.as_str() == outside {
+            true => Duration::from_secs(1),
+            false => Duration::ZERO,
+        });
+        assert_eq!(fetcher.delay(&host, delay), kept, "{host}");
     }
 }
 

@@ -76,6 +76,12 @@ async fn the_systems_answer_is_judged() {
     assert!(found.any(|address| address.ip().is_loopback()));
 }
 
+/// A resolver that never answers.
+pub(in super::super) fn silent(guard: Arc<Guard>) -> GuardedResolver {
+    let never = |_name| futures::future::pending().boxed();
+    GuardedResolver::asking(Arc::new(never), guard, BTreeMap::new())
+}
+
 /// A resolver of these answers, one after the other; the last one stays.
 pub(in super::super) fn by_rote(
     guard: Arc<Guard>,
@@ -105,7 +111,7 @@ fn check_port(found: &[&str], url: &str, names_port: bool, expected: &str) {
     let guard = Guard::new(networks).allowing_ports(&[8_000]);
     let (resolver, _) = by_rote(Arc::new(guard), &[found]);
     let url: Url = url.parse().unwrap();
-    let judged = resolver.check_port(&url, names_port);
+    let judged = resolver.check_port(&url, names_port, true);
     let judged = judged.now_or_never().expect("nothing is waited for");
     let judged = judged.map_or_else(|error| error.reason(), |()| "ok");
     assert_eq!(judged, expected, "{url} at {found:?}");
@@ -114,12 +120,10 @@ fn check_port(found: &[&str], url: &str, names_port: bool, expected: &str) {
 /// A page of the usual port is not judged by another's while that one is looked at.
 #[test]
 fn a_port_that_is_looked_at_is_not_wanted() {
-    let never = |_name| futures::future::pending().boxed();
-    let guard = Arc::new(Guard::new(Vec::new()));
-    let resolver = GuardedResolver::asking(Arc::new(never), guard, BTreeMap::new());
+    let resolver = silent(Arc::default());
     let odd: Url = "http://a.test:25/".parse().unwrap();
     let usual: Url = "http://a.test/".parse().unwrap();
-    let mut looked_at = Box::pin(resolver.check_port(&odd, false));
+    let mut looked_at = Box::pin(resolver.check_port(&odd, false, true));
     assert!(looked_at.as_mut().now_or_never().is_none());
     let _want = resolver.want(&usual, false);
     let admitted = resolver.admit("a.test", &ips(&["8.8.8.8"]));
@@ -208,6 +212,26 @@ async fn what_was_found_is_remembered_and_what_was_not_is_asked_for_again() {
     let forgetful = remembering(look_up, Duration::ZERO, 10);
     assert!(asked(forgetful, "a.test").await);
     assert_eq!(count(), 2);
+}
+
+#[tokio::test]
+async fn what_was_found_is_asked_for_again_when_its_time_is_over() {
+    let n_asked = Arc::new(Mutex::new(0));
+    let noted = Arc::clone(&n_asked);
+    let look_up: LookUp = Arc::new(move |_| {
+        *noted.lock().unwrap() += 1;
+        std::future::ready(Ok(ips(&["8.8.8.8"]))).boxed()
+    });
+    let remembered = remembering(look_up, Duration::from_millis(50), 10);
+    let until_asked_again = async {
+        while *n_asked.lock().unwrap() < 2 {
+            remembered("a.test".to_owned()).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let deadline = Duration::from_secs(20);
+    let asked_again = tokio::time::timeout(deadline, until_asked_again).await;
+    asked_again.expect("it is forgotten");
 }
 
 #[tokio::test]

@@ -16,6 +16,7 @@ use url::Url;
 
 use super::rules::Rules;
 use crate::fetch::FetchError;
+use crate::model::settings::AccessName;
 
 /// How long a file counts before it is fetched anew (RFC 9309, 2.4).
 const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
@@ -83,6 +84,9 @@ struct Failed {
     hold: Duration,
 }
 
+/// The name of the proxies that an origin is asked through, whose answers may be their own.
+pub(in crate::fetch) type Way<'a> = Option<&'a AccessName>;
+
 /// What an origin wants.
 #[derive(Debug, Clone)]
 pub(in crate::fetch) struct Wanted {
@@ -105,6 +109,7 @@ impl Cache {
     pub(in crate::fetch) async fn wanted<F, G>(
         &self,
         url: &Url,
+        way: Way<'_>,
         get: G,
     ) -> Result<Wanted, FetchError>
     where
@@ -112,7 +117,7 @@ impl Cache {
         G: FnOnce(Url) -> F,
     {
         let asked_at = Instant::now();
-        let origin = self.origin(url);
+        let origin = self.origin(url, way);
         let known = |rules: Result<Arc<Rules>, FetchError>| {
             let is_new = false;
             rules.map(|rules| Wanted { rules, is_new })
@@ -143,24 +148,24 @@ impl Cache {
     }
 
     /// How long the origin of a URL is not asked again for what it did not give.
-    pub(in crate::fetch) fn hold(&self, url: &Url) -> Option<Duration> {
+    pub(in crate::fetch) fn hold(&self, url: &Url, way: Way<'_>) -> Option<Duration> {
         let origins = self.origins();
-        let origin = origins.by_name.get(&name_of(url))?;
+        let origin = origins.by_name.get(&name_of(url, way))?;
         let state = origin.state();
         let failed = state.failed.as_ref()?;
         Some((failed.last + failed.hold).saturating_duration_since(Instant::now()))
     }
 
     /// The delay that the origin of a URL is known to want.
-    pub(in crate::fetch) fn delay(&self, url: &Url) -> Option<Duration> {
+    pub(in crate::fetch) fn delay(&self, url: &Url, way: Way<'_>) -> Option<Duration> {
         let origins = self.origins();
-        let origin = origins.by_name.get(&name_of(url))?;
+        let origin = origins.by_name.get(&name_of(url, way))?;
         let (rules, _) = origin.state().known.clone()?;
         rules.delay()
     }
 
-    fn origin(&self, url: &Url) -> Arc<Origin> {
-        let name = name_of(url);
+    fn origin(&self, url: &Url, way: Way<'_>) -> Arc<Origin> {
+        let name = name_of(url, way);
         let mut origins = self.origins();
         if let Some(origin) = origins.by_name.get(&name) {
             return Arc::clone(origin);
@@ -298,8 +303,12 @@ impl State {
 }
 
 /// Scheme, host and port: each has a robots.txt of its own (RFC 9309, 2.3).
-fn name_of(url: &Url) -> String {
-    url.origin().ascii_serialization()
+fn name_of(url: &Url, way: Way<'_>) -> String {
+    let origin = url.origin().ascii_serialization();
+    match way {
+        Some(proxies) => format!("{origin} {proxies}"),
+        None => origin,
+    }
 }
 
 fn robots_url(url: &Url) -> Url {

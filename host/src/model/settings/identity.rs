@@ -8,6 +8,9 @@ use crate::model::text::as_text;
 const MAX_AGENT: usize = 512;
 const MAX_COOKIE: usize = 4_096;
 
+/// What the process calls itself, where nothing else is set.
+pub const USUAL_AGENT: &str = concat!("crawler/", env!("CARGO_PKG_VERSION"));
+
 /// What a crawl calls itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Agent {

@@ -1,5 +1,7 @@
 //! HTTP/2 servers that misbehave, frame by frame. The client is told to speak it without TLS.
 
+use tokio::io::{AsyncRead, AsyncWrite};
+
 use super::*;
 
 const HEADERS: u8 = 1;
@@ -21,6 +23,41 @@ fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
     [&head, payload].concat()
 }
 
+/// Answers the first request of a connection.
+pub(super) async fn serve(
+    stream: impl AsyncRead + AsyncWrite,
+    answer: Vec<Vec<u8>>,
+    again: Option<Vec<u8>>,
+) {
+    let (mut reader, mut writer) = tokio::io::split(stream);
+    let mut preface = [0; 24];
+    reader.read_exact(&mut preface).await.unwrap();
+    writer.write_all(&frame(SETTINGS, 0, 0, &[])).await.unwrap();
+    writer.flush().await.unwrap();
+    // The frame that asks for the page.
+    loop {
+        let mut head = [0; 9];
+        reader.read_exact(&mut head).await.unwrap();
+        let length = usize::from(head[1]) << 8 | usize::from(head[2]);
+        reader.read_exact(&mut vec![0; length]).await.unwrap();
+        if head[3] == HEADERS {
+            break;
+        }
+    }
+    let mut sent = writer.write_all(&answer.concat()).await;
+    let _flushed = writer.flush().await;
+    while let (Ok(()), Some(again)) = (&sent, &again) {
+        sent = writer.write_all(again).await;
+    }
+    // What it says to that is read until it has gone.
+    let _gone = tokio::io::copy(&mut reader, &mut tokio::io::sink()).await;
+}
+
+/// A page of these bytes.
+pub(super) fn whole(body: &[u8]) -> Vec<Vec<u8>> {
+    vec![begun(), frame(0, END_STREAM, 1, body)]
+}
+
 /// What comes of a request that is answered with these frames, and then with these without end.
 async fn outcome(answer: Vec<Vec<u8>>, again: Option<Vec<u8>>) -> Result<Page, FetchError> {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -28,26 +65,7 @@ async fn outcome(answer: Vec<Vec<u8>>, again: Option<Vec<u8>>) -> Result<Page, F
     let tasks = TaskScope::new();
     tasks.spawn("web", async move {
         let (stream, _) = listener.accept().await.unwrap();
-        let (mut reader, mut writer) = stream.into_split();
-        let mut preface = [0; 24];
-        reader.read_exact(&mut preface).await.unwrap();
-        writer.write_all(&frame(SETTINGS, 0, 0, &[])).await.unwrap();
-        // The frame that asks for the page.
-        loop {
-            let mut head = [0; 9];
-            reader.read_exact(&mut head).await.unwrap();
-            let length = usize::from(head[1]) << 8 | usize::from(head[2]);
-            reader.read_exact(&mut vec![0; length]).await.unwrap();
-            if head[3] == HEADERS {
-                break;
-            }
-        }
-        let mut sent = writer.write_all(&answer.concat()).await;
-        while let (Ok(()), Some(again)) = (&sent, &again) {
-            sent = writer.write_all(again).await;
-        }
-        // What it says to that is read until it has gone.
-        let _gone = tokio::io::copy(&mut reader, &mut tokio::io::sink()).await;
+        serve(stream, answer, again).await;
     });
     let settings = FetchSettings {
         timeout: Duration::from_secs(1),
@@ -75,8 +93,7 @@ fn begun() -> Vec<u8> {
 
 #[tokio::test]
 async fn an_answer_over_http_2_is_a_page() {
-    let answer = vec![begun(), frame(0, END_STREAM, 1, b"here")];
-    let page = outcome(answer, None).await.unwrap();
+    let page = outcome(whole(b"here"), None).await.unwrap();
     assert_eq!((page.status, &page.body[..]), (200, &b"here"[..]));
 }
 

@@ -1,7 +1,10 @@
 //! Pages that go through proxies, and what hosts are shown.
 
-use tokio::io::copy_bidirectional;
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional};
 
+use super::tls::{Secure, WHOLE, say};
 use super::*;
 use crate::fetch::credentials::Credential;
 use crate::model::settings::ProxyChoice;
@@ -223,6 +226,68 @@ async fn a_proxy_that_does_not_accept_us_rests_when_several_hosts_were_not_answe
     assert_eq!(refusing.heard().len(), 5);
 }
 
+/// Those that were sent before it rests are answered after.
+#[tokio::test]
+async fn pages_that_are_under_way_when_a_proxy_begins_to_rest_are_not_charged_for_it() {
+    const N: usize = 12;
+    let held = Arc::new(tokio::sync::Barrier::new(N));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, tasks) = (listener.local_addr().unwrap(), TaskScope::new());
+    tasks.spawn("proxy", async move {
+        let mut answered = FuturesUnordered::new();
+        loop {
+            tokio::select! {
+                Ok((mut stream, _)) = listener.accept() => {
+                    let held = Arc::clone(&held);
+                    answered.push(async move {
+                        read_request(&mut stream).await;
+                        held.wait().await;
+                        let refusal = answer("407 Who", &[], b"");
+                        stream.write_all(&refusal).await.unwrap();
+                    });
+                }
+                Some(()) = answered.next() => {}
+            }
+        }
+    });
+    let mut set = settings(vec![through(address, "http")]);
+    let names = (0..N).map(|n| (format!("{n}.test"), vec![address.ip()]));
+    set.hosts.extend(names);
+    let fetcher = fetching(set);
+    let pages = (0..N).map(|n| fetcher.fetch(abroad(&format!("http://{n}.test/"))));
+    let outcomes = futures::future::join_all(pages).await;
+    let reasons = outcomes
+        .into_iter()
+        .map(|outcome| outcome.unwrap_err().error.reason());
+    let mut reasons: Vec<_> = reasons.collect();
+    reasons.sort_unstable();
+    let (held, charged) = reasons.split_at(N - 4);
+    assert_eq!(
+        (held, charged),
+        (&["no-proxy"; N - 4][..], &["proxy"; 4][..])
+    );
+}
+
+/// What a proxy says of a site is known to those who go through it.
+#[tokio::test]
+async fn robots_are_those_that_came_the_way_that_the_page_takes() {
+    let site = Web::saying(answer("404 Not Found", &[], b"")).await;
+    let proxy = Web::saying(answer("200 OK", &[], b"user-agent: *\ndisallow: /")).await;
+    let fetcher = fetching(settings(vec![through(proxy.address, "http")]));
+    let page = |proxy: Option<ProxyChoice>| FetchRequest {
+        robots: Robots::Obey,
+        proxy,
+        ..get(site.url("/page"))
+    };
+    let abroad = || page(Some("abroad".parse().unwrap()));
+    for _ in 0..2 {
+        let failure = fetcher.fetch(abroad()).await.unwrap_err();
+        assert_eq!(failure.error.reason(), "robots", "{failure}");
+        fetcher.fetch(page(None)).await.unwrap();
+    }
+    assert_eq!((proxy.heard().len(), site.heard().len()), (1, 3));
+}
+
 #[tokio::test]
 async fn what_breaks_after_the_page_was_asked_for_is_not_sent_again() {
     let breaking = Web::new(|_| Reply::Reset).await;
@@ -260,6 +325,12 @@ async fn what_is_behind_a_proxy_is_judged_as_far_as_it_is_known_here() {
         body(&trusting, abroad("http://nowhere.invalid/")).await,
         "proxied"
     );
+    // Neither is it looked up here for its port, which then counts as that of any site.
+    let failure = trusting
+        .fetch(abroad("http://nowhere.invalid:25/"))
+        .await
+        .unwrap_err();
+    assert_eq!(failure.error.reason(), "port-denied");
     let failure = trusting
         .fetch(abroad("http://10.0.0.1/"))
         .await
@@ -290,6 +361,89 @@ async fn https_goes_through_a_tunnel_that_is_asked_for_with_the_login() {
     let fetcher = fetching(settings(vec![through(refusing.address, "http")]));
     let failure = fetcher.fetch(abroad("https://a.test/")).await.unwrap_err();
     assert_eq!(failure.error.reason(), "no-proxy", "{failure}");
+}
+
+/// Passes a connection on to the site, and notes what it asked; nothing of one that only looks.
+async fn tunnel(
+    mut client: impl AsyncRead + AsyncWrite + Unpin,
+    site: SocketAddr,
+    heard: Arc<Mutex<Vec<String>>>,
+) {
+    let mut asked = Vec::new();
+    while !asked.ends_with(b"\r\n\r\n") {
+        match client.read_u8().await {
+            Ok(byte) => asked.push(byte),
+            Err(_) => return,
+        }
+    }
+    heard
+        .lock()
+        .unwrap()
+        .push(String::from_utf8(asked).unwrap());
+    let begun = b"HTTP/1.1 200 Connected\r\n\r\n";
+    client.write_all(begun).await.unwrap();
+    client.flush().await.unwrap();
+    let mut server = TcpStream::connect(site).await.unwrap();
+    // Either side closes.
+    let _end = copy_bidirectional(&mut client, &mut server).await;
+}
+
+#[tokio::test]
+async fn https_pages_come_through_the_tunnels_of_http_and_https_proxies() {
+    let site = Secure::trusted("good.test", |stream| say(stream, WHOLE, true)).await;
+    let to = site.address;
+    let (heard, plain) = (
+        Arc::<Mutex<Vec<String>>>::default(),
+        TcpListener::bind("127.0.0.1:0").await.unwrap(),
+    );
+    let noted = Arc::clone(&heard);
+    let secure = Secure::trusted("proxy.test", move |client| {
+        tunnel(client, to, Arc::clone(&noted))
+    });
+    let secure = secure.await;
+    let (plain_at, tasks) = (plain.local_addr().unwrap(), TaskScope::new());
+    let noted = Arc::clone(&heard);
+    tasks.spawn("proxy", async move {
+        while let Ok((client, _)) = plain.accept().await {
+            tunnel(client, to, Arc::clone(&noted)).await;
+        }
+    });
+    let url = format!("https://good.test:{}/", to.port());
+    for (n, proxy) in [
+        format!("http://proxy.test:{}", plain_at.port()),
+        format!("https://proxy.test:{}", secure.address.port()),
+    ]
+    .iter()
+    .enumerate()
+    {
+        let login = Some(("ann".to_owned(), "pw".to_owned()));
+        let url_of_proxy = proxy.parse().unwrap();
+        let mut set = settings(vec![ProxySettings {
+            url: url_of_proxy,
+            login,
+        }]);
+        for name in ["good.test", "proxy.test"] {
+            set.hosts.insert(name.to_owned(), vec![to.ip()]);
+        }
+        // The proxy's authority alone does not vouch for the site.
+        set.ca = vec![secure.authority.clone()];
+        let failure = fetching(set.clone()).fetch(abroad(&url)).await.unwrap_err();
+        let why = failure.error.to_string();
+        assert!(why.contains("invalid peer certificate"), "{why}");
+        set.ca.push(site.authority.clone());
+        assert_eq!(body(&fetching(set), abroad(&url)).await, "here", "{proxy}");
+        let heard = heard.lock().unwrap();
+        assert_eq!(heard.len(), 2 * (n + 1));
+        for asked in &heard[2 * n..] {
+            let (connect, rest) = asked.split_once("\r\n").unwrap();
+            assert_eq!(connect, format!("CONNECT good.test:{} HTTP/1.1", to.port()));
+            let rest = rest.to_ascii_lowercase();
+            assert!(
+                rest.contains("proxy-authorization: basic yw5uonb3"),
+                "{rest}"
+            );
+        }
+    }
 }
 
 /// A SOCKS5 proxy (RFC 1928) for user `ann` with password `pw` (RFC 1929) that connects each to `site`.

@@ -1,6 +1,137 @@
 //! What a page tells of how it was got.
 
+use tracing::instrument::WithSubscriber as _;
+
 use super::*;
+
+/// Keeps what is logged.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The lines that fetching these URLs writes, without those of other modules.
+async fn told(fetcher: &HttpFetcher, requests: Vec<FetchRequest>) -> Vec<String> {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::DEBUG)
+        .with_ansi(false)
+        .without_time()
+        .with_writer(move || writer.clone())
+        .finish();
+    async {
+        for request in requests {
+            let _told_in_the_log = fetcher.fetch(request).await;
+        }
+    }
+    .with_subscriber(subscriber)
+    .await;
+    let written = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let own = written
+        .lines()
+        .filter_map(|line| line.split_once(" crawler::fetch::http: "));
+    own.map(|(level, line)| format!("{} {line}", level.trim()))
+        .collect()
+}
+
+#[tokio::test]
+async fn every_hop_has_a_line_in_the_log_and_one_that_is_not_made_tells_why() {
+    let web = Web::new(|request| {
+        let path = request.split(' ').nth(1).unwrap_or_default();
+        Reply::Close(match path {
+            "/robots.txt" => answer("200 OK", &[], b"user-agent: *\ndisallow: /private"),
+            "/moved" => answer("301 Moved", &["location: /page"], b""),
+            "/reset" => return Reply::Reset,
+            _ => answer("200 OK", &[], b"page"),
+        })
+    })
+    .await;
+    let obeying = |path: &str| FetchRequest {
+        robots: Robots::Obey,
+        ..get(web.url(path))
+    };
+    let requests = vec![
+        obeying("/moved"),
+        obeying("/private"),
+        get(web.url("/reset")),
+        get("http://10.0.0.1/".parse().unwrap()),
+        get("ftp://a.test/".parse().unwrap()),
+    ];
+    let lines = told(&fetcher(), requests).await;
+    let at = |path: &str| web.url(path).to_string();
+    let expected = [
+        vec![
+            at("/robots.txt"),
+            "status=200".to_owned(),
+            "DEBUG fetched".to_owned(),
+        ],
+        vec![
+            at("/moved"),
+            "status=301".to_owned(),
+            at("/page"),
+            "took_ms=".to_owned(),
+        ],
+        vec![
+            at("/page"),
+            "bytes=4".to_owned(),
+            web.address.to_string(),
+            "version=\"1.1\"".to_owned(),
+            "wait_ms=".to_owned(),
+            "first_byte_ms=".to_owned(),
+            "body_ms=".to_owned(),
+        ],
+        vec![
+            at("/private"),
+            "reason=\"robots\"".to_owned(),
+            "Disallow: /private".to_owned(),
+        ],
+        vec![at("/reset"), "reason=\"connection\"".to_owned()],
+        vec![
+            "http://10.0.0.1/".to_owned(),
+            "reason=\"address-denied\"".to_owned(),
+        ],
+        vec!["ftp://a.test/".to_owned(), "reason=\"scheme\"".to_owned()],
+    ];
+    assert_eq!(lines.len(), expected.len(), "{lines:#?}");
+    for (line, parts) in lines.iter().zip(expected) {
+        for part in parts {
+            assert!(line.contains(&part), "{part} in {line}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn whoever_crawls_sites_of_others_is_asked_once_for_a_contact() {
+    let web = Web::saying(answer("200 OK", &[], b"")).await;
+    let outside = || get("http://nowhere.invalid/".parse().unwrap());
+    let with_agent = |agent: &str| {
+        let settings = FetchSettings {
+            user_agent: agent.to_owned(),
+            ..FetchSettings::default()
+        };
+        fetcher_with(&["127.0.0.0/8"], &[], settings)
+    };
+    let n_asked = async |fetcher: HttpFetcher, requests| {
+        let lines = told(&fetcher, requests).await;
+        let asks =
+            |line: &&String| line.starts_with("WARN") && line.contains("set contact of [fetch]");
+        lines.iter().filter(asks).count()
+    };
+    assert_eq!(n_asked(fetcher(), vec![outside(), outside()]).await, 1);
+    assert_eq!(n_asked(fetcher(), vec![get(web.url("/"))]).await, 0);
+    let named = with_agent("crawler/1.0 (+https://shop.example/bot)");
+    assert_eq!(n_asked(named, vec![outside()]).await, 0);
+}
 
 fn value<'a>(metadata: &'a [(String, String)], name: &str) -> Option<&'a str> {
     let found = metadata.iter().find(|(known, _)| known == name);

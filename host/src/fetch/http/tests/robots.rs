@@ -128,6 +128,15 @@ async fn a_site_that_does_not_give_its_robots_is_left_alone() {
     ] {
         check(answer(status, &[], b""), "robots-unavailable").await;
     }
+    // Or gives it so that nobody can read it.
+    for coding in ["klingon", "gzip"] {
+        let coding = format!("content-encoding: {coding}");
+        let unreadable = answer("200 OK", &[&coding], PRIVATE.as_bytes());
+        check(unreadable, "robots-unavailable").await;
+    }
+    let headers = vec!["x: y"; 1_000];
+    let too_many = answer("200 OK", &headers, PRIVATE.as_bytes());
+    check(too_many, "robots-unavailable").await;
 }
 
 #[tokio::test]

@@ -6,8 +6,10 @@ use rcgen::{
 use reqwest::Certificate;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 use super::*;
+use crate::fetch::resolve::tests::silent;
 
 /// What a server shows.
 #[derive(Clone, Copy)]
@@ -45,46 +47,93 @@ fn certificates(shown: Shown) -> (Certificate, CertificateDer<'static>, PrivateK
 
 const GOOD: Shown = Shown::Vouched("good.test", 2000, 4000);
 
-/// A server at `good.test` that shows this certificate, sends this and closes; properly, or not at all.
-async fn outcome(shown: Shown, sent: &'static str, closes: bool) -> Result<Page, FetchError> {
-    let settings = FetchSettings {
-        hosts: [("good.test".to_owned(), vec!["127.0.0.1".parse().unwrap()])].into(),
-        ..FetchSettings::default()
-    };
-    let mut fetcher = fetcher_with(&["127.0.0.0/8"], &[], settings.clone());
-    let (authority, certificate, key) = certificates(shown);
-    let builder = client::builder(&settings, fetcher.resolver.clone());
-    fetcher.routes.direct = builder.tls_certs_only([authority]).build().unwrap();
-    let config = rustls::ServerConfig::builder().with_no_client_auth();
-    let config = config.with_single_cert(vec![certificate], key).unwrap();
-    let acceptor = TlsAcceptor::from(Arc::new(config));
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!(
-        "https://good.test:{}/",
-        listener.local_addr().unwrap().port()
-    );
-    let tasks = TaskScope::new();
-    tasks.spawn("web", async move {
-        let (stream, _) = listener.accept().await.unwrap();
-        let Ok(mut stream) = acceptor.accept(stream).await else {
-            return;
-        };
-        let mut request = [0; 4_096];
-        let _read = stream.read(&mut request).await;
-        stream.write_all(sent.as_bytes()).await.unwrap();
-        stream.flush().await.unwrap();
-        if closes {
-            stream.shutdown().await.unwrap();
+/// A server that shows a certificate, and who vouches for it.
+pub(super) struct Secure {
+    pub(super) address: SocketAddr,
+    pub(super) authority: Certificate,
+    _tasks: TaskScope,
+}
+
+impl Secure {
+    /// One that is trusted for this name, and talks to each who asks.
+    pub(super) async fn trusted<T: Future<Output = ()> + Send + 'static>(
+        name: &'static str,
+        talk: impl Fn(TlsStream<TcpStream>) -> T + Send + 'static,
+    ) -> Self {
+        Self::new(Shown::Vouched(name, 2000, 4000), &[], talk).await
+    }
+
+    /// Of these protocols above TLS it speaks what the client does; without any, neither asks.
+    async fn new<T: Future<Output = ()> + Send + 'static>(
+        shown: Shown,
+        protocols: &[&str],
+        talk: impl Fn(TlsStream<TcpStream>) -> T + Send + 'static,
+    ) -> Self {
+        let (authority, certificate, key) = certificates(shown);
+        let config = rustls::ServerConfig::builder().with_no_client_auth();
+        let mut config = config.with_single_cert(vec![certificate], key).unwrap();
+        let protocols = protocols.iter().map(|name| name.as_bytes().to_vec());
+        config.alpn_protocols = protocols.collect();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (address, tasks) = (listener.local_addr().unwrap(), TaskScope::new());
+        tasks.spawn("web", async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                // Who does not trust the certificate leaves.
+                if let Ok(stream) = acceptor.accept(stream).await {
+                    talk(stream).await;
+                }
+            }
+        });
+        Self {
+            address,
+            authority,
+            _tasks: tasks,
         }
-    });
-    let fetched = fetcher.fetch(get(url.parse().unwrap())).await;
-    match fetched.map_err(|failure| failure.error)?.answer {
-        Answer::Page(page) => Ok(*page),
-        Answer::Elsewhere { to } => panic!("led to {to}"),
+    }
+
+    /// What comes of a page that is at `good.test`, for one with these settings.
+    async fn page(&self, settings: FetchSettings) -> Result<Page, FetchError> {
+        let settings = FetchSettings {
+            hosts: [("good.test".to_owned(), vec![self.address.ip()])].into(),
+            ..settings
+        };
+        let fetcher = fetcher_with(&["127.0.0.0/8"], &[], settings);
+        let url = format!("https://good.test:{}/", self.address.port());
+        let fetched = fetcher.fetch(get(url.parse().unwrap())).await;
+        match fetched.map_err(|failure| failure.error)?.answer {
+            Answer::Page(page) => Ok(*page),
+            Answer::Elsewhere { to } => panic!("led to {to}"),
+        }
+    }
+
+    async fn page_for_who_trusts(&self) -> Result<Page, FetchError> {
+        let settings = FetchSettings {
+            ca: vec![self.authority.clone()],
+            ..FetchSettings::default()
+        };
+        self.page(settings).await
     }
 }
 
-const WHOLE: &str = "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nhere";
+/// Hears a request, sends this and closes; properly, or not at all.
+pub(super) async fn say(mut stream: TlsStream<TcpStream>, sent: &'static str, closes: bool) {
+    let mut request = [0; 4_096];
+    let _read = stream.read(&mut request).await;
+    stream.write_all(sent.as_bytes()).await.unwrap();
+    stream.flush().await.unwrap();
+    if closes {
+        stream.shutdown().await.unwrap();
+    }
+}
+
+/// What comes of a page of one who shows this certificate, for one who trusts the authority.
+async fn outcome(shown: Shown, sent: &'static str, closes: bool) -> Result<Page, FetchError> {
+    let server = Secure::new(shown, &[], move |stream| say(stream, sent, closes)).await;
+    server.page_for_who_trusts().await
+}
+
+pub(super) const WHOLE: &str = "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nhere";
 const UNTIL_THE_END: &str = "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nhere";
 
 #[tokio::test]
@@ -103,6 +152,44 @@ async fn a_certificate_is_valid_now_for_the_name_and_from_an_authority() {
         let error = outcome(shown, WHOLE, true).await.unwrap_err();
         assert_eq!(error.reason(), "connection", "{error}");
         assert!(error.to_string().contains(expected), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn who_vouches_for_a_server_is_a_setting_and_whether_anybody_has_to() {
+    for shown in [
+        GOOD,
+        Shown::OwnWord,
+        Shown::Vouched("other.test", 2000, 2001),
+    ] {
+        let server = Secure::new(shown, &[], |stream| say(stream, WHOLE, true)).await;
+        let error = server.page(FetchSettings::default()).await.unwrap_err();
+        assert_eq!(error.reason(), "connection", "{error}");
+        let trusting = FetchSettings {
+            check_certificates: false,
+            ..FetchSettings::default()
+        };
+        let page = server.page(trusting).await.unwrap();
+        assert_eq!(&page.body[..], b"here");
+    }
+}
+
+#[tokio::test]
+async fn what_both_speak_is_spoken() {
+    for (protocols, version) in [
+        (&["h2", "http/1.1"][..], "2"),
+        (&["http/1.1"], "1.1"),
+        (&[], "1.1"),
+    ] {
+        let server = Secure::new(GOOD, protocols, move |stream| async move {
+            match version {
+                "2" => http2::serve(stream, http2::whole(b"here"), None).await,
+                _ => say(stream, WHOLE, true).await,
+            }
+        });
+        let page = server.await.page_for_who_trusts().await.unwrap();
+        let spoken = (page.record.version, &page.body[..]);
+        assert_eq!(spoken, (Some(version), &b"here"[..]));
     }
 }
 
@@ -142,5 +229,30 @@ async fn a_handshake_that_does_not_end_is_given_up() {
     let web = Web::saying("").await;
     let url = web.url("/").as_str().replace("http:", "https:");
     let failure = fetcher.fetch(get(url.parse().unwrap())).await.unwrap_err();
-    assert_eq!(failure.error.reason(), "timeout", "{failure}");
+    let why = "it took longer than 200ms, as set by connect-timeout of [fetch] in the config file";
+    assert_eq!(failure.error.to_string(), why);
+}
+
+#[tokio::test]
+async fn a_resolver_that_does_not_answer_is_given_up() {
+    let settings = FetchSettings {
+        connect_timeout: Duration::from_millis(200),
+        ..FetchSettings::default()
+    };
+    let guard = Arc::<Guard>::default();
+    let fetcher = HttpFetcher::resolving(
+        silent(Arc::clone(&guard)),
+        settings,
+        guard,
+        Arc::default(),
+        Arc::new(StoppedClock),
+    );
+    let fetcher = fetcher.unwrap();
+    // One that is asked about its port before, and one that is not.
+    for url in ["http://a.test:25/", "http://a.test/"] {
+        let failure = fetcher.fetch(get(url.parse().unwrap())).await.unwrap_err();
+        let why =
+            "it took longer than 200ms, as set by connect-timeout of [fetch] in the config file";
+        assert_eq!(failure.error.to_string(), why, "{url}");
+    }
 }

@@ -62,7 +62,7 @@ impl Site {
 
     /// Whether a page may be fetched: `yes`, `no`, or the reason why that is not known.
     async fn may(&self, cache: &Cache, page: &Url) -> &'static str {
-        match cache.wanted(page, |robots| self.answer(robots)).await {
+        match cache.wanted(page, None, |robots| self.answer(robots)).await {
             Ok(wanted) if wanted.rules.allows(page.path()) => "yes",
             Ok(_) => "no",
             Err(error) => error.reason(),
@@ -90,15 +90,15 @@ async fn what_one_resource_may_not_ask_is_asked_for_another() {
 #[tokio::test(start_paused = true)]
 async fn until_a_site_is_asked_again_its_pages_wait() {
     let (cache, site) = (cache(), Site::default());
-    assert_eq!(cache.hold(&page()), None);
+    assert_eq!(cache.hold(&page(), None), None);
     site.says(BUSY);
     assert_eq!(site.may(&cache, &page()).await, "robots-unavailable");
-    assert_eq!(cache.hold(&page()), Some(FIRST_HOLD));
+    assert_eq!(cache.hold(&page(), None), Some(FIRST_HOLD));
     tokio::time::advance(FIRST_HOLD).await;
-    assert_eq!(cache.hold(&page()), Some(Duration::ZERO));
+    assert_eq!(cache.hold(&page(), None), Some(Duration::ZERO));
     site.says(NONE);
     assert_eq!(site.may(&cache, &page()).await, "yes");
-    assert_eq!(cache.hold(&page()), None);
+    assert_eq!(cache.hold(&page(), None), None);
 }
 
 fn cache() -> Cache {
@@ -229,10 +229,10 @@ async fn a_host_that_cannot_be_reached_fails_its_pages_for_that_reason_all_at_on
 async fn a_delay_is_known_once_the_file_is() {
     let (cache, site) = (cache(), Site::default());
     site.says("user-agent: *\ncrawl-delay: 3");
-    assert_eq!(cache.delay(&page()), None);
+    assert_eq!(cache.delay(&page(), None), None);
     assert_eq!(site.may(&cache, &page()).await, "yes");
-    assert_eq!(cache.delay(&page()), Some(3 * SECOND));
-    assert_eq!(cache.delay(&url("http://b.test/")), None);
+    assert_eq!(cache.delay(&page(), None), Some(3 * SECOND));
+    assert_eq!(cache.delay(&url("http://b.test/"), None), None);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,139 @@
+//! That the tables of options in the README name every option and the default that the code has.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crawler::fetch::gate::GateSettings;
+use crawler::fetch::http::FetchSettings;
+use crawler::model::plugin::Limits;
+use crawler::model::settings::CrawlSettings;
+use crawler_tests::repository;
+
+/// Names and defaults of the table that begins with this heading, as they are written.
+fn table(heading: &str) -> BTreeMap<String, String> {
+    let readme = std::fs::read_to_string(repository().join("README.md")).expect("there is one");
+    let (_, after) = readme
+        .split_once(&format!("| {heading} |"))
+        .unwrap_or_else(|| panic!("the README has no table of {heading}"));
+    let rows = after
+        .lines()
+        .skip(2)
+        .take_while(|line| line.starts_with('|'));
+    rows.map(|row| {
+        let mut cells = row.split('|').skip(1).map(str::trim);
+        let mut cell = || cells.next().unwrap_or_default().to_owned();
+        (cell(), cell())
+    })
+    .collect()
+}
+
+fn time(time: Duration) -> String {
+    humantime::format_duration(time).to_string()
+}
+
+/// As people write sizes.
+fn bytes(n: u64) -> String {
+    let units = ["", "KiB", "MiB", "GiB", "TiB"];
+    let nth = (0..units.len()).rev().find(|nth| n >= 1 << (10 * nth));
+    let nth = nth.unwrap_or(0);
+    format!("{}{}", n >> (10 * nth), units[nth])
+}
+
+/// With a space at each thousand.
+fn number(n: u64) -> String {
+    match n {
+        0..1_000 => n.to_string(),
+        _ => format!("{} {:03}", number(n / 1_000), n % 1_000),
+    }
+}
+
+#[track_caller]
+fn check(heading: &str, defaults: &[(&str, String)]) {
+    let table = table(heading);
+    for (name, default) in defaults {
+        let name = format!("`{name}`");
+        assert_eq!(table.get(&name), Some(default), "{name} in the README");
+    }
+}
+
+#[test]
+fn the_readme_tells_the_defaults_of_settings() {
+    let (fetch, gate) = (FetchSettings::default(), GateSettings::default());
+    check(
+        "`[fetch]`",
+        &[
+            ("timeout", time(fetch.timeout)),
+            ("connect-timeout", time(fetch.connect_timeout)),
+            ("first-byte-timeout", time(fetch.first_byte_timeout)),
+            ("min-rate", fetch.min_rate.to_string()),
+            ("max-redirects", fetch.max_redirects.to_string()),
+            ("max-headers", fetch.max_headers.to_string()),
+            ("max-header-bytes", bytes(fetch.max_header_bytes as u64)),
+            ("check-certificates", fetch.check_certificates.to_string()),
+            ("dns-ttl", time(fetch.dns_ttl)),
+            ("proxy-resolves", fetch.proxy_resolves.to_string()),
+            ("parallel", gate.parallel.to_string()),
+            ("host-failures", gate.host_failures.to_string()),
+            ("max-host-pause", time(gate.max_host_pause)),
+            ("max-adaptive-delay", time(gate.max_adaptive_delay)),
+        ],
+    );
+    let crawl = CrawlSettings::default();
+    check(
+        "setting",
+        &[
+            ("--max-crawl-delay", time(crawl.max_crawl_delay())),
+            ("--concurrency", crawl.concurrency().to_string()),
+            ("--max-attempts", crawl.max_attempts().to_string()),
+            ("--max-retry-wait", time(crawl.max_retry_wait())),
+            ("--max-depth", crawl.max_depth().to_string()),
+            ("--max-pages", number(crawl.max_pages())),
+            ("--max-bytes", bytes(crawl.max_bytes())),
+            ("--max-url-length", crawl.max_url_length().to_string()),
+            (
+                "--max-segment-repeats",
+                crawl.max_segment_repeats().to_string(),
+            ),
+            ("--max-pattern-urls", number(crawl.max_pattern_urls())),
+            ("--limit body", bytes(Limits::default().body)),
+        ],
+    );
+}
+
+/// Of each key that a config file may have.
+#[test]
+fn the_readme_has_a_row_for_every_setting() {
+    let example = repository().join("host/src/config/example.toml");
+    let example = std::fs::read_to_string(example).expect("there is one");
+    let keys = |table: &str| {
+        let (_, after) = example
+            .split_once(&format!("\n{table}\n"))
+            .expect("it is shown");
+        let lines = after.lines().take_while(|line| !line.starts_with('['));
+        let lines = lines.filter(|line| !line.trim_start().starts_with('#'));
+        let keys = lines.filter_map(|line| Some(line.split_once(" = ")?.0.to_owned()));
+        keys.collect::<Vec<_>>()
+    };
+    let told = table("`[fetch]`");
+    let of_fetch = keys("[fetch]");
+    assert!(of_fetch.len() > 10, "{of_fetch:?}");
+    for key in of_fetch {
+        assert!(told.contains_key(&format!("`{key}`")), "{key} of [fetch]");
+    }
+    let told = table("setting");
+    // What a resource is, not how it crawls; and tables of their own.
+    let others = [
+        "name", "plugin", "params", "limits", "weight", "selector", "near", "apart",
+    ];
+    let of_resource = keys("[[resource]]");
+    assert!(of_resource.len() > 20, "{of_resource:?}");
+    for key in of_resource
+        .iter()
+        .filter(|key| !others.contains(&key.as_str()))
+    {
+        assert!(
+            told.contains_key(&format!("`--{key}`")),
+            "{key} of a resource"
+        );
+    }
+}
