@@ -6,10 +6,12 @@
 //! reading   what the crawler read by a plan, looked up by rows
 //! row       one struct made of that, with errors that name field and selector
 //! value     one value made of one text
+//! pattern   texts that a regular expression chooses
 //! link      addresses
 //! ```
 
 mod link;
+mod pattern;
 pub(crate) mod reading;
 mod row;
 mod shape;
@@ -27,6 +29,7 @@ pub use value::{Capture, Value};
 /// What the derive writes names of.
 #[doc(hidden)]
 pub mod derived {
+    pub use super::pattern::{Compiled, Pattern, compiled, find};
     pub use super::row::{Row, by};
     pub use super::shape::{Part, Shape, Take};
 }
@@ -100,6 +103,46 @@ pub mod derived {
 /// # Ok::<(), RuleError>(())
 /// ```
 ///
+/// What is not in the page but of it is read with `#[page(url)]`, its address as a `String` or `Url`, and
+/// `#[page(state)]`, what its request carried, as anything that is parsed from text:
+///
+/// ```
+/// # use crawler_plugin_sdk::testing::Trial;
+/// # use crawler_plugin_sdk::prelude::*;
+/// #[derive(Extract, serde::Serialize)]
+/// struct Book {
+///     #[page(url)]
+///     url: String,
+///     #[page(state)]
+///     tag: String,
+///     #[css("#facts li", regex = "^Author: (.+)")]
+///     author: String,
+///     #[css("#facts li", regex = r"^Pages: (\d+)")]
+///     pages: Option<u32>,
+/// }
+/// #
+/// # pub struct Books;
+/// #
+/// # #[plugin(items(Book), reads(Book))]
+/// # impl Books {
+/// #     fn root(_: &mut Crawl) -> Result {
+/// #         Ok(())
+/// #     }
+/// #
+/// #     #[rule]
+/// #     fn detail(page: &Page, crawl: &mut Crawl) -> Result {
+/// #         crawl.emit(&page.extract::<Book>()?)
+/// #     }
+/// # }
+/// #
+/// # let html = "<ul id=facts><li>Year: 1931<li>Author: Virginia Woolf<li>Pages: many";
+/// # let page = Page::from_html("http://shop.test/7", html).with_state("novel");
+/// # let outcome = Trial::new().parse(Books::detail, &page)?;
+/// # let expected = r#"{"author":"Virginia Woolf","pages":null,"tag":"novel","url":"http://shop.test/7"}"#;
+/// # assert_eq!(outcome.items[0].value.to_string(), expected);
+/// # Ok::<(), RuleError>(())
+/// ```
+///
 /// # How many there are
 ///
 /// | type | what is read |
@@ -122,6 +165,7 @@ pub mod derived {
 /// | `inner` | what stands between its tags, as written but for end tags that the page leaves out or has too many |
 /// | `attr = "href"` | the value of an attribute; elements without it are passed over |
 /// | `present` | whether there is such an element: a `bool` |
+/// | `regex = "…"` | of the elements those whose text it matches, and of the text its first group, or all that it matches |
 /// | `with = path` | a `fn(&str) -> Result<T, impl Display>` makes the value |
 /// | `default` | `T::default()` if it is missing |
 ///
@@ -232,7 +276,7 @@ impl Page {
     /// ```
     pub fn extract<T: Declared>(&self) -> Result<T> {
         let reading = self.reading::<T>()?;
-        T::read(&mut derived::Row::page(&reading, T::SHAPE))
+        T::read(&mut derived::Row::page(self, &reading, T::SHAPE))
     }
 
     /// Whether limit `captures` or `capture-bytes` cut off a part of what this struct reads.

@@ -52,6 +52,41 @@ fn pence(text: &str) -> Result<u32> {
     Ok(digits.replace('.', "").parse()?)
 }
 
+/// What is chosen by its text, and what is not in the page.
+#[derive(Debug, Extract)]
+struct Chosen {
+    #[page(url)]
+    url: Url,
+    #[page(state)]
+    number: u32,
+    #[css("li", regex = "^Author: (.+)")]
+    author: String,
+    #[css("li", regex = "^Size: (.+)")]
+    size: Option<u32>,
+    #[css("li", regex = "[0-9]+", default)]
+    first: u32,
+    #[css("li", regex = "(a)|b|c")]
+    all: Vec<String>,
+    #[css("li", regex = "£([0-9.]+)", with = pence_of)]
+    price: u32,
+    #[css("a", attr = "href", regex = r"/(\d+)\.html")]
+    ids: Vec<u8>,
+    #[rows("ul")]
+    lists: Vec<ChosenList>,
+}
+
+#[derive(Debug, Extract)]
+struct ChosenList {
+    #[css("li", regex = "^Author: (.+)")]
+    author: Option<String>,
+    #[page(url)]
+    url: String,
+}
+
+fn pence_of(amount: &str) -> Result<u32> {
+    Ok(amount.replace('.', "").parse()?)
+}
+
 /// Rows in rows, and all ways to hold them.
 #[derive(Extract)]
 struct Shop {
@@ -130,7 +165,7 @@ struct Reader;
 #[plugin(
     name = "reader",
     version = "1.0.0",
-    reads(Kinds, Shop = "whole-shop", Strict, Unknown)
+    reads(Kinds, Shop = "whole-shop", Strict, Unknown, Chosen)
 )]
 impl Reader {
     fn root(_: &mut Crawl) -> Result {
@@ -215,6 +250,49 @@ fn each_kind_of_field_is_read_as_it_says() {
     assert_eq!((kinds.sale, kinds.sale_or_none), (None, 0));
     assert_eq!(kinds.r#type, None);
     assert_eq!(format!("{:?}", kinds.link), r#"Link("../7.html?a=1&b=2")"#);
+}
+
+#[test]
+fn texts_are_chosen_and_cut_by_patterns_and_the_page_tells_of_itself() {
+    let html = "<ul><li>Year: 1931<li>Author: Woolf<li>Author: Joyce<li>c a b £12.34</ul><ul></ul>\
+        <a href=/x/7.html>7</a><a href=/x/>x</a><a href=/8.html>8</a>";
+    let chosen: Chosen = page(html).with_state("42").extract().unwrap();
+    assert_eq!(
+        (chosen.url.as_str(), chosen.number),
+        ("http://a.test/x/y/page.html", 42)
+    );
+    assert_eq!((&*chosen.author, chosen.size), ("Woolf", None));
+    assert_eq!((chosen.first, chosen.price), (1931, 1234));
+    // The group where it matched, or all of the match.
+    assert_eq!(chosen.all, ["a", "c", "c"]);
+    assert_eq!(chosen.ids, [7, 8]);
+    let authors: Vec<_> = chosen
+        .lists
+        .iter()
+        .map(|list| list.author.as_deref())
+        .collect();
+    assert_eq!(authors, [Some("Woolf"), None]);
+    assert_eq!(chosen.lists[1].url, chosen.url.as_str());
+}
+
+#[test]
+fn what_no_pattern_chooses_is_missing_and_what_one_cuts_is_quoted() {
+    let error = |state: &str, html: &str| {
+        let chosen = page(html).with_state(state).extract::<Chosen>();
+        chosen.unwrap_err().to_string()
+    };
+    assert_eq!(
+        error("1", "<li>Year: 1931"),
+        "error 0: the page lacks an element `li` that matches `^Author: (.+)` for `Chosen.author`"
+    );
+    assert_eq!(
+        error("1", "<li>Author: x<li>Size: large"),
+        "error 0: \"large\" is no value for `Chosen.size`, read from an element `li` that matches `^Size: (.+)`: invalid digit found in string"
+    );
+    assert_eq!(
+        error("one", ""),
+        "error 0: \"one\" is no value for `Chosen.number`, read from the page's state: invalid digit found in string"
+    );
 }
 
 #[test]
@@ -374,6 +452,9 @@ fn a_selector_that_cannot_be_read_is_fatal_and_names_plan_and_field() {
 fn plans_have_the_names_that_the_attribute_gives_them() {
     let names = Reader::DESCRIPTION.plans.iter().map(|plan| plan.name);
     let names: Vec<_> = names.collect();
-    assert_eq!(names, ["kinds", "whole-shop", "strict", "unknown"]);
+    assert_eq!(
+        names,
+        ["kinds", "whole-shop", "strict", "unknown", "chosen"]
+    );
     assert_eq!(<Shop as Declared>::NAME, "whole-shop");
 }

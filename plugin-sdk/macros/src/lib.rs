@@ -66,7 +66,7 @@ pub fn plugin(attribute: TokenStream, block: TokenStream) -> TokenStream {
 /// ```
 ///
 /// Types and keys are told at the trait `Extract`.
-#[proc_macro_derive(Extract, attributes(css, rows))]
+#[proc_macro_derive(Extract, attributes(css, page, rows))]
 pub fn extract(item: TokenStream) -> TokenStream {
     let shape = parse_macro_input!(item as Shape);
     shape.expand().into()

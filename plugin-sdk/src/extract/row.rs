@@ -2,11 +2,13 @@
 
 use std::fmt::Display;
 use std::rc::Rc;
+use std::str::FromStr;
 
+use super::pattern::Pattern;
 use super::reading::{PAGE, Reading};
 use super::shape::{Kind, Part, Shape, Take};
 use super::{Capture, Extract, Links};
-use crate::{Result, RuleError};
+use crate::{Page, Result, RuleError};
 
 /// Bytes of a text that a message quotes.
 const SHOWN: usize = 80;
@@ -14,6 +16,7 @@ const SHOWN: usize = 80;
 /// A row of a page, or the page itself, that a struct is read from. Each call reads the next part of the shape.
 #[derive(Debug)]
 pub struct Row<'r> {
+    page: &'r Page,
     reading: &'r Rc<Reading>,
     shape: &'static Shape,
     row: u32,
@@ -23,6 +26,8 @@ pub struct Row<'r> {
     part: usize,
     field: u32,
     group: u32,
+    /// Of the next part.
+    pattern: Option<Pattern>,
 }
 
 /// A part and what its number is.
@@ -30,11 +35,13 @@ struct Place {
     part: &'static Part,
     take: Take,
     field: u32,
+    pattern: Option<Pattern>,
 }
 
 impl<'r> Row<'r> {
-    pub(super) fn page(reading: &'r Rc<Reading>, shape: &'static Shape) -> Self {
+    pub(super) fn page(page: &'r Page, reading: &'r Rc<Reading>, shape: &'static Shape) -> Self {
         Self {
+            page,
             reading,
             shape,
             row: PAGE,
@@ -42,15 +49,42 @@ impl<'r> Row<'r> {
             part: 0,
             field: 0,
             group: 0,
+            pattern: None,
         }
+    }
+
+    /// Of the next part only what this pattern chooses is read.
+    pub fn matching(&mut self, pattern: Pattern) -> &mut Self {
+        self.pattern = Some(pattern);
+        self
+    }
+
+    /// The address of the page.
+    pub fn page_url<T: FromStr<Err: Display>>(&self, name: &str) -> Result<T> {
+        self.of_page(name, "url", self.page.url())
+    }
+
+    /// What the request of the page carried.
+    pub fn page_state<T: FromStr<Err: Display>>(&self, name: &str) -> Result<T> {
+        let state = String::from_utf8_lossy(self.page.state());
+        self.of_page(name, "state", &state)
+    }
+
+    fn of_page<T: FromStr<Err: Display>>(&self, name: &str, what: &str, text: &str) -> Result<T> {
+        text.parse().map_err(|why| {
+            let (found, whose) = (shown(text), self.shape.name);
+            RuleError::unexpected(format!(
+                "{found} is no value for `{whose}.{name}`, read from the page's {what}: {why}"
+            ))
+        })
     }
 
     /// A value that has to be there.
     pub fn one<T>(&mut self, read: impl Fn(&Capture<'_>) -> Result<T, String>) -> Result<T> {
         let place = self.next_field();
-        match self.reading.captures(place.field, self.row).next() {
-            Some(position) => self.value(&place, position, read),
-            None => Err(self.missing(place.part, &what(place.part, place.take))),
+        match self.found(&place).next() {
+            Some(capture) => self.value(&place, &capture, read),
+            None => Err(self.missing(place.part, &what(&place))),
         }
     }
 
@@ -60,17 +94,17 @@ impl<'r> Row<'r> {
         read: impl Fn(&Capture<'_>) -> Result<T, String>,
     ) -> Result<Option<T>> {
         let place = self.next_field();
-        let first = self.reading.captures(place.field, self.row).next();
+        let first = self.found(&place).next();
         first
-            .map(|position| self.value(&place, position, read))
+            .map(|capture| self.value(&place, &capture, read))
             .transpose()
     }
 
     /// All values.
     pub fn all<T>(&mut self, read: impl Fn(&Capture<'_>) -> Result<T, String>) -> Result<Vec<T>> {
         let place = self.next_field();
-        let all = self.reading.captures(place.field, self.row);
-        all.map(|position| self.value(&place, position, &read))
+        let all = self.found(&place);
+        all.map(|capture| self.value(&place, &capture, &read))
             .collect()
     }
 
@@ -111,10 +145,10 @@ impl<'r> Row<'r> {
 
     /// The first row, which has to be there.
     pub fn one_row<T: Extract>(&mut self) -> Result<T> {
-        let part = self.shape.parts[self.part];
+        let part = &self.shape.parts[self.part];
         match self.maybe_row()? {
             Some(row) => Ok(row),
-            None => Err(self.missing(&part, &what(&part, Take::Text))),
+            None => Err(self.missing(part, &element(part))),
         }
     }
 
@@ -130,7 +164,30 @@ impl<'r> Row<'r> {
         let field = self.field;
         self.part += 1;
         self.field += 1;
-        Place { part, take, field }
+        Place {
+            part,
+            take,
+            field,
+            pattern: self.pattern.take(),
+        }
+    }
+
+    /// What there is of a field, in the order of the page.
+    fn found(&self, place: &Place) -> impl Iterator<Item = Capture<'r>> + use<'r> {
+        let (reading, field, pattern) = (self.reading, place.field, place.pattern);
+        let all = reading.captures(field, self.row);
+        all.filter_map(move |position| {
+            let part = match pattern {
+                Some(pattern) => Some((pattern.find)(reading.text(field, position))?),
+                None => None,
+            };
+            Some(Capture {
+                reading,
+                field,
+                position,
+                part,
+            })
+        })
     }
 
     /// The number of the group, and any of its rows.
@@ -141,6 +198,7 @@ impl<'r> Row<'r> {
         };
         let group = self.group;
         let inner = Row {
+            page: self.page,
             reading: self.reading,
             shape,
             row: PAGE,
@@ -148,6 +206,7 @@ impl<'r> Row<'r> {
             part: 0,
             field: self.field,
             group: group + 1,
+            pattern: None,
         };
         self.part += 1;
         self.field += shape.n_fields;
@@ -158,18 +217,12 @@ impl<'r> Row<'r> {
     fn value<T>(
         &self,
         place: &Place,
-        position: u32,
+        capture: &Capture<'_>,
         read: impl Fn(&Capture<'_>) -> Result<T, String>,
     ) -> Result<T> {
-        let capture = Capture {
-            reading: self.reading,
-            field: place.field,
-            position,
-        };
-        read(&capture).map_err(|why| {
-            let Place { part, take, .. } = place;
+        read(capture).map_err(|why| {
             let found = shown(capture.text());
-            let (at, whose) = (what(part, *take), self.whose(part));
+            let (at, whose) = (what(place), self.whose(place.part));
             RuleError::unexpected(format!(
                 "{found} is no value for {whose}, read from {at}: {why}"
             ))
@@ -203,13 +256,23 @@ pub fn by<T, E: Display, F: Fn(&str) -> Result<T, E>>(
 }
 
 /// As messages name it.
-fn what(part: &Part, take: Take) -> String {
-    let selector = part.selector;
-    match (take, selector.trim().is_empty()) {
-        (Take::Attr(name), true) => format!("its attribute `{name}`"),
-        (Take::Attr(name), false) => format!("an attribute `{name}` of `{selector}`"),
-        (_, true) => "its own element".to_owned(),
-        (_, false) => format!("an element `{selector}`"),
+fn what(place: &Place) -> String {
+    let selector = place.part.selector;
+    let mut what = match place.take {
+        Take::Attr(name) if selector.trim().is_empty() => format!("its attribute `{name}`"),
+        Take::Attr(name) => format!("an attribute `{name}` of `{selector}`"),
+        _ => element(place.part),
+    };
+    if let Some(pattern) = place.pattern {
+        what += &format!(" that matches `{}`", pattern.text);
+    }
+    what
+}
+
+fn element(part: &Part) -> String {
+    match part.selector.trim().is_empty() {
+        true => "its own element".to_owned(),
+        false => format!("an element `{}`", part.selector),
     }
 }
 

@@ -1,5 +1,6 @@
 //! From one text of a page to one typed value.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use url::Url;
@@ -16,6 +17,8 @@ pub struct Capture<'c> {
     pub(super) reading: &'c Rc<Reading>,
     pub(super) field: u32,
     pub(super) position: u32,
+    /// The part of it that a pattern chose.
+    pub(super) part: Option<Range<usize>>,
 }
 
 impl<'c> Capture<'c> {
@@ -29,7 +32,11 @@ impl<'c> Capture<'c> {
     /// }
     /// ```
     pub fn text(&self) -> &'c str {
-        self.reading.text(self.field, self.position)
+        let text = self.reading.text(self.field, self.position);
+        match &self.part {
+            Some(part) => text.get(part.clone()).unwrap_or_default(),
+            None => text,
+        }
     }
 
     /// The text as an address, made absolute as the page says.

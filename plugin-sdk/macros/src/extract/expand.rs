@@ -7,14 +7,14 @@ use syn::Ident;
 use syn::spanned::Spanned;
 
 use super::Shape;
-use super::field::{Count, Field, Kind, Take};
+use super::field::{Count, Field, Kind, OfPage, Take};
 
 impl Shape {
     pub(crate) fn expand(&self) -> TokenStream {
         let ident = &self.ident;
         let sdk = sdk(Span::call_site());
         let name = ident.to_string();
-        let parts = self.fields.iter().map(|field| field.part(&sdk));
+        let parts = self.fields.iter().filter_map(|field| field.part(&sdk));
         let needs_row = match self.fields.iter().find(|field| field.needs_row()) {
             Some(field) => {
                 let why = format!(
@@ -47,19 +47,18 @@ impl Shape {
 }
 
 impl Field {
-    /// What it is in the shape.
-    fn part(&self, sdk: &TokenStream) -> TokenStream {
+    /// What it is in the shape, unless it is not in the page.
+    fn part(&self, sdk: &TokenStream) -> Option<TokenStream> {
         let Field {
-            name,
-            selector,
-            inner,
-            count,
-            ..
+            name, inner, count, ..
         } = self;
+        let selector = self.selector.as_ref()?;
         let part = quote!(#sdk::__extract::Part);
-        match &self.kind {
-            Kind::Value { take, .. } => {
-                let (take, first) = (take.expand(sdk), *count != Count::All);
+        Some(match &self.kind {
+            Kind::Value { take, regex, .. } => {
+                // The first that matches may be any of them.
+                let first = *count != Count::All && regex.is_none();
+                let take = take.expand(sdk);
                 quote!(#part::value(#name, #selector, #take, #first))
             }
             Kind::Present => {
@@ -72,12 +71,13 @@ impl Field {
             Kind::Rows => {
                 quote!(#part::rows(#name, #selector, <#inner as #sdk::Extract>::SHAPE))
             }
-        }
+            Kind::Page(_) => return None,
+        })
     }
 
     /// How it is read from a row.
     fn read(&self) -> TokenStream {
-        let inner = &self.inner;
+        let (inner, name) = (&self.inner, &self.name);
         let (read, place) = match &self.kind {
             Kind::Value {
                 with: Some(path), ..
@@ -92,9 +92,26 @@ impl Field {
                 let sdk = sdk(place);
                 (quote_spanned!(place=> <#inner as #sdk::Value>::read), place)
             }
-            Kind::Present | Kind::Links(_) | Kind::Rows => (TokenStream::new(), at(inner)),
+            Kind::Present | Kind::Links(_) | Kind::Rows | Kind::Page(_) => {
+                (TokenStream::new(), at(inner))
+            }
         };
         let row = row(place);
+        let mut row = quote!(#row);
+        if let Kind::Value {
+            regex: Some(regex), ..
+        } = &self.kind
+        {
+            let sdk = sdk(place);
+            row = quote_spanned!(place=> #row.matching({
+                static REGEX: #sdk::__extract::Compiled =
+                    #sdk::__extract::Compiled::new(|| #sdk::__extract::compiled(#regex));
+                #sdk::__extract::Pattern {
+                    text: #regex,
+                    find: |text| #sdk::__extract::find(&REGEX, text),
+                }
+            }));
+        }
         match (&self.kind, self.count) {
             (
                 Kind::Value {
@@ -126,6 +143,12 @@ impl Field {
             (Kind::Rows, Count::One) => quote_spanned!(place=> #row.one_row::<#inner>()?),
             (Kind::Rows, Count::Maybe) => quote_spanned!(place=> #row.maybe_row::<#inner>()?),
             (Kind::Rows, Count::All) => quote_spanned!(place=> #row.rows::<#inner>()?),
+            (Kind::Page(OfPage::Url), _) => {
+                quote_spanned!(place=> #row.page_url::<#inner>(#name)?)
+            }
+            (Kind::Page(OfPage::State), _) => {
+                quote_spanned!(place=> #row.page_state::<#inner>(#name)?)
+            }
         }
     }
 }

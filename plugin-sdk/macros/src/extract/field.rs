@@ -1,4 +1,4 @@
-//! One field: its type, and what stands in `#[css(…)]` or `#[rows(…)]`.
+//! One field: its type, and what stands in `#[css(…)]`, `#[rows(…)]` or `#[page(…)]`.
 
 use quote::ToTokens;
 use syn::ext::IdentExt;
@@ -8,14 +8,15 @@ use syn::{
     Attribute, Error, GenericArgument, Ident, LitStr, Path, PathArguments, Result, Token, Type,
 };
 
-const KEYS: &str = "the keys are attr, inner, raw, present, with and default";
+const KEYS: &str = "the keys are attr, inner, raw, present, regex, with and default";
 
 /// A field and what it is read from.
 pub(super) struct Field {
     pub(super) ident: Ident,
     /// Without `r#`.
     pub(super) name: String,
-    pub(super) selector: LitStr,
+    /// None: it is not in the page.
+    pub(super) selector: Option<LitStr>,
     /// Without `Option` and `Vec`.
     pub(super) inner: Type,
     pub(super) count: Count,
@@ -34,12 +35,21 @@ pub(super) enum Count {
 pub(super) enum Kind {
     Value {
         take: Take,
+        regex: Option<LitStr>,
         with: Option<Path>,
         or_default: bool,
     },
     Present,
     Links(Take),
     Rows,
+    Page(OfPage),
+}
+
+/// What is not in the page, but of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OfPage {
+    Url,
+    State,
 }
 
 /// What of an element is read.
@@ -53,14 +63,17 @@ pub(super) enum Take {
 impl Field {
     pub(super) fn check(field: syn::Field, of: &Ident) -> Result<Self> {
         let is_ours = |attribute: &&Attribute| {
-            attribute.path().is_ident("css") || attribute.path().is_ident("rows")
+            let path = attribute.path();
+            ["css", "rows", "page"]
+                .iter()
+                .any(|name| path.is_ident(name))
         };
         let mut attributes = field.attrs.iter().filter(is_ours);
         let ident = field.ident.clone().expect("only named fields are checked");
         let name = ident.unraw().to_string();
         let Some(attribute) = attributes.next() else {
             let message = format!(
-                "`{name}` does not say where it is read; write `#[css(\"…\")]` before it, or `#[rows(\"…\")]` before a nested struct"
+                "`{name}` does not say where it is read; write `#[css(\"…\")]` before it, `#[rows(\"…\")]` before a nested struct, or `#[page(url)]`"
             );
             return Err(Error::new(ident.span(), message));
         };
@@ -72,10 +85,18 @@ impl Field {
         let (selector, kind) = if attribute.path().is_ident("rows") {
             let selector = attribute.parse_args_with(rows)?;
             check_rows(&inner, of)?;
-            (selector, Kind::Rows)
+            (Some(selector), Kind::Rows)
+        } else if attribute.path().is_ident("page") {
+            let of_page = attribute.parse_args_with(of_page)?;
+            if count != Count::One {
+                let message = "every page has one; write its type alone";
+                return Err(Error::new_spanned(&field.ty, message));
+            }
+            (None, Kind::Page(of_page))
         } else {
             let css = attribute.parse_args_with(Css::parse)?;
-            css.kind(&field.ty, &inner, count)?
+            let (selector, kind) = css.kind(&field.ty, &inner, count)?;
+            (Some(selector), kind)
         };
         Ok(Field {
             ident,
@@ -89,8 +110,10 @@ impl Field {
 
     /// Whether it means something only inside of a row: its own element, or children of it.
     pub(super) fn needs_row(&self) -> bool {
-        let selector = self.selector.value();
-        selector.trim().is_empty() || selector.trim_start().starts_with('>')
+        self.selector.as_ref().is_some_and(|selector| {
+            let selector = selector.value();
+            selector.trim().is_empty() || selector.trim_start().starts_with('>')
+        })
     }
 }
 
@@ -99,6 +122,7 @@ struct Css {
     selector: LitStr,
     /// Which key said what is read.
     take: Option<(Ident, Option<Take>)>,
+    regex: Option<(Ident, LitStr)>,
     with: Option<(Ident, Path)>,
     default: Option<Ident>,
 }
@@ -108,6 +132,7 @@ impl Css {
         let mut css = Css {
             selector: selector(input, "#[css(\"h1\")]")?,
             take: None,
+            regex: None,
             with: None,
             default: None,
         };
@@ -129,6 +154,16 @@ impl Css {
                 "inner" => css.take(key, Some(Take::Inner))?,
                 "raw" => css.take(key, Some(Take::Raw))?,
                 "present" => css.take(key, None)?,
+                "regex" => {
+                    input.parse::<Token![=]>()?;
+                    let pattern: LitStr = input.parse()?;
+                    if let Err(error) = regex_lite::Regex::new(&pattern.value()) {
+                        let message = format!("it is no regular expression: {error}");
+                        return Err(Error::new(pattern.span(), message));
+                    }
+                    once(css.regex.is_some(), &key)?;
+                    css.regex = Some((key, pattern));
+                }
                 "with" => {
                     input.parse::<Token![=]>()?;
                     let path = input.parse()?;
@@ -160,6 +195,7 @@ impl Css {
 
     fn kind(self, ty: &Type, inner: &Type, count: Count) -> Result<(LitStr, Kind)> {
         let keys = [
+            self.regex.as_ref().map(|(key, _)| key),
             self.with.as_ref().map(|(key, _)| key),
             self.default.as_ref(),
         ];
@@ -187,6 +223,10 @@ impl Css {
             let message = "an address stands in an attribute; say in which: attr = \"href\"";
             return Err(Error::new_spanned(ty, message));
         }
+        if let (true, Some((key, _))) = (is_address, &self.regex) {
+            let message = "an address is followed as it stands; read a `String` to match it";
+            return Err(Error::new(key.span(), message));
+        }
         if is_called(inner, "Links") {
             if count != Count::One {
                 let message =
@@ -202,10 +242,28 @@ impl Css {
         }
         let kind = Kind::Value {
             take,
+            regex: self.regex.map(|(_, pattern)| pattern),
             with: self.with.map(|(_, path)| path),
             or_default: self.default.is_some(),
         };
         Ok((self.selector, kind))
+    }
+}
+
+/// What stands in `#[page(…)]`.
+fn of_page(input: ParseStream<'_>) -> Result<OfPage> {
+    let what: Ident = input.parse()?;
+    let of_page = match what.to_string().as_str() {
+        "url" => OfPage::Url,
+        "state" => OfPage::State,
+        other => {
+            let message = format!("a page has no `{other}` to be read; it has url and state");
+            return Err(Error::new(what.span(), message));
+        }
+    };
+    match input.is_empty() {
+        true => Ok(of_page),
+        false => Err(input.error("it has no keys")),
     }
 }
 
