@@ -5,23 +5,41 @@
 use crawler_plugin_sdk::prelude::*;
 use serde::Serialize;
 
-/// What a detail page tells.
-#[derive(Serialize)]
+/// A list page. Links are followed as they stand; the crawler makes them absolute and drops known ones.
+#[derive(Extract)]
+struct List {
+    #[css("article.book h3 a", attr = "href")]
+    books: Links,
+    #[css("li.next a", attr = "href")]
+    next: Links,
+}
+
+/// What a detail page tells. A part that is missing ends the call with an error that names its selector.
+#[derive(Extract, Serialize)]
 struct Book {
+    #[page(url)]
     url: String,
+    #[css("h1")]
     title: String,
+    #[css("p.author")]
     author: String,
+    #[css("p.price", with = pence)]
     price_pence: u32,
+    /// `In stock (7)`, or `Out of stock`.
+    #[css("p.stock", regex = r"^In stock \((\d+)\)", default)]
     stock: u32,
+    #[css("p.rating", attr = "data-stars")]
     rating: u8,
+    #[css("ul.tags li")]
     tags: Vec<String>,
+    #[css("#description")]
     description: String,
 }
 
 /// The plugin.
 pub struct Books;
 
-#[plugin(items(Book))]
+#[plugin(items(Book), reads(List, Book))]
 impl Books {
     /// The first list page, as the user gives it.
     pub fn root(crawl: &mut Crawl) -> Result {
@@ -29,47 +47,23 @@ impl Books {
         crawl.follow(start, Self::LIST)
     }
 
-    /// Links are followed as they stand; the crawler makes them absolute and drops known ones.
+    /// Leads to the books before the next list.
     #[rule]
     pub fn list(page: &Page, crawl: &mut Crawl) -> Result {
-        let dom = page.dom();
-        crawl.follow_all(dom.attrs_at("article.book h3 a", "href"), Self::DETAIL)?;
-        crawl.follow_all(dom.attrs_at("li.next a", "href"), Self::LIST)
+        let list: List = page.extract()?;
+        crawl.follow_links(&list.books, Self::DETAIL)?;
+        crawl.follow_links(&list.next, Self::LIST)
     }
 
-    /// A part that is missing ends the call with an error that names its selector.
+    /// One book.
     #[rule]
     pub fn detail(page: &Page, crawl: &mut Crawl) -> Result {
-        let dom = page.dom();
-        crawl.emit(&Book {
-            url: page.url().to_owned(),
-            title: dom.text_at("h1")?,
-            author: dom.text_at("p.author")?,
-            price_pence: pence(&dom.text_at("p.price")?)?,
-            stock: stock(&dom.text_at("p.stock")?)?,
-            rating: dom.attr_at("p.rating", "data-stars")?.parse()?,
-            tags: dom.texts_at("ul.tags li"),
-            description: dom.text_at("#description")?,
-        })
+        crawl.emit(&page.extract::<Book>()?)
     }
 }
 
 /// `£12.34` as 1234.
 fn pence(price: &str) -> Result<u32> {
-    let (pounds, pence) = price
-        .strip_prefix('£')
-        .and_then(|p| p.split_once('.'))
-        .require("a price like £12.34")?;
-    Ok(pounds.parse::<u32>()? * 100 + pence.parse::<u32>()?)
-}
-
-/// `In stock (7)` as 7, `Out of stock` as 0.
-fn stock(text: &str) -> Result<u32> {
-    if text == "Out of stock" {
-        return Ok(0);
-    }
-    let count = text
-        .strip_prefix("In stock (")
-        .and_then(|rest| rest.strip_suffix(')'));
-    Ok(count.require("a count of books in stock")?.parse()?)
+    let amount = price.strip_prefix('£').require("a price like £12.34")?;
+    Ok(amount.replace('.', "").parse()?)
 }

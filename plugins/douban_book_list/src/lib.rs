@@ -2,24 +2,52 @@
 //!
 //! Param `start`: the address of the page of tags.
 
-use crawler_plugin_sdk::prelude::*;
+use crawler_plugin_sdk::{Follow, prelude::*};
 use serde::Serialize;
 
-/// What a detail page tells, and the tag that led there.
-#[derive(Serialize)]
+#[derive(Extract)]
+struct Tags {
+    #[rows("table.tagCol td a")]
+    tags: Vec<Tag>,
+}
+
+#[derive(Extract)]
+struct Tag {
+    #[css("")]
+    name: String,
+    #[css("", attr = "href")]
+    list: Link,
+}
+
+#[derive(Extract)]
+struct List {
+    #[css("li.subject-item h2 a", attr = "href")]
+    books: Links,
+    #[css("span.next a", attr = "href")]
+    next: Links,
+}
+
+/// What a detail page tells, and the tag that led there. A book may lack publisher and score.
+#[derive(Extract, Serialize)]
 struct Book {
+    #[page(url)]
     url: String,
+    #[page(state)]
     tag: String,
+    #[css("h1")]
     title: String,
+    #[css("#info > span", regex = "^作者[:： ]*(.+)")]
     author: String,
+    #[css("#info > span", regex = "^出版社[:： ]*(.+)")]
     publisher: Option<String>,
+    #[css("strong.rating_num", regex = "[0-9.]+")]
     score: Option<f32>,
 }
 
 /// The plugin.
 pub struct Douban;
 
-#[plugin(items(Book))]
+#[plugin(items(Book), reads(Tags, List, Book))]
 impl Douban {
     /// One request leads to everything else.
     pub fn root(crawl: &mut Crawl) -> Result {
@@ -30,51 +58,22 @@ impl Douban {
     /// The name of a tag travels with the request: its list page does not tell it.
     #[rule]
     pub fn tags(page: &Page, crawl: &mut Crawl) -> Result {
-        let dom = page.dom();
-        for tag in dom.all("table.tagCol td a") {
-            let href = tag.attr("href").require("an address of a tag")?;
-            let name: String = tag.text().collect();
-            crawl.request(Request::get(href, Self::LIST).state(name.trim()))?;
-        }
-        Ok(())
+        let by = |tag: &Tag| Follow::by(Self::LIST).state(&*tag.name);
+        let mut tags = page.extract::<Tags>()?.tags.into_iter();
+        tags.try_for_each(|tag| crawl.follow_link(&tag.list, by(&tag)))
     }
 
     /// Books and the next list page inherit the tag. Details first: fewer pages wait.
     #[rule]
     pub fn list(page: &Page, crawl: &mut Crawl) -> Result {
-        let dom = page.dom();
-        for href in dom.attrs_at("li.subject-item h2 a", "href") {
-            crawl.request(
-                Request::get(href, Self::DETAIL)
-                    .priority(1)
-                    .state(page.state()),
-            )?;
-        }
-        for href in dom.attrs_at("span.next a", "href") {
-            crawl.request(Request::get(href, Self::LIST).state(page.state()))?;
-        }
-        Ok(())
+        let (list, tag) = (page.extract::<List>()?, page.state());
+        crawl.follow_links(&list.books, Follow::by(Self::DETAIL).priority(1).state(tag))?;
+        crawl.follow_links(&list.next, Follow::by(Self::LIST).state(tag))
     }
 
-    /// Facts stand in one block as `label: value`; a book may lack publisher and score.
+    /// Facts stand in one block as `label: value`.
     #[rule]
     pub fn detail(page: &Page, crawl: &mut Crawl) -> Result {
-        let dom = page.dom();
-        let facts = dom.texts_at("#info > span");
-        let fact = |label: &str| {
-            let value = facts.iter().find_map(|fact| fact.strip_prefix(label));
-            value.map(|value| value.trim_start_matches([':', '：', ' ']).to_owned())
-        };
-        crawl.emit(&Book {
-            url: page.url().to_owned(),
-            tag: std::str::from_utf8(page.state())?.to_owned(),
-            title: dom.text_at("h1")?,
-            author: fact("作者").require("an author")?,
-            publisher: fact("出版社"),
-            score: dom
-                .text_at("strong.rating_num")
-                .ok()
-                .and_then(|score| score.parse().ok()),
-        })
+        crawl.emit(&page.extract::<Book>()?)
     }
 }
