@@ -3,9 +3,8 @@
 //! Param `start`: the address of the first list page.
 
 use crawler_plugin_sdk::prelude::*;
-use serde::Serialize;
 
-/// A list page. Links are followed as they stand; the crawler makes them absolute and drops known ones.
+/// Links are followed as they stand; the crawler makes them absolute and drops known ones.
 #[derive(Extract)]
 struct List {
     #[css("article.book h3 a", attr = "href")]
@@ -15,7 +14,7 @@ struct List {
 }
 
 /// What a detail page tells. A part that is missing ends the call with an error that names its selector.
-#[derive(Extract, Serialize)]
+#[derive(Extract, serde::Serialize)]
 struct Book {
     #[page(url)]
     url: String,
@@ -23,10 +22,9 @@ struct Book {
     title: String,
     #[css("p.author")]
     author: String,
-    #[css("p.price", with = pence)]
+    #[css("p.price", regex = r"^£(\d+\.\d\d)$", with = pence)]
     price_pence: u32,
-    /// `In stock (7)`, or `Out of stock`.
-    #[css("p.stock", regex = r"^In stock \((\d+)\)", default)]
+    #[css("p.stock", with = stock)]
     stock: u32,
     #[css("p.rating", attr = "data-stars")]
     rating: u8,
@@ -47,7 +45,7 @@ impl Books {
         crawl.follow(start, Self::LIST)
     }
 
-    /// Leads to the books before the next list.
+    /// Books before the next list.
     #[rule]
     pub fn list(page: &Page, crawl: &mut Crawl) -> Result {
         let list: List = page.extract()?;
@@ -62,8 +60,15 @@ impl Books {
     }
 }
 
-/// `£12.34` as 1234.
-fn pence(price: &str) -> Result<u32> {
-    let amount = price.strip_prefix('£').require("a price like £12.34")?;
-    Ok(amount.replace('.', "").parse()?)
+/// `12.34` as 1234.
+fn pence(pounds: &str) -> Result<u32> {
+    Ok(pounds.replace('.', "").parse()?)
+}
+
+/// `In stock (7)` as 7, `Out of stock` as 0.
+fn stock(text: &str) -> Result<u32> {
+    let count = text.strip_prefix("In stock (");
+    let count = count.and_then(|rest| rest.strip_suffix(')'));
+    let count = count.or((text == "Out of stock").then_some("0"));
+    Ok(count.require("a count of books in stock")?.parse()?)
 }

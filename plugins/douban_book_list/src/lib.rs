@@ -36,11 +36,11 @@ struct Book {
     tag: String,
     #[css("h1")]
     title: String,
-    #[css("#info > span", regex = "^作者[:： ]*(.+)")]
+    #[css("#info > span", regex = "^作者[:： ]*([^:： ].*)")]
     author: String,
-    #[css("#info > span", regex = "^出版社[:： ]*(.+)")]
+    #[css("#info > span", regex = "^出版社[:： ]*([^:： ].*)")]
     publisher: Option<String>,
-    #[css("strong.rating_num", regex = "[0-9.]+")]
+    #[css("strong.rating_num", regex = r"\d+(?:\.\d+)?")]
     score: Option<f32>,
 }
 
