@@ -76,10 +76,10 @@ async fn what_is_read_is_followed_without_its_coming_to_the_rule() {
     assert_eq!(
         refused["refused"],
         json!([
-            "refused: rule 9999 does not exist; the plugin describes 35",
+            "refused: rule 9999 does not exist; the plugin describes 36",
             "refused: field 7 does not exist; the plan has 3",
             "refused: capture 9 does not exist; the field has 3",
-            "refused: plan 5 does not exist; the plugin describes 1",
+            "refused: plan 5 does not exist; the plugin describes 2",
         ])
     );
 }
@@ -126,6 +126,33 @@ async fn captures_beyond_their_limits_are_left_out_and_that_is_marked() {
 }
 
 #[tokio::test]
+async fn all_plans_of_a_call_share_its_limits() {
+    let page = format!("{LIST}<p>one<p>two");
+    let both = async |change: &dyn Fn(&mut Limits)| {
+        let report = parse_with("extract-both", &page, change).await;
+        let items = report.result.expect("the page can be read").items;
+        let found = items.iter().map(|item| serde_json::from_str(&item.json));
+        let found: Vec<Value> = found.collect::<Result<_, _>>().expect("items are JSON");
+        found
+    };
+    let whole = both(&|_| ()).await;
+    assert_eq!(
+        (&whole[1]["text"], &whole[1]["truncated"]),
+        (&json!("onetwo"), &json!(false))
+    );
+    // Three rows, each with its three values.
+    let cut = both(&|limits| limits.captures = 12 + 1).await;
+    assert_eq!((&cut[0], &cut[1]["text"]), (&whole[0], &json!("one")));
+    assert_eq!(cut[1]["truncated"], true);
+    // What stays with the host counts as well.
+    let of_links = "a".len() + "http://[".len() + "//b.test/c".len();
+    let of_first = whole[0]["text"].as_str().unwrap().len() + of_links;
+    let cut = both(&|limits| limits.capture_bytes = of_first as u64 + 3).await;
+    assert_eq!((&cut[0], &cut[1]["text"]), (&whole[0], &json!("one")));
+    assert_eq!(cut[1]["truncated"], true);
+}
+
+#[tokio::test]
 async fn a_page_that_cannot_be_read_within_its_limits_is_refused_with_the_way_out() {
     let deep = "<div>".repeat(40_000);
     assert_eq!(
@@ -142,7 +169,7 @@ async fn a_page_that_cannot_be_read_within_its_limits_is_refused_with_the_way_ou
     );
     assert_eq!(
         skipped("extract-unknown", LIST, |_| ()).await,
-        "unknown plan: plan 9 does not exist; the plugin describes 1"
+        "unknown plan: plan 9 does not exist; the plugin describes 2"
     );
 }
 

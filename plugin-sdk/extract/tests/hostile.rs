@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use crawler_extract::{Budget, CompiledPlan, ExtractError, PlanLimits, extract, processor_time};
+use crawler_extract::{Budget, CompiledPlan, ExtractError, PlanLimits, extract};
 
 #[path = "support/written.rs"]
 mod written;
@@ -195,42 +195,6 @@ fn without_time_every_page_is_too_slow() {
     };
     for page in ["", "x", "<div>"] {
         assert_eq!(outcome(PLANS[0], page, &budget), "slow");
-    }
-}
-
-/// What a page takes of the processor before it is given up.
-fn check_given_up(plan: &str, page: &str) {
-    let budget = Budget {
-        deadline: Duration::from_millis(20),
-        ..far()
-    };
-    let begun = processor_time();
-    assert_eq!(outcome(plan, page, &budget), "slow");
-    let took = processor_time() - begun;
-    assert!(took < Duration::from_secs(1), "{took:?}");
-}
-
-#[test]
-fn a_page_that_takes_long_is_given_up_on_the_way() {
-    let conditions =
-        (0..40).map(|n| format!(".f{n} = :not(.a{n}) :not(.b{n}) :not(.c{n}) -> present"));
-    let plan = conditions.collect::<Vec<_>>().join("\n");
-    check_given_up(&plan, &"<b></b>".repeat(600_000));
-}
-
-/// It is no byte of any value, so no other budget ends it.
-#[test]
-fn a_long_text_of_nothing_but_space_is_given_up_on_the_way() {
-    let selectors = ["div", "*", ":not(.a)", "div:not(.b)"];
-    let fields = (0..30).flat_map(|n| {
-        let groups = [format!("g{n} < body")].into_iter();
-        groups
-            .chain((selectors.iter().enumerate()).map(move |(k, s)| format!("g{n}.f{n}_{k} = {s}")))
-    });
-    let plan = fields.collect::<Vec<_>>().join("\n");
-    for space in [" ", "&#32;"] {
-        let page = format!("<body><div>{}", space.repeat((8 << 20) / space.len()));
-        check_given_up(&plan, &page);
     }
 }
 

@@ -66,8 +66,7 @@ impl<'r> Row<'r> {
 
     /// What the request of the page carried.
     pub fn page_state<T: FromStr<Err: Display>>(&self, name: &str) -> Result<T> {
-        let state = String::from_utf8_lossy(self.page.state());
-        self.of_page(name, "state", &state)
+        self.of_page(name, "state", std::str::from_utf8(self.page.state())?)
     }
 
     fn of_page<T: FromStr<Err: Display>>(&self, name: &str, what: &str, text: &str) -> Result<T> {

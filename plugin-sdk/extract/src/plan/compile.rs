@@ -82,12 +82,12 @@ impl CompiledPlan {
         &self.selectors
     }
 
-    /// Of all selectors together.
     /// What one byte of a page may cost at the most, in conditions that are asked and values that take it.
     pub fn work(&self) -> usize {
         1 + self.n_conditions + self.watches.len()
     }
 
+    /// Of all selectors together.
     pub(crate) fn n_conditions(&self) -> usize {
         self.n_conditions
     }

@@ -218,7 +218,8 @@ impl Css {
             Some((_, Some(take))) => take,
             None => Take::Text,
         };
-        let is_address = is_called(inner, "Links") || is_called(inner, "Link");
+        let is_link = is_called(inner, "Link") && self.with.is_none();
+        let is_address = is_link || is_called(inner, "Links");
         if is_address && !matches!(take, Take::Attr(_)) {
             let message = "an address stands in an attribute; say in which: attr = \"href\"";
             return Err(Error::new_spanned(ty, message));

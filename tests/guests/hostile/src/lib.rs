@@ -213,6 +213,10 @@ const RULES: &[(&str, Behaviour)] = &[
         }))
     }),
     ("extract", || plans::extract(0)),
+    ("extract-both", || {
+        plans::extract(0)?;
+        plans::extract(1)
+    }),
     ("extract-twice", || {
         for _ in 0..2 {
             black_box(page::extract(0)).ok();
@@ -277,7 +281,7 @@ impl Guest for Hostile {
                 name: "any".into(),
                 json_schema: String::new(),
             }],
-            plans: vec![plans::rows()],
+            plans: vec![plans::rows(), plans::words()],
             hosts: Vec::new(),
             limits: Vec::new(),
             hints: Vec::new(),

@@ -33,6 +33,24 @@ pub(crate) fn rows() -> Plan {
     }
 }
 
+/// The plan of number 1: the paragraphs of the page.
+pub(crate) fn words() -> Plan {
+    Plan {
+        name: "words".into(),
+        groups: Vec::new(),
+        fields: vec![Field {
+            name: "word".into(),
+            group: None,
+            selector: "p".into(),
+            take: Take::Text,
+            first: false,
+            keep: true,
+            hints: Vec::new(),
+        }],
+        hints: Vec::new(),
+    }
+}
+
 /// Emits what the plan of this number reads, as it is handed over.
 pub(crate) fn extract(plan: u32) -> Result<(), RuleError> {
     let captures = page::extract(plan).map_err(|e| {

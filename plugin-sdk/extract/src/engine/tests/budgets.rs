@@ -171,3 +171,44 @@ fn a_base_that_no_address_can_have_is_as_good_as_none() {
     assert_eq!(base("/first").as_deref(), Some("/first"));
     assert_eq!(base(&"x".repeat(9_000)).as_deref(), Some(""));
 }
+
+/// Reading is given up in less than a quarter of the time that all of it takes: on the way, and not at its end.
+#[track_caller]
+fn check_given_up(piece: usize, plan: &str, page: &str) {
+    let plan = CompiledPlan::new(&written::plan(plan), &PlanLimits::default()).unwrap();
+    let took = |deadline: Duration| {
+        let begun = processor_time();
+        let read = pass(
+            piece,
+            &plan,
+            page,
+            &Budget::default(),
+            &Clock::new(deadline),
+        );
+        (read.map(drop), processor_time() - begun)
+    };
+    let (read, whole) = took(Duration::from_secs(600));
+    assert_eq!(read, Ok(()));
+    let deadline = Duration::from_millis(1);
+    let (given_up, part) = took(deadline);
+    assert_eq!(given_up, Err(ExtractError::TooSlow { deadline }));
+    assert!(part < whole / 4, "{part:?} of {whole:?}");
+}
+
+#[test]
+fn a_page_that_takes_long_is_given_up_on_the_way() {
+    let conditions = (0..40).map(|n| format!(".f{n} = :not(.a{n}) :not(.b{n}) -> present"));
+    let plan = conditions.collect::<Vec<_>>().join("\n");
+    check_given_up(PIECE, &plan, &"<b></b>".repeat(20_000));
+}
+
+/// It is no byte of any value, so no other budget ends it; and it comes in one piece here.
+#[test]
+fn a_long_text_of_nothing_but_space_is_given_up_on_the_way() {
+    let fields = (0..30).map(|n| format!("g{n} < body\ng{n}.f{n} = div"));
+    let plan = fields.collect::<Vec<_>>().join("\n");
+    for space in [" ", "&#32;"] {
+        let page = format!("<body><div>{}</div></body>", space.repeat(200_000));
+        check_given_up(page.len(), &plan, &page);
+    }
+}
