@@ -37,7 +37,7 @@ mod proxies;
 mod resolve;
 pub mod robots;
 
-pub use error::{DETAIL_MAX, FetchError};
+pub use error::FetchError;
 
 /// One page to fetch.
 #[derive(Debug, Clone)]

@@ -144,7 +144,6 @@ pub(super) fn fetcher(
         proxies: access::proxies(&config.proxies)?,
         proxy_resolves: config.proxy_resolves.unwrap_or(usual.proxy_resolves),
         credentials: access::credentials(&config.credentials)?,
-        ..usual
     };
     if !settings.check_certificates {
         tracing::warn!(

@@ -179,7 +179,7 @@ pub enum FetchError {
 }
 
 /// Bytes of what is kept of an error with each page that is given up for it.
-pub const DETAIL_MAX: usize = 512;
+const DETAIL_MAX: usize = 512;
 
 /// Another attempt may go better.
 const AGAIN: bool = true;
@@ -229,7 +229,7 @@ impl FetchError {
         matches!(self, FetchError::Paused { .. } | FetchError::NoProxy { .. })
     }
 
-    /// What whoever asks for the page later is to know beyond the reason, in at most [`DETAIL_MAX`] bytes.
+    /// What whoever asks for the page later is to know beyond the reason, in at most 512 bytes.
     pub fn detail(&self) -> String {
         let mut detail = self.to_string();
         if detail.len() > DETAIL_MAX {

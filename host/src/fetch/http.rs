@@ -215,7 +215,9 @@ impl HttpFetcher {
             mut outcome, took, ..
         } = self.exchange(hop, max_body).await;
         // Now, because it is known where the host is.
-        self.want_contact(&hop.url);
+        if outcome.is_ok() {
+            self.want_contact(&hop.url);
+        }
         if let Ok(Outcome::Received(answer)) = &mut outcome {
             answer.record.waited = begun.duration_since(asked);
         }
@@ -339,7 +341,10 @@ impl Fetch for HttpFetcher {
     }
 
     fn per_host(&self, host: &Url, delay: Option<Duration>) -> u32 {
-        let wanted = self.robots.delay(host, None).unwrap_or_default();
+        // Which way its pages go is not known here; the gate keeps the delay of each.
+        let ways = self.routes.names().map(Some).chain([None]);
+        let wanted = ways.filter_map(|way| self.robots.delay(host, way)).max();
+        let wanted = wanted.unwrap_or_default();
         let delay = self.delay(host, delay).max(wanted);
         self.gate.parallel(&Pace::of_delay(delay))
     }

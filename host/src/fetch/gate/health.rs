@@ -39,8 +39,10 @@ pub enum Sign {
 #[derive(Debug, Default)]
 pub(super) struct Health {
     trouble: Option<Trouble>,
-    /// What answers take, the later ones counting more.
-    latency: Duration,
+    /// What pages take, the later ones counting more.
+    of_pages: Duration,
+    /// What other answers take since the last page.
+    of_refusals: Duration,
 }
 
 /// Of a host that has not answered well since.
@@ -56,7 +58,7 @@ struct Trouble {
 impl Health {
     /// How long its answers take.
     pub(super) fn latency(&self) -> Duration {
-        self.latency
+        self.of_pages.max(self.of_refusals)
     }
 
     /// The end of its last pause, if it has not answered since.
@@ -84,14 +86,16 @@ impl Health {
                 if asked_after_last {
                     self.trouble = None;
                 }
-                let average = match self.latency.is_zero() {
+                let average = |before: Duration| match before.is_zero() {
                     true => took,
-                    false => (self.latency + took) / 2,
+                    false => (before + took) / 2,
                 };
-                self.latency = match is_page {
-                    true => average,
-                    false => average.max(self.latency),
-                };
+                if is_page {
+                    self.of_pages = average(self.of_pages);
+                    self.of_refusals = Duration::ZERO;
+                } else {
+                    self.of_refusals = average(self.of_refusals);
+                }
                 return;
             }
             // One that says "now" again and again is in trouble all the same.

@@ -12,6 +12,9 @@ use super::FetchSettings;
 /// Idle connections are kept no longer, so that their number follows the hosts in use.
 const IDLE: Duration = Duration::from_secs(20);
 
+/// Bytes of the head of an answer over HTTP/2: those that the client takes over HTTP/1.1.
+const HEAD_MAX: u32 = 400 << 10;
+
 /// The clients cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
@@ -76,5 +79,5 @@ pub(super) fn builder(settings: &FetchSettings, resolver: GuardedResolver) -> Cl
         .http1_max_headers(settings.max_headers)
         .http1_ignore_invalid_headers_in_responses(true)
         .http1_allow_obsolete_multiline_headers_in_responses(true)
-        .http2_max_header_list_size(u32::try_from(settings.max_header_bytes).unwrap_or(u32::MAX))
+        .http2_max_header_list_size(HEAD_MAX)
 }

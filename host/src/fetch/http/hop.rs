@@ -269,6 +269,11 @@ impl Hop {
         settings: &FetchSettings,
         max_body: u64,
     ) -> Result<Outcome, FetchError> {
+        // Over HTTP/2 nobody else counts them.
+        if response.headers().len() > settings.max_headers {
+            let max = settings.max_headers;
+            return Err(FetchError::Headers { max });
+        }
         if let Some(to) = self.target(&response) {
             let status = response.status();
             return Ok(Outcome::Redirect { to, status });
@@ -334,7 +339,6 @@ fn headers(
         .headers()
         .iter()
         .filter(|(name, _)| !is_encoded || !of_coding.contains(name))
-        .take(settings.max_headers)
         .take_while(|(name, value)| {
             n_bytes += name.as_str().len() + value.len();
             n_bytes <= settings.max_header_bytes

@@ -120,6 +120,11 @@ impl Routes {
         }
     }
 
+    /// Of all proxies.
+    pub(super) fn names(&self) -> impl Iterator<Item = &AccessName> {
+        self.pools.keys()
+    }
+
     /// Sends a hop on its way.
     pub(super) async fn exchange(
         &self,
@@ -281,7 +286,9 @@ impl Member {
         let is_forwarded = url.scheme() == "http" && self.url.scheme().starts_with("http");
         let has_failed = matches!(
             exchange.outcome,
-            Err(FetchError::Connection { .. } | FetchError::Timeout { .. })
+            Err(FetchError::Connection { .. }
+                | FetchError::Timeout { .. }
+                | FetchError::Headers { .. })
         );
         if !exchange.was_not_connected {
             let is_407 = matches!(&exchange.outcome, Ok(Outcome::Received(a)) if a.status == 407);

@@ -32,7 +32,7 @@ pub struct FetchSettings {
     pub max_redirects: usize,
     /// Headers of an answer. With more it is no page.
     pub max_headers: usize,
-    /// Bytes of those that a page keeps, names and values. Over HTTP/2 it is no page with more.
+    /// Bytes of those that a page keeps, names and values.
     pub max_header_bytes: usize,
     /// Where these names are, whatever the system's resolver says: table `[hosts]`.
     pub hosts: BTreeMap<String, Vec<IpAddr>>,

@@ -97,6 +97,19 @@ async fn an_answer_over_http_2_is_a_page() {
     assert_eq!((page.status, &page.body[..]), (200, &b"here"[..]));
 }
 
+#[tokio::test]
+async fn headers_are_counted_over_http_2_too() {
+    let head = |n: usize| {
+        let header = [0, 1, b'x', 1, b'y'].repeat(n);
+        let headers = [STATUS_200, &header].concat();
+        vec![frame(HEADERS, END_HEADERS | END_STREAM, 1, &headers)]
+    };
+    let page = outcome(head(256), None).await.unwrap();
+    assert_eq!(page.headers.len(), 256);
+    let error = outcome(head(257), None).await.unwrap_err();
+    assert_eq!(error.reason(), "headers", "{error}");
+}
+
 fn goaway(code: u8) -> Vec<u8> {
     frame(GOAWAY, 0, 0, &[0, 0, 0, 0, 0, 0, 0, code])
 }

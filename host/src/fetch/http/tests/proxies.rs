@@ -286,6 +286,12 @@ async fn robots_are_those_that_came_the_way_that_the_page_takes() {
         fetcher.fetch(page(None)).await.unwrap();
     }
     assert_eq!((proxy.heard().len(), site.heard().len()), (1, 3));
+    let slow = Web::saying(answer("200 OK", &[], b"user-agent: *\ncrawl-delay: 3")).await;
+    let fetcher = fetching(settings(vec![through(slow.address, "http")]));
+    assert_eq!(fetcher.per_host(&site.url("/"), None), 64);
+    let (manner, hop) = fetcher.prepared(abroad()).unwrap();
+    fetcher.judge(&hop.url, &manner).await.unwrap();
+    assert_eq!(fetcher.per_host(&site.url("/"), None), 1);
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use tracing::instrument::WithSubscriber as _;
 
 use super::*;
+use crate::model::settings::USUAL_AGENT;
 
 /// Keeps what is logged.
 #[derive(Clone, Default)]
@@ -21,6 +22,13 @@ impl std::io::Write for Log {
 
 /// The lines that fetching these URLs writes, without those of other modules.
 async fn told(fetcher: &HttpFetcher, requests: Vec<FetchRequest>) -> Vec<String> {
+    // One that wants everything: what a thread without a subscriber comes to first would be known to be
+    // wanted by nobody, in all threads.
+    static EVERYWHERE: std::sync::Once = std::sync::Once::new();
+    EVERYWHERE.call_once(|| {
+        let all = tracing_subscriber::registry();
+        tracing::subscriber::set_global_default(all).expect("no other test sets one");
+    });
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt()
@@ -113,10 +121,18 @@ async fn every_hop_has_a_line_in_the_log_and_one_that_is_not_made_tells_why() {
 #[tokio::test]
 async fn whoever_crawls_sites_of_others_is_asked_once_for_a_contact() {
     let web = Web::saying(answer("200 OK", &[], b"")).await;
-    let outside = || get("http://nowhere.invalid/".parse().unwrap());
+    // With one of its addresses in public it is as a site of others; the first is connected to.
+    let addresses = ["127.0.0.1", "8.8.8.8"].map(|ip| ip.parse().unwrap());
+    let outside = || FetchRequest {
+        names_port: true,
+        ..get(format!("http://shop.test:{}/", web.address.port())
+            .parse()
+            .unwrap())
+    };
     let with_agent = |agent: &str| {
         let settings = FetchSettings {
             user_agent: agent.to_owned(),
+            hosts: [("shop.test".to_owned(), addresses.to_vec())].into(),
             ..FetchSettings::default()
         };
         fetcher_with(&["127.0.0.0/8"], &[], settings)
@@ -127,8 +143,14 @@ async fn whoever_crawls_sites_of_others_is_asked_once_for_a_contact() {
             |line: &&String| line.starts_with("WARN") && line.contains("set contact of [fetch]");
         lines.iter().filter(asks).count()
     };
-    assert_eq!(n_asked(fetcher(), vec![outside(), outside()]).await, 1);
-    assert_eq!(n_asked(fetcher(), vec![get(web.url("/"))]).await, 0);
+    assert_eq!(
+        n_asked(with_agent(USUAL_AGENT), vec![outside(), outside()]).await,
+        1
+    );
+    assert_eq!(
+        n_asked(with_agent(USUAL_AGENT), vec![get(web.url("/"))]).await,
+        0
+    );
     let named = with_agent("crawler/1.0 (+https://shop.example/bot)");
     assert_eq!(n_asked(named, vec![outside()]).await, 0);
 }
