@@ -9,5 +9,7 @@ mod order;
 mod outline;
 #[path = "repair/pages.rs"]
 mod pages;
+#[path = "support/random.rs"]
+mod random;
 #[path = "repair/soup.rs"]
 mod soup;

@@ -88,7 +88,9 @@ fn node(random: &mut Random, page: &mut String, depth: usize, n_left: &mut usize
             "<!--c-->",
             "<script>no</script>",
         ])),
-        4 if random.one_in(3) => page.push_str("<template><div class=\"a\">no</div></template>"),
+        4 if random.below(3) == 0 => {
+            page.push_str("<template><div class=\"a\">no</div></template>")
+        }
         5 => {
             let id = *n_left;
             page.push_str(&format!("<table class=\"b\"><tbody><tr><td id=\"{id}\">"));
@@ -111,20 +113,20 @@ fn node(random: &mut Random, page: &mut String, depth: usize, n_left: &mut usize
 
 fn element(random: &mut Random, page: &mut String, tag: &str, depth: usize, n_left: &mut usize) {
     page.push_str(&format!("<{tag}"));
-    if random.one_in(2) {
+    if random.below(2) == 0 {
         page.push_str(&format!(
             " class=\"{}\"",
             random.pick(&["a", "b", "a b", "c a"])
         ));
     }
     // In the order in which scraper writes them again.
-    if random.one_in(6) {
+    if random.below(6) == 0 {
         page.push_str(random.pick(&[" data-x=\"one two\"", " data-x=\"one-a\""]));
     }
-    if random.one_in(3) {
+    if random.below(3) == 0 {
         page.push_str(&format!(" id=\"{n_left}\""));
     }
-    if random.one_in(6) {
+    if random.below(6) == 0 {
         page.push_str(random.pick(&[" title=\"x &amp; y\"", " title=\"\""]));
     }
     page.push('>');
@@ -144,7 +146,7 @@ fn plan_of_chance(random: &mut Random) -> Plan {
     let mut text = String::new();
     let n_groups = random.below(4);
     for i in 0..n_groups {
-        if i > 0 && random.one_in(2) {
+        if i > 0 && random.below(2) == 0 {
             let parent = random.below(i);
             text.push_str(&format!("g{parent}/g{i} < {}\n", selector(random, true)));
         } else {
@@ -156,7 +158,7 @@ fn plan_of_chance(random: &mut Random) -> Plan {
         let first = random.pick(&["", "", "first "]);
         if n_groups > 0 && random.below(4) > 0 {
             let group = random.below(n_groups);
-            let selector = if random.one_in(4) {
+            let selector = if random.below(4) == 0 {
                 String::new()
             } else {
                 selector(random, true)
@@ -173,14 +175,14 @@ fn plan_of_chance(random: &mut Random) -> Plan {
 }
 
 fn selector(random: &mut Random, is_in_row: bool) -> String {
-    let n_parts = if random.one_in(4) { 2 } else { 1 };
+    let n_parts = if random.below(4) == 0 { 2 } else { 1 };
     let parts: Vec<String> = (0..n_parts).map(|_| part(random, is_in_row)).collect();
     parts.join(", ")
 }
 
 fn part(random: &mut Random, is_in_row: bool) -> String {
     let mut text = String::new();
-    if is_in_row && random.one_in(3) {
+    if is_in_row && random.below(3) == 0 {
         text.push_str("> ");
     }
     text.push_str(&compound(random));
@@ -228,7 +230,7 @@ fn compound(random: &mut Random) -> String {
             "div", "div", "span", "li", "ul", "section", "em", "td", "*", "", "DIV", "img",
         ])
         .to_owned();
-    while text.is_empty() || random.one_in(4) {
+    while text.is_empty() || random.below(4) == 0 {
         let condition = random
             .pick(&conditions)
             .replace("#3", "#\\33 ")

@@ -203,7 +203,7 @@ fn plan(random: &mut Random) -> Plan {
         ..Plan::default()
     };
     for i in 0..random.below(3) {
-        let parent = (i > 0 && random.one_in(2)).then_some(0);
+        let parent = (i > 0 && random.below(2) == 0).then_some(0);
         let selector = selector(random);
         plan.groups.push(group(&format!("g{i}"), parent, &selector));
     }
@@ -219,14 +219,14 @@ fn plan(random: &mut Random) -> Plan {
         plan.fields.push(Field {
             name: format!("f{i}"),
             group: group.map(|g| u32::try_from(g).unwrap()),
-            selector: if random.one_in(4) {
+            selector: if random.below(4) == 0 {
                 String::new()
             } else {
                 selector(random)
             },
             take,
-            first: random.one_in(3),
-            keep: random.one_in(2),
+            first: random.below(3) == 0,
+            keep: random.below(2) == 0,
         });
     }
     plan
@@ -242,7 +242,7 @@ fn group(name: &str, parent: Option<u32>, selector: &str) -> Group {
 
 /// Mostly one that is accepted.
 fn selector(random: &mut Random) -> String {
-    if random.one_in(20) {
+    if random.below(20) == 0 {
         return text_of(random, &PIECES_OF_SELECTORS, 6);
     }
     let simple = [

@@ -15,10 +15,6 @@ impl Random {
         (self.0 >> 16) as usize % n
     }
 
-    pub(crate) fn one_in(&mut self, n: usize) -> bool {
-        self.below(n) == 0
-    }
-
     pub(crate) fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
         from[self.below(from.len())]
     }
