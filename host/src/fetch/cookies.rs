@@ -3,14 +3,17 @@
 //! They live in the frontier, so that a login outlives the process. All is bounded: a site cannot make
 //! them grow without end, nor drive out those of another.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bytes::Bytes;
-use cookie_store::{CookieDomain, CookieStore, RawCookie, StoreAction};
+use cookie_store::{Cookie, CookieDomain, RawCookie, StoreAction};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::model::settings::CookieSeed;
+use domains::Domains;
+
+mod domains;
 
 /// Bytes of one cookie (RFC 6265, 6.1: at least 4096).
 const MAX_COOKIE: usize = 4_096;
@@ -23,11 +26,11 @@ const MAX_BYTES: usize = 256 << 10;
 
 /// What a crawl sends back to the sites that set it.
 pub struct CookieJar {
-    state: Mutex<State>,
+    state: RwLock<State>,
 }
 
 struct State {
-    store: CookieStore,
+    cookies: Domains,
     n_bytes: usize,
     /// Those of the resource that were put in.
     seeds: Vec<CookieSeed>,
@@ -39,7 +42,7 @@ struct State {
 struct Saved {
     seeds: Vec<CookieSeed>,
     /// The host of each, and what it had set.
-    cookies: Vec<cookie_store::Cookie<'static>>,
+    cookies: Vec<Cookie<'static>>,
 }
 
 impl std::fmt::Debug for CookieJar {
@@ -61,20 +64,16 @@ impl CookieJar {
         let (known, cookies) = saved.map_or_else(Default::default, |s| (s.seeds, s.cookies));
         let is_meant = |seed: &CookieSeed| seeds.contains(seed);
         let (known, withdrawn): (Vec<_>, Vec<_>) = known.into_iter().partition(is_meant);
-        let cookies = cookies.into_iter().map(Ok::<_, std::convert::Infallible>);
-        let store = match CookieStore::from_cookies(cookies, false) {
-            Ok(store) => store,
-            Err(never) => match never {},
-        };
-        let n_bytes = store.iter_any().map(|c| size(c)).sum();
+        let cookies = Domains::of(cookies);
+        let n_bytes = cookies.iter().map(|cookie| size(cookie)).sum();
         let mut state = State {
-            store,
+            cookies,
             n_bytes,
             seeds: known,
             is_changed: false,
         };
         for gone in withdrawn {
-            state.forget(&gone.host, "/", &gone.name);
+            state.forget(vec![[gone.host, "/".to_owned(), gone.name]]);
         }
         for seed in seeds {
             if !state.seeds.contains(seed) {
@@ -83,44 +82,48 @@ impl CookieJar {
             }
         }
         Self {
-            state: Mutex::new(state),
+            state: RwLock::new(state),
         }
     }
 
     /// What a request for this URL sends.
     pub fn header(&self, url: &Url) -> Option<String> {
-        let state = self.state();
+        let state = self.read();
         let mut header = String::new();
-        for (name, value) in state.store.get_request_values(url) {
+        for cookie in state.cookies.sent(url) {
             let separator = if header.is_empty() { "" } else { "; " };
-            header.extend([separator, name, "=", value]);
+            header.extend([separator, cookie.name(), "=", cookie.value()]);
         }
         (!header.is_empty()).then_some(header)
     }
 
     /// Takes what an answer from this URL sets, as far as it may.
     pub fn hear<'a>(&self, url: &Url, set: impl Iterator<Item = &'a str>) {
-        let mut state = self.state();
-        for text in set.filter(|text| text.len() <= MAX_COOKIE) {
-            if let Ok(mut cookie) = RawCookie::parse(text.to_owned()) {
-                // Both are about pages of other sites, and would be kept with a `Secure` that the site has
-                // not set.
-                cookie.set_same_site(None);
-                cookie.set_partitioned(None);
-                state.set(&cookie, url);
+        let set = set.filter(|text| text.len() <= MAX_COOKIE);
+        let set: Vec<_> = set.filter_map(|text| heard(text, url)).collect();
+        // Most answers say what the jar knows, and all pages of a crawl share it.
+        if set.is_empty() || self.read().has_all(&set) {
+            return;
+        }
+        // All that an answer sets at once: what belongs together is sent together.
+        let mut state = self.write();
+        for cookie in set {
+            if !state.has(&cookie) {
+                state.set(cookie, url);
             }
         }
     }
 
     /// What is to be kept, where it has changed since this was asked last.
     pub fn unsaved(&self) -> Option<Bytes> {
-        let mut state = self.state();
+        let mut state = self.write();
         if !state.is_changed {
             return None;
         }
+        let unexpired = state.cookies.iter().filter(|cookie| !cookie.is_expired());
         let saved = Saved {
             seeds: state.seeds.clone(),
-            cookies: state.store.iter_unexpired().cloned().collect(),
+            cookies: unexpired.cloned().collect(),
         };
         state.is_changed = false;
         match serde_json::to_vec(&saved) {
@@ -132,8 +135,12 @@ impl CookieJar {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -147,13 +154,29 @@ impl State {
         if seed.and_below {
             cookie.set_domain(seed.host.clone());
         }
-        self.set(&cookie, &url);
+        if let Ok(cookie) = Cookie::try_from_raw_cookie(&cookie, &url)
+            && !self.has(&cookie)
+        {
+            self.set(cookie, &url);
+        }
     }
 
-    fn set(&mut self, raw: &RawCookie<'_>, url: &Url) {
-        let Ok(cookie) = cookie_store::Cookie::try_from_raw_cookie(raw, url) else {
-            return;
-        };
+    fn has_all(&self, cookies: &[Cookie<'_>]) -> bool {
+        cookies.iter().all(|cookie| self.has(cookie))
+    }
+
+    /// Whether it is there as it stands.
+    fn has(&self, cookie: &Cookie<'_>) -> bool {
+        self.cookies.like(cookie).is_some_and(|here| {
+            let is_for_same = here.expires == cookie.expires && here.domain == cookie.domain;
+            let says_same = here.value() == cookie.value()
+                && here.secure() == cookie.secure()
+                && here.http_only() == cookie.http_only();
+            is_for_same && says_same && !here.is_expired()
+        })
+    }
+
+    fn set(&mut self, cookie: Cookie<'_>, url: &Url) {
         let Some(domain) = cookie.domain.as_cow() else {
             return;
         };
@@ -161,25 +184,13 @@ impl State {
         if matches!(cookie.domain, CookieDomain::Suffix(_)) && !domain.contains('.') {
             return;
         }
-        let before = self.store.get_any(&domain, &cookie.path, cookie.name());
-        let is_same = before.is_some_and(|before| {
-            let is_for_same = before.expires == cookie.expires && before.domain == cookie.domain;
-            let says_same = before.value() == cookie.value()
-                && before.secure() == cookie.secure()
-                && before.http_only() == cookie.http_only();
-            is_for_same && says_same && !before.is_expired()
-        });
-        // What most answers say.
-        if is_same {
-            return;
+        self.forget(expired(self.cookies.of_domain(&domain)));
+        if self.n_bytes + size(&cookie) > MAX_BYTES {
+            self.forget(expired(self.cookies.iter()));
         }
-        self.forget_expired();
-        let before = self.store.get_any(&domain, &cookie.path, cookie.name());
-        let n_before = before.map(size);
+        let n_before = self.cookies.like(&cookie).map(size);
         // The jar knows no difference between a cookie of a host and one of it and all below it.
-        let is_here =
-            |other: &&cookie_store::Cookie<'_>| other.domain.as_cow().as_ref() == Some(&domain);
-        let here = self.store.iter_any().filter(is_here);
+        let here = self.cookies.of_domain(&domain);
         let (n, n_bytes_here) =
             here.fold((0, 0), |(n, n_bytes), other| (n + 1, n_bytes + size(other)));
         let has_place = n_before.is_some() || n < MAX_PER_HOST;
@@ -191,7 +202,7 @@ impl State {
             tracing::debug!(%url, "a cookie is not kept: there is no room for more");
             return;
         }
-        match self.store.insert(cookie.into_owned(), url) {
+        match self.cookies.insert(cookie.into_owned(), url) {
             Ok(StoreAction::Inserted | StoreAction::UpdatedExisting) => self.n_bytes = n_bytes,
             Ok(StoreAction::ExpiredExisting) => {}
             Err(_of_another_host_or_past) => return,
@@ -199,29 +210,37 @@ impl State {
         self.is_changed = true;
     }
 
-    /// They would hold a place for ever.
-    fn forget_expired(&mut self) {
-        let expired = self.store.iter_any().filter(|cookie| cookie.is_expired());
-        let expired: Vec<_> = expired
-            .filter_map(|cookie| {
-                let domain = cookie.domain.as_cow()?.into_owned();
-                Some((domain, cookie.path.to_string(), cookie.name().to_owned()))
-            })
-            .collect();
-        for (domain, path, name) in expired {
-            self.forget(&domain, &path, &name);
-        }
-    }
-
-    fn forget(&mut self, domain: &str, path: &str, name: &str) {
-        if let Some(gone) = self.store.remove(domain, path, name) {
-            self.n_bytes = self.n_bytes.saturating_sub(size(&gone));
-            self.is_changed = true;
+    fn forget(&mut self, names: Vec<[String; 3]>) {
+        for [domain, path, name] in names {
+            if let Some(gone) = self.cookies.remove(&domain, &path, &name) {
+                self.n_bytes = self.n_bytes.saturating_sub(size(&gone));
+                self.is_changed = true;
+            }
         }
     }
 }
 
-fn size(cookie: &cookie_store::Cookie<'_>) -> usize {
+/// A cookie that an answer from this URL sets, if it may.
+fn heard<'a>(text: &'a str, url: &Url) -> Option<Cookie<'a>> {
+    let mut raw = RawCookie::parse(text).ok()?;
+    // Both are about pages of other sites, and would be kept with a `Secure` that the site has not set.
+    raw.set_same_site(None);
+    raw.set_partitioned(None);
+    let cookie = Cookie::try_from_raw_cookie(&raw, url).ok()?;
+    cookie.domain.matches(url).then(|| cookie.into_owned())
+}
+
+/// Domain, path and name of those that would hold a place for ever.
+fn expired<'a>(cookies: impl Iterator<Item = &'a Cookie<'static>>) -> Vec<[String; 3]> {
+    let expired = cookies.filter(|cookie| cookie.is_expired());
+    let names = expired.filter_map(|cookie| {
+        let domain = cookie.domain.as_cow()?.into_owned();
+        Some([domain, cookie.path.to_string(), cookie.name().to_owned()])
+    });
+    names.collect()
+}
+
+fn size(cookie: &Cookie<'_>) -> usize {
     let domain = cookie.domain.as_cow().map_or(0, |domain| domain.len());
     domain + cookie.path.len() + cookie.name().len() + cookie.value().len()
 }
@@ -280,8 +299,8 @@ mod tests {
             assert_eq!(sent(&jar, "http://shop.test/"), [name]);
             assert_eq!(sent(&jar, "http://a.shop.test/").len(), below, "{set}");
         }
-        let state = jar.state();
-        let kept: Vec<usize> = state.store.iter_any().map(size).collect();
+        let state = jar.read();
+        let kept: Vec<usize> = state.cookies.iter().map(size).collect();
         assert_eq!(kept, [state.n_bytes]);
     }
 
@@ -320,6 +339,40 @@ mod tests {
             &["host=7", "below=; Domain=shop.test; Path=/; Max-Age=0"],
         );
         assert_eq!(sent(&jar, "https://shop.test/a/c"), ["host=7", "safe=4"]);
+    }
+
+    #[test]
+    fn cookies_are_sent_longer_paths_first_and_a_domain_without_any_takes_no_room() {
+        let jar = CookieJar::open(None, &[]);
+        let set = [
+            "z=1; Path=/a/b",
+            "a=2; Path=/",
+            "b=3; Path=/a",
+            "c=4; Path=/; Domain=shop.test",
+        ];
+        hear(&jar, "http://x.shop.test/", &set);
+        let header = jar.header(&url("http://x.shop.test/a/b/"));
+        assert_eq!(header.as_deref(), Some("z=1; b=3; a=2; c=4"));
+        for host in ["[::1]:80", "127.0.0.1", "shop.test."] {
+            let here = format!("http://{host}/");
+            hear(&jar, &here, &["own=1"]);
+            assert_eq!(sent(&jar, &here), ["own=1"]);
+            hear(
+                &jar,
+                &here,
+                &[
+                    "own=1; Max-Age=0",
+                    "other=1; Domain=other.test",
+                    "x=1; Domain=x",
+                ],
+            );
+            hear(&jar, &here, &["next=1"]);
+            hear(&jar, &here, &["next=1; Max-Age=0"]);
+            assert_eq!(sent(&jar, &here), Vec::<String>::new());
+        }
+        let gone = expired(jar.read().cookies.iter());
+        jar.write().forget(gone);
+        assert_eq!(jar.read().cookies.n_domains(), 2);
     }
 
     #[test]
@@ -362,6 +415,28 @@ mod tests {
     }
 
     #[test]
+    fn what_has_expired_holds_no_place_whoever_has_set_it() {
+        let large = "x".repeat(4_000);
+        let jar = CookieJar::open(None, &[]);
+        for host in 0..100 {
+            let url = format!("http://h{host}.test/");
+            hear(&jar, &url, &[&format!("c={large}; Path=/; Max-Age=1")]);
+        }
+        let saved = jar.unsaved().unwrap();
+        assert!(jar.read().n_bytes > MAX_BYTES - 5_000);
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while !jar.read().cookies.iter().all(|cookie| cookie.is_expired()) {
+            assert!(std::time::Instant::now() < deadline);
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        hear(&jar, "http://new.test/", &[&format!("c={large}; Path=/")]);
+        assert_eq!(sent(&jar, "http://new.test/").len(), 1);
+        assert_eq!(jar.read().cookies.n_domains(), 1);
+        let again = CookieJar::open(Some(&saved), &[]);
+        assert_eq!(again.read().n_bytes, 0);
+    }
+
+    #[test]
     fn no_site_makes_them_grow_without_end_or_drives_out_those_of_another() {
         let jar = CookieJar::open(None, &[]);
         hear(&jar, "http://a.test/", &["kept=1; Path=/"]);
@@ -391,7 +466,7 @@ mod tests {
             let url = format!("http://h{host}.test/");
             hear(&jar, &url, &[&format!("c={large}; Path=/")]);
         }
-        assert!(jar.state().n_bytes <= MAX_BYTES);
+        assert!(jar.read().n_bytes <= MAX_BYTES);
         hear(
             &jar,
             "http://b.test/",
