@@ -51,12 +51,16 @@ pub fn decode(body: &Bytes, content_type: Option<&str>, host: Option<&str>) -> P
 }
 
 fn for_label(label: &str) -> Option<&'static Encoding> {
+    // What nearly all say, without a search.
+    if label.eq_ignore_ascii_case("utf-8") {
+        return Some(UTF_8);
+    }
     Encoding::for_label(label.as_bytes())
 }
 
 fn decoded(encoding: &'static Encoding, source: CharsetSource, body: &[u8]) -> PageText {
     let has_mark = source == CharsetSource::Mark;
-    let as_it_stands = encoding == UTF_8 && !has_mark && std::str::from_utf8(body).is_ok();
+    let as_it_stands = encoding == UTF_8 && !has_mark && simdutf8::basic::from_utf8(body).is_ok();
     let text = || encoding.decode_without_bom_handling(body).0.into_owned();
     PageText {
         charset: encoding.name(),
@@ -66,7 +70,7 @@ fn decoded(encoding: &'static Encoding, source: CharsetSource, body: &[u8]) -> P
 }
 
 fn is_utf_8(body: &[u8]) -> bool {
-    match std::str::from_utf8(body) {
+    match simdutf8::compat::from_utf8(body) {
         Ok(_) => true,
         // A body that was cut may end within a character. If that were its only one, it could as
         // well be the last letter of "café" in windows-1252.
@@ -95,7 +99,10 @@ fn essence(content_type: &str) -> &str {
 }
 
 fn is_textual(essence: &str) -> bool {
-    let essence = essence.to_ascii_lowercase();
+    let essence = match essence {
+        "text/html" => return true,
+        other => other.to_ascii_lowercase(),
+    };
     let Some((kind, subtype)) = essence.split_once('/') else {
         // Not a content type at all: servers write "html", or "utf-8".
         return true;

@@ -52,7 +52,7 @@ impl Page {
         match &self.text.decoded {
             Some(text) => text.into(),
             // Checked first, because that is several times as fast as looking for what to replace.
-            None => match std::str::from_utf8(&self.body) {
+            None => match simdutf8::basic::from_utf8(&self.body) {
                 Ok(text) => text.into(),
                 Err(_) => String::from_utf8_lossy(&self.body),
             },
