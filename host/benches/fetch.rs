@@ -30,8 +30,8 @@ mod loopback;
 mod pages;
 
 const N_CONNECTIONS: u64 = 64;
-const N_REQUESTS: u64 = 20_000;
-const N_ROUNDS: usize = 5;
+const N_REQUESTS: u64 = 10_000;
+const N_ROUNDS: usize = 15;
 
 /// Who asks.
 #[derive(Clone, Copy)]
@@ -65,7 +65,7 @@ fn main() {
     let server = loopback::Server::start(None);
     let runtime = Runtime::new().expect("a runtime starts");
     let mut rounds: [Vec<Took>; 3] = Default::default();
-    let asked = runtime.block_on(Asked::new(&server.base));
+    let asked = Arc::new(runtime.block_on(Asked::new(&server.base)));
     for round in 0..=N_ROUNDS {
         for n in 0..LAYERS.len() {
             // Whoever comes first finds the machine as the others left it.
@@ -104,6 +104,7 @@ struct Asked {
     client: reqwest::Client,
     fetcher: HttpFetcher,
     cookies: Arc<CookieJar>,
+    usual: CrawlSettings,
 }
 
 impl Asked {
@@ -118,6 +119,7 @@ impl Asked {
             client: reqwest::Client::new(),
             fetcher: fetcher.expect("there is nothing odd about it"),
             cookies: Arc::new(CookieJar::open(None, &[])),
+            usual: CrawlSettings::default(),
         }
     }
 
@@ -138,7 +140,7 @@ impl Asked {
     }
 
     async fn fetch(&self, robots: Robots, cookies: Option<Arc<CookieJar>>) -> usize {
-        let usual = CrawlSettings::default();
+        let usual = &self.usual;
         let fetched = self.fetcher.fetch(FetchRequest {
             url: self.url.clone(),
             names_port: true,
@@ -166,20 +168,25 @@ impl Asked {
     }
 }
 
-fn measured(runtime: &Runtime, asked: &Asked, layer: Layer) -> Took {
-    let n_left = AtomicU64::new(N_REQUESTS);
-    let one = || async {
-        while n_left
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1))
-            .is_ok()
-        {
-            asked.ask(layer).await;
-        }
+fn measured(runtime: &Runtime, asked: &Arc<Asked>, layer: Layer) -> Took {
+    let n_left = Arc::new(AtomicU64::new(N_REQUESTS));
+    let one = |_| {
+        let (asked, n_left) = (Arc::clone(asked), Arc::clone(&n_left));
+        // As a crawl does: each page is a task.
+        runtime.spawn(async move {
+            while n_left
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1))
+                .is_ok()
+            {
+                asked.ask(layer).await;
+            }
+        })
     };
     let n_before = counted::n_allocations();
     let (began, used) = (Instant::now(), processor_time());
-    let all = (0..N_CONNECTIONS).map(|_| one());
-    runtime.block_on(futures::future::join_all(all));
+    let all: Vec<_> = (0..N_CONNECTIONS).map(one).collect();
+    let done = runtime.block_on(futures::future::try_join_all(all));
+    done.expect("all are served");
     Took {
         wall: began.elapsed(),
         processors: processor_time() - used,
