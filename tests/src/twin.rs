@@ -139,7 +139,7 @@ impl Fetch for Tree {
             url: request.url.clone(),
             requested_url: request.url,
             status: 200,
-            headers: Vec::new(),
+            headers: Default::default(),
             redirects: Vec::new(),
             fetched_at: 1,
             truncated: false,

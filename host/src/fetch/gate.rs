@@ -175,10 +175,11 @@ impl Gate {
         host.state().ask(pace, &self.settings);
         host.state().check_pause(Instant::now())?;
         let turn = host.line.lock().await;
-        loop {
-            let now = Instant::now();
+        let entered = loop {
             let ready_at = {
                 let mut state = host.state();
+                // Not before: what is noted of the host now is older than this request.
+                let now = Instant::now();
                 let delay = state.ask(pace, &self.settings);
                 state.check_pause(now)?;
                 let after_last = state.ended.map(|(ended, random)| ended + delay + random);
@@ -193,7 +194,7 @@ impl Gate {
                 } else if ready_at.is_none_or(|at| at <= now) {
                     state.n_in_use += 1;
                     state.rates.limiter.count(now);
-                    break;
+                    break now;
                 } else {
                     ready_at
                 }
@@ -202,13 +203,13 @@ impl Gate {
                 Some(at) => tokio::time::sleep_until(at).await,
                 None => host.freed.notified().await,
             }
-        }
+        };
         drop(turn);
         Ok(Permit {
             host,
             settings: Arc::clone(&self.settings),
             pace: pace.clone(),
-            entered: Instant::now(),
+            entered,
         })
     }
 
@@ -229,6 +230,11 @@ impl Gate {
 }
 
 impl Permit {
+    /// Since when the place is held.
+    pub fn entered(&self) -> Instant {
+        self.entered
+    }
+
     /// Ends the use of the place and tells how long the host is left alone from now on.
     /// None: the exchange says nothing of the host.
     pub fn finish(self, sign: Option<Sign>) -> Duration {

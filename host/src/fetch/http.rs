@@ -175,18 +175,6 @@ impl HttpFetcher {
         max_body: u64,
         pace: &Pace,
     ) -> (Result<Outcome, FetchError>, UnixMillis) {
-        let begun = Instant::now();
-        let (outcome, host_ready_at) = self.turn(hop, max_body, pace).await;
-        tell(hop, &outcome, begun.elapsed());
-        (outcome, host_ready_at)
-    }
-
-    async fn turn(
-        &self,
-        hop: &Hop,
-        max_body: u64,
-        pace: &Pace,
-    ) -> (Result<Outcome, FetchError>, UnixMillis) {
         if let Err(denied) = self.guard.check(&hop.url) {
             return (Err(denied), 0);
         }
@@ -197,9 +185,12 @@ impl HttpFetcher {
             return (Err(resting), after(self.clock.unix_millis(), rest));
         }
         let may_look_up = !self.is_proxys_to_resolve(hop);
-        let check = (self.resolver).check_port(&hop.url, hop.names_port, may_look_up);
-        if let Err(denied) = self.while_connecting(check).await {
-            return (Err(denied), 0);
+        // Nearly always; then no clock is needed.
+        if !self.resolver.is_port_open(&hop.url, hop.names_port) {
+            let check = (self.resolver).check_port(&hop.url, hop.names_port, may_look_up);
+            if let Err(denied) = self.while_connecting(check).await {
+                return (Err(denied), 0);
+            }
         }
         let host = host_of(&hop.url);
         let asked = Instant::now();
@@ -210,7 +201,6 @@ impl HttpFetcher {
                 return (Err(FetchError::Paused { host, pause }), host_ready_at);
             }
         };
-        let begun = Instant::now();
         let Exchange {
             mut outcome, took, ..
         } = self.exchange(hop, max_body).await;
@@ -219,7 +209,7 @@ impl HttpFetcher {
             self.want_contact(&hop.url);
         }
         if let Ok(Outcome::Received(answer)) = &mut outcome {
-            answer.record.waited = begun.duration_since(asked);
+            answer.record.waited = permit.entered().duration_since(asked);
         }
         let now = self.clock.unix_millis();
         let left_alone = permit.finish(sign::of(&outcome, took, now));
@@ -237,9 +227,12 @@ fn rest_of(error: &FetchError) -> Duration {
 }
 
 /// One line for each hop, sent or not, for `CRAWLER_LOG=crawler::fetch=debug`. What it took includes what
-/// it waited.
-fn tell(hop: &Hop, outcome: &Result<Outcome, FetchError>, took: Duration) {
-    let (url, took) = (hop.url.as_str(), took.as_millis());
+/// it waited, of a page also for its robots.txt.
+fn tell(hop: &Hop, outcome: &Result<Outcome, FetchError>, begun: Instant) {
+    if !tracing::enabled!(tracing::Level::DEBUG) {
+        return;
+    }
+    let (url, took) = (hop.url.as_str(), begun.elapsed().as_millis());
     match outcome {
         Ok(Outcome::Received(answer)) => {
             let record = &answer.record;
@@ -292,12 +285,9 @@ impl Fetch for HttpFetcher {
                 Err(Failure {
                     error,
                     host_ready_at,
-                }) => {
-                    let denied = Err(error);
-                    tell(&hop, &denied, begun.elapsed());
-                    (denied, host_ready_at)
-                }
+                }) => (Err(error), host_ready_at),
             };
+            tell(&hop, &outcome, begun);
             host_ready_at = host_ready_at.max(ready_at);
             let failure = |error| Failure {
                 error,
@@ -356,7 +346,7 @@ fn is_new_page(hop: &Hop, on_the_way: &[Url]) -> bool {
 }
 
 fn page(url: Url, redirects: Vec<Url>, answer: hop::Received, fetched_at: UnixMillis) -> Page {
-    let content_type = answer.header("content-type");
+    let content_type = answer.headers.get("content-type");
     let text = charset::decode(&answer.body, content_type, url.domain());
     Page {
         requested_url: redirects.first().unwrap_or(&url).clone(),

@@ -15,7 +15,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::time::Instant;
-use tower::{Layer, Service};
+use tower::{Layer, Service, ServiceExt as _};
 
 tokio::task_local! {
     static PHASES: Arc<Phases>;
@@ -50,8 +50,11 @@ impl Phases {
     }
 
     /// Notes what this request makes its client do.
-    pub(super) async fn of<T>(phases: &Arc<Self>, request: impl Future<Output = T>) -> T {
-        PHASES.scope(Arc::clone(phases), request).await
+    pub(super) fn of<T>(
+        phases: &Arc<Self>,
+        request: impl Future<Output = T>,
+    ) -> impl Future<Output = T> {
+        PHASES.scope(Arc::clone(phases), request)
     }
 }
 
@@ -102,29 +105,42 @@ impl<S> Layer<S> for NoteConnections {
     type Service = Noting<S>;
 
     fn layer(&self, connector: S) -> Noting<S> {
+        let connector = Arc::new(connector);
         Noting { connector }
     }
 }
 
 /// What [`NoteConnections`] puts around a connector.
-#[derive(Debug, Clone)]
+///
+/// The client clones it several times for each request, most of which need no connection: the connector
+/// itself is cloned where one is made.
+#[derive(Debug)]
 pub(super) struct Noting<S> {
-    connector: S,
+    connector: Arc<S>,
+}
+
+impl<S> Clone for Noting<S> {
+    fn clone(&self) -> Self {
+        let connector = Arc::clone(&self.connector);
+        Self { connector }
+    }
 }
 
 impl<S, T> Service<T> for Noting<S>
 where
-    S: Service<T>,
+    S: Service<T> + Clone + Send + 'static,
     S::Response: 'static,
     S::Error: 'static,
     S::Future: Send + 'static,
+    T: Send + 'static,
 {
     type Response = S::Response;
     type Error = S::Error;
     type Future = BoxFuture<'static, Result<S::Response, S::Error>>;
 
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.connector.poll_ready(context)
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        // The clone that makes the connection waits until it is.
+        Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, target: T) -> Self::Future {
@@ -133,7 +149,8 @@ where
         if let Some(phases) = &phases {
             phases.began.store(true, Ordering::Relaxed);
         }
-        let connecting = watched(self.connector.call(target), phases.clone());
+        let connector = S::clone(&self.connector);
+        let connecting = watched(connector.oneshot(target), phases.clone());
         noted(connecting, phases, |phases| &phases.connect).boxed()
     }
 }
@@ -151,9 +168,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_request_without_connection_is_told_from_one_that_took_another() {
         let soon = Duration::from_millis(10);
-        let mut service = Noting {
-            connector: tower::service_fn(|()| never()),
-        };
+        let mut service = NoteConnections.layer(tower::service_fn(|()| never()));
         let waiting = Arc::<Phases>::default();
         let connect = async { service.call(()).await };
         let ended = tokio::time::timeout(soon, Phases::of(&waiting, connect)).await;

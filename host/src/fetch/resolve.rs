@@ -143,6 +143,11 @@ impl GuardedResolver {
         Want { state, name, port }
     }
 
+    /// Whether the port of a URL that is wanted needs no further judgement.
+    pub(super) fn is_port_open(&self, url: &Url, names_port: bool) -> bool {
+        self.port(url, names_port).is_open || self.is_inside(url)
+    }
+
     /// Judges the port of a URL that is wanted. A name is resolved for it where that has not been done:
     /// there may be a connection already, made for a resource that names the port.
     /// Nothing is wanted meanwhile: another request for the name is not judged by this port. Where it may
@@ -153,10 +158,10 @@ impl GuardedResolver {
         names_port: bool,
         may_look_up: bool,
     ) -> Result<(), FetchError> {
-        let port = self.port(url, names_port);
-        if port.is_open || self.is_inside(url) {
+        if self.is_port_open(url, names_port) {
             return Ok(());
         }
+        let port = self.port(url, names_port);
         if may_look_up && let Some(Host::Domain(name)) = url.host() {
             let found = self.found(name).await;
             let admitted = found.and_then(|found| self.admit_at(name, &found, &[Some(port)]));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use url::Url;
+use url::{Position, Url};
 
 use super::canonical::canonical;
 pub use super::counts::{Counts, NO_RULE};
@@ -112,9 +112,10 @@ impl Request {
 
 /// The host that politeness counts by: name and port.
 pub fn host_of(url: &Url) -> String {
+    let written = &url[Position::BeforeHost..Position::AfterPort];
     match url.port_or_known_default() {
-        Some(port) => format!("{}:{port}", url.host_str().unwrap_or_default()),
-        None => url.host_str().unwrap_or_default().to_owned(),
+        Some(port) if url.port().is_none() => format!("{written}:{port}"),
+        Some(_) | None => written.to_owned(),
     }
 }
 
@@ -317,6 +318,24 @@ mod tests {
 
     fn request(url: &str) -> Request {
         Request::get(url.parse().unwrap(), "page")
+    }
+
+    #[test]
+    fn politeness_counts_by_name_and_port_in_one_spelling() {
+        for (url, host) in [
+            ("http://a.test", "a.test:80"),
+            ("https://a.test/x", "a.test:443"),
+            ("HTTP://A.Test:80/", "a.test:80"),
+            ("https://a.test:80/", "a.test:80"),
+            ("http://ann:p@a.test:8080/?q#f", "a.test:8080"),
+            ("http://[::1]/", "[::1]:80"),
+            ("http://[0:0::1]:81/", "[::1]:81"),
+            ("http://127.1/", "127.0.0.1:80"),
+            ("http://a.test./", "a.test.:80"),
+            ("data:text/plain,x", ""),
+        ] {
+            assert_eq!(host_of(&url.parse().unwrap()), host, "{url}");
+        }
     }
 
     #[test]

@@ -190,7 +190,7 @@ mod tests {
             url: url.clone(),
             requested_url: url,
             status: 200,
-            headers: vec![("etag".into(), etag.into())],
+            headers: [("etag", etag)].into_iter().collect(),
             redirects: redirects.iter().map(|url| url.parse().unwrap()).collect(),
             fetched_at: 0,
             truncated: false,

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use url::Url;
 
 use super::crawl::UnixMillis;
+use super::headers::Headers;
 
 /// An answer, as rules see it.
 #[derive(Debug, Clone)]
@@ -20,7 +21,7 @@ pub struct Page {
     /// Of the last answer.
     pub status: u16,
     /// Names in lower case, in the order received.
-    pub headers: Vec<(String, String)>,
+    pub headers: Headers,
     /// Every address on the way, without the last.
     pub redirects: Vec<Url>,
     /// Of the answer.
@@ -67,10 +68,7 @@ impl Page {
 
     /// The first header of this name.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers
-            .iter()
-            .find(|(n, _)| n.eq_ignore_ascii_case(name))
-            .map(|(_, value)| value.as_str())
+        self.headers.get(name)
     }
 
     /// How it was got, for rules: names in lower case, in this order. What is not known is not there; what

@@ -175,8 +175,9 @@ impl page::Host for CallState {
     }
 
     fn headers(&mut self) -> wasmtime::Result<Vec<(String, String)>> {
-        let (page, _) = self.page(|page, _| named_bytes(&page.headers))?;
-        Ok(page.headers.clone())
+        let (page, _) = self.page(|page, _| page.headers.n_bytes())?;
+        let each = page.headers.iter();
+        Ok(each.map(|(n, v)| (n.to_owned(), v.to_owned())).collect())
     }
 
     fn header(&mut self, name: String) -> wasmtime::Result<Option<String>> {

@@ -215,10 +215,7 @@ mod tests {
             url: url.clone(),
             requested_url: url,
             status,
-            headers: headers
-                .iter()
-                .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()))
-                .collect(),
+            headers: headers.iter().copied().collect(),
             redirects: Vec::new(),
             fetched_at: 0,
             truncated: false,

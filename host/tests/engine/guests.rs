@@ -71,7 +71,7 @@ pub(crate) fn page(url: &str, body: impl Into<Bytes>) -> Arc<Page> {
         url: url.parse().expect("tests use whole URLs"),
         requested_url: url.parse().expect("tests use whole URLs"),
         status: 200,
-        headers: vec![("content-type".to_owned(), "text/html".to_owned())],
+        headers: [("content-type", "text/html")].into_iter().collect(),
         redirects: Vec::new(),
         fetched_at: 1_700_000_000_123,
         truncated: false,

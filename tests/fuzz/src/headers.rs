@@ -153,8 +153,7 @@ fn kept(status: u16, lines: &[Vec<u8>]) {
                 .sum();
             assert!(!is_too_much, "{:?}", page.headers);
             assert!(n_bytes <= settings.max_header_bytes, "{:?}", page.headers);
-            let is_lower =
-                |(name, _): &(String, String)| !name.bytes().any(|b| b.is_ascii_uppercase());
+            let is_lower = |(name, _): (&str, &str)| !name.bytes().any(|b| b.is_ascii_uppercase());
             assert!(page.headers.iter().all(is_lower), "{:?}", page.headers);
             assert!(page.body.is_empty() && !page.truncated);
         }

@@ -17,6 +17,7 @@ use crate::clock::Clock;
 use crate::fetch::gate::{Gate, GateSettings, Pace};
 use crate::fetch::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched};
 use crate::model::crawl::{CharsetSource, FetchRecord, Item, Page, PageContext, PageText, Request};
+use crate::model::headers::Headers;
 use crate::model::id::{Digest, Shard};
 use crate::model::links;
 use crate::model::plugin::Description;
@@ -166,7 +167,7 @@ impl Web {
             url: url.clone(),
             requested_url: url.clone(),
             status: if is_broken { 500 } else { 200 },
-            headers: Vec::new(),
+            headers: Headers::default(),
             redirects: Vec::new(),
             fetched_at: 1,
             truncated: false,

@@ -5,9 +5,10 @@
 //! what they leave for a page. What a decoder sets aside does not depend on what the server says: 8
 //! MiB are the most that zstd may look back (RFC 9659), 16 MiB what brotli can.
 
+use std::future::ready;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Poll, ready};
+use std::task::Poll;
 use std::time::Duration;
 
 use async_compression::tokio::bufread::{
@@ -30,6 +31,8 @@ pub(super) const ACCEPTED: &str = "gzip, br, zstd, deflate";
 
 /// The most that is set aside for a body before any of it has come.
 const MAX_RESERVED: u64 = 1 << 20;
+/// Bytes of a body that does not keep a piece of memory that may be many times as large.
+const SMALL: usize = 4 << 10;
 /// As a power of two: how far zstd may look back.
 const ZSTD_WINDOW: u32 = 23;
 
@@ -64,7 +67,7 @@ pub(super) async fn read(
     let reserved = expected.min(max_body).min(MAX_RESERVED);
     let n_received = AtomicU64::new(0);
     let chunks = response.bytes_stream().map_err(io::Error::other);
-    let mut raw = StreamReader::new(metered(chunks, settings.min_rate, &n_received));
+    let mut chunks = metered(chunks, settings.min_rate, &n_received);
     let failed = |error: io::Error| match error.downcast::<reqwest::Error>() {
         Ok(error) => failed::in_client(error, settings),
         Err(error) => match error.downcast::<FetchError>() {
@@ -76,22 +79,23 @@ pub(super) async fn read(
             },
         },
     };
-    // Nothing is nothing in any coding.
-    if raw.fill_buf().await.map_err(failed)?.is_empty() {
-        return match announced {
-            None | Some(0) => Ok(Body {
-                body: Bytes::new(),
-                truncated: false,
-                n_received: 0,
-            }),
-            Some(_) => Err(short()),
-        };
-    }
-    let mut decoded = decoded(raw, codings).await.map_err(failed)?;
     // One byte more than the limit tells whether there is more.
-    let mut body = BytesMut::with_capacity(usize::try_from(reserved + 1).unwrap_or(0));
-    let mut whole = (&mut decoded).take(max_body.saturating_add(1));
-    while whole.read_buf(&mut body).await.map_err(failed)? > 0 {}
+    let enough = max_body.saturating_add(1);
+    let mut body = match codings {
+        [] => joined(chunks, reserved, enough).await.map_err(failed)?,
+        _ => match first(&mut chunks).await.map_err(failed)? {
+            // Nothing is nothing in any coding.
+            None => Bytes::new(),
+            Some(first) => {
+                let raw = StreamReader::new(stream::once(ready(Ok(first))).chain(chunks));
+                let mut body = BytesMut::with_capacity(usize::try_from(reserved).unwrap_or(0));
+                let decoded = decoded(raw, codings).await.map_err(failed)?;
+                let mut whole = decoded.take(enough);
+                while whole.read_buf(&mut body).await.map_err(failed)? > 0 {}
+                body.freeze()
+            }
+        },
+    };
     let limit = usize::try_from(max_body).unwrap_or(usize::MAX);
     let truncated = body.len() > limit;
     // A stream of HTTP/2 that the server breaks off without an error code ends like one that is over.
@@ -100,10 +104,56 @@ pub(super) async fn read(
     }
     body.truncate(limit);
     Ok(Body {
-        body: body.freeze(),
+        body,
         truncated,
         n_received: n_received.load(Ordering::Relaxed),
     })
+}
+
+/// The first chunk with something in it. None: there is nothing.
+async fn first(
+    chunks: &mut (impl Stream<Item = io::Result<Bytes>> + Unpin),
+) -> io::Result<Option<Bytes>> {
+    loop {
+        match chunks.try_next().await? {
+            Some(empty) if empty.is_empty() => {}
+            chunk => return Ok(chunk),
+        }
+    }
+}
+
+/// All of them, until that is enough. Most pages come in one, which is not copied.
+async fn joined(
+    mut chunks: impl Stream<Item = io::Result<Bytes>> + Unpin,
+    reserved: u64,
+    enough: u64,
+) -> io::Result<Bytes> {
+    let is_enough = |n: usize| n as u64 >= enough;
+    let Some(only) = first(&mut chunks).await? else {
+        return Ok(Bytes::new());
+    };
+    // A chunk keeps all of what was read with it.
+    let alone = |only: Bytes| match only.len() < SMALL {
+        true => Bytes::copy_from_slice(&only),
+        false => only,
+    };
+    if is_enough(only.len()) {
+        return Ok(alone(only));
+    }
+    let Some(second) = first(&mut chunks).await? else {
+        return Ok(alone(only));
+    };
+    let reserved = usize::try_from(reserved).unwrap_or(0);
+    let mut all = BytesMut::with_capacity(reserved.max(only.len() + second.len()));
+    all.extend_from_slice(&only);
+    all.extend_from_slice(&second);
+    drop((only, second));
+    while !is_enough(all.len())
+        && let Some(chunk) = chunks.try_next().await?
+    {
+        all.extend_from_slice(&chunk);
+    }
+    Ok(all.freeze())
 }
 
 fn short() -> FetchError {
@@ -119,7 +169,8 @@ fn metered(
     n_received: &AtomicU64,
 ) -> impl Stream<Item = io::Result<Bytes>> + Send + Unpin {
     let least = min_rate.saturating_mul(STRETCH.as_secs());
-    let mut end = Box::pin(tokio::time::sleep(STRETCH));
+    // Begun with the first wait: what is there already needs no clock.
+    let mut end = None;
     let mut n = 0;
     stream::poll_fn(move |context| {
         loop {
@@ -130,7 +181,8 @@ fn metered(
                 }
                 return Poll::Ready(chunk);
             }
-            ready!(end.as_mut().poll(context));
+            let end = end.get_or_insert_with(|| Box::pin(tokio::time::sleep(STRETCH)));
+            std::task::ready!(end.as_mut().poll(context));
             if n < least {
                 let (time, least) = (STRETCH, min_rate);
                 let slow = FetchError::TooSlow { n, time, least };
@@ -144,6 +196,9 @@ fn metered(
 
 /// What was done to the body, in this order.
 pub(super) fn codings(headers: &HeaderMap) -> Vec<String> {
+    if !headers.contains_key(header::CONTENT_ENCODING) {
+        return Vec::new();
+    }
     let values = headers.get_all(header::CONTENT_ENCODING).iter();
     let values = values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
     let values: Vec<String> = values.collect();
@@ -157,17 +212,13 @@ async fn decoded<'a>(
     mut raw: impl AsyncBufRead + Send + Unpin + 'a,
     codings: &[String],
 ) -> io::Result<Box<dyn AsyncRead + Send + Unpin + 'a>> {
-    let coding = match codings {
-        [] => return Ok(Box::new(raw)),
-        [coding] => coding.as_str(),
-        _ => {
-            let n = codings.len();
-            return Err(io::Error::other(format!(
-                "{n} codings one within the other"
-            )));
-        }
+    let [coding] = codings else {
+        let n = codings.len();
+        return Err(io::Error::other(format!(
+            "{n} codings one within the other"
+        )));
     };
-    Ok(match coding {
+    Ok(match coding.as_str() {
         "gzip" | "x-gzip" => {
             let mut decoder = GzipDecoder::new(raw);
             // One after the other are one body (RFC 1952, 2.2).
@@ -198,6 +249,35 @@ fn is_zlib(begin: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn chunks_are_one_body_as_far_as_it_is_wanted() {
+        let large = "x".repeat(SMALL);
+        for (chunks, enough, expected) in [
+            (&[][..], 9, String::new()),
+            (&["", ""], 9, String::new()),
+            (&["ab"], 9, "ab".to_owned()),
+            (
+                &["", "ab", "", "", "c", "", "def", ""],
+                9,
+                "abcdef".to_owned(),
+            ),
+            (&["abc", "def"], 6, "abcdef".to_owned()),
+            (&["abc", "def", "g"], 6, "abcdef".to_owned()),
+            (&["abcdef", "g"], 6, "abcdef".to_owned()),
+            (&[&large, "g"], 6, large.clone()),
+            (&[&large], 1 << 20, large.clone()),
+        ] {
+            let all: Vec<_> = chunks
+                .iter()
+                .map(|c| Ok(Bytes::from(c.to_string())))
+                .collect();
+            let body = joined(stream::iter(all), 3, enough).await.unwrap();
+            assert_eq!(body, expected, "{chunks:?}");
+        }
+        let broken = [Ok(Bytes::from("a")), Err(io::Error::other("reset"))];
+        assert!(joined(stream::iter(broken), 0, 9).await.is_err());
+    }
 
     /// A body of so many bytes in every so many seconds.
     fn steady(n: usize, every: u64) -> impl Stream<Item = io::Result<Bytes>> + Send + Unpin {

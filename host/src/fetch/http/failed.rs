@@ -3,18 +3,22 @@
 use std::error::Error;
 use std::time::Duration;
 
+use futures::FutureExt as _;
+
 use super::FetchSettings;
 use crate::fetch::FetchError;
 use crate::fetch::resolve::ResolveError;
 
 /// What it comes to, if that takes no longer than this setting of `[fetch]` lets it.
-pub(super) async fn within<T>(
+///
+/// Not an async function, which would have room for the work twice: as its argument and while it awaits it.
+pub(super) fn within<T>(
     limit: Duration,
     setting: &'static str,
     work: impl Future<Output = Result<T, FetchError>>,
-) -> Result<T, FetchError> {
-    let done = tokio::time::timeout(limit, work).await;
-    done.unwrap_or(Err(FetchError::Timeout { limit, setting }))
+) -> impl Future<Output = Result<T, FetchError>> {
+    tokio::time::timeout(limit, work)
+        .map(move |done| done.unwrap_or(Err(FetchError::Timeout { limit, setting })))
 }
 
 /// What the client's error means.

@@ -1,13 +1,14 @@
 //! One request and its answer.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::TryFutureExt as _;
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Method, Response, StatusCode, Version};
-use tokio::time::Instant;
+use reqwest::{Client, Method, Request, Response, StatusCode, Version};
+use tokio::select;
+use tokio::time::{Instant, sleep_until};
 use url::Url;
 
 use super::super::cookies::CookieJar;
@@ -15,8 +16,9 @@ use super::super::phases::Phases;
 use super::super::{FetchError, FetchRequest};
 use super::FetchSettings;
 use super::body::{ACCEPTED, Body, codings, read};
-use super::failed::{self, within};
+use super::failed;
 use super::routes::Pool;
+use crate::model::headers::Headers;
 use crate::model::page::FetchRecord;
 use crate::model::settings::{ContentTypes, CredentialNames};
 
@@ -83,18 +85,11 @@ pub(super) enum Outcome {
 pub(super) struct Received {
     pub(super) status: u16,
     /// Names in lower case.
-    pub(super) headers: Vec<(String, String)>,
+    pub(super) headers: Headers,
     pub(super) body: Bytes,
     pub(super) truncated: bool,
     /// But for what came before it was sent.
     pub(super) record: FetchRecord,
-}
-
-impl Received {
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
-        let found = self.headers.iter().find(|(n, _)| n == name);
-        found.map(|(_, value)| value.as_str())
-    }
 }
 
 impl Hop {
@@ -208,9 +203,9 @@ impl Hop {
         max_body: u64,
     ) -> Exchange {
         let (begun, phases) = (Instant::now(), Arc::default());
-        let answered = self.answered(client, settings, max_body, &phases);
+        let outcome = self.answered(client, settings, max_body, begun, &phases);
         Exchange {
-            outcome: within(settings.timeout, "timeout", answered).await,
+            outcome: outcome.await,
             took: begun.elapsed(),
             was_not_connected: phases.was_not_connected(),
         }
@@ -221,33 +216,21 @@ impl Hop {
         client: &Client,
         settings: &FetchSettings,
         max_body: u64,
+        begun: Instant,
         phases: &Arc<Phases>,
     ) -> Result<Outcome, FetchError> {
-        let mut request = client
-            .request(self.method.clone(), self.url.clone())
-            .headers(self.headers.clone());
-        if let Some(body) = &self.body {
-            request = request.body(body.clone());
-        }
-        let accepted = HeaderValue::from_static(ACCEPTED);
-        request = request.header(header::ACCEPT_ENCODING, accepted);
-        if let Some(cookies) = &self.cookies
-            && !self.headers.contains_key(header::COOKIE)
-            && let Some(sent) = cookies.header(&self.url)
-        {
-            request = request.header(header::COOKIE, sent);
-        }
-        let named = |name| settings.credentials.get(name);
-        let mut shown = self.credentials.iter().filter_map(named);
-        if !self.headers.contains_key(header::AUTHORIZATION)
-            && let Some(authorization) = shown.find_map(|shown| shown.for_url(&self.url))
-        {
-            request = request.header(header::AUTHORIZATION, authorization.clone());
-        }
-        let begun = Instant::now();
-        let sent = Phases::of(phases, request.send());
-        let sent = sent.map_err(|error| failed::in_client(error, settings));
-        let response = within(settings.first_byte_timeout, "first-byte-timeout", sent).await?;
+        let request = self.request(settings)?;
+        let whole = (settings.timeout, "timeout");
+        let (limit, setting) = (settings.first_byte_timeout, "first-byte-timeout").min(whole);
+        // One clock for both limits: each has to be put in its place among all others, and taken out.
+        let mut clock = pin!(sleep_until(moment(begun, limit)));
+        let response = select! {
+            biased;
+            sent = Phases::of(phases, client.execute(request)) => {
+                sent.map_err(|error| failed::in_client(error, settings))?
+            }
+            () = &mut clock => return Err(FetchError::Timeout { limit, setting }),
+        };
         let record = FetchRecord {
             lookup: phases.lookup(),
             connect: phases.connect(),
@@ -258,7 +241,38 @@ impl Hop {
             let set = response.headers().get_all(header::SET_COOKIE).iter();
             cookies.hear(&self.url, set.filter_map(|value| value.to_str().ok()));
         }
-        self.outcome(response, record, settings, max_body).await
+        let (limit, setting) = whole;
+        clock.as_mut().reset(moment(begun, limit));
+        select! {
+            biased;
+            outcome = self.outcome(response, record, settings, max_body) => outcome,
+            () = &mut clock => Err(FetchError::Timeout { limit, setting }),
+        }
+    }
+
+    fn request(&self, settings: &FetchSettings) -> Result<Request, FetchError> {
+        let mut request = Request::new(self.method.clone(), self.url.clone());
+        *request.body_mut() = self.body.clone().map(Into::into);
+        let mut headers = self.headers.clone();
+        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED));
+        if let Some(cookies) = &self.cookies
+            && !headers.contains_key(header::COOKIE)
+            && let Some(sent) = cookies.header(&self.url)
+        {
+            let sent = HeaderValue::try_from(sent).map_err(|_| FetchError::Request {
+                why: "the cookies of its host are not a valid header".to_owned(),
+            })?;
+            headers.insert(header::COOKIE, sent);
+        }
+        let named = |name| settings.credentials.get(name);
+        let mut shown = self.credentials.iter().filter_map(named);
+        if !headers.contains_key(header::AUTHORIZATION)
+            && let Some(authorization) = shown.find_map(|shown| shown.for_url(&self.url))
+        {
+            headers.insert(header::AUTHORIZATION, authorization.clone());
+        }
+        *request.headers_mut() = headers;
+        Ok(request)
     }
 
     /// What came of it, once the answer begins: its body is read here.
@@ -317,6 +331,12 @@ impl Hop {
     }
 }
 
+/// After so long; there is a last one that clocks know.
+fn moment(begun: Instant, after: Duration) -> Instant {
+    const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
+    begun + after.min(FAR)
+}
+
 fn version(version: Version) -> Option<&'static str> {
     match version {
         Version::HTTP_09 => Some("0.9"),
@@ -328,24 +348,22 @@ fn version(version: Version) -> Option<&'static str> {
 }
 
 /// Without those that tell of a coding that is not there any more.
-fn headers(
-    response: &Response,
-    is_encoded: bool,
-    settings: &FetchSettings,
-) -> Vec<(String, String)> {
-    let mut n_bytes = 0;
+fn headers(response: &Response, is_encoded: bool, settings: &FetchSettings) -> Headers {
+    let (all, max) = (response.headers(), settings.max_header_bytes);
+    let size = |name: &HeaderName, value: &HeaderValue| name.as_str().len() + value.len();
+    let n_bytes = all.iter().map(|(name, value)| size(name, value)).sum();
+    let mut headers = Headers::with_capacity(all.len(), max.min(n_bytes));
     let of_coding = [header::CONTENT_ENCODING, header::CONTENT_LENGTH];
-    response
-        .headers()
-        .iter()
-        .filter(|(name, _)| !is_encoded || !of_coding.contains(name))
-        .take_while(|(name, value)| {
-            n_bytes += name.as_str().len() + value.len();
-            n_bytes <= settings.max_header_bytes
-        })
-        .map(|(name, value)| {
-            let value = String::from_utf8_lossy(value.as_bytes());
-            (name.as_str().to_owned(), value.into_owned())
-        })
-        .collect()
+    let mut n_kept = 0;
+    for (name, value) in all {
+        if is_encoded && of_coding.contains(name) {
+            continue;
+        }
+        n_kept += size(name, value);
+        if n_kept > max {
+            break;
+        }
+        headers.push(name.as_str(), &String::from_utf8_lossy(value.as_bytes()));
+    }
+    headers
 }

@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt as _;
+use tokio::time::Instant;
 use url::Url;
 
 use super::failed::within;
 use super::hop::{Hop, Outcome};
 use super::routes::Pool;
-use super::{HttpFetcher, UnixMillis, after};
+use super::{HttpFetcher, UnixMillis, after, tell};
 use crate::fetch::gate::Pace;
 use crate::fetch::robots::{MAX_BYTES, MAX_REDIRECTS, Received, Way, product_token};
 use crate::fetch::{Failure, FetchError, FetchRequest};
@@ -92,7 +93,8 @@ impl HttpFetcher {
         if manner.robots == Robots::Ignore {
             return Ok(manner.pace(self.delay(url, manner.delay)));
         }
-        let get = |robots| self.robots_file(robots, manner, ready_at);
+        // Seldom, so that it takes no room in the page's future.
+        let get = |robots| self.robots_file(robots, manner, ready_at).boxed();
         let wanted = self.robots.wanted(url, manner.way(), get).await?;
         let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
         if let Some(rule) = wanted.rules.forbidding(path) {
@@ -129,6 +131,7 @@ impl HttpFetcher {
         let mut hop = Hop::get(robots, manner.names_port, manner.pool.clone());
         for n_followed in 0..=MAX_REDIRECTS {
             let pace = manner.pace(self.delay(&hop.url, manner.delay));
+            let begun = Instant::now();
             let sent = self.send(&hop, max_body, &pace);
             let outcome = if n_followed == 0 {
                 let (outcome, host_ready_at): (_, UnixMillis) = sent.await;
@@ -145,6 +148,7 @@ impl HttpFetcher {
                 }
                 outcome
             };
+            tell(&hop, &outcome, begun);
             match outcome {
                 Ok(Outcome::Received(answer)) => {
                     return Ok(match answer.status {

@@ -133,7 +133,8 @@ impl Routes {
         max_body: u64,
     ) -> Exchange {
         match &hop.pool {
-            Some(pool) => pool.exchange(hop, settings, max_body).await,
+            // In a place of its own, which most requests do not need.
+            Some(pool) => Box::pin(pool.exchange(hop, settings, max_body)).await,
             None => hop.exchange(&self.direct, settings, max_body).await,
         }
     }

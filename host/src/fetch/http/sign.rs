@@ -31,7 +31,7 @@ pub(super) fn of(
         // To where it says that it has too much to do, maybe.
         Ok(Outcome::Redirect { .. }) => None,
         Ok(Outcome::Received(answer)) => {
-            let asked = answer.header("retry-after");
+            let asked = answer.headers.get("retry-after");
             let pause = asked.and_then(|text| retry_after(text, now));
             match (answer.status, pause) {
                 (429, pause) | (503, pause @ Some(_)) => Some(Sign::Busy { pause }),
@@ -66,7 +66,7 @@ mod tests {
     use crate::model::page::FetchRecord;
 
     fn check(status: u16, asks: Option<&str>, expected: Option<Sign>) {
-        let asks = asks.map(|asks| ("retry-after".to_owned(), asks.to_owned()));
+        let asks = asks.map(|asks| ("retry-after", asks));
         let answer = Outcome::Received(Received {
             status,
             headers: asks.into_iter().collect(),

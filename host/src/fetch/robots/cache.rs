@@ -6,13 +6,14 @@
 //!
 //! All is in memory and bounded. What goes for want of room, or with the process, is fetched anew.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::time::Instant;
-use url::Url;
+use url::{Position, Url};
 
 use super::rules::Rules;
 use crate::fetch::FetchError;
@@ -150,7 +151,7 @@ impl Cache {
     /// How long the origin of a URL is not asked again for what it did not give.
     pub(in crate::fetch) fn hold(&self, url: &Url, way: Way<'_>) -> Option<Duration> {
         let origins = self.origins();
-        let origin = origins.by_name.get(&name_of(url, way))?;
+        let origin = origins.by_name.get(&*name_of(url, way))?;
         let state = origin.state();
         let failed = state.failed.as_ref()?;
         Some((failed.last + failed.hold).saturating_duration_since(Instant::now()))
@@ -159,7 +160,7 @@ impl Cache {
     /// The delay that the origin of a URL is known to want.
     pub(in crate::fetch) fn delay(&self, url: &Url, way: Way<'_>) -> Option<Duration> {
         let origins = self.origins();
-        let origin = origins.by_name.get(&name_of(url, way))?;
+        let origin = origins.by_name.get(&*name_of(url, way))?;
         let (rules, _) = origin.state().known.clone()?;
         rules.delay()
     }
@@ -167,7 +168,7 @@ impl Cache {
     fn origin(&self, url: &Url, way: Way<'_>) -> Arc<Origin> {
         let name = name_of(url, way);
         let mut origins = self.origins();
-        if let Some(origin) = origins.by_name.get(&name) {
+        if let Some(origin) = origins.by_name.get(&*name) {
             return Arc::clone(origin);
         }
         if origins.by_name.len() >= MAX_ORIGINS {
@@ -181,7 +182,7 @@ impl Cache {
                 failed: None,
             }),
         });
-        origins.by_name.insert(name, Arc::clone(&origin));
+        (origins.by_name).insert(name.into_owned(), Arc::clone(&origin));
         origin
     }
 
@@ -303,11 +304,12 @@ impl State {
 }
 
 /// Scheme, host and port: each has a robots.txt of its own (RFC 9309, 2.3).
-fn name_of(url: &Url, way: Way<'_>) -> String {
-    let origin = url.origin().ascii_serialization();
+fn name_of<'a>(url: &'a Url, way: Way<'_>) -> Cow<'a, str> {
+    // The guard has let no user through.
+    let origin = &url[..Position::BeforePath];
     match way {
-        Some(proxies) => format!("{origin} {proxies}"),
-        None => origin,
+        Some(proxies) => format!("{origin} {proxies}").into(),
+        None => origin.into(),
     }
 }
 

@@ -45,8 +45,27 @@ async fn an_answer_that_takes_too_long_is_given_up() {
         let web = Web::new(move |_| Reply::Hang(begun.into())).await;
         let failure = fetcher.fetch(get(web.url("/"))).await.unwrap_err();
         assert_eq!(failure.error.reason(), "timeout", "{failure}");
+        let told = "it took longer than 200ms, as set by timeout of [fetch] in the config file";
+        assert_eq!(failure.to_string(), told);
         assert!(failure.error.is_transient());
     }
+}
+
+#[tokio::test]
+async fn an_answer_that_has_begun_may_take_longer_than_it_had_to_begin() {
+    let settings = FetchSettings {
+        first_byte_timeout: Duration::from_millis(100),
+        ..FetchSettings::default()
+    };
+    let fetcher = fetcher_with(&["127.0.0.0/8"], &[], settings);
+    let head = "HTTP/1.1 200 OK\r\ncontent-length: 15\r\n\r\n";
+    let pause = Duration::from_millis(20);
+    let web = Web::new(move |_| Reply::Endless(head.into(), b"x".to_vec(), pause)).await;
+    let Answer::Page(page) = fetcher.fetch(get(web.url("/"))).await.unwrap().answer else {
+        panic!("not a page");
+    };
+    assert_eq!(page.body, [b'x'; 15].as_slice());
+    assert!(page.record.body > Duration::from_millis(200));
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ pub(in crate::worker) fn page(url: &Url, requested: &Url, status: u16) -> Box<Pa
         url: url.clone(),
         requested_url: requested.clone(),
         status,
-        headers: vec![("etag".into(), "v1".into())],
+        headers: [("etag", "v1")].into_iter().collect(),
         redirects: Vec::new(),
         fetched_at: 1,
         truncated: false,
