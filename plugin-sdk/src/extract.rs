@@ -164,6 +164,7 @@ pub mod derived {
 /// | `raw` | its text with all white space as written |
 /// | `inner` | what stands between its tags, as written but for end tags that the page leaves out or has too many |
 /// | `attr = "href"` | the value of an attribute; elements without it are passed over |
+/// | `tag` | the element's name in lower case, as `h2` |
 /// | `present` | whether there is such an element: a `bool` |
 /// | `regex = "…"` | of the elements those whose text it matches, and of the text its first group, or all that it matches |
 /// | `with = path` | a `fn(&str) -> Result<T, impl Display>` makes the value |

@@ -95,6 +95,7 @@ fn plan(plan: &Plan) -> types::Plan {
             Take::Inner => types::Take::Inner,
             Take::Attr(name) => types::Take::Attr(name.to_owned()),
             Take::Present => types::Take::Present,
+            Take::Tag => types::Take::Tag,
         },
         first: field.first,
         keep: field.keep,

@@ -79,6 +79,10 @@ struct Chosen {
 struct ChosenList {
     #[css("li", regex = "^Author: (.+)")]
     author: Option<String>,
+    #[css("", tag)]
+    list: String,
+    #[css("> *", tag, regex = "^l(.)$")]
+    kinds: Vec<char>,
     #[page(url)]
     url: String,
 }
@@ -273,6 +277,9 @@ fn texts_are_chosen_and_cut_by_patterns_and_the_page_tells_of_itself() {
         .collect();
     assert_eq!(authors, [Some("Woolf"), None]);
     assert_eq!(chosen.lists[1].url, chosen.url.as_str());
+    assert_eq!(chosen.lists[0].list, "ul");
+    assert_eq!(chosen.lists[0].kinds, ['i'; 4]);
+    assert!(chosen.lists[1].kinds.is_empty());
 }
 
 #[test]

@@ -70,6 +70,8 @@ pub enum Take {
     Attr(String),
     /// That it is there: an empty capture.
     Present,
+    /// Its name, in lower case also where the standard has capitals, as in `foreignObject`.
+    Tag,
 }
 
 /// How large a plan may be. All of it is checked before anything parses a selector.

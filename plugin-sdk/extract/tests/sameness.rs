@@ -154,7 +154,10 @@ fn plan_of_chance(random: &mut Random) -> Plan {
         }
     }
     for i in 0..1 + random.below(5) {
-        let take = random.pick(&["text", "text", "raw", "inner", "present", "@id", "@title"]);
+        let takes = [
+            "text", "text", "raw", "inner", "present", "tag", "@id", "@title",
+        ];
+        let take = random.pick(&takes);
         let first = random.pick(&["", "", "first "]);
         if n_groups > 0 && random.below(4) > 0 {
             let group = random.below(n_groups);

@@ -209,11 +209,12 @@ fn plan(random: &mut Random) -> Plan {
     }
     for i in 0..random.below(5) {
         let group = random.below(plan.groups.len() + 1).checked_sub(1);
-        let take = match random.below(5) {
+        let take = match random.below(6) {
             0 => Take::Text,
             1 => Take::TextRaw,
             2 => Take::Inner,
             3 => Take::Attr("href".to_owned()),
+            4 => Take::Tag,
             _ => Take::Present,
         };
         plan.fields.push(Field {

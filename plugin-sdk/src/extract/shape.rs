@@ -49,6 +49,8 @@ pub enum Take {
     Attr(&'static str),
     /// That it is there.
     Present,
+    /// Its name.
+    Tag,
 }
 
 impl Part {

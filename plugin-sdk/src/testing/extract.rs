@@ -82,6 +82,7 @@ fn engine_plan(plan: &Plan) -> crawler_extract::Plan {
             derived::Take::Inner => Take::Inner,
             derived::Take::Attr(name) => Take::Attr(name.to_owned()),
             derived::Take::Present => Take::Present,
+            derived::Take::Tag => Take::Tag,
         },
         first: field.first,
         keep: field.keep,

@@ -339,7 +339,7 @@ mod tests {
         );
         check(
             |d| d.plans = vec![plan("list", "a", types::Take::Other("markdown".to_owned()))],
-            "field \"title\" of plan \"list\" takes \"markdown\", which this host does not know; text, text-raw, inner, attr and present are known; use one of them, or a newer host",
+            "field \"title\" of plan \"list\" takes \"markdown\", which this host does not know; text, text-raw, inner, attr, present and tag are known; use one of them, or a newer host",
         );
     }
 }

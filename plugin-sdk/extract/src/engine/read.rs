@@ -192,7 +192,14 @@ impl Reading {
         let (start, of) = match &declared.take {
             Take::Present => (0, None),
             Take::Attr(name) => {
-                self.attribute(plan, field, name, row, element);
+                if let Some(written) = element.get_attribute(name) {
+                    let value = htmlize::unescape_attribute(written.as_str());
+                    self.whole(plan, field, row, &value);
+                }
+                return false;
+            }
+            Take::Tag => {
+                self.whole(plan, field, row, &element.tag_name());
                 return false;
             }
             Take::Text => (end_of(plan.segment(field)), Some(Content::Folded)),
@@ -220,22 +227,10 @@ impl Reading {
     }
 
     /// Half of a value would be another value: one that does not fit is left out.
-    fn attribute(
-        &mut self,
-        plan: &CompiledPlan,
-        field: usize,
-        name: &str,
-        row: u32,
-        element: &Element<'_, '_>,
-    ) {
-        if self.is_truncated {
-            return;
-        }
-        let (Some(written), Some(segment)) = (element.get_attribute(name), plan.segment(field))
-        else {
+    fn whole(&mut self, plan: &CompiledPlan, field: usize, row: u32, value: &str) {
+        let Some(segment) = plan.segment(field).filter(|_| !self.is_truncated) else {
             return;
         };
-        let value = htmlize::unescape_attribute(written.as_str());
         if value.len() > self.n_bytes_left {
             self.is_truncated = true;
         }
@@ -244,7 +239,7 @@ impl Reading {
         }
         let segment = &mut self.segments[segment];
         let start = segment.text.len();
-        segment.push(&value, &mut self.n_bytes_left);
+        segment.push(value, &mut self.n_bytes_left);
         let range = start..segment.text.len();
         self.fields[field].push(row, range);
     }

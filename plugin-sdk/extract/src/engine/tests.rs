@@ -300,6 +300,18 @@ fn presence_is_an_empty_capture() {
 }
 
 #[test]
+fn the_name_of_an_element_is_in_lower_case() {
+    check(
+        "h < h1, H2, foreignobject\nh.n = -> tag\nh.t =\n.first = first * -> tag",
+        "<H1>a</h1><h2>b</h2><svg><foreignObject>c</foreignObject></svg>",
+        "h: - - -
+         n: 0 \"h1\", 1 \"h2\", 2 \"foreignobject\"
+         t: 0 \"a\", 1 \"b\", 2 \"c\"
+         first: - \"h1\"",
+    );
+}
+
+#[test]
 fn inner_html_is_the_page_between_the_tags() {
     check(
         ".d = div -> inner",

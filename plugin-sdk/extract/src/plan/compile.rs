@@ -375,7 +375,7 @@ impl CompiledPlan {
         let segment = match field.take {
             Take::Text => *self.watches[watch].folded.get_or_insert_with(fresh),
             Take::TextRaw => *self.watches[watch].raw.get_or_insert_with(fresh),
-            Take::Inner | Take::Attr(_) => fresh(),
+            Take::Inner | Take::Attr(_) | Take::Tag => fresh(),
             Take::Present => return None,
         };
         self.is_kept[segment] |= field.keep;
@@ -387,7 +387,7 @@ impl Field {
     fn n_bytes(&self) -> usize {
         let of_take = match &self.take {
             Take::Attr(name) => name.len(),
-            Take::Text | Take::TextRaw | Take::Inner | Take::Present => 0,
+            Take::Text | Take::TextRaw | Take::Inner | Take::Present | Take::Tag => 0,
         };
         self.name.len() + self.selector.len() + of_take
     }

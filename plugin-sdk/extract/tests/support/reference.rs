@@ -163,6 +163,7 @@ fn taken(take: &Take, element: ElementRef<'_>) -> Option<String> {
         Take::Inner => Some(element.inner_html()),
         Take::Attr(name) => element.attr(name).map(str::to_owned),
         Take::Present => Some(String::new()),
+        Take::Tag => Some(element.value().name().to_ascii_lowercase()),
     }
 }
 

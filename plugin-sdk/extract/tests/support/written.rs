@@ -5,7 +5,7 @@
 //! rows/cells < td                 a group inside of another
 //! .title = h1                     a field of the page, text
 //! rows.link = first a -> @href    a field of a group: first, drop (not kept), then the selector
-//! rows.all = -> inner             the row itself; also raw, present
+//! rows.all = -> inner             the row itself; also raw, present, tag
 //! ```
 
 #![allow(dead_code, reason = "each test file takes what it needs of it")]
@@ -50,6 +50,7 @@ pub(crate) fn plan(text: &str) -> Plan {
             "raw" => Take::TextRaw,
             "inner" => Take::Inner,
             "present" => Take::Present,
+            "tag" => Take::Tag,
             attribute => Take::Attr(attribute.trim_start_matches('@').to_owned()),
         };
         let field = Field {

@@ -175,6 +175,7 @@ impl Take {
             Take::Raw => quote!(#take::Raw),
             Take::Inner => quote!(#take::Inner),
             Take::Attr(name) => quote!(#take::Attr(#name)),
+            Take::Tag => quote!(#take::Tag),
         }
     }
 }

@@ -8,7 +8,7 @@ use syn::{
     Attribute, Error, GenericArgument, Ident, LitStr, Path, PathArguments, Result, Token, Type,
 };
 
-const KEYS: &str = "the keys are attr, inner, raw, present, regex, with and default";
+const KEYS: &str = "the keys are attr, inner, raw, present, tag, regex, with and default";
 
 /// A field and what it is read from.
 pub(super) struct Field {
@@ -58,6 +58,7 @@ pub(super) enum Take {
     Raw,
     Inner,
     Attr(LitStr),
+    Tag,
 }
 
 impl Field {
@@ -153,6 +154,7 @@ impl Css {
                 }
                 "inner" => css.take(key, Some(Take::Inner))?,
                 "raw" => css.take(key, Some(Take::Raw))?,
+                "tag" => css.take(key, Some(Take::Tag))?,
                 "present" => css.take(key, None)?,
                 "regex" => {
                     input.parse::<Token![=]>()?;

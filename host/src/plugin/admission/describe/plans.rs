@@ -65,6 +65,7 @@ fn take(plan: &str, field: &str, take: types::Take) -> Result<Take, Refusal> {
         types::Take::Inner => Take::Inner,
         types::Take::Attr(name) => Take::Attr(name),
         types::Take::Present => Take::Present,
+        types::Take::Tag => Take::Tag,
         types::Take::Other(kind) => {
             return Err(refusal(
                 format!(
@@ -73,7 +74,7 @@ fn take(plan: &str, field: &str, take: types::Take) -> Result<Take, Refusal> {
                     short(plan),
                     short(&kind)
                 ),
-                "text, text-raw, inner, attr and present are known".to_owned(),
+                "text, text-raw, inner, attr, present and tag are known".to_owned(),
                 "use one of them, or a newer host",
             ));
         }
