@@ -84,7 +84,10 @@ impl Field {
             } => {
                 let place = at(path);
                 let sdk = sdk(place);
-                let by = quote_spanned!(place=> #sdk::__extract::by::<#inner, _, _>(#path));
+                // A closure, because a function may be one of a single lifetime: `serde_json::from_str` is.
+                let by = quote_spanned! {place=>
+                    #sdk::__extract::by::<#inner, _, _>(|text: &::core::primitive::str| #path(text))
+                };
                 (by, place)
             }
             Kind::Value { with: None, .. } => {
