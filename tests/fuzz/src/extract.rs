@@ -6,12 +6,14 @@ use crawler_extract::repair::repair;
 use crawler_extract::{
     Budget, CompiledPlan, ExtractError, Field, Group, Plan, PlanLimits, Take, extract,
 };
+use scraper::Html;
 
 /// The first line has selectors, one after the other behind a `|`: of rows, and of what is read of them and
 /// of the whole page. The page is what follows, whatever it is.
 ///
 /// A plan is refused or can be followed; a page is read or refused, and what is read lies within the text
-/// that comes with it. Repair is done once: a page that was repaired is as it is, and is read alike.
+/// that comes with it. Repair is done once: a page that was repaired is as it is, and is read alike, if its
+/// tree can be written down at all.
 pub fn extract_page(data: &[u8]) {
     let (line, page) = super::first_line(data);
     let selectors = String::from_utf8_lossy(line);
@@ -20,7 +22,12 @@ pub fn extract_page(data: &[u8]) {
     };
     let page = String::from_utf8_lossy(page);
     let repaired = repair(&page);
-    assert_eq!(repair(&repaired), repaired, "repaired twice");
+    let again = repair(&repaired);
+    let is_settled = again == repaired;
+    assert!(
+        is_settled || !can_be_written(&page),
+        "{repaired:?} becomes {again:?}"
+    );
     let budget = Budget {
         n_captures: 500,
         captured_bytes: 4 << 10,
@@ -35,10 +42,10 @@ pub fn extract_page(data: &[u8]) {
         }
         Err(ExtractError::TooDeep { .. } | ExtractError::TooLarge { .. }) => return,
     };
-    assert_eq!(
-        extract(&compiled, &repaired, &budget).as_ref(),
-        Ok(&captures)
-    );
+    if is_settled {
+        let again = extract(&compiled, &repaired, &budget);
+        assert_eq!(again.as_ref(), Ok(&captures));
+    }
     assert!(captures.n_captures() <= budget.n_captures);
     assert!(captures.text.len() <= budget.captured_bytes);
     for (field, column) in compiled.plan().fields.iter().zip(&captures.columns) {
@@ -51,6 +58,13 @@ pub fn extract_page(data: &[u8]) {
             assert!(captures.text.get(start..end).is_some(), "{}", field.name);
         }
     }
+}
+
+/// Whether the standard's tree of a page, written as HTML, is read as that tree. A heading that tags in the
+/// wrong order have put into a heading is not: where it begins, the one around it ends.
+fn can_be_written(page: &str) -> bool {
+    let written = Html::parse_document(page).root_element().html();
+    Html::parse_document(&written).root_element().html() == written
 }
 
 /// Rows by the first selector, and each of the others in every way that values are read.
@@ -67,18 +81,22 @@ fn plan(selectors: &str) -> Plan {
         Take::TextRaw,
         Take::Inner,
         Take::Present,
+        Take::Tag,
     ];
-    let fields = selectors.take(10).enumerate().flat_map(|(n, selector)| {
-        let take = takes[n % takes.len()].clone();
-        [None, Some(0)].map(|group| Field {
-            name: format!("f{n}{}", if group.is_some() { "r" } else { "" }),
-            group,
-            selector: selector.clone(),
-            take: take.clone(),
-            first: n % 2 == 1,
-            keep: true,
-        })
-    });
+    let fields = selectors
+        .take(2 * takes.len())
+        .enumerate()
+        .flat_map(|(n, selector)| {
+            let take = takes[n % takes.len()].clone();
+            [None, Some(0)].map(|group| Field {
+                name: format!("f{n}{}", if group.is_some() { "r" } else { "" }),
+                group,
+                selector: selector.clone(),
+                take: take.clone(),
+                first: n >= takes.len(),
+                keep: true,
+            })
+        });
     Plan {
         name: "fuzz".to_owned(),
         fields: fields.collect(),
