@@ -32,8 +32,8 @@ pub const STARTS: [&str; 4] = [
 pub struct Truth {
     /// The text of the first `title` element, with single spaces.
     pub title: String,
-    /// The text of every `h1` to `h6`, in the order of the page, with single spaces.
-    pub headings: Vec<String>,
+    /// Level and text of every `h1` to `h6`, in the order of the page, with single spaces.
+    pub headings: Vec<(u8, String)>,
 }
 
 /// The folder of the documentation; none, and a line that says so, where it is not installed.
@@ -144,7 +144,10 @@ impl Selectors {
                 .next()
                 .map(text)
                 .unwrap_or_default(),
-            headings: page.select(&self.heading).map(text).collect(),
+            headings: page
+                .select(&self.heading)
+                .map(|heading| (heading.value().name().as_bytes()[1] - b'0', text(heading)))
+                .collect(),
         }
     }
 }
@@ -193,7 +196,7 @@ mod tests {
         let index = &pages["http://docs.test/in/"];
         assert_eq!(
             (index.title.as_str(), index.headings.as_slice()),
-            ("In", ["A & B".to_owned()].as_slice())
+            ("In", [(2, "A & B".to_owned())].as_slice())
         );
     }
 

@@ -28,12 +28,14 @@ const N_LOST: usize = 16 + 64;
 /// Of the HTML files of the site, those that links lead to are more than one in so many.
 const LINKED: usize = 2;
 /// Wide enough that none binds.
-const LIMITS: [&str; 5] = [
+const LIMITS: [&str; 7] = [
     "memory=512MiB",
     "cpu=5s",
     "timeout=60s",
     "body=16MiB",
     "requests=50000",
+    "captures=1000000",
+    "capture-bytes=64MiB",
 ];
 
 #[derive(Deserialize)]
@@ -45,6 +47,7 @@ struct Page {
 
 #[derive(Deserialize)]
 struct Heading {
+    level: u8,
     text: String,
 }
 
@@ -60,7 +63,7 @@ fn a_crawl_of_the_documentation_finds_what_a_walk_finds() {
         .map(|line| serde_json::from_str::<Page>(line).expect("an item is a page"));
     let mut found = BTreeMap::new();
     for page in pages {
-        let headings = page.headings.into_iter().map(|heading| heading.text);
+        let headings = page.headings.into_iter().map(|h| (h.level, h.text));
         let told = Truth {
             title: page.title,
             headings: headings.collect(),

@@ -4,14 +4,38 @@
 //! that belong to the site, separated alike (the folders of `start` unless said otherwise).
 
 mod link;
-mod markup;
-mod scan;
+
+use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, DefaultHasher};
 
 use crawler_plugin_sdk::prelude::*;
 use crawler_plugin_sdk::{Config, Url};
 use serde::Serialize;
 
-use scan::{Distinct, Heading, Scan};
+/// What a page of documentation holds.
+#[derive(Extract)]
+struct Doc {
+    /// Drawings inside the page have titles of their own.
+    #[css("title", with = folded, default)]
+    title: String,
+    #[rows("h1, h2, h3, h4, h5, h6")]
+    headings: Vec<Heading>,
+    #[css("a", attr = "href")]
+    hrefs: Vec<String>,
+}
+
+#[derive(Extract, Serialize)]
+struct Heading {
+    #[css("", tag, regex = "[1-6]")]
+    level: u8,
+    #[css("", with = folded)]
+    text: String,
+}
+
+/// Without the spaces that do not break either: they are about lines.
+fn folded(text: &str) -> Result<String> {
+    Ok(text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
 
 /// What a page is about, and how much it points at.
 #[derive(Serialize)]
@@ -22,10 +46,14 @@ struct DocPage {
     links: usize,
 }
 
+/// A set whose hashes need no random keys: the same page costs the same every time.
+type Distinct<T> = HashSet<T, BuildHasherDefault<DefaultHasher>>;
+
 /// The plugin.
 pub struct Rustdoc;
 
-#[plugin(items(DocPage = "page"))]
+// More than the links and headings of any page: none is missing without a word.
+#[plugin(items(DocPage = "page"), reads(Doc), limits(captures = 1_000_000))]
 impl Rustdoc {
     /// All starting pages in one batch.
     pub fn root(crawl: &mut Crawl) -> Result {
@@ -33,25 +61,28 @@ impl Rustdoc {
         crawl.follow_all(split(&start), Self::PAGE)
     }
 
-    /// Documentation has pages of 8 MB and 26 000 links: one pass without a tree, and every
-    /// address once, before it is resolved and again after.
+    /// Documentation has pages of 8 MB and 26 000 links: every address once, before it is resolved and
+    /// again after.
     #[rule]
     pub fn page(page: &Page, crawl: &mut Crawl) -> Result {
-        let scan = Scan::of(page.text());
+        let doc: Doc = page.extract()?;
         let below = below(&crawl.config())?;
         let belongs = |path: &String| {
             (path.ends_with(".html") || path.ends_with('/'))
                 && below.iter().any(|prefix| path.starts_with(prefix))
         };
         let base = page.join("")?;
-        let paths = scan.hrefs.iter().filter_map(|href| link::path(&base, href));
+        let mut addresses = Distinct::default();
+        let hrefs = doc.hrefs.iter().map(|href| link::address(href));
+        let hrefs = hrefs.filter(|href| addresses.insert(*href));
         let mut seen = Distinct::default();
         let is_first = |path: &String| seen.insert(path.clone());
+        let paths = hrefs.filter_map(|href| link::path(&base, href));
         let links: Vec<String> = paths.filter(belongs).filter(is_first).collect();
         crawl.emit(&DocPage {
             url: page.url().to_owned(),
-            title: scan.title,
-            headings: scan.headings,
+            title: doc.title,
+            headings: doc.headings,
             links: links.len(),
         })?;
         crawl.follow_all(links, Self::PAGE)

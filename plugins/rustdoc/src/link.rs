@@ -2,6 +2,12 @@
 
 use crawler_plugin_sdk::Url;
 
+/// A link without query and fragment. White space around an address is no part of it.
+pub(crate) fn address(href: &str) -> &str {
+    let end = href.bytes().position(|c| matches!(c, b'?' | b'#'));
+    href[..end.unwrap_or(href.len())].trim_ascii()
+}
+
 /// The path that a link leads to, if it stays on the site of `base`.
 ///
 /// Nearly all links of documentation are plain relative paths. Those are resolved by hand, at a
@@ -47,6 +53,14 @@ fn resolve(base: &str, href: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_is_the_same_whatever_query_and_fragment() {
+        for href in ["b.html", "b.html#x", "b.html?y#z", " b.html ?y", "\nb.html"] {
+            assert_eq!(address(href), "b.html", "{href:?}");
+        }
+        assert_eq!((address("?a=1"), address("#x")), ("", ""));
+    }
 
     #[test]
     fn a_plain_path_leads_where_the_url_parser_says() {
