@@ -115,6 +115,11 @@
 //! assert_eq!(outcome.urls(), ["http://shop.test/catalogue/page-2.html"]);
 //! ```
 //!
+//! # Further
+//!
+//! [`cookbook`] has recipes: pagination, forms, JSON APIs, logins, files. [`from_scrapy`] has the words of Scrapy
+//! beside those of this crate.
+//!
 //! # Features
 //!
 //! `dom` gives `Page::dom` and the trait `Select`: the page as a tree in the sandbox, by [`scraper`], for
@@ -127,6 +132,8 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod config;
+#[cfg(doc)]
+pub mod cookbook;
 mod crawl;
 #[cfg(feature = "dom")]
 mod dom;
@@ -135,6 +142,8 @@ mod extract;
 mod follow;
 #[cfg(feature = "dom")]
 mod form;
+#[cfg(doc)]
+pub mod from_scrapy;
 mod log;
 mod page;
 mod plugin;

@@ -1,0 +1,346 @@
+//! Recipes: what crawls of all kinds need again and again, each whole and tested as it stands here.
+//!
+//! - [Pagination](#pagination)
+//! - [Lists that lead to details](#lists-that-lead-to-details)
+//! - [JSON APIs](#json-apis)
+//! - [Searches and forms](#searches-and-forms)
+//! - [A login](#a-login)
+//! - [Files](#files)
+//! - [Several hosts](#several-hosts)
+//! - [A site that refuses with status 200](#a-site-that-refuses-with-status-200)
+//! - [Data in scripts](items#data-in-scripts)
+//! - [Items checked and enriched](items#items-checked-and-enriched)
+//!
+//! # Pagination
+//!
+//! Where the page has a link to the next one, it is followed without being read:
+//!
+//! ```
+//! use crawler_plugin_sdk::prelude::*;
+//! use crawler_plugin_sdk::testing::Trial;
+//!
+//! #[derive(Extract)]
+//! struct List {
+//!     #[rows("li.quote")]
+//!     quotes: Vec<Quote>,
+//!     #[css("a[rel=next]", attr = "href")]
+//!     next: Links,
+//! }
+//!
+//! #[derive(Extract, serde::Serialize)]
+//! struct Quote {
+//!     #[css("q")]
+//!     text: String,
+//! }
+//!
+//! pub struct Quotes;
+//!
+//! #[plugin(items(Quote), reads(List))]
+//! impl Quotes {
+//!     fn root(crawl: &mut Crawl) -> Result {
+//!         crawl.follow("http://quotes.test/", Self::LIST)
+//!     }
+//!
+//!     #[rule]
+//!     fn list(page: &Page, crawl: &mut Crawl) -> Result {
+//!         let list: List = page.extract()?;
+//!         list.quotes.iter().try_for_each(|quote| crawl.emit(quote))?;
+//!         crawl.follow_links(&list.next, Self::LIST)
+//!     }
+//! }
+//!
+//! let html = "<ul><li class=quote><q>To be</q><li class=quote><q>or not</q></ul><a rel=next href='?p=2'>more</a>";
+//! let page = Page::from_html("http://quotes.test/", html);
+//! let outcome = Trial::new().parse(Quotes::list, &page)?;
+//! assert_eq!(outcome.items.len(), 2);
+//! assert_eq!(outcome.urls(), ["http://quotes.test/?p=2"]);
+//! # Ok::<(), RuleError>(())
+//! ```
+//!
+//! Where it only tells how many there are, all are asked for by the first: they are fetched side by side, as
+//! far as the delay of the host lets them.
+//!
+//! ```
+//! # use crawler_plugin_sdk::prelude::*;
+//! # use crawler_plugin_sdk::testing::Trial;
+//! #[derive(Extract)]
+//! struct Count {
+//!     #[css("p.pages", regex = r"of (\d+)")]
+//!     n_pages: u32,
+//! }
+//! # pub struct Quotes;
+//! # #[plugin(reads(Count))]
+//! # impl Quotes {
+//! #     fn root(_: &mut Crawl) -> Result { Ok(()) }
+//!
+//! #[rule]
+//! fn first(page: &Page, crawl: &mut Crawl) -> Result {
+//!     let Count { n_pages } = page.extract()?;
+//!     crawl.follow_all((2..=n_pages).map(|n| format!("?p={n}")), Self::LIST)
+//! }
+//! #     #[rule]
+//! #     fn list(_: &Page, _: &mut Crawl) -> Result { Ok(()) }
+//! # }
+//! # let page = Page::from_html("http://quotes.test/", "<p class=pages>Page 1 of 3");
+//! # let outcome = Trial::new().parse(Quotes::first, &page)?;
+//! # assert_eq!(outcome.urls(), ["http://quotes.test/?p=2", "http://quotes.test/?p=3"]);
+//! # Ok::<(), RuleError>(())
+//! ```
+//!
+//! # Lists that lead to details
+//!
+//! What only the list knows travels with the request, and is a field of the detail:
+//!
+//! ```
+//! use crawler_plugin_sdk::prelude::*;
+//! use crawler_plugin_sdk::{Follow, testing::Trial};
+//!
+//! #[derive(Extract)]
+//! struct Shelf {
+//!     #[css("h1")]
+//!     genre: String,
+//!     #[css("article a", attr = "href")]
+//!     books: Links,
+//! }
+//!
+//! #[derive(Extract, serde::Serialize)]
+//! struct Book {
+//!     #[page(url)]
+//!     url: String,
+//!     #[page(state)]
+//!     genre: String,
+//!     #[css("h1")]
+//!     title: String,
+//! }
+//!
+//! pub struct Shop;
+//!
+//! #[plugin(items(Book), reads(Shelf, Book))]
+//! impl Shop {
+//!     fn root(crawl: &mut Crawl) -> Result {
+//!         crawl.follow("http://shop.test/poetry/", Self::SHELF)
+//!     }
+//!
+//!     #[rule]
+//!     fn shelf(page: &Page, crawl: &mut Crawl) -> Result {
+//!         let shelf: Shelf = page.extract()?;
+//!         crawl.follow_links(&shelf.books, Follow::by(Self::BOOK).state(shelf.genre))
+//!     }
+//!
+//!     #[rule]
+//!     fn book(page: &Page, crawl: &mut Crawl) -> Result {
+//!         crawl.emit(&page.extract::<Book>()?)
+//!     }
+//! }
+//!
+//! let shelf = Page::from_html("http://shop.test/poetry/", "<h1>Poetry</h1><article><a href=7.html>Lays</a></article>");
+//! let outcome = Trial::new().parse(Shop::shelf, &shelf)?;
+//! assert_eq!(outcome.requests[0].state, b"Poetry");
+//! let book = Page::from_html("http://shop.test/poetry/7.html", "<h1>Lays</h1>").with_state("Poetry");
+//! let outcome = Trial::new().parse(Shop::book, &book)?;
+//! assert_eq!(outcome.items[0].value["genre"], "Poetry");
+//! # Ok::<(), RuleError>(())
+//! ```
+//!
+//! # JSON APIs
+//!
+//! [`Page::json`](crate::Page::json) reads the answer; a cursor goes into the next request:
+//!
+//! ```
+//! use crawler_plugin_sdk::prelude::*;
+//! use crawler_plugin_sdk::testing::Trial;
+//!
+//! #[derive(serde::Deserialize)]
+//! struct Answer {
+//!     results: Vec<Offer>,
+//!     cursor: Option<String>,
+//! }
+//!
+//! #[derive(serde::Deserialize, serde::Serialize)]
+//! struct Offer {
+//!     id: u64,
+//!     price: f64,
+//! }
+//!
+//! pub struct Offers;
+//!
+//! #[plugin(items(Offer))]
+//! impl Offers {
+//!     fn root(crawl: &mut Crawl) -> Result {
+//!         crawl.request(Self::after(None))
+//!     }
+//!
+//!     #[rule]
+//!     fn offers(page: &Page, crawl: &mut Crawl) -> Result {
+//!         let answer: Answer = page.json()?;
+//!         answer.results.iter().try_for_each(|offer| crawl.emit(offer))?;
+//!         answer.cursor.map_or(Ok(()), |cursor| crawl.request(Self::after(Some(&cursor))))
+//!     }
+//! }
+//!
+//! impl Offers {
+//!     fn after(cursor: Option<&str>) -> Request {
+//!         let body = serde_json::json!({"per_page": 100, "after": cursor}).to_string();
+//!         Request::post("http://api.test/offers", body, Self::OFFERS)
+//!             .header("content-type", "application/json")
+//!     }
+//! }
+//!
+//! let json = r#"{"results": [{"id": 7, "price": 1.5}], "cursor": "x8"}"#;
+//! let page = Page::from_html("http://api.test/offers", json);
+//! let outcome = Trial::new().parse(Offers::offers, &page)?;
+//! assert_eq!(outcome.items[0].value["id"], 7);
+//! let body = outcome.requests[0].body.as_deref().unwrap_or_default();
+//! assert_eq!(body, br#"{"after":"x8","per_page":100}"#);
+//! # Ok::<(), RuleError>(())
+//! ```
+//!
+//! The body is a part of what makes a request known, so that each of them is fetched, and none twice.
+//!
+//! # Searches and forms
+//!
+//! A form whose fields are known is a request:
+//!
+//! ```
+//! # use crawler_plugin_sdk::{Rule, prelude::*};
+//! fn search(words: &str, crawl: &mut Crawl, results: Rule) -> Result {
+//!     crawl.request(Request::form("/search", [("q", words), ("sort", "price")], results))
+//! }
+//! ```
+//!
+//! One with hidden fields is read from its page, with feature `dom`, see [`Form`](crate::Form):
+//!
+//! ```
+//! # use crawler_plugin_sdk::{Rule, prelude::*};
+//! # #[cfg(feature = "dom")]
+//! fn search(words: &str, page: &Page, crawl: &mut Crawl, results: Rule) -> Result {
+//!     let form = page.dom().form_at("form#search")?;
+//!     crawl.request(form.set("q", words).request(results))
+//! }
+//! ```
+//!
+//! # A login
+//!
+//! The cookies of a crawl are kept with it, also over restarts, so that one page logs in and leads to the rest.
+//! Whoever may read the resource can read its params: a site that takes basic or bearer authorization gets it from
+//! setting `credentials`, which names a secret of the workers.
+//!
+//! ```
+//! # use crawler_plugin_sdk::prelude::*;
+//! # use crawler_plugin_sdk::testing::Trial;
+//! pub struct Account;
+//!
+//! #[plugin]
+//! impl Account {
+//!     fn root(crawl: &mut Crawl) -> Result {
+//!         let config = crawl.config();
+//!         let fields = [("user", config.require("user")?), ("password", config.require("password")?)];
+//!         crawl.request(Request::form("http://shop.test/login", fields, Self::WELCOME))
+//!     }
+//!
+//!     #[rule]
+//!     fn welcome(page: &Page, crawl: &mut Crawl) -> Result {
+//!         if page.url().ends_with("/login") {
+//!             return Err(RuleError::fatal("user or password is wrong"));
+//!         }
+//!         crawl.follow("/orders", Self::ORDERS)
+//!     }
+//!
+//!     #[rule]
+//!     fn orders(_: &Page, _: &mut Crawl) -> Result {
+//!         Ok(())
+//!     }
+//! }
+//! # let trial = Trial::new().param("user", "ann").param("password", "p & q");
+//! # let body = trial.root(Account::root)?.requests[0].body.clone();
+//! # assert_eq!(body.as_deref(), Some(&b"user=ann&password=p+%26+q"[..]));
+//! # let page = Page::from_html("http://shop.test/account", "");
+//! # assert_eq!(trial.parse(Account::welcome, &page)?.urls(), ["http://shop.test/orders"]);
+//! # let page = Page::from_html("http://shop.test/login", "");
+//! # assert!(trial.parse(Account::welcome, &page).is_err());
+//! # Ok::<(), RuleError>(())
+//! ```
+//!
+//! # Files
+//!
+//! A page need not be text: [`Page::body`](crate::Page::body) has its bytes, up to limit `body`. An item is JSON, so
+//! that what is large is better told of than held:
+//!
+//! ```
+//! # use crawler_plugin_sdk::prelude::*;
+//! # use crawler_plugin_sdk::testing::Trial;
+//! #[derive(serde::Serialize)]
+//! struct File<'a> {
+//!     url: &'a str,
+//!     kind: Option<&'a str>,
+//!     bytes: usize,
+//!     is_whole: bool,
+//! }
+//! # pub struct Files;
+//! # #[plugin(items(File<'_>))]
+//! # impl Files {
+//! #     fn root(_: &mut Crawl) -> Result { Ok(()) }
+//!
+//! #[rule]
+//! fn file(page: &Page, crawl: &mut Crawl) -> Result {
+//!     crawl.emit(&File {
+//!         url: page.url(),
+//!         kind: page.header("content-type"),
+//!         bytes: page.body().len(),
+//!         is_whole: !page.truncated(),
+//!     })
+//! }
+//! # }
+//! # let page = Page::from_html("http://files.test/a.png", [0x89, b'P']).with_header("content-type", "image/png");
+//! # let outcome = Trial::new().parse(Files::file, &page)?;
+//! # assert_eq!(outcome.items[0].value["bytes"], 2);
+//! # assert_eq!(outcome.items[0].value["kind"], "image/png");
+//! # Ok::<(), RuleError>(())
+//! ```
+//!
+//! # Several hosts
+//!
+//! A crawl keeps to the hosts of its root requests. A plugin that needs more says so, and whoever adds the resource
+//! sees it; setting `scope` of a resource widens it for that crawl.
+//!
+//! ```
+//! # use crawler_plugin_sdk::{Plugin, prelude::*};
+//! # pub struct Shop;
+//! #[plugin(hosts("img.shop.test", "api.shop.test"))]
+//! impl Shop {
+//! #     fn root(_: &mut Crawl) -> Result { Ok(()) }
+//! #     #[rule]
+//! #     fn image(_: &Page, _: &mut Crawl) -> Result { Ok(()) }
+//!     // …
+//! }
+//! # assert_eq!(Shop::DESCRIPTION.hosts.len(), 2);
+//! ```
+//!
+//! # A site that refuses with status 200
+//!
+//! The crawler knows 429 and 503 by itself. What only the text of a page tells, its rule tells:
+//!
+//! ```
+//! # use crawler_plugin_sdk::prelude::*;
+//! # use crawler_plugin_sdk::testing::Trial;
+//! # pub struct Shop;
+//! # #[plugin]
+//! # impl Shop {
+//! #     fn root(_: &mut Crawl) -> Result { Ok(()) }
+//! #[rule]
+//! fn list(page: &Page, crawl: &mut Crawl) -> Result {
+//!     if page.text().contains("unusual traffic") {
+//!         // Tried again later, by another agent or proxy where the crawl has several.
+//!         return Err(RuleError::blocked("the site asks who we are"));
+//!     }
+//!     // …
+//! #     let _ = crawl;
+//!     Ok(())
+//! }
+//! # }
+//! # let page = Page::from_html("http://shop.test/", "We have seen unusual traffic");
+//! # let error = Trial::new().parse(Shop::list, &page).unwrap_err();
+//! # assert!(matches!(error, RuleError::Blocked(_)));
+//! ```
+
+pub mod items;

@@ -1,0 +1,89 @@
+//! Recipes between a page and its items.
+//!
+//! # Data in scripts
+//!
+//! What a page has for machines is often better than what it shows: `inner` takes JSON-LD as it is written.
+//!
+//! ```
+//! # use crawler_plugin_sdk::prelude::*;
+//! # use crawler_plugin_sdk::testing::Trial;
+//! #[derive(Extract)]
+//! struct Product {
+//!     #[css("script[type='application/ld+json']", inner, with = serde_json::from_str)]
+//!     about: About,
+//! }
+//!
+//! #[derive(serde::Deserialize, serde::Serialize)]
+//! struct About {
+//!     name: String,
+//! }
+//! # pub struct Shop;
+//! # #[plugin(items(About), reads(Product))]
+//! # impl Shop {
+//! #     fn root(_: &mut Crawl) -> Result { Ok(()) }
+//!
+//! #[rule]
+//! fn product(page: &Page, crawl: &mut Crawl) -> Result {
+//!     crawl.emit(&page.extract::<Product>()?.about)
+//! }
+//! # }
+//! # let html = r#"<script type="application/ld+json">{"name": "Tea & more"}</script>"#;
+//! # let outcome = Trial::new().parse(Shop::product, &Page::from_html("http://shop.test/7", html))?;
+//! # assert_eq!(outcome.items[0].value["name"], "Tea & more");
+//! # Ok::<(), RuleError>(())
+//! ```
+//!
+//! # Items checked and enriched
+//!
+//! Between reading and [`emit`](crate::Crawl::emit) stand functions of your own: an error makes the page one that is
+//! not as expected, `None` drops the item and nothing else.
+//!
+//! ```
+//! # use crawler_plugin_sdk::prelude::*;
+//! # use crawler_plugin_sdk::testing::Trial;
+//! #[derive(Extract, serde::Serialize)]
+//! struct Offer {
+//!     #[css("b")]
+//!     title: String,
+//!     #[css("i", with = cents)]
+//!     cents: u32,
+//!     #[css("em.vat", present)]
+//!     with_vat: bool,
+//! }
+//!
+//! fn cents(price: &str) -> Result<u32> {
+//!     let digits = price.strip_prefix('$').require("a price in dollars")?;
+//!     Ok(digits.replace(['.', ','], "").parse()?)
+//! }
+//!
+//! fn sold(offer: Offer) -> Option<Offer> {
+//!     (offer.cents > 0).then_some(offer)
+//! }
+//!
+//! fn with_vat(mut offer: Offer) -> Offer {
+//!     if !offer.with_vat {
+//!         offer.cents = offer.cents * 119 / 100;
+//!         offer.with_vat = true;
+//!     }
+//!     offer
+//! }
+//! # #[derive(Extract)]
+//! # struct List { #[rows("li")] offers: Vec<Offer> }
+//! # pub struct Shop;
+//! # #[plugin(items(Offer), reads(List))]
+//! # impl Shop {
+//! #     fn root(_: &mut Crawl) -> Result { Ok(()) }
+//!
+//! #[rule]
+//! fn list(page: &Page, crawl: &mut Crawl) -> Result {
+//!     let offers = page.extract::<List>()?.offers.into_iter();
+//!     let mut offers = offers.filter_map(sold).map(with_vat);
+//!     offers.try_for_each(|offer| crawl.emit(&offer))
+//! }
+//! # }
+//! # let html = "<li><b>Tea</b><i>$1.00</i><li><b>Air</b><i>$0.00</i>";
+//! # let outcome = Trial::new().parse(Shop::list, &Page::from_html("http://shop.test/", html))?;
+//! # assert_eq!(outcome.items.len(), 1);
+//! # assert_eq!(outcome.items[0].value["cents"], 119);
+//! # Ok::<(), RuleError>(())
+//! ```

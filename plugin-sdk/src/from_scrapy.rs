@@ -1,0 +1,43 @@
+//! Coming from Scrapy: the words side by side.
+//!
+//! | Scrapy 2.13 | here |
+//! |---|---|
+//! | a project of spiders | a cargo package for each plugin; a plugin is what a spider is |
+//! | `start_urls`, `start()` | `fn root`, called once for a run |
+//! | a callback, `parse` | `#[rule] fn list(page: &Page, crawl: &mut Crawl) -> Result`; a request names it as `Self::LIST` |
+//! | spider arguments, `-a tag=humor` | params, `--param tag=humor`; [`Crawl::config`](crate::Crawl::config) |
+//! | `response.css("h1::text").get()` | a field `#[css("h1")] title: String` of a struct that derives [`Extract`](crate::Extract) |
+//! | `.get(default="")`, `.getall()` | `Option<T>` or key `default`; `Vec<T>` |
+//! | `::attr(href)` | key `attr = "href"` |
+//! | `.re_first(r"…")`, `.re()` | key `regex = "…"` |
+//! | `for row in response.css(…)` | `#[rows("…")] rows: Vec<Row>` |
+//! | `response.xpath(…)` | no XPath; [`Page::dom`](crate::Page::dom) takes all of CSS |
+//! | `LinkExtractor`, `response.follow_all(css=…)` | a field of [`Links`](crate::Links), and [`Crawl::follow_links`](crate::Crawl::follow_links) |
+//! | `response.follow(href, self.parse)` | [`Crawl::follow`](crate::Crawl::follow); relative addresses are made absolute |
+//! | `yield Request(url, callback, meta=…, cb_kwargs=…)` | [`Crawl::request`](crate::Crawl::request); up to 4 KiB of [`state`](crate::Request::state) |
+//! | `FormRequest`, `FormRequest.from_response` | [`Request::form`](crate::Request::form), [`Form`](crate::Form) |
+//! | `JsonRequest`, `response.json()` | [`Request::post`](crate::Request::post), [`Page::json`](crate::Page::json) |
+//! | `dont_filter=True`, `priority=…` | [`reload`](crate::Request::reload), [`priority`](crate::Request::priority) |
+//! | `yield Item(…)`, `ItemLoader` | [`Crawl::emit`](crate::Crawl::emit) of a struct that derives `Serialize`, named in `items(…)` |
+//! | an item pipeline, `DropItem` | functions between reading and emitting; see the [recipe](crate::cookbook::items#items-checked-and-enriched) |
+//! | `raise CloseSpider` | [`RuleError::fatal`](crate::RuleError::fatal) |
+//! | `get_retry_request` | [`RuleError::retry`](crate::RuleError::retry), [`retry_after`](crate::RuleError::retry_after), [`blocked`](crate::RuleError::blocked) |
+//! | `handle_httpstatus_list` | rules get pages that came, with status 200 to 299; others are tried again or given up by the crawler |
+//! | `allowed_domains`, `OffsiteMiddleware` | the hosts of the root requests; `hosts(…)` of the plugin, setting `scope` |
+//! | `scrapy crawl`, `scrapy runspider -O items.jsonl` | `crawler run plugins/quotes -o items.jsonl` |
+//! | `FEEDS` | items are kept by the crawler; `crawler items NAME` |
+//! | `JOBDIR` | every crawl of a cluster or of `crawler up` goes on where it was |
+//! | `scrapy check`, contracts | `cargo test`: rules are functions, see [`testing`](crate::testing) |
+//! | `scrapyd`, `scrapyd-deploy` | `crawler plugin push`, `crawler resource add` |
+//! | `DOWNLOAD_DELAY`, `CONCURRENT_REQUESTS`, `DEPTH_LIMIT`, `ROBOTSTXT_OBEY` … | settings of a resource; the README has them beside Scrapy's, with the defaults of both |
+//! | `AUTOTHROTTLE_ENABLED` | on: the delay of a host grows with the time that its answers take |
+//! | downloader middlewares, extensions, signals | none: what they are mostly written for (agents, proxies, retries, cookies, throttling) are settings |
+//! | `print`, `self.logger` | [`info!`](crate::info) and the like, in the log of the worker |
+//!
+//! Three things are not as in Scrapy:
+//!
+//! - A rule keeps nothing. There is no `self` that lives from page to page, because the next page may be on another
+//!   machine; what it has to know is the request's state.
+//! - A call counts as a whole. If a rule fails, none of its items and requests were made; tried again, none are made
+//!   twice.
+//! - Sites are treated politely unless somebody says otherwise: robots.txt counts, and a host is asked once a second.
