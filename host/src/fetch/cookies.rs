@@ -427,7 +427,7 @@ mod tests {
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
         while !jar.read().cookies.iter().all(|cookie| cookie.is_expired()) {
             assert!(std::time::Instant::now() < deadline);
-            std::thread::sleep(std::time::Duration::from_millis(10));
+            std::thread::yield_now();
         }
         hear(&jar, "http://new.test/", &[&format!("c={large}; Path=/")]);
         assert_eq!(sent(&jar, "http://new.test/").len(), 1);

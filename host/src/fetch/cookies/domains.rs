@@ -23,12 +23,13 @@ impl Domains {
             }
         }
         let each = by_name.into_iter();
-        let by_name = each.map(|(domain, cookies)| {
-            match CookieStore::from_cookies(cookies.into_iter(), false) {
-                Ok(store) => (domain, store),
-                Err(never) => match never {},
-            }
-        });
+        let by_name =
+            each.map(
+                |(domain, cookies)| match CookieStore::from_cookies(cookies, false) {
+                    Ok(store) => (domain, store),
+                    Err(never) => match never {},
+                },
+            );
         Self {
             by_name: by_name.collect(),
         }
