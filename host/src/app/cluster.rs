@@ -290,6 +290,9 @@ pub(super) async fn start_worker(
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
 ) -> anyhow::Result<Process> {
+    let guard = parts::guard(&options.allow_networks, &options.allow_ports);
+    let config = &options.node.config;
+    let fetch = parts::fetcher(guard.clone(), &config.fetch, &config.hosts, clock.clone())?;
     let provides = (options.capacity, options.labels.clone());
     let base = base(Role::Worker, &options.node, store, clock, provides).await?;
     let scopes = Scopes::default();
@@ -298,16 +301,13 @@ pub(super) async fn start_worker(
     let members = options.node.etcd.members();
     let always = members.chain(base.doors.addresses()).collect();
     base.doors.open(None, Some(crawls.clone()), &scopes.doors);
-    let guard = parts::guard(&options.allow_networks, &options.allow_ports);
-    let own_nodes = own_nodes::keep_told(guard.clone(), base.catalog.clone(), always);
+    let own_nodes = own_nodes::keep_told(guard, base.catalog.clone(), always);
     scopes.work.spawn("own nodes", {
         let stop = scopes.work.stop_signal();
         async move {
             stop.run_until_cancelled(own_nodes).await;
         }
     });
-    let config = &options.node.config;
-    let fetch = parts::fetcher(guard, &config.fetch, &config.hosts, base.clock.clone())?;
     let frontiers = DurableSettings {
         min_age: options.node.frontier_min_age,
         ..DurableSettings::default()

@@ -43,10 +43,12 @@ const LOG_GRACE: Duration = Duration::from_secs(2);
 pub(super) async fn run(options: RunOptions, stop: CancellationToken) -> anyhow::Result<()> {
     let limits = Limits::default().with(&options.limits, &LimitOverrides::unlimited())?;
     options.crawl.check()?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let guard = parts::guard(&options.allow_networks, &options.allow_ports);
+    let fetch = parts::fetcher(guard, &options.fetch, &options.hosts, clock.clone())?;
     let rules = super::unless_stopped(&stop, load(&options)).await?;
     let sink = open_sink(options.output.as_deref()).await?;
 
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let frontier: Arc<dyn Frontier> = Arc::new(MemoryFrontier::new(MemorySettings {
         max_urls: options.frontier_urls,
         ..MemorySettings::default()
@@ -56,7 +58,6 @@ pub(super) async fn run(options: RunOptions, stop: CancellationToken) -> anyhow:
         limits,
         settings: options.crawl.clone(),
     };
-    let guard = parts::guard(&options.allow_networks, &options.allow_ports);
     // The sender stays here: nothing changes while it runs.
     let (_config, receiver) = watch::channel(config);
     let crawl_parts = CrawlParts {
@@ -67,7 +68,7 @@ pub(super) async fn run(options: RunOptions, stop: CancellationToken) -> anyhow:
         config: receiver,
         rules,
         frontier: frontier.clone(),
-        fetch: parts::fetcher(guard, &options.fetch, &options.hosts, clock.clone())?,
+        fetch,
         clock,
         log: log.clone(),
         leave: Leave::always(),

@@ -57,20 +57,21 @@ pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyho
         .into());
     }
     let profiles = TaskScope::new();
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let guard = parts::guard(&options.allow_networks, &options.allow_ports);
+    let fetch = parts::fetcher(guard.clone(), &config.fetch, &config.hosts, clock.clone())?;
     if let Some(pprof) = options.pprof {
         let listener = doors::listen(pprof, "--pprof").await?;
         guard.set_own_nodes([listener.local_addr()?.to_string()]);
         doors::serve_profiles(listener, &profiles);
     }
     let plugins = super::unless_stopped(&stop, load(&options)).await?;
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let data = DataRoot::open(&options.data)?;
     data.probe().await?;
     let shared = Shared {
         frontiers: parts::frontiers(&data, DurableSettings::default()),
         data,
-        fetch: parts::fetcher(guard, &config.fetch, &config.hosts, clock.clone())?,
+        fetch,
         clock,
         plugins,
     };

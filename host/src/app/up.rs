@@ -71,6 +71,9 @@ impl Up {
     /// Opens the state, takes the ports, and starts all parts. Nothing runs after an error.
     pub(super) async fn start(options: &UpOptions) -> anyhow::Result<Self> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let guard = parts::guard(&options.allow_networks, &options.allow_ports);
+        let config = &options.config;
+        let fetch = parts::fetcher(guard.clone(), &config.fetch, &config.hosts, clock.clone())?;
         let doors = Doors::take(options.grpc, options.http, options.pprof).await?;
         let (grpc_at, http_at) = (doors.grpc_at, doors.http_at);
         let address = options
@@ -132,8 +135,7 @@ impl Up {
         });
         let control = master_node.control.clone();
         let crawls = Crawls::default();
-        let guard = parts::guard(&options.allow_networks, &options.allow_ports);
-        let own_nodes = own_nodes::keep_told(guard.clone(), catalog.clone(), doors.addresses());
+        let own_nodes = own_nodes::keep_told(guard, catalog.clone(), doors.addresses());
         let stop = scope.stop_signal();
         scope.spawn("own nodes", async move {
             stop.run_until_cancelled(own_nodes).await;
@@ -165,12 +167,7 @@ impl Up {
                 data,
                 engine,
             }),
-            fetch: parts::fetcher(
-                guard,
-                &options.config.fetch,
-                &options.config.hosts,
-                clock.clone(),
-            )?,
+            fetch,
             clock,
             frontiers,
             cluster,
