@@ -1,0 +1,261 @@
+//! What items look like: JSON Schema, as far as items are checked by it.
+//!
+//! A schema comes from a plugin, so nothing in it is trusted. A keyword that is not checked is refused
+//! instead of passed over; what could be followed without end is refused too; and checking an item keeps
+//! nothing of it but where the elements begin that may not be there twice, and spends from a budget.
+//!
+//! The keywords are those of [draft 2020-12](https://json-schema.org/draft/2020-12) that types of
+//! programming languages need: `type`, `enum`, `const`, `properties`, `required`,
+//! `additionalProperties`, `patternProperties`, `minProperties`, `maxProperties`, `items`,
+//! `prefixItems`, `minItems`, `maxItems`, `uniqueItems` (as the elements are written), `minimum`,
+//! `maximum`, `exclusiveMinimum`, `exclusiveMaximum`, `minLength`, `maxLength`, `pattern` (in the
+//! dialect of [`regex_lite`]), `allOf`, `anyOf`, `oneOf` and `$ref` into the same schema. What describes
+//! without a demand, such as `title` and `format`, may stand anywhere, and so may keywords that begin
+//! with `x-`.
+//!
+//! ```text
+//! read      the text of a schema into nodes
+//! chains    which of them are about the same value, and what they leave open
+//! check     one item by them, as it is written
+//! json      valid JSON as it is written
+//! compare   what readers of the items of one schema could stumble over in those of another
+//! ```
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::{BitAnd, BitOr};
+
+use regex_lite::Regex;
+use serde_json::{Number, Value};
+
+mod chains;
+mod check;
+mod compare;
+mod json;
+mod read;
+
+pub use check::Unfit;
+pub use read::SchemaError;
+
+/// A schema that was read.
+#[derive(Debug, Clone)]
+pub struct JsonSchema {
+    /// Those that it is made of; they name each other by their places.
+    nodes: Vec<Node>,
+    /// The kinds that each leaves open, with all that is about the same value.
+    kinds: Vec<Kinds>,
+    root: NodeId,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct NodeId(usize);
+
+/// What one value has to be: all of it at once.
+#[derive(Debug, Clone)]
+struct Node {
+    kinds: Kinds,
+    values: Option<Values>,
+    number: Bounds<Number>,
+    /// The value itself is too little, or too much.
+    exclusive: Bounds<Number>,
+    /// In characters.
+    length: Bounds<u64>,
+    pattern: Option<Pattern>,
+    /// Says more of a text or number than is checked.
+    format: Option<String>,
+    prefix: Vec<NodeId>,
+    /// Those behind the prefix.
+    elements: Option<NodeId>,
+    n_elements: Bounds<u64>,
+    unique: bool,
+    properties: BTreeMap<String, NodeId>,
+    /// Sorted.
+    required: Vec<String>,
+    by_pattern: Vec<(Pattern, NodeId)>,
+    /// Those that neither name nor pattern tells of.
+    others: Option<NodeId>,
+    n_properties: Bounds<u64>,
+    all_of: Vec<NodeId>,
+    /// At least one of them fits.
+    any_of: Vec<NodeId>,
+    /// Exactly one of them fits.
+    one_of: Vec<NodeId>,
+}
+
+impl Node {
+    /// Fits all values.
+    fn any() -> Self {
+        Self {
+            kinds: Kinds::ALL,
+            values: None,
+            number: Bounds::default(),
+            exclusive: Bounds::default(),
+            length: Bounds::default(),
+            pattern: None,
+            format: None,
+            prefix: Vec::new(),
+            elements: None,
+            n_elements: Bounds::default(),
+            unique: false,
+            properties: BTreeMap::new(),
+            required: Vec::new(),
+            by_pattern: Vec::new(),
+            others: None,
+            n_properties: Bounds::default(),
+            all_of: Vec::new(),
+            any_of: Vec::new(),
+            one_of: Vec::new(),
+        }
+    }
+
+    /// How much there is to look at.
+    fn n_parts(&self) -> usize {
+        self.properties.len() + self.required.len() + self.by_pattern.len() + self.prefix.len()
+    }
+
+    /// Those that are about the same value.
+    fn beside(&self) -> impl Iterator<Item = NodeId> + '_ {
+        let lists = [&self.all_of, &self.any_of, &self.one_of];
+        lists.into_iter().flatten().copied()
+    }
+}
+
+/// What a value may be.
+#[derive(Debug, Clone)]
+struct Values {
+    list: Vec<Value>,
+    /// Of all of it as JSON.
+    n_bytes: usize,
+    /// The list, as far as an error shows it.
+    text: String,
+}
+
+#[derive(Debug, Clone)]
+struct Pattern {
+    regex: Regex,
+    /// How much work each byte of a text may be.
+    weight: u64,
+}
+
+impl Pattern {
+    fn as_str(&self) -> &str {
+        self.regex.as_str()
+    }
+}
+
+/// The least and the most, where there are such.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Bounds<T> {
+    least: Option<T>,
+    most: Option<T>,
+}
+
+impl<T> Default for Bounds<T> {
+    fn default() -> Self {
+        let (least, most) = (None, None);
+        Self { least, most }
+    }
+}
+
+/// A set of kinds of values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Kinds(u8);
+
+impl Kinds {
+    const NONE: Kinds = Kinds(0);
+    const NULL: Kinds = Kinds(1);
+    const BOOLEAN: Kinds = Kinds(2);
+    const INTEGER: Kinds = Kinds(4);
+    /// Numbers that are no integers.
+    const FRACTION: Kinds = Kinds(8);
+    const STRING: Kinds = Kinds(16);
+    const ARRAY: Kinds = Kinds(32);
+    const OBJECT: Kinds = Kinds(64);
+    const NUMBER: Kinds = Kinds(4 | 8);
+    const ALL: Kinds = Kinds(127);
+
+    const NAMES: [(&'static str, Kinds); 8] = [
+        ("null", Kinds::NULL),
+        ("boolean", Kinds::BOOLEAN),
+        ("fraction", Kinds::FRACTION),
+        ("integer", Kinds::INTEGER),
+        ("number", Kinds::NUMBER),
+        ("string", Kinds::STRING),
+        ("array", Kinds::ARRAY),
+        ("object", Kinds::OBJECT),
+    ];
+
+    fn has(self, others: Kinds) -> bool {
+        others.without(self) == Kinds::NONE
+    }
+
+    fn without(self, others: Kinds) -> Kinds {
+        Kinds(self.0 & !others.0)
+    }
+}
+
+impl BitOr for Kinds {
+    type Output = Kinds;
+
+    fn bitor(self, other: Kinds) -> Kinds {
+        Kinds(self.0 | other.0)
+    }
+}
+
+impl BitAnd for Kinds {
+    type Output = Kinds;
+
+    fn bitand(self, other: Kinds) -> Kinds {
+        Kinds(self.0 & other.0)
+    }
+}
+
+/// `string or null`.
+impl fmt::Display for Kinds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Kinds::ALL {
+            return f.write_str("anything");
+        }
+        let mut rest = *self;
+        let mut names = Vec::new();
+        // Numbers stand behind their kinds.
+        for (name, kinds) in Kinds::NAMES.iter().rev() {
+            if rest.has(*kinds) {
+                names.push(*name);
+                rest = rest.without(*kinds);
+            }
+        }
+        match names.is_empty() {
+            true => f.write_str("nothing"),
+            false => f.write_str(&names.join(" or ")),
+        }
+    }
+}
+
+impl JsonSchema {
+    /// The properties of an object that fits it: their names and kinds, and whether they are always there.
+    pub fn properties(&self) -> impl Iterator<Item = (&str, String, bool)> {
+        let root = self.node(self.root);
+        root.properties.iter().map(|(name, id)| {
+            let is_required = root.required.binary_search(name).is_ok();
+            (name.as_str(), self.kinds(*id).to_string(), is_required)
+        })
+    }
+
+    /// Whether an object may fit it.
+    pub fn takes_objects(&self) -> bool {
+        self.kinds(self.root).has(Kinds::OBJECT)
+    }
+
+    fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.0]
+    }
+
+    /// All kinds that a value may have.
+    fn kinds(&self, id: NodeId) -> Kinds {
+        self.kinds[id.0]
+    }
+}
+
+#[cfg(test)]
+mod tests;
