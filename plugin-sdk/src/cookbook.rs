@@ -27,7 +27,7 @@
 //!     next: Links,
 //! }
 //!
-//! #[derive(Extract, serde::Serialize)]
+//! #[derive(Extract, Item, serde::Serialize)]
 //! struct Quote {
 //!     #[css("q")]
 //!     text: String,
@@ -103,7 +103,7 @@
 //!     books: Links,
 //! }
 //!
-//! #[derive(Extract, serde::Serialize)]
+//! #[derive(Extract, Item, serde::Serialize)]
 //! struct Book {
 //!     #[page(url)]
 //!     url: String,
@@ -156,7 +156,7 @@
 //!     cursor: Option<String>,
 //! }
 //!
-//! #[derive(serde::Deserialize, serde::Serialize)]
+//! #[derive(Item, serde::Deserialize, serde::Serialize)]
 //! struct Offer {
 //!     id: u64,
 //!     price: f64,
@@ -269,7 +269,7 @@
 //! ```
 //! # use crawler_plugin_sdk::prelude::*;
 //! # use crawler_plugin_sdk::testing::Trial;
-//! #[derive(serde::Serialize)]
+//! #[derive(Item, serde::Serialize)]
 //! struct File<'a> {
 //!     url: &'a str,
 //!     kind: Option<&'a str>,

@@ -1,6 +1,6 @@
 //! The crawl as a call sees it: where results go, and what the user set.
 
-use crate::{Config, Follow, Item, Link, Links, Request, Result, Rule};
+use crate::{Config, Follow, Link, Links, PluginItem, Request, Result, Rule};
 
 #[cfg(target_family = "wasm")]
 pub(crate) use crate::guest::Outlet;
@@ -15,7 +15,7 @@ pub(crate) use crate::testing::Outlet;
 /// use crawler_plugin_sdk::prelude::*;
 /// use crawler_plugin_sdk::testing::Trial;
 ///
-/// #[derive(serde::Serialize)]
+/// #[derive(Item, serde::Serialize)]
 /// struct Heading { text: String }
 ///
 /// pub struct Notes;
@@ -45,7 +45,7 @@ pub struct Crawl {
 
 impl Crawl {
     /// One item, of a type that the plugin names in `#[plugin(items(…))]`.
-    pub fn emit<T: Item>(&mut self, item: &T) -> Result {
+    pub fn emit<T: PluginItem>(&mut self, item: &T) -> Result {
         let json = serde_json::to_string(item)?;
         self.outlet.emit(T::NUMBER, T::NAME, json)
     }

@@ -50,7 +50,7 @@ pub mod derived {
 ///     books: Vec<Card>,
 /// }
 ///
-/// #[derive(Extract, serde::Serialize)]
+/// #[derive(Extract, Item, serde::Serialize)]
 /// struct Card {
 ///     #[css("h3 a", attr = "href")]
 ///     url: url::Url,
@@ -109,7 +109,7 @@ pub mod derived {
 /// ```
 /// # use crawler_plugin_sdk::testing::Trial;
 /// # use crawler_plugin_sdk::prelude::*;
-/// #[derive(Extract, serde::Serialize)]
+/// #[derive(Extract, Item, serde::Serialize)]
 /// struct Book {
 ///     #[page(url)]
 ///     url: String,
@@ -248,7 +248,7 @@ impl Page {
     /// use crawler_plugin_sdk::testing::Trial;
     /// use crawler_plugin_sdk::prelude::*;
     ///
-    /// #[derive(Extract, serde::Serialize)]
+    /// #[derive(Extract, Item, serde::Serialize)]
     /// struct Article {
     ///     #[css("h1")]
     ///     title: String,

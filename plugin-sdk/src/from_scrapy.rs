@@ -18,7 +18,7 @@
 //! | `FormRequest`, `FormRequest.from_response` | [`Request::form`](crate::Request::form), [`Form`](crate::Form) |
 //! | `JsonRequest`, `response.json()` | [`Request::post`](crate::Request::post), [`Page::json`](crate::Page::json) |
 //! | `dont_filter=True`, `priority=…` | [`reload`](crate::Request::reload), [`priority`](crate::Request::priority) |
-//! | `yield Item(…)`, `ItemLoader` | [`Crawl::emit`](crate::Crawl::emit) of a struct that derives `Serialize`, named in `items(…)` |
+//! | `yield Item(…)`, `ItemLoader` | [`Crawl::emit`](crate::Crawl::emit) of a struct that derives `Serialize` and [`Item`](derive@crate::Item), named in `items(…)` |
 //! | an item pipeline, `DropItem` | functions between reading and emitting; see the [recipe](crate::cookbook::items#items-checked-and-enriched) |
 //! | `raise CloseSpider` | [`RuleError::fatal`](crate::RuleError::fatal) |
 //! | `get_retry_request` | [`RuleError::retry`](crate::RuleError::retry), [`retry_after`](crate::RuleError::retry_after), [`blocked`](crate::RuleError::blocked) |

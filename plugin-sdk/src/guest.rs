@@ -8,7 +8,9 @@ use std::sync::Once;
 
 use crate::extract::derived::Take;
 use crate::extract::reading::{Captures, Reading};
-use crate::{Crawl, Description, Follow, Level, Page, Plan, Plugin, Request, Result, RuleError};
+use crate::{
+    Crawl, Description, Follow, ItemKind, Level, Page, Plan, Plugin, Request, Result, RuleError,
+};
 
 use bindings::crawler::rules::{config, log as host_log, output, page, types};
 
@@ -58,15 +60,15 @@ fn describe(description: Description) -> types::Description {
         name,
         hints: Vec::new(),
     };
-    let schema = |name| types::ItemSchema {
-        name,
-        json_schema: String::new(),
+    let schema = |item: &ItemKind| types::ItemSchema {
+        name: item.name.to_owned(),
+        json_schema: item.schema(),
     };
     types::Description {
         name: description.name.to_owned(),
         version: description.version.to_owned(),
         rules: owned(description.rules).into_iter().map(rule).collect(),
-        schemas: owned(description.items).into_iter().map(schema).collect(),
+        schemas: description.items.iter().map(schema).collect(),
         plans: description.plans.iter().map(plan).collect(),
         hosts: owned(description.hosts),
         limits: description

@@ -34,7 +34,7 @@
 //!     Ok(digits.replace('.', "").parse()?)
 //! }
 //!
-//! #[derive(serde::Serialize)]
+//! #[derive(Item, serde::Serialize)]
 //! struct Book { url: String, title: String, pence: u32, tags: Vec<String> }
 //!
 //! /// The books of a shop.
@@ -144,6 +144,7 @@ mod follow;
 mod form;
 #[cfg(doc)]
 pub mod from_scrapy;
+mod item;
 mod log;
 mod page;
 mod plugin;
@@ -157,7 +158,7 @@ pub mod testing;
 
 pub use config::Config;
 pub use crawl::Crawl;
-pub use crawler_plugin_sdk_macros::{Extract, plugin};
+pub use crawler_plugin_sdk_macros::{Extract, Item, plugin};
 #[cfg(feature = "dom")]
 pub use dom::Select;
 pub use error::{Require, Result, RuleError};
@@ -167,12 +168,16 @@ pub use extract::{Capture, Declared, Extract, Link, Links, Value};
 pub use follow::Follow;
 #[cfg(feature = "dom")]
 pub use form::Form;
+pub use item::Item;
+#[doc(hidden)]
+pub use item::derived as __item;
 pub use log::Level;
 #[doc(hidden)]
 pub use log::write as __log;
 pub use page::Page;
-pub use plugin::{Description, Item, Plan, Plugin, Rule};
+pub use plugin::{Description, ItemKind, Plan, Plugin, PluginItem, Rule};
 pub use request::Request;
+pub use schemars;
 #[cfg(feature = "dom")]
 pub use scraper;
 pub use serde_json;
@@ -183,6 +188,6 @@ pub mod prelude {
     #[cfg(feature = "dom")]
     pub use crate::Select;
     pub use crate::{
-        Crawl, Extract, Link, Links, Page, Request, Require, Result, RuleError, plugin,
+        Crawl, Extract, Item, Link, Links, Page, Request, Require, Result, RuleError, plugin,
     };
 }

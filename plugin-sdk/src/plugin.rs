@@ -1,9 +1,7 @@
 //! What a plugin is to the crawler: a description and numbered rules. `#[plugin]` writes it.
 
-use serde::Serialize;
-
 use crate::extract::derived::Shape;
-use crate::{Crawl, Declared, Page, Result};
+use crate::{Crawl, Declared, Item, Page, Result};
 
 /// A plugin. Implemented by [`#[plugin]`](crate::plugin), never by hand.
 pub trait Plugin {
@@ -39,7 +37,7 @@ pub trait Plugin {
 /// assert_eq!(Books::DESCRIPTION.rules, ["list"]);
 /// assert_eq!(Books::DESCRIPTION.limits, [("memory", 134_217_728)]);
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Description {
     /// The name it is pushed as.
@@ -48,8 +46,8 @@ pub struct Description {
     pub version: &'static str,
     /// The names of its rules, in the order of their numbers.
     pub rules: &'static [&'static str],
-    /// The names of its kinds of items, in the order of their numbers.
-    pub items: &'static [&'static str],
+    /// Its kinds of items, in the order of their numbers.
+    pub items: &'static [ItemKind],
     /// What it reads of pages, in the order of their numbers.
     pub plans: &'static [Plan],
     /// Hosts wanted beyond those of the root requests. A wish, not a grant.
@@ -64,7 +62,7 @@ impl Description {
         name: &'static str,
         version: &'static str,
         rules: &'static [&'static str],
-        items: &'static [&'static str],
+        items: &'static [ItemKind],
         plans: &'static [Plan],
         hosts: &'static [&'static str],
         limits: &'static [(&'static str, u64)],
@@ -149,13 +147,37 @@ impl Rule {
     }
 }
 
-/// A kind of item. Implemented by naming the type in `#[plugin(items(Book))]`.
+/// A kind of items, named in `#[plugin(items(…))]`.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct ItemKind {
+    /// Unique within the plugin.
+    pub name: &'static str,
+    schema: fn() -> String,
+}
+
+impl ItemKind {
+    #[doc(hidden)]
+    pub const fn of<T: PluginItem>() -> Self {
+        Self {
+            name: T::NAME,
+            schema: T::schema,
+        }
+    }
+
+    /// The JSON Schema that the crawler holds its items to.
+    pub fn schema(&self) -> String {
+        (self.schema)()
+    }
+}
+
+/// An item of this plugin. Implemented by naming the type in `#[plugin(items(Book))]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an item of this plugin",
     label = "not declared as an item",
     note = "declare it where the rules are: `#[plugin(items({Self}))]`"
 )]
-pub trait Item: Serialize {
+pub trait PluginItem: Item {
     /// `book` for a type `Book`.
     const NAME: &'static str;
 

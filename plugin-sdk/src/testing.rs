@@ -4,7 +4,7 @@
 //! use crawler_plugin_sdk::prelude::*;
 //! use crawler_plugin_sdk::testing::Trial;
 //!
-//! #[derive(serde::Serialize)]
+//! #[derive(Item, serde::Serialize)]
 //! struct Thread { title: String }
 //!
 //! pub struct Forum;

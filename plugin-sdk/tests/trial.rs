@@ -4,10 +4,10 @@ use crawler_plugin_sdk::prelude::*;
 use crawler_plugin_sdk::testing::Trial;
 use crawler_plugin_sdk::{Level, Plugin, info};
 
-#[derive(serde::Serialize)]
+#[derive(Item, serde::Serialize)]
 struct Line(String);
 
-#[derive(serde::Serialize)]
+#[derive(Item, serde::Serialize)]
 struct LineCount {
     n_lines: usize,
 }
@@ -51,7 +51,8 @@ fn the_description_says_what_the_attribute_says() {
         ("crawler-plugin-sdk", "1.2.0")
     );
     assert_eq!(description.rules, ["count-lines", "line"]);
-    assert_eq!(description.items, ["text", "line_count"]);
+    let items: Vec<_> = description.items.iter().map(|item| item.name).collect();
+    assert_eq!(items, ["text", "line_count"]);
     assert_eq!(description.hosts, ["a.test"]);
     assert_eq!(description.limits, [("item-bytes", 7)]);
     assert_eq!(

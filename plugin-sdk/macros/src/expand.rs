@@ -25,11 +25,12 @@ pub(crate) fn plugin(attribute: &Attribute, rules: &Rules) -> TokenStream {
         .iter()
         .map(|(name, value)| quote!((#name, #value)));
 
-    let item_names: Vec<_> = attribute.items.iter().map(|item| &item.name).collect();
+    let item_paths: Vec<_> = attribute.items.iter().map(|item| &item.path).collect();
     let items = attribute.items.iter().zip(0u32..).map(|(item, number)| {
         let (path, name) = (&item.path, &item.name);
-        quote! {
-            impl #sdk::Item for #path {
+        let at = Span::mixed_site().located_at(path.span());
+        quote_spanned! {at=>
+            impl #sdk::PluginItem for #path {
                 const NAME: &'static str = #name;
                 const NUMBER: u32 = #number;
             }
@@ -84,7 +85,10 @@ pub(crate) fn plugin(attribute: &Attribute, rules: &Rules) -> TokenStream {
                 #name,
                 #version,
                 &[#(#rule_names),*],
-                &[#(#item_names),*],
+                {
+                    const ITEMS: &[#sdk::ItemKind] = &[#(#sdk::ItemKind::of::<#item_paths>()),*];
+                    ITEMS
+                },
                 {
                     const PLANS: &[#sdk::Plan] = &[#(#sdk::Plan::of::<#read_paths>()),*];
                     PLANS

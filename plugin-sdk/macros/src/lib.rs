@@ -5,15 +5,17 @@
 //! rules       what stands in the impl block, checked: errors point at what is wrong
 //! expand      the code that makes it a plugin
 //! extract     #[derive(Extract)]: fields and their attributes, checked, and the code made of them
+//! item        #[derive(Item)]: the shape of what is emitted
 //! ```
 
 mod attribute;
 mod expand;
 mod extract;
+mod item;
 mod rules;
 
 use proc_macro::TokenStream;
-use syn::parse_macro_input;
+use syn::{DeriveInput, Error, parse_macro_input};
 
 use attribute::Attribute;
 use extract::Shape;
@@ -37,7 +39,7 @@ use rules::Rules;
 ///
 /// | key | meaning | without it |
 /// |---|---|---|
-/// | `items(Book, Author = "writer")` | types that `emit` takes, each `Serialize` | no items |
+/// | `items(Book, Author = "writer")` | types that `emit` takes, each `Item` | no items |
 /// | `reads(Listing, Detail = "book")` | types that `extract` makes of a page, each `Extract` | none |
 /// | `name = "books"` | the plugin's name | the package's name |
 /// | `version = "1.2.0"` | the plugin's version | the package's version |
@@ -70,4 +72,22 @@ pub fn plugin(attribute: TokenStream, block: TokenStream) -> TokenStream {
 pub fn extract(item: TokenStream) -> TokenStream {
     let shape = parse_macro_input!(item as Shape);
     shape.expand().into()
+}
+
+/// Makes a struct an item: its JSON Schema is made of the types of its fields.
+///
+/// ```text
+/// #[derive(Serialize, Item)]
+/// struct Book {
+///     title: String,
+///     pence: u32,
+/// }
+/// ```
+///
+/// What goes into the schema is told at the trait `Item`.
+#[proc_macro_derive(Item, attributes(serde, schemars))]
+pub fn item(item: TokenStream) -> TokenStream {
+    let item = parse_macro_input!(item as DeriveInput);
+    let expanded = item::expand(item);
+    expanded.unwrap_or_else(Error::into_compile_error).into()
 }

@@ -13,7 +13,7 @@
 //!     about: About,
 //! }
 //!
-//! #[derive(serde::Deserialize, serde::Serialize)]
+//! #[derive(Item, serde::Deserialize, serde::Serialize)]
 //! struct About {
 //!     name: String,
 //! }
@@ -41,7 +41,7 @@
 //! ```
 //! # use crawler_plugin_sdk::prelude::*;
 //! # use crawler_plugin_sdk::testing::Trial;
-//! #[derive(Extract, serde::Serialize)]
+//! #[derive(Extract, Item, serde::Serialize)]
 //! struct Offer {
 //!     #[css("b")]
 //!     title: String,

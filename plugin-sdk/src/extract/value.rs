@@ -65,7 +65,7 @@ impl<'c> Capture<'c> {
 /// use crawler_plugin_sdk::testing::Trial;
 /// use crawler_plugin_sdk::{Capture, Value, prelude::*};
 ///
-/// #[derive(serde::Serialize)]
+/// #[derive(Item, serde::Serialize)]
 /// struct Pence(u32);
 ///
 /// impl Value for Pence {
@@ -76,7 +76,7 @@ impl<'c> Capture<'c> {
 ///     }
 /// }
 ///
-/// #[derive(Extract, serde::Serialize)]
+/// #[derive(Extract, Item, serde::Serialize)]
 /// struct Book {
 ///     #[css("p.price")]
 ///     price: Pence,

@@ -14,7 +14,7 @@ struct List {
 }
 
 /// What a detail page tells. A part that is missing ends the call with an error that names its selector.
-#[derive(Extract, serde::Serialize)]
+#[derive(Extract, Item, serde::Serialize)]
 struct Book {
     #[page(url)]
     url: String,

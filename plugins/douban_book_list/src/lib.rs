@@ -28,7 +28,7 @@ struct List {
 }
 
 /// What a detail page tells, and the tag that led there. A book may lack publisher and score.
-#[derive(Extract, Serialize)]
+#[derive(Extract, Item, Serialize)]
 struct Book {
     #[page(url)]
     url: String,

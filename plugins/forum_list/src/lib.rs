@@ -20,7 +20,7 @@ struct List {
 }
 
 /// One line of a list page.
-#[derive(Extract, Serialize)]
+#[derive(Extract, Item, Serialize)]
 struct Thread {
     #[css("td.title a", attr = "href")]
     url: Url,

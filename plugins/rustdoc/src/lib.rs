@@ -24,7 +24,7 @@ struct Doc {
     hrefs: Vec<String>,
 }
 
-#[derive(Extract, Serialize)]
+#[derive(Extract, Item, Serialize)]
 struct Heading {
     #[css("", tag, regex = "[1-6]")]
     level: u8,
@@ -38,7 +38,7 @@ fn folded(text: &str) -> Result<String> {
 }
 
 /// What a page is about, and how much it points at.
-#[derive(Serialize)]
+#[derive(Item, Serialize)]
 struct DocPage {
     url: String,
     title: String,

@@ -20,6 +20,7 @@ use crawler::rules::{config, log, output, page};
 use exports::crawler::rules::rules::{Description, Guest, RuleError};
 
 mod plans;
+mod shapes;
 
 wit_bindgen::generate!({
     path: "../../../plugin-sdk/wit",
@@ -115,6 +116,10 @@ const RULES: &[(&str, Behaviour)] = &[
         }
         emit(&format!("{{\"refused\":\n[{}\r\n]}}", refusals.join(",")))
             .map_err(|e| RuleError::Fatal(text(&e)))
+    }),
+    ("bad-shape", shapes::bad),
+    ("slow-shape", || {
+        output::emit(1, r#"{"title": "a", "slow": 1}"#).map_err(|e| RuleError::Skip(text(&e)))
     }),
     ("bad-schema", || {
         output::emit(7, "{}").map_err(|e| RuleError::Skip(text(&e)))
@@ -277,10 +282,16 @@ impl Guest for Hostile {
             name: "hostile".into(),
             version: "0.1.0".into(),
             rules,
-            schemas: vec![ItemSchema {
-                name: "any".into(),
-                json_schema: String::new(),
-            }],
+            schemas: vec![
+                ItemSchema {
+                    name: "any".into(),
+                    json_schema: String::new(),
+                },
+                ItemSchema {
+                    name: "book".into(),
+                    json_schema: shapes::book(),
+                },
+            ],
             plans: vec![plans::rows(), plans::words()],
             hosts: Vec::new(),
             limits: Vec::new(),

@@ -4,7 +4,7 @@ use crawler_plugin_sdk::prelude::*;
 use serde::Serialize;
 
 /// What a page is about, and where it leads.
-#[derive(Serialize)]
+#[derive(Item, Serialize)]
 struct Outline {
     headings: Vec<String>,
     links: Vec<String>,

@@ -23,7 +23,7 @@ struct Wish {
 }
 
 /// What a rule got.
-#[derive(Serialize)]
+#[derive(Item, Serialize)]
 struct Visit {
     url: String,
     depth: u32,
