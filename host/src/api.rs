@@ -28,7 +28,7 @@ use self::answer::{
 };
 use self::client::{Client, ClientError};
 use self::forward::{Forward, Origin};
-use self::plugins::Upload;
+use self::plugins::{PushSaid, Upload};
 use self::problem::Problem;
 use self::spec::{SpecRequest, resource_name};
 use crate::master::control::Control;

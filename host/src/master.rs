@@ -26,7 +26,7 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 
 use crate::frontier::FrontierError;
-use crate::model::id::{Digest, PluginRef, ResourceName, Run, Shard};
+use crate::model::id::{Digest, PluginRef, PluginVersion, ResourceName, Run, Shard};
 use crate::model::node::Node;
 use crate::model::resource::{Phase, Resource, ShardRecord};
 use crate::model::status::{CrawlStatus, LogLine, WorkerStatus};
@@ -226,6 +226,19 @@ pub enum ControlError {
         /// Of what was pushed.
         pushed: Digest,
     },
+    /// Readers of the items of the version before could stumble over those of this one.
+    #[error(
+        "the items of {plugin} differ from those of version {before}: {}",
+        told(changes)
+    )]
+    ItemsDiffer {
+        /// Name and version.
+        plugin: Box<PluginRef>,
+        /// The highest version below it.
+        before: PluginVersion,
+        /// What is otherwise, a line for each.
+        changes: Vec<String>,
+    },
     /// A resource runs it.
     #[error("plugin {plugin} is used by resource {resource}")]
     PluginInUse {
@@ -347,6 +360,19 @@ impl From<FrontierError> for ControlError {
     }
 }
 
+/// As many changes as a message takes.
+fn told(changes: &[String]) -> String {
+    const MOST: usize = 8;
+    const LENGTH: usize = 150;
+    let told = changes.iter().take(MOST);
+    let told = told.map(|change| change.chars().take(LENGTH).collect());
+    let told = told.collect::<Vec<String>>().join("; ");
+    match changes.len().saturating_sub(MOST) {
+        0 => told,
+        n => format!("{told}; and {n} more"),
+    }
+}
+
 impl ControlError {
     /// A call that only the leader carries out, by a master for which the election stands so.
     pub fn not_leading(standing: &Standing) -> Self {
@@ -376,6 +402,7 @@ impl ControlError {
             }
             ControlError::NoPluginFor { .. }
             | ControlError::PluginInUse { .. }
+            | ControlError::ItemsDiffer { .. }
             | ControlError::NoFrontier { .. }
             | ControlError::NoDeadLetters { .. }
             | ControlError::ShardBusy { .. }
@@ -429,6 +456,10 @@ impl ControlError {
             ControlError::NoPlugin { .. } => "`crawler plugin list` shows those there are".into(),
             ControlError::OtherBytes { .. } => {
                 "raise the version in the plugin's Cargo.toml, or push with --as NAME@VERSION"
+                    .into()
+            }
+            ControlError::ItemsDiffer { .. } => {
+                "raise the first number of its version that is not 0, or say that it is meant with --allow-breaking"
                     .into()
             }
             ControlError::PluginInUse { resource, .. } => {

@@ -278,8 +278,23 @@ async fn f31_what_is_not_one_json_object_is_refused_and_an_item_is_one_line() {
     );
     assert_eq!(
         gave_up(parse("bad-schema").await),
-        RuleError::Skip("refused: schema 7 does not exist; the plugin describes 1".into())
+        RuleError::Skip("refused: schema 7 does not exist; the plugin describes 2".into())
     );
+}
+
+#[tokio::test]
+async fn an_item_has_the_shape_that_its_schema_tells_and_looking_for_it_has_its_price() {
+    let skipped = [
+        "taken",
+        "taken",
+        "refused: item 3, of schema book: at /by/0: 1 is not of the kind string",
+        "refused: item 3, of schema book: it has no \"title\"",
+    ];
+    let RuleError::Skip(why) = gave_up(parse("bad-shape").await) else {
+        panic!("not skipped");
+    };
+    assert_eq!(why, skipped.join("; "));
+    assert_eq!(killed(parse("slow-shape").await).kill, Kill::OutOfFuel,);
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ use tonic::{Request, Response, Status, Streaming};
 use super::forward::{FORWARDED, Origin, REQUEST_ID};
 use super::problem::Problem;
 use super::spec::invalid;
-use super::{Api, CALLS_MAX, REQUEST_MAX, Upload, convert};
+use super::{Api, CALLS_MAX, PushSaid, REQUEST_MAX, Upload, convert};
 use crate::master::ControlError;
 use crate::worker::Crawls;
 
@@ -230,10 +230,11 @@ impl CrawlerMaster for Master {
         request: Request<proto::RecordPluginRequest>,
     ) -> Answer<proto::Plugin> {
         let request = request.into_inner();
-        answer(Box::pin(
-            self.api.record_plugin(&request.r#as, &request.digest),
-        ))
-        .await
+        let said = PushSaid {
+            push_as: request.r#as,
+            allow_breaking: request.allow_breaking,
+        };
+        answer(Box::pin(self.api.record_plugin(&said, &request.digest))).await
     }
 
     type FetchPluginStream = Stream<proto::PluginChunk>;
@@ -348,7 +349,7 @@ async fn upload(
     mut pieces: Streaming<proto::PushPluginRequest>,
     max: u64,
 ) -> Result<Upload, Problem> {
-    let mut push_as = None;
+    let mut said = None;
     let mut bytes = BytesMut::new();
     let broken = |status: Status| {
         Problem::invalid(
@@ -357,14 +358,17 @@ async fn upload(
         )
     };
     while let Some(piece) = pieces.message().await.map_err(broken)? {
-        push_as.get_or_insert(piece.r#as);
+        said.get_or_insert(PushSaid {
+            push_as: piece.r#as,
+            allow_breaking: piece.allow_breaking,
+        });
         if bytes.len() as u64 + piece.chunk.len() as u64 > max {
             return Err(ControlError::PluginTooLarge { max }.into());
         }
         bytes.extend_from_slice(&piece.chunk);
     }
     Ok(Upload {
-        push_as: push_as.unwrap_or_default(),
+        said: said.unwrap_or_default(),
         bytes: bytes.freeze(),
     })
 }

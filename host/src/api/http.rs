@@ -17,7 +17,7 @@
 //! POST   /crawler/resource/NAME/frontier/redrive  {"reason": …} or {}; tries dead letters again
 //! GET    /crawler/node                ?follow; JSON lines: who is there, joins, leaves and changes
 //! POST   /crawler/node/ID/drain         {}; a worker gives what it has to others; ?undo takes it back
-//! PUT    /crawler/plugin               ?as=NAME@VERSION; the bytes as application/wasm
+//! PUT    /crawler/plugin               ?as=NAME@VERSION&allow_breaking=true; the bytes as application/wasm
 //! GET    /crawler/plugin
 //! GET    /crawler/plugin/NAME[@VERSION]
 //! DELETE /crawler/plugin/NAME@VERSION
@@ -49,7 +49,7 @@ use tokio_util::sync::CancellationToken;
 use super::forward::Origin;
 use super::problem::Problem;
 use super::spec::invalid;
-use super::{Api, CALL_DEADLINE, REQUEST_MAX, Upload};
+use super::{Api, CALL_DEADLINE, PushSaid, REQUEST_MAX, Upload};
 use crate::config::suggest;
 use crate::master::{Code, ControlError};
 use crate::telemetry::chain;
@@ -197,8 +197,11 @@ async fn delete_plugin(State(api): State<Api>, plugin: PathPart, headers: Header
 }
 
 async fn push_plugin(State(api): State<Api>, params: Params, request: Request) -> Answer {
-    let params = known(params, &["as"])?;
-    let push_as = params.get("as").cloned().unwrap_or_default();
+    let params = known(params, &["as", "allow_breaking"])?;
+    let said = PushSaid {
+        push_as: params.get("as").cloned().unwrap_or_default(),
+        allow_breaking: flag(&params, "allow_breaking")?,
+    };
     let origin = origin(request.headers())?;
     let max = api.max_plugin_size();
     let upload = async {
@@ -210,7 +213,7 @@ async fn push_plugin(State(api): State<Api>, params: Params, request: Request) -
         let too_large = || Problem::from(ControlError::PluginTooLarge { max });
         let limit = usize::try_from(max).unwrap_or(usize::MAX);
         let bytes = bytes_of(request, limit, too_large).await?;
-        Ok(Upload { push_as, bytes })
+        Ok(Upload { said, bytes })
     };
     answer(Box::pin(api.push_plugin(&origin, upload)).await)
 }

@@ -13,16 +13,33 @@ use super::forward::Origin;
 use super::problem::{Problem, Reason};
 use super::spec::{self, plugin_ref};
 use super::{Api, CALL_DEADLINE, Stream, UPLOAD_DEADLINE};
+use crate::master::control::Push;
 use crate::master::{Code, ControlError};
 use crate::model::id::{Digest, PluginName, PluginRef, PluginVersion};
 
 /// How often a push is begun again whose bytes the leader does not find.
 const PUSH_AGAIN: usize = 2;
 
-/// What a caller pushes.
-pub(crate) struct Upload {
+/// How a caller pushes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PushSaid {
     /// NAME@VERSION; empty takes what the plugin says of itself.
     pub(crate) push_as: String,
+    pub(crate) allow_breaking: bool,
+}
+
+impl PushSaid {
+    fn checked(&self) -> Result<Push, ControlError> {
+        Ok(Push {
+            name: exact_or_none(&self.push_as)?,
+            allow_breaking: self.allow_breaking,
+        })
+    }
+}
+
+/// What a caller pushes.
+pub(crate) struct Upload {
+    pub(crate) said: PushSaid,
     /// The whole plugin.
     pub(crate) bytes: Bytes,
 }
@@ -39,24 +56,17 @@ impl Api {
         F: Future<Output = Result<Upload, Problem>> + Send,
     {
         let call = async {
-            let Upload { push_as, bytes } = upload.await?;
-            let push_as = &exact_or_none(&push_as)?;
+            let Upload { said, bytes } = upload.await?;
+            let push = &said.checked()?;
             let mut n_gone = 0;
             loop {
-                let admitted = &self
-                    .control
-                    .store_plugin(push_as.as_ref(), bytes.clone())
-                    .await?;
+                let admitted = &self.control.store_plugin(push, bytes.clone()).await?;
                 let own = || async move {
-                    let recorded = self
-                        .control
-                        .record_plugin(push_as.clone(), admitted.clone());
+                    let recorded = self.control.record_plugin(push.clone(), admitted.clone());
                     Ok(recorded.await?.into())
                 };
                 let theirs = |leader: Client| async move {
-                    leader
-                        .record_plugin(push_as.as_ref(), admitted.digest)
-                        .await
+                    leader.record_plugin(push, admitted.digest).await
                 };
                 match self.forward.change(origin, own, theirs).await {
                     // Their record went, and they with it, between our look and the leader's.
@@ -75,13 +85,13 @@ impl Api {
     /// Records bytes that another master has stored.
     pub(crate) async fn record_plugin(
         &self,
-        push_as: &str,
+        said: &PushSaid,
         digest: &str,
     ) -> Result<PluginAnswer, Problem> {
         let call = async {
-            let push_as = exact_or_none(push_as)?;
+            let push = said.checked()?;
             let digest: Digest = digest.parse().map_err(|e| spec::invalid("digest", e))?;
-            let recorded = self.control.record_stored_plugin(push_as, digest).await;
+            let recorded = self.control.record_stored_plugin(push, digest).await;
             recorded.map(PluginAnswer::from)
         };
         self.within(CALL_DEADLINE, call).await

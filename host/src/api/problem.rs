@@ -351,6 +351,17 @@ mod tests {
             "raise the version in the plugin's Cargo.toml, or push with --as NAME@VERSION",
         );
         check(
+            ControlError::ItemsDiffer {
+                plugin: Box::new(books.parse().unwrap()),
+                before: "0.9.0".parse().unwrap(),
+                changes: (0..10).map(|n| n.to_string()).collect(),
+            },
+            412,
+            "FAILED_PRECONDITION",
+            "the items of books@1.0.0 differ from those of version 0.9.0: 0; 1; 2; 3; 4; 5; 6; 7; and 2 more",
+            "raise the first number of its version that is not 0, or say that it is meant with --allow-breaking",
+        );
+        check(
             ControlError::PluginInUse {
                 plugin: books.parse().unwrap(),
                 resource: "shop".parse().unwrap(),

@@ -110,7 +110,7 @@ async fn crawl(up: &Up, shop: &Shop, base: &Url, wasm: &Path, folder: &Path) -> 
     let client = Client::connect(&format!("http://{}", up.grpc)).await?;
     let bytes = parts::read(wasm).await?;
     let plugin_bytes = bytes.len();
-    let plugin = client.push_plugin(None, bytes).await?;
+    let plugin = client.push_plugin(None, false, bytes).await?;
     let name: ResourceName = "books".parse()?;
     let started = Instant::now();
     let placed = client

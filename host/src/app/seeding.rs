@@ -6,7 +6,7 @@ use super::{master_node, parts};
 use crate::cli::plugin::build_plugin;
 use crate::config::FileConfig;
 use crate::master::ControlError;
-use crate::master::control::Control;
+use crate::master::control::{Control, Push};
 
 /// The same, again where the lead is lost meanwhile.
 pub(super) async fn seed_as_leader(control: &Control, config: &FileConfig) -> anyhow::Result<()> {
@@ -29,7 +29,7 @@ pub(super) async fn seed(control: &Control, config: &FileConfig) -> anyhow::Resu
     for plugin in &config.plugins {
         let wasm = build_plugin(&plugin.path).await?;
         let bytes = parts::read(&wasm).await?;
-        let pushed = control.push_plugin(None, bytes).await;
+        let pushed = control.push_plugin(Push::default(), bytes).await;
         pushed.with_context(|| format!("cannot push {}", plugin.path.display()))?;
     }
     for spec in &config.resources {

@@ -13,6 +13,7 @@ use super::table;
 use crate::api::answer::PluginAnswer;
 use crate::api::client::{Client, ClientError};
 use crate::model::id::PluginRef;
+use crate::model::plugin::Schema;
 
 mod build;
 
@@ -36,6 +37,9 @@ pub(super) enum PluginCommand {
         /// The name to push as [default: what the plugin says of itself]
         #[arg(long = "as", value_name = "NAME@VERSION", value_parser = exact)]
         push_as: Option<PluginRef>,
+        /// Push it though readers of the items of the version before could stumble over its items
+        #[arg(long)]
+        allow_breaking: bool,
         #[command(flatten)]
         output: OutputArgs,
     },
@@ -73,23 +77,28 @@ pub(super) async fn run(
         PluginCommand::Push {
             path,
             push_as,
+            allow_breaking,
             output,
         } => {
             let wasm = build_plugin(&path).await?;
             let bytes = tokio::fs::read(&wasm).await;
             let bytes = bytes.with_context(|| format!("cannot read {}", wasm.display()))?;
             let client = connect.await?;
-            let plugin = client.push_plugin(push_as.as_ref(), bytes.into()).await;
+            let pushed = client.push_plugin(push_as.as_ref(), allow_breaking, bytes.into());
+            let plugin = pushed.await;
             let plugin = plugin.with_context(|| format!("cannot push {}", wasm.display()))?;
             match output.format {
                 Format::Json => table::print_json(&plugin)?,
-                Format::Table => table::print_line(&format!(
-                    "pushed {}@{} ({}, digest {})",
-                    plugin.name,
-                    plugin.version,
-                    table::size(plugin.size),
-                    short(&plugin.digest),
-                ))?,
+                Format::Table => {
+                    table::print_line(&format!(
+                        "pushed {}@{} ({}, digest {})",
+                        plugin.name,
+                        plugin.version,
+                        table::size(plugin.size),
+                        short(&plugin.digest),
+                    ))?;
+                    show_items(&plugin.schemas)?;
+                }
             }
         }
         PluginCommand::List(output) => list(connect.await?.plugins().await?, &output)?,
@@ -140,6 +149,26 @@ fn show(plugin: &PluginAnswer, output: &OutputArgs) -> anyhow::Result<()> {
     ];
     for [name, value] in rows {
         table::print_line(&format!("{name:<10} {value}"))?;
+    }
+    show_items(&plugin.schemas)
+}
+
+/// What each kind of item is made of.
+fn show_items(schemas: &[Schema]) -> anyhow::Result<()> {
+    let mut rows = Vec::new();
+    for schema in schemas {
+        // One that cannot be read was pushed before items were checked.
+        let Ok(Some(read)) = schema.read() else {
+            continue;
+        };
+        for (field, kinds, is_required) in read.properties() {
+            let missing = if is_required { "" } else { "may be missing" };
+            let field = field.escape_debug().to_string();
+            rows.push([schema.name.clone(), field, kinds, missing.to_owned()]);
+        }
+    }
+    if !rows.is_empty() {
+        table::print(["ITEM", "FIELD", "KIND", ""], &rows)?;
     }
     Ok(())
 }

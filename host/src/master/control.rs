@@ -37,6 +37,8 @@ mod reads;
 mod resources;
 mod runs;
 
+pub use plugins::Push;
+
 /// How often a call looks again after losing to another.
 const MAX_TRIES: usize = 20;
 

@@ -213,6 +213,24 @@ impl Generation {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PluginVersion(semver::Version);
 
+impl PluginVersion {
+    /// Whether it may change until it is released (Semantic Versioning, 9).
+    pub fn is_preview(&self) -> bool {
+        !self.0.pre.is_empty()
+    }
+
+    /// Whether a later version has to be like this one for whoever relies on it (Semantic Versioning, 4 and 8;
+    /// below 1.0.0 as cargo reads it: the first number that is not 0 tells).
+    pub fn promises(&self, later: &PluginVersion) -> bool {
+        let first = |version: &semver::Version| match (version.major, version.minor) {
+            (0, 0) => (0, 0, version.patch),
+            (0, minor) => (0, minor, 0),
+            (major, _) => (major, 0, 0),
+        };
+        first(&self.0) == first(&later.0)
+    }
+}
+
 impl FromStr for PluginVersion {
     type Err = IdError;
 

@@ -9,7 +9,11 @@ use serde::{Deserialize, Serialize};
 
 pub use crawler_extract::Plan;
 
+pub use items::Schema;
+
 use super::id::{Digest, PluginName, PluginVersion};
+
+mod items;
 
 /// What a plugin says of itself; checked at admission.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,15 +33,6 @@ pub struct Description {
     pub hosts: Vec<String>,
     /// Limits it asks for. Grants nothing.
     pub limits: BTreeMap<String, u64>,
-}
-
-/// The shape of one kind of item.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Schema {
-    /// Unique within the plugin.
-    pub name: String,
-    /// A JSON Schema; empty means any JSON object.
-    pub json_schema: String,
 }
 
 /// A pushed plugin version. Its bytes lie in the data root under the digest.

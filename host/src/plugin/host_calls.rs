@@ -17,6 +17,7 @@ use super::instance::limiter::MemoryLimiter;
 use super::{CallConfig, CallOutput, LogLevel};
 use crate::model::crawl::{Kill, Page, PageContext, UnixMillis};
 use crate::model::plugin::{Description, Limits};
+use crate::model::schema::JsonSchema;
 
 pub(crate) mod extract;
 pub(crate) mod fuel;
@@ -64,12 +65,16 @@ pub(crate) struct Ended {
     pub(crate) message: String,
 }
 
+/// What items are checked by, by number; none where any object will do.
+pub(crate) type Schemas = Arc<[Option<JsonSchema>]>;
+
 /// Everything that belongs to one call.
 pub(crate) struct CallState {
     pub(crate) scene: Scene,
     /// The names behind the numbers of rules and schemas. None while describing.
     description: Option<Arc<Description>>,
     plans: Plans,
+    schemas: Schemas,
     reads: Reads,
     params: Arc<BTreeMap<String, String>>,
     pub(crate) limits: Limits,
@@ -88,6 +93,7 @@ impl CallState {
         scene: Scene,
         description: Option<Arc<Description>>,
         plans: Plans,
+        schemas: Schemas,
         config: CallConfig,
         now: UnixMillis,
         seed: [u8; 32],
@@ -100,6 +106,7 @@ impl CallState {
             scene,
             description,
             plans,
+            schemas,
             reads: Reads::default(),
             params: config.params,
             limits: config.limits,

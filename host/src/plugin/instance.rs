@@ -15,7 +15,7 @@ use super::bindings::PluginPre;
 use super::bindings::crawler::rules::types;
 use super::bindings::exports::crawler::rules::rules;
 use super::host_calls::extract::Plans;
-use super::host_calls::{CallState, Ended, Scene, logs};
+use super::host_calls::{CallState, Ended, Scene, Schemas, logs};
 use super::{CallConfig, CallFailure, CallOutput, CallReport, Usage};
 use crate::model::crawl::{Kill, RuleError, UnixMillis};
 use crate::model::plugin::Description;
@@ -35,6 +35,7 @@ pub(super) struct Call {
     pub(super) scene: Scene,
     pub(super) description: Option<Arc<Description>>,
     pub(super) plans: Plans,
+    pub(super) schemas: Schemas,
     pub(super) config: CallConfig,
     /// The clock that the guest sees.
     pub(super) now: UnixMillis,
@@ -131,6 +132,7 @@ fn store(plugin: &PluginPre<CallState>, call: Call) -> Store<CallState> {
         call.scene,
         call.description,
         call.plans,
+        call.schemas,
         call.config,
         call.now,
         call.seed,

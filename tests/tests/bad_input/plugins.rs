@@ -143,6 +143,7 @@ async fn push_over_grpc(server: &Server, name: &str, bytes: &[u8]) -> String {
     let piece = |name: &str, chunk: &[u8]| proto::PushPluginRequest {
         r#as: name.to_owned(),
         chunk: chunk.to_vec(),
+        ..proto::PushPluginRequest::default()
     };
     let pieces = bytes.chunks(1 << 20).map(|chunk| piece("", chunk));
     let pieces: Vec<_> = std::iter::once(piece(name, b"")).chain(pieces).collect();
@@ -269,6 +270,47 @@ async fn f31_other_bytes_under_a_name_and_version_are_refused_with_both_digests(
         (list, files),
         "nothing half-written stays"
     );
+}
+
+#[tokio::test]
+async fn items_that_differ_from_those_before_are_refused_unless_that_is_meant() {
+    let server = Server::start();
+    push_good(&server, 1);
+    let other = hostile_with(r#""required": ["title"]"#, r#""required": ["slow" ]"#);
+    fs::write(server.home.path().join("other.wasm"), &other).expect("a file can be written");
+    let before = server.plugins();
+
+    let detail = "the items of good@1.1.0 differ from those of version 1.0.0: item book: \"title\" may be missing now";
+    let hint = "raise the first number of its version that is not 0, or say that it is meant with --allow-breaking";
+    let put = server.http("PUT /crawler/plugin?as=good@1.1.0", WASM, &other);
+    assert_eq!(
+        put.problem(),
+        format!("412 FAILED_PRECONDITION: {detail} | {hint}")
+    );
+    assert_eq!(
+        push_over_grpc(&server, "good@1.1.0", &other).await,
+        format!("FailedPrecondition: {detail}; {hint}")
+    );
+    let push = ["plugin", "push", "other.wasm", "--as=good@1.1.0"];
+    assert_eq!(
+        failure(&server.cli(&push)),
+        format!("1: cannot push other.wasm: {detail} | {hint}")
+    );
+    assert_eq!(server.plugins(), before, "nothing half-written stays");
+    let said = server.ok(&[&push[..], &["--allow-breaking"]].concat());
+    let (_, items) = said.split_once('\n').expect("what it is made of");
+    let expected = "ITEM  FIELD  KIND\n\
+        book  by     anything  may be missing\n\
+        book  deep   anything  may be missing\n\
+        book  slow   anything\n\
+        book  title  string    may be missing\n";
+    assert_eq!(items, expected);
+    let put = server.http(
+        "PUT /crawler/plugin?as=good@1.2.0&allow_breaking=true",
+        WASM,
+        &fs::read(guests::guest("hostile")).expect("the guest is built"),
+    );
+    assert_eq!(put.status, 200, "{}", put.problem());
 }
 
 /// Files of plugins in a data root.

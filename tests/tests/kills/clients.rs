@@ -238,7 +238,12 @@ pub(crate) async fn push(doors: &Doors<'_>, wasm: &[u8], next: &mut u64) {
             0 => with_a_section(wasm, *next),
             _ => wasm.to_vec(),
         };
-        let pushed = answered(doors.grpc.push_plugin(Some(&plugin), bytes.into()).await);
+        let pushed = answered(
+            doors
+                .grpc
+                .push_plugin(Some(&plugin), false, bytes.into())
+                .await,
+        );
         let done = match pushed {
             Ok(_) if next.is_multiple_of(2) => answered(doors.grpc.delete_plugin(&plugin).await),
             pushed => pushed.map(drop),

@@ -92,7 +92,7 @@ async fn kills_lose_nothing_that_was_answered() {
 
     let up = world.up().await;
     up.client
-        .push_plugin(None, world.wasm.clone().into())
+        .push_plugin(None, false, world.wasm.clone().into())
         .await
         .unwrap();
     world.add_shop(&up.client).await;

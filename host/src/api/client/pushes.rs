@@ -10,19 +10,26 @@ use super::{Client, ClientError};
 use crate::api::answer::PluginAnswer;
 use crate::api::{CALL_DEADLINE, PIECE_MAX, UPLOAD_DEADLINE};
 use crate::master::Code;
-use crate::model::id::{Digest, PluginName, PluginRef, PluginVersion};
+use crate::master::control::Push;
+use crate::model::id::{Digest, PluginRef};
 
 impl Client {
-    /// Pushes a plugin; without a version in `push_as`, or without it, what the plugin says of itself.
+    /// Pushes a plugin; without a version in `push_as`, or without it, what the plugin says of itself. With
+    /// `allow_breaking`, items may differ from those of the version before.
     pub async fn push_plugin(
         &self,
         push_as: Option<&PluginRef>,
+        allow_breaking: bool,
         bytes: Bytes,
     ) -> Result<PluginAnswer, ClientError> {
-        let push_as = push_as.map(ToString::to_string).unwrap_or_default();
+        let first = proto::PushPluginRequest {
+            r#as: push_as.map(ToString::to_string).unwrap_or_default(),
+            allow_breaking,
+            chunk: Vec::new(),
+        };
         let plugin = self
             .change(UPLOAD_DEADLINE, |mut calls| {
-                let pieces = stream::iter(pieces(push_as.clone(), bytes.clone()));
+                let pieces = stream::iter(pieces(first.clone(), bytes.clone()));
                 async move { calls.push_plugin(pieces).await }
             })
             .await?;
@@ -32,12 +39,14 @@ impl Client {
     /// Has the leader record bytes that are in the data root.
     pub(in crate::api) async fn record_plugin(
         &self,
-        push_as: Option<&(PluginName, PluginVersion)>,
+        push: &Push,
         digest: Digest,
     ) -> Result<PluginAnswer, ClientError> {
+        let push_as = push.name.as_ref();
         let push_as = push_as.map(|(name, version)| format!("{name}@{version}"));
         let message = proto::RecordPluginRequest {
             r#as: push_as.unwrap_or_default(),
+            allow_breaking: push.allow_breaking,
             digest: digest.to_string(),
         };
         let plugin = self
@@ -96,17 +105,16 @@ impl Client {
     }
 }
 
-/// What it is pushed as, and then the bytes.
-fn pieces(push_as: String, bytes: Bytes) -> impl Iterator<Item = proto::PushPluginRequest> {
-    let first = proto::PushPluginRequest {
-        r#as: push_as,
-        chunk: Vec::new(),
-    };
+/// How it is pushed, and then the bytes.
+fn pieces(
+    first: proto::PushPluginRequest,
+    bytes: Bytes,
+) -> impl Iterator<Item = proto::PushPluginRequest> {
     let pieces = (0..bytes.len()).step_by(PIECE_MAX).map(move |start| {
         let end = bytes.len().min(start + PIECE_MAX);
         proto::PushPluginRequest {
-            r#as: String::new(),
             chunk: bytes[start..end].to_vec(),
+            ..proto::PushPluginRequest::default()
         }
     });
     std::iter::once(first).chain(pieces)

@@ -14,29 +14,28 @@ const PIECE: usize = 1 << 20;
 /// How long the data root may take for a step that holds up others.
 const DATA_DEADLINE: Duration = Duration::from_secs(20);
 
+/// How a plugin is pushed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Push {
+    /// As what; none: as what it says of itself.
+    pub name: Option<(PluginName, PluginVersion)>,
+    /// Its items may differ from those of the version before so that readers of them stumble.
+    pub allow_breaking: bool,
+}
+
 impl Control {
     /// Admits bytes and stores them, where they stay unused until they have a record. Any master may
     /// do so; the record is written by the leader.
-    pub async fn store_plugin(
-        &self,
-        push_as: Option<&(PluginName, PluginVersion)>,
-        bytes: Bytes,
-    ) -> Result<Admitted, ControlError> {
+    pub async fn store_plugin(&self, push: &Push, bytes: Bytes) -> Result<Admitted, ControlError> {
         if bytes.len() as u64 > self.parts.max_plugin_size {
             return Err(ControlError::PluginTooLarge {
                 max: self.parts.max_plugin_size,
             });
         }
         let admitted = self.parts.admission.admit(bytes.clone()).await?;
-        let own = &admitted.description;
-        let (name, version) = match push_as {
-            Some((name, version)) => (name, version),
-            None => (&own.name, &own.version),
-        };
         // What is going to be refused need not be stored.
-        if let Some(present) = self.recorded(name, version).await? {
-            same_bytes(&present, admitted.digest)?;
-        }
+        self.looked_at(push, &self.record_of(push, &admitted))
+            .await?;
         self.parts.data.put_plugin(admitted.digest, bytes).await?;
         Ok(admitted)
     }
@@ -44,7 +43,7 @@ impl Control {
     /// Admits bytes that another master has stored, and records them.
     pub async fn record_stored_plugin(
         &self,
-        push_as: Option<(PluginName, PluginVersion)>,
+        push: Push,
         digest: Digest,
     ) -> Result<PluginRecord, ControlError> {
         // Compiling for nothing would be a pity.
@@ -52,36 +51,24 @@ impl Control {
         let gone = ControlError::PluginGone { digest };
         let bytes = self.parts.data.plugin(digest).await?.ok_or(gone)?;
         let admitted = self.parts.admission.admit(bytes).await?;
-        self.record_plugin(push_as, admitted).await
+        self.record_plugin(push, admitted).await
     }
 
     /// Records a plugin that is stored under its name and version; [`ControlError::PluginGone`] where
     /// its bytes went meanwhile.
     ///
     /// Pushing the same bytes again is fine; other bytes under the same name and version are refused.
+    /// So are items that readers of those of the version before could stumble over, unless the push or the
+    /// version says that this is meant.
     pub async fn record_plugin(
         &self,
-        push_as: Option<(PluginName, PluginVersion)>,
+        push: Push,
         admitted: Admitted,
     ) -> Result<PluginRecord, ControlError> {
         let leadership = self.leadership()?;
-        let (name, version) = push_as.unwrap_or_else(|| {
-            (
-                admitted.description.name.clone(),
-                admitted.description.version.clone(),
-            )
-        });
-        let record = PluginRecord {
-            name: name.clone(),
-            version: version.clone(),
-            digest: admitted.digest,
-            size: admitted.size,
-            interface: admitted.interface,
-            description: admitted.description,
-            pushed_at: self.parts.clock.unix_millis(),
-        };
-        let catalog = &self.parts.catalog;
-        let key = catalog.keys().plugin(&name, &version);
+        let record = self.record_of(&push, &admitted);
+        let (name, version) = (&record.name, &record.version);
+        let key = self.parts.catalog.keys().plugin(name, version);
         // Bytes are removed under the same lock: none goes between this look and the record.
         let _turn = self.turn.lock().await;
         for _try in 0..MAX_TRIES {
@@ -90,8 +77,7 @@ impl Control {
                 let digest = record.digest;
                 return Err(ControlError::PluginGone { digest });
             }
-            if let Some(present) = self.recorded(&name, &version).await? {
-                same_bytes(&present, record.digest)?;
+            if let Some(present) = self.looked_at(&push, &record).await? {
                 return Ok(present);
             }
             let txn = Txn::new()
@@ -110,12 +96,12 @@ impl Control {
     /// Stores a plugin and records it, on the leader.
     pub async fn push_plugin(
         &self,
-        push_as: Option<(PluginName, PluginVersion)>,
+        push: Push,
         bytes: Bytes,
     ) -> Result<PluginRecord, ControlError> {
         for _try in 0..MAX_TRIES {
-            let admitted = self.store_plugin(push_as.as_ref(), bytes.clone()).await?;
-            match self.record_plugin(push_as.clone(), admitted).await {
+            let admitted = self.store_plugin(&push, bytes.clone());
+            match self.record_plugin(push.clone(), admitted.await?).await {
                 Err(ControlError::PluginGone { .. }) => {}
                 recorded => return recorded,
             }
@@ -123,6 +109,37 @@ impl Control {
         Err(ControlError::Contended {
             what: "the plugin".to_owned(),
         })
+    }
+
+    /// The record of a push.
+    fn record_of(&self, push: &Push, admitted: &Admitted) -> PluginRecord {
+        let own = &admitted.description;
+        let own_name = || (own.name.clone(), own.version.clone());
+        let (name, version) = push.name.clone().unwrap_or_else(own_name);
+        PluginRecord {
+            name,
+            version,
+            digest: admitted.digest,
+            size: admitted.size,
+            interface: admitted.interface.clone(),
+            description: own.clone(),
+            pushed_at: self.parts.clock.unix_millis(),
+        }
+    }
+
+    /// What is there already of a push; an error where the push is refused.
+    async fn looked_at(
+        &self,
+        push: &Push,
+        record: &PluginRecord,
+    ) -> Result<Option<PluginRecord>, ControlError> {
+        let present = self.recorded(&record.name, &record.version).await?;
+        match &present {
+            Some(present) => same_bytes(present, record.digest)?,
+            None if push.allow_breaking => {}
+            None => same_items(&self.plugin_versions(&record.name).await?, record)?,
+        }
+        Ok(present)
     }
 
     async fn recorded(
@@ -275,6 +292,31 @@ fn same_bytes(present: &PluginRecord, pushed: Digest) -> Result<(), ControlError
         }),
         present: present.digest,
         pushed,
+    })
+}
+
+/// Refuses items that readers of those of the version before could stumble over. By Semantic Versioning, a
+/// higher first number that is not 0 says that they may.
+fn same_items(versions: &[PluginRecord], pushed: &PluginRecord) -> Result<(), ControlError> {
+    let released = versions.iter().filter(|v| !v.version.is_preview());
+    let lower = released.filter(|v| v.version < pushed.version);
+    let Some(before) = lower.max_by_key(|version| &version.version) else {
+        return Ok(());
+    };
+    if !before.version.promises(&pushed.version) {
+        return Ok(());
+    }
+    let changes = before.description.item_changes(&pushed.description);
+    if changes.is_empty() {
+        return Ok(());
+    }
+    Err(ControlError::ItemsDiffer {
+        plugin: Box::new(PluginRef {
+            name: pushed.name.clone(),
+            version: Some(pushed.version.clone()),
+        }),
+        before: before.version.clone(),
+        changes,
     })
 }
 

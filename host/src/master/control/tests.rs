@@ -258,10 +258,49 @@ async fn a_version_never_changes_its_bytes() {
     assert_eq!(other.unwrap_err().code(), Code::AlreadyExists);
     let large = "x".repeat(101).into();
     check_refused(
-        bench.control.push_plugin(None, large).await,
+        bench.control.push_plugin(Push::default(), large).await,
         Code::ResourceExhausted,
         "the plugin has more than 100 bytes",
     );
+}
+
+#[tokio::test]
+async fn items_that_readers_could_stumble_over_are_refused_unless_that_is_said() {
+    let bench = Bench::new().await;
+    let open = r#"{"required": ["title", "pence"]}"#;
+    let less = r#"{"required": ["title"]}"#;
+    bench.push(&format!("books@1.1.0 {open}")).await.unwrap();
+    // The highest version below counts, and nothing above.
+    bench.push(&format!("books@1.0.0 {less}")).await.unwrap();
+    let refused = bench.push(&format!("books@1.2.0 {less}")).await;
+    check_refused(
+        refused,
+        Code::FailedPrecondition,
+        r#"the items of books@1.2.0 differ from those of version 1.1.0: item book: "pence" may be missing now"#,
+    );
+    let none = bench.push("books@1.2.0").await;
+    check_refused(
+        none,
+        Code::FailedPrecondition,
+        "the items of books@1.2.0 differ from those of version 1.1.0: item book: there are none of it any more",
+    );
+    // What was not released yet hides no release.
+    let early = bench.push(&format!("books@1.2.0-rc.1 {less}")).await;
+    early.unwrap_err();
+    bench
+        .push(&format!("books@2.0.0-rc.1 {open}"))
+        .await
+        .unwrap();
+    bench.push(&format!("books@2.0.0 {less}")).await.unwrap();
+    let push = Push {
+        allow_breaking: true,
+        ..Push::default()
+    };
+    let said = format!("books@1.2.0 {less}");
+    let pushed = bench.control.push_plugin(push, said.clone().into()).await;
+    pushed.unwrap();
+    // What is there is not looked at again.
+    bench.push(&said).await.unwrap();
 }
 
 #[tokio::test]
@@ -277,10 +316,13 @@ async fn a_plugin_in_use_stays_and_one_name_of_its_bytes_is_deleted_apart_from_a
     );
     bench.delete("a").await.unwrap();
 
-    let push_as = ("shop".parse().unwrap(), "3.0.0".parse().unwrap());
+    let push = Push {
+        name: Some(("shop".parse().unwrap(), "3.0.0".parse().unwrap())),
+        ..Push::default()
+    };
     let shop = bench
         .control
-        .push_plugin(Some(push_as), "books@1.0.0".into())
+        .push_plugin(push, "books@1.0.0".into())
         .await
         .unwrap();
     bench.control.delete_plugin(&name, &version).await.unwrap();

@@ -268,6 +268,7 @@ fn compile_here(memories: Memories, bytes: &[u8]) -> wasmtime::Result<Described>
         scene: Scene::Describe,
         description: None,
         plans: Arc::default(),
+        schemas: Arc::default(),
         config: CallConfig {
             params: Arc::default(),
             limits: describe_limits(),

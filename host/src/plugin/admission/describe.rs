@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Refusal;
 use crate::model::plugin::{Description, LimitOverrides, Schema};
 use crate::model::resource::HostPattern;
+use crate::model::schema::JsonSchema;
 use crate::plugin::bindings::crawler::rules::types;
 
 mod plans;
@@ -57,23 +58,19 @@ pub(super) fn checked(said: types::Description) -> Result<Description, Refusal> 
         said.schemas.iter().map(|s| s.name.as_str()),
         SCHEMAS_MAX,
     )?;
-    for schema in &said.schemas {
-        check_schema(schema)?;
-    }
+    let schemas = said.schemas.into_iter().map(|schema| Schema {
+        name: schema.name,
+        json_schema: schema.json_schema,
+    });
+    let schemas: Vec<Schema> = schemas.collect();
+    schemas.iter().try_for_each(check_schema)?;
     let plans = checked_plans(said.plans)?;
     check_hosts(&said.hosts)?;
     let description = Description {
         name,
         version,
         rules,
-        schemas: said
-            .schemas
-            .into_iter()
-            .map(|schema| Schema {
-                name: schema.name,
-                json_schema: schema.json_schema,
-            })
-            .collect(),
+        schemas,
         plans,
         hosts: said.hosts,
         limits: checked_limits(said.limits)?,
@@ -122,7 +119,7 @@ fn check_names<'a>(
     Ok(())
 }
 
-fn check_schema(schema: &types::ItemSchema) -> Result<(), Refusal> {
+fn check_schema(schema: &Schema) -> Result<(), Refusal> {
     let json = &schema.json_schema;
     if json.len() > SCHEMA_BYTES_MAX {
         return Err(refusal(
@@ -131,15 +128,18 @@ fn check_schema(schema: &types::ItemSchema) -> Result<(), Refusal> {
             "shorten it, or leave it empty for any JSON object",
         ));
     }
-    if json.is_empty() {
-        return Ok(());
-    }
-    match serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(json) {
-        Ok(_) => Ok(()),
-        Err(e) => Err(refusal(
-            format!("schema {:?} is not JSON: {e}", schema.name),
-            "a schema is a JSON Schema, an object".to_owned(),
-            "correct it, or leave it empty for any JSON object",
+    let remedy = "correct it, or leave it empty for any JSON object";
+    match schema.read() {
+        Ok(read) if read.as_ref().is_none_or(JsonSchema::takes_objects) => Ok(()),
+        Ok(_) => Err(refusal(
+            format!("schema {:?} fits no object", schema.name),
+            "items are JSON objects".to_owned(),
+            remedy,
+        )),
+        Err(error) => Err(refusal(
+            format!("items cannot be checked by schema {:?}", schema.name),
+            error.to_string(),
+            remedy,
         )),
     }
 }
@@ -299,12 +299,20 @@ mod tests {
         );
         check(
             |d| d.schemas = vec![schema("book", "[]")],
-            "schema \"book\" is not JSON: invalid type: sequence, expected a map at line 1 column 0; a schema is a JSON Schema, an object; correct it, or leave it empty for any JSON object",
+            "items cannot be checked by schema \"book\"; a schema is an object, true or false; correct it, or leave it empty for any JSON object",
         );
-        let long = format!("{{\"x\":\"{}\"}}", "y".repeat(60_000));
+        check(
+            |d| d.schemas = vec![schema("book", r#"{"properties": {"a": {"if": {}}}}"#)],
+            "items cannot be checked by schema \"book\"; at /properties/a/if: items are not checked by this keyword; leave it out, or begin its name with x- where it demands nothing; correct it, or leave it empty for any JSON object",
+        );
+        check(
+            |d| d.schemas = vec![schema("book", r#"{"type": "string"}"#)],
+            "schema \"book\" fits no object; items are JSON objects; correct it, or leave it empty for any JSON object",
+        );
+        let long = format!("{{\"title\":\"{}\"}}", "y".repeat(60_000));
         check(
             |d| d.schemas = (0..5).map(|n| schema(&n.to_string(), &long)).collect(),
-            "what describe says has 300454 bytes as JSON; rules, schemas, plans and hosts together have at most 245760; shorten it, or split the plugin",
+            "what describe says has 300474 bytes as JSON; rules, schemas, plans and hosts together have at most 245760; shorten it, or split the plugin",
         );
         check(
             |d| d.hosts = vec!["http://x".into()],

@@ -8,11 +8,12 @@ use sha2::Digest as _;
 use super::{Engine, host_error};
 use crate::model::crawl::{Page, PageContext, RuleError, UnixMillis};
 use crate::model::id::Digest;
-use crate::model::plugin::Description;
+use crate::model::plugin::{Description, Schema};
+use crate::model::schema::JsonSchema;
 use crate::plugin::admission::{Compiled, compiled_plans};
 use crate::plugin::bindings::PluginPre;
 use crate::plugin::host_calls::extract::Plans;
-use crate::plugin::host_calls::{CallState, Scene};
+use crate::plugin::host_calls::{CallState, Scene, Schemas};
 use crate::plugin::instance::{self, Call};
 use crate::plugin::{CallConfig, CallFailure, CallReport, PluginError, Rules, Usage, cache};
 
@@ -22,6 +23,7 @@ pub struct Plugin {
     digest: Digest,
     description: Arc<Description>,
     plans: Plans,
+    schemas: Schemas,
     linked: PluginPre<CallState>,
 }
 
@@ -51,11 +53,14 @@ impl Plugin {
             doing: "compile the plans of the plugin",
             why: why.to_string(),
         })?;
+        let schemas = compiled.description.schemas.iter().map(readable);
+        let schemas: Vec<_> = schemas.collect();
         Ok(Self {
             engine,
             digest,
             description: Arc::new(compiled.description),
             plans: plans.into(),
+            schemas: schemas.into(),
             linked,
         })
     }
@@ -77,6 +82,7 @@ impl Plugin {
             scene,
             description: Some(Arc::clone(&self.description)),
             plans: Arc::clone(&self.plans),
+            schemas: Arc::clone(&self.schemas),
             config,
             now,
             seed,
@@ -90,6 +96,16 @@ impl Plugin {
             .expect("the semaphore is never closed");
         instance::run(&self.linked, call, rule).await
     }
+}
+
+/// What items are checked by. Admission refuses what cannot be read now, but a plugin may have been pushed
+/// before it did.
+fn readable(schema: &Schema) -> Option<JsonSchema> {
+    let read = schema.read();
+    read.unwrap_or_else(|why| {
+        tracing::warn!(schema = schema.name, %why, "items are not checked; push the plugin again to see why");
+        None
+    })
 }
 
 #[async_trait]

@@ -7,6 +7,7 @@ use super::fuel::{PER_JSON_BYTE, PER_REQUEST};
 use super::{CallState, Ended, Scene, json, request, up_to};
 use crate::model::crawl::{Item, Kill};
 use crate::model::plugin::{Description, LimitName};
+use crate::model::schema::{JsonSchema, Unfit};
 use crate::plugin::bindings::crawler::rules::output;
 use crate::plugin::bindings::crawler::rules::types::{
     ExtractError, FollowOptions, OutputError, Request,
@@ -32,7 +33,10 @@ impl output::Host for CallState {
         self.meter.charge(PER_JSON_BYTE * json.len() as u64);
         self.check_fuel()?;
         let description = self.described("emitted an item")?;
-        match self.checked_item(description, schema, json) {
+        let checked = self.checked_item(&description, schema, json);
+        // Looking for its shape has its price too.
+        self.check_fuel()?;
+        match checked {
             Ok(item) => {
                 self.spent.item_bytes += item.json.len() as u64;
                 self.output.items.push(item);
@@ -202,7 +206,7 @@ impl CallState {
 
     fn checked_item(
         &self,
-        description: Arc<Description>,
+        description: &Description,
         schema: u32,
         mut json: String,
     ) -> Result<Item, OutputError> {
@@ -223,6 +227,12 @@ impl CallState {
                 "an item is one JSON object: {e}"
             )));
         }
+        if let Some(Some(shape)) = self.schemas.get(schema as usize) {
+            self.check_shape(shape, &json).map_err(|why| {
+                let n = self.output.items.len() + 1;
+                OutputError::Refused(format!("item {n}, of schema {}: {why}", named.name))
+            })?;
+        }
         // In valid JSON a raw line break can only stand between tokens, so an item is always one
         // line of a line file.
         json.retain(|c| !matches!(c, '\n' | '\r'));
@@ -230,6 +240,20 @@ impl CallState {
             schema: named.name.clone(),
             json,
         })
+    }
+
+    /// Whether an item has the shape that its schema tells. What looking for it takes is charged.
+    fn check_shape(&self, shape: &JsonSchema, json: &str) -> Result<(), Unfit> {
+        let left = self.limits.fuel.saturating_sub(self.meter.used());
+        let most = left / PER_JSON_BYTE;
+        let mut budget = most;
+        let fits = shape.check(json, &mut budget);
+        let used = match fits {
+            Err(Unfit::OverBudget) => left + 1,
+            _ => PER_JSON_BYTE * (most - budget),
+        };
+        self.meter.charge(used);
+        fits
     }
 
     fn checked_requests(

@@ -4,8 +4,11 @@ use super::super::tests::bench::{Bench, spec};
 use super::*;
 
 async fn push(bench: &Bench, name: &str, bytes: &'static str) -> PluginRecord {
-    let push_as = (name.parse().unwrap(), version());
-    let pushed = bench.control.push_plugin(Some(push_as), bytes.into());
+    let push = Push {
+        name: Some((name.parse().unwrap(), version())),
+        ..Push::default()
+    };
+    let pushed = bench.control.push_plugin(push, bytes.into());
     pushed.await.unwrap()
 }
 

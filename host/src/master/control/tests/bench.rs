@@ -14,7 +14,7 @@ use crate::master::twin::Workers;
 use crate::master::{Code, ResourceView};
 use crate::model::id::Incarnation;
 use crate::model::node::{Node, Role};
-use crate::model::plugin::Description;
+use crate::model::plugin::{Description, Schema};
 use crate::model::resource::{
     Assignment, CrawlSettings, Phase, ResourceSpec, ShardId, ShardRecord, ShardState,
 };
@@ -26,6 +26,13 @@ use crate::store::overtaken::Overtaken;
 use crate::store::twin::StoreTwin;
 use crate::task::TaskScope;
 
+fn book((_, schema): (&str, &str)) -> Schema {
+    Schema {
+        name: "book".to_owned(),
+        json_schema: format!("{{{schema}"),
+    }
+}
+
 /// Takes bytes like `books@1.0.0`: a plugin of that name and version.
 struct ByText;
 
@@ -33,7 +40,7 @@ struct ByText;
 impl Admit for ByText {
     async fn admit(&self, bytes: Bytes) -> Result<Admitted, PluginError> {
         let text = String::from_utf8(bytes.to_vec()).unwrap();
-        // What follows a blank tells builds of one version apart.
+        // What follows a blank tells builds of one version apart, or what its books look like.
         let (name, version) = text.split(' ').next().unwrap().split_once('@').unwrap();
         Ok(Admitted {
             digest: Digest::of(&bytes),
@@ -43,7 +50,7 @@ impl Admit for ByText {
                 name: name.parse().unwrap(),
                 version: version.parse().unwrap(),
                 rules: Vec::new(),
-                schemas: Vec::new(),
+                schemas: text.split_once(" {").map(book).into_iter().collect(),
                 plans: Vec::new(),
                 hosts: Vec::new(),
                 limits: BTreeMap::new(),
@@ -140,7 +147,7 @@ impl Bench {
         text: &str,
     ) -> Result<PluginRecord, ControlError> {
         let bytes = Bytes::from(text.to_owned());
-        self.control.push_plugin(None, bytes).await
+        self.control.push_plugin(Push::default(), bytes).await
     }
 
     pub(in crate::master::control) async fn add(
