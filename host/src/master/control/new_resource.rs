@@ -1,5 +1,6 @@
 //! The records that a resource begins with.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::super::reconcile::assignment_txn;
@@ -19,10 +20,12 @@ pub(super) fn new_resource_txn(
 ) -> (Txn, Resource, BTreeMap<ShardId, ShardRecord>) {
     let keys = catalog.keys();
     let key = keys.resource(&resource.spec.name);
-    let mut candidates = candidates.clone();
+    // A copy of what a thousand workers have is made for those shards only that others come after.
+    let mut candidates = Cow::Borrowed(candidates);
     let mut txn = Txn::new();
     let mut records = BTreeMap::new();
-    for id in resource.shard_ids() {
+    let mut ids = resource.shard_ids().peekable();
+    while let Some(id) = ids.next() {
         let shard = ShardRecord::new(resource.spec.name.clone());
         let wish = Wish::of(id, &resource);
         let node = match &resource.pinned {
@@ -31,7 +34,9 @@ pub(super) fn new_resource_txn(
         };
         let record = match node {
             Some(node) => {
-                candidates.take(&node.id, &wish);
+                if ids.peek().is_some() {
+                    candidates.to_mut().take(&node.id, &wish);
+                }
                 let (present, shard) = (created(resource.clone()), created(shard));
                 let (assigned, named, record) = assignment_txn(keys, &present, (id, &shard), &node);
                 let changes = assigned.changes.into_iter();
