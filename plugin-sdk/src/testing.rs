@@ -31,6 +31,9 @@
 //! ```
 
 mod extract;
+mod saved;
+
+pub use saved::check_saved;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -133,6 +136,10 @@ impl Page {
             "the address of a saved page must be absolute: {url:?}"
         );
         Page::new(Answer {
+            requested_url: url.to_owned(),
+            redirects: Vec::new(),
+            fetched_at: 0,
+            truncated: false,
             url: url.to_owned(),
             status: 200,
             headers: Vec::new(),
@@ -202,6 +209,10 @@ impl Page {
 #[derive(Debug)]
 pub(crate) struct Answer {
     url: String,
+    requested_url: String,
+    redirects: Vec<String>,
+    fetched_at: u64,
+    truncated: bool,
     status: u16,
     headers: Vec<(String, String)>,
     metadata: Vec<(String, String)>,
@@ -218,7 +229,7 @@ impl Answer {
     }
 
     pub(crate) fn requested_url(&self) -> String {
-        self.url.clone()
+        self.requested_url.clone()
     }
 
     pub(crate) fn status(&self) -> u16 {
@@ -230,11 +241,11 @@ impl Answer {
     }
 
     pub(crate) fn redirects(&self) -> Vec<String> {
-        Vec::new()
+        self.redirects.clone()
     }
 
     pub(crate) fn fetched_at(&self) -> u64 {
-        0
+        self.fetched_at
     }
 
     pub(crate) fn charset(&self) -> String {
@@ -246,7 +257,7 @@ impl Answer {
     }
 
     pub(crate) fn truncated(&self) -> bool {
-        false
+        self.truncated
     }
 
     pub(crate) fn depth(&self) -> u32 {
@@ -294,6 +305,19 @@ impl Outlet {
         for request in requests {
             let url = Url::options().base_url(self.base.as_ref());
             let url = url.parse(&request.url);
+            if let (Err(why), None) = (&url, &self.base) {
+                // A page may hold any nonsense; the author of root wrote its addresses by hand.
+                let why = match why {
+                    ParseError::RelativeUrlWithoutBase => {
+                        "is relative, and in root there is no page to resolve it against".to_owned()
+                    }
+                    why => format!("does not parse: {why}"),
+                };
+                return Err(RuleError::unexpected(format!(
+                    "url {:?} {why}",
+                    request.url
+                )));
+            }
             self.take(request, url);
         }
         Ok(())
@@ -303,6 +327,7 @@ impl Outlet {
         match url {
             Ok(url) => {
                 request.url = url.into();
+                request.method.make_ascii_uppercase();
                 self.outcome.requests.push(request);
             }
             Err(_) => self.outcome.bad_urls.push(request.url),

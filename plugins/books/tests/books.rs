@@ -2,7 +2,7 @@
 
 use books::Books;
 use crawler_plugin_sdk::Page;
-use crawler_plugin_sdk::testing::Trial;
+use crawler_plugin_sdk::testing::{Trial, check_saved};
 use serde_json::json;
 
 const LIST: &str = "http://shop.test/catalogue/page-1.html";
@@ -22,7 +22,7 @@ fn the_crawl_starts_at_the_page_that_the_user_gives() {
 
 #[test]
 fn a_list_page_leads_to_its_books_and_to_the_next_list_page() {
-    let page = Page::from_html(LIST, include_str!("pages/list.html"));
+    let page = Page::from_html(LIST, include_str!("../pages/list.html"));
     let outcome = Trial::new().parse(Books::list, &page).unwrap();
     let followed = outcome
         .requests
@@ -40,14 +40,14 @@ fn a_list_page_leads_to_its_books_and_to_the_next_list_page() {
 
 #[test]
 fn the_last_list_page_leads_to_books_only() {
-    let page = Page::from_html(LIST, include_str!("pages/last.html"));
+    let page = Page::from_html(LIST, include_str!("../pages/last.html"));
     let outcome = Trial::new().parse(Books::list, &page).unwrap();
     assert_eq!(outcome.urls(), ["http://shop.test/book/9.html"]);
 }
 
 #[test]
 fn a_detail_page_becomes_a_book() {
-    let page = Page::from_html(BOOK, include_str!("pages/book.html"));
+    let page = Page::from_html(BOOK, include_str!("../pages/book.html"));
     let outcome = Trial::new().parse(Books::detail, &page).unwrap();
     assert_eq!(outcome.items[0].item, "book");
     assert_eq!(
@@ -67,7 +67,7 @@ fn a_detail_page_becomes_a_book() {
 
 #[test]
 fn a_sold_out_book_has_no_stock() {
-    let html = include_str!("pages/book.html").replace("In stock (7)", "Out of stock");
+    let html = include_str!("../pages/book.html").replace("In stock (7)", "Out of stock");
     let outcome = Trial::new()
         .parse(Books::detail, &Page::from_html(BOOK, html))
         .unwrap();
@@ -76,7 +76,7 @@ fn a_sold_out_book_has_no_stock() {
 
 #[test]
 fn a_page_without_an_author_is_an_error_that_names_the_selector() {
-    let html = include_str!("pages/book.html").replace("class=\"author\"", "");
+    let html = include_str!("../pages/book.html").replace("class=\"author\"", "");
     let error = Trial::new()
         .parse(Books::detail, &Page::from_html(BOOK, html))
         .unwrap_err();
@@ -84,4 +84,9 @@ fn a_page_without_an_author_is_an_error_that_names_the_selector() {
         error.to_string(),
         "error 0: the page lacks an element `p.author` for `Book.author`"
     );
+}
+
+#[test]
+fn saved_calls_give_what_they_gave() {
+    check_saved::<Books>("pages");
 }

@@ -1,7 +1,7 @@
 //! The three steps on saved pages.
 
 use crawler_plugin_sdk::Page;
-use crawler_plugin_sdk::testing::Trial;
+use crawler_plugin_sdk::testing::{Trial, check_saved};
 use douban_book_list::Douban;
 use serde_json::json;
 
@@ -23,7 +23,7 @@ fn the_crawl_starts_at_the_page_of_tags() {
 
 #[test]
 fn every_tag_leads_to_its_list_and_gives_it_its_name() {
-    let page = Page::from_html(TAGS, include_str!("pages/tags.html"));
+    let page = Page::from_html(TAGS, include_str!("../pages/tags.html"));
     let outcome = Trial::new().parse(Douban::tags, &page).unwrap();
     assert_eq!(
         outcome.urls(),
@@ -35,7 +35,7 @@ fn every_tag_leads_to_its_list_and_gives_it_its_name() {
 
 #[test]
 fn a_list_hands_its_tag_to_books_and_to_the_next_list() {
-    let page = Page::from_html(LIST, include_str!("pages/list.html")).with_state("小说");
+    let page = Page::from_html(LIST, include_str!("../pages/list.html")).with_state("小说");
     let outcome = Trial::new().parse(Douban::list, &page).unwrap();
     let next = format!("{LIST}?start=20&type=T");
     assert_eq!(
@@ -54,7 +54,7 @@ fn a_list_hands_its_tag_to_books_and_to_the_next_list() {
 
 #[test]
 fn a_detail_page_becomes_a_book_of_its_tag() {
-    let page = Page::from_html(BOOK, include_str!("pages/book.html")).with_state("小说");
+    let page = Page::from_html(BOOK, include_str!("../pages/book.html")).with_state("小说");
     let outcome = Trial::new().parse(Douban::detail, &page).unwrap();
     let book = &outcome.items[0].value;
     assert_eq!(
@@ -69,7 +69,7 @@ fn a_detail_page_becomes_a_book_of_its_tag() {
 
 #[test]
 fn publisher_and_score_may_be_missing_but_not_the_author() {
-    let html = include_str!("pages/book.html")
+    let html = include_str!("../pages/book.html")
         .replace("出版社", "")
         .replace("8.8", "");
     let outcome = Trial::new()
@@ -78,7 +78,7 @@ fn publisher_and_score_may_be_missing_but_not_the_author() {
     assert_eq!(outcome.items[0].value["publisher"], json!(null));
     assert_eq!(outcome.items[0].value["score"], json!(null));
 
-    let html = include_str!("pages/book.html").replace("作者", "");
+    let html = include_str!("../pages/book.html").replace("作者", "");
     let error = Trial::new()
         .parse(Douban::detail, &Page::from_html(BOOK, html))
         .unwrap_err();
@@ -86,4 +86,9 @@ fn publisher_and_score_may_be_missing_but_not_the_author() {
         error.to_string(),
         "error 0: the page lacks an element `#info > span` that matches `^作者[:： ]*([^:： ].*)` for `Book.author`"
     );
+}
+
+#[test]
+fn saved_calls_give_what_they_gave() {
+    check_saved::<Douban>("pages");
 }

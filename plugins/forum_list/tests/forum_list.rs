@@ -1,6 +1,6 @@
 //! The rules on a saved page.
 
-use crawler_plugin_sdk::testing::Trial;
+use crawler_plugin_sdk::testing::{Trial, check_saved};
 use crawler_plugin_sdk::{Page, RuleError};
 use forum_list::Forum;
 use serde_json::json;
@@ -8,7 +8,7 @@ use serde_json::json;
 const LIST: &str = "http://forum.test/gardening";
 
 fn page() -> Page {
-    Page::from_html(LIST, include_str!("pages/list.html"))
+    Page::from_html(LIST, include_str!("../pages/list.html"))
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn a_captcha_counts_as_a_refusal_of_the_site() {
 
 #[test]
 fn a_count_that_is_no_number_is_an_error() {
-    let html = include_str!("pages/list.html").replace(">12", ">many");
+    let html = include_str!("../pages/list.html").replace(">12", ">many");
     let error = Trial::new()
         .parse(Forum::list, &Page::from_html(LIST, html))
         .unwrap_err();
@@ -59,4 +59,9 @@ fn a_count_that_is_no_number_is_an_error() {
             "\"many\" is no value for `Thread.replies`, read from an element `td.replies`: invalid digit found in string"
         )
     );
+}
+
+#[test]
+fn saved_calls_give_what_they_gave() {
+    check_saved::<Forum>("pages");
 }

@@ -1,14 +1,14 @@
 //! The rule on a saved page.
 
 use crawler_plugin_sdk::Page;
-use crawler_plugin_sdk::testing::Trial;
+use crawler_plugin_sdk::testing::{Trial, check_saved};
 use rustdoc::Rustdoc;
 use serde_json::json;
 
 const INDEX: &str = "http://docs.test/list/index.html";
 
 fn page() -> Page {
-    Page::from_html(INDEX, include_str!("pages/index.html"))
+    Page::from_html(INDEX, include_str!("../pages/index.html"))
 }
 
 #[test]
@@ -78,4 +78,9 @@ fn a_start_that_is_no_address_is_told() {
         .parse(Rustdoc::page, &page())
         .unwrap_err();
     assert_eq!(error.to_string(), "error 0: relative URL without a base");
+}
+
+#[test]
+fn saved_calls_give_what_they_gave() {
+    check_saved::<Rustdoc>("pages");
 }

@@ -248,7 +248,7 @@ fn page(plugin: &str, name: &str) -> String {
     let path = repository()
         .join("plugins")
         .join(plugin)
-        .join("tests/pages")
+        .join("pages")
         .join(name);
     fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }

@@ -82,7 +82,7 @@ fn f17_what_cannot_be_placed_is_kept_over_restarts_and_placed_when_it_can() {
 
 #[test]
 fn the_example_config_runs_as_it_stands() {
-    let shop = repository().join("plugins/books/tests/pages");
+    let shop = repository().join("plugins/books/pages");
     let page = |name: &str| fs::read_to_string(shop.join(name)).expect("the plugin has pages");
     let web = Site::new()
         .page("/catalogue/page-1.html", page("list.html"))
