@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::{self, Command, WorkerOptions};
 
+mod author;
 mod cluster;
 mod demo;
 mod doors;
@@ -71,6 +72,7 @@ async fn carry_out(command: Command, stop: CancellationToken) -> anyhow::Result<
             WorkerOptions::Alone(options) => standalone::run(*options, stop).await,
         },
         Command::Demo(options) => demo::run(options, stop).await,
+        Command::Author(options) => unless_stopped(&stop, Box::pin(author::run(options))).await,
         Command::Client(command) => unless_stopped(&stop, Box::pin(cli::run(command))).await,
     }
 }

@@ -1,28 +1,32 @@
 //! The command line: what was typed, parsed into plain options, and the commands that call a master.
 //!
-//! Commands that start parts of the crawler themselves (`up`, `run`, `worker`, `demo`) come out of
+//! Commands that start parts of the crawler themselves (`up`, `run`, `worker`, `demo`, `plugin test`) come out of
 //! [`Cli::parse`] as options for `app`; the others run here, through [`run`].
 
 #![expect(clippy::print_stderr, reason = "the command line talks to a person")]
 
 use std::ffi::OsString;
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+pub use self::author::AuthorOptions;
 pub use self::nodes::{
     AloneOptions, ClusterWorkerOptions, MasterOptions, NodeOptions, WorkerOptions,
 };
 use self::nodes::{MasterArgs, WorkerArgs};
 use self::options::{DemoArgs, RunArgs, UpArgs};
 pub use self::options::{DemoOptions, RunOptions, UpOptions};
+use self::plugin::PluginCommand;
 use crate::api::client::{Client, ClientError};
 use crate::config::{ConfigError, DEFAULT_MASTER, Environment};
 use crate::master::ControlError;
 use crate::telemetry::chain;
 
 mod args;
+pub mod author;
 mod checks;
 mod frontier;
 mod items;
@@ -46,6 +50,8 @@ pub enum Command {
     Worker(Box<WorkerOptions>),
     /// The bundled book shop, crawled.
     Demo(DemoOptions),
+    /// What those who write rules do.
+    Author(AuthorOptions),
     /// A call to a master, or the build of a plugin: [`run`] does it.
     Client(ClientCommand),
 }
@@ -56,7 +62,7 @@ impl Command {
     pub fn default_log(&self) -> &'static str {
         match self {
             Command::Up(_) | Command::Master(_) | Command::Worker(_) => "info,slatedb=warn",
-            Command::Run(_) | Command::Demo(_) | Command::Client(_) => "warn",
+            Command::Run(_) | Command::Demo(_) | Command::Author(_) | Command::Client(_) => "warn",
         }
     }
 }
@@ -107,9 +113,9 @@ enum Typed {
 
 #[derive(Debug, Subcommand)]
 enum Family {
-    /// Build, push and list plugins: the rules of crawls
+    /// Make, test, push and list plugins: the rules of crawls
     #[command(subcommand)]
-    Plugin(plugin::PluginCommand),
+    Plugin(PluginCommand),
     /// Add, change, watch and delete resources: named crawls
     #[command(subcommand)]
     Resource(resource::ResourceCommand),
@@ -151,6 +157,9 @@ impl Cli {
             Typed::Master(args) => Command::Master(Box::new(args.into_options(environment)?)),
             Typed::Worker(args) => Command::Worker(Box::new(args.into_options(environment)?)),
             Typed::Demo(args) => Command::Demo(args.into_options()),
+            Typed::Client(Family::Plugin(PluginCommand::Author(command))) => {
+                Command::Author(command.into_options(environment)?)
+            }
             Typed::Client(family) => Command::Client(ClientCommand {
                 masters: masters.unwrap_or_else(|| vec![DEFAULT_MASTER.to_owned()]),
                 family,
@@ -229,6 +238,14 @@ pub fn print_error(error: &anyhow::Error) {
     if !hint.is_empty() {
         eprintln!("hint: {hint}");
     }
+}
+
+/// Says on stderr that a command goes on when a plugin changes.
+pub fn print_waiting(plugin: &Path) {
+    eprintln!(
+        "\nwaiting for a change of {}; Ctrl-C ends it",
+        plugin.display()
+    );
 }
 
 /// What would help, as far as one of the causes knows.

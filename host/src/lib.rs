@@ -29,7 +29,7 @@
 //! ```text
 //! L5  main, app                   composition root: the only place that names backends together
 //! L4  api, cli, config, demo      doors: gRPC, HTTP, command line, files
-//! L3  master | worker             never each other
+//! L3  master | worker | author    never each other
 //! L2  store | plugin | fetch | frontier | sink | data      siblings never import each other
 //! L1  clock, task, retry, limiter, telemetry
 //! L0  model                       nouns; no IO
@@ -240,6 +240,7 @@
 
 pub mod api;
 pub mod app;
+pub mod author;
 pub mod cli;
 pub mod clock;
 pub mod config;

@@ -76,6 +76,8 @@
 //!
 //! # Set up, build, test, push
 //!
+//! `crawler plugin new shop` makes all of this, with rules, saved pages and a test:
+//!
 //! ```toml
 //! [lib]
 //! crate-type = ["cdylib", "rlib"] # the component, and a library that tests can link
@@ -87,12 +89,14 @@
 //!
 //! ```text
 //! cargo test                                         natively, on saved pages
-//! cargo build --release --target wasm32-wasip2       makes target/wasm32-wasip2/release/books.wasm
-//! crawler run books.wasm --param start=http://…      once, in this terminal
-//! crawler plugin push books.wasm                     to a cluster
+//! crawler plugin test                                the same in the sandbox, and what each call used
+//! crawler plugin fetch http://… --rule detail        saves another page
+//! crawler plugin check                               what a master says of it
+//! crawler run . --param start=http://…               once, in this terminal
+//! crawler plugin push .                              to a cluster
 //! ```
 //!
-//! Tests call the rules as they are, see [`testing`]:
+//! [`testing::check_saved`] makes saved calls again. Tests may also call the rules as they are, see [`testing`]:
 //!
 //! ```
 //! # use crawler_plugin_sdk::prelude::*;

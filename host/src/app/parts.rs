@@ -10,6 +10,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use ipnet::IpNet;
 
+use crate::cli::options::EngineOptions;
+use crate::cli::plugin::build_plugin;
 use crate::clock::Clock;
 use crate::config::{self, EtcdConfig, FetchConfig, FixedHosts};
 use crate::data::DataRoot;
@@ -94,6 +96,24 @@ pub(super) fn engine_settings(state: &Path) -> EngineSettings {
 pub(super) async fn engine(settings: EngineSettings) -> anyhow::Result<Engine> {
     let engine = tokio::task::spawn_blocking(move || Engine::new(settings)).await?;
     engine.context("cannot set up the sandbox")
+}
+
+/// The rules of a plugin: built if it is a folder, and loaded.
+pub(super) async fn rules(
+    plugin: &Path,
+    options: &EngineOptions,
+) -> anyhow::Result<Arc<dyn Rules>> {
+    let wasm = build_plugin(plugin).await?;
+    let bytes = read(&wasm).await?;
+    let engine = engine(EngineSettings {
+        plugin_size: options.plugin_size,
+        compiled_size: options.compiled_size,
+        ..engine_settings(&options.state)
+    })
+    .await?;
+    let digest = Digest::of(&bytes);
+    let rules = engine.load(digest, bytes).await;
+    Ok(rules.with_context(|| format!("cannot load {}", wasm.display()))?)
 }
 
 /// What this process may fetch from, as its operator says.

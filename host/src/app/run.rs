@@ -17,16 +17,14 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::parts;
-use crate::cli::RunOptions;
-use crate::cli::plugin::build_plugin;
+use crate::author::watch::Changes;
+use crate::cli::{self, RunOptions};
 use crate::clock::{Clock, SystemClock};
 use crate::frontier::Frontier;
 use crate::frontier::memory::{MemoryFrontier, MemorySettings};
 use crate::model::crawl::Counts;
-use crate::model::id::{Digest, ResourceId, Run};
+use crate::model::id::{ResourceId, Run};
 use crate::model::plugin::{LimitOverrides, Limits};
-use crate::plugin::Rules;
-use crate::plugin::engine::EngineSettings;
 use crate::sink::Sink;
 use crate::sink::stream::StreamSink;
 use crate::task::TaskScope;
@@ -39,14 +37,54 @@ const PROGRESS: Duration = Duration::from_millis(100);
 /// How long the last lines of the log may take to be printed.
 const LOG_GRACE: Duration = Duration::from_secs(2);
 
-/// Builds, crawls, and says on stderr how it went.
+/// Once, or again after each change of the plugin until told to end.
 pub(super) async fn run(options: RunOptions, stop: CancellationToken) -> anyhow::Result<()> {
+    if !options.is_watching {
+        return run_once(&options, stop).await;
+    }
+    let mut changes = Changes::of(&options.plugin, None)?;
+    loop {
+        let this = stop.child_token();
+        let mut crawl = Box::pin(run_once(&options, this.clone()));
+        let ended = tokio::select! {
+            result = &mut crawl => Some(result),
+            () = changes.next() => None,
+        };
+        match ended {
+            Some(Err(error)) if error.is::<super::Interrupted>() => return Err(error),
+            Some(result) => {
+                if let Err(error) = result {
+                    cli::print_error(&error);
+                }
+                cli::print_waiting(&options.plugin);
+                tokio::select! {
+                    () = changes.next() => {}
+                    () = stop.cancelled() => return Err(super::Interrupted.into()),
+                }
+            }
+            None => {
+                this.cancel();
+                // Ended because something changed: what it says is of the version before.
+                let _of_before = crawl.await;
+                if stop.is_cancelled() {
+                    return Err(super::Interrupted.into());
+                }
+            }
+        }
+    }
+}
+
+/// Builds, crawls, and says on stderr how it went.
+async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Result<()> {
     let limits = Limits::default().with(&options.limits, &LimitOverrides::unlimited())?;
     options.crawl.check()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let guard = parts::guard(&options.allow_networks, &options.allow_ports);
     let fetch = parts::fetcher(guard, &options.fetch, &options.hosts, clock.clone())?;
-    let rules = super::unless_stopped(&stop, load(&options)).await?;
+    let rules = {
+        let rules = parts::rules(&options.plugin, &options.engine);
+        super::unless_stopped(&stop, rules).await?
+    };
     let sink = open_sink(options.output.as_deref()).await?;
 
     let frontier: Arc<dyn Frontier> = Arc::new(MemoryFrontier::new(MemorySettings {
@@ -101,21 +139,6 @@ pub(super) async fn run(options: RunOptions, stop: CancellationToken) -> anyhow:
         CrawlEnd::Frontier(error) => Err(error.into()),
         CrawlEnd::Stopped => Err(super::Interrupted.into()),
     }
-}
-
-/// Builds the plugin if it is a folder, and loads it.
-async fn load(options: &RunOptions) -> anyhow::Result<Arc<dyn Rules>> {
-    let wasm = build_plugin(&options.plugin).await?;
-    let bytes = parts::read(&wasm).await?;
-    let engine = parts::engine(EngineSettings {
-        plugin_size: options.plugin_size,
-        compiled_size: options.compiled_size,
-        ..parts::engine_settings(&options.state)
-    })
-    .await?;
-    let digest = Digest::of(&bytes);
-    let rules = engine.load(digest, bytes).await;
-    Ok(rules.with_context(|| format!("cannot load {}", wasm.display()))?)
 }
 
 async fn open_sink(output: Option<&Path>) -> anyhow::Result<Box<dyn Sink>> {

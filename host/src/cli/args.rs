@@ -203,6 +203,12 @@ pub(super) struct OutputArgs {
     pub(super) format: Format,
 }
 
+impl OutputArgs {
+    pub(super) fn is_json(&self) -> bool {
+        self.format == Format::Json
+    }
+}
+
 /// Limits that were parsed one by one.
 pub(super) fn overrides(limits: &[(LimitName, u64)]) -> LimitOverrides {
     let mut overrides = LimitOverrides::default();

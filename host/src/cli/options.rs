@@ -18,7 +18,7 @@ use crate::model::plugin::{LimitName, LimitOverrides};
 use crate::model::resource::CrawlSettings;
 
 /// Where compiled code of processes without a port lies, below the state folder.
-const NO_PORT: u16 = 0;
+pub(super) const NO_PORT: u16 = 0;
 /// Bytes that a plugin may have unless told otherwise; `--plugin-size` shows it.
 const DEFAULT_PLUGIN_SIZE: u64 = 64 << 20;
 /// Bytes of compiled code that are kept unless told otherwise; `--compiled-size` shows it.
@@ -74,6 +74,8 @@ pub struct RunOptions {
     pub crawl: CrawlSettings,
     /// None: stdout.
     pub output: Option<PathBuf>,
+    /// From the start again after each change of the plugin.
+    pub is_watching: bool,
     /// URLs that are kept, in memory.
     pub frontier_urls: u64,
     /// Networks that may be fetched from though they are not public.
@@ -84,6 +86,13 @@ pub struct RunOptions {
     pub fetch: FetchConfig,
     /// Where hosts are, as the config file says.
     pub hosts: FixedHosts,
+    /// Of the sandbox.
+    pub engine: EngineOptions,
+}
+
+/// How plugins are loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineOptions {
     /// Bytes that a plugin may have.
     pub plugin_size: u64,
     /// Bytes of compiled code that are kept.
@@ -159,6 +168,9 @@ pub(super) struct RunArgs {
     /// Where items go, one JSON object a line [default: stdout]
     #[arg(short = 'o', long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Build and crawl again from the start on each save, until Ctrl-C
+    #[arg(long)]
+    watch: bool,
     /// URLs that are kept, all of them in memory; links beyond that are refused
     #[arg(long, value_name = "N", default_value_t = DEFAULT_MAX_URLS)]
     frontier_urls: u64,
@@ -271,14 +283,13 @@ impl RunArgs {
     pub(super) fn into_options(self, environment: &Environment) -> anyhow::Result<RunOptions> {
         let config = config::load(self.config.as_deref())?;
         Ok(RunOptions {
-            state: self.engine.state(environment, "run", NO_PORT),
-            plugin_size: self.engine.plugin_size,
-            compiled_size: self.engine.compiled_size,
+            engine: self.engine.into_options(environment, "run", NO_PORT),
             params: self.rules.params(),
             limits: self.rules.limits(),
             crawl: self.crawl.settings(),
             plugin: self.plugin,
             output: self.output,
+            is_watching: self.watch,
             frontier_urls: self.frontier_urls,
             allow_ports: self.networks.ports(&config),
             allow_networks: self.networks.allow_networks,
@@ -299,6 +310,19 @@ impl DemoArgs {
 }
 
 impl EngineArgs {
+    pub(super) fn into_options(
+        self,
+        environment: &Environment,
+        role: &str,
+        grpc_port: u16,
+    ) -> EngineOptions {
+        EngineOptions {
+            state: self.state(environment, role, grpc_port),
+            plugin_size: self.plugin_size,
+            compiled_size: self.compiled_size,
+        }
+    }
+
     pub(super) fn state(&self, environment: &Environment, role: &str, grpc_port: u16) -> PathBuf {
         match &self.state {
             Some(state) => state.clone(),

@@ -9,6 +9,7 @@ use serde_json::json;
 
 pub use self::build::build_plugin;
 use super::args::{Format, OutputArgs};
+use super::author::AuthorCommand;
 use super::table;
 use crate::api::answer::PluginAnswer;
 use crate::api::client::{Client, ClientError};
@@ -19,6 +20,8 @@ mod build;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum PluginCommand {
+    #[command(flatten)]
+    Author(AuthorCommand),
     /// Build a plugin from a folder with a Cargo.toml, and print where it lies
     #[command(after_help = "Example:\n  crawler plugin build plugins/books")]
     Build {
@@ -70,6 +73,7 @@ pub(super) async fn run(
     connect: impl Future<Output = Result<Client, ClientError>>,
 ) -> anyhow::Result<()> {
     match command {
+        PluginCommand::Author(_) => unreachable!("Cli::parse gives these to app"),
         PluginCommand::Build { path } => {
             let wasm = build_plugin(&path).await?;
             table::print_line(&wasm.display().to_string())?;
@@ -154,7 +158,7 @@ fn show(plugin: &PluginAnswer, output: &OutputArgs) -> anyhow::Result<()> {
 }
 
 /// What each kind of item is made of.
-fn show_items(schemas: &[Schema]) -> anyhow::Result<()> {
+pub(super) fn show_items(schemas: &[Schema]) -> anyhow::Result<()> {
     let mut rows = Vec::new();
     for schema in schemas {
         // One that cannot be read was pushed before items were checked.

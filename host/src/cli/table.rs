@@ -41,6 +41,20 @@ fn render<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
     text
 }
 
+/// Text from elsewhere, in which nothing moves a cursor, rings a bell or turns text around; lines stay.
+pub(super) fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for c in text.chars() {
+        let is_mark = matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
+        match c {
+            '\n' => plain.push(c),
+            _ if c.is_control() || is_mark => plain.extend(c.escape_default()),
+            _ => plain.push(c),
+        }
+    }
+    plain
+}
+
 /// `754.2 kB`.
 pub(super) fn size(n_bytes: u64) -> String {
     let steps = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")];
@@ -66,6 +80,12 @@ mod tests {
         let rows = [["books", "1"], ["a", "20000"]].map(|row| row.map(str::to_owned));
         let text = render(["NAME", "PAGES"], &rows);
         assert_eq!(text, "NAME   PAGES\nbooks  1\na      20000\n");
+    }
+
+    #[test]
+    fn text_from_elsewhere_moves_nothing() {
+        let text = "a\u{1b}[2Jb\n\u{9b}c\u{202e}d é";
+        assert_eq!(plain(text), "a\\u{1b}[2Jb\n\\u{9b}c\\u{202e}d é");
     }
 
     #[test]

@@ -68,15 +68,15 @@ fn up_takes_ports_of_this_machine_and_fills_in_defaults() {
     assert_eq!(options.lease_ttl.as_secs(), 10);
     assert_eq!(options.frontier_min_age.as_secs(), 86_400);
     assert_eq!(
-        UpOptions::in_folder(std::path::Path::new("")).plugin_size,
+        UpOptions::in_folder(Path::new("")).plugin_size,
         options.plugin_size
     );
     assert_eq!(
-        UpOptions::in_folder(std::path::Path::new("")).lease_ttl,
+        UpOptions::in_folder(Path::new("")).lease_ttl,
         options.lease_ttl
     );
     assert_eq!(
-        UpOptions::in_folder(std::path::Path::new("")).frontier_min_age,
+        UpOptions::in_folder(Path::new("")).frontier_min_age,
         options.frontier_min_age
     );
     assert_eq!(options.advertise, None);

@@ -6,6 +6,7 @@
 
 mod access;
 mod alone;
+mod authors;
 mod frontier;
 mod grpc;
 mod guests;

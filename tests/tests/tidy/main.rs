@@ -22,7 +22,7 @@ const LAYERS: [&[&str]; 6] = [
     &["model"],
     &["clock", "task", "retry", "limiter", "telemetry"],
     &["store", "plugin", "fetch", "frontier", "sink", "data"],
-    &["master", "worker"],
+    &["master", "worker", "author"],
     &["api", "ui", "cli", "config", "demo"],
     &["app", "main", "lib"],
 ];

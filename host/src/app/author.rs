@@ -1,0 +1,185 @@
+//! `crawler plugin new|check|test|fetch`: what those who write rules do, with the parts of a crawl.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::Context as _;
+
+use super::parts;
+use crate::author::saved::{self, CallName, SavedCall};
+use crate::author::trial::{Trial, Verdict};
+use crate::author::watch::Changes;
+use crate::author::{fetching, template};
+use crate::cli;
+use crate::cli::author::{
+    AuthorOptions, CheckOptions, FetchOptions, NewOptions, TestOptions, Told, check_report,
+    fetch_report, new_report, test_report,
+};
+use crate::cli::plugin::build_plugin;
+use crate::clock::SystemClock;
+use crate::config;
+use crate::model::plugin::{LimitOverrides, Limits};
+use crate::plugin::Admit as _;
+use crate::plugin::engine::EngineSettings;
+
+/// Carries it out.
+pub(super) async fn run(options: AuthorOptions) -> anyhow::Result<()> {
+    match options {
+        AuthorOptions::New(options) => new(&options),
+        AuthorOptions::Check(options) => check(&options).await,
+        AuthorOptions::Test(options) => test(&options).await,
+        AuthorOptions::Fetch(options) => fetch(&options).await,
+    }
+}
+
+fn new(options: &NewOptions) -> anyhow::Result<()> {
+    let sdk = match &options.sdk {
+        Some(named) => {
+            let sdk = std::path::absolute(named)?;
+            anyhow::ensure!(
+                template::is_sdk(&sdk),
+                "{} is not the folder plugin-sdk of the repository",
+                named.display()
+            );
+            sdk
+        }
+        None => template::find_sdk(&options.folder).context(
+            "the plugin SDK was not found: name the folder plugin-sdk of the repository with --sdk",
+        )?,
+    };
+    template::write(&options.name, &options.folder, &sdk)?;
+    new_report(&options.folder, &sdk)
+}
+
+async fn check(options: &CheckOptions) -> anyhow::Result<()> {
+    let wasm = build_plugin(&options.plugin).await?;
+    let bytes = parts::read(&wasm).await?;
+    let settings = EngineSettings {
+        plugin_size: options.plugin_size,
+        child_program: config::program(),
+        // What was compiled before would tell nothing of how long it takes.
+        cache_folder: None,
+        ..EngineSettings::default()
+    };
+    let compile_time = settings.compile_time;
+    let engine = parts::engine(settings).await?;
+    let began = Instant::now();
+    let admitted = engine.admit(bytes).await;
+    let admitted = admitted.with_context(|| format!("{} is no plugin", wasm.display()))?;
+    let took = began.elapsed();
+    check_report(
+        &admitted,
+        options.plugin_size,
+        took,
+        compile_time,
+        options.is_json,
+    )
+}
+
+/// Once, or again after each change until told to end.
+async fn test(options: &TestOptions) -> anyhow::Result<()> {
+    if !options.is_watching {
+        return test_once(options).await;
+    }
+    let mut changes = Changes::of(&options.plugin, Some(&options.pages))?;
+    loop {
+        if let Err(error) = test_once(options).await {
+            cli::print_error(&error);
+        }
+        cli::print_waiting(&options.plugin);
+        changes.next().await;
+    }
+}
+
+async fn test_once(options: &TestOptions) -> anyhow::Result<()> {
+    let limits = Limits::default().with(&options.limits, &LimitOverrides::unlimited())?;
+    let folder = &options.pages;
+    let mut names = match folder.exists() {
+        true => saved::names(folder)?,
+        false => Vec::new(),
+    };
+    anyhow::ensure!(
+        !names.is_empty(),
+        "there are no saved calls in {}; crawler plugin fetch URL --rule RULE saves one",
+        folder.display()
+    );
+    for wanted in &options.calls {
+        anyhow::ensure!(
+            names.contains(wanted),
+            "there is no call {wanted}: it would be {}",
+            saved::path_of(folder, wanted).display()
+        );
+    }
+    names.retain(|name| options.calls.is_empty() || options.calls.contains(name));
+    let trial = Trial {
+        rules: parts::rules(&options.plugin, &options.engine).await?,
+        limits,
+        params: options.params.clone(),
+        n_times: options.n_times,
+    };
+    let mut all = Vec::new();
+    for name in names {
+        all.push(try_one(&trial, options, name).await);
+    }
+    test_report(&all, &limits, options.is_json)
+}
+
+async fn try_one(trial: &Trial, options: &TestOptions, name: CallName) -> Told {
+    let folder = &options.pages;
+    let mut call = match SavedCall::read(folder, &name) {
+        Ok(call) => call,
+        Err(error) => {
+            return Told {
+                name,
+                rule: None,
+                tried: Err(error.into()),
+                is_kept: false,
+            };
+        }
+    };
+    let mut tried = trial.make(folder, &call).await;
+    let to_keep = match &tried {
+        Ok(tried) if matches!(tried.verdict, Verdict::New | Verdict::Differs(_)) => {
+            tried.outcome.clone().filter(|_| options.is_update)
+        }
+        _ => None,
+    };
+    let is_kept = to_keep.is_some();
+    if let Some(outcome) = to_keep
+        && let Err(error) = call.update(folder, &name, outcome)
+    {
+        tried = Err(error.into());
+    }
+    Told {
+        rule: Some(call.called.name().to_owned()),
+        name,
+        is_kept: is_kept && tried.is_ok(),
+        tried,
+    }
+}
+
+async fn fetch(options: &FetchOptions) -> anyhow::Result<()> {
+    let limits = Limits::default().with(&options.limits, &LimitOverrides::unlimited())?;
+    let FetchOptions {
+        request, settings, ..
+    } = options;
+    settings.check()?;
+    let name = match &options.name {
+        Some(name) => name.clone(),
+        None => CallName::of(&request.rule, &request.url),
+    };
+    let guard = parts::guard(&options.allow_networks, &options.allow_ports);
+    let clock = Arc::new(SystemClock);
+    let fetcher = parts::fetcher(guard, &options.fetch, &options.hosts, clock)?;
+    let page = fetching::page(&*fetcher, request, settings, limits.body).await?;
+    anyhow::ensure!(
+        (200..300).contains(&page.status),
+        "{} answers with status {}, and rules get pages of status 200 to 299 only: nothing was saved",
+        page.url,
+        page.status
+    );
+    let (folder, rule) = (&options.pages, &request.rule);
+    let params = options.params.clone();
+    SavedCall::keep(folder, &name, rule, params, &page, options.is_replacing)?;
+    fetch_report(folder, &name, rule, &page)
+}

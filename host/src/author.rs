@@ -1,0 +1,18 @@
+//! What helps those who write rules: calls that are saved with what came of them, and made again in the
+//! sandbox that a crawl uses.
+//!
+//! ```text
+//! template  the files of a new plugin
+//! fetching  one page for a rule, as a crawl would fetch it
+//! saved     a call of a rule in a folder: the page, params, and what came of it
+//! outcome   what came of a call, in the form that is kept, and how two of them differ
+//! watch     when source or saved calls change
+//! trial     a saved call, made again: what came of it, what it used, whether it is always the same
+//! ```
+
+pub mod fetching;
+pub mod outcome;
+pub mod saved;
+pub mod template;
+pub mod trial;
+pub mod watch;

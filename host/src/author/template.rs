@@ -1,0 +1,234 @@
+//! The files of a new plugin: rules that fit a small shop, saved calls of them, and their test.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::model::id::PluginName;
+
+/// Where what, of a new plugin.
+const FILES: [(&str, &str); 10] = [
+    ("Cargo.toml", include_str!("template/Cargo.toml.in")),
+    ("README.md", include_str!("template/README.md.in")),
+    (".gitignore", "/target\n"),
+    ("src/lib.rs", include_str!("template/lib.rs.in")),
+    ("tests/pages.rs", include_str!("template/pages.rs.in")),
+    (
+        "pages/root.call.json",
+        include_str!("template/root.call.json"),
+    ),
+    (
+        "pages/list.call.json",
+        include_str!("template/list.call.json"),
+    ),
+    ("pages/list.html", include_str!("template/list.html")),
+    (
+        "pages/detail.call.json",
+        include_str!("template/detail.call.json"),
+    ),
+    ("pages/detail.html", include_str!("template/detail.html")),
+];
+/// What no crate can be called, or not beside those that it needs.
+const TAKEN: &str = "abstract alloc as async await become box break const continue core crate crawler_plugin_sdk \
+    do dyn else enum extern false final fn for gen if impl in let loop macro match mod move mut override \
+    priv proc_macro pub ref return self serde static std struct super test trait true try type typeof unsafe \
+    unsized use virtual where while yield";
+
+/// Why there is no new plugin.
+#[derive(Debug, thiserror::Error)]
+pub enum TemplateError {
+    /// No crate can have it.
+    #[error("no crate can be called {name}: {why}")]
+    Name {
+        /// As it was to be.
+        name: PluginName,
+        /// What speaks against it.
+        why: &'static str,
+    },
+    /// There is something already.
+    #[error("{folder} is there, and not an empty folder")]
+    Present {
+        /// Where the plugin was to lie.
+        folder: PathBuf,
+    },
+    /// A file cannot be written.
+    #[error("cannot write {path}")]
+    Io {
+        /// Which one.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// Writes a plugin into a folder that is not there yet, or is empty. `sdk`: the folder of the plugin SDK.
+pub fn write(name: &PluginName, folder: &Path, sdk: &Path) -> Result<(), TemplateError> {
+    let crate_name = crate_name(name)?;
+    match fs::read_dir(folder).map(|mut entries| entries.next().is_none()) {
+        Ok(true) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Ok(false) => {
+            let folder = folder.to_owned();
+            return Err(TemplateError::Present { folder });
+        }
+        Err(source) => {
+            let path = folder.to_owned();
+            return Err(TemplateError::Io { path, source });
+        }
+    }
+    let sdk_path = way_to(folder, sdk).display().to_string();
+    let parts = [
+        ("{{name}}", name.to_string()),
+        ("{{crate}}", crate_name.clone()),
+        ("{{type}}", type_name(&crate_name)),
+        // Strings of TOML are escaped as those of JSON.
+        ("\"{{sdk}}\"", serde_json::Value::from(sdk_path).to_string()),
+    ];
+    for (file, text) in FILES {
+        let text = parts.iter().fold(text.to_owned(), |text, (part, value)| {
+            text.replace(part, value)
+        });
+        write_file(&folder.join(file), text.as_bytes())?;
+    }
+    // With the versions that the SDK is known to work with, a build asks nobody which there are.
+    let lock = sdk.parent().map(|tree| tree.join("plugins/Cargo.lock"));
+    match lock.map(fs::read) {
+        Some(Ok(lock)) => write_file(&folder.join("Cargo.lock"), &lock),
+        Some(Err(_)) | None => Ok(()),
+    }
+}
+
+/// The folder of the SDK: in the tree that a folder lies in, or else in the one that this program was built
+/// from.
+pub fn find_sdk(folder: &Path) -> Option<PathBuf> {
+    let built_from = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
+    let mut trees = folder.ancestors().chain(built_from);
+    trees.find_map(|tree| {
+        let sdk = tree.join("plugin-sdk");
+        is_sdk(&sdk).then_some(sdk)
+    })
+}
+
+/// Whether the SDK lies in this folder.
+pub fn is_sdk(folder: &Path) -> bool {
+    let manifest = fs::read_to_string(folder.join("Cargo.toml"));
+    manifest.is_ok_and(|manifest| {
+        let mut lines = manifest.lines();
+        lines.any(|line| line.trim() == "name = \"crawler-plugin-sdk\"")
+    })
+}
+
+fn crate_name(name: &PluginName) -> Result<String, TemplateError> {
+    let crate_name = name.as_str().replace(['-', '.'], "_");
+    let why = if !crate_name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        "it has to begin with a letter"
+    } else if TAKEN
+        .split_whitespace()
+        .any(|taken| taken.eq_ignore_ascii_case(&crate_name))
+    {
+        "Rust or the SDK has the name"
+    } else if name.as_str().contains('.') {
+        "it has a dot"
+    } else {
+        return Ok(crate_name);
+    };
+    let name = name.clone();
+    Err(TemplateError::Name { name, why })
+}
+
+/// `book_shop` as `BookShopRules`, which nothing else in the file is called.
+fn type_name(crate_name: &str) -> String {
+    let words = crate_name.split('_').map(|word| {
+        let (first, rest) = word.split_at(word.len().min(1));
+        first.to_ascii_uppercase() + rest
+    });
+    words.collect::<String>() + "Rules"
+}
+
+/// The way from one folder to another: relative within the tree that the SDK lies in, so that the tree can
+/// be moved.
+fn way_to(folder: &Path, sdk: &Path) -> PathBuf {
+    let within = sdk.parent().and_then(|tree| folder.strip_prefix(tree).ok());
+    match within {
+        Some(within) => {
+            let up: PathBuf = within.components().map(|_| "..").collect();
+            up.join(sdk.file_name().unwrap_or_default())
+        }
+        None => sdk.to_owned(),
+    }
+}
+
+fn write_file(path: &Path, bytes: &[u8]) -> Result<(), TemplateError> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let written = fs::create_dir_all(folder).and_then(|()| fs::write(path, bytes));
+    written.map_err(|source| TemplateError::Io {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_plugin_has_its_name_everywhere_and_the_sdk_of_its_tree() {
+        let tree = tempfile::tempdir().unwrap();
+        let sdk = tree.path().join("plugin-sdk");
+        fs::create_dir_all(&sdk).unwrap();
+        fs::write(
+            sdk.join("Cargo.toml"),
+            "[package]\nname = \"crawler-plugin-sdk\"\n",
+        )
+        .unwrap();
+        let folder = tree.path().join("crawls/book-shop");
+        assert_eq!(find_sdk(&folder), Some(sdk.clone()));
+        write(&"book-shop".parse().unwrap(), &folder, &sdk).unwrap();
+        let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap();
+        let manifest = read("Cargo.toml");
+        assert!(manifest.contains("name = \"book-shop\""), "{manifest}");
+        assert!(
+            manifest.contains("path = \"../../plugin-sdk\""),
+            "{manifest}"
+        );
+        assert!(read("src/lib.rs").contains("pub struct BookShopRules;"));
+        assert!(read("tests/pages.rs").contains("use book_shop::BookShopRules;"));
+        for (file, _) in FILES {
+            assert!(!read(file).contains("{{"), "{file}");
+        }
+    }
+
+    #[test]
+    fn a_new_plugin_is_never_written_over_something() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = "shop".parse().unwrap();
+        let sdk = Path::new("/opt/\"crawler\"/plugin-sdk");
+        write(&name, folder.path(), sdk).unwrap();
+        let manifest = fs::read_to_string(folder.path().join("Cargo.toml")).unwrap();
+        assert!(
+            manifest.contains(r#"path = "/opt/\"crawler\"/plugin-sdk""#),
+            "{manifest}"
+        );
+        let error = write(&name, folder.path(), sdk).unwrap_err();
+        assert!(matches!(error, TemplateError::Present { .. }), "{error}");
+        let file = folder.path().join("Cargo.toml");
+        let error = write(&name, &file, sdk).unwrap_err();
+        assert!(matches!(error, TemplateError::Io { .. }), "{error}");
+    }
+
+    #[test]
+    fn what_no_crate_can_be_called_is_refused() {
+        let why = |name: &str| match crate_name(&name.parse().unwrap()) {
+            Err(TemplateError::Name { why, .. }) => Some(why),
+            _ => None,
+        };
+        assert_eq!(why("shop-2"), None);
+        assert_eq!(why("7days"), Some("it has to begin with a letter"));
+        assert_eq!(why("Self"), Some("Rust or the SDK has the name"));
+        assert_eq!(why("self"), Some("Rust or the SDK has the name"));
+        assert_eq!(
+            why("crawler-plugin-sdk"),
+            Some("Rust or the SDK has the name")
+        );
+    }
+}

@@ -1,0 +1,177 @@
+//! Tells when a plugin's source or its saved calls change, so that they are tried again on save.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+use tokio::sync::Notify;
+
+/// Nothing changes for so long once a save is over: an editor writes more than one file.
+const QUIET: Duration = Duration::from_millis(150);
+/// What a plugin is built from, beside `src`.
+const MANIFESTS: [&str; 2] = ["Cargo.toml", "build.rs"];
+
+/// The changes of one plugin, for as long as this is kept.
+pub struct Changes {
+    seen: Arc<Notify>,
+    _watcher: RecommendedWatcher,
+}
+
+/// A folder cannot be watched.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot watch {path} for changes")]
+pub struct WatchError {
+    path: PathBuf,
+    source: notify::Error,
+}
+
+impl Changes {
+    /// Of a folder with a Cargo.toml, or of a .wasm file; and of a folder of saved calls, where there is one.
+    pub fn of(plugin: &Path, pages: Option<&Path>) -> Result<Self, WatchError> {
+        let seen = Arc::<Notify>::default();
+        let absolute = |path: &Path| {
+            path.canonicalize().map_err(|error| WatchError {
+                path: path.to_owned(),
+                source: notify::Error::io(error),
+            })
+        };
+        let plugin = absolute(plugin)?;
+        let is_folder = plugin.is_dir();
+        let folder = match plugin.parent() {
+            Some(parent) if !is_folder => parent.to_owned(),
+            Some(_) | None => plugin.clone(),
+        };
+        let mut trees = Vec::new();
+        if is_folder {
+            trees.push(folder.join("src"));
+        }
+        if let Some(pages) = pages {
+            trees.push(absolute(pages)?);
+        }
+        let files: Vec<PathBuf> = match is_folder {
+            true => MANIFESTS.iter().map(|name| folder.join(name)).collect(),
+            false => vec![plugin],
+        };
+        let is_ours = {
+            let trees = trees.clone();
+            move |path: &PathBuf| {
+                let is_in_tree = trees.iter().any(|tree| path.starts_with(tree));
+                is_in_tree && !is_of_an_editor(path) || files.contains(path)
+            }
+        };
+        let tell = seen.clone();
+        let heard = move |event: notify::Result<Event>| match event {
+            Ok(event) => {
+                let is_change = matches!(
+                    event.kind,
+                    EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_)
+                );
+                if is_change && event.paths.iter().any(&is_ours) {
+                    tell.notify_one();
+                }
+            }
+            // Something was missed: a look more does no harm.
+            Err(error) => {
+                tracing::warn!(%error, "a change may have been missed");
+                tell.notify_one();
+            }
+        };
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |source| WatchError { path, source }
+        };
+        let mut watcher = notify::recommended_watcher(heard).map_err(failed(&folder))?;
+        let watched = watcher.watch(&folder, RecursiveMode::NonRecursive);
+        watched.map_err(failed(&folder))?;
+        for tree in &trees {
+            let watched = watcher.watch(tree, RecursiveMode::Recursive);
+            watched.map_err(failed(tree))?;
+        }
+        Ok(Self {
+            seen,
+            _watcher: watcher,
+        })
+    }
+
+    /// Waits for the next change since this was last asked, until it is over.
+    pub async fn next(&mut self) {
+        self.seen.notified().await;
+        while tokio::time::timeout(QUIET, self.seen.notified())
+            .await
+            .is_ok()
+        {}
+    }
+}
+
+/// Files that editors write beside those that they save, and those that are not yet what they become.
+fn is_of_an_editor(path: &Path) -> bool {
+    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    name.starts_with('.') || name.ends_with('~') || name == "4913"
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// Whether a change is told within a time.
+    async fn is_told(changes: &mut Changes, within: Duration) -> bool {
+        tokio::time::timeout(within, changes.next()).await.is_ok()
+    }
+
+    const SOON: Duration = Duration::from_secs(60);
+    /// Long enough for a wrong word to come.
+    const WHILE: Duration = Duration::from_millis(300);
+
+    #[tokio::test]
+    async fn what_a_plugin_is_made_of_is_told_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for name in ["src/inner", "pages", "target"] {
+            fs::create_dir_all(path(name)).unwrap();
+        }
+        fs::write(path("Cargo.toml"), "").unwrap();
+        let mut changes = Changes::of(folder.path(), Some(&path("pages"))).unwrap();
+        for name in ["src/lib.rs", "src/inner/a.rs", "pages/a.html", "Cargo.toml"] {
+            fs::write(path(name), "changed").unwrap();
+            assert!(is_told(&mut changes, SOON).await, "{name}");
+        }
+        for name in [
+            "target/a.wasm",
+            "Cargo.lock",
+            "src/.lib.rs.swp",
+            "src/lib.rs~",
+        ] {
+            fs::write(path(name), "changed").unwrap();
+            assert!(!is_told(&mut changes, WHILE).await, "{name}");
+        }
+        fs::read(path("src/lib.rs")).unwrap();
+        assert!(
+            !is_told(&mut changes, WHILE).await,
+            "reading changes nothing"
+        );
+        fs::remove_file(path("src/lib.rs")).unwrap();
+        assert!(is_told(&mut changes, SOON).await);
+    }
+
+    #[tokio::test]
+    async fn a_file_is_told_also_where_another_takes_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let wasm = folder.path().join("a.wasm");
+        fs::write(&wasm, "1").unwrap();
+        let mut changes = Changes::of(&wasm, None).unwrap();
+        fs::write(folder.path().join("b.wasm"), "2").unwrap();
+        assert!(!is_told(&mut changes, WHILE).await);
+        fs::rename(folder.path().join("b.wasm"), &wasm).unwrap();
+        assert!(is_told(&mut changes, SOON).await);
+    }
+
+    #[tokio::test]
+    async fn what_is_not_there_cannot_be_watched() {
+        let error = Changes::of(Path::new("/nowhere"), None).err().unwrap();
+        assert_eq!(error.to_string(), "cannot watch /nowhere for changes");
+    }
+}

@@ -1,0 +1,342 @@
+//! `crawler plugin new|check|test|fetch`: for those who write rules. No master is called.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use url::Url;
+
+use super::Failure;
+use super::args::{OutputArgs, RuleArgs, key_value, size};
+use super::options::{EngineArgs, EngineOptions, NO_PORT, NetworkArgs};
+use crate::author::saved::CallName;
+use crate::config::{self, Environment, FetchConfig, FixedHosts};
+use crate::model::crawl::Request;
+use crate::model::id::PluginName;
+use crate::model::plugin::LimitOverrides;
+use crate::model::resource::{Agent, CrawlSettings, CredentialNames, ProxyChoice, Robots};
+use ipnet::IpNet;
+
+mod show;
+
+pub use show::{Told, check_report, fetch_report, new_report, test_report};
+
+/// Where saved calls lie in the folder of a plugin.
+const PAGES: &str = "pages";
+
+/// What an author asked for.
+#[derive(Debug)]
+pub enum AuthorOptions {
+    /// A new plugin.
+    New(NewOptions),
+    /// What a master says of a plugin.
+    Check(CheckOptions),
+    /// Saved calls, made again.
+    Test(TestOptions),
+    /// A page to be saved.
+    Fetch(Box<FetchOptions>),
+}
+
+/// What `crawler plugin new` was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewOptions {
+    /// Of the plugin.
+    pub name: PluginName,
+    /// Where it is to lie.
+    pub folder: PathBuf,
+    /// None: it is looked for.
+    pub sdk: Option<PathBuf>,
+}
+
+/// What `crawler plugin check` was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckOptions {
+    /// A folder with a Cargo.toml, or a .wasm file.
+    pub plugin: PathBuf,
+    /// Bytes that it may have.
+    pub plugin_size: u64,
+    /// JSON, not a table.
+    pub is_json: bool,
+}
+
+/// What `crawler plugin test` was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TestOptions {
+    /// A folder with a Cargo.toml, or a .wasm file.
+    pub plugin: PathBuf,
+    /// The folder of the saved calls.
+    pub pages: PathBuf,
+    /// None: all of them.
+    pub calls: Vec<CallName>,
+    /// What comes of a call is kept, whatever was.
+    pub is_update: bool,
+    /// How often each call is made.
+    pub n_times: u32,
+    /// Again after each change.
+    pub is_watching: bool,
+    /// In the place of those that a call was saved with.
+    pub params: BTreeMap<String, String>,
+    /// Of one call.
+    pub limits: LimitOverrides,
+    /// Of the sandbox.
+    pub engine: EngineOptions,
+    /// JSON, not a table.
+    pub is_json: bool,
+}
+
+/// What `crawler plugin fetch` was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FetchOptions {
+    /// The page, and the rule that it is for.
+    pub request: Request,
+    /// How a crawl would ask.
+    pub settings: CrawlSettings,
+    /// With which params the rule is called.
+    pub params: BTreeMap<String, String>,
+    /// Of one call; `body` cuts the page.
+    pub limits: LimitOverrides,
+    /// The folder of the saved calls.
+    pub pages: PathBuf,
+    /// None: made up from rule and address.
+    pub name: Option<CallName>,
+    /// One of the same name is replaced.
+    pub is_replacing: bool,
+    /// Networks that may be fetched from though they are not public.
+    pub allow_networks: Vec<IpNet>,
+    /// Ports that may be fetched from beside the usual ones.
+    pub allow_ports: Vec<u16>,
+    /// How it fetches, as the config file says.
+    pub fetch: FetchConfig,
+    /// Where hosts are, as the config file says.
+    pub hosts: FixedHosts,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum AuthorCommand {
+    /// Make a folder with a plugin that builds and passes its own test
+    New(NewArgs),
+    /// Build a plugin if it is a folder, and look at it as a master does when it is pushed
+    Check(CheckArgs),
+    /// Build a plugin if it is a folder, make its saved calls again in the sandbox, and compare
+    Test(TestArgs),
+    /// Fetch one page as a crawl does, and save it as a call of a rule
+    Fetch(Box<FetchArgs>),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  crawler plugin new shop && cd shop && crawler plugin test")]
+pub(super) struct NewArgs {
+    /// The folder; its last part is the plugin's name
+    #[arg(value_name = "NAME")]
+    folder: PathBuf,
+    /// Where the SDK lies [default: where the folder or this program comes from]
+    #[arg(long, value_name = "DIR")]
+    sdk: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  crawler plugin check plugins/books")]
+pub(super) struct CheckArgs {
+    /// A folder with a Cargo.toml, or a .wasm file
+    #[arg(value_name = "PATH_OR_WASM", default_value = ".")]
+    plugin: PathBuf,
+    /// Bytes that a plugin may have
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size)]
+    plugin_size: u64,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  crawler plugin test\n  crawler plugin test plugins/books --call book --times 20\n  crawler plugin test --update\n  crawler plugin test --watch"
+)]
+pub(super) struct TestArgs {
+    /// A folder with a Cargo.toml, or a .wasm file
+    #[arg(value_name = "PATH_OR_WASM", default_value = ".")]
+    plugin: PathBuf,
+    /// Where the saved calls lie [default: pages in the plugin's folder]
+    #[arg(long, value_name = "DIR")]
+    pages: Option<PathBuf>,
+    /// Only the call of this name; may be given several times
+    #[arg(long = "call", value_name = "NAME")]
+    calls: Vec<CallName>,
+    /// Keep what comes of the calls, whatever was kept
+    #[arg(long, conflicts_with_all = ["params", "limits"])]
+    update: bool,
+    /// How often each call is made: result and fuel have to be the same each time
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    times: u32,
+    /// Build and test again on each save, until Ctrl-C
+    #[arg(long)]
+    watch: bool,
+    #[command(flatten)]
+    rules: RuleArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  crawler plugin fetch https://books.example/ --rule list\n  crawler plugin fetch https://books.example/book/7 --rule detail --as sold-out --into plugins/books/pages\n\nWhat a rule makes of it is kept by: crawler plugin test --update"
+)]
+pub(super) struct FetchArgs {
+    /// The address of the page
+    #[arg(value_name = "URL")]
+    url: Url,
+    /// The rule that the page is for
+    #[arg(long, value_name = "RULE", value_parser = rule)]
+    rule: String,
+    /// The name of the call [default: made up from rule and address]
+    #[arg(long = "as", value_name = "NAME")]
+    name: Option<CallName>,
+    /// Where saved calls lie
+    #[arg(long, value_name = "DIR", default_value = PAGES)]
+    into: PathBuf,
+    /// Replace a call of the same name
+    #[arg(long)]
+    replace: bool,
+    /// The method of the request
+    #[arg(long, value_name = "METHOD", default_value = "GET", value_parser = method)]
+    method: String,
+    /// A header of the request; may be given several times
+    #[arg(long = "header", value_name = "NAME=VALUE", value_parser = key_value)]
+    headers: Vec<(String, String)>,
+    /// The body of the request
+    #[arg(long, value_name = "TEXT")]
+    body: Option<String>,
+    /// What the request calls itself: honest, browser, or other words [default: honest]
+    #[arg(long, value_name = "NAME")]
+    user_agent: Vec<Agent>,
+    /// Whether the robots.txt of the site counts; ignore only what is yours [default: obey]
+    #[arg(long, value_name = "obey|ignore")]
+    robots: Option<Robots>,
+    /// Through what the page is asked for: direct, or a name from [proxies] of the config file
+    #[arg(long, value_name = "NAME")]
+    proxy: Option<ProxyChoice>,
+    /// What the host wants to see: names from [credentials] of the config file
+    #[arg(long, value_name = "NAME,…")]
+    credentials: Option<CredentialNames>,
+    #[command(flatten)]
+    rules: RuleArgs,
+    /// How to fetch: [fetch], [hosts], [proxies], [credentials] and allow-ports of it [default:
+    /// crawler.toml if it exists]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    networks: NetworkArgs,
+}
+
+impl AuthorCommand {
+    pub(super) fn into_options(self, environment: &Environment) -> anyhow::Result<AuthorOptions> {
+        Ok(match self {
+            AuthorCommand::New(args) => AuthorOptions::New(args.into_options()?),
+            AuthorCommand::Check(args) => AuthorOptions::Check(CheckOptions {
+                plugin: args.plugin,
+                plugin_size: args.plugin_size,
+                is_json: args.output.is_json(),
+            }),
+            AuthorCommand::Test(args) => AuthorOptions::Test(TestOptions {
+                pages: args.pages.unwrap_or_else(|| pages_of(&args.plugin)),
+                plugin: args.plugin,
+                calls: args.calls,
+                is_update: args.update,
+                n_times: args.times,
+                is_watching: args.watch,
+                params: args.rules.params(),
+                limits: args.rules.limits(),
+                engine: args.engine.into_options(environment, "run", NO_PORT),
+                is_json: args.output.is_json(),
+            }),
+            AuthorCommand::Fetch(args) => AuthorOptions::Fetch(Box::new(args.into_options()?)),
+        })
+    }
+}
+
+impl NewArgs {
+    fn into_options(self) -> anyhow::Result<NewOptions> {
+        let folder = folded(&std::path::absolute(&self.folder)?);
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        Ok(NewOptions {
+            name: name.parse()?,
+            folder,
+            sdk: self.sdk,
+        })
+    }
+}
+
+impl FetchArgs {
+    fn into_options(self) -> anyhow::Result<FetchOptions> {
+        if !matches!(self.url.scheme(), "http" | "https") {
+            let what = format!("{}: only http and https are fetched", self.url);
+            return Err(Failure::new(what, "write it as in https://books.example/").into());
+        }
+        let config = config::load(self.config.as_deref())?;
+        Ok(FetchOptions {
+            params: self.rules.params(),
+            limits: self.rules.limits(),
+            request: Request {
+                method: self.method.into(),
+                headers: self.headers,
+                body: self.body.map(Into::into),
+                ..Request::get(self.url, self.rule)
+            },
+            settings: CrawlSettings {
+                user_agents: self.user_agent,
+                robots: self.robots,
+                proxy: self.proxy,
+                credentials: self.credentials,
+                ..CrawlSettings::default()
+            },
+            pages: self.into,
+            name: self.name,
+            is_replacing: self.replace,
+            allow_ports: self.networks.ports(&config),
+            allow_networks: self.networks.allow_networks,
+            fetch: config.fetch,
+            hosts: config.hosts,
+        })
+    }
+}
+
+/// Without `..`: a folder that is not there yet has no other way to be told from another.
+fn folded(path: &Path) -> PathBuf {
+    let mut folded = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                folded.pop();
+            }
+            part => folded.push(part),
+        }
+    }
+    folded
+}
+
+/// Where the saved calls of a plugin lie: beside its manifest, or beside where one types, for a file.
+fn pages_of(plugin: &Path) -> PathBuf {
+    match plugin.extension() {
+        Some(extension) if extension == "wasm" => PathBuf::from(PAGES),
+        _ if plugin == Path::new(".") => PathBuf::from(PAGES),
+        _ => plugin.join(PAGES),
+    }
+}
+
+/// The name of a rule, as admission has it.
+fn rule(text: &str) -> Result<String, String> {
+    let is_fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    match !text.is_empty() && text.len() <= 128 && text.chars().all(is_fit) {
+        true => Ok(text.to_owned()),
+        false => Err("the name of a rule, like detail".to_owned()),
+    }
+}
+
+fn method(text: &str) -> Result<String, String> {
+    let method = text.to_ascii_uppercase();
+    match !method.is_empty() && method.chars().all(|c| c.is_ascii_uppercase()) {
+        true => Ok(method),
+        false => Err("a method of HTTP, like POST".to_owned()),
+    }
+}

@@ -1,0 +1,369 @@
+//! What those who write rules do: a new plugin, its saved calls, a page that is fetched and kept.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crawler_tests::process::{Ended, Home, Process};
+use crawler_tests::web::Site;
+use crawler_tests::{PATIENCE, guests, repository};
+use serde_json::{Value, json};
+
+use crate::server::lines;
+
+/// A plugin is compiled within this time, with all that it needs, on a busy machine.
+const BUILD: Duration = Duration::from_secs(600);
+
+/// What is built by it is built into a folder that has what the example plugins are made of.
+fn ended(command: &mut Command) -> Ended {
+    command
+        .env("CARGO_TARGET_DIR", repository().join("plugins/target"))
+        .env("CARGO_NET_OFFLINE", "true");
+    Process::start(command).wait(BUILD)
+}
+
+/// Called as no other plugin that tests make: all are built into one folder.
+fn in_bazaar(home: &Home, arguments: &[&str]) -> Ended {
+    ended(
+        home.command(arguments)
+            .current_dir(home.path().join("bazaar")),
+    )
+}
+
+#[test]
+fn a_new_plugin_passes_its_own_tests_without_a_network() {
+    let home = Home::new();
+    let sdk = repository().join("plugin-sdk");
+    let made = home.ok([
+        "plugin",
+        "new",
+        "bazaar",
+        "--sdk",
+        &sdk.display().to_string(),
+    ]);
+    assert!(made.starts_with("made bazaar, with the SDK of "), "{made}");
+
+    let tested = in_bazaar(&home, &["plugin", "test", "--times=3", "-o", "json"]);
+    assert_eq!(tested.code, Some(0), "{}", tested.stderr);
+    let tested: Value = serde_json::from_str(&tested.stdout).expect("it is JSON");
+    let calls = tested["calls"].as_array().expect("there are calls");
+    let results = calls.iter().map(|call| (&call["call"], &call["result"]));
+    let same = json!("same");
+    assert_eq!(
+        results.collect::<Vec<_>>(),
+        [
+            (&json!("detail"), &same),
+            (&json!("list"), &same),
+            (&json!("root"), &same)
+        ]
+    );
+    let natively = ended(
+        Command::new("cargo")
+            .arg("test")
+            .current_dir(home.path().join("bazaar")),
+    );
+    assert_eq!(
+        natively.code,
+        Some(0),
+        "{}{}",
+        natively.stdout,
+        natively.stderr
+    );
+    assert!(
+        natively
+            .stdout
+            .contains("test saved_calls_give_what_they_gave ... ok"),
+        "{}",
+        natively.stdout
+    );
+
+    let checked = in_bazaar(&home, &["plugin", "check"]);
+    assert_eq!(checked.code, Some(0), "{}", checked.stderr);
+    for line in ["plugin     bazaar@0.1.0", "rules      list, detail"] {
+        assert!(checked.stdout.contains(line), "{}", checked.stdout);
+    }
+
+    // The rules fit the shop that the program brings.
+    let mut demo = home.start(["demo", "--site-only"]);
+    let start = "a crawl starts at ";
+    let start = demo.answer("the shop's start", PATIENCE, |line| line.starts_with(start));
+    let start = format!("start={}", start.rsplit(' ').next().unwrap_or_default());
+    let run = [
+        "run",
+        ".",
+        "--param",
+        &start,
+        "--allow-networks=127.0.0.0/8",
+    ];
+    let run = in_bazaar(&home, &run);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert_eq!(lines(&run.stdout).len(), 400);
+    demo.interrupt();
+    demo.wait(PATIENCE);
+}
+
+/// Saved calls of the plugin `books`, in a folder that may be changed.
+fn calls_of_books(home: &Home) -> PathBuf {
+    let pages = home.path().join("pages");
+    fs::create_dir(&pages).expect("the folder is new");
+    let own = repository().join("plugins/books/pages");
+    for entry in fs::read_dir(own).expect("books has saved calls") {
+        let from = entry.expect("a folder can be listed").path();
+        fs::copy(&from, pages.join(from.file_name().expect("it is a file"))).expect("it is copied");
+    }
+    pages
+}
+
+fn test(home: &Home, arguments: &[&str]) -> Ended {
+    let books = guests::guest("books");
+    let begin = ["plugin", "test", books.to_str().expect("it is text")];
+    home.run(begin.iter().chain(arguments))
+}
+
+fn call(pages: &Path, name: &str) -> Value {
+    let text = fs::read_to_string(pages.join(format!("{name}.call.json")));
+    serde_json::from_str(&text.expect("the call is there")).expect("it is JSON")
+}
+
+#[test]
+fn a_call_that_gives_something_else_fails_until_that_is_kept() {
+    let home = Home::new();
+    let pages = calls_of_books(&home);
+    let all = test(&home, &[]);
+    assert_eq!(all.code, Some(0), "{}", all.stderr);
+    let book = pages.join("book.html");
+    let html = fs::read_to_string(&book).expect("the page is there");
+    fs::write(&book, html.replace("£12.34", "£13.00")).expect("it is changed");
+
+    let differs = test(&home, &[]);
+    assert_eq!(differs.code, Some(1));
+    for line in [
+        "-        \"price_pence\": 1234,",
+        "+        \"price_pence\": 1300,",
+    ] {
+        assert!(differs.stdout.contains(line), "{}", differs.stdout);
+    }
+    assert_eq!(
+        differs.stderr,
+        "error: not all of 4 calls are as kept: 1 differs\n\
+         hint: if that is as it should be, the same command with --update keeps it\n"
+    );
+    let before = call(&pages, "book");
+    let kept = test(&home, &["--update"]);
+    assert_eq!(kept.code, Some(0), "{}", kept.stderr);
+    let mut after = call(&pages, "book");
+    assert_eq!(after["outcome"]["items"][0]["item"]["price_pence"], 1_300);
+    after["outcome"]["items"][0]["item"]["price_pence"] = 1_234.into();
+    assert_eq!(after, before);
+    assert_eq!(test(&home, &[]).code, Some(0));
+
+    // A limit that a call cannot keep is told.
+    let limited = ["--limit=fuel=5000", "--call=book"];
+    let limited = test(&home, &limited);
+    assert_eq!(limited.code, Some(1));
+    assert!(
+        limited.stdout.contains("book: ended (out-of-fuel): "),
+        "{}",
+        limited.stdout
+    );
+}
+
+#[test]
+fn a_page_is_fetched_as_a_crawl_does_and_becomes_a_call() {
+    let html = fs::read_to_string(repository().join("plugins/books/pages/book.html"));
+    let web = Site::new()
+        .page("/book/7.html", html.expect("the page is there"))
+        .page("/robots.txt", "User-agent: *\nDisallow: /private")
+        .open();
+    let home = Home::new();
+    let url = web.url("/book/7.html");
+    let fetch = [
+        "plugin",
+        "fetch",
+        url.as_str(),
+        "--rule=detail",
+        "--allow-networks=127.0.0.0/8",
+    ];
+    let saved = home.run(fetch);
+    assert_eq!(saved.code, Some(0), "{}", saved.stderr);
+    assert!(
+        saved
+            .stdout
+            .contains("pages/detail-7.call.json: status 200"),
+        "{}",
+        saved.stdout
+    );
+    // With the manners of a crawl.
+    let private = web.url("/private").to_string();
+    let private = home.run(fetch.map(|word| if word == url.as_str() { &private } else { word }));
+    assert_eq!(private.code, Some(1));
+    assert!(private.stderr.contains("robots.txt"), "{}", private.stderr);
+
+    // What no crawl hands to a rule is no call of it.
+    let gone = web.url("/gone").to_string();
+    let gone = home.run(fetch.map(|word| if word == url.as_str() { &gone } else { word }));
+    assert_eq!(gone.code, Some(1));
+    assert!(gone.stderr.contains("status 404"), "{}", gone.stderr);
+
+    let again = home.run(fetch);
+    assert_eq!(again.code, Some(1));
+    assert!(
+        again.stderr.contains("is there already"),
+        "{}",
+        again.stderr
+    );
+    let replaced = home.run(fetch.iter().chain(&["--replace"]));
+    assert_eq!(replaced.code, Some(0), "{}", replaced.stderr);
+
+    let new = test(&home, &[]);
+    assert_eq!(new.code, Some(1));
+    assert!(
+        new.stdout.contains("detail-7: nothing was kept"),
+        "{}",
+        new.stdout
+    );
+    assert_eq!(test(&home, &["--update"]).code, Some(0));
+    let kept = call(&home.path().join("pages"), "detail-7");
+    assert_eq!(kept["outcome"]["items"][0]["item"]["url"], url.as_str());
+    assert_eq!(test(&home, &["--times=20"]).code, Some(0));
+}
+
+#[test]
+fn what_an_author_asks_for_in_vain_is_told_in_a_sentence() {
+    let home = Home::new();
+    home.write("file", "");
+    let pages = calls_of_books(&home);
+    let odd = r#"{"rule": "detial", "page": {"url": "http://a.test/", "body": "book.html"}}"#;
+    fs::write(pages.join("odd.call.json"), odd).expect("a call is written");
+    let books = guests::guest("books");
+    let books = books.to_str().expect("it is text");
+    let cases: [(&[&str], i32, &str); 13] = [
+        (
+            &["plugin", "new", "self"],
+            1,
+            "no crate can be called self: Rust or the SDK has the name",
+        ),
+        (
+            &["plugin", "new", "7days"],
+            1,
+            "it has to begin with a letter",
+        ),
+        (&["plugin", "new", "a b"], 2, "plugin name \"a b\""),
+        (&["plugin", "new", "file"], 1, "cannot write "),
+        (
+            &["plugin", "new", "shop", "--sdk=pages"],
+            1,
+            "pages is not the folder plugin-sdk",
+        ),
+        (
+            &["plugin", "check", "file"],
+            1,
+            "file is neither a folder nor a .wasm file",
+        ),
+        (
+            &["plugin", "test", books, "--pages=nowhere"],
+            1,
+            "there are no saved calls in nowhere",
+        ),
+        (
+            &["plugin", "test", books, "--update", "--limit=fuel=1"],
+            2,
+            "cannot be used with",
+        ),
+        (
+            &["plugin", "fetch", "http://a.test/", "--rule=../x"],
+            2,
+            "the name of a rule, like detail",
+        ),
+        (
+            &["plugin", "test", books, "--call=gone"],
+            1,
+            "there is no call gone: it would be pages/gone.call.json",
+        ),
+        (
+            &["plugin", "test", books, "--times=0"],
+            2,
+            "0 is not in 1..=100000",
+        ),
+        (
+            &["plugin", "fetch", "ftp://a.test/", "--rule=detail"],
+            2,
+            "only http and https are fetched",
+        ),
+        (
+            &["plugin", "fetch", "http://127.0.0.1:1/", "--rule=detail"],
+            1,
+            "cannot fetch http://127.0.0.1:1/",
+        ),
+    ];
+    for (arguments, code, expected) in cases {
+        let ended = home.run(arguments);
+        assert_eq!(ended.code, Some(code), "{arguments:?}: {}", ended.stderr);
+        assert!(
+            ended.stderr.contains(expected),
+            "{arguments:?}: {}",
+            ended.stderr
+        );
+    }
+    let odd = test(&home, &["--update"]);
+    assert_eq!(odd.code, Some(1));
+    let why = "odd: the plugin has no rule detial; it has list, detail";
+    assert!(odd.stdout.contains(why), "{}", odd.stdout);
+    assert!(call(&pages, "odd").get("outcome").is_none());
+}
+
+#[test]
+fn saved_calls_are_tried_again_on_each_save() {
+    let home = Home::new();
+    let pages = calls_of_books(&home);
+    fs::copy(guests::guest("books"), home.path().join("books.wasm")).expect("it is copied");
+    let mut watching = home.start(["plugin", "test", "books.wasm", "--watch"]);
+    let waits = |line: &str| line.starts_with("waiting for a change of books.wasm");
+    watching.line("the first trial", PATIENCE, waits);
+    let n_lines = watching.stdout().len();
+    assert!(
+        watching
+            .stdout()
+            .iter()
+            .all(|line| !line.ends_with("differs"))
+    );
+
+    let book = pages.join("book.html");
+    let html = fs::read_to_string(&book).expect("the page is there");
+    fs::write(&book, html.replace("£12.34", "£13.00")).expect("it is changed");
+    watching.answer("the second trial", PATIENCE, |line| {
+        line.ends_with("differs")
+    });
+    assert!(watching.stdout().len() > n_lines);
+    watching.interrupt();
+    assert_eq!(watching.wait(PATIENCE).code, Some(130));
+}
+
+#[test]
+fn a_crawl_begins_again_on_each_save() {
+    let web = Site::new().page("/", "[]").open();
+    let home = Home::new();
+    let copy = || {
+        let puppet = guests::guest("puppet");
+        fs::copy(puppet, home.path().join("puppet.wasm")).expect("it is copied");
+    };
+    copy();
+    let start = format!("start={}", web.url("/"));
+    let run = [
+        "run",
+        "puppet.wasm",
+        "--watch",
+        "--allow-networks=127.0.0.0/8",
+        "--param",
+        &start,
+    ];
+    let mut watching = home.start(run);
+    let waits = |line: &str| line.starts_with("waiting for a change of puppet.wasm");
+    watching.line("the end of the first crawl", PATIENCE, waits);
+    assert_eq!(web.log().len(), 1);
+    copy();
+    web.wait_for("a second crawl", PATIENCE, |log| log.len() == 2);
+    watching.interrupt();
+    assert_eq!(watching.wait(PATIENCE).code, Some(130));
+}
