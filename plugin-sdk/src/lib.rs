@@ -121,7 +121,7 @@
 //!
 //! # Further
 //!
-//! [`cookbook`] has recipes: pagination, forms, JSON APIs, logins, files. [`from_scrapy`] has the words of Scrapy
+//! [`tutorial`] goes from nothing to a crawl on a cluster. [`cookbook`] has recipes: pagination, forms, JSON APIs, logins, files. [`from_scrapy`] has the words of Scrapy
 //! beside those of this crate.
 //!
 //! # Features
@@ -153,6 +153,9 @@ mod log;
 mod page;
 mod plugin;
 mod request;
+#[cfg(doc)]
+#[doc = include_str!("tutorial.md")]
+pub mod tutorial {}
 
 #[cfg(target_family = "wasm")]
 #[doc(hidden)]

@@ -22,3 +22,4 @@ mod rules;
 mod seeding;
 mod server;
 mod sites;
+mod tutorial;
