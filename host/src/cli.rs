@@ -191,7 +191,8 @@ pub async fn run(command: ClientCommand) -> anyhow::Result<()> {
     }
 }
 
-fn is_closed_pipe(error: &anyhow::Error) -> bool {
+/// Whether a command failed because nobody reads its output any more.
+pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let cause = error.downcast_ref::<io::Error>();
     cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 
 use super::parts;
 use crate::author::saved::{self, CallName, SavedCall};
-use crate::author::trial::{Trial, Verdict};
+use crate::author::trial::{Trial, Tried, Verdict};
 use crate::author::watch::Changes;
 use crate::author::{fetching, template};
 use crate::cli;
@@ -24,11 +24,16 @@ use crate::plugin::engine::EngineSettings;
 
 /// Carries it out.
 pub(super) async fn run(options: AuthorOptions) -> anyhow::Result<()> {
-    match options {
+    let result = match options {
         AuthorOptions::New(options) => new(&options),
         AuthorOptions::Check(options) => check(&options).await,
         AuthorOptions::Test(options) => test(&options).await,
         AuthorOptions::Fetch(options) => fetch(&options).await,
+    };
+    match result {
+        // Whoever read the output has read enough.
+        Err(error) if cli::is_closed_pipe(&error) => Ok(()),
+        result => result,
     }
 }
 
@@ -83,8 +88,11 @@ async fn test(options: &TestOptions) -> anyhow::Result<()> {
     }
     let mut changes = Changes::of(&options.plugin, Some(&options.pages))?;
     loop {
-        if let Err(error) = test_once(options).await {
-            cli::print_error(&error);
+        match test_once(options).await {
+            // Nobody reads what comes of it.
+            Err(error) if cli::is_closed_pipe(&error) => return Ok(()),
+            Err(error) => cli::print_error(&error),
+            Ok(()) => {}
         }
         cli::print_waiting(&options.plugin);
         changes.next().await;
@@ -139,21 +147,24 @@ async fn try_one(trial: &Trial, options: &TestOptions, name: CallName) -> Told {
     };
     let mut tried = trial.make(folder, &call).await;
     let to_keep = match &tried {
-        Ok(tried) if matches!(tried.verdict, Verdict::New | Verdict::Differs(_)) => {
-            tried.outcome.clone().filter(|_| options.is_update)
-        }
+        Ok(Tried {
+            verdict: Verdict::New | Verdict::Differs(_) | Verdict::Same,
+            outcome,
+            ..
+        }) => outcome.clone().filter(|_| options.is_update),
         _ => None,
     };
-    let is_kept = to_keep.is_some();
-    if let Some(outcome) = to_keep
-        && let Err(error) = call.update(folder, &name, outcome)
-    {
-        tried = Err(error.into());
+    let mut is_kept = false;
+    if let Some(outcome) = to_keep {
+        match call.update(folder, &name, outcome) {
+            Ok(is_new) => is_kept = is_new,
+            Err(error) => tried = Err(error.into()),
+        }
     }
     Told {
         rule: Some(call.called.name().to_owned()),
         name,
-        is_kept: is_kept && tried.is_ok(),
+        is_kept,
         tried,
     }
 }

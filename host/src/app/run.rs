@@ -40,7 +40,7 @@ const LOG_GRACE: Duration = Duration::from_secs(2);
 /// Once, or again after each change of the plugin until told to end.
 pub(super) async fn run(options: RunOptions, stop: CancellationToken) -> anyhow::Result<()> {
     if !options.is_watching {
-        return run_once(&options, stop).await;
+        return run_once(&options, stop).await.map(drop);
     }
     let mut changes = Changes::of(&options.plugin, None)?;
     loop {
@@ -52,6 +52,7 @@ pub(super) async fn run(options: RunOptions, stop: CancellationToken) -> anyhow:
         };
         match ended {
             Some(Err(error)) if error.is::<super::Interrupted>() => return Err(error),
+            Some(Ok(Read::No)) => return Ok(()),
             Some(result) => {
                 if let Err(error) = result {
                     cli::print_error(&error);
@@ -74,8 +75,15 @@ pub(super) async fn run(options: RunOptions, stop: CancellationToken) -> anyhow:
     }
 }
 
+/// Whether somebody has read the items to their end.
+#[derive(Debug, PartialEq, Eq)]
+enum Read {
+    Yes,
+    No,
+}
+
 /// Builds, crawls, and says on stderr how it went.
-async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Result<()> {
+async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Result<Read> {
     let limits = Limits::default().with(&options.limits, &LimitOverrides::unlimited())?;
     options.crawl.check()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -132,9 +140,9 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
     progress.finish_and_clear();
     summarize(&frontier.counts(), started.elapsed());
     match end {
-        CrawlEnd::Finished | CrawlEnd::Resting { .. } => Ok(()),
+        CrawlEnd::Finished | CrawlEnd::Resting { .. } => Ok(Read::Yes),
         // Whoever read the items has read enough.
-        CrawlEnd::Unread => Ok(()),
+        CrawlEnd::Unread => Ok(Read::No),
         CrawlEnd::Failed(reason) => anyhow::bail!("the crawl failed: {reason}"),
         CrawlEnd::Frontier(error) => Err(error.into()),
         CrawlEnd::Stopped => Err(super::Interrupted.into()),

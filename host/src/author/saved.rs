@@ -43,7 +43,8 @@ impl CallName {
         let last = segments.rfind(|segment| !segment.is_empty());
         let stem = last.map(Path::new).and_then(Path::file_stem);
         let stem = stem.and_then(OsStr::to_str).unwrap_or_default();
-        let mut name = rule.replace(|c: char| !is_fit(c), "-");
+        let rule = rule.chars().take(NAME_MAX / 2);
+        let mut name: String = rule.map(|c| if is_fit(c) { c } else { '-' }).collect();
         for word in stem.split(|c: char| !c.is_ascii_alphanumeric()) {
             if !word.is_empty() && name.len() + word.len() < NAME_MAX {
                 name.push('-');
@@ -293,25 +294,30 @@ impl SavedCall {
         call.map_err(|error| failed(format!("it is no saved call: {error}")))
     }
 
-    /// Keeps what came of it, unless the file is another one meanwhile.
+    /// Keeps what came of it, unless the file is another one meanwhile. Whether that is something new.
     pub fn update(
         &mut self,
         folder: &Path,
         name: &CallName,
         outcome: Outcome,
-    ) -> Result<(), SavedError> {
+    ) -> Result<bool, SavedError> {
         if Self::read(folder, name)? != *self {
             let why = "it was changed meanwhile, and is left as it is; try again".to_owned();
             let path = path_of(folder, name);
             return Err(SavedError::Form { path, why });
         }
+        let before = self.clone();
         self.outcome = Some(outcome);
         if let Called::Rule { page, .. } = &mut self.called {
             // As by a fetch, for a call that was written by hand.
             let (read, _) = page.page(folder, u64::MAX)?;
             page.charset = charset_of(&read);
         }
-        self.write(folder, name)
+        let is_new = *self != before;
+        if is_new {
+            self.write(folder, name)?;
+        }
+        Ok(is_new)
     }
 
     fn write(&self, folder: &Path, name: &CallName) -> Result<(), SavedError> {

@@ -1,6 +1,7 @@
 //! Tells when a plugin's source or its saved calls change, so that they are tried again on save.
 
 use std::ffi::OsStr;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,19 @@ const MANIFESTS: [&str; 2] = ["Cargo.toml", "build.rs"];
 /// The changes of one plugin, for as long as this is kept.
 pub struct Changes {
     seen: Arc<Notify>,
-    _watcher: RecommendedWatcher,
+    watcher: RecommendedWatcher,
+    watched: Arc<Watched>,
+    /// A change was heard of, and not told yet.
+    is_pending: bool,
+    /// Of all that is watched, as it was told last.
+    content: u64,
+}
+
+/// What is watched.
+struct Watched {
+    /// Folders with all that is below.
+    trees: Vec<PathBuf>,
+    files: Vec<PathBuf>,
 }
 
 /// A folder cannot be watched.
@@ -30,7 +43,6 @@ pub struct WatchError {
 impl Changes {
     /// Of a folder with a Cargo.toml, or of a .wasm file; and of a folder of saved calls, where there is one.
     pub fn of(plugin: &Path, pages: Option<&Path>) -> Result<Self, WatchError> {
-        let seen = Arc::<Notify>::default();
         let absolute = |path: &Path| {
             path.canonicalize().map_err(|error| WatchError {
                 path: path.to_owned(),
@@ -50,29 +62,24 @@ impl Changes {
         if let Some(pages) = pages {
             trees.push(absolute(pages)?);
         }
-        let files: Vec<PathBuf> = match is_folder {
+        let files = match is_folder {
             true => MANIFESTS.iter().map(|name| folder.join(name)).collect(),
             false => vec![plugin],
         };
-        let is_ours = {
-            let trees = trees.clone();
-            move |path: &PathBuf| {
-                let is_in_tree = trees.iter().any(|tree| path.starts_with(tree));
-                is_in_tree && !is_of_an_editor(path) || files.contains(path)
-            }
-        };
-        let tell = seen.clone();
+        let (seen, watched) = (Arc::<Notify>::default(), Arc::new(Watched { trees, files }));
+        let (tell, ours) = (seen.clone(), watched.clone());
         let heard = move |event: notify::Result<Event>| match event {
             Ok(event) => {
                 let is_change = matches!(
                     event.kind,
                     EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_)
                 );
-                if is_change && event.paths.iter().any(&is_ours) {
+                let is_ours = is_change && event.paths.iter().any(|path| ours.has(path));
+                // Where something was missed, a look more does no harm.
+                if is_ours || event.need_rescan() {
                     tell.notify_one();
                 }
             }
-            // Something was missed: a look more does no harm.
             Err(error) => {
                 tracing::warn!(%error, "a change may have been missed");
                 tell.notify_one();
@@ -83,25 +90,78 @@ impl Changes {
             move |source| WatchError { path, source }
         };
         let mut watcher = notify::recommended_watcher(heard).map_err(failed(&folder))?;
-        let watched = watcher.watch(&folder, RecursiveMode::NonRecursive);
-        watched.map_err(failed(&folder))?;
-        for tree in &trees {
-            let watched = watcher.watch(tree, RecursiveMode::Recursive);
-            watched.map_err(failed(tree))?;
+        let begun = watcher.watch(&folder, RecursiveMode::NonRecursive);
+        begun.map_err(failed(&folder))?;
+        for tree in &watched.trees {
+            let begun = watcher.watch(tree, RecursiveMode::Recursive);
+            begun.map_err(failed(tree))?;
         }
         Ok(Self {
+            content: watched.content(),
             seen,
-            _watcher: watcher,
+            watcher,
+            watched,
+            is_pending: false,
         })
     }
 
-    /// Waits for the next change since this was last asked, until it is over.
+    /// Waits until something is otherwise than when this was last told, and the save is over. Dropping the
+    /// future loses nothing.
     pub async fn next(&mut self) {
-        self.seen.notified().await;
-        while tokio::time::timeout(QUIET, self.seen.notified())
-            .await
-            .is_ok()
-        {}
+        loop {
+            if !self.is_pending {
+                self.seen.notified().await;
+                self.is_pending = true;
+            }
+            while tokio::time::timeout(QUIET, self.seen.notified())
+                .await
+                .is_ok()
+            {}
+            for tree in &self.watched.trees {
+                // One that was removed and made again is watched no more. It may be gone for a moment.
+                let _gone = self.watcher.watch(tree, RecursiveMode::Recursive);
+            }
+            self.is_pending = false;
+            // A build may write what it is built from: the same again is no change.
+            let content = self.watched.content();
+            if std::mem::replace(&mut self.content, content) != content {
+                return;
+            }
+        }
+    }
+}
+
+impl Watched {
+    fn has(&self, path: &Path) -> bool {
+        let is_in_tree = self.trees.iter().any(|tree| path.starts_with(tree));
+        is_in_tree && !is_of_an_editor(path) || self.files.iter().any(|file| file == path)
+    }
+
+    /// A hash of all that is watched. What cannot be read counts as not there.
+    fn content(&self) -> u64 {
+        let mut files = self.files.clone();
+        for tree in &self.trees {
+            files_below(tree, &mut files);
+        }
+        files.sort();
+        let mut hasher = DefaultHasher::new();
+        for file in files {
+            if let Ok(bytes) = std::fs::read(&file) {
+                (file, bytes).hash(&mut hasher);
+            }
+        }
+        hasher.finish()
+    }
+}
+
+fn files_below(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => files_below(&path, files),
+            Ok(kind) if kind.is_file() && !is_of_an_editor(&path) => files.push(path),
+            Ok(_) | Err(_) => {}
+        }
     }
 }
 
@@ -153,7 +213,41 @@ mod tests {
             !is_told(&mut changes, WHILE).await,
             "reading changes nothing"
         );
+        fs::write(path("src/lib.rs"), "changed").unwrap();
+        assert!(!is_told(&mut changes, WHILE).await, "the same is no change");
         fs::remove_file(path("src/lib.rs")).unwrap();
+        assert!(is_told(&mut changes, SOON).await);
+    }
+
+    #[tokio::test]
+    async fn a_change_is_not_lost_where_nobody_waits_to_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("src")).unwrap();
+        let mut changes = Changes::of(folder.path(), None).unwrap();
+        fs::write(folder.path().join("src/lib.rs"), "1").unwrap();
+        // Heard of, and dropped before the save is over.
+        let heard = async {
+            while !changes.is_pending {
+                let _cut = tokio::time::timeout(QUIET / 5, changes.next()).await;
+            }
+        };
+        tokio::time::timeout(SOON, heard).await.unwrap();
+        assert!(is_told(&mut changes, SOON).await);
+    }
+
+    #[tokio::test]
+    async fn a_folder_that_is_made_again_is_watched_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let src = folder.path().join("src");
+        fs::create_dir(&src).unwrap();
+        fs::write(src.join("lib.rs"), "1").unwrap();
+        let mut changes = Changes::of(folder.path(), None).unwrap();
+        fs::remove_dir_all(&src).unwrap();
+        assert!(is_told(&mut changes, SOON).await);
+        fs::create_dir(&src).unwrap();
+        fs::write(src.join("lib.rs"), "2").unwrap();
+        assert!(is_told(&mut changes, SOON).await);
+        fs::write(src.join("lib.rs"), "3").unwrap();
         assert!(is_told(&mut changes, SOON).await);
     }
 

@@ -164,7 +164,7 @@ pub(super) struct TestArgs {
     /// Keep what comes of the calls, whatever was kept
     #[arg(long, conflicts_with_all = ["params", "limits"])]
     update: bool,
-    /// How often each call is made: result and fuel have to be the same each time
+    /// How often each call is made: result and fuel have to be the same each time, as its random numbers are
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     times: u32,
     /// Build and test again on each save, until Ctrl-C

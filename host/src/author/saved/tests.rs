@@ -103,8 +103,9 @@ fn what_comes_of_a_call_is_kept_unless_somebody_has_changed_it() {
     let folder = tempfile::tempdir().unwrap();
     let mut call = keep(folder.path(), false).unwrap();
     let mut late = call.clone();
-    call.update(folder.path(), &name("menu"), Outcome::default())
-        .unwrap();
+    let mut update = || call.update(folder.path(), &name("menu"), Outcome::default());
+    assert!(update().unwrap());
+    assert!(!update().unwrap(), "nothing is new");
     assert_eq!(SavedCall::read(folder.path(), &name("menu")).unwrap(), call);
     assert_eq!(call.outcome, Some(Outcome::default()));
     let error = late.update(folder.path(), &name("menu"), Outcome::default());
@@ -228,6 +229,8 @@ fn a_name_is_made_of_the_rule_and_the_end_of_the_path() {
     }
     let long = format!("http://a.test/{}", "word-".repeat(100));
     assert!(CallName::of("list", &long.parse().unwrap()).0.len() <= NAME_MAX);
+    let long = CallName::of(&"rule".repeat(30), &"http://a.test/7".parse().unwrap());
+    assert!(long.to_string().parse::<CallName>().is_ok());
     let elsewhere = CallName::of("../x", &"http://a.test/7".parse().unwrap());
     assert_eq!(elsewhere, name("---x-7"));
 }

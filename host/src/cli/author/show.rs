@@ -295,9 +295,13 @@ pub fn fetch_report(folder: &Path, name: &CallName, rule: &str, page: &Page) -> 
 pub fn new_report(folder: &Path, sdk: &Path) -> anyhow::Result<()> {
     let shown = std::env::current_dir().ok();
     let shown = shown.and_then(|here| folder.strip_prefix(here).ok());
-    let shown = shown.unwrap_or(folder).display();
+    let shown = shown.unwrap_or(folder).display().to_string();
+    let (shown, step) = match shown.is_empty() {
+        true => (".".to_owned(), String::new()),
+        false => (shown.clone(), format!("  cd {shown}\n")),
+    };
     table::print_line(&format!(
-        "made {shown}, with the SDK of {}\n\nnext:\n  cd {shown}\n  crawler plugin test    # its saved calls, in the sandbox\n  cat README.md          # and then",
+        "made {shown}, with the SDK of {}\n\nnext:\n{step}  crawler plugin test    # its saved calls, in the sandbox\n  cat README.md          # and then",
         sdk.display()
     ))?;
     Ok(())
