@@ -128,6 +128,8 @@ impl From<Digits> for String {
 /// # #[plugin(name = "shop")]
 /// # impl Shop {
 /// #     fn root(_: &mut Crawl) -> Result { Ok(()) }
+/// #     #[rule]
+/// #     fn list(_: &Page, _: &mut Crawl) -> Result { Ok(()) }
 /// # }
 /// use crawler_plugin_sdk::testing::check_saved;
 ///
