@@ -1,8 +1,6 @@
-//! What a call costs: an instance alone, a call that does nothing, a page handed over, and a page
-//! read with a tree and selectors, beside the same work done without a sandbox.
+//! What a call costs: an instance alone, a call that does nothing, and a page handed over. What reading
+//! a page costs is in the benchmark `extract`.
 
-#[path = "engine/document.rs"]
-mod document;
 #[path = "../tests/engine/guests.rs"]
 mod guests;
 
@@ -13,7 +11,7 @@ use crawler::model::crawl::Page;
 use crawler::plugin::engine::Plugin;
 use crawler::plugin::{CallReport, Rules as _};
 use criterion::{Criterion, criterion_group, criterion_main};
-use guests::{component, config, context, page, plugin, plugin_of};
+use guests::{component, config, context, page, plugin};
 use tokio::runtime::Runtime;
 use wasmtime::component::{Component, Linker};
 use wasmtime::{InstanceAllocationStrategy, PoolingAllocationConfig, Store};
@@ -61,26 +59,6 @@ fn calls(criterion: &mut Criterion) {
     }
 }
 
-fn trees(criterion: &mut Criterion) {
-    let Some(document) = document::read() else {
-        return;
-    };
-    let runtime = Runtime::new().expect("a runtime starts");
-    let outline = component("outline", "tests/guests/outline");
-    let rustdoc = component("rustdoc", "plugins/rustdoc");
-    criterion.bench_function("document, scraper without a sandbox", |bencher| {
-        bencher.iter(|| black_box(document::outline(&document)));
-    });
-    let page = page("http://a.test/std/error/struct.Report.html", document);
-    for (name, guest) in [
-        ("document, scraper in a plugin", outline),
-        ("document, plugin rustdoc", rustdoc),
-    ] {
-        let plugin = runtime.block_on(plugin_of(guest));
-        call(criterion, &runtime, name, &plugin, "page", &page);
-    }
-}
-
 fn call(
     criterion: &mut Criterion,
     runtime: &Runtime,
@@ -100,5 +78,5 @@ fn call(
     });
 }
 
-criterion_group!(benches, instance, calls, trees);
+criterion_group!(benches, instance, calls);
 criterion_main!(benches);

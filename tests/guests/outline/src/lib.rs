@@ -1,31 +1,55 @@
-//! A plugin as most are written: a tree of the page, selectors, links and headings.
+//! The same work twice: what a page is about and where it leads, read by the crawler as declared, and read
+//! from a tree in the sandbox.
 
 use crawler_plugin_sdk::prelude::*;
 use serde::Serialize;
 
-/// What a page is about, and where it leads.
+/// What the crawler reads of a page.
+#[derive(Extract)]
+struct Read {
+    #[css("h1, h2, h3, h4, h5, h6")]
+    headings: Vec<String>,
+    #[css("a", attr = "href")]
+    links: Links,
+}
+
+/// What a page is about.
 #[derive(Item, Serialize)]
 struct Outline {
+    url: String,
     headings: Vec<String>,
-    links: Vec<String>,
 }
 
 /// The plugin.
 pub struct Guest;
 
-#[plugin(items(Outline), name = "outline", version = "1.0.0")]
+// More than the links and headings of any page.
+#[plugin(
+    items(Outline),
+    reads(Read),
+    name = "outline",
+    version = "2.0.0",
+    limits(captures = 1_000_000)
+)]
 impl Guest {
     fn root(crawl: &mut Crawl) -> Result {
-        crawl.follow(crawl.config().require("start")?, Self::PAGE)
+        crawl.follow(crawl.config().require("start")?, Self::DECLARED)
     }
 
     #[rule]
-    fn page(page: &Page, crawl: &mut Crawl) -> Result {
+    fn declared(page: &Page, crawl: &mut Crawl) -> Result {
+        let Read { headings, links } = page.extract()?;
+        let url = page.url().to_owned();
+        crawl.emit(&Outline { url, headings })?;
+        crawl.follow_links(&links, Self::DECLARED)
+    }
+
+    #[rule]
+    fn tree(page: &Page, crawl: &mut Crawl) -> Result {
         let dom = page.dom();
-        let links = dom.attrs_at("a[href]", "href");
-        crawl.emit(&Outline {
-            headings: dom.texts_at("h1, h2, h3, h4, h5, h6"),
-            links: links.into_iter().map(str::to_owned).collect(),
-        })
+        let headings = dom.texts_at("h1, h2, h3, h4, h5, h6");
+        let url = page.url().to_owned();
+        crawl.emit(&Outline { url, headings })?;
+        crawl.follow_all(dom.attrs_at("a[href]", "href"), Self::TREE)
     }
 }
