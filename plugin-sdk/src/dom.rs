@@ -1,6 +1,6 @@
 //! HTML with CSS selectors: what a typical rule needs, on top of [`scraper`], which stays visible.
 
-use scraper::{ElementRef, Html, Selector};
+use scraper::{ElementRef, Html, Node, Selector};
 
 use crate::{Form, Page, Require, Result};
 
@@ -114,8 +114,50 @@ fn selector(css: &str) -> Selector {
     }
 }
 
+/// The namespace of HTML's own elements.
+const HTML: &str = "http://www.w3.org/1999/xhtml";
+/// What shows nothing of what it holds.
+const HIDDEN: [&str; 8] = [
+    "script", "style", "noscript", "iframe", "xmp", "noembed", "noframes", "template",
+];
+
+/// The same text as the crawler reads as a plan says: `br` counts as white space, a non-breaking space
+/// stays.
 fn folded_text(element: ElementRef<'_>) -> String {
     // Folded only when joined: an element inside a word is no space.
-    let text: String = element.text().collect();
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let mut text = String::new();
+    let mut nodes = element.descendants();
+    while let Some(node) = nodes.next() {
+        match node.value() {
+            Node::Text(part) => text.push_str(part),
+            Node::Element(inner) if inner.name.ns != *HTML => {}
+            Node::Element(inner) if HIDDEN.contains(&inner.name()) => {
+                let n_within = node.descendants().count() - 1;
+                if n_within > 0 {
+                    nodes.nth(n_within - 1);
+                }
+            }
+            Node::Element(inner) if inner.name() == "br" => text.push(' '),
+            _ => {}
+        }
+    }
+    text.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_the_same_as_a_plan_reads_it() {
+        let page = Page::from_html(
+            "http://shop.test/",
+            "<p>one<br>two\u{a0} <b>th</b>ree<script>four</script><template><i>five</i> six</template>\
+             <svg><style>se</style></svg>ven</p>",
+        );
+        let dom = page.dom();
+        let text = dom.text_at("p").ok();
+        assert_eq!(text.as_deref(), Some("one two\u{a0} threeseven"));
+        assert_eq!(dom.text_at("script").ok().as_deref(), Some(""));
+    }
 }
