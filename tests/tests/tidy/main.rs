@@ -302,6 +302,25 @@ fn whatever_grows_has_a_test_of_its_bound() {
     report(&faults);
 }
 
+#[test]
+fn every_mutant_still_applies() {
+    let mutants = tracked_files(&["tests/mutants/*.patch"]);
+    assert!(mutants.len() > 10, "the mutants are not where they were");
+    let mut faults = Vec::new();
+    for mutant in mutants {
+        let checked = Command::new("git")
+            .args(["apply", "--check", &mutant])
+            .current_dir(repository())
+            .output()
+            .expect("git starts");
+        if !checked.status.success() {
+            let why = String::from_utf8_lossy(&checked.stderr);
+            faults.push(format!("{mutant} has to be made again: {}", why.trim_end()));
+        }
+    }
+    report(&faults);
+}
+
 #[track_caller]
 fn report(faults: &[String]) {
     assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
