@@ -66,7 +66,6 @@ async fn check(options: &CheckOptions) -> anyhow::Result<()> {
         cache_folder: None,
         ..EngineSettings::default()
     };
-    let compile_time = settings.compile_time;
     let engine = parts::engine(settings).await?;
     let began = Instant::now();
     let admitted = engine.admit(bytes).await;
@@ -74,9 +73,11 @@ async fn check(options: &CheckOptions) -> anyhow::Result<()> {
     let took = began.elapsed();
     check_report(
         &admitted,
+        compile_time: options.compile_time,
+        compile_memory: options.compile_memory,
         options.plugin_size,
         took,
-        compile_time,
+        options.compile_time,
         options.is_json,
     )
 }

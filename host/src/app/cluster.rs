@@ -27,7 +27,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::data::DataRoot;
 use crate::frontier::durable::DurableSettings;
 use crate::model::node::{Node, Role};
-use crate::plugin::engine::{Engine, EngineSettings};
+use crate::plugin::engine::Engine;
 use crate::store::Store;
 use crate::store::catalog::Catalog;
 use crate::store::etcd::EtcdStore;
@@ -189,15 +189,10 @@ async fn base(
     (capacity, labels): (u32, BTreeMap<String, String>),
 ) -> anyhow::Result<Base> {
     let doors = Doors::take(options.grpc, options.http, options.pprof).await?;
-    let identity = Identity::find(role, options.id.clone(), &options.state)?;
+    let identity = Identity::find(role, options.id.clone(), &options.engine.state)?;
     let data = Arc::new(DataRoot::open(&options.data)?);
     data.probe().await?;
-    let engine = parts::engine(EngineSettings {
-        plugin_size: options.plugin_size,
-        compiled_size: options.compiled_size,
-        ..parts::engine_settings(&options.state)
-    })
-    .await?;
+    let engine = parts::engine(parts::engine_settings(&options.engine)).await?;
     let advertised = options.advertise.clone();
     let address = advertised.unwrap_or_else(|| doors.grpc_at.to_string());
     let node = Node {
@@ -244,7 +239,7 @@ pub(super) async fn start_master(
         settings: MasterSettings {
             lease_ttl: options.node.lease_ttl,
             limit_ceilings: options.node.limit_ceilings.clone(),
-            plugin_size: options.node.plugin_size,
+            plugin_size: options.node.engine.plugin_size,
             frontier_min_age: options.node.frontier_min_age,
             compaction: options.compaction,
             placement: options.placement.clone(),
@@ -315,7 +310,7 @@ pub(super) async fn start_worker(
     let frontiers = parts::frontiers(&base.data, frontiers);
     let masters = MasterPlugins::new(
         base.catalog.clone(),
-        options.node.plugin_size,
+        options.node.engine.plugin_size,
         FetchDeadlines::default(),
     );
     let (catalog, leaving) = (base.catalog.clone(), base.membership.leaving.clone());

@@ -84,9 +84,13 @@ pub(super) fn node(
 }
 
 /// Settings of the sandbox: compiled code is kept in the state folder.
-pub(super) fn engine_settings(state: &Path) -> EngineSettings {
+pub(super) fn engine_settings(options: &EngineOptions) -> EngineSettings {
     EngineSettings {
-        cache_folder: Some(state.join("compiled")),
+        plugin_size: options.plugin_size,
+        compile_time: options.compile_time,
+        compile_memory: options.compile_memory,
+        compiled_size: options.compiled_size,
+        cache_folder: Some(options.state.join("compiled")),
         child_program: config::program(),
         ..EngineSettings::default()
     }
@@ -105,12 +109,7 @@ pub(super) async fn rules(
 ) -> anyhow::Result<Arc<dyn Rules>> {
     let wasm = build_plugin(plugin).await?;
     let bytes = read(&wasm).await?;
-    let engine = engine(EngineSettings {
-        plugin_size: options.plugin_size,
-        compiled_size: options.compiled_size,
-        ..engine_settings(&options.state)
-    })
-    .await?;
+    let engine = engine(engine_settings(options)).await?;
     let digest = Digest::of(&bytes);
     let rules = engine.load(digest, bytes).await;
     Ok(rules.with_context(|| format!("cannot load {}", wasm.display()))?)

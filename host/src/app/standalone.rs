@@ -21,7 +21,6 @@ use crate::model::id::{Digest, Epoch, PluginRef, ResourceId, Run};
 use crate::model::plugin::{Description, Limits};
 use crate::model::resource::{CrawlSettings, DEFAULT_DELAY, ResourceSpec, ShardId, Unchanged};
 use crate::plugin::Rules;
-use crate::plugin::engine::EngineSettings;
 use crate::sink::lines::{LineFiles, LineSettings};
 use crate::task::TaskScope;
 use crate::worker::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
@@ -110,12 +109,7 @@ pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyho
 
 /// Builds and loads the plugins of the config file.
 async fn load(options: &AloneOptions) -> anyhow::Result<Vec<Loaded>> {
-    let engine = parts::engine(EngineSettings {
-        plugin_size: options.plugin_size,
-        compiled_size: options.compiled_size,
-        ..parts::engine_settings(&options.state)
-    })
-    .await?;
+    let engine = parts::engine(parts::engine_settings(&options.engine)).await?;
     let mut plugins = Vec::new();
     for plugin in &options.config.plugins {
         let bytes = parts::read(&build_plugin(&plugin.path).await?).await?;

@@ -21,7 +21,6 @@ use crate::frontier::durable::DurableSettings;
 use crate::master::control::Control;
 use crate::master::reconcile::PlacementSettings;
 use crate::model::node::{Node, Role};
-use crate::plugin::engine::EngineSettings;
 use crate::store::catalog::Catalog;
 use crate::store::embedded::{EmbeddedStore, Settings as StoreSettings};
 use crate::store::keys::Keys;
@@ -95,11 +94,7 @@ impl Up {
         };
         let frontiers = parts::frontiers(&data, frontiers);
 
-        let engine = parts::engine(EngineSettings {
-            plugin_size: options.plugin_size,
-            compiled_size: options.compiled_size,
-            ..parts::engine_settings(&options.state)
-        });
+        let engine = parts::engine(parts::engine_settings(&options.engine));
         let engine = engine.await?;
         let scope = TaskScope::new();
         let node = |role: Role, id: &str| -> anyhow::Result<Node> {
@@ -127,7 +122,7 @@ impl Up {
             settings: MasterSettings {
                 lease_ttl: options.lease_ttl,
                 limit_ceilings: options.limit_ceilings.clone(),
-                plugin_size: options.plugin_size,
+                plugin_size: options.engine.plugin_size,
                 frontier_min_age: options.frontier_min_age,
                 compaction: None,
                 placement: PlacementSettings::default(),

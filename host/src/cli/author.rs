@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use url::Url;
 
 use super::Failure;
-use super::args::{OutputArgs, RuleArgs, key_value, size};
-use super::options::{EngineArgs, EngineOptions, NO_PORT, NetworkArgs};
+use super::args::{OutputArgs, RuleArgs, key_value};
+use super::options::{AdmissionArgs, EngineArgs, EngineOptions, NO_PORT, NetworkArgs};
 use crate::author::saved::CallName;
 use crate::config::{self, Environment, FetchConfig, FixedHosts};
 use crate::model::crawl::Request;
@@ -58,6 +59,10 @@ pub struct CheckOptions {
     /// JSON, not a table.
     pub is_json: bool,
 }
+    /// Time that compiling it may take.
+    pub compile_time: Duration,
+    /// Bytes of memory that compiling it may take.
+    pub compile_memory: u64,
 
 /// What `crawler plugin test` was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -140,9 +145,8 @@ pub(super) struct CheckArgs {
     /// A folder with a Cargo.toml, or a .wasm file
     #[arg(value_name = "PATH_OR_WASM", default_value = ".")]
     plugin: PathBuf,
-    /// Bytes that a plugin may have
-    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size)]
-    plugin_size: u64,
+    #[command(flatten)]
+    admission: AdmissionArgs,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -235,7 +239,9 @@ impl AuthorCommand {
             AuthorCommand::New(args) => AuthorOptions::New(args.into_options()?),
             AuthorCommand::Check(args) => AuthorOptions::Check(CheckOptions {
                 plugin: args.plugin,
-                plugin_size: args.plugin_size,
+                plugin_size: args.admission.plugin_size,
+                compile_time: args.admission.compile_time,
+                compile_memory: args.admission.compile_memory,
                 is_json: args.output.is_json(),
             }),
             AuthorCommand::Test(args) => AuthorOptions::Test(TestOptions {

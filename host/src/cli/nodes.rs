@@ -11,7 +11,7 @@ use ipnet::IpNet;
 use super::Failure;
 use super::args::{limit, listen_address, overrides};
 use super::checks::{advertised, check_frontier_min_age, check_lease_ttl, check_open, check_pprof};
-use super::options::{EngineArgs, NetworkArgs};
+use super::options::{EngineArgs, EngineOptions, NO_PORT, NetworkArgs};
 use crate::config::{self, Environment, EtcdConfig, FileConfig};
 use crate::master::balance::BalanceSettings;
 use crate::master::housekeeping::Compaction;
@@ -27,8 +27,6 @@ const DEFAULT_CAPACITY: u32 = 10_000;
 const DEFAULT_KEEP_REVISIONS: u64 = 100_000;
 /// A reader that comes back after a moment still finds what it missed.
 const MIN_KEEP_REVISIONS: u64 = 1_000;
-/// Where compiled code of processes without a port lies, below the state folder.
-const NO_PORT: u16 = 0;
 
 /// What every process of a cluster was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,16 +47,12 @@ pub struct NodeOptions {
     pub data: String,
     /// Plugins to push and resources to add.
     pub config: FileConfig,
-    /// Keeps what is local to this machine: the id and compiled code.
-    pub state: PathBuf,
+    /// Of the sandbox; its folder keeps the id too.
+    pub engine: EngineOptions,
     /// How long a node that went silent counts as there.
     pub lease_ttl: Duration,
     /// What a resource may ask for at most.
     pub limit_ceilings: LimitOverrides,
-    /// Bytes that a plugin may have.
-    pub plugin_size: u64,
-    /// Bytes of compiled code that are kept.
-    pub compiled_size: u64,
     /// How long frontiers of deleted resources stay, and replaced files of the others at the most.
     pub frontier_min_age: Duration,
 }
@@ -115,12 +109,8 @@ pub struct AloneOptions {
     pub allow_ports: Vec<u16>,
     /// What a resource may ask for at most.
     pub limit_ceilings: LimitOverrides,
-    /// Bytes that a plugin may have.
-    pub plugin_size: u64,
-    /// Bytes of compiled code that are kept.
-    pub compiled_size: u64,
-    /// Keeps compiled code.
-    pub state: PathBuf,
+    /// Of the sandbox.
+    pub engine: EngineOptions,
 }
 
 #[derive(Debug, Args)]
@@ -246,13 +236,11 @@ impl NodeArgs {
             etcd: config.etcd.clone().with_endpoints(self.etcd)?,
             data: self.data,
             config,
-            state: self
+            engine: self
                 .engine
-                .state(environment, &role.to_string(), grpc.port()),
+                .into_options(environment, &role.to_string(), grpc.port()),
             lease_ttl: self.lease_ttl,
             limit_ceilings: overrides(&self.limit_ceilings),
-            plugin_size: self.engine.plugin_size,
-            compiled_size: self.engine.compiled_size,
             frontier_min_age: self.frontier_min_age,
         })
     }
@@ -322,12 +310,10 @@ impl WorkerArgs {
     pub(super) fn into_options(self, environment: &Environment) -> anyhow::Result<WorkerOptions> {
         if !self.cluster {
             check_pprof(self.node.pprof)?;
-            let engine = &self.node.engine;
+            let engine = self.node.engine;
             let config = config::load(self.node.config.as_deref())?;
             return Ok(WorkerOptions::Alone(Box::new(AloneOptions {
-                state: engine.state(environment, "worker", NO_PORT),
-                plugin_size: engine.plugin_size,
-                compiled_size: engine.compiled_size,
+                engine: engine.into_options(environment, "worker", NO_PORT),
                 pprof: self.node.pprof,
                 allow_ports: self.networks.ports(&config),
                 config,

@@ -21,6 +21,11 @@ use crate::model::resource::CrawlSettings;
 pub(super) const NO_PORT: u16 = 0;
 /// Bytes that a plugin may have unless told otherwise; `--plugin-size` shows it.
 const DEFAULT_PLUGIN_SIZE: u64 = 64 << 20;
+/// Time that compiling a plugin may take unless told otherwise; `--compile-time` shows it. One of Python takes
+/// a third of it on two processors that do nothing else.
+const DEFAULT_COMPILE_TIME: Duration = Duration::from_secs(120);
+/// Memory that compiling a plugin may take unless told otherwise; `--compile-memory` shows it.
+const DEFAULT_COMPILE_MEMORY: u64 = 1 << 30;
 /// Bytes of compiled code that are kept unless told otherwise; `--compiled-size` shows it.
 const DEFAULT_COMPILED_SIZE: u64 = 2 << 30;
 /// How long a node that went silent counts as there unless told otherwise; `--lease-ttl` shows it.
@@ -49,12 +54,8 @@ pub struct UpOptions {
     pub advertise: Option<String>,
     /// What a resource may ask for at most.
     pub limit_ceilings: LimitOverrides,
-    /// Bytes that a plugin may have.
-    pub plugin_size: u64,
-    /// Bytes of compiled code that are kept.
-    pub compiled_size: u64,
-    /// Keeps what is local to this machine: compiled code.
-    pub state: PathBuf,
+    /// Of the sandbox.
+    pub engine: EngineOptions,
     /// How long a node that went silent counts as there.
     pub lease_ttl: Duration,
     /// How long frontiers of deleted resources stay, and replaced files of the others at the most.
@@ -64,7 +65,7 @@ pub struct UpOptions {
 /// What `crawler run` was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunOptions {
-    /// A folder with a Cargo.toml, or a .wasm file.
+    /// A folder of source, or a .wasm file.
     pub plugin: PathBuf,
     /// Handed to the rules as their config.
     pub params: BTreeMap<String, String>,
@@ -95,10 +96,27 @@ pub struct RunOptions {
 pub struct EngineOptions {
     /// Bytes that a plugin may have.
     pub plugin_size: u64,
+    /// Time that compiling a plugin may take.
+    pub compile_time: Duration,
+    /// Bytes of memory that compiling a plugin may take.
+    pub compile_memory: u64,
     /// Bytes of compiled code that are kept.
     pub compiled_size: u64,
-    /// Keeps compiled code.
+    /// Keeps what is local to this machine: compiled code, and the id of a node.
     pub state: PathBuf,
+}
+
+impl EngineOptions {
+    /// As usual, with what is kept in this folder.
+    pub fn in_folder(state: PathBuf) -> Self {
+        Self {
+            plugin_size: DEFAULT_PLUGIN_SIZE,
+            compile_time: DEFAULT_COMPILE_TIME,
+            compile_memory: DEFAULT_COMPILE_MEMORY,
+            compiled_size: DEFAULT_COMPILED_SIZE,
+            state,
+        }
+    }
 }
 
 /// What `crawler demo` was asked for.
@@ -158,7 +176,7 @@ pub(super) struct UpArgs {
     after_help = "Examples:\n  crawler run plugins/books --param start=https://books.example/ -o items.jsonl\n  crawler run books.wasm --max-pages 100 | head"
 )]
 pub(super) struct RunArgs {
-    /// A plugin: a folder with a Cargo.toml, or a .wasm file
+    /// A plugin: a folder of source, or a .wasm file
     #[arg(value_name = "PATH_OR_WASM")]
     plugin: PathBuf,
     #[command(flatten)]
@@ -216,14 +234,27 @@ impl NetworkArgs {
     }
 }
 
+/// What a plugin may cost before any of its rules runs.
 #[derive(Debug, Args)]
-pub(super) struct EngineArgs {
+pub(super) struct AdmissionArgs {
     /// Bytes that a plugin may have
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size)]
     pub(super) plugin_size: u64,
+    /// Time that compiling a plugin may take
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = humantime::parse_duration)]
+    pub(super) compile_time: Duration,
+    /// Bytes of memory that compiling a plugin may take
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = size)]
+    pub(super) compile_memory: u64,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct EngineArgs {
+    #[command(flatten)]
+    admission: AdmissionArgs,
     /// Bytes of compiled code that are kept, those that were used last
     #[arg(long, value_name = "SIZE", default_value = "2GiB", value_parser = size)]
-    pub(super) compiled_size: u64,
+    compiled_size: u64,
     /// Keeps compiled code; local to this machine [default: a folder in ~/.local/state/crawler]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
@@ -243,9 +274,7 @@ impl UpOptions {
             allow_ports: Vec::new(),
             advertise: None,
             limit_ceilings: LimitOverrides::default(),
-            plugin_size: DEFAULT_PLUGIN_SIZE,
-            compiled_size: DEFAULT_COMPILED_SIZE,
-            state: folder.join("state"),
+            engine: EngineOptions::in_folder(folder.join("state")),
             lease_ttl: DEFAULT_LEASE_TTL,
             frontier_min_age: DEFAULT_FRONTIER_MIN_AGE,
         }
@@ -263,9 +292,9 @@ impl UpArgs {
         Ok(UpOptions {
             allow_ports: self.networks.ports(&config),
             advertise: advertised(self.advertise.as_deref(), self.grpc)?,
-            state: self.engine.state(environment, "up", self.grpc.port()),
-            plugin_size: self.engine.plugin_size,
-            compiled_size: self.engine.compiled_size,
+            engine: self
+                .engine
+                .into_options(environment, "up", self.grpc.port()),
             data: self.data,
             http: self.http,
             grpc: self.grpc,
@@ -317,16 +346,14 @@ impl EngineArgs {
         grpc_port: u16,
     ) -> EngineOptions {
         EngineOptions {
-            state: self.state(environment, role, grpc_port),
-            plugin_size: self.plugin_size,
+            plugin_size: self.admission.plugin_size,
+            compile_time: self.admission.compile_time,
+            compile_memory: self.admission.compile_memory,
             compiled_size: self.compiled_size,
-        }
-    }
-
-    pub(super) fn state(&self, environment: &Environment, role: &str, grpc_port: u16) -> PathBuf {
-        match &self.state {
-            Some(state) => state.clone(),
-            None => environment.state_folder(role, grpc_port),
+            state: match self.state {
+                Some(state) => state,
+                None => environment.state_folder(role, grpc_port),
+            },
         }
     }
 }

@@ -3,6 +3,7 @@
 use clap::CommandFactory as _;
 
 use super::*;
+use crate::cli::options::EngineOptions;
 use crate::cli::resource::ResourceCommand;
 use crate::model::placement::{Neighbour, PlacementChange};
 use crate::model::resource::{CrawlSettings, Robots, Unchanged};
@@ -63,14 +64,14 @@ fn up_takes_ports_of_this_machine_and_fills_in_defaults() {
     assert_eq!(options.http.to_string(), "127.0.0.1:8081");
     assert_eq!(options.grpc.to_string(), "127.0.0.1:9091");
     assert_eq!(options.data, "crawler-data");
-    assert_eq!(options.plugin_size, 64 << 20);
-    assert_eq!(options.compiled_size, 2 << 30);
+    let folder = options.engine.state.clone();
+    assert_eq!(options.engine, EngineOptions::in_folder(folder));
+    assert_eq!(options.engine.plugin_size, 64 << 20);
+    assert_eq!(options.engine.compile_time.as_secs(), 120);
+    assert_eq!(options.engine.compile_memory, 1 << 30);
+    assert_eq!(options.engine.compiled_size, 2 << 30);
     assert_eq!(options.lease_ttl.as_secs(), 10);
     assert_eq!(options.frontier_min_age.as_secs(), 86_400);
-    assert_eq!(
-        UpOptions::in_folder(Path::new("")).plugin_size,
-        options.plugin_size
-    );
     assert_eq!(
         UpOptions::in_folder(Path::new("")).lease_ttl,
         options.lease_ttl

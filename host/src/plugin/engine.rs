@@ -47,9 +47,10 @@ pub struct EngineSettings {
     pub child_program: Option<PathBuf>,
     /// Plugins that are compiled at once.
     pub n_compiling: usize,
-    /// Bytes of memory that compiling one plugin may take.
+    /// Bytes of memory that compiling one plugin may take: setting `compile-memory`.
     pub compile_memory: u64,
-    /// Time that compiling one plugin may take, on the clock and, for each processor, at work.
+    /// Time that compiling one plugin may take, on the clock and, for each processor, at work: setting
+    /// `compile-time`.
     pub compile_time: Duration,
 }
 
@@ -63,7 +64,7 @@ impl Default for EngineSettings {
             child_program: None,
             n_compiling: 2,
             compile_memory: 1 << 30,
-            compile_time: Duration::from_secs(30),
+            compile_time: Duration::from_secs(120),
         }
     }
 }

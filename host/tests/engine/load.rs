@@ -85,7 +85,7 @@ async fn f31_a_plugin_that_exhausts_the_compiler_exhausts_a_process_of_its_own()
     check_refused(
         little_memory,
         hostile(),
-        "compiling it needs more than 8 MiB of memory; a plugin of usual size needs 50 to 400 MiB; make it smaller: fewer dependencies, release mode, no embedded data",
+        "compiling it needs more than 8 MiB of memory; a plugin of usual size needs 50 to 400 MiB; make it smaller: fewer dependencies, release mode, no embedded data; or raise --compile-memory",
     )
     .await;
     let mut little_time = settings(1);
@@ -93,7 +93,7 @@ async fn f31_a_plugin_that_exhausts_the_compiler_exhausts_a_process_of_its_own()
     check_refused(
         little_time,
         hostile(),
-        "compiling it takes longer than 1ms; a plugin of usual size takes 0.3 to 6 seconds; make it smaller: fewer dependencies, release mode, no embedded data",
+        "compiling it takes longer than 1ms; a plugin of usual size takes 0.3 to 20 seconds; make it smaller: fewer dependencies, release mode, no embedded data; or raise --compile-time",
     )
     .await;
 }

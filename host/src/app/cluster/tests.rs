@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::*;
+use crate::cli::options::EngineOptions;
 use crate::config::{EtcdConfig, FileConfig};
 use crate::master::reconcile::PlacementSettings;
 use crate::model::node::Contender;
@@ -40,11 +41,9 @@ fn options(folder: &Path, id: &str) -> NodeOptions {
         etcd: EtcdConfig::default(),
         data: folder.join("data").display().to_string(),
         config: FileConfig::default(),
-        state: folder.join(id),
+        engine: EngineOptions::in_folder(folder.join(id)),
         lease_ttl: TTL,
         limit_ceilings: LimitOverrides::default(),
-        plugin_size: 1 << 20,
-        compiled_size: 1 << 20,
         frontier_min_age: Duration::from_secs(60),
     }
 }

@@ -197,10 +197,11 @@ async fn s17_where_no_master_answers_a_plugin_comes_from_the_data_root() {
     let folder = tempfile::tempdir().unwrap();
     let data = Arc::new(DataRoot::open(&folder.path().join("data").display().to_string()).unwrap());
     let bench = Bench::new(&["127.0.0.1:1".to_owned()]).await;
+    let options = EngineOptions::in_folder(folder.path().to_owned());
     let plugins = DataPlugins {
         masters: Some(Arc::new(bench.masters(64 << 20))),
         data: data.clone(),
-        engine: Engine::new(engine_settings(folder.path())).unwrap(),
+        engine: Engine::new(engine_settings(&options)).unwrap(),
     };
     let digest = Digest::of(&plugin());
     let why = plugins.bytes(digest).await.unwrap_err().to_string();

@@ -142,6 +142,9 @@ async fn talk(
     Ok((status, output?, complaints))
 }
 
+/// What helps in most cases.
+const SMALLER: &str = "make it smaller: fewer dependencies, release mode, no embedded data";
+
 fn failure(settings: &EngineSettings, status: ExitStatus, complaints: &str) -> PluginError {
     use std::os::unix::process::ExitStatusExt as _;
     let signal = status.signal();
@@ -156,8 +159,7 @@ fn failure(settings: &EngineSettings, status: ExitStatus, complaints: &str) -> P
                 settings.compile_memory >> 20
             ),
             allowed: "a plugin of usual size needs 50 to 400 MiB".to_owned(),
-            remedy: "make it smaller: fewer dependencies, release mode, no embedded data"
-                .to_owned(),
+            remedy: format!("{SMALLER}; or raise --compile-memory"),
         }
         .into();
     }
@@ -173,8 +175,8 @@ fn too_long(settings: &EngineSettings) -> Refusal {
             "compiling it takes longer than {}",
             humantime::format_duration(settings.compile_time)
         ),
-        allowed: "a plugin of usual size takes 0.3 to 6 seconds".to_owned(),
-        remedy: "make it smaller: fewer dependencies, release mode, no embedded data".to_owned(),
+        allowed: "a plugin of usual size takes 0.3 to 20 seconds".to_owned(),
+        remedy: format!("{SMALLER}; or raise --compile-time"),
     }
 }
 
