@@ -2,7 +2,7 @@
 //!
 //! ```toml
 //! [[plugin]]
-//! path = "plugins/books"          # a folder with a Cargo.toml, or a .wasm file
+//! path = "plugins/books"          # a folder of source, or a .wasm file
 //!
 //! [[resource]]
 //! name = "books"

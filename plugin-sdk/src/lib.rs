@@ -121,8 +121,9 @@
 //!
 //! # Further
 //!
-//! [`tutorial`] goes from nothing to a crawl on a cluster. [`cookbook`] has recipes: pagination, forms, JSON APIs, logins, files. [`from_scrapy`] has the words of Scrapy
-//! beside those of this crate.
+//! [`tutorial`] goes from nothing to a crawl on a cluster. [`cookbook`] has recipes: pagination, forms, JSON
+//! APIs, logins, files. [`from_scrapy`] has the words of Scrapy beside those of this crate. [`languages`] is for
+//! rules in JavaScript and Python.
 //!
 //! # Features
 //!
@@ -153,6 +154,9 @@ mod log;
 mod page;
 mod plugin;
 mod request;
+#[cfg(doc)]
+#[doc = include_str!("languages.md")]
+pub mod languages {}
 #[cfg(doc)]
 #[doc = include_str!("tutorial.md")]
 pub mod tutorial {}

@@ -110,10 +110,11 @@ fn pause() {
     std::thread::sleep(Duration::from_millis(20));
 }
 
+/// A variable of the environment; an empty one counts as not there.
 #[expect(
     clippy::disallowed_methods,
     reason = "tests/run names what it has built in the environment"
 )]
-fn setting(name: &str) -> Option<OsString> {
+pub fn setting(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }

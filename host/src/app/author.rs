@@ -1,5 +1,6 @@
 //! `crawler plugin new|check|test|fetch`: what those who write rules do, with the parts of a crawl.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -7,6 +8,7 @@ use anyhow::Context as _;
 
 use super::parts;
 use crate::author::saved::{self, CallName, SavedCall};
+use crate::author::template::Language;
 use crate::author::trial::{Trial, Tried, Verdict};
 use crate::author::watch::Changes;
 use crate::author::{fetching, template};
@@ -38,22 +40,33 @@ pub(super) async fn run(options: AuthorOptions) -> anyhow::Result<()> {
 }
 
 fn new(options: &NewOptions) -> anyhow::Result<()> {
-    let sdk = match &options.sdk {
-        Some(named) => {
-            let sdk = std::path::absolute(named)?;
-            anyhow::ensure!(
-                template::is_sdk(&sdk),
-                "{} is not the folder plugin-sdk of the repository",
-                named.display()
-            );
-            sdk
+    let NewOptions { name, folder, .. } = options;
+    match options.language {
+        Language::Rust => {
+            let sdk = sdk(options)?;
+            template::write_rust(name, folder, &sdk)?;
+            return new_report(options, Some(&sdk));
         }
-        None => template::find_sdk(&options.folder).context(
+        Language::JavaScript => template::write_javascript(name, folder)?,
+        Language::Python => template::write_python(name, folder)?,
+    }
+    new_report(options, None)
+}
+
+/// Where the SDK for Rust lies.
+fn sdk(options: &NewOptions) -> anyhow::Result<PathBuf> {
+    let Some(named) = &options.sdk else {
+        return template::find_sdk(&options.folder).context(
             "the plugin SDK was not found: name the folder plugin-sdk of the repository with --sdk",
-        )?,
+        );
     };
-    template::write(&options.name, &options.folder, &sdk)?;
-    new_report(&options.folder, &sdk)
+    let sdk = std::path::absolute(named)?;
+    anyhow::ensure!(
+        template::is_sdk(&sdk),
+        "{} is not the folder plugin-sdk of the repository",
+        named.display()
+    );
+    Ok(sdk)
 }
 
 async fn check(options: &CheckOptions) -> anyhow::Result<()> {
@@ -61,6 +74,8 @@ async fn check(options: &CheckOptions) -> anyhow::Result<()> {
     let bytes = parts::read(&wasm).await?;
     let settings = EngineSettings {
         plugin_size: options.plugin_size,
+        compile_time: options.compile_time,
+        compile_memory: options.compile_memory,
         child_program: config::program(),
         // What was compiled before would tell nothing of how long it takes.
         cache_folder: None,
@@ -73,8 +88,6 @@ async fn check(options: &CheckOptions) -> anyhow::Result<()> {
     let took = began.elapsed();
     check_report(
         &admitted,
-        compile_time: options.compile_time,
-        compile_memory: options.compile_memory,
         options.plugin_size,
         took,
         options.compile_time,

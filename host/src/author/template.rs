@@ -3,16 +3,43 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use crate::model::id::PluginName;
 
+/// What rules are written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Language {
+    /// Compiled.
+    Rust,
+    /// With the interpreter QuickJS in the component.
+    JavaScript,
+    /// With the interpreter CPython in the component.
+    Python,
+}
+
+impl FromStr for Language {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "rust" => Ok(Self::Rust),
+            "js" => Ok(Self::JavaScript),
+            "python" => Ok(Self::Python),
+            _ => Err("one of rust, js, python"),
+        }
+    }
+}
+
+/// What makes components of scripts, in the versions that the SDKs are tested with.
+pub const COMPONENTIZE_PY: &str = "componentize-py==0.25.1";
+const COMPONENTIZE_QJS: &str = "0.4.5";
+
 /// Where what, of a new plugin.
-const FILES: [(&str, &str); 10] = [
-    ("Cargo.toml", include_str!("template/Cargo.toml.in")),
-    ("README.md", include_str!("template/README.md.in")),
-    (".gitignore", "/target\n"),
-    ("src/lib.rs", include_str!("template/lib.rs.in")),
-    ("tests/pages.rs", include_str!("template/pages.rs.in")),
+type Files = &'static [(&'static str, &'static str)];
+
+/// Saved calls, the same in each language.
+const PAGES: Files = &[
     (
         "pages/root.call.json",
         include_str!("template/root.call.json"),
@@ -28,6 +55,47 @@ const FILES: [(&str, &str); 10] = [
     ),
     ("pages/detail.html", include_str!("template/detail.html")),
 ];
+
+const RUST: Files = &[
+    ("Cargo.toml", include_str!("template/rust/Cargo.toml.in")),
+    ("README.md", include_str!("template/rust/README.md.in")),
+    (".gitignore", "/target\n"),
+    ("src/lib.rs", include_str!("template/rust/lib.rs.in")),
+    ("tests/pages.rs", include_str!("template/rust/pages.rs.in")),
+];
+
+const JAVASCRIPT: Files = &[
+    ("package.json", include_str!("template/js/package.json.in")),
+    ("README.md", include_str!("template/js/README.md.in")),
+    (".gitignore", "/node_modules\n/plugin.wasm\n"),
+    ("src/rules.js", include_str!("template/js/rules.js.in")),
+    (
+        "src/crawler.js",
+        include_str!("../../../plugin-sdk/js/crawler.js"),
+    ),
+    WIT,
+];
+
+const PYTHON: Files = &[
+    (
+        "pyproject.toml",
+        include_str!("template/python/pyproject.toml.in"),
+    ),
+    ("README.md", include_str!("template/python/README.md.in")),
+    (".gitignore", "/.venv\n/plugin.wasm\n__pycache__\n"),
+    ("src/rules.py", include_str!("template/python/rules.py.in")),
+    (
+        "src/crawler.py",
+        include_str!("../../../plugin-sdk/python/crawler.py"),
+    ),
+    WIT,
+];
+
+const WIT: (&str, &str) = (
+    "wit/rules.wit",
+    include_str!("../../../plugin-sdk/wit/rules.wit"),
+);
+
 /// What no crate can be called, or not beside those that it needs.
 const TAKEN: &str = "abstract alloc as async await become box break const continue core crate crawler_plugin_sdk \
     do dyn else enum extern false final fn for gen if impl in let loop macro match mod move mut override \
@@ -61,21 +129,11 @@ pub enum TemplateError {
     },
 }
 
-/// Writes a plugin into a folder that is not there yet, or is empty. `sdk`: the folder of the plugin SDK.
-pub fn write(name: &PluginName, folder: &Path, sdk: &Path) -> Result<(), TemplateError> {
+/// Writes a plugin in Rust into a folder that is not there yet, or is empty. `sdk`: the folder of the plugin
+/// SDK.
+pub fn write_rust(name: &PluginName, folder: &Path, sdk: &Path) -> Result<(), TemplateError> {
     let crate_name = crate_name(name)?;
-    match fs::read_dir(folder).map(|mut entries| entries.next().is_none()) {
-        Ok(true) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Ok(false) => {
-            let folder = folder.to_owned();
-            return Err(TemplateError::Present { folder });
-        }
-        Err(source) => {
-            let path = folder.to_owned();
-            return Err(TemplateError::Io { path, source });
-        }
-    }
+    ensure_empty(folder)?;
     let sdk_path = way_to(folder, sdk).display().to_string();
     let parts = [
         ("{{name}}", name.to_string()),
@@ -84,18 +142,57 @@ pub fn write(name: &PluginName, folder: &Path, sdk: &Path) -> Result<(), Templat
         // Strings of TOML are escaped as those of JSON.
         ("\"{{sdk}}\"", serde_json::Value::from(sdk_path).to_string()),
     ];
-    for (file, text) in FILES {
-        let text = parts.iter().fold(text.to_owned(), |text, (part, value)| {
-            text.replace(part, value)
-        });
-        write_file(&folder.join(file), text.as_bytes())?;
-    }
+    write_files(folder, RUST, &parts)?;
     // With the versions that the SDK is known to work with, a build asks nobody which there are.
     let lock = sdk.parent().map(|tree| tree.join("plugins/Cargo.lock"));
     match lock.map(fs::read) {
         Some(Ok(lock)) => write_file(&folder.join("Cargo.lock"), &lock),
         Some(Err(_)) | None => Ok(()),
     }
+}
+
+/// Writes a plugin in JavaScript, with its SDK, into a folder that is not there yet, or is empty.
+pub fn write_javascript(name: &PluginName, folder: &Path) -> Result<(), TemplateError> {
+    ensure_empty(folder)?;
+    let version = COMPONENTIZE_QJS.to_owned();
+    let parts = [
+        ("{{name}}", name.to_string()),
+        ("{{componentize-qjs}}", version),
+    ];
+    write_files(folder, JAVASCRIPT, &parts)
+}
+
+/// Writes a plugin in Python, with its SDK, into a folder that is not there yet, or is empty.
+pub fn write_python(name: &PluginName, folder: &Path) -> Result<(), TemplateError> {
+    ensure_empty(folder)?;
+    let package = COMPONENTIZE_PY.to_owned();
+    let parts = [
+        ("{{name}}", name.to_string()),
+        ("{{componentize-py}}", package),
+    ];
+    write_files(folder, PYTHON, &parts)
+}
+
+fn ensure_empty(folder: &Path) -> Result<(), TemplateError> {
+    let path = folder.to_owned();
+    match fs::read_dir(folder).map(|mut entries| entries.next().is_none()) {
+        Ok(true) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Ok(false) => Err(TemplateError::Present { folder: path }),
+        Err(source) => Err(TemplateError::Io { path, source }),
+    }
+}
+
+fn write_files(folder: &Path, files: Files, parts: &[(&str, String)]) -> Result<(), TemplateError> {
+    for (file, text) in files.iter().chain(PAGES) {
+        let text = parts
+            .iter()
+            .fold((*text).to_owned(), |text, (part, value)| {
+                text.replace(part, value)
+            });
+        write_file(&folder.join(file), text.as_bytes())?;
+    }
+    Ok(())
 }
 
 /// The folder of the SDK: in the tree that a folder lies in, or else in the one that this program was built
@@ -183,7 +280,7 @@ mod tests {
         .unwrap();
         let folder = tree.path().join("crawls/book-shop");
         assert_eq!(find_sdk(&folder), Some(sdk.clone()));
-        write(&"book-shop".parse().unwrap(), &folder, &sdk).unwrap();
+        write_rust(&"book-shop".parse().unwrap(), &folder, &sdk).unwrap();
         let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap();
         let manifest = read("Cargo.toml");
         assert!(manifest.contains("name = \"book-shop\""), "{manifest}");
@@ -193,9 +290,32 @@ mod tests {
         );
         assert!(read("src/lib.rs").contains("pub struct BookShopRules;"));
         assert!(read("tests/pages.rs").contains("use book_shop::BookShopRules;"));
-        for (file, _) in FILES {
+        for (file, _) in RUST {
             assert!(!read(file).contains("{{"), "{file}");
         }
+    }
+
+    #[test]
+    fn a_new_plugin_of_a_script_has_its_sdk_with_it() {
+        let tree = tempfile::tempdir().unwrap();
+        let (js, py) = (tree.path().join("js"), tree.path().join("py"));
+        // No crate could be called so.
+        let name = "7days".parse().unwrap();
+        write_javascript(&name, &js).unwrap();
+        write_python(&name, &py).unwrap();
+        for (folder, files, rules) in [
+            (&js, JAVASCRIPT, "src/rules.js"),
+            (&py, PYTHON, "src/rules.py"),
+        ] {
+            let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap();
+            assert!(read(rules).contains("\"7days\""), "{}", read(rules));
+            assert!(read("wit/rules.wit").contains("world plugin"));
+            for (file, _) in files {
+                assert!(!read(file).contains("{{"), "{file}");
+            }
+        }
+        let error = write_python(&name, &js).unwrap_err();
+        assert!(matches!(error, TemplateError::Present { .. }), "{error}");
     }
 
     #[test]
@@ -203,16 +323,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let name = "shop".parse().unwrap();
         let sdk = Path::new("/opt/\"crawler\"/plugin-sdk");
-        write(&name, folder.path(), sdk).unwrap();
+        write_rust(&name, folder.path(), sdk).unwrap();
         let manifest = fs::read_to_string(folder.path().join("Cargo.toml")).unwrap();
         assert!(
             manifest.contains(r#"path = "/opt/\"crawler\"/plugin-sdk""#),
             "{manifest}"
         );
-        let error = write(&name, folder.path(), sdk).unwrap_err();
+        let error = write_rust(&name, folder.path(), sdk).unwrap_err();
         assert!(matches!(error, TemplateError::Present { .. }), "{error}");
         let file = folder.path().join("Cargo.toml");
-        let error = write(&name, &file, sdk).unwrap_err();
+        let error = write_rust(&name, &file, sdk).unwrap_err();
         assert!(matches!(error, TemplateError::Io { .. }), "{error}");
     }
 

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 /// Nothing changes for so long once a save is over: an editor writes more than one file.
 const QUIET: Duration = Duration::from_millis(150);
 /// What a plugin is built from, beside `src`.
-const MANIFESTS: [&str; 2] = ["Cargo.toml", "build.rs"];
+const MANIFESTS: [&str; 4] = ["Cargo.toml", "build.rs", "package.json", "pyproject.toml"];
 
 /// The changes of one plugin, for as long as this is kept.
 pub struct Changes {
@@ -41,7 +41,7 @@ pub struct WatchError {
 }
 
 impl Changes {
-    /// Of a folder with a Cargo.toml, or of a .wasm file; and of a folder of saved calls, where there is one.
+    /// Of a folder of source, or of a .wasm file; and of a folder of saved calls, where there is one.
     pub fn of(plugin: &Path, pages: Option<&Path>) -> Result<Self, WatchError> {
         let absolute = |path: &Path| {
             path.canonicalize().map_err(|error| WatchError {
@@ -56,8 +56,9 @@ impl Changes {
             Some(_) | None => plugin.clone(),
         };
         let mut trees = Vec::new();
-        if is_folder {
-            trees.push(folder.join("src"));
+        let src = folder.join("src");
+        if is_folder && src.is_dir() {
+            trees.push(src);
         }
         if let Some(pages) = pages {
             trees.push(absolute(pages)?);
@@ -134,7 +135,7 @@ impl Changes {
 impl Watched {
     fn has(&self, path: &Path) -> bool {
         let is_in_tree = self.trees.iter().any(|tree| path.starts_with(tree));
-        is_in_tree && !is_of_an_editor(path) || self.files.iter().any(|file| file == path)
+        is_in_tree && !is_of_a_tool(path) || self.files.iter().any(|file| file == path)
     }
 
     /// A hash of all that is watched. What cannot be read counts as not there.
@@ -158,17 +159,23 @@ fn files_below(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         match entry.file_type() {
+            Ok(_) if is_of_a_tool(&path) => {}
             Ok(kind) if kind.is_dir() => files_below(&path, files),
-            Ok(kind) if kind.is_file() && !is_of_an_editor(&path) => files.push(path),
+            Ok(kind) if kind.is_file() => files.push(path),
             Ok(_) | Err(_) => {}
         }
     }
 }
 
-/// Files that editors write beside those that they save, and those that are not yet what they become.
-fn is_of_an_editor(path: &Path) -> bool {
+/// Files that editors write beside those that they save, those that are not yet what they become, and what
+/// Python keeps of a build.
+fn is_of_a_tool(path: &Path) -> bool {
     let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
-    name.starts_with('.') || name.ends_with('~') || name == "4913"
+    let is_of_an_editor = name.starts_with('.') || name.ends_with('~') || name == "4913";
+    is_of_an_editor
+        || path
+            .components()
+            .any(|part| part.as_os_str() == "__pycache__")
 }
 
 #[cfg(test)]
@@ -190,7 +197,7 @@ mod tests {
     async fn what_a_plugin_is_made_of_is_told_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
-        for name in ["src/inner", "pages", "target"] {
+        for name in ["src/inner", "src/__pycache__", "pages", "target"] {
             fs::create_dir_all(path(name)).unwrap();
         }
         fs::write(path("Cargo.toml"), "").unwrap();
@@ -203,6 +210,7 @@ mod tests {
             "target/a.wasm",
             "Cargo.lock",
             "src/.lib.rs.swp",
+            "src/__pycache__/rules.pyc",
             "src/lib.rs~",
         ] {
             fs::write(path(name), "changed").unwrap();

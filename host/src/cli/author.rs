@@ -11,6 +11,7 @@ use super::Failure;
 use super::args::{OutputArgs, RuleArgs, key_value};
 use super::options::{AdmissionArgs, EngineArgs, EngineOptions, NO_PORT, NetworkArgs};
 use crate::author::saved::CallName;
+use crate::author::template::Language;
 use crate::config::{self, Environment, FetchConfig, FixedHosts};
 use crate::model::crawl::Request;
 use crate::model::id::PluginName;
@@ -45,6 +46,8 @@ pub struct NewOptions {
     pub name: PluginName,
     /// Where it is to lie.
     pub folder: PathBuf,
+    /// What it is written in.
+    pub language: Language,
     /// None: it is looked for.
     pub sdk: Option<PathBuf>,
 }
@@ -52,22 +55,22 @@ pub struct NewOptions {
 /// What `crawler plugin check` was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckOptions {
-    /// A folder with a Cargo.toml, or a .wasm file.
+    /// A folder of source, or a .wasm file.
     pub plugin: PathBuf,
     /// Bytes that it may have.
     pub plugin_size: u64,
-    /// JSON, not a table.
-    pub is_json: bool,
-}
     /// Time that compiling it may take.
     pub compile_time: Duration,
     /// Bytes of memory that compiling it may take.
     pub compile_memory: u64,
+    /// JSON, not a table.
+    pub is_json: bool,
+}
 
 /// What `crawler plugin test` was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestOptions {
-    /// A folder with a Cargo.toml, or a .wasm file.
+    /// A folder of source, or a .wasm file.
     pub plugin: PathBuf,
     /// The folder of the saved calls.
     pub pages: PathBuf,
@@ -129,12 +132,17 @@ pub(super) enum AuthorCommand {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  crawler plugin new shop && cd shop && crawler plugin test")]
+#[command(
+    after_help = "Examples:\n  crawler plugin new shop && cd shop && crawler plugin test\n  crawler plugin new shop --lang python"
+)]
 pub(super) struct NewArgs {
     /// The folder; its last part is the plugin's name
     #[arg(value_name = "NAME")]
     folder: PathBuf,
-    /// Where the SDK lies [default: where the folder or this program comes from]
+    /// What the rules are written in: rust, js or python
+    #[arg(long, value_name = "LANGUAGE", default_value = "rust")]
+    lang: Language,
+    /// Where the SDK for Rust lies [default: where the folder or this program comes from]
     #[arg(long, value_name = "DIR")]
     sdk: Option<PathBuf>,
 }
@@ -142,7 +150,7 @@ pub(super) struct NewArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  crawler plugin check plugins/books")]
 pub(super) struct CheckArgs {
-    /// A folder with a Cargo.toml, or a .wasm file
+    /// A folder of source, or a .wasm file
     #[arg(value_name = "PATH_OR_WASM", default_value = ".")]
     plugin: PathBuf,
     #[command(flatten)]
@@ -156,7 +164,7 @@ pub(super) struct CheckArgs {
     after_help = "Examples:\n  crawler plugin test\n  crawler plugin test plugins/books --call book --times 20\n  crawler plugin test --update\n  crawler plugin test --watch"
 )]
 pub(super) struct TestArgs {
-    /// A folder with a Cargo.toml, or a .wasm file
+    /// A folder of source, or a .wasm file
     #[arg(value_name = "PATH_OR_WASM", default_value = ".")]
     plugin: PathBuf,
     /// Where the saved calls lie [default: pages in the plugin's folder]
@@ -268,6 +276,7 @@ impl NewArgs {
         Ok(NewOptions {
             name: name.parse()?,
             folder,
+            language: self.lang,
             sdk: self.sdk,
         })
     }

@@ -21,8 +21,8 @@ use crate::model::resource::CrawlSettings;
 pub(super) const NO_PORT: u16 = 0;
 /// Bytes that a plugin may have unless told otherwise; `--plugin-size` shows it.
 const DEFAULT_PLUGIN_SIZE: u64 = 64 << 20;
-/// Time that compiling a plugin may take unless told otherwise; `--compile-time` shows it. One of Python takes
-/// a third of it on two processors that do nothing else.
+/// Time that compiling a plugin may take unless told otherwise; `--compile-time` shows it. One in Python takes
+/// 12 s on two processors that do nothing else.
 const DEFAULT_COMPILE_TIME: Duration = Duration::from_secs(120);
 /// Memory that compiling a plugin may take unless told otherwise; `--compile-memory` shows it.
 const DEFAULT_COMPILE_MEMORY: u64 = 1 << 30;

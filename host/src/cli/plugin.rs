@@ -22,10 +22,10 @@ mod build;
 pub(super) enum PluginCommand {
     #[command(flatten)]
     Author(AuthorCommand),
-    /// Build a plugin from a folder with a Cargo.toml, and print where it lies
+    /// Build a plugin from its folder, and print where it lies
     #[command(after_help = "Example:\n  crawler plugin build plugins/books")]
     Build {
-        /// A folder with a Cargo.toml
+        /// A folder with a Cargo.toml, a package.json or a pyproject.toml
         #[arg(default_value = ".")]
         path: PathBuf,
     },
@@ -34,7 +34,7 @@ pub(super) enum PluginCommand {
         after_help = "Examples:\n  crawler plugin push plugins/books\n  crawler plugin push books.wasm --as books@1.2.0"
     )]
     Push {
-        /// A folder with a Cargo.toml, or a .wasm file
+        /// A folder of source, or a .wasm file
         #[arg(value_name = "PATH_OR_WASM")]
         path: PathBuf,
         /// The name to push as [default: what the plugin says of itself]

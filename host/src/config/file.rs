@@ -55,7 +55,7 @@ pub struct FileConfig {
 /// Where a plugin comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PluginSource {
-    /// A folder with a Cargo.toml, or a .wasm file.
+    /// A folder of source, or a .wasm file.
     pub path: PathBuf,
 }
 

@@ -151,15 +151,15 @@ fn what_cannot_be_meant_is_refused_before_anything_is_done() {
         ),
         (
             "plugin build empty",
-            "1: folder empty has no Cargo.toml | name the folder that has the plugin's Cargo.toml, or a .wasm file".into(),
+            "1: folder empty has no Cargo.toml, package.json or pyproject.toml | name the folder of a plugin, as `crawler plugin new` makes one, or a .wasm file".into(),
         ),
         (
             "run empty",
-            "1: folder empty has no Cargo.toml | name the folder that has the plugin's Cargo.toml, or a .wasm file".into(),
+            "1: folder empty has no Cargo.toml, package.json or pyproject.toml | name the folder of a plugin, as `crawler plugin new` makes one, or a .wasm file".into(),
         ),
         (
             "plugin push rules.txt",
-            "1: rules.txt is neither a folder nor a .wasm file | name the folder that has the plugin's Cargo.toml, or a component that is built already".into(),
+            "1: rules.txt is neither a folder nor a .wasm file | name the folder of a plugin, or a component that is built already".into(),
         ),
         (
             "node list --master there",

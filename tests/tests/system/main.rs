@@ -10,6 +10,7 @@ mod authors;
 mod frontier;
 mod grpc;
 mod guests;
+mod languages;
 mod life;
 mod masters;
 mod nodes;

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 
 use crate::author::outcome::Outcome;
 use crate::author::saved::{self, CallName};
+use crate::author::template::{COMPONENTIZE_PY, Language};
 use crate::author::trial::{TrialError, Tried, Verdict};
+use crate::cli::author::NewOptions;
 use crate::cli::{Failure, plugin, table};
 use crate::model::crawl::Page;
 use crate::model::plugin::Limits;
@@ -292,7 +294,8 @@ pub fn fetch_report(folder: &Path, name: &CallName, rule: &str, page: &Page) -> 
 }
 
 /// Says where a new plugin lies, and what comes next.
-pub fn new_report(folder: &Path, sdk: &Path) -> anyhow::Result<()> {
+pub fn new_report(options: &NewOptions, sdk: Option<&Path>) -> anyhow::Result<()> {
+    let folder = &options.folder;
     let shown = std::env::current_dir().ok();
     let shown = shown.and_then(|here| folder.strip_prefix(here).ok());
     let shown = shown.unwrap_or(folder).display().to_string();
@@ -300,9 +303,21 @@ pub fn new_report(folder: &Path, sdk: &Path) -> anyhow::Result<()> {
         true => (".".to_owned(), String::new()),
         false => (shown.clone(), format!("  cd {shown}\n")),
     };
+    let with = match sdk {
+        Some(sdk) => format!("the SDK of {}", sdk.display()),
+        None => "its SDK in src".to_owned(),
+    };
+    let tools = match options.language {
+        Language::Rust => String::new(),
+        Language::JavaScript => {
+            "  npm install            # what makes a component of the rules\n".to_owned()
+        }
+        Language::Python => {
+            format!("  python3 -m venv .venv && .venv/bin/pip install {COMPONENTIZE_PY}\n")
+        }
+    };
     table::print_line(&format!(
-        "made {shown}, with the SDK of {}\n\nnext:\n{step}  crawler plugin test    # its saved calls, in the sandbox\n  cat README.md          # and then",
-        sdk.display()
+        "made {shown}, with {with}\n\nnext:\n{step}{tools}  crawler plugin test    # its saved calls, in the sandbox\n  cat README.md          # and then"
     ))?;
     Ok(())
 }

@@ -1,4 +1,9 @@
-//! From a folder of Rust source to a component: `cargo build` for `wasm32-wasip2`.
+//! From a folder of source to a component, by the tools of its language.
+//!
+//! ```text
+//! rust     cargo, for wasm32-wasip2
+//! script   JavaScript by the build script of its package.json, Python by componentize-py
+//! ```
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,67 +11,82 @@ use std::process::{Output, Stdio};
 
 use anyhow::Context as _;
 use rustix::process::{Pid, Signal, kill_process_group};
-use serde::Deserialize;
 use tokio::process::Command;
 
 use crate::cli::Failure;
 
-const TARGET: &str = "wasm32-wasip2";
+mod rust;
+mod script;
 
-/// The component of a plugin: a `.wasm` file as it is, a folder with a Cargo.toml built first.
+/// The component of a plugin: a `.wasm` file as it is, a folder built first. What the folder has tells the
+/// language: a Cargo.toml, a package.json or a pyproject.toml.
 ///
-/// Messages of the build go to stderr. A missing target is installed, where rustup is there to do so.
-/// Dropping the future ends the build with all its processes.
+/// Messages of the build go to stderr. Dropping the future ends the build with all its processes.
 pub async fn build_plugin(path: &Path) -> anyhow::Result<PathBuf> {
     let shown = path.display();
     let kind = tokio::fs::metadata(path).await;
     let kind = kind.with_context(|| format!("cannot find a plugin at {shown}"))?;
     if kind.is_file() {
-        if path
-            .extension()
-            .is_some_and(|extension| extension == "wasm")
-        {
+        if is_wasm(path) {
             return Ok(path.to_owned());
         }
         return Err(Failure::new(
             format!("{shown} is neither a folder nor a .wasm file"),
-            "name the folder that has the plugin's Cargo.toml, or a component that is built already",
+            "name the folder of a plugin, or a component that is built already",
         )
         .into());
     }
-    let manifest = path.join("Cargo.toml");
-    if !manifest.is_file() {
-        return Err(Failure::new(
-            format!("folder {shown} has no Cargo.toml"),
-            "name the folder that has the plugin's Cargo.toml, or a .wasm file",
+    let has = |manifest: &str| path.join(manifest).is_file();
+    if has("Cargo.toml") {
+        rust::build(path).await
+    } else if has("package.json") && has("pyproject.toml") {
+        Err(Failure::new(
+            format!("folder {shown} has a package.json and a pyproject.toml"),
+            "keep the one of the language that the rules are written in",
         )
-        .into());
+        .into())
+    } else if has("package.json") {
+        script::build_javascript(path).await
+    } else if has("pyproject.toml") {
+        script::build_python(path).await
+    } else {
+        Err(Failure::new(
+            format!("folder {shown} has no Cargo.toml, package.json or pyproject.toml"),
+            "name the folder of a plugin, as `crawler plugin new` makes one, or a .wasm file",
+        )
+        .into())
     }
-    ensure_target(path).await?;
-    let mut cargo = Command::new("cargo");
-    cargo
-        .args(["build", "--release", "--target", TARGET])
-        .arg("--message-format=json-render-diagnostics")
-        .arg("--manifest-path")
-        .arg(std::path::absolute(&manifest)?)
-        .current_dir(path)
+}
+
+fn is_wasm(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension == "wasm")
+}
+
+/// Runs a build in a folder; its messages are for the user. `missing` says what to do without the program.
+async fn run(mut command: Command, folder: &Path, missing: &str) -> anyhow::Result<Output> {
+    command
+        .current_dir(folder)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit());
-    let output = output_of_group(cargo)
-        .await
-        .context("cannot start cargo, which builds plugins; install it from https://rustup.rs")?;
-    if !output.status.success() {
-        return Err(Failure::new(
-            format!("plugin {shown} does not build"),
-            "the messages above are those of cargo",
-        )
-        .into());
+    let program = command.as_std().get_program().display().to_string();
+    let output = output_of_group(command).await;
+    let output = output.map_err(|error| {
+        let what = format!(
+            "cannot start {program}, which builds {}: {error}",
+            folder.display()
+        );
+        Failure::new(what, missing)
+    })?;
+    if output.status.success() {
+        return Ok(output);
     }
-    artifact(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| {
-        let hint = "its Cargo.toml needs [lib] crate-type = [\"cdylib\"]; a workspace is built by the folder of one plugin";
-        Failure::new(format!("building {shown} gave no component"), hint).into()
-    })
+    Err(Failure::new(
+        format!("plugin {} does not build", folder.display()),
+        format!("the messages above are those of {program}"),
+    )
+    .into())
 }
 
 /// Runs a command in a process group of its own, which is ended when the future is dropped: cargo
@@ -92,73 +112,11 @@ impl Drop for Group {
     }
 }
 
-/// Installs the target where rustup says that it is missing. Without rustup the build itself tells.
-async fn ensure_target(folder: &Path) -> anyhow::Result<()> {
-    let rustup = |args: &[&str]| {
-        let mut command = Command::new("rustup");
-        command.args(args).current_dir(folder).stdin(Stdio::null());
-        command.kill_on_drop(true);
-        command
-    };
-    let installed = rustup(&["target", "list", "--installed"]).output().await;
-    let Ok(installed) = installed else {
-        return Ok(());
-    };
-    let installed_targets = String::from_utf8_lossy(&installed.stdout);
-    if !installed.status.success() || installed_targets.lines().any(|line| line == TARGET) {
-        return Ok(());
-    }
-    eprintln!("installing the Rust target {TARGET}: rustup target add {TARGET}");
-    let added = rustup(&["target", "add", TARGET]).status().await;
-    if added.is_ok_and(|status| status.success()) {
-        return Ok(());
-    }
-    Err(Failure::new(
-        format!("the Rust target {TARGET} is not installed"),
-        format!("run `rustup target add {TARGET}`"),
-    )
-    .into())
-}
-
-#[derive(Deserialize)]
-struct Message {
-    reason: String,
-    #[serde(default)]
-    filenames: Vec<PathBuf>,
-}
-
-/// The last component that cargo says it made: that of the plugin itself, after its dependencies.
-fn artifact(messages: &str) -> Option<PathBuf> {
-    let messages = messages.lines().filter_map(|line| {
-        let message: Message = serde_json::from_str(line).ok()?;
-        (message.reason == "compiler-artifact").then_some(message.filenames)
-    });
-    let wasm = |file: &PathBuf| {
-        file.extension()
-            .is_some_and(|extension| extension == "wasm")
-    };
-    messages.flatten().rfind(wasm)
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use super::*;
-
-    #[test]
-    fn the_component_is_found_among_the_messages_of_cargo() {
-        let messages = r#"
-            {"reason":"compiler-artifact","filenames":["/t/libserde.rlib"]}
-            {"reason":"compiler-artifact","filenames":["/t/books.wasm"],"fresh":true}
-            {"reason":"build-finished","success":true}
-        "#;
-        assert_eq!(artifact(messages), Some("/t/books.wasm".into()));
-        assert_eq!(
-            artifact(r#"{"reason":"build-finished","success":true}"#),
-            None
-        );
-    }
 
     #[tokio::test]
     async fn a_build_that_is_dropped_ends_with_those_it_started() {
@@ -197,7 +155,20 @@ mod tests {
     async fn what_is_no_plugin_is_said_to_be_none() {
         let folder = tempfile::tempdir().unwrap();
         let error = build_plugin(folder.path()).await.unwrap_err();
-        assert!(error.to_string().ends_with("has no Cargo.toml"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .ends_with("has no Cargo.toml, package.json or pyproject.toml"),
+            "{error}"
+        );
+        for manifest in ["package.json", "pyproject.toml"] {
+            std::fs::write(folder.path().join(manifest), "").unwrap();
+        }
+        let error = build_plugin(folder.path()).await.unwrap_err().to_string();
+        assert!(
+            error.ends_with("has a package.json and a pyproject.toml"),
+            "{error}"
+        );
         let text = folder.path().join("a.txt");
         std::fs::write(&text, "").unwrap();
         let error = build_plugin(&text).await.unwrap_err();

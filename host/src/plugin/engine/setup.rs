@@ -7,8 +7,8 @@ use wasmtime::{
     Config, InstanceAllocationStrategy, PoolingAllocationConfig, WasmBacktraceDetails, WasmFeatures,
 };
 
-/// Core instances that one component may have: adapters and shims count.
-pub(crate) const CORE_INSTANCES_PER_COMPONENT: u32 = 32;
+/// Core instances that one component may have: adapters and shims count, and one of Python has 38.
+pub(crate) const CORE_INSTANCES_PER_COMPONENT: u32 = 64;
 /// Memories that one component may have: JavaScript toolchains need three.
 pub(crate) const MEMORIES_PER_COMPONENT: u32 = 4;
 /// Tables that one component may have.

@@ -1,0 +1,455 @@
+// The plugin SDK for JavaScript: rules as plain objects, pages read by the crawler in one pass.
+//
+//   import { plugin, text, attr, links } from "./crawler.js";
+//
+//   export const rules = plugin({
+//       name: "shop",
+//       version: "0.1.0",
+//       items: { book: { type: "object" } },
+//       reads: {
+//           list: { books: links("h3 a"), next: links("li.next a") },
+//           book: { title: text("h1"), stars: attr(".rating", "data-stars").map(Number).optional() },
+//       },
+//       root(crawl) {
+//           crawl.follow(crawl.param("start"), "list");
+//       },
+//       rules: {
+//           list(page, crawl) {
+//               const { books, next } = page.extract("list");
+//               crawl.follow(books, "detail");
+//               crawl.follow(next, "list");
+//           },
+//           detail(page, crawl) {
+//               crawl.emit("book", { url: page.url, ...page.extract("book") });
+//           },
+//       },
+//   });
+//
+// What a selector may say, and what each error means, is told in the documentation of the SDK for Rust; the
+// boundary, rules.wit, is the same for all languages.
+
+import config from "crawler:rules/config@0.1.0";
+import host from "crawler:rules/page@0.1.0";
+import lines from "crawler:rules/log@0.1.0";
+import output from "crawler:rules/output@0.1.0";
+
+/** What the boundary has for no row. */
+const NO_ROW = 0xffffffff;
+
+/** What of an element is read, and how it becomes a value. Each method gives a new one. */
+class Value {
+    constructor(css, take, parts = {}) {
+        const usual = { every: false, presence: false, missing: undefined, change: (text) => text };
+        Object.assign(this, { css, take }, usual, parts);
+    }
+
+    with(parts) {
+        return new Value(this.css, this.take, { ...this, ...parts });
+    }
+
+    /** All that match, as an array; without it the first, which has to be there. */
+    all() {
+        return this.with({ every: true });
+    }
+
+    /** `null` where nothing matches. */
+    optional() {
+        return this.otherwise(null);
+    }
+
+    /** This value where nothing matches. */
+    otherwise(value) {
+        return this.with({ missing: () => value });
+    }
+
+    /** Made of each text by a function. What it throws says which field it was. */
+    map(change) {
+        const before = this.change;
+        return this.with({ change: (text) => change(before(text)) });
+    }
+}
+
+/** The text of an element, white space folded. */
+export const text = (css) => new Value(css, { tag: "text" });
+/** Its text with all white space as written. */
+export const raw = (css) => new Value(css, { tag: "text-raw" });
+/** What stands between its tags, as written. */
+export const inner = (css) => new Value(css, { tag: "inner" });
+/** An attribute; an element without it is passed over. */
+export const attr = (css, name) => new Value(css, { tag: "attr", val: name });
+/** The name of the element: `h2`. */
+export const tag = (css) => new Value(css, { tag: "tag" });
+/** Whether there is one. */
+export const present = (css) => new Value(css, { tag: "present" }, { presence: true });
+
+/** Addresses as they are declared, and as they are read. */
+class Links {
+    constructor(css, name) {
+        Object.assign(this, { css, name });
+    }
+
+    toJSON() {
+        throw new TypeError(`the links of ${this.css} can only be followed; to read addresses use attr`);
+    }
+}
+
+class Rows {
+    constructor(css, fields) {
+        Object.assign(this, { css, fields });
+    }
+}
+
+/** Addresses that can only be followed: they never enter the sandbox, which is fastest. */
+export const links = (css, name = "href") => new Links(css, name);
+/** Every element that matches as an object with these fields; they are looked for within it. */
+export const rows = (css, fields) => new Rows(css, fields);
+
+/** Why a rule gave up on a page. Anything else that is thrown ends the call as an error too. */
+export class RuleError extends Error {
+    constructor(tag, val) {
+        super(`${tag}: ${JSON.stringify(val)}`);
+        this.reason = { tag, val };
+    }
+}
+
+/** There is nothing to take from this page; it counts as done. */
+export const skip = (why) => new RuleError("skip", wellFormed(why));
+/** The page is tried again, in so many milliseconds at the earliest. */
+export const retry = (why, afterMs = null) => {
+    if (afterMs !== null && !(afterMs >= 0 && Number.isFinite(afterMs))) {
+        throw new TypeError(`a page is tried again in 0 ms or more, not ${afterMs}`);
+    }
+    return new RuleError("retry", { afterMs: afterMs === null ? null : Math.ceil(afterMs), why: wellFormed(why) });
+};
+/** The site refuses us: the page is tried again, the host is slowed down. */
+export const blocked = (why) => new RuleError("blocked", wellFormed(why));
+/** The crawl makes no sense any more. */
+export const fatal = (why) => new RuleError("fatal", wellFormed(why));
+
+/** Lines for whoever runs the crawl. */
+export const log = Object.fromEntries(
+    ["debug", "info", "warn", "error"].map((level) => [level, (...words) => lines.write(level, wellFormed(words.join(" ")))]),
+);
+globalThis.console ??= { ...log, log: log.info };
+
+/** The boundary knows no half characters. */
+function wellFormed(text) {
+    return String(text).toWellFormed();
+}
+
+/** What `rules` is to be exported as. */
+export function plugin(declared) {
+    const names = Object.keys(declared.rules);
+    const plans = Object.entries(declared.reads ?? {}).map(([name, fields]) => new Plan(name, fields));
+    const kinds = Object.keys(declared.items ?? {});
+    const position = (list, name, what) => {
+        const at = list.indexOf(name);
+        if (at < 0) throw new TypeError(`there is no ${what} "${name}"; there are: ${list.join(", ")}`);
+        return at;
+    };
+    const known = {
+        rule: (name) => position(names, name, "rule"),
+        kind: (name) => position(kinds, name, "kind of items"),
+        plan: (name) => position(plans.map((plan) => plan.name), name, "reading"),
+        plans,
+    };
+    return {
+        describe: () => ({
+            name: declared.name,
+            version: declared.version,
+            rules: names.map((name) => ({ name, hints: [] })),
+            schemas: kinds.map((name) => ({ name, jsonSchema: schemaText(declared.items[name]) })),
+            plans: plans.map((plan) => plan.described()),
+            hosts: declared.hosts ?? [],
+            limits: Object.entries(declared.limits ?? {}),
+            hints: [],
+        }),
+        root: () => called("root", () => declared.root(new Crawl(known))),
+        parse: (rule) => called(names[rule], () => declared.rules[names[rule]](new Page(known), new Crawl(known))),
+    };
+}
+
+/** Any object, where the shape of items is `true`. */
+function schemaText(schema) {
+    return schema === true ? "" : JSON.stringify(schema);
+}
+
+function called(name, call) {
+    try {
+        const returned = call();
+        if (returned !== undefined) {
+            // A promise, or a generator that nobody runs: what it would do would be lost.
+            throw new TypeError(`${name} returned something: rules return nothing, and cannot be async`);
+        }
+    } catch (error) {
+        if (error instanceof RuleError) throw error.reason;
+        const reason = reasonOf(error);
+        if (error instanceof Error) lines.write("debug", wellFormed(`${reason} ${placesOf(error)}`));
+        throw { tag: "other", val: [0, wellFormed(reason)] };
+    }
+}
+
+/** Where a mistake was made, innermost first: the lines of the rules, not ours. */
+function placesOf(error) {
+    const first = error.cause instanceof Error ? error.cause : error;
+    const places = first.stack.split("\n").map((line) => line.trim()).filter((line) => line !== "");
+    const own = places.filter((line) => !/\/crawler\.js:|\(native\)/.test(line));
+    return (own.length > 0 ? own : places).join(" ");
+}
+
+/** In words: what the host throws has a payload, a variant; a mistake in a rule is any other Error. */
+function reasonOf(error) {
+    const said = error?.payload?.val;
+    if (said !== undefined) return String(said.why ?? said);
+    if (error instanceof RuleError) return error.message;
+    if (error instanceof Error) return error.name === "Error" ? error.message : `${error.name}: ${error.message}`;
+    return String(error);
+}
+
+/** The page of this call. What is not asked for does not enter the sandbox. */
+class Page {
+    #known;
+
+    constructor(known) {
+        this.#known = known;
+    }
+
+    /** Where the answer came from, after redirects. */
+    get url() {
+        return host.url();
+    }
+
+    /** What was asked for. */
+    get requestedUrl() {
+        return host.requestedUrl();
+    }
+
+    get status() {
+        return host.status();
+    }
+
+    /** All headers as [name, value], in the order received. */
+    get headers() {
+        return host.headers();
+    }
+
+    /** The first header of this name, or null. */
+    header(name) {
+        return host.header(name);
+    }
+
+    /** Every address on the way, without the last. */
+    get redirects() {
+        return host.redirects();
+    }
+
+    /** Milliseconds since 1970. */
+    get fetchedAt() {
+        return host.fetchedAt();
+    }
+
+    /** The encoding that the text was decoded from. */
+    get charset() {
+        return host.charset();
+    }
+
+    /** How the page was got, by names that rules.wit lists. */
+    get metadata() {
+        return Object.fromEntries(host.metadata());
+    }
+
+    /** The body was longer than the limit, and is cut. */
+    get truncated() {
+        return host.truncated();
+    }
+
+    /** Links between the root requests (0) and this page. */
+    get depth() {
+        return host.depth();
+    }
+
+    /** The text that the request carried. */
+    get state() {
+        return textOf(String.fromCharCode(...host.state()));
+    }
+
+    /** 1 for the first attempt. */
+    get attempt() {
+        return host.attempt();
+    }
+
+    /** The body, decoded. */
+    get text() {
+        return host.text();
+    }
+
+    /** The body as received. */
+    get body() {
+        return host.body();
+    }
+
+    /** The body as JSON. */
+    json() {
+        return JSON.parse(host.text());
+    }
+
+    /** What was declared under this name in `reads`. */
+    extract(name) {
+        const at = this.#known.plan(name);
+        return this.#known.plans[at].read(at, host.extract(at));
+    }
+}
+
+/** Where results go. Kept only if the call ends well. */
+class Crawl {
+    #known;
+
+    constructor(known) {
+        this.#known = known;
+    }
+
+    /** A param of the resource; without a default it has to be there. */
+    param(name, ...otherwise) {
+        const value = config.get(name) ?? otherwise[0];
+        if (value === undefined && otherwise.length === 0) throw fatal(`param ${name} is missing: add --param ${name}=VALUE`);
+        return value;
+    }
+
+    /** All params. */
+    get params() {
+        return Object.fromEntries(config.all());
+    }
+
+    /** One item of a kind that `items` declares. */
+    emit(kind, value) {
+        const json = JSON.stringify(value);
+        if (json === undefined) throw new TypeError(`an item of ${kind} is an object, not ${String(value)}`);
+        output.emit(this.#known.kind(kind), json);
+    }
+
+    /**
+     * Pages to fetch next: an address, several, or links that were read. Options: `priority`, `state` (a text
+     * that comes back with the page), `reload`; and of addresses `method`, `headers` (an object), `body` (a
+     * text or a Uint8Array).
+     */
+    follow(what, rule, options = {}) {
+        const number = this.#known.rule(rule);
+        const { priority = 0, state = "", reload = false, method, headers, body = null } = options;
+        if (!Number.isInteger(priority)) throw new TypeError(`priority is a whole number, not ${priority}`);
+        if (typeof state !== "string") throw new TypeError(`state is a text, not ${typeof state}`);
+        const common = { priority, state: bytesOf(state), reload: Boolean(reload), hints: [] };
+        if (what instanceof Links) {
+            if (method || headers || body) throw new TypeError("links have no method, headers or body; use attr");
+            output.followField(what.plan, what.field, number, common);
+            return;
+        }
+        const isSent = body === null || typeof body === "string" || body instanceof Uint8Array;
+        if (!isSent) throw new TypeError("body is a text or a Uint8Array");
+        const urls = typeof what === "string" ? [what] : [...(what ?? [what])];
+        const requests = urls.map((url) => {
+            if (typeof url !== "string") throw new TypeError(`an address is a text, not ${url}`);
+            return {
+                url: wellFormed(url),
+                method: method ?? "GET",
+                headers: Object.entries(headers ?? {}).map(([name, value]) => [name, wellFormed(value)]),
+                body: typeof body === "string" ? bytesOf(body) : body,
+                rule: number,
+                ...common,
+            };
+        });
+        if (requests.length > 0) output.follow(requests);
+    }
+}
+
+/** One entry of `reads`: numbered for the boundary, and read back by those numbers. */
+class Plan {
+    constructor(name, fields) {
+        this.name = name;
+        this.groups = [];
+        this.fields = [];
+        this.shape = this.#number(fields, null, "");
+    }
+
+    #number(fields, group, path) {
+        return Object.entries(fields).map(([key, declared]) => {
+            const name = path + key;
+            if (declared instanceof Rows) {
+                const at = this.groups.push({ name, parent: group, selector: declared.css }) - 1;
+                return { key, declared, at, shape: this.#number(declared.fields, at, `${name}.`) };
+            }
+            if (declared instanceof Links) {
+                if (group !== null) throw new TypeError(`${name}: links stand beside rows; within them use attr`);
+                return { key, declared, at: this.#field(name, group, declared.css, attr("", declared.name), false) };
+            }
+            if (!(declared instanceof Value)) throw new TypeError(`${name} is none of text, attr, links, rows and so on`);
+            return { key, declared, at: this.#field(name, group, declared.css, declared, true), name };
+        });
+    }
+
+    #field(name, group, selector, { take, every }, keep) {
+        const first = keep && !every;
+        return this.fields.push({ name, group, selector, take, first, keep, hints: [] }) - 1;
+    }
+
+    described() {
+        return { name: this.name, groups: this.groups, fields: this.fields, hints: [] };
+    }
+
+    read(plan, captures) {
+        const slice = slicer(captures.text);
+        // The captures of each field, by row.
+        const found = captures.columns.map(({ rows }) => {
+            const byRow = new Map();
+            rows.forEach((signed, n) => {
+                const row = signed >>> 0;
+                if (byRow.has(row)) byRow.get(row).push(n);
+                else byRow.set(row, [n]);
+            });
+            return byRow;
+        });
+        const textsOf = (field, row) => {
+            const { spans } = captures.columns[field];
+            return (found[field].get(row) ?? []).map((n) => slice(spans[2 * n], spans[2 * n + 1]));
+        };
+        const object = (shape, row) => Object.fromEntries(shape.map((part) => [part.key, read(part, row)]));
+        const read = ({ declared, at, name, shape }, row) => {
+            if (declared instanceof Links) return Object.assign(new Links(declared.css), { plan, field: at });
+            if (declared instanceof Value) return value(name, declared, textsOf(at, row));
+            const rows = [];
+            captures.groups[at].forEach((parent, n) => {
+                if (parent >>> 0 === row) rows.push(object(shape, n));
+            });
+            return rows;
+        };
+        return object(this.shape, NO_ROW);
+    }
+}
+
+function value(name, declared, texts) {
+    const changed = (text) => {
+        try {
+            return declared.change(text);
+        } catch (error) {
+            if (error instanceof RuleError) throw error;
+            const what = `\`${name}\` (${declared.css}) is ${JSON.stringify(text)}`;
+            throw new Error(`${what}: ${reasonOf(error)}`, { cause: error });
+        }
+    };
+    if (declared.presence) return changed(texts.length > 0);
+    if (declared.every) return texts.map(changed);
+    if (texts.length > 0) return changed(texts[0]);
+    if (declared.missing) return declared.missing();
+    throw new Error(`the page lacks \`${name}\`: nothing matches ${declared.css || "its row"}`);
+}
+
+/** Spans are in bytes of UTF-8, strings are not. */
+function slicer(text) {
+    const bytes = binary(text);
+    if (bytes.length === text.length) return (from, to) => text.slice(from, to);
+    return (from, to) => textOf(bytes.slice(from, to));
+}
+
+// Each one call of the interpreter, however long the text: a character for each byte of UTF-8, and back.
+const binary = (text) => unescape(encodeURIComponent(text));
+const textOf = (bytes) => decodeURIComponent(escape(bytes));
+const bytesOf = (text) => Uint8Array.from(binary(text.toWellFormed()), (byte) => byte.charCodeAt(0));
