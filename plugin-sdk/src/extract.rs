@@ -181,6 +181,30 @@ pub mod derived {
 /// `:not()`, `:first-child`, `:nth-child()`, `:first-of-type` and `:nth-of-type()` are known. For more there is
 /// [`Page::dom`](crate::Page#method.dom) with feature `dom`. A selector that is not known is refused when the
 /// plugin is pushed, and by native tests.
+///
+/// # What differs from a browser
+///
+/// Most of what an author leaves out or has too much is read as in a browser: elements end where their end tags may
+/// be left out, `tbody`, `tr` and `colgroup` are made up, end tags that close nothing do not count, and what is in
+/// `template` and `noscript` is not there. The rest is read as it is written.
+/// [`Page::dom`](crate::Page#method.dom) has what a browser has:
+///
+/// | in the page | a plan reads | a browser has |
+/// |---|---|---|
+/// | a formatting element (`a`, `b`, `code`, `em`, …) that is left open, or whose end tag crosses a block | it once, up to the end of a block | one more in each block that follows |
+/// | text or elements in a table, but in no cell and no caption | them where they are written, in the table | them before the table |
+/// | a start tag without a place: `td` outside of a table, `form` in a `form`, a second `body` | the element | what is in it |
+/// | `</p>` or `</br>` that closes nothing | nothing | an empty `p`, a `br` |
+/// | no tag of `html`, `head` or `body` | none, so that `body > p` matches nothing | all three |
+/// | an end tag that 64 or more open elements part from its start tag | most elements up to the end of one around them | the element up to its end tag |
+/// | an entity in an attribute that a selector looks at | the attribute as it is written, in selectors only | the decoded attribute |
+/// | lines that end in CR LF, or characters NUL | them as they are | LF; no NUL, or U+FFFD |
+/// | a line end right behind `<pre>` or `<textarea>` | it, by `raw` and `inner` | none |
+/// | the element `image` | `image` | `img` |
+/// | `math` right in `svg` or the reverse, or CDATA in their HTML | elements and texts in them that may be others | those of the standard |
+///
+/// Values by `inner` are slices of the page, so that entities and quotes are as written, where a browser would
+/// write them anew.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not made to be read from pages",
     label = "does not derive `Extract`",

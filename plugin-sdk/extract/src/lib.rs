@@ -7,10 +7,8 @@
 //! Nothing here does IO or panics, whatever the page is. Plans and pages are both untrusted: text of selectors
 //! is bounded before it is parsed, and each page has a [`Budget`].
 //!
-//! What differs from a browser: attribute selectors see the value as it was written, so that `[href='a&b']`
-//! does not match `a&amp;b`; elements that a browser makes up or moves (`html`, `body`, text out of a table,
-//! formatting elements that were not closed) are not made up nor moved; what is inside of `template` and
-//! `noscript` is not there; sibling combinators and all that looks ahead in the page are refused.
+//! What differs from a browser is a table in the guide of `Extract`, in the SDK. Sibling combinators and all that
+//! looks ahead in the page are refused.
 
 mod captures;
 mod engine;

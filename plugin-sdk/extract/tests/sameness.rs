@@ -1,13 +1,12 @@
 //! What the engine captures is what a document tree has, by the same plan, value for value.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a test fails by panicking, and says what it skips"
-)]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use crawler_extract::{Budget, CompiledPlan, Plan, PlanLimits, Take, extract};
+use crawler_extract::{Plan, Take};
+use scraper::Html;
 
+#[path = "support/compared.rs"]
+mod compared;
 #[path = "support/random.rs"]
 mod random;
 #[path = "support/reference.rs"]
@@ -15,26 +14,14 @@ mod reference;
 #[path = "support/written.rs"]
 mod written;
 
+use compared::{omitted, read};
 use random::Random;
-use reference::Read;
-
-fn read(plan: &Plan, page: &str) -> Read {
-    let compiled =
-        CompiledPlan::new(plan, &PlanLimits::default()).unwrap_or_else(|e| panic!("{e}"));
-    let budget = Budget {
-        deadline: std::time::Duration::from_secs(600),
-        ..Budget::default()
-    };
-    let captures = extract(&compiled, page, &budget).unwrap();
-    assert!(!captures.truncated);
-    written::assert_sound(plan, &captures);
-    reference::of_captures(plan, &captures)
-}
 
 /// How many values there were.
 #[track_caller]
 fn check(plan: &Plan, page: &str) -> usize {
-    let (ours, theirs) = (read(plan, page), reference::of_tree(plan, page));
+    let tree = Html::parse_document(page);
+    let (ours, theirs) = (read(plan, page), reference::of_tree(plan, &tree));
     assert_eq!(ours, theirs, "{plan:#?}\n{page}");
     ours.fields.iter().map(Vec::len).sum()
 }
@@ -241,144 +228,4 @@ fn compound(random: &mut Random) -> String {
         text.push_str(&condition);
     }
     text
-}
-
-/// The plans that were measured before this was built.
-const PLANS: [(&str, &str); 12] = [
-    ("links", ".href = a[href] -> @href"),
-    (
-        "links and headings",
-        ".href = a[href] -> @href\n.h = h1, h2, h3",
-    ),
-    (
-        "rows of links",
-        "a < a[href]\na.href = -> @href\na.text =\na.title = -> @title\na.code = code -> present",
-    ),
-    (
-        "lists of three levels",
-        "ul < ul\nul/li < li\nli/a < a\na.text =\na.href = -> @href",
-    ),
-    (
-        "children",
-        "list < ul, ol\nlist/item < > li\nitem.a = > a\nitem.p = > p",
-    ),
-    (
-        "tables of three levels",
-        "table < table\ntable/tr < tr\ntr/td < td, th\ntd.text =",
-    ),
-    ("table bodies", ".tr = table > tbody > tr"),
-    (
-        "code",
-        ".code = pre > code -> raw\n.class = pre code -> @class",
-    ),
-    (
-        "heads",
-        ".title = title\n.meta = meta -> @content\n.link = link[rel] -> @href\n.lang = html -> @lang",
-    ),
-    (
-        "sections",
-        "s < section, div\ns.h = h1, h2, h3, h4\ns.text = first\ns.inner = > p -> inner\ns.a = a[href] -> @href",
-    ),
-    ("paragraphs", "p < p\np.text =\np.inner = -> inner"),
-    (
-        "positions",
-        ".a = li:nth-child(2)\n.b = a:not(.x):not([title]) -> @href\n.c = p:nth-of-type(2n+1)\n.d = li:first-child > a\n.e = div:first-of-type -> @id",
-    ),
-];
-
-/// Without all the tags of these that HTML lets an author leave out, as minifiers write it.
-fn omitted(page: &str) -> String {
-    let tags = [
-        "</li>",
-        "</p>",
-        "</td>",
-        "</th>",
-        "</tr>",
-        "</dt>",
-        "</dd>",
-        "</option>",
-        "<tbody>",
-        "</tbody>",
-        "</thead>",
-    ];
-    tags.iter()
-        .fold(page.to_owned(), |page, tag| page.replace(tag, ""))
-}
-
-/// About 300 pages of the documentation that comes with the compiler. None where it is not installed.
-fn documentation() -> Vec<(String, String)> {
-    let sysroot = std::process::Command::new("rustc")
-        .args(["--print", "sysroot"])
-        .output();
-    let Ok(sysroot) = sysroot else {
-        return Vec::new();
-    };
-    let root = std::path::Path::new(String::from_utf8(sysroot.stdout).unwrap().trim())
-        .join("share/doc/rust/html");
-    let mut paths = Vec::new();
-    let mut folders = vec![root];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).into_iter().flatten() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|e| e == "html") {
-                // Redirects say nothing, and pages of megabytes take long where nothing is optimised.
-                let size = path.metadata().unwrap().len();
-                if (4_000..150_000).contains(&size) {
-                    paths.push(path);
-                }
-            }
-        }
-    }
-    paths.sort();
-    let step = (paths.len() / 300).max(1);
-    let chosen = paths.into_iter().step_by(step).take(300);
-    chosen
-        .map(|p| (p.display().to_string(), std::fs::read_to_string(p).unwrap()))
-        .collect()
-}
-
-/// Pages of the documentation on which a plan reads otherwise than from a tree. Serialisation differs, and is
-/// taken out by parsing what is inner HTML.
-fn different(change: impl Fn(&str) -> String) -> Vec<String> {
-    let pages = documentation();
-    if pages.is_empty() {
-        println!("skipped: the documentation of Rust is not installed");
-    } else {
-        assert!(pages.len() > 250, "only {} pages", pages.len());
-    }
-    let plans = PLANS.map(|(name, text)| (name, written::plan(text)));
-    let mut different = Vec::new();
-    for (path, page) in &pages {
-        let page = change(page);
-        for (name, plan) in &plans {
-            let (ours, theirs) = (read(plan, &page), reference::of_tree(plan, &page));
-            if normal(plan, ours) != normal(plan, theirs) {
-                different.push(format!("{name}: {path}"));
-            }
-        }
-    }
-    different
-}
-
-fn normal(plan: &Plan, mut read: Read) -> Read {
-    for (field, values) in plan.fields.iter().zip(&mut read.fields) {
-        if field.take == Take::Inner {
-            for (_, value) in values {
-                *value = scraper::Html::parse_fragment(value).html();
-            }
-        }
-    }
-    read
-}
-
-#[test]
-fn documentation_as_it_is_reads_the_same() {
-    assert_eq!(different(str::to_owned), Vec::<String>::new());
-}
-
-#[test]
-fn documentation_without_its_omissible_tags_reads_the_same() {
-    assert_eq!(different(omitted), Vec::<String>::new());
 }

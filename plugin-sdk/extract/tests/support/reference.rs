@@ -30,8 +30,7 @@ pub(crate) fn of_captures(plan: &Plan, captures: &Captures) -> Read {
 }
 
 /// What the document tree has.
-pub(crate) fn of_tree(plan: &Plan, page: &str) -> Read {
-    let html = Html::parse_document(page);
+pub(crate) fn of_tree(plan: &Plan, html: &Html) -> Read {
     let is_there = |e: &ElementRef<'_>| !e.ancestors().any(|n| is_named(n.value(), &["template"]));
     let elements: Vec<ElementRef<'_>> = html
         .root_element()

@@ -1,0 +1,178 @@
+//! The documentation of Rust reads as from a document tree: as it is, without the tags that may be left out,
+//! and with mistakes.
+//!
+//! A page with mistakes may read otherwise only if its tree shows one of the differences that the author's guide
+//! names. Each test says how many of a hundred pages show none at least, so that it means something.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and says what it skips"
+)]
+
+use std::collections::BTreeMap;
+
+use crawler_extract::Plan;
+use scraper::Html;
+
+#[path = "support/compared.rs"]
+mod compared;
+#[path = "documentation/mangled.rs"]
+mod mangled;
+#[path = "support/marked.rs"]
+mod marked;
+#[path = "documentation/pages.rs"]
+mod pages;
+#[path = "support/random.rs"]
+mod random;
+#[path = "support/reference.rs"]
+mod reference;
+#[path = "support/written.rs"]
+mod written;
+
+use compared::{omitted, readings};
+use mangled::{cut_off, with_stray_end_tags, without_end_tags, without_tags};
+use marked::{Class, classes};
+use pages::{DOCUMENTATION, PLANS};
+use random::Random;
+
+/// Elements that a browser opens again where they were not closed.
+const FORMATTING: [&str; 14] = [
+    "a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u",
+];
+
+#[derive(Debug, Default)]
+struct Outcome {
+    n_pages: usize,
+    /// Pages of no class, which have to read the same.
+    n_comparable: usize,
+    /// Of each class the pages that are of it, and those of them that read otherwise.
+    excepted: BTreeMap<Class, (usize, usize)>,
+    /// Pages on which formatting is opened again, and that have to read the same without any formatting.
+    n_unformatted: usize,
+    faults: Vec<String>,
+}
+
+impl Outcome {
+    fn add(&mut self, plans: &[(&str, Plan)], page: &str, path: &str) {
+        let classes = classes(page);
+        let different = different(plans, page);
+        self.n_pages += 1;
+        for class in &classes {
+            let (n_excepted, n_different) = self.excepted.entry(*class).or_default();
+            *n_excepted += 1;
+            *n_different += usize::from(!different.is_empty());
+        }
+        if classes.is_empty() {
+            self.n_comparable += 1;
+            self.fault(path, &different);
+        } else if classes.contains(&Class::OpenedAgain) {
+            let page = without_tags(page, is_formatting);
+            if marked::classes(&page).is_empty() {
+                self.n_unformatted += 1;
+                self.fault(path, &self::different(plans, &page));
+            }
+        }
+    }
+
+    fn fault(&mut self, path: &str, plans: &[&str]) {
+        if !plans.is_empty() {
+            self.faults.push(format!("{}: {path}", plans.join(", ")));
+        }
+    }
+}
+
+/// The names of the plans that read otherwise than from the tree.
+fn different<'a>(plans: &[(&'a str, Plan)], page: &str) -> Vec<&'a str> {
+    let tree = Html::parse_document(page);
+    let different = plans.iter().filter(|(_, plan)| {
+        let (ours, theirs) = readings(plan, page, &tree);
+        ours != theirs
+    });
+    different.map(|(name, _)| *name).collect()
+}
+
+/// Reads pages of the documentation with all plans after a change. Pages that the change leaves as they are do
+/// not count. None where the documentation is not installed.
+fn outcome(change: impl Fn(&mut Random, &str) -> String) -> Option<Outcome> {
+    let pages = &*DOCUMENTATION;
+    if pages.is_empty() {
+        println!("skipped: the documentation of Rust is not installed");
+        return None;
+    }
+    assert!(pages.len() > 250, "only {} pages", pages.len());
+    let plans = PLANS.map(|(name, text)| (name, written::plan(text)));
+    let mut outcome = Outcome::default();
+    for (seed, (path, page)) in (0..).zip(pages) {
+        let changed = change(&mut Random::new(seed), page);
+        if changed != *page {
+            outcome.add(&plans, &changed, path);
+        }
+    }
+    println!("{outcome:?}");
+    Some(outcome)
+}
+
+/// Checks that of a hundred pages at least so many are of no class, and that all of these read the same.
+#[track_caller]
+fn check(at_least: usize, change: impl Fn(&mut Random, &str) -> String) {
+    let Some(outcome) = outcome(change) else {
+        return;
+    };
+    assert!(
+        outcome.faults.is_empty(),
+        "{} readings:\n{}",
+        outcome.faults.len(),
+        outcome.faults.join("\n")
+    );
+    assert!(outcome.n_pages > 120, "{outcome:?}");
+    assert!(
+        outcome.n_comparable * 100 >= outcome.n_pages * at_least,
+        "{outcome:?}"
+    );
+}
+
+fn is_formatting(name: &str) -> bool {
+    FORMATTING.contains(&name)
+}
+
+#[test]
+fn documentation_as_it_is_reads_the_same() {
+    // A comment only makes it another page.
+    check(100, |_, page| format!("{page}<!-- -->"));
+}
+
+#[test]
+fn documentation_without_its_omissible_tags_reads_the_same() {
+    check(100, |_, page| omitted(page));
+}
+
+#[test]
+fn documentation_cut_off_anywhere_reads_the_same() {
+    check(95, |random, page| cut_off(page, random));
+}
+
+#[test]
+fn documentation_that_lacks_end_tags_of_blocks_reads_the_same() {
+    let blocks = |name: &str| !is_formatting(name);
+    check(95, |random, page| without_end_tags(page, random, blocks));
+}
+
+#[test]
+fn documentation_that_lacks_any_end_tags_reads_the_same_unless_formatting_is_opened_again() {
+    check(40, |random, page| without_end_tags(page, random, |_| true));
+}
+
+#[test]
+fn documentation_with_stray_end_tags_of_blocks_reads_the_same() {
+    // To a browser, one of `p` or `br` is an element.
+    let blocks = |name: &str| !is_formatting(name) && !matches!(name, "p" | "br");
+    check(80, |random, page| with_stray_end_tags(page, random, blocks));
+}
+
+#[test]
+fn documentation_with_any_stray_end_tags_reads_the_same_unless_a_browser_makes_something_of_them() {
+    check(70, |random, page| {
+        with_stray_end_tags(page, random, |_| true)
+    });
+}

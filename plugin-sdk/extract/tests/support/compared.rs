@@ -1,0 +1,64 @@
+//! What the engine reads of a page, and how it is compared with what a document tree has.
+
+#![allow(dead_code, reason = "each test file takes what it needs of it")]
+
+use std::time::Duration;
+
+use crawler_extract::{Budget, CompiledPlan, Plan, PlanLimits, Take, extract};
+use scraper::Html;
+
+use super::reference::{self, Read};
+use super::written;
+
+pub(crate) fn read(plan: &Plan, page: &str) -> Read {
+    let compiled =
+        CompiledPlan::new(plan, &PlanLimits::default()).unwrap_or_else(|e| panic!("{e}"));
+    let budget = Budget {
+        deadline: Duration::from_secs(600),
+        ..Budget::default()
+    };
+    let captures = extract(&compiled, page, &budget).unwrap();
+    assert!(!captures.truncated);
+    written::assert_sound(plan, &captures);
+    reference::of_captures(plan, &captures)
+}
+
+/// What the engine and what the tree has of a page. Serialisation differs, and is taken out by parsing what is
+/// inner HTML.
+pub(crate) fn readings(plan: &Plan, page: &str, tree: &Html) -> (Read, Read) {
+    let (ours, theirs) = (read(plan, page), reference::of_tree(plan, tree));
+    if ours == theirs {
+        return (ours, theirs);
+    }
+    (normal(plan, ours), normal(plan, theirs))
+}
+
+fn normal(plan: &Plan, mut read: Read) -> Read {
+    for (field, values) in plan.fields.iter().zip(&mut read.fields) {
+        if field.take == Take::Inner {
+            for (_, value) in values {
+                *value = Html::parse_fragment(value).html();
+            }
+        }
+    }
+    read
+}
+
+/// Without all the tags of these that HTML lets an author leave out, as minifiers write it.
+pub(crate) fn omitted(page: &str) -> String {
+    let tags = [
+        "</li>",
+        "</p>",
+        "</td>",
+        "</th>",
+        "</tr>",
+        "</dt>",
+        "</dd>",
+        "</option>",
+        "<tbody>",
+        "</tbody>",
+        "</thead>",
+    ];
+    tags.iter()
+        .fold(page.to_owned(), |page, tag| page.replace(tag, ""))
+}
