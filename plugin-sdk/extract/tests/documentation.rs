@@ -17,6 +17,8 @@ use scraper::Html;
 
 #[path = "support/compared.rs"]
 mod compared;
+#[path = "support/documentation.rs"]
+mod documentation;
 #[path = "documentation/mangled.rs"]
 mod mangled;
 #[path = "support/marked.rs"]
@@ -97,10 +99,8 @@ fn different<'a>(plans: &[(&'a str, Plan)], page: &str) -> Vec<&'a str> {
 fn outcome(change: impl Fn(&mut Random, &str) -> String) -> Option<Outcome> {
     let pages = &*DOCUMENTATION;
     if pages.is_empty() {
-        println!("skipped: the documentation of Rust is not installed");
         return None;
     }
-    assert!(pages.len() > 250, "only {} pages", pages.len());
     let plans = PLANS.map(|(name, text)| (name, written::plan(text)));
     let mut outcome = Outcome::default();
     for (seed, (path, page)) in (0..).zip(pages) {

@@ -2,42 +2,12 @@
 
 use std::sync::LazyLock;
 
-/// About 300 pages of the documentation that comes with the compiler, with their paths. None where it is not
-/// installed.
-pub(crate) static DOCUMENTATION: LazyLock<Vec<(String, String)>> = LazyLock::new(documentation);
+use super::documentation;
 
-fn documentation() -> Vec<(String, String)> {
-    let sysroot = std::process::Command::new("rustc")
-        .args(["--print", "sysroot"])
-        .output();
-    let Ok(sysroot) = sysroot else {
-        return Vec::new();
-    };
-    let root = std::path::Path::new(String::from_utf8(sysroot.stdout).unwrap().trim())
-        .join("share/doc/rust/html");
-    let mut paths = Vec::new();
-    let mut folders = vec![root];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).into_iter().flatten() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|e| e == "html") {
-                // Redirects say nothing, and pages of megabytes take long where nothing is optimised.
-                let size = path.metadata().unwrap().len();
-                if (4_000..150_000).contains(&size) {
-                    paths.push(path);
-                }
-            }
-        }
-    }
-    paths.sort();
-    let step = (paths.len() / 300).max(1);
-    let chosen = paths.into_iter().step_by(step).take(300);
-    chosen
-        .map(|p| (p.display().to_string(), std::fs::read_to_string(p).unwrap()))
-        .collect()
-}
+/// 300 pages of the documentation that comes with the compiler, with their paths. None where it is not
+/// installed. Redirects say nothing, and pages of megabytes take long where nothing is optimised.
+pub(crate) static DOCUMENTATION: LazyLock<Vec<(String, String)>> =
+    LazyLock::new(|| documentation::pages(300, 4_000..150_000));
 
 /// The plans that were measured before this was built.
 pub(crate) const PLANS: [(&str, &str); 12] = [

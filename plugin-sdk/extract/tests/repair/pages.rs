@@ -2,12 +2,10 @@
 //! tags that may be left out.
 
 use std::borrow::Cow;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crawler_extract::repair::repair;
 
+use super::documentation;
 use super::outline::{Node, add, browser, tags};
 
 #[test]
@@ -92,18 +90,18 @@ const SMALLEST: u64 = 20_000;
 
 #[test]
 fn real_pages_are_what_a_browser_makes_of_them() {
-    let Some(pages) = documentation() else {
-        println!("not tested: the pages of the Rust documentation, which is not installed");
+    let pages = documentation::pages(N_PAGES, SMALLEST..u64::MAX);
+    if pages.is_empty() {
         return;
-    };
+    }
     let mut faults = Vec::new();
     let mut check =
-        |what: &str, path: &Path, page: &str, expected: &[Node]| match tags(&repair(page))
+        |what: &str, path: &str, page: &str, expected: &[Node]| match tags(&repair(page))
             .map(without_space)
         {
             Ok(found) if found == expected => {}
-            Ok(_) => faults.push(format!("{}, {what}", path.display())),
-            Err(fault) => faults.push(format!("{}, {what}: {fault}", path.display())),
+            Ok(_) => faults.push(format!("{path}, {what}")),
+            Err(fault) => faults.push(format!("{path}, {what}: {fault}")),
         };
     let mut n_left_out = 0;
     for (path, page) in &pages {
@@ -142,40 +140,6 @@ fn without_p_ends(page: &str) -> String {
         out.push_str(piece);
     }
     out
-}
-
-/// Pages of the Rust documentation, from all over it.
-fn documentation() -> Option<Vec<(PathBuf, String)>> {
-    let sysroot = Command::new("rustc")
-        .args(["--print", "sysroot"])
-        .output()
-        .ok()?;
-    let root =
-        Path::new(String::from_utf8(sysroot.stdout).ok()?.trim()).join("share/doc/rust/html");
-    let mut paths = Vec::new();
-    let mut folders = vec![root];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).ok()?.flatten() {
-            let path = entry.path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path
-                .extension()
-                .is_some_and(|extension| extension == "html")
-                && entry.metadata().ok()?.len() > SMALLEST
-            {
-                paths.push(path);
-            }
-        }
-    }
-    paths.sort();
-    let pages: Vec<_> = paths
-        .iter()
-        .step_by((paths.len() / N_PAGES).max(1))
-        .filter_map(|path| Some((path.clone(), fs::read_to_string(path).ok()?)))
-        .take(N_PAGES)
-        .collect();
-    (pages.len() == N_PAGES).then_some(pages)
 }
 
 /// The tree with no white space in its texts: leaving out an end tag moves the white space behind it. Without
