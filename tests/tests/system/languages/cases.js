@@ -1,0 +1,37 @@
+import { attr, blocked, fatal, links, plugin, present, retry, rows, skip, text } from "./crawler.js";
+
+const cases = {
+    rows: (page, crawl) => crawl.emit("any", page.extract("rows")),
+    post: (page, crawl) =>
+        crawl.follow(["/a", "/b"], "parse", { method: "POST", headers: { "x-n": 1 }, body: "ü=1", state: "ß", priority: -3 }),
+    skip: () => { throw skip(404); },
+    retry: () => { throw retry("later", 1999.5); },
+    blocked: () => { throw blocked("go away"); },
+    fatal: () => { throw fatal("no"); },
+    null: (page, crawl) => crawl.follow(["/a", null], "parse"),
+    state: (page, crawl) => crawl.follow("/a", "parse", { state: 5 }),
+    links: (page, crawl) => crawl.emit("any", page.extract("links")),
+    returns: async (page, crawl) => { await 1; crawl.emit("any", {}); },
+    schema: (page, crawl) => crawl.emit("strict", { n: "1" }),
+};
+
+export const rules = plugin({
+    name: "kiosk",
+    version: "0.1.0",
+    items: { any: true, strict: { type: "object", properties: { n: { type: "integer" } } } },
+    reads: {
+        rows: {
+            shelves: rows("section", {
+                name: text("h2"),
+                books: rows("p", { title: text("b").optional(), sale: present("b").map((is) => is) }),
+            }),
+            tags: text("i").all(),
+            none: text("u").all(),
+            otherwise: attr("u", "n").otherwise(7),
+            not: present("u").map((is) => !is),
+        },
+        links: { all: links("a") },
+    },
+    root(crawl) {},
+    rules: { parse: (page, crawl) => cases[crawl.param("case")](page, crawl) },
+});

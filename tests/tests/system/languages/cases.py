@@ -1,0 +1,55 @@
+from crawler import Plugin, attr, blocked, fatal, links, present, retry, rows, skip, text
+
+kiosk = Plugin(
+    "kiosk",
+    "0.1.0",
+    items={"any": True, "strict": {"type": "object", "properties": {"n": {"type": "integer"}}}},
+    reads={
+        "rows": {
+            "shelves": rows("section", {
+                "name": text("h2"),
+                "books": rows("p", {"title": text("b").optional(), "sale": present("b").map(lambda is_: is_)}),
+            }),
+            "tags": text("i").all(),
+            "none": text("u").all(),
+            "otherwise": attr("u", "n").otherwise(7),
+            "not": present("u").map(lambda is_: not is_),
+        },
+        "links": {"all": links("a")},
+    },
+)
+
+
+@kiosk.root
+def root(crawl):
+    pass
+
+
+def throw(error):
+    raise error
+
+
+def lazy(crawl):
+    yield crawl.emit("any", {})
+
+
+@kiosk.rule
+def parse(page, crawl):
+    return {
+        "rows": lambda: crawl.emit("any", page.extract("rows")),
+        "post": lambda: crawl.follow(
+            ["/a", "/b"], "parse", method="POST", headers={"x-n": 1}, body="ü=1", state="ß", priority=-3
+        ),
+        "skip": lambda: throw(skip(404)),
+        "retry": lambda: throw(retry("later", 1999.5)),
+        "blocked": lambda: throw(blocked("go away")),
+        "fatal": lambda: throw(fatal("no")),
+        "null": lambda: crawl.follow(["/a", None], "parse"),
+        "state": lambda: crawl.follow("/a", "parse", state=5),
+        "links": lambda: crawl.emit("any", page.extract("links")),
+        "returns": lambda: lazy(crawl),
+        "schema": lambda: crawl.emit("strict", {"n": "1"}),
+    }[crawl.param("case")]()
+
+
+Rules = kiosk.rules()

@@ -1,0 +1,128 @@
+//! What makes components of scripts: installed from npm and PyPI, or said to be missing.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use crawler_tests::process::{Ended, Home, Process};
+use crawler_tests::{setting, skipped};
+
+/// A plugin is built within this time, and an interpreter of megabytes compiled, on a busy machine.
+const BUILD: Duration = Duration::from_secs(600);
+/// As the documentation names them.
+const QJS: &str = "componentize-qjs@0.4.5";
+const PY: &str = "componentize-py==0.25.1";
+
+/// PATH with the tools of a language in front.
+pub(super) struct Tools(OsString);
+
+impl Tools {
+    /// None of a script's.
+    pub(super) fn none() -> Self {
+        Self(setting("PATH").unwrap_or_default())
+    }
+
+    fn of(folder: &Path) -> Self {
+        let path = setting("PATH").unwrap_or_default();
+        let all = std::iter::once(folder.to_owned()).chain(std::env::split_paths(&path));
+        Self(std::env::join_paths(all).expect("folders have no colon in their names"))
+    }
+
+    /// Carries a command of the crawler out, in a folder.
+    pub(super) fn ended(&self, home: &Home, folder: &Path, arguments: &[&str]) -> Ended {
+        let mut command = home.command(arguments);
+        Process::start(command.current_dir(folder).env("PATH", &self.0)).wait(BUILD)
+    }
+
+    #[track_caller]
+    pub(super) fn ok(&self, home: &Home, folder: &Path, arguments: &[&str]) -> String {
+        let ended = self.ended(home, folder, arguments);
+        let said = || format!("{arguments:?}: {}{}", ended.stdout, ended.stderr);
+        assert_eq!(ended.code, Some(0), "{}", said());
+        ended.stdout
+    }
+}
+
+/// Installed once, and kept for the next run.
+pub(super) fn javascript() -> Option<&'static Tools> {
+    static TOOLS: OnceLock<Option<Tools>> = OnceLock::new();
+    let install = |folder: &Path| {
+        let prefix = folder.display().to_string();
+        vec![vec![
+            "npm".to_owned(),
+            "install".to_owned(),
+            "--silent".to_owned(),
+            "--prefix".to_owned(),
+            prefix,
+            QJS.to_owned(),
+        ]]
+    };
+    let tools =
+        TOOLS.get_or_init(|| installed("componentize-qjs", QJS, "node_modules/.bin", install));
+    tools.as_ref()
+}
+
+pub(super) fn python() -> Option<&'static Tools> {
+    static TOOLS: OnceLock<Option<Tools>> = OnceLock::new();
+    let install = |folder: &Path| {
+        let pip = folder.join("bin/pip").display().to_string();
+        let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
+        vec![
+            words(&["python3", "-m", "venv", &folder.display().to_string()]),
+            words(&[
+                &pip,
+                "install",
+                "--quiet",
+                "--disable-pip-version-check",
+                PY,
+            ]),
+        ]
+    };
+    let tools = TOOLS.get_or_init(|| installed("componentize-py", PY, "bin", install));
+    tools.as_ref()
+}
+
+/// The tools, or a line that says that they cannot be had. Half an installation is none.
+fn installed(
+    name: &str,
+    package: &str,
+    programs: &str,
+    install: impl Fn(&Path) -> Vec<Vec<String>>,
+) -> Option<Tools> {
+    let tools = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let folder = tools.join(package.replace('@', "-"));
+    // Two runs of the tests may need them at the same moment.
+    let lock = fs::File::create(tools.join(format!("{name}.lock"))).expect("a file can be made");
+    lock.lock().expect("a file can be locked");
+    let done = folder.join("installed");
+    if !done.is_file() {
+        // From an attempt that was ended.
+        if folder.exists() {
+            fs::remove_dir_all(&folder).expect("an attempt can be cleared away");
+        }
+        fs::create_dir_all(&folder).expect("a folder can be made");
+        for words in install(&folder) {
+            let is_there = Command::new("sh")
+                .args(["-c", "command -v \"$0\" >/dev/null", &words[0]])
+                .status();
+            if !is_there.is_ok_and(|status| status.success()) {
+                skipped(
+                    name,
+                    &format!("{package} cannot be installed: there is no {}", words[0]),
+                );
+                return None;
+            }
+            let ran = Process::start(Command::new(&words[0]).args(&words[1..])).wait(BUILD);
+            if ran.code != Some(0) {
+                let last = ran.stderr.trim().lines().last().unwrap_or_default();
+                skipped(name, &format!("{package} cannot be installed ({last})"));
+                return None;
+            }
+        }
+        fs::write(&done, "").expect("a file can be written");
+    }
+    Some(Tools::of(&folder.join(programs)))
+}
