@@ -162,7 +162,7 @@ pub mod derived {
 /// |---|---|
 /// | none | the element's text: white space folded, ends trimmed |
 /// | `raw` | its text with all white space as written |
-/// | `inner` | what stands between its tags, as written but for end tags that the page leaves out or has too many |
+/// | `inner` | what stands between its tags, as written |
 /// | `attr = "href"` | the value of an attribute; elements without it are passed over |
 /// | `tag` | the element's name in lower case, as `h2` |
 /// | `present` | whether there is such an element: a `bool` |
@@ -177,8 +177,9 @@ pub mod derived {
 /// with `>` means children of the row, and an empty one the row's own element; these two make no sense for a whole
 /// page, and do not compile there; behind a comma, `>` is refused when the plugin is pushed, and by native tests.
 ///
-/// The page is read in one pass, so that a selector cannot look ahead: tags, classes, ids, attributes, `>`,
-/// `:not()`, `:first-child`, `:nth-child()`, `:first-of-type` and `:nth-of-type()` are known. For more there is
+/// The page is read in one pass, so that a selector cannot look ahead: tags, classes, ids, attributes, `>`, `+`,
+/// `~`, `:not()`, `:is()`, `:where()`, `:first-child`, `:nth-child()`, `:first-of-type` and `:nth-of-type()` are
+/// known, the lists in parentheses without combinators. For more (`:has()`, `:last-child`, `:empty`) there is
 /// [`Page::dom`](crate::Page#method.dom) with feature `dom`. A selector that is not known is refused when the
 /// plugin is pushed, and by native tests.
 ///
@@ -197,14 +198,13 @@ pub mod derived {
 /// | `</p>` or `</br>` that closes nothing | nothing | an empty `p`, a `br` |
 /// | no tag of `html`, `head` or `body` | none, so that `body > p` matches nothing | all three |
 /// | an end tag that 64 or more open elements part from its start tag | most elements up to the end of one around them | the element up to its end tag |
-/// | an entity in an attribute that a selector looks at | the attribute as it is written, in selectors only | the decoded attribute |
 /// | lines that end in CR LF, or characters NUL | them as they are | LF; no NUL, or U+FFFD |
 /// | a line end right behind `<pre>` or `<textarea>` | it, by `raw` and `inner` | none |
 /// | the element `image` | `image` | `img` |
 /// | `math` right in `svg` or the reverse, or CDATA in their HTML | elements and texts in them that may be others | those of the standard |
 ///
-/// Values by `inner` are slices of the page, so that entities and quotes are as written, where a browser would
-/// write them anew.
+/// Values by `inner` are slices of the page, so that entities, quotes and tags are as written, also where an end tag
+/// is left out or too many. A browser would write all of them anew.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not made to be read from pages",
     label = "does not derive `Extract`",

@@ -128,7 +128,7 @@
 //! # Features
 //!
 //! `dom` gives `Page::dom` and the trait `Select`: the page as a tree in the sandbox, by [`scraper`], for
-//! what [`Extract`] cannot declare: selectors that look ahead or at siblings, forms, steps from element to
+//! what [`Extract`] cannot declare: selectors that look ahead, forms, steps from element to
 //! element. It adds about 300 kB to the component and is bounded by the call's limits like all else.
 //!
 //! [`scraper`]: https://docs.rs/scraper

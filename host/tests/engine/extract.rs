@@ -157,13 +157,13 @@ async fn a_page_that_cannot_be_read_within_its_limits_is_refused_with_the_way_ou
     let deep = "<div>".repeat(40_000);
     assert_eq!(
         skipped("extract", &deep, |_| ()).await,
-        "too deep: too many elements are open in each other, or a tag is too long: reading the page takes more than 2097152 bytes, a 32nd of limit memory or less for a plan of many selectors; raise it with --limit memory=VALUE, or skip the page"
+        "too deep: too many elements are open in each other: reading the page takes more than 2097152 bytes, a 32nd of limit memory, 4 MiB at the most; raise it with --limit memory=VALUE, or skip the page"
     );
     let why = skipped("extract", LIST, |limits| limits.body = 10).await;
     assert_eq!(
         why,
         format!(
-            "too large: the page has {} bytes with its end tags written out, and 40 is the most, 4 times limit body; raise it with --limit body=VALUE, or skip the page",
+            "too large: the text of the page has {} bytes, and 30 is the most, 3 times limit body; raise it with --limit body=VALUE, or skip the page",
             LIST.len()
         )
     );

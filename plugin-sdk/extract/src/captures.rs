@@ -75,7 +75,7 @@ impl Captures {
 /// What reading a page is charged with: one for each of its bytes, and 40 for each row and capture.
 ///
 /// It depends on nothing else, so that the same page costs the same everywhere: no metering of guests sees
-/// the work of the host. `n_bytes` is the page as it came, before anything is repaired. A page of 55 kB with
+/// the work of the host. A page of 55 kB with
 /// 326 captures costs 68 000, which is what a guest pays for handing on 27 items. Where no captures came of
 /// it, the bytes are charged all the same: `fuel(page.len(), &Captures::default())`.
 pub fn fuel(n_bytes: usize, captures: &Captures) -> u64 {

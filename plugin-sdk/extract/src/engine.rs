@@ -1,38 +1,30 @@
-//! Reads one page by one plan: repair, then one pass of lol_html that fills the captures.
+//! Reads one page by one plan: one walk over the page that fills the captures.
 //!
 //! The page is not trusted. Time and memory grow with its length and with the plan, never with a product of
 //! both that the page could choose, and what still is too much ends at a budget.
 
 mod clock;
+mod matching;
+mod meter;
 mod read;
 mod rows;
 mod text;
 
-use std::borrow::Cow;
-use std::cell::RefCell;
-use std::rc::Rc;
-use std::sync::LazyLock;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
-use lol_html::errors::RewritingError;
-use lol_html::html_content::{Element, EndTag, TextChunk};
-use lol_html::{ElementContentHandlers, HtmlRewriter, MemorySettings, Selector, Settings};
-
 use crate::captures::Captures;
-use crate::plan::{CompiledPlan, Watch};
-use crate::repair::repair;
-use clock::Clock;
+use crate::plan::CompiledPlan;
+use crate::walk::{MOST_OPEN, Start, TextKind, Visitor, names, walk};
 pub use clock::processor_time;
+use matching::Matcher;
+use meter::Meter;
 use read::Reading;
 
-/// Bytes between two looks at the clock. Smaller pieces cost nothing down to this.
-const PIECE: usize = 4 << 10;
-/// What lol_html takes at once for what is unfinished at the end of a piece.
-const BUFFER: usize = 1 << 10;
-/// Bytes of one tag times conditions of a plan, at the most: less than a tenth of a second.
-const TAG_WORK: usize = 64 << 20;
-/// Every plan may read pages with tags and nesting that fit in here.
-const SHORTEST: usize = 64 << 10;
+/// Bytes for each open element: what the walk, the matching and the reading keep of it, with a plan of 64 steps.
+const ELEMENT: usize = 128;
+/// Every budget of memory is at least this.
+const LEAST_MEMORY: usize = 1 << 10;
 
 /// What reading one page may use up.
 ///
@@ -40,18 +32,17 @@ const SHORTEST: usize = 64 << 10;
 /// truncated. Size, memory and time are errors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Budget {
-    /// Bytes of the page, also after omitted end tags were written. Below 4 GiB, whatever is set.
+    /// Bytes of the page. Below 4 GiB, whatever is set.
     pub page_bytes: usize,
     /// Rows of all groups and captures of all fields together.
     pub n_captures: usize,
     /// Bytes of text, decoded. Captures that nest in each other share them.
     pub captured_bytes: usize,
-    /// Bytes that lol_html may hold: 128 for each open element, doubling, and any tag that is not finished
-    /// at the end of a piece, with 64 for each of its attributes. At least 1 KiB. Plans with more than 32
-    /// conditions have less of it, and all have 64 KiB.
+    /// Bytes for what is open: 128 for each open element, and 64 for each name whose elements `:nth-of-type()`
+    /// counts. At least 1 KiB. No more than 32 768 elements are open in each other, whatever is set.
     pub memory: usize,
     /// Time on the processor for the whole page. Looked at every 4 KiB of it, and every 64 KiB of text that is
-    /// handed to captures.
+    /// gone through for a plan.
     pub deadline: Duration,
 }
 
@@ -72,7 +63,7 @@ impl Default for Budget {
 pub enum ExtractError {
     /// Memory is used up.
     #[error(
-        "reading the page takes more than {memory} bytes: too many elements are open in each other, or a tag is too long; raise the memory of the budget, use fewer selectors, or skip the page"
+        "reading the page takes more than {memory} bytes, at 128 for each element that is open in another: raise the memory of the budget, up to 4 MiB, or skip the page"
     )]
     TooDeep {
         /// The budget.
@@ -80,7 +71,7 @@ pub enum ExtractError {
     },
     /// The page is too long.
     #[error(
-        "the page has {n_bytes} bytes with its end tags written out, and {limit} is the limit; raise the page bytes of the budget, or fetch less of the page"
+        "the page has {n_bytes} bytes, and {limit} is the limit; raise the page bytes of the budget, or fetch less of the page"
     )]
     TooLarge {
         /// Bytes it has.
@@ -95,12 +86,6 @@ pub enum ExtractError {
     TooSlow {
         /// The budget.
         deadline: Duration,
-    },
-    /// The parser refuses the page for another reason. None is known.
-    #[error("the page cannot be read: {reason}; skip it")]
-    Unreadable {
-        /// As the parser says it.
-        reason: String,
     },
 }
 
@@ -128,236 +113,155 @@ pub enum ExtractError {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn extract(plan: &CompiledPlan, page: &str, budget: &Budget) -> Result<Captures, ExtractError> {
-    extract_in(PIECE, plan, page, budget)
-}
-
-fn extract_in(
-    piece: usize,
-    plan: &CompiledPlan,
-    page: &str,
-    budget: &Budget,
-) -> Result<Captures, ExtractError> {
-    let clock = Clock::new(budget.deadline);
-    clock.check()?;
-    check_length(page, budget)?;
-    let page = repair(page);
-    check_length(&page, budget)?;
-    pass(piece, plan, &page, budget, &clock)
-}
-
-/// The one pass over a page as it is.
-fn pass(
-    piece: usize,
-    plan: &CompiledPlan,
-    page: &str,
-    budget: &Budget,
-    clock: &Clock,
-) -> Result<Captures, ExtractError> {
-    // End-tag handlers of lol_html outlive every borrow, so what they change is shared.
-    let reading = Rc::new(RefCell::new(Reading::new(plan, budget)));
-    let mut rewriter = HtmlRewriter::new(
-        settings(plan, page, &reading, budget, *clock),
-        |_: &[u8]| {},
-    );
-    let failed = |error| failure(error, plan, budget);
-    for bytes in page.as_bytes().chunks(piece) {
-        clock.check()?;
-        rewriter.write(bytes).map_err(failed)?;
-    }
-    rewriter.end().map_err(failed)?;
-    // A tag is looked at where it ends, which may be here.
-    clock.check()?;
-    let reading = reading.take();
-    Ok(reading.finish(plan, page))
-}
-
-fn check_length(page: &str, budget: &Budget) -> Result<(), ExtractError> {
+    let mut meter = Meter::new(budget.deadline);
+    meter.look();
     let limit = budget.page_bytes.min(u32::MAX as usize);
-    if page.len() > limit {
+    if !meter.is_over() && page.len() > limit {
         return Err(ExtractError::TooLarge {
             n_bytes: page.len(),
             limit,
         });
     }
-    Ok(())
-}
-
-/// What lol_html may hold. A tag that is held is looked at in one go, by every condition of the plan and with
-/// no look at the clock: the more conditions, the shorter the longest tag.
-fn memory(plan: &CompiledPlan, budget: &Budget) -> usize {
-    let longest = (TAG_WORK / plan.n_conditions().max(1)).max(SHORTEST);
-    budget.memory.min(longest).max(BUFFER)
-}
-
-fn failure(error: RewritingError, plan: &CompiledPlan, budget: &Budget) -> ExtractError {
-    match error {
-        RewritingError::MemoryLimitExceeded(_) => ExtractError::TooDeep {
-            memory: memory(plan, budget),
-        },
-        RewritingError::ContentHandlerError(error) => match error.downcast() {
-            Ok(own) => *own,
-            Err(other) => unreadable(&other),
-        },
-        other => unreadable(&other),
-    }
-}
-
-fn unreadable(error: &dyn std::fmt::Display) -> ExtractError {
-    let reason = error.to_string();
-    ExtractError::Unreadable { reason }
-}
-
-type Shared = Rc<RefCell<Reading>>;
-type Handlers<'h> = ElementContentHandlers<'h>;
-
-/// What the engine itself looks for.
-static TEMPLATE: LazyLock<Selector> = LazyLock::new(|| own_selector("template"));
-static BASE: LazyLock<Selector> = LazyLock::new(|| own_selector("base[href]"));
-static BREAK: LazyLock<Selector> = LazyLock::new(|| own_selector("br"));
-
-fn own_selector(text: &str) -> Selector {
-    text.parse()
-        .expect("it is a constant, and tests read pages with it")
-}
-
-/// For one element, handlers are called in the order in which they stand here: rows before what lies in them.
-fn settings<'h>(
-    plan: &'h CompiledPlan,
-    page: &'h str,
-    shared: &Shared,
-    budget: &Budget,
-    clock: Clock,
-) -> Settings<'h, 'h> {
-    let memory = MemorySettings::new()
-        .with_preallocated_parsing_buffer_size(BUFFER)
-        .with_max_allowed_memory_usage(memory(plan, budget));
-    let settings = Settings::new()
-        // Strict would refuse pages where a text could be read in two ways.
-        .with_strict(false)
-        // The page is text already.
-        .with_adjust_charset_on_meta_tag(false)
-        .with_memory_settings(memory);
-    // Without a selector lol_html would not count open elements, and the memory limit would not bound them.
-    let mut all: Vec<(&'h Selector, Handlers<'h>)> = vec![(&BASE, bases(shared))];
-    if plan.watches().iter().any(|w| w.folded.is_some()) {
-        all.push((&BREAK, breaks(shared)));
-    }
-    for (group, row) in plan.rows().iter().enumerate() {
-        all.push((&plan.selectors()[row.selector], rows(plan, group, shared)));
-    }
-    for (i, watch) in plan.watches().iter().enumerate() {
-        all.push((
-            &plan.selectors()[watch.selector],
-            fields(plan, page, i, shared, clock),
-        ));
-    }
-    // After all others, since a template is there and only what is inside of it is not.
-    all.push((&TEMPLATE, templates(shared)));
-    let add = |settings: Settings<'h, 'h>, (selector, handlers)| {
-        settings.append_element_content_handler((Cow::Borrowed(selector), handlers))
+    let mut reader = Reader {
+        plan,
+        matcher: Matcher::new(plan.program()),
+        reading: Reading::new(plan, budget),
+        meter,
+        memory: budget.memory.max(LEAST_MEMORY),
+        is_too_deep: false,
+        n_started: 0,
+        begun: Vec::new(),
+        open: Vec::new(),
     };
-    all.into_iter().fold(settings, add)
-}
-
-fn templates<'h>(shared: &Shared) -> Handlers<'h> {
-    let shared = Rc::clone(shared);
-    Handlers::default().element(move |element: &mut Element<'_, '_>| {
-        // One inside of an image is an element as any other.
-        if is_html(element) {
-            shared.borrow_mut().enter_template();
-            at_end(element, &shared, |reading, _| reading.leave_template());
-        }
-        Ok(())
-    })
-}
-
-fn bases<'h>(shared: &Shared) -> Handlers<'h> {
-    let shared = Rc::clone(shared);
-    Handlers::default().element(move |element: &mut Element<'_, '_>| {
-        if is_html(element) {
-            shared.borrow_mut().base(element);
-        }
-        Ok(())
-    })
-}
-
-fn breaks<'h>(shared: &Shared) -> Handlers<'h> {
-    let shared = Rc::clone(shared);
-    Handlers::default().element(move |_: &mut Element<'_, '_>| {
-        shared.borrow_mut().line_break();
-        Ok(())
-    })
-}
-
-fn rows<'h>(plan: &'h CompiledPlan, group: usize, shared: &Shared) -> Handlers<'h> {
-    let shared = Rc::clone(shared);
-    Handlers::default().element(move |element: &mut Element<'_, '_>| {
-        let at = element.source_location().bytes().start;
-        let is_open = shared.borrow_mut().begin_row(plan, group, element);
-        if is_open {
-            at_end(element, &shared, move |reading, _| {
-                reading.end_row(group, at)
-            });
-        }
-        Ok(())
-    })
-}
-
-fn fields<'h>(
-    plan: &'h CompiledPlan,
-    page: &'h str,
-    watch: usize,
-    shared: &Shared,
-    clock: Clock,
-) -> Handlers<'h> {
-    let of_elements = Rc::clone(shared);
-    let handlers = Handlers::default().element(move |element: &mut Element<'_, '_>| {
-        let at = element.source_location().bytes().start;
-        let is_open = of_elements
-            .borrow_mut()
-            .begin_captures(plan, watch, element);
-        if is_open {
-            at_end(element, &of_elements, move |reading, end| {
-                reading.end_captures(watch, at, end);
-            });
-        }
-        Ok(())
-    });
-    let Watch { folded, raw, .. } = &plan.watches()[watch];
-    if folded.is_none() && raw.is_none() {
-        return handlers;
+    let walked = walk(page, &mut reader);
+    reader.meter.look();
+    reader.meter.into_result()?;
+    if reader.is_too_deep || walked.is_err() {
+        return Err(ExtractError::TooDeep {
+            memory: reader.memory.min(MOST_OPEN * ELEMENT),
+        });
     }
-    let of_texts = Rc::clone(shared);
-    handlers.text(move |chunk: &mut TextChunk<'_>| {
-        // One text may be as long as the page, and belong to every field of the plan.
-        if of_texts.borrow_mut().text(watch, chunk, page) {
-            clock.check()?;
-        }
-        Ok(())
-    })
+    Ok(reader.reading.finish(plan, page))
 }
 
-/// Calls back where the element ends, with the offset of the end tag that ends it: its own or that of an
-/// element around it. Not at the end of the page.
-fn at_end(
-    element: &mut Element<'_, '_>,
-    shared: &Shared,
-    end: impl FnOnce(&mut Reading, usize) + 'static,
-) {
-    if let Some(handlers) = element.end_tag_handlers() {
-        let shared = Rc::clone(shared);
-        handlers.push(Box::new(move |tag: &mut EndTag<'_>| {
-            end(
-                &mut shared.borrow_mut(),
-                tag.source_location().bytes().start,
-            );
-            Ok(())
-        }));
+/// What the walk tells, matched with the plan.
+struct Reader<'a> {
+    plan: &'a CompiledPlan,
+    matcher: Matcher<'a>,
+    reading: Reading,
+    meter: Meter,
+    memory: usize,
+    is_too_deep: bool,
+    /// How many elements began so far.
+    n_started: usize,
+    /// What began with elements that are open, and has to be told when they end.
+    begun: Vec<Begun>,
+    /// For each open element how many of these there were before it, and which it is.
+    open: Vec<(usize, usize)>,
+}
+
+/// What ends with an element.
+#[derive(Clone, Copy)]
+enum Begun {
+    Row(usize),
+    Captures(usize),
+    Template,
+}
+
+const BASE: u64 = names::hash(b"base");
+const BREAK: u64 = names::hash(b"br");
+const TEMPLATE: u64 = names::hash(b"template");
+
+impl<'a> Visitor<'a> for Reader<'a> {
+    fn start(&mut self, element: &Start<'a>) {
+        let n_begun = self.begun.len();
+        self.n_started += 1;
+        let is_selected = self.matcher.begin(element, &mut self.meter);
+        match element.hash() {
+            BASE if element.is_html() => self.base(element),
+            BREAK => self.reading.line_break(),
+            _ => {}
+        }
+        if is_selected {
+            self.selected(element);
+        }
+        if element.has_content() {
+            // After all others: a template is there, and only what is inside of it is not. One inside of an image is
+            // an element as any other.
+            if element.hash() == TEMPLATE && element.is_html() {
+                self.reading.enter_template();
+                self.begun.push(Begun::Template);
+            }
+            self.open.push((n_begun, self.n_started));
+            self.matcher.enter();
+            let n_bytes = self.matcher.n_open() * ELEMENT + self.matcher.n_bytes_of_types();
+            self.is_too_deep |= n_bytes > self.memory;
+        }
+    }
+
+    fn end(&mut self, at: usize) {
+        self.matcher.leave();
+        let Some((n_begun, element)) = self.open.pop() else {
+            return;
+        };
+        for begun in self.begun.drain(n_begun..) {
+            match begun {
+                Begun::Row(group) => self.reading.end_row(group, element),
+                Begun::Captures(watch) => self.reading.end_captures(watch, element, at),
+                Begun::Template => self.reading.leave_template(),
+            }
+        }
+    }
+
+    fn text(&mut self, text: &'a str, kind: TextKind) {
+        if kind != TextKind::Raw {
+            let is_encoded = kind == TextKind::Encoded;
+            self.reading.text(text, is_encoded, &mut self.meter);
+        }
+    }
+
+    fn reached(&mut self, at: usize) -> ControlFlow<()> {
+        self.meter.reach(at);
+        if self.meter.is_over() || self.is_too_deep {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
     }
 }
 
-fn is_html(element: &Element<'_, '_>) -> bool {
-    element.namespace_uri() == "http://www.w3.org/1999/xhtml"
+impl<'a> Reader<'a> {
+    /// Rows begin before what lies in them.
+    fn selected(&mut self, element: &Start<'a>) {
+        let plan = self.plan;
+        for (group, row) in plan.rows().iter().enumerate() {
+            if self.matcher.is_selected(row.selector) {
+                let begins = &mut self.reading;
+                if begins.begin_row(plan, group, element, self.n_started) {
+                    self.begun.push(Begun::Row(group));
+                }
+            }
+        }
+        for (watch, declared) in plan.watches().iter().enumerate() {
+            if !self.matcher.is_selected(declared.selector) {
+                continue;
+            }
+            let (matcher, meter) = (&mut self.matcher, &mut self.meter);
+            let value = |attribute| matcher.value(element, attribute, meter);
+            let begins = &mut self.reading;
+            if begins.begin_captures(plan, watch, element, self.n_started, value) {
+                self.begun.push(Begun::Captures(watch));
+            }
+        }
+    }
+
+    fn base(&mut self, element: &Start<'a>) {
+        let href = element
+            .attributes()
+            .find(|(name, _)| name.eq_ignore_ascii_case("href"));
+        if let Some((_, href)) = href {
+            self.reading.base(href);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,20 +1,20 @@
 //! Captures that a plan declares, read from HTML in one pass, without a document tree.
 //!
 //! A [`Plan`] says which elements are rows and which values are read from them. [`CompiledPlan::new`] checks it
-//! once; [`extract`] reads a page by it and gives [`Captures`]: one text, and numbers that point into it. Before
-//! that, [`repair`] writes the end tags that HTML lets an author leave out.
+//! once; [`extract`] reads a page by it and gives [`Captures`]: one text, and numbers that point into it. Under it,
+//! [`mod@walk`] tells the elements of a page as a browser would have them.
 //!
 //! Nothing here does IO or panics, whatever the page is. Plans and pages are both untrusted: text of selectors
 //! is bounded before it is parsed, and each page has a [`Budget`].
 //!
-//! What differs from a browser is a table in the guide of `Extract`, in the SDK. Sibling combinators and all that
-//! looks ahead in the page are refused.
+//! What differs from a browser is a table in the guide of `Extract`, in the SDK. Selectors that
+//! look ahead in the page are refused.
 
 mod captures;
 mod engine;
 mod plan;
-pub mod repair;
 mod selector;
+pub mod walk;
 
 // Tests describe plans in a short form that integration tests use as well.
 #[cfg(test)]

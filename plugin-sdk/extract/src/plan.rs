@@ -95,7 +95,7 @@ pub struct PlanLimits {
     pub n_fields: usize,
     /// Bytes of a name, and of an attribute's name.
     pub name_bytes: usize,
-    /// Bytes of all names and selectors together, and again of all selectors after multiplying out.
+    /// Bytes of all names and selectors together.
     pub plan_bytes: usize,
 }
 
@@ -116,8 +116,7 @@ impl Default for PlanLimits {
 }
 
 impl PlanLimits {
-    /// With the bounds that no setting lifts. The selector parser recurses: about 700 levels of parentheses
-    /// overflow a stack of 2 MiB, which ends the process, and the compiler of selectors recurses over steps.
+    /// With the bounds that no setting lifts. Reading and asking what is in parentheses recurses.
     fn bounded(&self) -> Self {
         Self {
             n_selectors: self.n_selectors.min(200),

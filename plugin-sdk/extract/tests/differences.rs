@@ -111,14 +111,6 @@ fn cases() -> Vec<Case> {
             marked: None,
         },
         Case {
-            class: "an entity in an attribute",
-            page: body("<a href='?a&amp;b'>"),
-            plan: ".decoded = [href='?a&b'] -> @href\n.written = [href='?a&amp;b'] -> @href",
-            ours: &[&[], &["?a&b"]],
-            browsers: &[&["?a&b"], &[]],
-            marked: None,
-        },
-        Case {
             class: "lines that end in CR LF",
             page: body("<p id='1\0b\r\n'>1\0b\r\n3</p>"),
             plan: ".id = p -> @id\n.raw = p -> raw",

@@ -37,7 +37,6 @@ fn outcome(plan: &str, page: &str, budget: &Budget) -> String {
         Err(ExtractError::TooDeep { .. }) => "deep".to_owned(),
         Err(ExtractError::TooLarge { .. }) => "large".to_owned(),
         Err(ExtractError::TooSlow { .. }) => "slow".to_owned(),
-        Err(other) => other.to_string(),
     }
 }
 
@@ -59,14 +58,16 @@ fn check(page: &str, expected: &str) {
 
 #[test]
 fn elements_nest_as_deep_as_the_memory_allows() {
-    check(&"<div>".repeat(16_000), "ok ok ok");
+    check(&"<div>".repeat(16_000), "ok ok deep");
+    // The third counts names, which takes half as much again.
+    check(&"<div>".repeat(10_000), "ok ok ok");
     check(&"<div>".repeat(40_000), "deep deep deep");
     check(
         &format!("{}{}", "<div>x".repeat(16_000), "</div>".repeat(16_000)),
-        "ok ok ok",
+        "ok ok deep",
     );
     check(&"<div>".repeat(1_600_000), "deep deep deep");
-    check(&"<ul><li>".repeat(8_000), "ok ok ok");
+    check(&"<ul><li>".repeat(5_000), "ok ok ok");
     check(&"<b>".repeat(10_000), "ok ok ok");
     check(&"<svg>".repeat(800_000), "deep deep deep");
     let tags: String = (0..400_000).map(|i| format!("<x{i}>")).collect();
@@ -74,14 +75,14 @@ fn elements_nest_as_deep_as_the_memory_allows() {
 }
 
 #[test]
-fn a_tag_is_as_long_as_the_memory_allows() {
+fn a_tag_is_as_long_as_the_page_may_be() {
     let attributes: String = (0..200_000).map(|i| format!(" a{i}")).collect();
-    check(&format!("<a{attributes}>"), "deep ok deep");
+    check(&format!("<a{attributes}>"), "ok ok ok");
     let value = "x".repeat(4 << 20);
-    check(&format!("<a href='{value}'>"), "deep ok deep");
-    check(&format!("<a href='{value}"), "deep ok deep");
-    check(&format!("<{value}>"), "deep deep deep");
-    check(&format!("<i title='{}'>", "x".repeat(64 << 10)), "ok ok ok");
+    check(&format!("<a href='{value}'>"), "ok ok ok");
+    check(&format!("<a href='{value}"), "ok ok ok");
+    check(&format!("<{value}>"), "ok ok ok");
+    check(&format!("<i title='{value}'>"), "ok ok ok");
 }
 
 #[test]
@@ -136,12 +137,10 @@ fn captures_are_as_many_as_the_budget_allows() {
 
 #[test]
 fn names_of_many_kinds_beside_each_other_are_read() {
-    // Counters of `:nth-of-type` are looked through at each end tag: with plans that use it, names cost the
-    // square of their number, until the deadline. Without, they cost nothing.
+    // Names that `:nth-of-type` counts take memory, and no more time than others.
     let tags = |n: usize| -> String { (0..n).map(|i| format!("<x{i}></x{i}>")).collect() };
-    check(&tags(5_000), "ok ok ok");
-    assert_eq!(outcome(PLANS[0], &tags(100_000), &far()), "ok");
-    assert_eq!(outcome(PLANS[1], &tags(100_000), &far()), "ok");
+    check(&tags(30_000), "ok ok ok");
+    check(&tags(100_000), "ok ok deep");
 }
 
 #[test]
@@ -161,8 +160,7 @@ fn the_worst_plan_that_is_allowed_is_read_at_the_end_of_a_small_page() {
         )
     };
     let plan: String = (0..40).map(steps).collect();
-    assert_eq!(outcome(&plan, &"<b>".repeat(500), &far()), "ok");
-    assert_eq!(outcome(&plan, &"<b>".repeat(2_000), &far()), "deep");
+    assert_eq!(outcome(&plan, &"<b>".repeat(16_000), &far()), "truncated");
 }
 
 #[test]
@@ -182,9 +180,6 @@ fn a_page_is_as_long_as_the_budget_allows() {
     };
     assert_eq!(outcome(PLANS[0], &"x".repeat(1_000), &budget), "ok");
     assert_eq!(outcome(PLANS[0], &"x".repeat(1_001), &budget), "large");
-    // The repair writes more than the page has.
-    assert_eq!(outcome(PLANS[0], &"<li>".repeat(100), &budget), "ok");
-    assert_eq!(outcome(PLANS[0], &"<li>".repeat(200), &budget), "large");
 }
 
 #[test]
@@ -215,7 +210,9 @@ fn no_budget_at_all_is_no_panic() {
         deadline: Duration::MAX,
     };
     let page = "<div>a<b>c</b></div>";
-    assert_eq!(outcome(PLANS[1], page, &nothing), "deep");
+    assert_eq!(outcome(PLANS[1], page, &nothing), "truncated");
+    assert_eq!(outcome(PLANS[1], &page.repeat(9), &nothing), "truncated");
+    assert_eq!(outcome(PLANS[1], &"<b>".repeat(9), &nothing), "deep");
     assert_eq!(outcome(PLANS[1], "no tag", &nothing), "ok");
     assert_eq!(outcome(PLANS[1], page, &everything), "ok");
 }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use crawler_extract::repair::repair;
 use crawler_extract::{
     Budget, CompiledPlan, ExtractError, Field, Group, Plan, PlanLimits, Take, extract,
 };
@@ -11,8 +10,7 @@ use crawler_extract::{
 /// of the whole page. The page is what follows, whatever it is.
 ///
 /// A plan is refused or can be followed; a page is read or refused, and what is read lies within the text
-/// that comes with it. Repair is done once: a page without headings that was repaired stays as it is, and each that
-/// does is read alike.
+/// that comes with it.
 pub fn extract_page(data: &[u8]) {
     let (line, page) = super::first_line(data);
     let selectors = String::from_utf8_lossy(line);
@@ -20,13 +18,6 @@ pub fn extract_page(data: &[u8]) {
         return;
     };
     let page = String::from_utf8_lossy(page);
-    let repaired = repair(&page);
-    let again = repair(&repaired);
-    let is_settled = again == repaired;
-    assert!(
-        is_settled || has_headings(&page),
-        "{repaired:?} becomes {again:?}"
-    );
     let budget = Budget {
         n_captures: 500,
         captured_bytes: 4 << 10,
@@ -36,15 +27,9 @@ pub fn extract_page(data: &[u8]) {
     };
     let captures = match extract(&compiled, &page, &budget) {
         Ok(captures) => captures,
-        Err(error @ (ExtractError::TooSlow { .. } | ExtractError::Unreadable { .. })) => {
-            panic!("{error}")
-        }
+        Err(error @ ExtractError::TooSlow { .. }) => panic!("{error}"),
         Err(ExtractError::TooDeep { .. } | ExtractError::TooLarge { .. }) => return,
     };
-    if is_settled {
-        let again = extract(&compiled, &repaired, &budget);
-        assert_eq!(again.as_ref(), Ok(&captures));
-    }
     assert!(captures.n_captures() <= budget.n_captures);
     assert!(captures.text.len() <= budget.captured_bytes);
     for (field, column) in compiled.plan().fields.iter().zip(&captures.columns) {
@@ -57,14 +42,6 @@ pub fn extract_page(data: &[u8]) {
             assert!(captures.text.get(start..end).is_some(), "{}", field.name);
         }
     }
-}
-
-/// A heading within a heading, which tags in the wrong order can make, cannot be written as HTML: where it
-/// begins, the one around it ends.
-fn has_headings(page: &str) -> bool {
-    let tags = page.as_bytes().windows(3);
-    tags.into_iter()
-        .any(|tag| matches!(tag, [b'<', b'h' | b'H', b'1'..=b'6']))
 }
 
 /// Rows by the first selector, and each of the others in every way that values are read.

@@ -25,8 +25,8 @@ use crate::plugin::bindings::crawler::rules::types;
 const MAX_AT_ONCE: usize = 16 << 20;
 /// The part of limit `memory` that reading may take beside the captures.
 const MEMORY_SHARE: u64 = 32;
-/// A page may become longer by the end tags that are written into it, by no more than this.
-const GROWTH: u64 = 4;
+/// A body may become longer as text, by no more than this: a byte of no charset becomes U+FFFD, which has three.
+const GROWTH: u64 = 3;
 
 /// The plans of a plugin, ready to read pages.
 pub(crate) type Plans = Arc<[CompiledPlan]>;
@@ -200,11 +200,11 @@ fn refused(error: &ExtractError) -> types::ExtractError {
     let raise = |limit: LimitName| format!("raise it with --limit {limit}=VALUE, or skip the page");
     match error {
         ExtractError::TooDeep { memory } => types::ExtractError::TooDeep(format!(
-            "too many elements are open in each other, or a tag is too long: reading the page takes more than {memory} bytes, a {MEMORY_SHARE}nd of limit memory or less for a plan of many selectors; {}",
+            "too many elements are open in each other: reading the page takes more than {memory} bytes, a {MEMORY_SHARE}nd of limit memory, 4 MiB at the most; {}",
             raise(LimitName::Memory)
         )),
         ExtractError::TooLarge { n_bytes, limit } => types::ExtractError::TooLarge(format!(
-            "the page has {n_bytes} bytes with its end tags written out, and {limit} is the most, {GROWTH} times limit body; {}",
+            "the text of the page has {n_bytes} bytes, and {limit} is the most, {GROWTH} times limit body; {}",
             raise(LimitName::Body)
         )),
         other => types::ExtractError::Other((0, other.to_string())),

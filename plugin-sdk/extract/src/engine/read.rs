@@ -2,23 +2,21 @@
 
 mod finish;
 
+use std::borrow::Cow;
 use std::ops::Range;
 
-use lol_html::html_content::{Element, TextChunk};
-
 use super::Budget;
+use super::meter::Meter;
 use super::rows::{Rows, Seen};
-use super::text::{Node, Segment};
+use super::text::Segment;
 use crate::captures::NONE;
 use crate::plan::{CompiledPlan, Take, Watch};
+use crate::walk::Start;
 
 /// Bytes of a `<base href>`: what addresses are allowed elsewhere.
 const MAX_BASE: usize = 8 << 10;
 
-/// Bytes of text between two looks at the clock.
-const UNCLOCKED: usize = 64 << 10;
-
-/// Everything that handlers change.
+/// Everything that a page changes.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     rows: Vec<Rows>,
@@ -29,8 +27,8 @@ pub(super) struct Reading {
     n_templates: usize,
     n_captures_left: usize,
     n_bytes_left: usize,
-    /// Bytes of text that were gone through since the clock was looked at.
-    n_unclocked: usize,
+    /// Open captures that take text.
+    n_taking: usize,
     /// A budget is used up. Nothing begins any more, or it would be taken for a part of the wrong row; what
     /// is open goes on.
     is_truncated: bool,
@@ -50,7 +48,6 @@ struct Values {
 struct Watched {
     /// The innermost last.
     open: Vec<Open>,
-    node: Option<Node>,
     folded: Flow,
     raw: Flow,
 }
@@ -64,8 +61,8 @@ struct Flow {
 
 #[derive(Debug)]
 struct Open {
-    /// Offset of the start tag: no two elements have the same.
-    at: usize,
+    /// Of the elements of the page, which one.
+    element: usize,
     field: usize,
     capture: usize,
     of: Content,
@@ -111,13 +108,12 @@ impl Reading {
     }
 
     /// Counts as nothing else does: whoever reads one link needs it too.
-    pub(super) fn base(&mut self, element: &Element<'_, '_>) {
+    pub(super) fn base(&mut self, written: &str) {
         if self.base.is_none() && self.n_templates == 0 {
-            let href = element.get_attribute("href").unwrap_or_default();
             // One that no address can have is as good as none.
-            let href = Some(href).filter(|href| href.len() <= MAX_BASE);
+            let href = Some(written).filter(|href| href.len() <= MAX_BASE);
             let href = href.unwrap_or_default();
-            self.base = Some(htmlize::unescape_attribute(href.as_str()).into_owned());
+            self.base = Some(htmlize::unescape_attribute(href).into_owned());
         }
     }
 
@@ -126,52 +122,65 @@ impl Reading {
         &mut self,
         plan: &CompiledPlan,
         group: usize,
-        element: &Element<'_, '_>,
+        element: &Start<'_>,
+        number: usize,
     ) -> bool {
         if !self.is_reading() {
             return false;
         }
-        let at = element.source_location().bytes().start;
         let parent = plan.plan().groups[group].parent.map(|p| p as usize);
-        let Some(parent) = self.around(parent, at) else {
+        let Some(parent) = self.around(parent, number) else {
             return false;
         };
         if !self.count_capture() {
             return false;
         }
-        let is_open = plan.rows()[group].is_asked_for && element.can_have_content();
-        self.rows[group].begin(parent, at, !is_open);
+        let is_open = plan.rows()[group].is_asked_for && element.has_content();
+        self.rows[group].begin(parent, number, !is_open);
         is_open
     }
 
-    pub(super) fn end_row(&mut self, group: usize, at: usize) {
-        self.rows[group].end(at);
+    pub(super) fn end_row(&mut self, group: usize, number: usize) {
+        self.rows[group].end(number);
     }
 
     /// Whether somebody has to say where the element ends.
-    pub(super) fn begin_captures(
+    pub(super) fn begin_captures<'p>(
         &mut self,
         plan: &CompiledPlan,
         watch: usize,
-        element: &Element<'_, '_>,
+        element: &Start<'p>,
+        number: usize,
+        mut value: impl FnMut(usize) -> Option<&'p str>,
     ) -> bool {
         if !self.is_reading() {
             return false;
         }
-        let at = element.source_location().bytes().start;
         let declared = &plan.watches()[watch];
         let row = match declared.group {
-            Some(group) if declared.is_row => self.rows[group].of(at),
-            group => self.around(group, at),
+            Some(group) if declared.is_row => self.rows[group].of(number),
+            group => self.around(group, number),
         };
         let Some(row) = row else {
             return false;
         };
         let mut is_open = false;
         for field in &declared.fields {
-            is_open |= self.capture(plan, watch, *field, row, element);
+            if let Some(attribute) = plan.attribute(*field) {
+                if let Some(written) = value(attribute) {
+                    self.attribute(plan, *field, row, written);
+                }
+                continue;
+            }
+            is_open |= self.capture(plan, watch, *field, row, (element, number));
         }
         is_open
+    }
+
+    fn attribute(&mut self, plan: &CompiledPlan, field: usize, row: u32, written: &str) {
+        if !(plan.plan().fields[field].first && self.fields[field].seen.has(row)) {
+            self.whole(plan, field, row, &htmlize::unescape_attribute(written));
+        }
     }
 
     /// Whether the capture is open.
@@ -181,47 +190,41 @@ impl Reading {
         watch: usize,
         field: usize,
         row: u32,
-        element: &Element<'_, '_>,
+        (element, number): (&Start<'_>, usize),
     ) -> bool {
         let declared = &plan.plan().fields[field];
         if declared.first && self.fields[field].seen.has(row) {
             return false;
         }
         let end_of = |segment: Option<usize>| segment.map_or(0, |s| self.segments[s].text.len());
-        let tag = element.source_location().bytes();
         let (start, of) = match &declared.take {
-            Take::Present => (0, None),
-            Take::Attr(name) => {
-                if let Some(written) = element.get_attribute(name) {
-                    let value = htmlize::unescape_attribute(written.as_str());
-                    self.whole(plan, field, row, &value);
-                }
-                return false;
-            }
+            // Attributes are read elsewhere.
+            Take::Present | Take::Attr(_) => (0, None),
             Take::Tag => {
-                self.whole(plan, field, row, &element.tag_name());
+                self.whole(plan, field, row, &element.name().to_ascii_lowercase());
                 return false;
             }
             Take::Text => (end_of(plan.segment(field)), Some(Content::Folded)),
             Take::TextRaw => (end_of(plan.segment(field)), Some(Content::Raw)),
-            Take::Inner => (tag.end, Some(Content::Inner)),
+            Take::Inner => (element.span().end, Some(Content::Inner)),
         };
         if self.is_truncated || !self.count_capture() {
             return false;
         }
         let capture = self.fields[field].push(row, start..start);
-        let Some(of) = of.filter(|_| element.can_have_content()) else {
+        let Some(of) = of.filter(|_| element.has_content()) else {
             return false;
         };
         let watched = &mut self.watches[watch];
         watched.open.push(Open {
-            at: tag.start,
+            element: number,
             field,
             capture,
             of,
         });
         if let Some(flow) = watched.flow(of) {
             flow.n_open += 1;
+            self.n_taking += 1;
         }
         true
     }
@@ -244,15 +247,16 @@ impl Reading {
         self.fields[field].push(row, range);
     }
 
-    pub(super) fn end_captures(&mut self, watch: usize, at: usize, end: usize) {
+    pub(super) fn end_captures(&mut self, watch: usize, element: usize, end: usize) {
         let watched = &mut self.watches[watch];
-        while let Some(open) = watched.open.pop_if(|open| open.at == at) {
+        while let Some(open) = watched.open.pop_if(|open| open.element == element) {
             let range = &mut self.fields[open.field].ranges[open.capture];
             let Some(flow) = watched.flow(open.of) else {
                 range.end = end.max(range.start);
                 continue;
             };
             flow.n_open -= 1;
+            self.n_taking -= 1;
             if let Some(segment) = flow.segment.map(|s| &self.segments[s]) {
                 range.end = segment.text.len();
                 if let Content::Folded = open.of {
@@ -262,46 +266,37 @@ impl Reading {
         }
     }
 
-    /// Whether it is time to look at the clock.
-    #[must_use]
-    pub(super) fn text(&mut self, watch: usize, chunk: &TextChunk<'_>, page: &str) -> bool {
-        let watched = &mut self.watches[watch];
-        // It is called for all that the selector matches, also where that is no capture.
-        if self.n_templates > 0 || watched.folded.n_open + watched.raw.n_open == 0 {
-            return false;
-        }
-        for node in Node::grow(&mut watched.node, chunk, page)
-            .into_iter()
-            .flatten()
+    pub(super) fn text(&mut self, written: &str, is_encoded: bool, meter: &mut Meter) {
+        if self.n_templates > 0
+            || self.n_taking == 0
+            || (self.is_truncated && self.n_bytes_left == 0)
         {
-            self.n_unclocked += node.len();
-            self.node(watch, &node, page);
-        }
-        let is_time = self.n_unclocked > UNCLOCKED;
-        if is_time {
-            self.n_unclocked = 0;
-        }
-        is_time
-    }
-
-    fn node(&mut self, watch: usize, node: &Node, page: &str) {
-        if self.is_truncated && self.n_bytes_left == 0 {
             return;
         }
-        let Watched { folded, raw, .. } = &self.watches[watch];
-        let text = node.decoded(page);
-        let mut is_all = true;
-        if let Some(segment) = folded.taken_by() {
-            is_all &= self.segments[segment].push_folded(&text, &mut self.n_bytes_left);
+        let text = if is_encoded {
+            htmlize::unescape(written)
+        } else {
+            Cow::Borrowed(written)
+        };
+        for watched in &self.watches {
+            let mut is_all = true;
+            if let Some(segment) = watched.folded.taken_by() {
+                meter.add(written.len());
+                is_all &= self.segments[segment].push_folded(&text, &mut self.n_bytes_left);
+            }
+            if let Some(segment) = watched.raw.taken_by() {
+                meter.add(written.len());
+                is_all &= self.segments[segment].push(&text, &mut self.n_bytes_left);
+            }
+            self.is_truncated |= !is_all;
+            if meter.is_over() {
+                return;
+            }
         }
-        if let Some(segment) = raw.taken_by() {
-            is_all &= self.segments[segment].push(&text, &mut self.n_bytes_left);
-        }
-        self.is_truncated |= !is_all;
     }
 
     pub(super) fn line_break(&mut self) {
-        if self.n_templates > 0 {
+        if self.n_templates > 0 || self.n_taking == 0 {
             return;
         }
         for segment in self.watches.iter().filter_map(|w| w.folded.taken_by()) {
@@ -315,10 +310,10 @@ impl Reading {
     }
 
     /// The row that an element lies in. None if it should lie in one and does not.
-    fn around(&mut self, group: Option<usize>, at: usize) -> Option<u32> {
+    fn around(&mut self, group: Option<usize>, element: usize) -> Option<u32> {
         match group {
             None => Some(NONE),
-            Some(group) => self.rows[group].around(at),
+            Some(group) => self.rows[group].around(element),
         }
     }
 

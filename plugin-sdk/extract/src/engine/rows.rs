@@ -13,53 +13,57 @@ pub(super) struct Rows {
 #[derive(Debug)]
 struct Open {
     row: u32,
-    /// Offset of the start tag: no two elements have the same.
-    at: usize,
+    /// Of the elements of the page, which one.
+    element: usize,
     /// Nobody will say when it ends, because nothing can lie in it or nothing asks. It is over as soon as
     /// another element begins.
     is_closed: bool,
 }
 
 impl Rows {
-    /// A row that begins with the element at this offset.
-    pub(super) fn begin(&mut self, parent: u32, at: usize, is_closed: bool) {
-        self.drop_closed(at);
+    /// A row that begins with this element.
+    pub(super) fn begin(&mut self, parent: u32, element: usize, is_closed: bool) {
+        self.drop_closed(element);
         let row = u32::try_from(self.parents.len()).unwrap_or(NONE);
         self.parents.push(parent);
-        self.open.push(Open { row, at, is_closed });
+        self.open.push(Open {
+            row,
+            element,
+            is_closed,
+        });
     }
 
     /// Elements end in the opposite order of their beginnings.
-    pub(super) fn end(&mut self, at: usize) {
-        self.drop_closed(at);
-        if self.open.last().is_some_and(|open| open.at == at) {
+    pub(super) fn end(&mut self, element: usize) {
+        self.drop_closed(element);
+        if self.open.last().is_some_and(|open| open.element == element) {
             self.open.pop();
         }
     }
 
-    /// The row that the element at this offset is.
-    pub(super) fn of(&self, at: usize) -> Option<u32> {
+    /// The row that this element is.
+    pub(super) fn of(&self, element: usize) -> Option<u32> {
         self.open
             .last()
-            .filter(|open| open.at == at)
+            .filter(|open| open.element == element)
             .map(|open| open.row)
     }
 
-    /// The innermost row that the element at this offset lies in; it never lies in itself.
-    pub(super) fn around(&mut self, at: usize) -> Option<u32> {
-        self.drop_closed(at);
+    /// The innermost row that this element lies in; it never lies in itself.
+    pub(super) fn around(&mut self, element: usize) -> Option<u32> {
+        self.drop_closed(element);
         self.open
             .iter()
             .rev()
-            .find(|open| open.at != at)
+            .find(|open| open.element != element)
             .map(|open| open.row)
     }
 
-    fn drop_closed(&mut self, at: usize) {
+    fn drop_closed(&mut self, element: usize) {
         while self
             .open
             .last()
-            .is_some_and(|open| open.is_closed && open.at != at)
+            .is_some_and(|open| open.is_closed && open.element != element)
         {
             self.open.pop();
         }

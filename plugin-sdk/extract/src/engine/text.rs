@@ -1,9 +1,6 @@
-//! Text of a page: decoded, folded, appended once.
+//! Text of a page: folded, appended once.
 
-use std::borrow::Cow;
 use std::ops::Range;
-
-use lol_html::html_content::{TextChunk, TextType};
 
 /// Where values of one kind go. Captures are ranges in it.
 #[derive(Debug, Default)]
@@ -52,62 +49,4 @@ impl Segment {
 /// White space of HTML. A non-breaking space is none.
 fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\x0c' | '\r')
-}
-
-/// A text node, as far as it was seen: lol_html hands it over in pieces that end anywhere, even inside of an
-/// entity, so nothing is decoded before the last. The page is at hand, so the pieces need not be kept.
-#[derive(Debug)]
-pub(super) struct Node {
-    range: Range<usize>,
-    has_entities: bool,
-}
-
-impl Node {
-    /// Adds a piece. What comes back is complete: the node itself, or one before it that this one ends.
-    pub(super) fn grow(
-        node: &mut Option<Self>,
-        chunk: &TextChunk<'_>,
-        page: &str,
-    ) -> [Option<Self>; 2] {
-        let mut complete = [None, None];
-        let has_entities = match chunk.text_type() {
-            TextType::Data | TextType::RCData => true,
-            TextType::PlainText | TextType::CDataSection => false,
-            // Scripts, style sheets, and what shows only where scripts do not run: no text of the page.
-            TextType::RawText | TextType::ScriptData => return complete,
-        };
-        let bytes = chunk.source_location().bytes();
-        // A character that came in two pieces is reported with the second.
-        let start = page.floor_char_boundary(bytes.start);
-        match node {
-            Some(open) if open.has_entities == has_entities && start <= open.range.end => {
-                open.range.end = open.range.end.max(bytes.end);
-            }
-            _ => {
-                let fresh = Self {
-                    range: start..bytes.end,
-                    has_entities,
-                };
-                complete[0] = node.replace(fresh);
-            }
-        }
-        if chunk.last_in_text_node() {
-            complete[1] = node.take();
-        }
-        complete
-    }
-
-    /// Bytes of it, as written.
-    pub(super) fn len(&self) -> usize {
-        self.range.len()
-    }
-
-    pub(super) fn decoded<'a>(&self, page: &'a str) -> Cow<'a, str> {
-        let text = page.get(self.range.clone()).unwrap_or_default();
-        if self.has_entities {
-            htmlize::unescape(text)
-        } else {
-            Cow::Borrowed(text)
-        }
-    }
 }

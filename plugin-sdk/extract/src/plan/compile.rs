@@ -1,24 +1,24 @@
 //! Plans as the engine uses them: checked, selectors parsed, equal ones shared.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use lol_html::Selector;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::error::clipped;
 use super::{Field, Mistake, Plan, PlanError, PlanLimits, Take};
-use crate::selector::{self, Alternative, SelectorFault};
+use crate::selector::{self, Alternative, Program, SelectorFault};
 
 /// A plan that is ready to read pages: many of them, by many threads at once.
 #[derive(Debug, Clone)]
 pub struct CompiledPlan {
     plan: Plan,
-    selectors: Vec<Selector>,
+    program: Program,
     n_conditions: usize,
     rows: Vec<RowWatch>,
     watches: Vec<Watch>,
     is_kept: Vec<bool>,
     /// For each field the segment that its values go to. Presence has no values.
     segments: Vec<Option<usize>>,
+    /// For each field the index of the attribute that it takes.
+    attributes: Vec<Option<usize>>,
 }
 
 /// What begins the rows of a group.
@@ -52,18 +52,18 @@ impl CompiledPlan {
         let mut compiler = Compiler {
             plan,
             limits: limits.bounded(),
-            texts: BTreeMap::new(),
-            counted: BTreeSet::new(),
+            known: HashMap::new(),
+            counted: HashSet::new(),
             n_steps: 0,
-            n_bytes: 0,
             compiled: Self {
                 plan: plan.clone(),
-                selectors: Vec::new(),
+                program: Program::default(),
                 n_conditions: 0,
                 rows: Vec::new(),
                 watches: Vec::new(),
                 is_kept: Vec::new(),
                 segments: Vec::new(),
+                attributes: Vec::new(),
             },
         };
         compiler.sizes()?;
@@ -78,18 +78,14 @@ impl CompiledPlan {
         &self.plan
     }
 
-    pub(crate) fn selectors(&self) -> &[Selector] {
-        &self.selectors
+    /// What elements are matched with.
+    pub(crate) fn program(&self) -> &Program {
+        &self.program
     }
 
     /// What one byte of a page may cost at the most, in conditions that are asked and values that take it.
     pub fn work(&self) -> usize {
         1 + self.n_conditions + self.watches.len()
-    }
-
-    /// Of all selectors together.
-    pub(crate) fn n_conditions(&self) -> usize {
-        self.n_conditions
     }
 
     /// One for each group.
@@ -109,18 +105,21 @@ impl CompiledPlan {
     pub(crate) fn segment(&self, field: usize) -> Option<usize> {
         self.segments.get(field).copied().flatten()
     }
+
+    /// Which of the program's attributes a field takes.
+    pub(crate) fn attribute(&self, field: usize) -> Option<usize> {
+        self.attributes.get(field).copied().flatten()
+    }
 }
 
 struct Compiler<'a> {
     plan: &'a Plan,
     limits: PlanLimits,
-    /// Composed selectors that are parsed already.
-    texts: BTreeMap<String, usize>,
+    /// Composed selectors that have an index already.
+    known: HashMap<Vec<Alternative>, usize>,
     /// Alternatives that are counted already.
-    counted: BTreeSet<String>,
+    counted: HashSet<Alternative>,
     n_steps: usize,
-    /// Of composed selectors.
-    n_bytes: usize,
     compiled: CompiledPlan,
 }
 
@@ -225,9 +224,11 @@ impl Compiler<'_> {
                 }
                 group => group.map(|g| g as usize),
             };
-            if let Take::Attr(name) = &field.take {
-                self.attribute(&at, name)?;
-            }
+            let attribute = match &field.take {
+                Take::Attr(name) => Some(self.attribute(&at, name)?),
+                _ => None,
+            };
+            self.compiled.attributes.push(attribute);
             let is_row = field.selector.trim_ascii().is_empty();
             let selector = match (group, is_row) {
                 (None, true) => return Err(mistake(at, Mistake::NothingToRead)),
@@ -261,7 +262,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn attribute(&self, at: &str, name: &str) -> Result<(), PlanError> {
+    fn attribute(&mut self, at: &str, name: &str) -> Result<usize, PlanError> {
         let (n, limit) = (name.len(), self.limits.name_bytes);
         let cannot_be =
             |c: char| c.is_ascii_whitespace() || c.is_control() || matches!(c, '/' | '>' | '=');
@@ -272,10 +273,10 @@ impl Compiler<'_> {
             let name = clipped(name);
             return Err(mistake(at.to_owned(), Mistake::AttributeName { name }));
         }
-        Ok(())
+        Ok(self.compiled.program.attribute(name))
     }
 
-    /// Reads, composes, counts and parses a selector. Its alternatives and its index.
+    /// Reads, composes and counts a selector. Its alternatives and its index.
     fn selector(
         &mut self,
         at: &str,
@@ -304,9 +305,8 @@ impl Compiler<'_> {
             return Err(too_many(limits.n_selectors + 1));
         };
         for alternative in &list {
-            if self.counted.insert(alternative.text.clone()) {
-                self.n_steps += alternative.n_steps;
-                self.n_bytes += alternative.text.len();
+            if self.counted.insert(alternative.clone()) {
+                self.n_steps += alternative.steps.len();
                 self.compiled.n_conditions += alternative.n_conditions();
             }
         }
@@ -318,17 +318,11 @@ impl Compiler<'_> {
         let conditions = "conditions of selectors, as `a.b[c]` has three";
         let n_conditions = self.compiled.n_conditions;
         self.bounded(at.to_owned(), conditions, n_conditions, limits.n_conditions)?;
-        let bytes = "bytes of selectors after those that begin with `>` were multiplied out";
-        self.bounded(at.to_owned(), bytes, self.n_bytes, limits.plan_bytes)?;
-
-        let joined = selector::joined(&list);
-        if let Some(index) = self.texts.get(&joined) {
+        if let Some(index) = self.known.get(&list) {
             return Ok((list, *index));
         }
-        let parsed = selector::parse(&joined).map_err(refused)?;
-        let index = self.compiled.selectors.len();
-        self.compiled.selectors.push(parsed);
-        self.texts.insert(joined, index);
+        let index = self.compiled.program.add(&list);
+        self.known.insert(list.clone(), index);
         Ok((list, index))
     }
 

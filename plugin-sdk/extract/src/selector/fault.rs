@@ -1,7 +1,5 @@
 //! Why a selector is refused, and the way out.
 
-use lol_html::errors::SelectorError;
-
 /// What is wrong with a selector, or what one pass over the page cannot match, and the way out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SelectorFault {
@@ -25,21 +23,19 @@ pub enum SelectorFault {
     #[error("there is nothing, or nothing beside a comma; write a selector there")]
     Empty,
     /// `a >`, `a > > b`.
-    #[error("there is nothing after a `>`; write what follows it, or leave it out")]
-    Dangling,
+    #[error("there is nothing after a `{0}`; write what follows it, or leave it out")]
+    Dangling(&'static str),
     /// Begins with `>`, and there is no row.
     #[error(
         "it begins with `>`, and there is no row whose child it could be; write the parent before it"
     )]
     NoRow,
-    /// `+`, `~` and others.
-    #[error(
-        "the combinator `{0}` needs siblings, which are not kept; use scraper inside the rule (SDK feature dom)"
-    )]
+    /// `||`.
+    #[error("the combinator `{0}` is not known; use scraper inside the rule (SDK feature dom)")]
     Combinator(&'static str),
     /// A pseudo-class that is not known.
     #[error(
-        "`{0}` is not known: only :not(), :first-child, :nth-child(), :first-of-type and :nth-of-type() are; use scraper inside the rule (SDK feature dom)"
+        "`{0}` is not known: only :not(), :is(), :where(), :first-child, :nth-child(), :first-of-type and :nth-of-type() are; use scraper inside the rule (SDK feature dom)"
     )]
     PseudoClass(String),
     /// A pseudo-element.
@@ -52,19 +48,9 @@ pub enum SelectorFault {
     Of(String),
     /// `:not(a b)`.
     #[error(
-        "a combinator inside :not() is not known; use scraper inside the rule (SDK feature dom)"
+        "a combinator inside :not() or :is() is not known; use scraper inside the rule (SDK feature dom)"
     )]
-    CombinatorInNot,
-    /// `:not(a.b)`.
-    #[error(
-        "inside :not() only single conditions are known; for x:not(.a.b) write x:not(.a), x:not(.b), or use scraper inside the rule (SDK feature dom)"
-    )]
-    CompoundInNot,
-    /// `:not(:not(a, b))`.
-    #[error(
-        "a list inside a :not() that is itself inside a :not() is not known; write its parts as a list without both"
-    )]
-    ListInNot,
+    CombinatorInside,
     /// `svg|a`, `[xlink|href]`.
     #[error(
         "namespaces are not known; leave the part before `|` out, or write a colon as `\\:` as in [xlink\\:href]"
@@ -94,29 +80,4 @@ pub enum SelectorFault {
     /// Any other mistake.
     #[error("{0}; correct it")]
     Syntax(&'static str),
-}
-
-impl SelectorFault {
-    /// For what the scanner let pass. Nothing unsupported should be left there, only mistakes.
-    pub(super) fn of_parser(error: SelectorError) -> Self {
-        match error {
-            SelectorError::EmptySelector => Self::Empty,
-            SelectorError::DanglingCombinator => Self::Dangling,
-            SelectorError::NamespacedSelector => Self::Namespace,
-            SelectorError::UnsupportedCombinator('+') => Self::Combinator("+"),
-            SelectorError::UnsupportedCombinator(_) => Self::Combinator("~"),
-            SelectorError::UnexpectedEnd => Self::Syntax("it ends too early"),
-            SelectorError::MissingAttributeName => {
-                Self::Syntax("there is no attribute name after `[`")
-            }
-            SelectorError::UnexpectedTokenInAttribute => Self::Syntax(
-                "what is between `[` and `]` is not understood; put the value in quotes",
-            ),
-            SelectorError::InvalidClassName => Self::Syntax("there is no class name after `.`"),
-            SelectorError::UnsupportedPseudoClassOrElement => {
-                Self::Syntax("a part with `:` is not understood")
-            }
-            _ => Self::Syntax("it is not understood"),
-        }
-    }
 }

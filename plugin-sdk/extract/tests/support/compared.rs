@@ -30,18 +30,45 @@ pub(crate) fn readings(plan: &Plan, page: &str, tree: &Html) -> (Read, Read) {
     if ours == theirs {
         return (ours, theirs);
     }
-    (normal(plan, ours), normal(plan, theirs))
+    // In the mode of the page, where a table may stand in a `p` or not.
+    let without_doctype = Html::parse_document("");
+    let mode = if tree.quirks_mode == without_doctype.quirks_mode {
+        ""
+    } else {
+        "<!doctype html>"
+    };
+    (normal(plan, ours, mode), normal(plan, theirs, mode))
 }
 
-fn normal(plan: &Plan, mut read: Read) -> Read {
+fn normal(plan: &Plan, mut read: Read, mode: &str) -> Read {
     for (field, values) in plan.fields.iter().zip(&mut read.fields) {
         if field.take == Take::Inner {
             for (_, value) in values {
-                *value = Html::parse_fragment(value).html();
+                let page = format!("{mode}{}{value}", around(value));
+                *value = Html::parse_document(&page).html();
             }
         }
     }
     read
+}
+
+/// What has to be open for the parts of a table that the page begins with, which mean nothing elsewhere.
+fn around(inner: &str) -> &'static str {
+    let tags = inner.split('<').skip(1).map(|tag| {
+        let end = tag.find(|c: char| !c.is_ascii_alphanumeric());
+        tag[..end.unwrap_or(tag.len())].to_ascii_lowercase()
+    });
+    for tag in tags {
+        return match tag.as_str() {
+            "td" | "th" => "<table><tbody><tr>",
+            "tr" => "<table><tbody>",
+            "tbody" | "thead" | "tfoot" | "caption" | "colgroup" => "<table>",
+            "col" => "<table><colgroup>",
+            "table" => "",
+            _ => continue,
+        };
+    }
+    ""
 }
 
 /// Without all the tags of these that HTML lets an author leave out, as minifiers write it.

@@ -29,7 +29,7 @@ const NUMBER: &str = "data-number";
 const EDGE: char = '\u{e000}';
 
 /// The classes that a page belongs to. A page of none has every element and every text once and in the order in
-/// which they are written, and nothing but what the repair makes up as well.
+/// which they are written, and nothing but what this crate makes up as well.
 pub(crate) fn classes(page: &str) -> BTreeSet<Class> {
     // A number behind the beginning of a tag would make it one.
     let page = page.trim_end_matches('/').trim_end_matches('<');
@@ -66,7 +66,7 @@ pub(crate) fn classes(page: &str) -> BTreeSet<Class> {
     classes
 }
 
-/// None for what the repair makes up too, and for a body in which there is nothing.
+/// None for what this crate makes up too, and for a body in which there is nothing.
 fn class_of_made_up(element: ElementRef<'_>) -> Option<Class> {
     let has_content = || {
         element.children().any(|child| match child.value() {

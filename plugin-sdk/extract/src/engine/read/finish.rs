@@ -1,4 +1,4 @@
-//! What was read becomes captures: all that is open ends, inner HTML is copied, segments become one text.
+//! What was read becomes captures: inner HTML is copied, segments become one text.
 
 use std::ops::Range;
 
@@ -8,16 +8,8 @@ use crate::engine::text::Segment;
 use crate::plan::{CompiledPlan, Take};
 
 impl Reading {
-    /// Ends what is still open, as the end of a page does, and puts everything into one text.
+    /// Puts everything into one text.
     pub(in crate::engine) fn finish(mut self, plan: &CompiledPlan, page: &str) -> Captures {
-        for watch in 0..self.watches.len() {
-            if let Some(node) = self.watches[watch].node.take() {
-                self.node(watch, &node, page);
-            }
-            while let Some(at) = self.watches[watch].open.last().map(|open| open.at) {
-                self.end_captures(watch, at, page.len());
-            }
-        }
         for (field, declared) in plan.plan().fields.iter().enumerate() {
             if let (Take::Inner, Some(segment)) = (&declared.take, plan.segment(field)) {
                 let segment = &mut self.segments[segment];

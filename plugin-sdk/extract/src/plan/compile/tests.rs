@@ -27,12 +27,12 @@ fn compiled_plans_go_to_other_threads() {
 #[test]
 fn refused_selectors_say_what_where_and_the_way_out() {
     check_refused(
-        compiled("rows < li\nrows.title = h1 + p"),
-        "plan \"test\", field \"title\", selector \"h1 + p\": the combinator `+` needs siblings, which are not kept; use scraper inside the rule (SDK feature dom)",
+        compiled("rows < li\nrows.title = h1 || p"),
+        "plan \"test\", field \"title\", selector \"h1 || p\": the combinator `||` is not known; use scraper inside the rule (SDK feature dom)",
     );
     check_refused(
         compiled("rows < li:last-child"),
-        "plan \"test\", group \"rows\", selector \"li:last-child\": `:last-child` is not known: only :not(), :first-child, :nth-child(), :first-of-type and :nth-of-type() are; use scraper inside the rule (SDK feature dom)",
+        "plan \"test\", group \"rows\", selector \"li:last-child\": `:last-child` is not known: only :not(), :is(), :where(), :first-child, :nth-child(), :first-of-type and :nth-of-type() are; use scraper inside the rule (SDK feature dom)",
     );
     let no_row = "it begins with `>`, and there is no row whose child it could be; write the parent before it";
     let of = |kind: &str, selector: &str| {
@@ -259,7 +259,7 @@ fn fields_share_what_is_equal() {
     .unwrap();
     let fields: Vec<&[usize]> = plan.watches().iter().map(|w| w.fields.as_slice()).collect();
     assert_eq!(fields, [&[0, 1, 2, 3][..], &[4], &[5], &[6]]);
-    assert_eq!(plan.selectors().len(), 2);
+    assert_eq!(plan.program().n_selectors(), 2);
     // Text is read once for a and d, which are not both kept.
     assert_eq!(plan.segment(0), plan.segment(3));
     assert_eq!(plan.is_kept().len(), 6);
@@ -275,7 +275,7 @@ fn conditions_are_counted_over_the_whole_plan() {
             .join("\n")
     };
     let compiled = |n: usize| CompiledPlan::new(&plan(&fields(n)), &PlanLimits::default());
-    assert_eq!(compiled(5).unwrap().n_conditions(), 505);
+    assert_eq!(compiled(5).unwrap().n_conditions, 505);
     let message = compiled(6).unwrap_err().to_string();
     assert!(message.contains("606 conditions of selectors"), "{message}");
 }

@@ -1,5 +1,4 @@
-//! The repair pass against a browser's tree builder: what lol_html sees in a repaired page is what html5ever
-//! sees in the page.
+//! The walk against a browser's tree builder: what it tells of a page is what html5ever builds of it.
 
 #![expect(
     clippy::unwrap_used,
@@ -7,17 +6,17 @@
     reason = "a test fails by panicking, and says what it skips"
 )]
 
-#[path = "repair/differences.rs"]
+#[path = "walk/differences.rs"]
 mod differences;
 #[path = "support/documentation.rs"]
 mod documentation;
-#[path = "repair/order.rs"]
+#[path = "walk/order.rs"]
 mod order;
-#[path = "repair/outline.rs"]
+#[path = "walk/outline.rs"]
 mod outline;
-#[path = "repair/pages.rs"]
+#[path = "walk/pages.rs"]
 mod pages;
 #[path = "support/random.rs"]
 mod random;
-#[path = "repair/soup.rs"]
+#[path = "walk/soup.rs"]
 mod soup;

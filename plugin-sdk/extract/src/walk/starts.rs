@@ -3,12 +3,12 @@
 use super::names::{self, BARRIER, Element, IMPLIED, Kind};
 use super::stack::{self, Space, State};
 use super::tokens::{self, Tag};
-use super::{Pass, Rest};
+use super::{Pass, TextKind, Visitor};
 
-impl Pass<'_> {
+impl<'p, V: Visitor<'p>> Pass<'p, '_, V> {
     pub(super) fn start(&mut self, tag: &Tag) {
         self.quirks.get_or_insert(true);
-        self.back_to_body();
+        self.after_body = None;
         self.at = tag.end;
         let element = tag.element(self.page.as_bytes());
         if self.open.current().is_foreign() && self.start_foreign(tag, element) {
@@ -78,15 +78,18 @@ impl Pass<'_> {
             Kind::Caption | Kind::ColumnGroup | Kind::Rows | Kind::Row | Kind::Cell => {
                 self.push_stray(tag, element);
             }
-            Kind::Column | Kind::Void => {}
-            Kind::Input => self.close_nearest(Kind::Select, stack::SELECT, tag),
+            Kind::Column | Kind::Void | Kind::Empty => self.begin(tag, Space::Html, false),
+            Kind::Input => {
+                self.close_nearest(Kind::Select, stack::SELECT, tag);
+                self.begin(tag, Space::Html, false);
+            }
             Kind::Rule => {
                 self.close_p(tag);
                 if self.open.around(stack::SELECT) {
                     self.close_implied("", tag.start);
                 }
+                self.begin(tag, Space::Html, false);
             }
-            Kind::Empty => self.end_at_once(tag, element),
         }
     }
 
@@ -122,7 +125,6 @@ impl Pass<'_> {
             return;
         }
         self.close_nearest(Kind::Select, stack::SELECT, tag);
-        self.leave_out(tag);
     }
 
     fn start_option(&mut self, tag: &Tag, element: &'static Element) {
@@ -145,39 +147,27 @@ impl Pass<'_> {
             self.close_p(tag);
         }
         self.push(tag, element);
-        if tag.value_missing {
-            // lol_html reads tags in an element whose start tag ends with `=>`.
-            self.out.insert(tag.end - 1, "\"\"");
-        }
-        if self.rest != Rest::Content {
+        if self.is_over {
             return;
         }
         let page = self.page.as_bytes();
         let end = match element.kind {
-            Kind::Plaintext => Err(Rest::Endless),
-            Kind::Script => tokens::script_end(page, tag.end)
-                .map_err(|hidden| if hidden { Rest::Script } else { Rest::Text }),
-            _ => tokens::raw_end(page, tag.end, element.name.as_bytes()).ok_or(Rest::Text),
+            Kind::Plaintext => None,
+            Kind::Script => tokens::script_end(page, tag.end),
+            _ => tokens::raw_end(page, tag.end, element.name.as_bytes()),
         };
-        match end {
-            Ok(end) => self.at = end,
-            Err(rest) => {
-                self.rest = rest;
-                self.at = page.len();
-            }
-        }
+        let kind = match element.kind {
+            Kind::Plaintext => TextKind::Literal,
+            _ if element.has(names::ENCODED) => TextKind::Encoded,
+            _ => TextKind::Raw,
+        };
+        self.at = end.unwrap_or(page.len());
+        self.tell(tag.end, self.at, kind);
     }
 
     /// A start tag that a browser ignores stays as written, since a page may be a part of a table.
     pub(super) fn push_stray(&mut self, tag: &Tag, element: &'static Element) {
         self.push_as(tag, element, Space::Html, State::Stray);
-    }
-
-    /// Ends an element that lol_html takes as open where the standard does not.
-    pub(super) fn end_at_once(&mut self, tag: &Tag, element: &'static Element) {
-        if !self.skip_end_tag(tag.hash) {
-            self.out.insert_end_tag(tag.end, element.name);
-        }
     }
 
     fn close_p(&mut self, tag: &Tag) {

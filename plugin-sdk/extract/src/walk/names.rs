@@ -45,12 +45,12 @@ pub(super) enum Kind {
     Template,
     Svg,
     Math,
-    /// Never open, to the standard and to lol_html.
+    /// Never open.
     Void,
     Input,
     /// `hr`.
     Rule,
-    /// Never open to the standard, but open to lol_html.
+    /// Never open: `image`, which a browser takes for `img`, and `frame`.
     Empty,
     /// Text up to its own end tag, with entities or without.
     Raw,
@@ -87,6 +87,8 @@ pub(super) const GLYPH: u16 = 1 << 11;
 pub(super) const FONT: u16 = 1 << 12;
 /// Closes an open `p`, though its kind does not say so.
 pub(super) const CLOSES_P: u16 = 1 << 13;
+/// Its text has entities, though no tags.
+pub(super) const ENCODED: u16 = 1 << 14;
 
 /// A line of the table.
 #[derive(Debug)]
@@ -124,14 +126,14 @@ static TABLE: [Element; 122] = [
     row("bgsound", Void, IN_HEAD),
     row("link", Void, IN_HEAD),
     row("meta", Void, IN_HEAD | BREAKOUT),
-    row("title", Raw, SPECIAL | IN_HEAD | SVG_HTML),
+    row("title", Raw, SPECIAL | IN_HEAD | SVG_HTML | ENCODED),
     row("style", Raw, SPECIAL | IN_HEAD),
     row("script", Script, SPECIAL | IN_HEAD),
     row("noscript", Raw, SPECIAL | IN_HEAD),
     row("noframes", Raw, SPECIAL | IN_HEAD),
     row("template", Template, SPECIAL | BARRIER | MARKER | IN_HEAD),
     // Text up to the end tag.
-    row("textarea", Raw, SPECIAL),
+    row("textarea", Raw, SPECIAL | ENCODED),
     row("iframe", Raw, SPECIAL),
     row("noembed", Raw, SPECIAL),
     row("xmp", Raw, SPECIAL | CLOSES_P),
@@ -279,7 +281,7 @@ pub(super) const fn hash_byte(hash: u64, byte: u8) -> u64 {
 
 /// The hash of a name in any case. Open elements are told apart by it: names that share it count as one name,
 /// which only a page made for it can bring about, to its own harm.
-pub(super) const fn hash(name: &[u8]) -> u64 {
+pub(crate) const fn hash(name: &[u8]) -> u64 {
     let mut hash = HASH_START;
     let mut at = 0;
     while at < name.len() {

@@ -10,8 +10,8 @@ use super::steps;
 /// How far an end tag looks for its start tag. Real pages came out the same with 64 and with 256.
 pub(super) const LOOK_UP: usize = 64;
 
-/// How many elements may be open: 1.3 MB of memory, and twice what lol_html bears with its limit at 2 MiB.
-pub(super) const MOST_OPEN: usize = 32_768;
+/// How many elements may be open in each other: 1 MB of memory.
+pub const MOST_OPEN: usize = 32_768;
 
 /// `p`, up to a button or what bars the default scope.
 pub(super) const P: u16 = 1;
@@ -72,8 +72,6 @@ pub(super) enum State {
 pub(super) struct Open {
     pub(super) element: &'static Element,
     pub(super) hash: u64,
-    /// Where the page writes its name. Only used where `element` has none.
-    pub(super) name_start: usize,
     /// The place in the stack of the nearest element that decides `mode`, perhaps its own.
     pub(super) owner: u32,
     /// The place of the nearest element that counts, perhaps its own: the "current node" of the standard.
@@ -120,7 +118,6 @@ impl Stack {
         open.push(Open {
             element: &names::UNKNOWN,
             hash: 0,
-            name_start: 0,
             owner: 0,
             current: 0,
             around: BODY,
@@ -279,8 +276,7 @@ impl Stack {
         self.open.pop()
     }
 
-    /// Takes the element at `at` out of sight without closing it. `around` still tells of it: it is still there
-    /// for one who reads what is written, and a repair of that has to come to the same end.
+    /// Takes the element at `at` out of sight without closing it.
     pub(super) fn end(&mut self, at: usize) {
         self.end_where(at, |place, _| place == at);
     }
@@ -311,8 +307,7 @@ impl Stack {
                     current = at as u32;
                     around = around_inside(around, open.element);
                 }
-                State::Ended => around |= own(open.element),
-                State::Stray => {}
+                State::Ended | State::Stray => {}
             }
             open.current = current;
             open.around = around;

@@ -1,4 +1,4 @@
-//! Reads markup as lol_html does: where a tag, a comment or a text that holds no tags begins and ends.
+//! Reads markup as the standard's tokenizer does: where a tag, a comment or a text that holds no tags begins and ends.
 //!
 //! Nothing here has a state. Who calls says where a `<` stands and what it stands in. Every function reads
 //! its bytes once, from left to right.
@@ -7,6 +7,10 @@ use memchr::{memchr, memchr2, memmem};
 
 use super::names::{self, Element};
 use super::steps;
+
+/// What begins a CDATA section, and what ends it.
+pub(super) const CDATA: &str = "<![CDATA[";
+pub(super) const CDATA_END: &str = "]]>";
 
 /// What a `<` begins.
 #[derive(Debug)]
@@ -17,8 +21,10 @@ pub(super) enum Markup {
     Doctype(usize),
     /// A comment, or what counts as one, up to its end.
     Comment(usize),
-    /// Text, up to here: a `<` alone, or a CDATA section.
+    /// A `<` that is text, up to behind it.
     Text(usize),
+    /// A CDATA section, up to its end.
+    Cdata(usize),
     /// The page ends first.
     Unfinished(Tail),
 }
@@ -26,7 +32,7 @@ pub(super) enum Markup {
 /// What a page ends in the middle of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tail {
-    /// A tag or a comment: lol_html makes no element and no text of it.
+    /// A tag or a comment, of which nothing comes.
     Markup,
     /// `</` and nothing more, which is text.
     Slash,
@@ -47,11 +53,24 @@ pub(super) struct Tag {
     pub(super) hash: u64,
     /// It ends with `/>`.
     pub(super) self_closing: bool,
-    /// It ends with `=>`.
-    pub(super) value_missing: bool,
+    /// Of an element that the page leaves out.
+    pub(super) made_up: Option<&'static str>,
 }
 
 impl Tag {
+    /// That of an element which the page leaves out before what stands at `at`.
+    pub(super) fn made_up(at: usize, hash: u64, element: &'static Element) -> Self {
+        Self {
+            start: at,
+            name_start: at,
+            name_end: at,
+            end: at,
+            hash,
+            self_closing: false,
+            made_up: Some(element.name),
+        }
+    }
+
     /// Its line in the table of elements.
     pub(super) fn element(&self, page: &[u8]) -> &'static Element {
         names::find(&page[self.name_start..self.name_end], self.hash)
@@ -92,9 +111,11 @@ fn declaration(page: &[u8], at: usize, cdata: bool) -> Markup {
             None => Markup::Unfinished(Tail::Markup),
         };
     }
-    if cdata && rest.starts_with(b"[CDATA[") {
-        return match memmem::find(&rest[7..], b"]]>") {
-            Some(end) => Markup::Text(at + 7 + end + 3),
+    let cdata_start = &CDATA.as_bytes()[2..];
+    if cdata && rest.starts_with(cdata_start) {
+        let n = cdata_start.len();
+        return match memmem::find(&rest[n..], CDATA_END.as_bytes()) {
+            Some(end) => Markup::Cdata(at + n + end + CDATA_END.len()),
             None => Markup::Unfinished(Tail::Cdata),
         };
     }
@@ -141,11 +162,7 @@ fn tag(page: &[u8], start: usize, name_start: usize) -> Option<Tag> {
     loop {
         match attribute(page, at)? {
             Step::Attribute(attribute) => at = attribute.end,
-            Step::Close {
-                end,
-                self_closing,
-                value_missing,
-            } => {
+            Step::Close { end, self_closing } => {
                 return Some(Tag {
                     start,
                     name_start,
@@ -153,7 +170,7 @@ fn tag(page: &[u8], start: usize, name_start: usize) -> Option<Tag> {
                     end,
                     hash,
                     self_closing,
-                    value_missing,
+                    made_up: None,
                 });
             }
         }
@@ -170,23 +187,19 @@ pub(super) struct Attribute {
 
 enum Step {
     Attribute(Attribute),
-    Close {
-        end: usize,
-        self_closing: bool,
-        value_missing: bool,
-    },
+    Close { end: usize, self_closing: bool },
 }
 
 /// The name and the value of each attribute of a tag, as written.
 pub(super) fn attributes<'p>(
-    page: &'p [u8],
+    page: &'p str,
     tag: &Tag,
-) -> impl Iterator<Item = (&'p [u8], &'p [u8])> {
+) -> impl Iterator<Item = (&'p str, &'p str)> + use<'p> {
     steps::add(tag.end - tag.name_end);
-    let mut at = tag.name_end;
-    std::iter::from_fn(move || match attribute(page, at)? {
+    let mut at = tag.made_up.is_none().then_some(tag.name_end);
+    std::iter::from_fn(move || match attribute(page.as_bytes(), at?)? {
         Step::Attribute(attribute) => {
-            at = attribute.end;
+            at = Some(attribute.end);
             let (name, value) = (attribute.name, attribute.value);
             Some((&page[name.0..name.1], &page[value.0..value.1]))
         }
@@ -206,7 +219,6 @@ fn attribute(page: &[u8], mut at: usize) -> Option<Step> {
                 return Some(Step::Close {
                     end: at + 1,
                     self_closing: slash,
-                    value_missing: false,
                 });
             }
             _ => break at,
@@ -240,7 +252,6 @@ fn attribute(page: &[u8], mut at: usize) -> Option<Step> {
             return Some(Step::Close {
                 end: at + 1,
                 self_closing: false,
-                value_missing: true,
             });
         }
         _ => {
@@ -267,15 +278,6 @@ fn spaces(page: &[u8], mut at: usize) -> Option<usize> {
     Some(at)
 }
 
-/// The name of a tag, from where it begins.
-pub(super) fn name_at(page: &str, start: usize) -> &str {
-    let rest = &page[start..];
-    let length = rest
-        .bytes()
-        .position(|byte| is_space(byte) || matches!(byte, b'/' | b'>'));
-    &rest[..length.unwrap_or(rest.len())]
-}
-
 pub(super) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\t' | b'\r' | b'\x0c')
 }
@@ -293,9 +295,8 @@ pub(super) fn raw_end(page: &[u8], from: usize, name: &[u8]) -> Option<usize> {
     None
 }
 
-/// Where the end tag of a script stands. `Err` says that the page ends first, and whether it ends where
-/// `</script>` would not be the end.
-pub(super) fn script_end(page: &[u8], from: usize) -> Result<usize, bool> {
+/// Where the end tag of a script stands. None: the page ends first.
+pub(super) fn script_end(page: &[u8], from: usize) -> Option<usize> {
     #[derive(PartialEq, Eq)]
     enum State {
         Code,
@@ -312,10 +313,7 @@ pub(super) fn script_end(page: &[u8], from: usize) -> Result<usize, bool> {
             State::Code => memchr(b'<', rest),
             State::Escaped | State::Double => memchr2(b'<', b'-', rest),
         };
-        let Some(found) = found else {
-            return Err(state == State::Double);
-        };
-        at += found;
+        at += found?;
         let rest = &page[at..];
         if rest[0] == b'-' {
             at += 1;
@@ -330,7 +328,7 @@ pub(super) fn script_end(page: &[u8], from: usize) -> Result<usize, bool> {
         let ends = names_tag(&rest[1..], b"/", b"script");
         at += 1;
         match state {
-            State::Code | State::Escaped if ends => return Ok(at - 1),
+            State::Code | State::Escaped if ends => return Some(at - 1),
             State::Code if rest.starts_with(b"<!--") => {
                 at = behind_dashes(page, at + 1);
                 if page.get(at) != Some(&b'>') {

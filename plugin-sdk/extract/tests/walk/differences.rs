@@ -1,12 +1,9 @@
-//! The differences between the tree of a browser and that of a repaired page that are known and stay.
+//! The differences between the tree of a browser and that of a walk that are known and stay.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use crawler_extract::repair::repair;
-
-use super::outline::{Node, Tree, add, browser, unwrap};
+use super::outline::{Node, add, browser, told, unwrap};
 
 /// A difference that is known. Each changes one of the two trees, or both alike, in one way, after which they
 /// have to be the same.
@@ -50,18 +47,14 @@ static SETS: LazyLock<Vec<Vec<Exception>>> = LazyLock::new(|| {
     sets
 });
 
-/// Checks that the pages come out as a browser makes them and are not changed by another repair. `expected`
+/// Checks that the pages come out as a browser makes them. `expected`
 /// says how many pages need which exception: it changes with every page that comes to need one, or does not
 /// need it any more.
-pub(crate) fn check(
-    pages: impl Iterator<Item = String>,
-    tree: fn(&str) -> Tree,
-    expected: &[(Exception, usize)],
-) {
+pub(crate) fn check(pages: impl Iterator<Item = String>, expected: &[(Exception, usize)]) {
     let mut found: BTreeMap<Exception, usize> = BTreeMap::new();
     let mut faults = Vec::new();
     for page in pages {
-        match difference(&page, tree) {
+        match difference(&page) {
             Ok(exceptions) => {
                 for exception in exceptions {
                     *found.entry(*exception).or_default() += 1;
@@ -82,14 +75,8 @@ pub(crate) fn check(
 }
 
 /// The fewest exceptions with which the two trees of a page are the same.
-fn difference(page: &str, tree: fn(&str) -> Tree) -> Result<&'static [Exception], String> {
-    let repaired = repair(page);
-    if let Cow::Owned(again) = repair(&repaired) {
-        return Err(format!("{page}\n  repaired {repaired}\n  again    {again}"));
-    }
-    let expected = browser(page);
-    let found =
-        tree(&repaired).map_err(|fault| format!("{page}\n  repaired {repaired}\n  {fault}"))?;
+fn difference(page: &str) -> Result<&'static [Exception], String> {
+    let (expected, found) = (browser(page), told(page));
     if expected == found {
         return Ok(&[]);
     }
@@ -100,9 +87,10 @@ fn difference(page: &str, tree: fn(&str) -> Tree) -> Result<&'static [Exception]
         }
         expected == found
     };
-    SETS.iter().map(Vec::as_slice).find(same).ok_or_else(|| {
-        format!("{page}\n  repaired {repaired}\n  browser  {expected:?}\n  found    {found:?}")
-    })
+    SETS.iter()
+        .map(Vec::as_slice)
+        .find(same)
+        .ok_or_else(|| format!("{page}\n  browser  {expected:?}\n  found    {found:?}"))
 }
 
 fn apply(exception: Exception, expected: &mut Vec<Node>, found: &mut Vec<Node>) {

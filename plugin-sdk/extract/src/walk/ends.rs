@@ -3,11 +3,11 @@
 use super::names::{self, BARRIER, Kind, LIST, SPECIAL};
 use super::stack::{self, Mode, Open};
 use super::tokens::Tag;
-use super::{AfterBody, Pass};
+use super::{AfterBody, Pass, Visitor};
 
 const BR: u64 = names::hash(b"br");
 
-impl Pass<'_> {
+impl<'p, V: Visitor<'p>> Pass<'p, '_, V> {
     pub(super) fn end(&mut self, tag: &Tag) {
         self.at = tag.end;
         if self.closes_top(tag) {
@@ -19,10 +19,10 @@ impl Pass<'_> {
             && after.html.is_none()
             && kind == Kind::Html
         {
-            after.html = Some((tag.start, tag.end));
+            after.html = Some(tag.start);
             return;
         }
-        self.back_to_body();
+        self.after_body = None;
         let mut place = self.place_in_foreign(tag, kind);
         if place.is_none() {
             self.leave_what_ends_by_itself(tag, kind);
@@ -32,9 +32,8 @@ impl Pass<'_> {
             }
             place = self.place_in_html(tag, kind);
         }
-        match place {
-            Some(place) => self.close_with(place, tag),
-            None => self.leave_out(tag),
+        if let Some(place) = place {
+            self.close_with(place, tag);
         }
     }
 
@@ -48,7 +47,7 @@ impl Pass<'_> {
 
     /// The end tags of `html` and `body` wait for what follows.
     fn end_root(&mut self, tag: &Tag, kind: Kind) {
-        let tag = Some((tag.start, tag.end));
+        let tag = Some(tag.start);
         self.after_body = Some(match kind {
             Kind::Body => AfterBody {
                 body: tag,

@@ -2,17 +2,17 @@
 //! standard other than that of the body.
 
 use super::names::{self, Element, IN_HEAD, Kind};
-use super::stack::{self, Mode};
+use super::stack::{self, Mode, Space};
 use super::tokens::Tag;
-use super::{Pass, Rest};
+use super::{Pass, Visitor};
 
-impl Pass<'_> {
+impl<'p, V: Visitor<'p>> Pass<'p, '_, V> {
     /// Whether a start tag is dealt with. If not, the rules of the body hold for it. Every turn either ends
     /// this or closes, makes up or settles something, after which other rules hold.
     pub(super) fn start_in_structure(&mut self, tag: &Tag, element: &'static Element) -> bool {
         use Kind::{Caption, Cell, Column, ColumnGroup, Form, Row, Rows, Table};
         let kind = element.kind;
-        while self.rest == Rest::Content {
+        while !self.is_over {
             let owner = self.open.owner();
             match (self.open.mode(), kind) {
                 (Mode::Body, _) => return false,
@@ -46,12 +46,16 @@ impl Pass<'_> {
                     if self.open.around(stack::FORM) {
                         return self.start_ignored(tag, element);
                     }
-                    self.end_at_once(tag, element);
+                    // It is ended at once.
+                    self.begin(tag, Space::Html, false);
                     return true;
                 }
                 (Mode::Table | Mode::Rows | Mode::Row, _) => return false,
 
-                (Mode::ColumnGroup, Column) => return true,
+                (Mode::ColumnGroup, Column) => {
+                    self.begin(tag, Space::Html, false);
+                    return true;
+                }
                 (Mode::ColumnGroup, Kind::Template | Kind::Html) => return false,
                 (Mode::ColumnGroup, _) => {
                     if self.open.current().kind() != ColumnGroup {
@@ -69,23 +73,21 @@ impl Pass<'_> {
         true
     }
 
-    /// Writes the start tag that the page leaves out.
+    /// Opens what the page leaves out.
     fn make_up(&mut self, owner: usize, name: &'static str, tag: &Tag) {
         self.close_above(owner, tag.start);
-        self.out.insert_start_tag(tag.start, name);
-        let made_up = Tag {
-            hash: names::hash(name.as_bytes()),
-            ..*tag
-        };
-        self.push(&made_up, names::known(name));
+        let element = names::known(name);
+        let made_up = Tag::made_up(tag.start, names::hash(name.as_bytes()), element);
+        self.push(&made_up, element);
     }
 
     fn start_ignored(&mut self, tag: &Tag, element: &'static Element) -> bool {
         match element.kind {
-            // lol_html takes their content as text, svg or math, whatever a browser does.
+            // Their content would be read as tags.
             Kind::Raw | Kind::Script | Kind::Plaintext | Kind::Svg | Kind::Math => return false,
-            Kind::Column | Kind::Void | Kind::Input | Kind::Rule => {}
-            Kind::Empty => self.end_at_once(tag, element),
+            Kind::Column | Kind::Void | Kind::Input | Kind::Rule | Kind::Empty => {
+                self.begin(tag, Space::Html, false);
+            }
             _ => self.push_stray(tag, element),
         }
         true

@@ -1,0 +1,354 @@
+//! Which selectors of a plan an element matches, as the page is gone over.
+//!
+//! For every open element it is kept which states of the program it matches, and which the elements around it do.
+//! What its children ask is answered by that: nothing is walked through, so that the work for one element depends
+//! on the plan alone.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::meter::Meter;
+use crate::selector::{Before, Case, Combinator, Program, Question, Test, ValueMatch, ValueTest};
+use crate::walk::Start;
+
+/// The state of matching, inside of the innermost open element.
+pub(super) struct Matcher<'a> {
+    program: &'a Program,
+    /// How many words of 64 bits hold one for each state.
+    n_words: usize,
+    /// For each open element, and first for the page, the words of each of `Row`.
+    bits: Vec<u64>,
+    open: Vec<Children>,
+    types: Types,
+    /// Of the element that begins.
+    matched: Vec<u64>,
+    selected: Vec<u64>,
+    is_selected: bool,
+    values: Values<'a>,
+}
+
+/// What is kept of the children that an open element has had.
+#[derive(Debug, Default)]
+struct Children {
+    n: u32,
+    /// How many names were counted when it began.
+    n_types: usize,
+}
+
+/// Sets of states that are kept for an open element, one behind the other.
+#[derive(Clone, Copy)]
+enum Row {
+    /// Matched by itself.
+    Own,
+    /// Matched by it, or by an element around it.
+    Around,
+    /// Matched by the last of its children so far.
+    Last,
+    /// Matched by any of its children so far.
+    Any,
+}
+
+/// The values of those attributes of an element that the program asks for. They are looked for when the first is
+/// asked for.
+struct Values<'p> {
+    found: Vec<Option<&'p str>>,
+    is_read: bool,
+}
+
+/// How many children of each name the open elements have had.
+#[derive(Debug, Default)]
+struct Types {
+    /// By the place of their parent among the open elements, and the hash of their name.
+    counts: HashMap<(usize, u64), u32>,
+    /// What was counted, in order, so that it can be forgotten.
+    counted: Vec<(usize, u64)>,
+}
+
+/// What an element is asked for.
+struct Asked<'e, 'p> {
+    element: &'e Start<'p>,
+    place: u32,
+    place_of_type: u32,
+}
+
+impl<'a> Matcher<'a> {
+    pub(super) fn new(program: &'a Program) -> Self {
+        let n_words = program.states().len().div_ceil(64);
+        let mut matcher = Self {
+            program,
+            n_words,
+            bits: Vec::new(),
+            open: Vec::with_capacity(32),
+            types: Types::default(),
+            matched: vec![0; n_words],
+            selected: vec![0; program.n_selectors().div_ceil(64)],
+            is_selected: false,
+            values: Values {
+                found: vec![None; program.attributes().len()],
+                is_read: false,
+            },
+        };
+        matcher.enter();
+        matcher
+    }
+
+    /// How many elements are open.
+    pub(super) fn n_open(&self) -> usize {
+        self.open.len() - 1
+    }
+
+    /// Bytes that are kept for each open element, and for names that are counted.
+    pub(super) fn n_bytes_of_types(&self) -> usize {
+        self.types.counted.len() * 64
+    }
+
+    /// An element begins. What it matches can be asked until the next one does, and whether it matches anything is
+    /// returned.
+    pub(super) fn begin(&mut self, element: &Start<'a>, meter: &mut Meter) -> bool {
+        let depth = self.open.len() - 1;
+        self.open[depth].n += 1;
+        self.values.is_read = false;
+        let place_of_type = if self.program.asks_types() {
+            self.types.count(depth, element.hash())
+        } else {
+            0
+        };
+        let asked = Asked {
+            element,
+            place: self.open[depth].n,
+            place_of_type,
+        };
+        self.matched.fill(0);
+        if std::mem::take(&mut self.is_selected) {
+            self.selected.fill(0);
+        }
+        let program = self.program;
+        for state in program.states_of(element.hash()).into_iter().flatten() {
+            let declared = &program.states()[*state];
+            if self.follows(declared.before) && self.passes(&asked, &declared.test, meter) {
+                self.matched[state / 64] |= 1 << (state % 64);
+                for selector in &declared.selects {
+                    self.selected[selector / 64] |= 1 << (selector % 64);
+                    self.is_selected = true;
+                }
+            }
+        }
+        if program.asks_siblings() {
+            for word in 0..self.n_words {
+                let matched = self.matched[word];
+                *self.word(Row::Last, word) = matched;
+                *self.word(Row::Any, word) |= matched;
+            }
+        }
+        self.is_selected
+    }
+
+    /// Whether the element that begins matches a selector.
+    pub(super) fn is_selected(&self, selector: usize) -> bool {
+        self.selected[selector / 64] >> (selector % 64) & 1 == 1
+    }
+
+    /// The value of an attribute of the element that begins, as written.
+    pub(super) fn value(
+        &mut self,
+        element: &Start<'a>,
+        attribute: usize,
+        meter: &mut Meter,
+    ) -> Option<&'a str> {
+        self.values.get(self.program, element, attribute, meter)
+    }
+
+    /// The element that began is open.
+    pub(super) fn enter(&mut self) {
+        let n_words = self.n_words;
+        let n_rows = self.n_rows();
+        let end = self.bits.len();
+        self.bits.extend_from_slice(&self.matched);
+        if self.open.is_empty() {
+            self.bits.resize(end + n_rows * n_words, 0);
+        } else {
+            let around = end - n_rows * n_words + Row::Around as usize * n_words;
+            for word in 0..n_words {
+                self.bits
+                    .push(self.bits[around + word] | self.matched[word]);
+            }
+            self.bits.resize(end + n_rows * n_words, 0);
+        }
+        self.open.push(Children {
+            n: 0,
+            n_types: self.types.counted.len(),
+        });
+    }
+
+    /// The innermost open element ends.
+    pub(super) fn leave(&mut self) {
+        if let Some(ended) = self.open.pop() {
+            self.types.forget(ended.n_types);
+            self.bits
+                .truncate(self.bits.len() - self.n_rows() * self.n_words);
+        }
+    }
+
+    fn n_rows(&self) -> usize {
+        if self.program.asks_siblings() { 4 } else { 2 }
+    }
+
+    /// Of the innermost open element.
+    fn word(&mut self, row: Row, word: usize) -> &mut u64 {
+        let at = self.bits.len() - (self.n_rows() - row as usize) * self.n_words + word;
+        &mut self.bits[at]
+    }
+
+    /// Whether what comes before the element that begins allows it.
+    fn follows(&self, before: Before) -> bool {
+        let Some((combinator, state)) = before else {
+            return true;
+        };
+        let row = match combinator {
+            Combinator::Descendant => Row::Around,
+            Combinator::Child => Row::Own,
+            Combinator::Next => Row::Last,
+            Combinator::Later => Row::Any,
+        };
+        let at = self.bits.len() - (self.n_rows() - row as usize) * self.n_words + state / 64;
+        self.bits[at] >> (state % 64) & 1 == 1
+    }
+
+    fn passes(&mut self, asked: &Asked<'_, 'a>, test: &Test, meter: &mut Meter) -> bool {
+        // Nobody will hear of what it is.
+        if meter.is_over() {
+            return false;
+        }
+        if let Some((hash, name)) = &test.name {
+            let element = asked.element;
+            if *hash != element.hash() || !element.name().eq_ignore_ascii_case(name) {
+                return false;
+            }
+        }
+        test.questions
+            .iter()
+            .all(|question| self.answers(asked, question, meter))
+    }
+
+    fn answers(&mut self, asked: &Asked<'_, 'a>, question: &Question, meter: &mut Meter) -> bool {
+        match question {
+            Question::Attribute { index, value } => {
+                let element = asked.element;
+                let found = self.values.get(self.program, element, *index, meter);
+                found.is_some_and(|found| is_value(found, value, element.is_html(), meter))
+            }
+            &Question::Place {
+                step,
+                offset,
+                of_type,
+            } => {
+                let place = if of_type {
+                    asked.place_of_type
+                } else {
+                    asked.place
+                };
+                is_place(place, step, offset)
+            }
+            Question::Not(tests) => !tests.iter().any(|test| self.passes(asked, test, meter)),
+            Question::Is(tests) => tests.iter().any(|test| self.passes(asked, test, meter)),
+        }
+    }
+}
+
+impl<'p> Values<'p> {
+    fn get(
+        &mut self,
+        program: &Program,
+        element: &Start<'p>,
+        attribute: usize,
+        meter: &mut Meter,
+    ) -> Option<&'p str> {
+        if !self.is_read {
+            self.is_read = true;
+            self.found.fill(None);
+            for (name, value) in element.attributes() {
+                meter.add(program.attributes().len());
+                if meter.is_over() {
+                    break;
+                }
+                let known = program
+                    .attributes()
+                    .iter()
+                    .position(|known| known.eq_ignore_ascii_case(name));
+                if let Some(index) = known {
+                    self.found[index].get_or_insert(value);
+                }
+            }
+        }
+        self.found[attribute]
+    }
+}
+
+impl Types {
+    /// Counts a child, and tells how many of its name there are now.
+    fn count(&mut self, parent: usize, hash: u64) -> u32 {
+        let count = self.counts.entry((parent, hash)).or_insert(0);
+        if *count == 0 {
+            self.counted.push((parent, hash));
+        }
+        *count += 1;
+        *count
+    }
+
+    fn forget(&mut self, n_kept: usize) {
+        for key in self.counted.drain(n_kept..) {
+            self.counts.remove(&key);
+        }
+    }
+}
+
+/// Whether a place is `step` times a number that is not negative, and `offset`.
+fn is_place(place: u32, step: i32, offset: i32) -> bool {
+    let over = i64::from(place) - i64::from(offset);
+    match i64::from(step) {
+        0 => over == 0,
+        step => over % step == 0 && over / step >= 0,
+    }
+}
+
+/// Whether the value of an attribute, as written, is one that is asked for.
+fn is_value(written: &str, test: &ValueTest, is_html: bool, meter: &mut Meter) -> bool {
+    let ValueTest::Is(how, wanted, case) = test else {
+        return true;
+    };
+    meter.add(written.len());
+    let value = if written.contains('&') {
+        htmlize::unescape_attribute(written)
+    } else {
+        Cow::Borrowed(written)
+    };
+    let ignores_case = match case {
+        Case::Exact => false,
+        Case::Ignored => true,
+        Case::IgnoredInHtml => is_html,
+    };
+    if ignores_case {
+        matches(
+            *how,
+            &value.to_ascii_lowercase(),
+            &wanted.to_ascii_lowercase(),
+        )
+    } else {
+        matches(*how, &value, wanted)
+    }
+}
+
+fn matches(how: ValueMatch, value: &str, wanted: &str) -> bool {
+    let is_space = |c: char| matches!(c, ' ' | '\t' | '\n' | '\x0c' | '\r');
+    match how {
+        ValueMatch::Equal => value == wanted,
+        // No word is empty or has a space in it.
+        ValueMatch::Word => !wanted.is_empty() && value.split(is_space).any(|word| word == wanted),
+        ValueMatch::Language => value
+            .strip_prefix(wanted)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('-')),
+        ValueMatch::Start => !wanted.is_empty() && value.starts_with(wanted),
+        ValueMatch::End => !wanted.is_empty() && value.ends_with(wanted),
+        ValueMatch::Part => !wanted.is_empty() && value.contains(wanted),
+    }
+}
