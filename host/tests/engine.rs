@@ -92,6 +92,16 @@ async fn a_rule_that_gives_up_says_why_and_leaves_nothing() {
 }
 
 #[tokio::test]
+async fn f31_hints_are_no_way_to_hand_over_more_than_a_call_may() {
+    check_kill(
+        parse_with("retry", |limits| limits.item_bytes = 1 << 20).await,
+        Kill::OverBudget,
+        "the rule handed over more in one call than limit item-bytes would ever allow",
+    );
+    assert_a_good_page_is_parsed().await;
+}
+
+#[tokio::test]
 async fn a_rule_that_the_plugin_does_not_have_fails_the_resource() {
     let RuleError::Fatal(why) = gave_up(parse("gone").await) else {
         panic!("not fatal");

@@ -119,7 +119,8 @@ export const retry = (why, afterMs = null) => {
     if (afterMs !== null && !(afterMs >= 0 && Number.isFinite(afterMs))) {
         throw new TypeError(`a page is tried again in 0 ms or more, not ${afterMs}`);
     }
-    return new RuleError("retry", { afterMs: afterMs === null ? null : Math.ceil(afterMs), why: wellFormed(why) });
+    const whole = afterMs === null ? null : Math.ceil(afterMs);
+    return new RuleError("retry", { afterMs: whole, why: wellFormed(why), hints: [] });
 };
 /** The site refuses us: the page is tried again, the host is slowed down. */
 export const blocked = (why) => new RuleError("blocked", wellFormed(why));
@@ -158,7 +159,7 @@ export function plugin(declared) {
             name: declared.name,
             version: declared.version,
             rules: names.map((name) => ({ name, hints: [] })),
-            schemas: kinds.map((name) => ({ name, jsonSchema: schemaText(declared.items[name]) })),
+            schemas: kinds.map((name) => ({ name, jsonSchema: schemaText(declared.items[name]), hints: [] })),
             plans: plans.map((plan) => plan.described()),
             hosts: declared.hosts ?? [],
             limits: Object.entries(declared.limits ?? {}),
@@ -374,7 +375,7 @@ class Plan {
         return Object.entries(fields).map(([key, declared]) => {
             const name = path + key;
             if (declared instanceof Rows) {
-                const at = this.groups.push({ name, parent: group, selector: declared.css }) - 1;
+                const at = this.groups.push({ name, parent: group, selector: declared.css, hints: [] }) - 1;
                 return { key, declared, at, shape: this.#number(declared.fields, at, `${name}.`) };
             }
             if (declared instanceof Links) {

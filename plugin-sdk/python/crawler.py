@@ -138,7 +138,7 @@ def retry(why, after_ms=None):
         if not 0 <= after_ms < float("inf"):
             raise TypeError(f"a page is tried again in 0 ms or more, not {after_ms}")
         after_ms = ceil(after_ms)
-    return RuleError(types.RuleError_Retry(types.Retry(after_ms, why)), why)
+    return RuleError(types.RuleError_Retry(types.Retry(after_ms, why, [])), why)
 
 
 def blocked(why):
@@ -250,7 +250,7 @@ class Plugin:
             name=self._name,
             version=self._version,
             rules=[types.RuleInfo(name, []) for name in self._rules],
-            schemas=[types.ItemSchema(name, shape(schema)) for name, schema in self._items.items()],
+            schemas=[types.ItemSchema(name, shape(schema), []) for name, schema in self._items.items()],
             plans=[plan.described() for plan in self._plans],
             hosts=self._hosts,
             limits=list(self._limits.items()),
@@ -474,7 +474,7 @@ class _Plan:
         for key, declared in fields.items():
             name = path + key
             if isinstance(declared, rows):
-                self._groups.append(types.Group(name, group, declared.css))
+                self._groups.append(types.Group(name, group, declared.css, []))
                 at = len(self._groups) - 1
                 shape.append((key, at, declared, self._number(declared.fields, at, name + ".")))
             elif isinstance(declared, links):

@@ -63,6 +63,7 @@ fn describe(description: Description) -> types::Description {
     let schema = |item: &ItemKind| types::ItemSchema {
         name: item.name.to_owned(),
         json_schema: item.schema(),
+        hints: Vec::new(),
     };
     types::Description {
         name: description.name.to_owned(),
@@ -86,6 +87,7 @@ fn plan(plan: &Plan) -> types::Plan {
         name: group.name,
         parent: group.parent,
         selector: group.selector,
+        hints: Vec::new(),
     });
     let fields = flat.fields.into_iter().map(|field| types::Field {
         name: field.name,
@@ -295,7 +297,11 @@ impl From<RuleError> for types::RuleError {
             RuleError::Retry { after, why } => {
                 let after_ms =
                     after.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
-                types::RuleError::Retry(types::Retry { after_ms, why })
+                types::RuleError::Retry(types::Retry {
+                    after_ms,
+                    why,
+                    hints: Vec::new(),
+                })
             }
             RuleError::Skip(why) => types::RuleError::Skip(why),
             RuleError::Blocked(why) => types::RuleError::Blocked(why),

@@ -178,7 +178,12 @@ async fn within<T>(
 fn rule_error(error: types::RuleError) -> RuleError {
     let text = |text: String| logs::escaped(super::host_calls::up_to(&text, REASON_MAX));
     match error {
-        types::RuleError::Retry(types::Retry { after_ms, why }) => RuleError::Retry {
+        // No key of its hints is known.
+        types::RuleError::Retry(types::Retry {
+            after_ms,
+            why,
+            hints: _,
+        }) => RuleError::Retry {
             after_ms,
             why: text(why),
         },

@@ -229,6 +229,7 @@ mod tests {
         types::ItemSchema {
             name: name.to_owned(),
             json_schema: json.to_owned(),
+            hints: Vec::new(),
         }
     }
 

@@ -215,6 +215,7 @@ const RULES: &[(&str, Behaviour)] = &[
         Err(RuleError::Retry(Retry {
             after_ms: Some(1_500),
             why: "busy\n".into(),
+            hints: vec![("known-to-nobody".into(), "x".repeat(8 << 20))],
         }))
     }),
     ("extract", || plans::extract(0)),
@@ -286,10 +287,12 @@ impl Guest for Hostile {
                 ItemSchema {
                     name: "any".into(),
                     json_schema: String::new(),
+                    hints: Vec::new(),
                 },
                 ItemSchema {
                     name: "book".into(),
                     json_schema: shapes::book(),
+                    hints: Vec::new(),
                 },
             ],
             plans: vec![plans::rows(), plans::words()],

@@ -23,6 +23,7 @@ pub(crate) fn rows() -> Plan {
             name: "row".into(),
             parent: None,
             selector: "li".into(),
+            hints: Vec::new(),
         }],
         fields: vec![
             field("whole", "", Take::Text, true),
