@@ -128,11 +128,12 @@ fn outer_names(bytes: &[u8]) -> wasmparser::Result<OuterNames> {
 fn check_imports(imports: &[String]) -> Result<(), PluginError> {
     for import in imports {
         let (interface, version) = split_version(import);
-        if let Some(own) = interface.strip_prefix(PACKAGE)
-            && OWN_IMPORTS.contains(&own)
-        {
-            check_version(version)?;
-            continue;
+        if let Some(own) = interface.strip_prefix(PACKAGE) {
+            // First: an interface that is not known here may be one of a later version.
+            check_version(version.clone())?;
+            if OWN_IMPORTS.contains(&own) {
+                continue;
+            }
         }
         let is_wasi = wasi::ALLOWED.contains(&interface);
         if is_wasi && version.is_some_and(|v| v.major == 0 && v.minor == 2) {

@@ -115,6 +115,14 @@ fn f31_another_version_of_the_interface_is_refused_with_both_ranges() {
         r#"(component (import "crawler:rules/page@9.0.0" (instance)))"#,
         "the component was built for crawler:rules 9.0.0; this host runs 0.1.0 to 0.1.0; build it with the plugin SDK of this release, or update the cluster",
     );
+    check_wat(
+        r#"(component (import "crawler:rules/cookies@0.1.1" (instance)))"#,
+        "the component was built for crawler:rules 0.1.1; this host runs 0.1.0 to 0.1.0; build it with the plugin SDK of this release, or update the cluster",
+    );
+    check_wat(
+        r#"(component (import "crawler:rules/cookies@0.1.0" (instance)))"#,
+        "the component imports crawler:rules/cookies@0.1.0, which rules are not given; rules may import crawler:rules, and of WASI what standard libraries need: no network, no files, no processes; remove the dependency that needs it; pages are fetched with output.follow",
+    );
 }
 
 #[test]
