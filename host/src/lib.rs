@@ -228,7 +228,14 @@
 //!
 //! # The boundary to plugins
 //!
-//! `plugin-sdk/wit/rules.wit` is the contract. Every call gets a fresh instance in a fresh store:
+//! `plugin-sdk/wit/rules.wit` is the contract, and frozen: a component that was built for
+//! `crawler:rules@0.1.0` runs on every later crawler. It grows by functions and interfaces that plugins may
+//! import, each of which raises the version to 0.1.1 and so on; nothing that is there changes
+//! (`tests/golden`). A component that was built for a version that a crawler does not have is refused at
+//! push, with both versions ([`plugin::INTERFACE_VERSIONS`]); in a cluster of several versions a plugin goes to
+//! workers that are new enough.
+//!
+//! Every call gets a fresh instance in a fresh store:
 //! fuel, processor time, wall time and memory are limited; what a call hands over is kept only if the
 //! call succeeds; nothing of WASI answers with anything but constants. A killed call costs one page.
 //!

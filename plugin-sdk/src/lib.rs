@@ -119,6 +119,13 @@
 //! assert_eq!(outcome.urls(), ["http://shop.test/catalogue/page-2.html"]);
 //! ```
 //!
+//! # For how long a component runs
+//!
+//! The boundary between a plugin and the crawler, `rules.wit`, is frozen as `crawler:rules@0.1.0`: a component
+//! that was built for it, in any language, runs on every later crawler as it is. A component that was built with
+//! the SDK of a later crawler may need what an earlier one does not have; that one refuses it when it is pushed,
+//! and names both versions.
+//!
 //! # Further
 //!
 //! [`tutorial`] goes from nothing to a crawl on a cluster. [`cookbook`] has recipes: pagination, forms, JSON

@@ -27,6 +27,11 @@ pub fn guest(name: &str) -> PathBuf {
         .clone()
 }
 
+/// A file of `tests/golden/0.1.0`: the boundary as it was frozen, and components that were built for it.
+pub fn frozen(file: &str) -> PathBuf {
+    repository().join("tests/golden/0.1.0").join(file)
+}
+
 fn build() -> BTreeMap<String, PathBuf> {
     let guests = repository().join("tests/guests");
     let entries = std::fs::read_dir(&guests)

@@ -12,7 +12,8 @@ use serde_json::Value;
 
 use tools::{Tools, javascript, python};
 
-/// A plugin of the repository and the SDKs, copied: a build writes into the folder.
+/// A plugin of the repository and the SDKs, copied: a build writes into the folder. That in Python is built for
+/// the frozen boundary: no such component is kept, for its size.
 fn copied(home: &Home, name: &str) -> PathBuf {
     let plugin = format!("plugins/{name}");
     for folder in [
@@ -22,6 +23,10 @@ fn copied(home: &Home, name: &str) -> PathBuf {
         "plugin-sdk/wit",
     ] {
         copy(&repository().join(folder), &home.path().join(folder));
+    }
+    if name == "books_py" {
+        let wit = home.path().join("plugin-sdk/wit/rules.wit");
+        fs::copy(guests::frozen("rules.wit"), wit).expect("a file can be copied");
     }
     home.path().join(plugin)
 }
