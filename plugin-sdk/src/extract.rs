@@ -4,6 +4,8 @@
 //! ```text
 //! shape      what a struct declares: constants that the derive writes, and the plan made of them
 //! reading   what the crawler read by a plan, looked up by rows
+//! readings  all that was read of one page, kept as long as the page
+//! whole     the page as a struct
 //! row       one struct made of that, with errors that name field and selector
 //! value     one value made of one text
 //! pattern   texts that a regular expression chooses
@@ -13,15 +15,13 @@
 mod link;
 mod pattern;
 pub(crate) mod reading;
+pub(crate) mod readings;
 mod row;
 mod shape;
 mod value;
+mod whole;
 
-use std::any::TypeId;
-use std::rc::Rc;
-
-use crate::{Page, Plan, Result};
-use reading::Reading;
+use crate::Result;
 
 pub use link::{Link, Links};
 pub use value::{Capture, Value};
@@ -30,8 +30,8 @@ pub use value::{Capture, Value};
 #[doc(hidden)]
 pub mod derived {
     pub use super::pattern::{Compiled, Pattern, compiled, find};
-    pub use super::row::{Row, by};
-    pub use super::shape::{Part, Shape, Take};
+    pub use super::row::{Row, borrowed, by};
+    pub use super::shape::{Part, Shape, Shaped, Take};
 }
 
 /// A struct that is read from pages, by `#[derive(Extract)]`.
@@ -170,6 +170,53 @@ pub mod derived {
 /// | `with = path` | a `fn(&str) -> Result<T, impl Display>` makes the value |
 /// | `default` | `T::default()` if it is missing |
 ///
+/// # Borrowed text
+///
+/// A struct with a lifetime borrows from the page: what the crawler read of it is one text, and `&'p str` is a part
+/// of that, so that no field costs an allocation. `Cow<'p, str>` does as well, and so do own functions,
+/// `fn(&'p str) -> Result<T, _>`. Nested structs carry the lifetime on.
+///
+/// ```
+/// # use crawler_plugin_sdk::testing::Trial;
+/// # use crawler_plugin_sdk::prelude::*;
+/// #[derive(Extract)]
+/// struct Index<'p> {
+///     #[rows("dt")]
+///     entries: Vec<Entry<'p>>,
+/// }
+///
+/// #[derive(Extract, Item, serde::Serialize)]
+/// struct Entry<'p> {
+///     #[css("")]
+///     word: &'p str,
+///     #[css("i")]
+///     kinds: Vec<&'p str>,
+///     #[page(url)]
+///     url: &'p str,
+/// }
+/// #
+/// # pub struct Words;
+/// #
+/// # #[plugin(items(Entry<'_>), reads(Index<'_>))]
+/// # impl Words {
+/// #     fn root(_: &mut Crawl) -> Result {
+/// #         Ok(())
+/// #     }
+///
+/// #[rule]
+/// fn index(page: &Page, crawl: &mut Crawl) -> Result {
+///     let index: Index<'_> = page.extract()?;
+///     index.entries.iter().try_for_each(|entry| crawl.emit(entry))
+/// }
+/// # }
+/// #
+/// # let page = Page::from_html("http://words.test/", "<dl><dt>rain <i>noun</i> <i>verb</i><dt>sun</dl>");
+/// # let outcome = Trial::new().parse(Words::index, &page)?;
+/// # let expected = r#"{"kinds":["noun","verb"],"url":"http://words.test/","word":"rain noun verb"}"#;
+/// # assert_eq!(outcome.items[0].value.to_string(), expected);
+/// # Ok::<(), RuleError>(())
+/// ```
+///
 /// # Selectors
 ///
 /// A value belongs to the innermost row around it. The selector itself is matched against the whole page: in
@@ -210,12 +257,9 @@ pub mod derived {
     label = "does not derive `Extract`",
     note = "write `#[derive(Extract)]` before the struct; single values are read with `#[css(…)]`"
 )]
-pub trait Extract: Sized + 'static {
+pub trait Extract<'p>: derived::Shaped + Sized {
     #[doc(hidden)]
-    const SHAPE: &'static derived::Shape;
-
-    #[doc(hidden)]
-    fn read(row: &mut derived::Row<'_>) -> Result<Self>;
+    fn read(row: &mut derived::Row<'p>) -> Result<Self>;
 }
 
 /// A struct that a plugin reads whole pages by. Implemented by naming the type in
@@ -253,112 +297,10 @@ pub trait Extract: Sized + 'static {
     label = "not declared as read",
     note = "declare it where the rules are: `#[plugin(reads({Self}))]`"
 )]
-pub trait Declared: Extract {
+pub trait Declared: derived::Shaped {
     /// `book_page` for a type `BookPage`.
     const NAME: &'static str;
 
     #[doc(hidden)]
     const NUMBER: u32;
-}
-
-impl Page {
-    /// The page as a struct that the plugin names in `#[plugin(reads(…))]`.
-    ///
-    /// The crawler reads the page once for each struct, however often it is asked for. What limit `captures` or
-    /// `capture-bytes` cuts off is missing in the struct; a warning in the log says so, and
-    /// [`truncated_by`](Page::truncated_by) tells.
-    ///
-    /// ```
-    /// use crawler_plugin_sdk::testing::Trial;
-    /// use crawler_plugin_sdk::prelude::*;
-    ///
-    /// #[derive(Extract, Item, serde::Serialize)]
-    /// struct Article {
-    ///     #[css("h1")]
-    ///     title: String,
-    ///     #[css("p.pages")]
-    ///     pages: u32,
-    /// }
-    ///
-    /// pub struct News;
-    ///
-    /// #[plugin(items(Article), reads(Article))]
-    /// impl News {
-    ///     fn root(_: &mut Crawl) -> Result {
-    ///         Ok(())
-    ///     }
-    ///
-    ///     #[rule]
-    ///     fn article(page: &Page, crawl: &mut Crawl) -> Result {
-    ///         crawl.emit(&page.extract::<Article>()?)
-    ///     }
-    /// }
-    ///
-    /// let page = Page::from_html("http://news.test/1", "<h1>Rain</h1><p class=pages>two");
-    /// let error = Trial::new().parse(News::article, &page).unwrap_err();
-    /// let expected = r#"error 0: "two" is no value for `Article.pages`, read from an element `p.pages`: "#;
-    /// assert_eq!(error.to_string(), format!("{expected}invalid digit found in string"));
-    /// ```
-    pub fn extract<T: Declared>(&self) -> Result<T> {
-        let reading = self.reading::<T>()?;
-        T::read(&mut derived::Row::page(self, &reading, T::SHAPE))
-    }
-
-    /// Whether limit `captures` or `capture-bytes` cut off a part of what this struct reads.
-    ///
-    /// ```
-    /// use crawler_plugin_sdk::testing::Trial;
-    /// use crawler_plugin_sdk::prelude::*;
-    ///
-    /// #[derive(Extract)]
-    /// struct Index {
-    ///     #[css("li")]
-    ///     words: Vec<String>,
-    /// }
-    ///
-    /// pub struct Words;
-    ///
-    /// #[plugin(reads(Index), limits(captures = 1_000_000))]
-    /// impl Words {
-    ///     fn root(_: &mut Crawl) -> Result {
-    ///         Ok(())
-    ///     }
-    ///
-    ///     #[rule]
-    ///     fn index(page: &Page, _: &mut Crawl) -> Result {
-    ///         let index: Index = page.extract()?;
-    ///         assert_eq!(index.words, ["one", "two"]);
-    ///         match page.truncated_by::<Index>()? {
-    ///             true => Err(RuleError::skip("too many words")),
-    ///             false => Ok(()),
-    ///         }
-    ///     }
-    /// }
-    ///
-    /// let page = Page::from_html("http://words.test/", "<li>one<li>two<li>three").with_captures_limit(2);
-    /// let error = Trial::new().parse(Words::index, &page).unwrap_err();
-    /// assert_eq!(error, RuleError::skip("too many words"));
-    /// ```
-    pub fn truncated_by<T: Declared>(&self) -> Result<bool> {
-        Ok(self.reading::<T>()?.truncated)
-    }
-
-    fn reading<T: Declared>(&self) -> Result<Rc<Reading>> {
-        // Numbers differ from plugin to plugin, and native tests may hand one page to several.
-        let id = TypeId::of::<T>();
-        if let Some(reading) = self.readings.borrow().get(&id) {
-            return Ok(Rc::clone(reading));
-        }
-        let plan = Plan::of::<T>();
-        let captures = self.answer.extract(T::NUMBER, &plan)?;
-        if captures.truncated {
-            crate::warn!(
-                "what `{}` reads of this page is cut: limit captures or capture-bytes is used up",
-                plan.name
-            );
-        }
-        let reading = Rc::new(Reading::new(T::NUMBER, captures, self.url()));
-        self.readings.borrow_mut().insert(id, Rc::clone(&reading));
-        Ok(reading)
-    }
 }

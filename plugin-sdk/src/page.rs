@@ -1,14 +1,11 @@
 //! The page of a call.
 
-use std::any::TypeId;
-use std::cell::{OnceCell, RefCell};
-use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::cell::OnceCell;
 
-use serde::de::DeserializeOwned;
+use serde::Deserialize;
 use url::Url;
 
-use crate::extract::reading::Reading;
+use crate::extract::readings::Readings;
 use crate::{Result, RuleError};
 
 #[cfg(target_family = "wasm")]
@@ -46,8 +43,7 @@ pub struct Page {
     state: OnceCell<Vec<u8>>,
     text: OnceCell<String>,
     body: OnceCell<Vec<u8>>,
-    /// By the structs that were read.
-    pub(crate) readings: RefCell<BTreeMap<TypeId, Rc<Reading>>>,
+    pub(crate) readings: Readings,
 }
 
 impl Page {
@@ -64,7 +60,7 @@ impl Page {
             state: OnceCell::new(),
             text: OnceCell::new(),
             body: OnceCell::new(),
-            readings: RefCell::default(),
+            readings: Readings::default(),
         }
     }
 
@@ -159,7 +155,7 @@ impl Page {
         self.body.get_or_init(|| self.answer.body())
     }
 
-    /// The body read as JSON.
+    /// The body read as JSON. What is read may borrow from the page.
     ///
     /// ```
     /// use crawler_plugin_sdk::Page;
@@ -169,7 +165,7 @@ impl Page {
     /// assert_eq!(answer["pence"], 1234);
     /// # Ok::<(), crawler_plugin_sdk::RuleError>(())
     /// ```
-    pub fn json<T: DeserializeOwned>(&self) -> Result<T> {
+    pub fn json<'p, T: Deserialize<'p>>(&'p self) -> Result<T> {
         match serde_json::from_str(self.text()) {
             Ok(value) => Ok(value),
             Err(e) => Err(RuleError::unexpected(format!(

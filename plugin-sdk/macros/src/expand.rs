@@ -47,7 +47,7 @@ pub(crate) fn plugin(attribute: &Attribute, rules: &Rules) -> TokenStream {
                 const NUMBER: u32 = #number;
             }
 
-            const _: () = <#path as #sdk::Extract>::SHAPE.check_for_pages();
+            const _: () = <#path as #sdk::__extract::Shaped>::SHAPE.check_for_pages();
         }
     });
 

@@ -1,16 +1,20 @@
 //! `#[derive(Extract)]`: what a struct reads, checked field by field, so that errors point at the field.
 
+mod css;
 mod expand;
 mod field;
+mod types;
 
 use syn::parse::{Parse, ParseStream};
-use syn::{Data, DeriveInput, Error, Fields, Ident, Result};
+use syn::{Data, DeriveInput, Error, Fields, GenericParam, Generics, Ident, Lifetime, Result};
 
 use field::Field;
 
 /// A struct that is read from pages.
 pub(crate) struct Shape {
     ident: Ident,
+    /// That of the page, if it borrows from it.
+    lifetime: Option<Lifetime>,
     fields: Vec<Field>,
 }
 
@@ -23,10 +27,7 @@ impl Parse for Shape {
 impl Shape {
     fn check(input: DeriveInput) -> Result<Self> {
         let ident = input.ident;
-        if !input.generics.params.is_empty() {
-            let message = "what is read from pages has no generic parameters: it is declared before there is a page";
-            return Err(Error::new_spanned(&input.generics, message));
-        }
+        let lifetime = lifetime(&input.generics)?;
         let wrong = |what| {
             let message = format!("{what}; `Extract` is for a struct with named fields");
             Err(Error::new(ident.span(), message))
@@ -44,7 +45,7 @@ impl Shape {
         let mut checked = Vec::new();
         let mut errors: Option<Error> = None;
         for field in fields {
-            match Field::check(field, &ident) {
+            match Field::check(field, &ident, lifetime.as_ref()) {
                 Ok(field) => checked.push(field),
                 Err(error) => match &mut errors {
                     Some(errors) => errors.combine(error),
@@ -56,8 +57,25 @@ impl Shape {
             Some(errors) => Err(errors),
             None => Ok(Shape {
                 ident,
+                lifetime,
                 fields: checked,
             }),
         }
     }
+}
+
+/// The lifetime of the page: the one parameter that there can be.
+fn lifetime(generics: &Generics) -> Result<Option<Lifetime>> {
+    let mut lifetime = None;
+    for parameter in &generics.params {
+        let GenericParam::Lifetime(parameter) = parameter else {
+            let message = "what is read from pages has no generic parameters: it is declared before there is a page";
+            return Err(Error::new_spanned(generics, message));
+        };
+        if lifetime.replace(parameter.lifetime.clone()).is_some() {
+            let message = "it is read from one page; write one lifetime for all that it borrows";
+            return Err(Error::new_spanned(parameter, message));
+        }
+    }
+    Ok(lifetime)
 }

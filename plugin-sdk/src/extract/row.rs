@@ -64,9 +64,19 @@ impl<'r> Row<'r> {
         self.of_page(name, "url", self.page.url())
     }
 
+    /// The same, borrowed.
+    pub fn page_url_text(&self) -> &'r str {
+        self.page.url()
+    }
+
+    /// What the request of the page carried, borrowed.
+    pub fn page_state_text(&self) -> Result<&'r str> {
+        Ok(std::str::from_utf8(self.page.state())?)
+    }
+
     /// What the request of the page carried.
     pub fn page_state<T: FromStr<Err: Display>>(&self, name: &str) -> Result<T> {
-        self.of_page(name, "state", std::str::from_utf8(self.page.state())?)
+        self.of_page(name, "state", self.page_state_text()?)
     }
 
     fn of_page<T: FromStr<Err: Display>>(&self, name: &str, what: &str, text: &str) -> Result<T> {
@@ -79,7 +89,7 @@ impl<'r> Row<'r> {
     }
 
     /// A value that has to be there.
-    pub fn one<T>(&mut self, read: impl Fn(&Capture<'_>) -> Result<T, String>) -> Result<T> {
+    pub fn one<T>(&mut self, read: impl Fn(&Capture<'r>) -> Result<T, String>) -> Result<T> {
         let place = self.next_field();
         match self.found(&place).next() {
             Some(capture) => self.value(&place, &capture, read),
@@ -90,7 +100,7 @@ impl<'r> Row<'r> {
     /// A value that may be missing.
     pub fn maybe<T>(
         &mut self,
-        read: impl Fn(&Capture<'_>) -> Result<T, String>,
+        read: impl Fn(&Capture<'r>) -> Result<T, String>,
     ) -> Result<Option<T>> {
         let place = self.next_field();
         let first = self.found(&place).next();
@@ -100,7 +110,7 @@ impl<'r> Row<'r> {
     }
 
     /// All values.
-    pub fn all<T>(&mut self, read: impl Fn(&Capture<'_>) -> Result<T, String>) -> Result<Vec<T>> {
+    pub fn all<T>(&mut self, read: impl Fn(&Capture<'r>) -> Result<T, String>) -> Result<Vec<T>> {
         let place = self.next_field();
         let all = self.found(&place);
         all.map(|capture| self.value(&place, &capture, &read))
@@ -129,21 +139,21 @@ impl<'r> Row<'r> {
     }
 
     /// All rows.
-    pub fn rows<T: Extract>(&mut self) -> Result<Vec<T>> {
+    pub fn rows<T: Extract<'r>>(&mut self) -> Result<Vec<T>> {
         let (group, inner) = self.next_rows();
         let rows = self.reading.rows(group, self.row);
         rows.map(|row| T::read(&mut inner.at(row))).collect()
     }
 
     /// The first row, if there is one.
-    pub fn maybe_row<T: Extract>(&mut self) -> Result<Option<T>> {
+    pub fn maybe_row<T: Extract<'r>>(&mut self) -> Result<Option<T>> {
         let (group, inner) = self.next_rows();
         let first = self.reading.rows(group, self.row).next();
         first.map(|row| T::read(&mut inner.at(row))).transpose()
     }
 
     /// The first row, which has to be there.
-    pub fn one_row<T: Extract>(&mut self) -> Result<T> {
+    pub fn one_row<T: Extract<'r>>(&mut self) -> Result<T> {
         let part = &self.shape.parts[self.part];
         match self.maybe_row()? {
             Some(row) => Ok(row),
@@ -216,8 +226,8 @@ impl<'r> Row<'r> {
     fn value<T>(
         &self,
         place: &Place,
-        capture: &Capture<'_>,
-        read: impl Fn(&Capture<'_>) -> Result<T, String>,
+        capture: &Capture<'r>,
+        read: impl Fn(&Capture<'r>) -> Result<T, String>,
     ) -> Result<T> {
         read(capture).map_err(|why| {
             let found = shown(capture.text());
@@ -246,10 +256,15 @@ impl<'r> Row<'r> {
     }
 }
 
-/// Reads a text by a function of the author.
-pub fn by<T, E: Display, F: Fn(&str) -> Result<T, E>>(
+/// Reads a text as it stands in what was read of the page.
+pub fn borrowed<'r, T: From<&'r str>>(capture: &Capture<'r>) -> Result<T, String> {
+    Ok(capture.text().into())
+}
+
+/// Reads a text by a function of the author, which may borrow of it.
+pub fn by<'r, T, E: Display, F: Fn(&'r str) -> Result<T, E>>(
     read: F,
-) -> impl Fn(&Capture<'_>) -> Result<T, String> {
+) -> impl Fn(&Capture<'r>) -> Result<T, String> {
     // The alternate form of a rule's error is its reason alone.
     move |capture| read(capture.text()).map_err(|why| format!("{why:#}"))
 }

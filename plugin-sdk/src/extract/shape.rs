@@ -1,6 +1,20 @@
 //! What a struct declares of a page, as the derive writes it: constants, nested as the structs are. A plan is
 //! the same without nesting, and the order of its groups and fields is that of a walk through the shape.
 
+/// A struct that has a shape. Its derive is that of [`Extract`](super::Extract).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not made to be read from pages",
+    label = "does not derive `Extract`",
+    note = "write `#[derive(Extract)]` before the struct; single values are read with `#[css(…)]`"
+)]
+pub trait Shaped {
+    /// What it reads.
+    const SHAPE: &'static Shape;
+
+    /// The type itself where it borrows nothing: what tells it from others.
+    type Own: 'static;
+}
+
 /// What a struct reads of a page or of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {

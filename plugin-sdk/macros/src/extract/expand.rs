@@ -3,18 +3,21 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
-use syn::Ident;
 use syn::spanned::Spanned;
+use syn::{Ident, Lifetime};
 
 use super::Shape;
 use super::field::{Count, Field, Kind, OfPage, Take};
+use super::types::{is_borrowed_text, without};
 
 impl Shape {
     pub(crate) fn expand(&self) -> TokenStream {
         let ident = &self.ident;
         let sdk = sdk(Span::call_site());
         let name = ident.to_string();
-        let parts = self.fields.iter().filter_map(|field| field.part(&sdk));
+        let lifetime = self.lifetime.as_ref();
+        let parts = self.fields.iter();
+        let parts = parts.filter_map(|field| field.part(&sdk, lifetime));
         let needs_row = match self.fields.iter().find(|field| field.needs_row()) {
             Some(field) => {
                 let why = format!(
@@ -30,15 +33,24 @@ impl Shape {
             let (ident, read) = (&field.ident, field.read());
             quote!(#ident: #read)
         });
+        let of = lifetime.map(|lifetime| quote!(<#lifetime>));
+        let own = lifetime.map(|_| quote!(<'static>));
+        let page = lifetime.cloned();
+        let page = page.unwrap_or_else(|| Lifetime::new("'page", Span::mixed_site()));
         quote! {
             #[automatically_derived]
-            impl #sdk::Extract for #ident {
+            impl #of #sdk::__extract::Shaped for #ident #of {
                 const SHAPE: &'static #sdk::__extract::Shape = {
                     const PARTS: &[#sdk::__extract::Part] = &[#(#parts),*];
                     &#sdk::__extract::Shape::new(#name, PARTS, #needs_row)
                 };
 
-                fn read(#row: &mut #sdk::__extract::Row<'_>) -> #sdk::Result<Self> {
+                type Own = #ident #own;
+            }
+
+            #[automatically_derived]
+            impl<#page> #sdk::Extract<#page> for #ident #of {
+                fn read(#row: &mut #sdk::__extract::Row<#page>) -> #sdk::Result<Self> {
                     ::core::result::Result::Ok(Self { #(#fields),* })
                 }
             }
@@ -48,7 +60,7 @@ impl Shape {
 
 impl Field {
     /// What it is in the shape, unless it is not in the page.
-    fn part(&self, sdk: &TokenStream) -> Option<TokenStream> {
+    fn part(&self, sdk: &TokenStream, lifetime: Option<&Lifetime>) -> Option<TokenStream> {
         let Field {
             name, inner, count, ..
         } = self;
@@ -69,7 +81,8 @@ impl Field {
                 quote!(#part::links(#name, #selector, #take))
             }
             Kind::Rows => {
-                quote!(#part::rows(#name, #selector, <#inner as #sdk::Extract>::SHAPE))
+                let inner = without(lifetime, inner);
+                quote!(#part::rows(#name, #selector, <#inner as #sdk::__extract::Shaped>::SHAPE))
             }
             Kind::Page(_) => return None,
         })
@@ -86,9 +99,14 @@ impl Field {
                 let sdk = sdk(place);
                 // A closure, because a function may be one of a single lifetime: `serde_json::from_str` is.
                 let by = quote_spanned! {place=>
-                    #sdk::__extract::by::<#inner, _, _>(|text: &::core::primitive::str| #path(text))
+                    #sdk::__extract::by::<#inner, _, _>(|text| #path(text))
                 };
                 (by, place)
+            }
+            Kind::Value { with: None, .. } if is_borrowed_text(inner) => {
+                let place = at(inner);
+                let sdk = sdk(place);
+                (quote_spanned!(place=> #sdk::__extract::borrowed), place)
             }
             Kind::Value { with: None, .. } => {
                 let place = at(inner);
@@ -146,6 +164,12 @@ impl Field {
             (Kind::Rows, Count::One) => quote_spanned!(place=> #row.one_row::<#inner>()?),
             (Kind::Rows, Count::Maybe) => quote_spanned!(place=> #row.maybe_row::<#inner>()?),
             (Kind::Rows, Count::All) => quote_spanned!(place=> #row.rows::<#inner>()?),
+            (Kind::Page(OfPage::Url), _) if is_borrowed_text(inner) => {
+                quote_spanned!(place=> ::core::convert::From::from(#row.page_url_text()))
+            }
+            (Kind::Page(OfPage::State), _) if is_borrowed_text(inner) => {
+                quote_spanned!(place=> ::core::convert::From::from(#row.page_state_text()?))
+            }
             (Kind::Page(OfPage::Url), _) => {
                 quote_spanned!(place=> #row.page_url::<#inner>(#name)?)
             }

@@ -4,11 +4,10 @@ use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::parse::ParseStream;
 use syn::spanned::Spanned;
-use syn::{
-    Attribute, Error, GenericArgument, Ident, LitStr, Path, PathArguments, Result, Token, Type,
-};
+use syn::{Attribute, Error, Ident, Lifetime, LitStr, Path, Result, Token, Type};
 
-const KEYS: &str = "the keys are attr, inner, raw, present, tag, regex, with and default";
+use super::css::{Css, selector};
+use super::types::{counted, is_called};
 
 /// A field and what it is read from.
 pub(super) struct Field {
@@ -62,7 +61,11 @@ pub(super) enum Take {
 }
 
 impl Field {
-    pub(super) fn check(field: syn::Field, of: &Ident) -> Result<Self> {
+    pub(super) fn check(
+        field: syn::Field,
+        of: &Ident,
+        lifetime: Option<&Lifetime>,
+    ) -> Result<Self> {
         let is_ours = |attribute: &&Attribute| {
             let path = attribute.path();
             ["css", "rows", "page"]
@@ -83,6 +86,7 @@ impl Field {
             return Err(Error::new_spanned(second, message));
         }
         let (inner, count) = counted(&field.ty);
+        check_lifetime(&inner, &name, of, lifetime)?;
         let (selector, kind) = if attribute.path().is_ident("rows") {
             let selector = attribute.parse_args_with(rows)?;
             check_rows(&inner, of)?;
@@ -115,141 +119,6 @@ impl Field {
             let selector = selector.value();
             selector.trim().is_empty() || selector.trim_start().starts_with('>')
         })
-    }
-}
-
-/// What stands in `#[css(…)]`.
-struct Css {
-    selector: LitStr,
-    /// Which key said what is read.
-    take: Option<(Ident, Option<Take>)>,
-    regex: Option<(Ident, LitStr)>,
-    with: Option<(Ident, Path)>,
-    default: Option<Ident>,
-}
-
-impl Css {
-    fn parse(input: ParseStream<'_>) -> Result<Self> {
-        let mut css = Css {
-            selector: selector(input, "#[css(\"h1\")]")?,
-            take: None,
-            regex: None,
-            with: None,
-            default: None,
-        };
-        while !input.is_empty() {
-            input.parse::<Token![,]>()?;
-            if input.is_empty() {
-                break;
-            }
-            let key = input.call(Ident::parse_any)?;
-            match key.to_string().as_str() {
-                "attr" => {
-                    input.parse::<Token![=]>()?;
-                    let name: LitStr = input.parse()?;
-                    if name.value().trim().is_empty() {
-                        return Err(Error::new(name.span(), "the attribute's name is missing"));
-                    }
-                    css.take(key, Some(Take::Attr(name)))?;
-                }
-                "inner" => css.take(key, Some(Take::Inner))?,
-                "raw" => css.take(key, Some(Take::Raw))?,
-                "tag" => css.take(key, Some(Take::Tag))?,
-                "present" => css.take(key, None)?,
-                "regex" => {
-                    input.parse::<Token![=]>()?;
-                    let pattern: LitStr = input.parse()?;
-                    if let Err(error) = regex_lite::Regex::new(&pattern.value()) {
-                        let message = format!("it is no regular expression: {error}");
-                        return Err(Error::new(pattern.span(), message));
-                    }
-                    once(css.regex.is_some(), &key)?;
-                    css.regex = Some((key, pattern));
-                }
-                "with" => {
-                    input.parse::<Token![=]>()?;
-                    let path = input.parse()?;
-                    once(css.with.is_some(), &key)?;
-                    css.with = Some((key, path));
-                }
-                "default" => {
-                    once(css.default.is_some(), &key)?;
-                    css.default = Some(key);
-                }
-                other => {
-                    let message = format!("unknown key `{other}`; {KEYS}");
-                    return Err(Error::new(key.span(), message));
-                }
-            }
-        }
-        Ok(css)
-    }
-
-    fn take(&mut self, key: Ident, take: Option<Take>) -> Result<()> {
-        if let Some((earlier, _)) = &self.take {
-            once(*earlier == key, &key)?;
-            let message = format!("`{earlier}` and `{key}` both say what is read; give one");
-            return Err(Error::new(key.span(), message));
-        }
-        self.take = Some((key, take));
-        Ok(())
-    }
-
-    fn kind(self, ty: &Type, inner: &Type, count: Count) -> Result<(LitStr, Kind)> {
-        let keys = [
-            self.regex.as_ref().map(|(key, _)| key),
-            self.with.as_ref().map(|(key, _)| key),
-            self.default.as_ref(),
-        ];
-        let refuse_keys = |what: &str| match keys.into_iter().flatten().next() {
-            Some(key) => Err(Error::new(
-                key.span(),
-                format!("`{key}` has no meaning {what}"),
-            )),
-            None => Ok(()),
-        };
-        let take = match self.take {
-            Some((key, None)) => {
-                if !is_called(ty, "bool") {
-                    let message = "`present` says whether there is such an element: a `bool`";
-                    return Err(Error::new_spanned(ty, message));
-                }
-                refuse_keys(&format!("beside `{key}`: the answer is always there"))?;
-                return Ok((self.selector, Kind::Present));
-            }
-            Some((_, Some(take))) => take,
-            None => Take::Text,
-        };
-        let is_link = is_called(inner, "Link") && self.with.is_none();
-        let is_address = is_link || is_called(inner, "Links");
-        if is_address && !matches!(take, Take::Attr(_)) {
-            let message = "an address stands in an attribute; say in which: attr = \"href\"";
-            return Err(Error::new_spanned(ty, message));
-        }
-        if let (true, Some((key, _))) = (is_address, &self.regex) {
-            let message = "an address is followed as it stands; read a `String` to match it";
-            return Err(Error::new(key.span(), message));
-        }
-        if is_called(inner, "Links") {
-            if count != Count::One {
-                let message =
-                    "`Links` are all that the selector matches, or none; write `Links` alone";
-                return Err(Error::new_spanned(ty, message));
-            }
-            refuse_keys("for `Links`: they stay with the crawler")?;
-            return Ok((self.selector, Kind::Links(take)));
-        }
-        if let (Some(key), Count::Maybe | Count::All) = (&self.default, count) {
-            let message = "`default` is for what has to be there: an `Option` is `None` and a `Vec` is empty without it";
-            return Err(Error::new(key.span(), message));
-        }
-        let kind = Kind::Value {
-            take,
-            regex: self.regex.map(|(_, pattern)| pattern),
-            with: self.with.map(|(_, path)| path),
-            or_default: self.default.is_some(),
-        };
-        Ok((self.selector, kind))
     }
 }
 
@@ -288,13 +157,6 @@ fn rows(input: ParseStream<'_>) -> Result<LitStr> {
     }
 }
 
-fn selector(input: ParseStream<'_>, example: &str) -> Result<LitStr> {
-    match input.peek(LitStr) {
-        true => input.parse(),
-        false => Err(input.error(format!("the selector comes first: `{example}`"))),
-    }
-}
-
 fn check_rows(inner: &Type, of: &Ident) -> Result<()> {
     if !matches!(inner, Type::Path(_)) {
         let message = format!(
@@ -310,39 +172,20 @@ fn check_rows(inner: &Type, of: &Ident) -> Result<()> {
     Ok(())
 }
 
-fn once(is_again: bool, key: &Ident) -> Result<()> {
-    match is_again {
-        true => Err(Error::new(key.span(), format!("`{key}` is given twice"))),
-        false => Ok(()),
-    }
-}
-
-/// What is in an `Option` or a `Vec`, however its path is written.
-fn counted(ty: &Type) -> (Type, Count) {
-    let Type::Path(path) = ty else {
-        return (ty.clone(), Count::One);
+/// A text that is borrowed lives as long as the page, and no longer.
+fn check_lifetime(inner: &Type, name: &str, of: &Ident, lifetime: Option<&Lifetime>) -> Result<()> {
+    let Type::Reference(reference) = inner else {
+        return Ok(());
     };
-    let argument = path.path.segments.last().and_then(|last| {
-        let count = match last.ident.to_string().as_str() {
-            "Option" => Count::Maybe,
-            "Vec" => Count::All,
-            _ => return None,
-        };
-        let PathArguments::AngleBracketed(arguments) = &last.arguments else {
-            return None;
-        };
-        match (arguments.args.first(), arguments.args.len()) {
-            (Some(GenericArgument::Type(inner)), 1) => Some((inner.clone(), count)),
-            _ => None,
+    match &reference.lifetime {
+        // The compiler itself says what is wrong with one that is missing, or was not declared.
+        Some(written) if written.ident == "static" => {
+            let page = lifetime.map_or_else(|| "'p".to_owned(), ToString::to_string);
+            let message = format!(
+                "`{name}` is borrowed from the page and lives no longer; write `&{page} str` in a `struct {of}<{page}>`, or `String`"
+            );
+            Err(Error::new(written.span(), message))
         }
-    });
-    argument.unwrap_or_else(|| (ty.clone(), Count::One))
-}
-
-fn is_called(ty: &Type, name: &str) -> bool {
-    let Type::Path(path) = ty else {
-        return false;
-    };
-    let last = path.path.segments.last();
-    last.is_some_and(|last| last.ident == name && last.arguments.is_none())
+        _ => Ok(()),
+    }
 }

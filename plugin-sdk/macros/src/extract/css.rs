@@ -1,0 +1,161 @@
+//! What stands in `#[css(…)]`: the selector, and keys that must fit each other and the type.
+
+use syn::ext::IdentExt;
+use syn::parse::ParseStream;
+use syn::{Error, Ident, LitStr, Path, Result, Token, Type};
+
+use super::field::{Count, Kind, Take};
+use super::types::is_called;
+
+const KEYS: &str = "the keys are attr, inner, raw, present, tag, regex, with and default";
+
+/// What stands in `#[css(…)]`.
+pub(super) struct Css {
+    selector: LitStr,
+    /// Which key said what is read.
+    take: Option<(Ident, Option<Take>)>,
+    regex: Option<(Ident, LitStr)>,
+    with: Option<(Ident, Path)>,
+    default: Option<Ident>,
+}
+
+impl Css {
+    pub(super) fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let mut css = Css {
+            selector: selector(input, "#[css(\"h1\")]")?,
+            take: None,
+            regex: None,
+            with: None,
+            default: None,
+        };
+        while !input.is_empty() {
+            input.parse::<Token![,]>()?;
+            if input.is_empty() {
+                break;
+            }
+            let key = input.call(Ident::parse_any)?;
+            match key.to_string().as_str() {
+                "attr" => {
+                    input.parse::<Token![=]>()?;
+                    let name: LitStr = input.parse()?;
+                    if name.value().trim().is_empty() {
+                        return Err(Error::new(name.span(), "the attribute's name is missing"));
+                    }
+                    css.take(key, Some(Take::Attr(name)))?;
+                }
+                "inner" => css.take(key, Some(Take::Inner))?,
+                "raw" => css.take(key, Some(Take::Raw))?,
+                "tag" => css.take(key, Some(Take::Tag))?,
+                "present" => css.take(key, None)?,
+                "regex" => {
+                    input.parse::<Token![=]>()?;
+                    let pattern: LitStr = input.parse()?;
+                    if let Err(error) = regex_lite::Regex::new(&pattern.value()) {
+                        let message = format!("it is no regular expression: {error}");
+                        return Err(Error::new(pattern.span(), message));
+                    }
+                    once(css.regex.is_some(), &key)?;
+                    css.regex = Some((key, pattern));
+                }
+                "with" => {
+                    input.parse::<Token![=]>()?;
+                    let path = input.parse()?;
+                    once(css.with.is_some(), &key)?;
+                    css.with = Some((key, path));
+                }
+                "default" => {
+                    once(css.default.is_some(), &key)?;
+                    css.default = Some(key);
+                }
+                other => {
+                    let message = format!("unknown key `{other}`; {KEYS}");
+                    return Err(Error::new(key.span(), message));
+                }
+            }
+        }
+        Ok(css)
+    }
+
+    fn take(&mut self, key: Ident, take: Option<Take>) -> Result<()> {
+        if let Some((earlier, _)) = &self.take {
+            once(*earlier == key, &key)?;
+            let message = format!("`{earlier}` and `{key}` both say what is read; give one");
+            return Err(Error::new(key.span(), message));
+        }
+        self.take = Some((key, take));
+        Ok(())
+    }
+
+    pub(super) fn kind(self, ty: &Type, inner: &Type, count: Count) -> Result<(LitStr, Kind)> {
+        let keys = [
+            self.regex.as_ref().map(|(key, _)| key),
+            self.with.as_ref().map(|(key, _)| key),
+            self.default.as_ref(),
+        ];
+        let refuse_keys = |what: &str| match keys.into_iter().flatten().next() {
+            Some(key) => Err(Error::new(
+                key.span(),
+                format!("`{key}` has no meaning {what}"),
+            )),
+            None => Ok(()),
+        };
+        let take = match self.take {
+            Some((key, None)) => {
+                if !is_called(ty, "bool") {
+                    let message = "`present` says whether there is such an element: a `bool`";
+                    return Err(Error::new_spanned(ty, message));
+                }
+                refuse_keys(&format!("beside `{key}`: the answer is always there"))?;
+                return Ok((self.selector, Kind::Present));
+            }
+            Some((_, Some(take))) => take,
+            None => Take::Text,
+        };
+        let is_link = is_called(inner, "Link") && self.with.is_none();
+        let is_address = is_link || is_called(inner, "Links");
+        if is_address && !matches!(take, Take::Attr(_)) {
+            let message = "an address stands in an attribute; say in which: attr = \"href\"";
+            return Err(Error::new_spanned(ty, message));
+        }
+        if let (true, Some((key, _))) = (is_address, &self.regex) {
+            let message = "an address is followed as it stands; read a `String` to match it";
+            return Err(Error::new(key.span(), message));
+        }
+        if is_called(inner, "Links") {
+            if count != Count::One {
+                let message =
+                    "`Links` are all that the selector matches, or none; write `Links` alone";
+                return Err(Error::new_spanned(ty, message));
+            }
+            refuse_keys("for `Links`: they stay with the crawler")?;
+            return Ok((self.selector, Kind::Links(take)));
+        }
+        if let (Some(key), Count::Maybe | Count::All) = (&self.default, count) {
+            let message = "`default` is for what has to be there: an `Option` is `None` and a `Vec` is empty without it";
+            return Err(Error::new(key.span(), message));
+        }
+        let kind = Kind::Value {
+            take,
+            regex: self.regex.map(|(_, pattern)| pattern),
+            with: self.with.map(|(_, path)| path),
+            or_default: self.default.is_some(),
+        };
+        Ok((self.selector, kind))
+    }
+}
+
+/// The selector, which comes before all keys.
+pub(super) fn selector(input: ParseStream<'_>, example: &str) -> Result<LitStr> {
+    match input.peek(LitStr) {
+        true => input.parse(),
+        false => Err(input.error(format!("the selector comes first: `{example}`"))),
+    }
+}
+
+/// Refuses what is given twice.
+fn once(is_again: bool, key: &Ident) -> Result<()> {
+    match is_again {
+        true => Err(Error::new(key.span(), format!("`{key}` is given twice"))),
+        false => Ok(()),
+    }
+}
