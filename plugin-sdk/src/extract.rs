@@ -9,9 +9,12 @@
 //! row       one struct made of that, with errors that name field and selector
 //! value     one value made of one text
 //! pattern   texts that a regular expression chooses
+//! date      days, date_time moments
 //! link      addresses
 //! ```
 
+mod date;
+mod date_time;
 mod link;
 mod pattern;
 pub(crate) mod reading;
@@ -23,12 +26,16 @@ mod whole;
 
 use crate::Result;
 
+pub use date::Date;
+pub use date_time::DateTime;
 pub use link::{Link, Links};
 pub use value::{Capture, Value};
 
 /// What the derive writes names of.
 #[doc(hidden)]
 pub mod derived {
+    pub use super::date::date;
+    pub use super::date_time::date_time;
     pub use super::pattern::{Compiled, Pattern, compiled, find};
     pub use super::row::{Row, borrowed, by};
     pub use super::shape::{Part, Shape, Shaped, Take};
@@ -169,6 +176,8 @@ pub mod derived {
 /// | `regex = "…"` | of the elements those whose text it matches, and of the text its first group, or all that it matches |
 /// | `with = path` | a `fn(&str) -> Result<T, impl Display>` makes the value |
 /// | `default` | `T::default()` if it is missing |
+/// | `format = "%d %B %Y"` | how the page writes a [`Date`] or a [`DateTime`] |
+/// | `offset = "+02:00"` | what a [`DateTime`] is from UTC where the page does not say |
 ///
 /// # Borrowed text
 ///

@@ -174,6 +174,7 @@ pub mod guest;
 #[cfg(not(target_family = "wasm"))]
 pub mod testing;
 
+pub use chrono;
 pub use config::Config;
 pub use crawl::Crawl;
 pub use crawler_plugin_sdk_macros::{Extract, Item, plugin};
@@ -182,7 +183,7 @@ pub use dom::Select;
 pub use error::{Require, Result, RuleError};
 #[doc(hidden)]
 pub use extract::derived as __extract;
-pub use extract::{Capture, Declared, Extract, Link, Links, Value};
+pub use extract::{Capture, Date, DateTime, Declared, Extract, Link, Links, Value};
 pub use follow::Follow;
 #[cfg(feature = "dom")]
 pub use form::Form;
@@ -206,6 +207,7 @@ pub mod prelude {
     #[cfg(feature = "dom")]
     pub use crate::Select;
     pub use crate::{
-        Crawl, Extract, Item, Link, Links, Page, Request, Require, Result, RuleError, plugin,
+        Crawl, Date, DateTime, Extract, Item, Link, Links, Page, Request, Require, Result,
+        RuleError, plugin,
     };
 }

@@ -1,8 +1,10 @@
 //! `#[derive(Extract)]`: what a struct reads, checked field by field, so that errors point at the field.
 
 mod css;
+mod dates;
 mod expand;
 mod field;
+mod reader;
 mod types;
 
 use syn::parse::{Parse, ParseStream};

@@ -2,12 +2,13 @@
 
 use syn::ext::IdentExt;
 use syn::parse::ParseStream;
-use syn::{Error, Ident, LitStr, Path, Result, Token, Type};
+use syn::{Error, Ident, LitStr, Result, Token, Type};
 
 use super::field::{Count, Kind, Take};
+use super::reader::{ReaderKeys, once};
 use super::types::is_called;
 
-const KEYS: &str = "the keys are attr, inner, raw, present, tag, regex, with and default";
+const KEYS: &str = "the keys are attr, inner, raw, present, tag, regex, with, default, and of types format and offset";
 
 /// What stands in `#[css(…)]`.
 pub(super) struct Css {
@@ -15,7 +16,7 @@ pub(super) struct Css {
     /// Which key said what is read.
     take: Option<(Ident, Option<Take>)>,
     regex: Option<(Ident, LitStr)>,
-    with: Option<(Ident, Path)>,
+    reader: ReaderKeys,
     default: Option<Ident>,
 }
 
@@ -25,7 +26,7 @@ impl Css {
             selector: selector(input, "#[css(\"h1\")]")?,
             take: None,
             regex: None,
-            with: None,
+            reader: ReaderKeys::default(),
             default: None,
         };
         while !input.is_empty() {
@@ -57,16 +58,11 @@ impl Css {
                     once(css.regex.is_some(), &key)?;
                     css.regex = Some((key, pattern));
                 }
-                "with" => {
-                    input.parse::<Token![=]>()?;
-                    let path = input.parse()?;
-                    once(css.with.is_some(), &key)?;
-                    css.with = Some((key, path));
-                }
                 "default" => {
                     once(css.default.is_some(), &key)?;
                     css.default = Some(key);
                 }
+                _ if css.reader.parse(&key, input)? => {}
                 other => {
                     let message = format!("unknown key `{other}`; {KEYS}");
                     return Err(Error::new(key.span(), message));
@@ -89,7 +85,7 @@ impl Css {
     pub(super) fn kind(self, ty: &Type, inner: &Type, count: Count) -> Result<(LitStr, Kind)> {
         let keys = [
             self.regex.as_ref().map(|(key, _)| key),
-            self.with.as_ref().map(|(key, _)| key),
+            self.reader.first(),
             self.default.as_ref(),
         ];
         let refuse_keys = |what: &str| match keys.into_iter().flatten().next() {
@@ -111,7 +107,7 @@ impl Css {
             Some((_, Some(take))) => take,
             None => Take::Text,
         };
-        let is_link = is_called(inner, "Link") && self.with.is_none();
+        let is_link = is_called(inner, "Link") && self.reader.with.is_none();
         let is_address = is_link || is_called(inner, "Links");
         if is_address && !matches!(take, Take::Attr(_)) {
             let message = "an address stands in an attribute; say in which: attr = \"href\"";
@@ -137,7 +133,7 @@ impl Css {
         let kind = Kind::Value {
             take,
             regex: self.regex.map(|(_, pattern)| pattern),
-            with: self.with.map(|(_, path)| path),
+            reader: self.reader.reader(inner)?,
             or_default: self.default.is_some(),
         };
         Ok((self.selector, kind))
@@ -149,13 +145,5 @@ pub(super) fn selector(input: ParseStream<'_>, example: &str) -> Result<LitStr> 
     match input.peek(LitStr) {
         true => input.parse(),
         false => Err(input.error(format!("the selector comes first: `{example}`"))),
-    }
-}
-
-/// Refuses what is given twice.
-fn once(is_again: bool, key: &Ident) -> Result<()> {
-    match is_again {
-        true => Err(Error::new(key.span(), format!("`{key}` is given twice"))),
-        false => Ok(()),
     }
 }

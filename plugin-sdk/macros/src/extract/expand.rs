@@ -2,12 +2,13 @@
 //! wrong with it, types and functions of the author, carries the author's place.
 
 use proc_macro2::{Span, TokenStream};
-use quote::{quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Ident, Lifetime};
+use syn::{Ident, Lifetime, Type};
 
 use super::Shape;
 use super::field::{Count, Field, Kind, OfPage, Take};
+use super::reader::Reader;
 use super::types::{is_borrowed_text, without};
 
 impl Shape {
@@ -92,27 +93,7 @@ impl Field {
     fn read(&self) -> TokenStream {
         let (inner, name) = (&self.inner, &self.name);
         let (read, place) = match &self.kind {
-            Kind::Value {
-                with: Some(path), ..
-            } => {
-                let place = at(path);
-                let sdk = sdk(place);
-                // A closure, because a function may be one of a single lifetime: `serde_json::from_str` is.
-                let by = quote_spanned! {place=>
-                    #sdk::__extract::by::<#inner, _, _>(|text| #path(text))
-                };
-                (by, place)
-            }
-            Kind::Value { with: None, .. } if is_borrowed_text(inner) => {
-                let place = at(inner);
-                let sdk = sdk(place);
-                (quote_spanned!(place=> #sdk::__extract::borrowed), place)
-            }
-            Kind::Value { with: None, .. } => {
-                let place = at(inner);
-                let sdk = sdk(place);
-                (quote_spanned!(place=> <#inner as #sdk::Value>::read), place)
-            }
+            Kind::Value { reader, .. } => reader.expand(inner),
             Kind::Present | Kind::Links(_) | Kind::Rows | Kind::Page(_) => {
                 (TokenStream::new(), at(inner))
             }
@@ -187,6 +168,39 @@ fn sdk(place: Span) -> TokenStream {
 /// The row that is read, as it is called in generated code.
 fn row(place: Span) -> Ident {
     Ident::new("row", place)
+}
+
+impl Reader {
+    /// The function that reads a capture, and the author's place that it stands for.
+    fn expand(&self, inner: &Type) -> (TokenStream, Span) {
+        let place = match self {
+            Reader::With(path) => at(path),
+            _ => at(inner),
+        };
+        let sdk = sdk(place);
+        let made = quote_spanned!(place=> #sdk::__extract);
+        let read = match self {
+            Reader::Plain if is_borrowed_text(inner) => quote_spanned!(place=> #made::borrowed),
+            Reader::Plain => quote_spanned!(place=> <#inner as #sdk::Value>::read),
+            // A closure, because a function may be one of a single lifetime: `serde_json::from_str` is.
+            Reader::With(path) => quote_spanned! {place=>
+                #made::by::<#inner, _, _>(|text| #path(text))
+            },
+            Reader::Date { format } => quote_spanned!(place=> #made::date(#format)),
+            Reader::DateTime { format, offset } => {
+                let (format, offset) = (option(format), option(offset));
+                quote_spanned!(place=> #made::date_time(#format, #offset))
+            }
+        };
+        (read, place)
+    }
+}
+
+fn option(value: &Option<impl ToTokens>) -> TokenStream {
+    match value {
+        Some(value) => quote!(::core::option::Option::Some(#value)),
+        None => quote!(::core::option::Option::None),
+    }
 }
 
 /// Generated code that stands where the author's does, for errors of the compiler.

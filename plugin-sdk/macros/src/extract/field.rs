@@ -4,9 +4,10 @@ use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::parse::ParseStream;
 use syn::spanned::Spanned;
-use syn::{Attribute, Error, Ident, Lifetime, LitStr, Path, Result, Token, Type};
+use syn::{Attribute, Error, Ident, Lifetime, LitStr, Result, Token, Type};
 
 use super::css::{Css, selector};
+use super::reader::Reader;
 use super::types::{counted, is_called};
 
 /// A field and what it is read from.
@@ -35,7 +36,7 @@ pub(super) enum Kind {
     Value {
         take: Take,
         regex: Option<LitStr>,
-        with: Option<Path>,
+        reader: Reader,
         or_default: bool,
     },
     Present,
