@@ -9,6 +9,7 @@
 //! - [Several hosts](#several-hosts)
 //! - [A site that refuses with status 200](#a-site-that-refuses-with-status-200)
 //! - [Data in scripts](items#data-in-scripts)
+//! - [Dates and prices](items#dates-and-prices)
 //! - [Items checked and enriched](items#items-checked-and-enriched)
 //!
 //! # Pagination

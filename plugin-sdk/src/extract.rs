@@ -10,12 +10,14 @@
 //! value     one value made of one text
 //! pattern   texts that a regular expression chooses
 //! date      days, date_time moments
+//! money     prices
 //! link      addresses
 //! ```
 
 mod date;
 mod date_time;
 mod link;
+mod money;
 mod pattern;
 pub(crate) mod reading;
 pub(crate) mod readings;
@@ -29,6 +31,7 @@ use crate::Result;
 pub use date::Date;
 pub use date_time::DateTime;
 pub use link::{Link, Links};
+pub use money::{Amount, Currency, Money};
 pub use value::{Capture, Value};
 
 /// What the derive writes names of.
@@ -36,6 +39,7 @@ pub use value::{Capture, Value};
 pub mod derived {
     pub use super::date::date;
     pub use super::date_time::date_time;
+    pub use super::money::money;
     pub use super::pattern::{Compiled, Pattern, compiled, find};
     pub use super::row::{Row, borrowed, by};
     pub use super::shape::{Part, Shape, Shaped, Take};
@@ -178,6 +182,7 @@ pub mod derived {
 /// | `default` | `T::default()` if it is missing |
 /// | `format = "%d %B %Y"` | how the page writes a [`Date`] or a [`DateTime`] |
 /// | `offset = "+02:00"` | what a [`DateTime`] is from UTC where the page does not say |
+/// | `currency = "EUR"`, `decimal = ","` | what [`Money`] is where the page leaves it open |
 ///
 /// # Borrowed text
 ///

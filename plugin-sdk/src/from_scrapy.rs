@@ -13,7 +13,7 @@
 //! | `for row in response.css(…)` | `#[rows("…")] rows: Vec<Row>` |
 //! | `response.xpath(…)` | no XPath; [`Page::dom`](crate::Page::dom) takes all of CSS |
 //! | `LinkExtractor`, `response.follow_all(css=…)` | a field of [`Links`](crate::Links), and [`Crawl::follow_links`](crate::Crawl::follow_links) |
-//! | `MapCompose(dateparser.parse)` | fields of type [`Date`](crate::Date) and [`DateTime`](crate::DateTime) |
+//! | `MapCompose(dateparser.parse)`, `price_parser` | fields of type [`Date`](crate::Date), [`DateTime`](crate::DateTime) and [`Money`](crate::Money) |
 //! | `response.follow(href, self.parse)` | [`Crawl::follow`](crate::Crawl::follow); relative addresses are made absolute |
 //! | `yield Request(url, callback, meta=…, cb_kwargs=…)` | [`Crawl::request`](crate::Crawl::request); up to 4 KiB of [`state`](crate::Request::state) |
 //! | `FormRequest`, `FormRequest.from_response` | [`Request::form`](crate::Request::form), [`Form`](crate::Form) |

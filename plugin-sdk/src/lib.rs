@@ -183,7 +183,9 @@ pub use dom::Select;
 pub use error::{Require, Result, RuleError};
 #[doc(hidden)]
 pub use extract::derived as __extract;
-pub use extract::{Capture, Date, DateTime, Declared, Extract, Link, Links, Value};
+pub use extract::{
+    Amount, Capture, Currency, Date, DateTime, Declared, Extract, Link, Links, Money, Value,
+};
 pub use follow::Follow;
 #[cfg(feature = "dom")]
 pub use form::Form;
@@ -207,7 +209,7 @@ pub mod prelude {
     #[cfg(feature = "dom")]
     pub use crate::Select;
     pub use crate::{
-        Crawl, Date, DateTime, Extract, Item, Link, Links, Page, Request, Require, Result,
+        Crawl, Date, DateTime, Extract, Item, Link, Links, Money, Page, Request, Require, Result,
         RuleError, plugin,
     };
 }

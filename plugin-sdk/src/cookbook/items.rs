@@ -33,6 +33,39 @@
 //! # Ok::<(), RuleError>(())
 //! ```
 //!
+//! # Dates and prices
+//!
+//! [`Date`](crate::Date), [`DateTime`](crate::DateTime) and [`Money`](crate::Money) are read from what people read,
+//! and written for machines: as ISO 8601, and as an exact amount and the code of its currency. What could mean two
+//! things is an error, and a key of the field says which.
+//!
+//! ```
+//! # use crawler_plugin_sdk::prelude::*;
+//! # use crawler_plugin_sdk::testing::Trial;
+//! #[derive(Extract, Item, serde::Serialize)]
+//! struct Offer {
+//!     #[css("p.until", regex = "until (.+)", format = "%B %d, %Y")]
+//!     until: Date,
+//!     #[css("p.price", regex = "now (.+)", currency = "USD")]
+//!     price: Money,
+//! }
+//! # pub struct Shop;
+//! # #[plugin(items(Offer), reads(Offer))]
+//! # impl Shop {
+//! #     fn root(_: &mut Crawl) -> Result { Ok(()) }
+//!
+//! #[rule]
+//! fn offer(page: &Page, crawl: &mut Crawl) -> Result {
+//!     crawl.emit(&page.extract::<Offer>()?)
+//! }
+//! # }
+//! # let html = "<p class=until>only until March 1, 2027<p class=price>was $1,499.00, now $1,234.50";
+//! # let outcome = Trial::new().parse(Shop::offer, &Page::from_html("http://shop.test/7", html))?;
+//! # let expected = r#"{"price":{"amount":"1234.50","currency":"USD"},"until":"2027-03-01"}"#;
+//! # assert_eq!(outcome.items[0].value.to_string(), expected);
+//! # Ok::<(), RuleError>(())
+//! ```
+//!
 //! # Items checked and enriched
 //!
 //! Between reading and [`emit`](crate::Crawl::emit) stand functions of your own: an error makes the page one that is

@@ -57,7 +57,7 @@ impl<'c> Capture<'c> {
 }
 
 /// A type that one text of a page can be read as: texts, numbers, `bool` (`true` and `false`), `char`,
-/// [`Date`](crate::Date), [`DateTime`](crate::DateTime), [`Link`] and [`Url`], which is made
+/// [`Date`](crate::Date), [`DateTime`](crate::DateTime), [`Money`](crate::Money), [`Link`] and [`Url`], which is made
 /// absolute. White space around numbers is not looked at. Texts may be borrowed, see [`Extract`](crate::Extract).
 ///
 /// For a type of your own implement it, or name a function with `#[css(…, with = path)]`.

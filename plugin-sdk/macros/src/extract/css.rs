@@ -8,7 +8,7 @@ use super::field::{Count, Kind, Take};
 use super::reader::{ReaderKeys, once};
 use super::types::is_called;
 
-const KEYS: &str = "the keys are attr, inner, raw, present, tag, regex, with, default, and of types format and offset";
+const KEYS: &str = "the keys are attr, inner, raw, present, tag, regex, with, default, and of types format, offset, currency and decimal";
 
 /// What stands in `#[css(…)]`.
 pub(super) struct Css {

@@ -191,6 +191,19 @@ impl Reader {
                 let (format, offset) = (option(format), option(offset));
                 quote_spanned!(place=> #made::date_time(#format, #offset))
             }
+            Reader::Money { currency, decimal } => {
+                let currency = option(&currency.as_ref().map(|code| {
+                    let place = at(code);
+                    let sdk = self::sdk(place);
+                    // An item: a block of constants is not looked at by `cargo check`.
+                    quote_spanned!(place=> {
+                        const CURRENCY: #sdk::Currency = #sdk::Currency::of(#code);
+                        CURRENCY
+                    })
+                }));
+                let decimal = option(decimal);
+                quote_spanned!(place=> #made::money(#currency, #decimal))
+            }
         };
         (read, place)
     }

@@ -19,6 +19,10 @@ pub(super) enum Reader {
         /// In seconds.
         offset: Option<i32>,
     },
+    Money {
+        currency: Option<LitStr>,
+        decimal: Option<char>,
+    },
 }
 
 /// The keys that say so.
@@ -38,7 +42,7 @@ impl ReaderKeys {
                 once(self.with.is_some(), key)?;
                 self.with = Some((key.clone(), input.parse()?));
             }
-            "format" | "offset" => {
+            "format" | "offset" | "currency" | "decimal" => {
                 input.parse::<Token![=]>()?;
                 once(self.texts.iter().any(|(earlier, _)| earlier == key), key)?;
                 self.texts.push((key.clone(), input.parse()?));
@@ -66,7 +70,8 @@ impl ReaderKeys {
         for (key, _) in &self.texts {
             let types: &[&str] = match key.to_string().as_str() {
                 "format" => &["Date", "DateTime"],
-                _ => &["DateTime"],
+                "offset" => &["DateTime"],
+                _ => &["Money"],
             };
             if !types.iter().any(|name| is_called(inner, name)) {
                 let message = format!("`{key}` is for a `{}`", types.join("` or a `"));
@@ -80,6 +85,12 @@ impl ReaderKeys {
             let mut texts = self.texts.iter();
             texts.find(|(key, _)| key == name).map(|(_, text)| text)
         };
+        if is_called(inner, "Money") {
+            return Ok(Reader::Money {
+                currency: text("currency").cloned(),
+                decimal: text("decimal").map(decimal).transpose()?,
+            });
+        }
         let format = text("format").cloned();
         if let (true, Some(format)) = (is_called(inner, "Date"), &format) {
             dates::check_date(format)?;
@@ -92,6 +103,17 @@ impl ReaderKeys {
         }
         let offset = offset.map(dates::offset).transpose()?;
         Ok(Reader::DateTime { format, offset })
+    }
+}
+
+fn decimal(text: &LitStr) -> Result<char> {
+    match text.value().as_str() {
+        "." => Ok('.'),
+        "," => Ok(','),
+        _ => {
+            let message = "the decimal separator is \".\" or \",\"";
+            Err(Error::new(text.span(), message))
+        }
     }
 }
 

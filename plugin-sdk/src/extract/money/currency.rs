@@ -1,0 +1,264 @@
+//! Currencies: their codes, and the signs that stand for them.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::{Result, RuleError};
+
+/// Those of ISO 4217 that prices are in: no metals and codes for tests, and of funds only the unidad de fomento, CLF.
+const CODES: &str = "\
+    AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF CHF \
+    CLF CLP CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL \
+    HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL \
+    MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON \
+    RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH \
+    UGX USD UYU UZS VED VES VND VUV WST XAF XCD XCG XOF XPF YER ZAR ZMW ZWG";
+
+/// A sign, and the codes that it may stand for. `!` behind them: the first, unless something else says which.
+///
+/// Longer ones come before those that they begin with.
+pub(super) const SIGNS: &[(&str, &str)] = &[
+    ("US$", "USD"),
+    ("US $", "USD"),
+    ("CA$", "CAD"),
+    ("C$", "CAD NIO"),
+    ("AU$", "AUD"),
+    ("A$", "AUD"),
+    ("NZ$", "NZD"),
+    ("HK$", "HKD"),
+    ("NT$", "TWD"),
+    ("MX$", "MXN"),
+    ("S$", "SGD"),
+    ("R$", "BRL"),
+    (
+        "$",
+        "USD CAD AUD NZD HKD SGD TWD MXN ARS BBD BMD BND BSD BZD CLP COP CUP DOP FJD GYD JMD KYD LRD NAD SBD SRD SVC TTD UYU XCD",
+    ),
+    ("€", "EUR"),
+    ("£", "GBP EGP FKP GIP LBP SDG SHP SSP SYP!"),
+    ("¥", "JPY CNY"),
+    ("￥", "JPY CNY"),
+    ("円", "JPY"),
+    ("元", "CNY"),
+    ("₹", "INR"),
+    ("Rs.", "INR PKR LKR NPR MUR SCR"),
+    ("Rs", "INR PKR LKR NPR MUR SCR"),
+    ("₨", "PKR INR LKR NPR MUR SCR"),
+    ("₩", "KRW KPW"),
+    ("₽", "RUB"),
+    ("руб.", "RUB BYN"),
+    ("₺", "TRY"),
+    ("₴", "UAH"),
+    ("₪", "ILS"),
+    ("₫", "VND"),
+    ("₱", "PHP CUP!"),
+    ("฿", "THB"),
+    ("₸", "KZT"),
+    ("₦", "NGN"),
+    ("₡", "CRC SVC!"),
+    ("₾", "GEL"),
+    ("₼", "AZN"),
+    ("֏", "AMD"),
+    ("zł", "PLN"),
+    ("Kč", "CZK"),
+    ("Ft", "HUF"),
+    ("лв.", "BGN KGS!"),
+    ("lei", "RON MDL"),
+    ("kr.", "SEK NOK DKK ISK"),
+    ("kr", "SEK NOK DKK ISK"),
+    ("Kr.", "SEK NOK DKK ISK"),
+    ("Kr", "SEK NOK DKK ISK"),
+    ("Fr.", "CHF"),
+];
+
+/// A currency, by its code of ISO 4217.
+///
+/// ```
+/// use crawler_plugin_sdk::Currency;
+///
+/// const EURO: Currency = Currency::of("EUR"); // what is no code does not compile
+/// assert_eq!(EURO, "EUR".parse()?);
+/// assert!("EURO".parse::<Currency>().is_err());
+/// # Ok::<(), crawler_plugin_sdk::RuleError>(())
+/// ```
+///
+/// Signs that are known where [`Money`](crate::Money) is read: `€`, `£` (of the United Kingdom, unless key
+/// `currency` names another pound), `US$`, `CA$`, `AU$`, `A$`, `NZ$`, `HK$`, `NT$`, `MX$`, `S$`, `R$`, `円`, `元`,
+/// `₹`, `₽`, `₺`, `₴`, `₪`, `₫`, `₱`, `฿`, `₸`, `₦`, `₡`, `₾`, `₼`, `֏`, `zł`, `Kč`, `Ft`, `лв.`, `Fr.`; and, of several
+/// currencies, `$`, `C$`, `¥`, `￥`, `₩`, `kr`, `kr.`, `Kr`, `Kr.`, `Rs`, `Rs.`, `₨`, `lei`, `руб.`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Currency([u8; 3]);
+
+impl Currency {
+    /// Of this code.
+    ///
+    /// # Panics
+    ///
+    /// If it is none; in constants that is an error of the compiler.
+    #[track_caller]
+    pub const fn of(code: &str) -> Self {
+        match Self::find(code) {
+            Some(currency) => currency,
+            None => panic!("this is no code of a currency, like EUR or USD"),
+        }
+    }
+
+    /// Its code: `EUR`.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).expect("codes are letters of ASCII")
+    }
+
+    const fn find(code: &str) -> Option<Self> {
+        let (codes, code) = (CODES.as_bytes(), code.as_bytes());
+        let &[a, b, c] = code else {
+            return None;
+        };
+        let mut n = 0;
+        while n < codes.len() {
+            if codes[n] == a && codes[n + 1] == b && codes[n + 2] == c {
+                return Some(Self([a, b, c]));
+            }
+            n += 4;
+        }
+        None
+    }
+}
+
+/// What a text says of its currency.
+#[derive(Debug, Default)]
+pub(super) struct Marks {
+    /// All that each of them may stand for, and whether the first is taken if nothing else says.
+    found: Vec<Mark>,
+}
+
+#[derive(Debug)]
+struct Mark {
+    text: String,
+    codes: Vec<Currency>,
+    has_usual: bool,
+}
+
+impl Marks {
+    /// Codes and signs, and nothing else.
+    pub(super) fn read(&mut self, text: &str) -> Result<(), String> {
+        let mut text = text.trim();
+        while !text.is_empty() {
+            let Some((mark, rest)) = Mark::at_start(text) else {
+                return Err(format!(
+                    "`{text}` is no currency; choose the price itself: regex = \"…\""
+                ));
+            };
+            self.found.push(mark);
+            text = rest.trim_start();
+        }
+        Ok(())
+    }
+
+    /// The one that all of them may stand for; `wanted` where they leave it open.
+    pub(super) fn currency(self, wanted: Option<Currency>) -> Result<Currency, String> {
+        let Some(first) = self.found.first() else {
+            return wanted
+                .ok_or_else(|| "it tells no currency; say which: currency = \"EUR\"".to_owned());
+        };
+        let fits = |code: &Currency| self.found.iter().all(|mark| mark.codes.contains(code));
+        let codes: Vec<Currency> = first.codes.iter().copied().filter(fits).collect();
+        match (&codes[..], wanted) {
+            ([], _) => Err("it tells two currencies".to_owned()),
+            ([one], _) => Ok(*one),
+            (several, Some(wanted)) if several.contains(&wanted) => Ok(wanted),
+            ([usual, ..], _) if self.found.iter().all(|mark| mark.has_usual) => Ok(*usual),
+            (_, Some(wanted)) => Err(format!("`{}` is not {wanted}", first.text)),
+            (_, None) => Err(format!(
+                "`{}` stands for several currencies; say which: currency = \"{}\"",
+                first.text, codes[0]
+            )),
+        }
+    }
+}
+
+impl Mark {
+    /// A code or a sign, and what comes behind it.
+    fn at_start(text: &str) -> Option<(Self, &str)> {
+        let of_code = || {
+            let (code, rest) = text.split_at_checked(3)?;
+            let codes = vec![Currency::find(code)?];
+            Some((code, rest, codes, false))
+        };
+        let of_sign = || {
+            let (sign, codes) = SIGNS.iter().find(|(sign, _)| text.starts_with(sign))?;
+            let (sign, rest) = text.split_at(sign.len());
+            let has_usual = codes.ends_with('!');
+            let codes = codes.trim_end_matches('!').split(' ');
+            Some((sign, rest, codes.map(Currency::of).collect(), has_usual))
+        };
+        let (text, rest, codes, has_usual) = of_code().or_else(of_sign)?;
+        // `krona` and `EURO` are words, not marks; `€EUR` is two of them.
+        let is_letter = |c: Option<char>| c.is_some_and(char::is_alphabetic);
+        if is_letter(text.chars().last()) && is_letter(rest.chars().next()) {
+            return None;
+        }
+        let text = text.to_owned();
+        let mark = Self {
+            text,
+            codes,
+            has_usual,
+        };
+        Some((mark, rest))
+    }
+}
+
+/// Its code: `EUR`.
+impl fmt::Display for Currency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl fmt::Debug for Currency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// By its code: `EUR`.
+impl FromStr for Currency {
+    type Err = RuleError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let found = Self::find(text);
+        found.ok_or_else(|| RuleError::unexpected(format!("{text:?} is no code of a currency")))
+    }
+}
+
+impl Serialize for Currency {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Currency {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse()
+            .map_err(|why: RuleError| D::Error::custom(format!("{why:#}")))
+    }
+}
+
+impl JsonSchema for Currency {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Currency".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "pattern": "^[A-Z]{3}$"})
+    }
+}
