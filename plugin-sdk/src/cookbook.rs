@@ -2,6 +2,7 @@
 //!
 //! - [Pagination](#pagination)
 //! - [Lists that lead to details](#lists-that-lead-to-details)
+//! - [All links of a site](#all-links-of-a-site)
 //! - [JSON APIs](#json-apis)
 //! - [Searches and forms](#searches-and-forms)
 //! - [A login](#a-login)
@@ -140,6 +141,34 @@
 //! let book = Page::from_html("http://shop.test/poetry/7.html", "<h1>Lays</h1>").with_state("Poetry");
 //! let outcome = Trial::new().parse(Shop::book, &book)?;
 //! assert_eq!(outcome.items[0].value["genre"], "Poetry");
+//! # Ok::<(), RuleError>(())
+//! ```
+//!
+//! # All links of a site
+//!
+//! [`Page::links`](crate::Page::links) needs no selector. What is told apart by its address goes to a rule of its own:
+//!
+//! ```
+//! # use crawler_plugin_sdk::prelude::*;
+//! # use crawler_plugin_sdk::testing::Trial;
+//! # pub struct Site;
+//! # #[plugin]
+//! # impl Site {
+//! #     fn root(_: &mut Crawl) -> Result { Ok(()) }
+//! #[rule]
+//! fn any(page: &Page, crawl: &mut Crawl) -> Result {
+//!     const DETAIL: &str = r"/product/\d+$";
+//!     let links = || page.links().within_host();
+//!     crawl.follow_links(&links().matching(DETAIL), Self::PRODUCT)?;
+//!     crawl.follow_links(&links().not_matching(DETAIL), Self::ANY)
+//! }
+//! #     #[rule]
+//! #     fn product(_: &Page, _: &mut Crawl) -> Result { Ok(()) }
+//! # }
+//! # let html = "<a href=/product/7>7</a> <a href=/new>new</a> <a href=http://ads.test/>ad</a>";
+//! # let outcome = Trial::new().parse(Site::any, &Page::from_html("http://shop.test/", html))?;
+//! # assert_eq!(outcome.urls(), ["http://shop.test/product/7", "http://shop.test/new"]);
+//! # assert_eq!(outcome.requests[1].rule, Site::ANY);
 //! # Ok::<(), RuleError>(())
 //! ```
 //!

@@ -1,6 +1,6 @@
 //! The crawl as a call sees it: where results go, and what the user set.
 
-use crate::{Config, Follow, Link, Links, PluginItem, Request, Result, Rule};
+use crate::{Config, Follow, FollowLinks, Link, PluginItem, Request, Result, Rule};
 
 #[cfg(target_family = "wasm")]
 pub(crate) use crate::guest::Outlet;
@@ -64,7 +64,8 @@ impl Crawl {
         self.outlet.follow(requests.collect())
     }
 
-    /// Links of the page that stay with the crawler, see [`Links`]. With a [`Rule`], or with a [`Follow`] for
+    /// Links of the page that stay with the crawler, see [`Links`](crate::Links), or all of them, see
+    /// [`PageLinks`](crate::PageLinks). With a [`Rule`], or with a [`Follow`] for
     /// more than that.
     ///
     /// ```
@@ -80,18 +81,12 @@ impl Crawl {
     ///     crawl.follow_links(&listing.next, list)
     /// }
     /// ```
-    pub fn follow_links(&mut self, links: &Links, follow: impl Into<Follow>) -> Result {
-        let Links {
-            reading,
-            field,
-            chosen,
-        } = links;
-        if chosen.as_ref().is_some_and(Vec::is_empty) {
-            return Ok(());
-        }
-        let plan = reading.plan;
-        self.outlet
-            .follow_captures(plan, reading, *field, chosen.as_deref(), follow.into())
+    pub fn follow_links(
+        &mut self,
+        links: &(impl FollowLinks + ?Sized),
+        follow: impl Into<Follow>,
+    ) -> Result {
+        links.follow_by(self, follow.into())
     }
 
     /// One link of the page, see [`Link`]. The crawler makes it absolute: that costs less than

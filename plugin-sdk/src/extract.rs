@@ -12,12 +12,14 @@
 //! date      days, date_time moments
 //! money     prices
 //! link      addresses
+//! page_links  all of a page, declared by nobody
 //! ```
 
 mod date;
 mod date_time;
 mod link;
 mod money;
+pub(crate) mod page_links;
 mod pattern;
 pub(crate) mod reading;
 pub(crate) mod readings;
@@ -32,6 +34,7 @@ pub use date::Date;
 pub use date_time::DateTime;
 pub use link::{Link, Links};
 pub use money::{Amount, Currency, Money};
+pub use page_links::{PageLink, PageLinks};
 pub use value::{Capture, Value};
 
 /// What the derive writes names of.

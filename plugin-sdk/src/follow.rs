@@ -1,6 +1,7 @@
 //! How links of a page are followed.
 
-use crate::Rule;
+use crate::extract::page_links::HREF;
+use crate::{Crawl, Links, PageLinks, Result, Rule};
 
 /// What goes along with links that are followed. A [`Rule`] alone is one.
 ///
@@ -70,5 +71,52 @@ impl Follow {
 impl From<Rule> for Follow {
     fn from(rule: Rule) -> Self {
         Self::by(rule)
+    }
+}
+
+/// What [`Crawl::follow_links`](crate::Crawl::follow_links) follows: the [`Links`] of a field, and the
+/// [`PageLinks`] of a page.
+///
+/// ```
+/// use crawler_plugin_sdk::{FollowLinks, Rule, prelude::*};
+///
+/// fn follow_each(all: &[&dyn FollowLinks], crawl: &mut Crawl, page: Rule) -> Result {
+///     all.iter().try_for_each(|links| crawl.follow_links(*links, page))
+/// }
+/// ```
+pub trait FollowLinks: sealed::Sealed {
+    #[doc(hidden)]
+    fn follow_by(&self, crawl: &mut Crawl, follow: Follow) -> Result;
+}
+
+mod sealed {
+    pub trait Sealed {}
+
+    impl Sealed for crate::Links {}
+    impl Sealed for crate::PageLinks<'_> {}
+}
+
+impl FollowLinks for Links {
+    fn follow_by(&self, crawl: &mut Crawl, follow: Follow) -> Result {
+        let chosen = self.chosen.as_deref();
+        if chosen.is_some_and(<[u32]>::is_empty) {
+            return Ok(());
+        }
+        let (outlet, reading) = (&mut crawl.outlet, &self.reading);
+        outlet.follow_captures(reading.plan, reading, self.field, chosen, follow)
+    }
+}
+
+impl FollowLinks for PageLinks<'_> {
+    fn follow_by(&self, crawl: &mut Crawl, follow: Follow) -> Result {
+        match self.chosen()? {
+            None => crawl.outlet.follow_page_links(self, follow),
+            Some(chosen) if chosen.is_empty() => Ok(()),
+            Some(chosen) => {
+                let (number, reading) = (self.number(), self.reading()?);
+                let outlet = &mut crawl.outlet;
+                outlet.follow_captures(number, reading, HREF, Some(&chosen), follow)
+            }
+        }
     }
 }

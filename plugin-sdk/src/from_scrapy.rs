@@ -12,7 +12,9 @@
 //! | `.re_first(r"…")`, `.re()` | key `regex = "…"` |
 //! | `for row in response.css(…)` | `#[rows("…")] rows: Vec<Row>` |
 //! | `response.xpath(…)` | no XPath; [`Page::dom`](crate::Page::dom) takes all of CSS |
-//! | `LinkExtractor`, `response.follow_all(css=…)` | a field of [`Links`](crate::Links), and [`Crawl::follow_links`](crate::Crawl::follow_links) |
+//! | `response.follow_all(css=…)` | a field of [`Links`](crate::Links), and [`Crawl::follow_links`](crate::Crawl::follow_links) |
+//! | `LinkExtractor(allow=…, deny=…, allow_domains=…)` | [`page.links()`](crate::Page::links) with [`matching`](crate::PageLinks::matching), [`not_matching`](crate::PageLinks::not_matching), [`within_host`](crate::PageLinks::within_host) |
+//! | `CrawlSpider`, `Rule(LinkExtractor(…), callback)` | `crawl.follow_links(&page.links().matching("…"), Self::DETAIL)?`, see the [recipe](crate::cookbook#all-links-of-a-site) |
 //! | `MapCompose(dateparser.parse)`, `price_parser` | fields of type [`Date`](crate::Date), [`DateTime`](crate::DateTime) and [`Money`](crate::Money) |
 //! | `response.follow(href, self.parse)` | [`Crawl::follow`](crate::Crawl::follow); relative addresses are made absolute |
 //! | `yield Request(url, callback, meta=…, cb_kwargs=…)` | [`Crawl::request`](crate::Crawl::request); up to 4 KiB of [`state`](crate::Request::state) |

@@ -7,9 +7,11 @@ use std::marker::PhantomData;
 use std::sync::Once;
 
 use crate::extract::derived::Take;
+use crate::extract::page_links;
 use crate::extract::reading::{Captures, Reading};
 use crate::{
-    Crawl, Description, Follow, ItemKind, Level, Page, Plan, Plugin, Request, Result, RuleError,
+    Crawl, Description, Follow, ItemKind, Level, Page, PageLinks, Plan, Plugin, Request, Result,
+    RuleError,
 };
 
 use bindings::crawler::rules::{config, log as host_log, output, page, types};
@@ -43,7 +45,10 @@ impl<P: Plugin> bindings::exports::crawler::rules::rules::Guest for Component<P>
         send_panics();
         Ok(P::call_rule(
             rule,
-            &Page::new(Answer),
+            &Page::new(Answer {
+                // A plugin has one plan more than it declares.
+                links_plan: P::DESCRIPTION.plans.len() as u32,
+            }),
             &mut Crawl { outlet: Outlet },
         )?)
     }
@@ -65,12 +70,13 @@ fn describe(description: Description) -> types::Description {
         json_schema: item.schema(),
         hints: Vec::new(),
     };
+    let plans = description.plans.iter().chain([&page_links::PLAN]);
     types::Description {
         name: description.name.to_owned(),
         version: description.version.to_owned(),
         rules: owned(description.rules).into_iter().map(rule).collect(),
         schemas: description.items.iter().map(schema).collect(),
-        plans: description.plans.iter().map(plan).collect(),
+        plans: plans.map(plan).collect(),
         hosts: owned(description.hosts),
         limits: description
             .limits
@@ -138,7 +144,10 @@ pub fn log(level: Level, message: String) {
 
 /// The page of this call.
 #[derive(Debug)]
-pub(crate) struct Answer;
+pub(crate) struct Answer {
+    /// The number of the plan of all links.
+    links_plan: u32,
+}
 
 impl Answer {
     pub(crate) fn url(&self) -> String {
@@ -197,6 +206,10 @@ impl Answer {
         page::body()
     }
 
+    pub(crate) fn links_plan(&self) -> u32 {
+        self.links_plan
+    }
+
     pub(crate) fn extract(&self, number: u32, _plan: &Plan) -> Result<Captures> {
         let captures = page::extract(number).map_err(unread)?;
         let columns = captures.columns.into_iter();
@@ -224,10 +237,25 @@ impl Outlet {
         output::follow(&requests).map_err(refusal)
     }
 
+    /// The page itself stays with the host.
+    pub(crate) fn follow_page_links(&mut self, links: &PageLinks<'_>, follow: Follow) -> Result {
+        self.follow_field(links.number(), page_links::HREF, None, follow)
+    }
+
     pub(crate) fn follow_captures(
         &mut self,
         plan: u32,
         _reading: &Reading,
+        field: u32,
+        chosen: Option<&[u32]>,
+        follow: Follow,
+    ) -> Result {
+        self.follow_field(plan, field, chosen, follow)
+    }
+
+    fn follow_field(
+        &mut self,
+        plan: u32,
         field: u32,
         chosen: Option<&[u32]>,
         follow: Follow,

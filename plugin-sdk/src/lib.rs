@@ -184,9 +184,10 @@ pub use error::{Require, Result, RuleError};
 #[doc(hidden)]
 pub use extract::derived as __extract;
 pub use extract::{
-    Amount, Capture, Currency, Date, DateTime, Declared, Extract, Link, Links, Money, Value,
+    Amount, Capture, Currency, Date, DateTime, Declared, Extract, Link, Links, Money, PageLink,
+    PageLinks, Value,
 };
-pub use follow::Follow;
+pub use follow::{Follow, FollowLinks};
 #[cfg(feature = "dom")]
 pub use form::Form;
 pub use item::Item;

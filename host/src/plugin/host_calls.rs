@@ -252,6 +252,7 @@ impl page::Host for CallState {
         let description = self.described("read a page")?;
         let shown = reading.shown(&description.plans[plan as usize]);
         self.charge(extract::n_bytes(&shown))?;
+        self.is_shown(plan);
         Ok(Ok(shown))
     }
 }

@@ -126,6 +126,18 @@ async fn captures_beyond_their_limits_are_left_out_and_that_is_marked() {
 }
 
 #[tokio::test]
+async fn what_is_cut_before_it_is_followed_unseen_is_logged_once() {
+    let logs = async |n: u64| {
+        let report = parse_with("follow-field", LIST, |limits| limits.captures = n).await;
+        let lines = report.logs.into_iter();
+        lines.map(|line| line.message).collect::<Vec<_>>()
+    };
+    assert_eq!(logs(100).await, [""; 0]);
+    let line = "what `rows` reads of this page is cut: limit captures or capture-bytes is used up";
+    assert_eq!(logs(2).await, [line]);
+}
+
+#[tokio::test]
 async fn all_plans_of_a_call_share_its_limits() {
     let page = format!("{LIST}<p>one<p>two");
     let both = async |change: &dyn Fn(&mut Limits)| {

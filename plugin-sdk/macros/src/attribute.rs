@@ -21,6 +21,11 @@ const LIMITS: [&str; 11] = [
     "capture-bytes",
 ];
 
+/// Plans of an author.
+const PLANS_MAX: usize = 64;
+/// The plan that every plugin has besides.
+const LINKS_PLAN: &str = "page.links";
+
 /// What the author says of the plugin as a whole.
 #[derive(Default)]
 pub(crate) struct Attribute {
@@ -52,7 +57,7 @@ impl Parse for Attribute {
                 "name" => attribute.name = Some(value(input)?),
                 "version" => attribute.version = Some(value(input)?),
                 "items" => attribute.items = types(input, "kinds of items")?,
-                "reads" => attribute.reads = types(input, "plans")?,
+                "reads" => attribute.reads = plans(input)?,
                 "hosts" => attribute.hosts = list(input, |input| input.parse())?,
                 "limits" => attribute.limits = list(input, limit)?,
                 _ => {
@@ -94,6 +99,19 @@ fn types(input: ParseStream<'_>, kind: &str) -> Result<Vec<Named>> {
         }
     }
     Ok(types)
+}
+
+fn plans(input: ParseStream<'_>) -> Result<Vec<Named>> {
+    let plans = types(input, "plans")?;
+    if let Some(taken) = plans.iter().find(|plan| plan.name == LINKS_PLAN) {
+        let message = format!("`{LINKS_PLAN}` is the name of the plan behind `page.links()`");
+        return Err(Error::new_spanned(&taken.path, message));
+    }
+    if let Some(first) = plans.get(PLANS_MAX) {
+        let message = format!("a plugin has at most {PLANS_MAX} plans; split the plugin");
+        return Err(Error::new_spanned(&first.path, message));
+    }
+    Ok(plans)
 }
 
 /// `model::Book` or `Author = "writer"`

@@ -60,6 +60,14 @@ impl Reading {
         column.into_iter().flat_map(move |(rows, _)| rows.of(row))
     }
 
+    /// How many captures a field has, whatever rows they lie in.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn n_captures(&self, field: u32) -> u32 {
+        let column = self.columns.get(field as usize);
+        // Positions are numbers of 32 bits.
+        column.map_or(0, |(rows, _)| rows.rows.len() as u32)
+    }
+
     /// One capture.
     pub(crate) fn text(&self, field: u32, position: u32) -> &str {
         let column = self.columns.get(field as usize);

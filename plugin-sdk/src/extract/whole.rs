@@ -98,7 +98,7 @@ impl Page {
     }
 
     /// What the crawler reads by this plan.
-    fn read_by(&self, number: u32, plan: &Plan) -> Result<Reading> {
+    pub(super) fn read_by(&self, number: u32, plan: &Plan) -> Result<Reading> {
         let captures = self.answer.extract(number, plan)?;
         if captures.truncated {
             crate::warn!(

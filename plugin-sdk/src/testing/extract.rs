@@ -7,13 +7,19 @@ use url::Url;
 
 use super::{Answer, Outlet};
 use crate::extract::derived;
-use crate::extract::reading::{Captures, PAGE, Reading};
-use crate::{Follow, Plan, Request, Result, RuleError};
+use crate::extract::page_links::HREF;
+use crate::extract::reading::{Captures, Reading};
+use crate::{Follow, PageLinks, Plan, Request, Result, RuleError};
 
 /// Long enough for code that is not optimised, on a machine that is busy.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 impl Answer {
+    /// Only the sandbox speaks in numbers.
+    pub(crate) fn links_plan(&self) -> u32 {
+        u32::MAX
+    }
+
     pub(crate) fn extract(&self, _number: u32, plan: &Plan) -> Result<Captures> {
         // Such a plugin could not be pushed.
         let plan = CompiledPlan::new(&engine_plan(plan), &PlanLimits::default())
@@ -42,6 +48,11 @@ impl Answer {
 }
 
 impl Outlet {
+    pub(crate) fn follow_page_links(&mut self, links: &PageLinks<'_>, follow: Follow) -> Result {
+        let reading = links.reading()?;
+        self.follow_captures(links.number(), reading, HREF, None, follow)
+    }
+
     pub(crate) fn follow_captures(
         &mut self,
         _plan: u32,
@@ -50,7 +61,7 @@ impl Outlet {
         chosen: Option<&[u32]>,
         follow: Follow,
     ) -> Result {
-        let all = || reading.captures(field, PAGE).collect();
+        let all = || (0..reading.n_captures(field)).collect();
         let chosen: Vec<u32> = chosen.map_or_else(all, <[u32]>::to_vec);
         for position in chosen {
             let href = reading.text(field, position);

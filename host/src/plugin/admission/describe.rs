@@ -333,18 +333,18 @@ mod tests {
                 .map(|n| plan(&n.to_string(), "a", types::Take::Text))
                 .collect()
         };
-        check(|d| d.plans = plans(64), "books");
+        check(|d| d.plans = plans(65), "books");
         check(
-            |d| d.plans = plans(65),
-            "describe lists 65 plans; at most 64 are allowed; split the plugin",
+            |d| d.plans = plans(66),
+            "describe lists 66 plans; at most 65 are allowed; split the plugin",
         );
         check(
             |d| d.plans.push(plan("list", "a", text())),
             "describe lists \"list\" twice among its plans; names are unique within a plugin; rename one of them",
         );
         check(
-            |d| d.plans = vec![plan("list", "h1 + p", text())],
-            "describe lists a plan that cannot be followed: plan \"list\", field \"title\", selector \"h1 + p\": the combinator `+` needs siblings, which are not kept; use scraper inside the rule (SDK feature dom); plans are read in one pass over the page; correct the plan",
+            |d| d.plans = vec![plan("list", "h1:has(p)", text())],
+            "describe lists a plan that cannot be followed: plan \"list\", field \"title\", selector \"h1:has(p)\": `:has()` is not known: only :not(), :is(), :where(), :first-child, :nth-child(), :first-of-type and :nth-of-type() are; use scraper inside the rule (SDK feature dom); plans are read in one pass over the page; correct the plan",
         );
         check(
             |d| d.plans = vec![plan("list", "a", types::Take::Other("markdown".to_owned()))],

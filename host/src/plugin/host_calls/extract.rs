@@ -4,7 +4,7 @@
 //! The work is the host's: its fuel is charged by formula, its time is bounded by limit `cpu`, its memory
 //! by a part of limit `memory`. What takes long is read away from the executor.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -18,6 +18,7 @@ use url::Url;
 use super::{CallState, Ended, Scene};
 use crate::model::crawl::{Kill, Page};
 use crate::model::plugin::{LimitName, Limits, Plan};
+use crate::plugin::LogLevel;
 use crate::plugin::bindings::crawler::rules::types;
 
 /// Bytes of a page times what the plan does with each at the most: what is read where it is asked for, in a
@@ -43,6 +44,8 @@ static LONG: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
 pub(super) struct Reads {
     /// By the plans' numbers.
     done: BTreeMap<u32, Result<Arc<Reading>, types::ExtractError>>,
+    /// Plans of which the rule has been given something, or the log says that they are cut.
+    told: BTreeSet<u32>,
     n_captures: u64,
     n_bytes: u64,
     /// On the processor.
@@ -95,6 +98,21 @@ pub(super) fn n_bytes(captures: &types::Captures) -> usize {
 }
 
 impl CallState {
+    /// The rule is given what this plan reads, with whether it is cut.
+    pub(super) fn is_shown(&mut self, plan: u32) {
+        self.reads.told.insert(plan);
+    }
+
+    /// A rule that follows what it never looked at cannot know that there is more.
+    pub(super) fn warn_if_cut(&mut self, plan: u32, name: &str, captures: &Captures) {
+        if captures.truncated && self.reads.told.insert(plan) {
+            let line = format!(
+                "what `{name}` reads of this page is cut: limit captures or capture-bytes is used up"
+            );
+            self.logs.push(LogLevel::Warn, &line);
+        }
+    }
+
     /// The page of this call as this plan reads it.
     pub(super) async fn read(
         &mut self,

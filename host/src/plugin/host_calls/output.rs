@@ -108,6 +108,8 @@ impl CallState {
             }
         };
         let description = self.described("followed a link")?;
+        let name = &description.plans[plan as usize].name;
+        self.warn_if_cut(plan, name, &reading.captures);
         let n_values = reading.captures.n_values(field as usize);
         let n = chosen.as_ref().map_or(n_values.unwrap_or(0), Vec::len);
         if let Err(error) = self.check_room(n, n.saturating_mul(options.state.len())) {
@@ -189,7 +191,7 @@ impl CallState {
         }
         if self.spent.request_bytes + n_bytes > REQUEST_BYTES_MAX {
             return Err(OutputError::OverBudget(format!(
-                "the requests of one call may hold {} MiB in all",
+                "the requests of one call may hold {} MiB in all, with headers, bodies and states; follow fewer, or with shorter states",
                 REQUEST_BYTES_MAX >> 20
             )));
         }

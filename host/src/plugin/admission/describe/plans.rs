@@ -7,8 +7,8 @@ use crate::model::plugin::Plan;
 use crate::plugin::admission::Refusal;
 use crate::plugin::bindings::crawler::rules::types;
 
-/// Plans of a plugin.
-const PLANS_MAX: usize = 64;
+/// Plans of a plugin: 64 that its author declares, and one of the SDK for the links of a page.
+const PLANS_MAX: usize = 65;
 
 /// The plans as the model has them, each known to compile.
 pub(super) fn checked_plans(plans: Vec<types::Plan>) -> Result<Vec<Plan>, Refusal> {

@@ -1,0 +1,266 @@
+//! All links of a page, for rules that follow what there is: read by a plan that every plugin has.
+
+use std::any::TypeId;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::rc::Rc;
+
+use regex_lite::Regex;
+use url::Url;
+
+use super::Link;
+use super::reading::{PAGE, Reading};
+use super::shape::{Part, Shape, Take};
+use crate::{Page, Plan, Result, RuleError};
+
+/// What is read of each.
+const LINK: &Shape = &Shape::new(
+    "PageLink",
+    &[
+        Part::value("href", "", Take::Attr("href"), true),
+        Part::value("text", "", Take::Text, true),
+    ],
+    None,
+);
+const PAGE_LINKS: &Shape = &Shape::new(
+    "PageLinks",
+    &[Part::rows("links", "a[href], area[href]", LINK)],
+    None,
+);
+/// The plan that every plugin has, behind those that its author declares. No type has a name like this.
+pub(crate) const PLAN: Plan = Plan {
+    name: "page.links",
+    shape: PAGE_LINKS,
+};
+/// The numbers of its only group and of its fields.
+const LINKS: u32 = 0;
+pub(crate) const HREF: u32 = 0;
+const TEXT: u32 = 1;
+
+/// The links of a page, or those of them that fit: every `a` and `area` with a `href`.
+///
+/// Made by [`Page::links`], followed by [`Crawl::follow_links`](crate::Crawl::follow_links), looked at by
+/// [`read`](PageLinks::read). Nothing is declared for it, and nothing is read before that.
+///
+/// ```
+/// use crawler_plugin_sdk::prelude::*;
+/// use crawler_plugin_sdk::testing::Trial;
+///
+/// pub struct Docs;
+///
+/// #[plugin]
+/// impl Docs {
+///     fn root(crawl: &mut Crawl) -> Result {
+///         crawl.follow("http://docs.test/", Self::PAGE)
+///     }
+///
+///     #[rule]
+///     fn page(page: &Page, crawl: &mut Crawl) -> Result {
+///         let links = page.links().within_host().not_matching(r"\.(zip|pdf)$");
+///         crawl.follow_links(&links, Self::PAGE)
+///     }
+/// }
+///
+/// let html = "<a href=guide/>Guide</a> <a href=all.zip>All</a> <a href=http://a.test/>else</a> <a href='guide/#top'>x</a>";
+/// let outcome = Trial::new().parse(Docs::page, &Page::from_html("http://docs.test/", html))?;
+/// assert_eq!(outcome.urls(), ["http://docs.test/guide/"]);
+/// # Ok::<(), RuleError>(())
+/// ```
+///
+/// Followed as they are, no link enters the sandbox, and the crawler leaves out what it does not fetch. With a
+/// condition their addresses do, once for each page, and what fits is followed by number: only `http` and `https`,
+/// and each address once.
+///
+/// Followed as they are, all links of the page count against limit `requests`, also those that are not fetched;
+/// with a condition only those that fit do. Limits `captures` and `capture-bytes` hold for them as for all that is read. What they cut off is left out, and the log
+/// says so.
+pub struct PageLinks<'p> {
+    page: &'p Page,
+    conditions: Vec<Condition<'p>>,
+    /// Finds those that fit, once something is asked of them: guests that follow all carry no code for addresses.
+    choose: Option<Choose<'p>>,
+    /// A pattern that is none, told when links are asked for.
+    mistake: Option<RuleError>,
+}
+
+type Condition<'p> = Box<dyn Fn(&PageLink<'_>) -> bool + 'p>;
+type Choose<'p> = fn(&PageLinks<'p>) -> Result<Vec<u32>>;
+
+/// One of the [`PageLinks`].
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct PageLink<'p> {
+    /// Absolute, without what is behind a `#`.
+    pub url: Url,
+    /// What is between its tags: white space folded, ends trimmed.
+    pub text: &'p str,
+    /// To be followed by [`Crawl::follow_link`](crate::Crawl::follow_link).
+    pub link: Link,
+}
+
+impl Page {
+    /// All links of the page, to be followed or looked at, see [`PageLinks`].
+    ///
+    /// ```
+    /// use crawler_plugin_sdk::{Rule, prelude::*};
+    ///
+    /// fn follow_all(page: &Page, crawl: &mut Crawl, next: Rule) -> Result {
+    ///     crawl.follow_links(&page.links(), next)
+    /// }
+    /// ```
+    pub fn links(&self) -> PageLinks<'_> {
+        PageLinks {
+            page: self,
+            conditions: Vec::new(),
+            choose: None,
+            mistake: None,
+        }
+    }
+}
+
+impl<'p> PageLinks<'p> {
+    /// Of these the ones to the host that the page came from: same name, any scheme and port. Subdomains are
+    /// other hosts.
+    ///
+    /// ```
+    /// use crawler_plugin_sdk::Page;
+    ///
+    /// let page = Page::from_html("http://a.test/", "<a href=/x></a><a href=http://www.a.test/></a>");
+    /// assert_eq!(page.links().within_host().read()?.len(), 1);
+    /// # Ok::<(), crawler_plugin_sdk::RuleError>(())
+    /// ```
+    #[must_use]
+    pub fn within_host(self) -> Self {
+        let page = Url::parse(self.page.url()).ok();
+        self.filter(move |link| link.url.host() == page.as_ref().and_then(Url::host))
+    }
+
+    /// Of these the ones in whose absolute address this regular expression is found. Asked for several times, all
+    /// have to be found.
+    ///
+    /// ```
+    /// use crawler_plugin_sdk::Page;
+    ///
+    /// let page = Page::from_html("http://a.test/", "<a href=/books/7></a><a href=/about></a>");
+    /// let books = page.links().matching(r"/books/\d+$").read()?;
+    /// assert_eq!(books[0].url.path(), "/books/7");
+    /// # Ok::<(), crawler_plugin_sdk::RuleError>(())
+    /// ```
+    #[must_use]
+    pub fn matching(self, pattern: &str) -> Self {
+        self.by_pattern(pattern, true)
+    }
+
+    /// Of these the ones in whose absolute address this regular expression is not found.
+    #[must_use]
+    pub fn not_matching(self, pattern: &str) -> Self {
+        self.by_pattern(pattern, false)
+    }
+
+    /// Of these the ones that a function says yes to.
+    ///
+    /// ```
+    /// use crawler_plugin_sdk::Page;
+    ///
+    /// let page = Page::from_html("http://a.test/", "<a href=?p=2>next</a><a href=/>home</a>");
+    /// let next = page.links().filter(|link| link.text == "next").read()?;
+    /// assert_eq!(next[0].url.as_str(), "http://a.test/?p=2");
+    /// # Ok::<(), crawler_plugin_sdk::RuleError>(())
+    /// ```
+    #[must_use]
+    pub fn filter(mut self, fits: impl Fn(&PageLink<'_>) -> bool + 'p) -> Self {
+        self.conditions.push(Box::new(fits));
+        self.choose = Some(Self::choose);
+        self
+    }
+
+    /// Them all, in the order of the page: those of `http` and `https`, each address once.
+    ///
+    /// ```
+    /// use crawler_plugin_sdk::Page;
+    ///
+    /// let html = "<a href=/a>A</a><a href=mailto:me@a.test>B</a><map><area href=/a#x></map>";
+    /// let page = Page::from_html("http://a.test/", html);
+    /// let texts: Vec<&str> = page.links().read()?.iter().map(|link| link.text).collect();
+    /// assert_eq!(texts, ["A"]);
+    /// # Ok::<(), crawler_plugin_sdk::RuleError>(())
+    /// ```
+    pub fn read(&self) -> Result<Vec<PageLink<'p>>> {
+        if let Some(mistake) = &self.mistake {
+            return Err(mistake.clone());
+        }
+        let reading = self.reading()?;
+        let mut seen = BTreeSet::new();
+        let links = reading.rows(LINKS, PAGE);
+        let links = links.filter_map(|row| link(reading, row));
+        // Of two links to one address each may fit, by its text.
+        let links = links.filter(|link| self.fits(link));
+        Ok(links.filter(|link| seen.insert(link.url.clone())).collect())
+    }
+
+    /// Positions of those to follow. None: nothing is asked of them, and nobody need look at them.
+    pub(crate) fn chosen(&self) -> Result<Option<Vec<u32>>> {
+        self.choose.map(|choose| choose(self)).transpose()
+    }
+
+    fn choose(&self) -> Result<Vec<u32>> {
+        let links = self.read()?.into_iter();
+        Ok(links.map(|link| link.link.position).collect())
+    }
+
+    /// What was read of the page, all links of it.
+    pub(crate) fn reading(&self) -> Result<&'p Rc<Reading>> {
+        let (page, number) = (self.page, self.number());
+        page.readings
+            .get_or_read(TypeId::of::<PageLinks<'static>>(), || {
+                page.read_by(number, &PLAN)
+            })
+    }
+
+    /// Of the plan.
+    pub(crate) fn number(&self) -> u32 {
+        self.page.answer.links_plan()
+    }
+
+    fn fits(&self, link: &PageLink<'_>) -> bool {
+        self.conditions.iter().all(|fits| fits(link))
+    }
+
+    fn by_pattern(mut self, pattern: &str, is_wanted: bool) -> Self {
+        match Regex::new(pattern) {
+            Ok(regex) => self.filter(move |link| regex.is_match(link.url.as_str()) == is_wanted),
+            Err(why) => {
+                let message = format!("`{pattern}` is no regular expression for links: {why}");
+                self.mistake.get_or_insert(RuleError::fatal(message));
+                self.choose = Some(Self::choose);
+                self
+            }
+        }
+    }
+}
+
+/// What a row says, if it is an address to fetch.
+fn link(reading: &Rc<Reading>, row: u32) -> Option<PageLink<'_>> {
+    let position = reading.captures(HREF, row).next()?;
+    let text = reading.captures(TEXT, row).next();
+    let mut url = reading.join(reading.text(HREF, position)).ok()?;
+    url.set_fragment(None);
+    matches!(url.scheme(), "http" | "https").then(|| PageLink {
+        url,
+        text: text.map_or("", |position| reading.text(TEXT, position)),
+        link: Link {
+            reading: Rc::clone(reading),
+            field: HREF,
+            position,
+        },
+    })
+}
+
+impl fmt::Debug for PageLinks<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let n = self.conditions.len();
+        f.debug_struct("PageLinks")
+            .field("conditions", &n)
+            .finish_non_exhaustive()
+    }
+}
