@@ -6,11 +6,15 @@
 //! fetching  one page for a rule, as a crawl would fetch it
 //! saved     a call of a rule in a folder: the page, params, and what came of it
 //! outcome   what came of a call, in the form that is kept, and how two of them differ
+//! changes   how one outcome differs from another, counted by items, fields and requests
+//! mangled   a saved call, made on copies of its page that have mistakes
 //! watch     when source or saved calls change
 //! trial     a saved call, made again: what came of it, what it used, whether it is always the same
 //! ```
 
+pub mod changes;
 pub mod fetching;
+pub mod mangled;
 pub mod outcome;
 pub mod saved;
 pub mod template;

@@ -91,6 +91,7 @@
 //! cargo test                                         natively, on saved pages
 //! crawler plugin test                                the same in the sandbox, and what each call used
 //! crawler plugin fetch http://… --rule detail        saves another page
+//! crawler plugin test --mangle                       what becomes of it on pages with mistakes
 //! crawler plugin check                               what a master says of it
 //! crawler run . --param start=http://…               once, in this terminal
 //! crawler plugin push .                              to a cluster

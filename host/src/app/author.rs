@@ -1,12 +1,13 @@
 //! `crawler plugin new|check|test|fetch`: what those who write rules do, with the parts of a crawl.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context as _;
 
 use super::parts;
+use crate::author::mangled::withstood;
 use crate::author::saved::{self, CallName, SavedCall};
 use crate::author::template::Language;
 use crate::author::trial::{Trial, Tried, Verdict};
@@ -115,24 +116,7 @@ async fn test(options: &TestOptions) -> anyhow::Result<()> {
 
 async fn test_once(options: &TestOptions) -> anyhow::Result<()> {
     let limits = Limits::default().with(&options.limits, &LimitOverrides::unlimited())?;
-    let folder = &options.pages;
-    let mut names = match folder.exists() {
-        true => saved::names(folder)?,
-        false => Vec::new(),
-    };
-    anyhow::ensure!(
-        !names.is_empty(),
-        "there are no saved calls in {}; crawler plugin fetch URL --rule RULE saves one",
-        folder.display()
-    );
-    for wanted in &options.calls {
-        anyhow::ensure!(
-            names.contains(wanted),
-            "there is no call {wanted}: it would be {}",
-            saved::path_of(folder, wanted).display()
-        );
-    }
-    names.retain(|name| options.calls.is_empty() || options.calls.contains(name));
+    let names = call_names(&options.pages, &options.calls)?;
     let trial = Trial {
         rules: parts::rules(&options.plugin, &options.engine).await?,
         limits,
@@ -143,7 +127,29 @@ async fn test_once(options: &TestOptions) -> anyhow::Result<()> {
     for name in names {
         all.push(try_one(&trial, options, name).await);
     }
-    test_report(&all, &limits, options.is_json)
+    test_report(&all, &limits, options.mangled, options.is_json)
+}
+
+/// The saved calls of a folder that are wanted, or all of them.
+fn call_names(folder: &Path, wanted: &[CallName]) -> anyhow::Result<Vec<CallName>> {
+    let mut names = match folder.exists() {
+        true => saved::names(folder)?,
+        false => Vec::new(),
+    };
+    anyhow::ensure!(
+        !names.is_empty(),
+        "there are no saved calls in {}; crawler plugin fetch URL --rule RULE saves one",
+        folder.display()
+    );
+    for wanted in wanted {
+        anyhow::ensure!(
+            names.contains(wanted),
+            "there is no call {wanted}: it would be {}",
+            saved::path_of(folder, wanted).display()
+        );
+    }
+    names.retain(|name| wanted.is_empty() || wanted.contains(name));
+    Ok(names)
 }
 
 async fn try_one(trial: &Trial, options: &TestOptions, name: CallName) -> Told {
@@ -156,6 +162,7 @@ async fn try_one(trial: &Trial, options: &TestOptions, name: CallName) -> Told {
                 rule: None,
                 tried: Err(error.into()),
                 is_kept: false,
+                mangled: Vec::new(),
             };
         }
     };
@@ -175,11 +182,24 @@ async fn try_one(trial: &Trial, options: &TestOptions, name: CallName) -> Told {
             Err(error) => tried = Err(error.into()),
         }
     }
+    let mut mangled = Vec::new();
+    if let Some(copies) = options.mangled
+        && let Ok(Tried {
+            outcome: Some(outcome),
+            ..
+        }) = &tried
+    {
+        match withstood(trial, (folder, &name), &call, outcome, copies).await {
+            Ok(withstood) => mangled = withstood,
+            Err(error) => tried = Err(error),
+        }
+    }
     Told {
         rule: Some(call.called.name().to_owned()),
         name,
         is_kept,
         tried,
+        mangled,
     }
 }
 

@@ -125,6 +125,11 @@ impl KeptItem {
 }
 
 impl KeptRequest {
+    /// Its rule and its URL.
+    pub fn address(&self) -> (&str, &str) {
+        (&self.rule, &self.url)
+    }
+
     fn of(request: &Request) -> Self {
         let state = &request.state;
         Self {

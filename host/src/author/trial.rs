@@ -116,7 +116,7 @@ impl Trial {
     }
 
     /// All that a call needs, read once: a page that is edited meanwhile is none that wavers.
-    fn ready(&self, folder: &Path, call: &SavedCall) -> Result<Ready, TrialError> {
+    pub(super) fn ready(&self, folder: &Path, call: &SavedCall) -> Result<Ready, TrialError> {
         let mut params = call.params.clone();
         params.extend(self.params.clone());
         let config = CallConfig {
@@ -141,7 +141,7 @@ impl Trial {
         Ok(Ready { config, called })
     }
 
-    async fn make_once(&self, ready: &Ready) -> CallReport {
+    pub(super) async fn make_once(&self, ready: &Ready) -> CallReport {
         let config = ready.config.clone();
         match &ready.called {
             ReadyCall::Root(now) => self.rules.root(config, *now).await,
@@ -154,17 +154,31 @@ impl Trial {
 }
 
 /// A call with all that it needs.
-struct Ready {
+pub(super) struct Ready {
     config: CallConfig,
-    called: ReadyCall,
+    pub(super) called: ReadyCall,
 }
 
-enum ReadyCall {
+impl Ready {
+    /// The same call, on another page.
+    pub(super) fn on(&self, page: Page) -> Self {
+        let called = match &self.called {
+            ReadyCall::Root(now) => ReadyCall::Root(*now),
+            ReadyCall::Rule(rule, _, context) => {
+                ReadyCall::Rule(rule.clone(), page.into(), context.clone())
+            }
+        };
+        let config = self.config.clone();
+        Self { config, called }
+    }
+}
+
+pub(super) enum ReadyCall {
     Root(UnixMillis),
     Rule(String, Arc<Page>, PageContext),
 }
 
-fn outcome(result: Result<CallOutput, CallFailure>) -> Result<Outcome, Box<KillReport>> {
+pub(super) fn outcome(result: Result<CallOutput, CallFailure>) -> Result<Outcome, Box<KillReport>> {
     match result {
         Ok(output) => Ok(Outcome::of(&output)),
         Err(CallFailure::Rule(error)) => Ok(Outcome {

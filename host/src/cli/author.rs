@@ -10,6 +10,7 @@ use url::Url;
 use super::Failure;
 use super::args::{OutputArgs, RuleArgs, key_value};
 use super::options::{AdmissionArgs, EngineArgs, EngineOptions, NO_PORT, NetworkArgs};
+use crate::author::mangled::Copies;
 use crate::author::saved::CallName;
 use crate::author::template::Language;
 use crate::config::{self, Environment, FetchConfig, FixedHosts};
@@ -19,6 +20,7 @@ use crate::model::plugin::LimitOverrides;
 use crate::model::resource::{Agent, CrawlSettings, CredentialNames, ProxyChoice, Robots};
 use ipnet::IpNet;
 
+mod mangled;
 mod show;
 
 pub use show::{Told, check_report, fetch_report, new_report, test_report};
@@ -80,6 +82,8 @@ pub struct TestOptions {
     pub is_update: bool,
     /// How often each call is made.
     pub n_times: u32,
+    /// Copies of each page with mistakes, on which its call is made too.
+    pub mangled: Option<Copies>,
     /// Again after each change.
     pub is_watching: bool,
     /// In the place of those that a call was saved with.
@@ -161,7 +165,7 @@ pub(super) struct CheckArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  crawler plugin test\n  crawler plugin test plugins/books --call book --times 20\n  crawler plugin test --update\n  crawler plugin test --watch"
+    after_help = "Examples:\n  crawler plugin test\n  crawler plugin test plugins/books --call book --times 20\n  crawler plugin test --update\n  crawler plugin test --watch\n  crawler plugin test --mangle=50 --call book\n\nWith --mangle, it fails where the sandbox ends a call, or where items change though only end tags that HTML\nlets an author leave out are gone. Other mistakes take parts of a page away: what changes is told."
 )]
 pub(super) struct TestArgs {
     /// A folder of source, or a .wasm file
@@ -179,6 +183,14 @@ pub(super) struct TestArgs {
     /// How often each call is made: result and fuel have to be the same each time, as its random numbers are
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     times: u32,
+    /// Also make each call on copies of its page that have mistakes, N for each kind of mistake by chance, and tell
+    /// what becomes of its items [default of N: 10]
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "10",
+        conflicts_with = "update", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    mangle: Option<u32>,
+    /// The chance of --mangle: the same number makes the same mistakes [default: another one each time]
+    #[arg(long, value_name = "N", requires = "mangle")]
+    seed: Option<u32>,
     /// Build and test again on each save, until Ctrl-C
     #[arg(long)]
     watch: bool,
@@ -258,6 +270,10 @@ impl AuthorCommand {
                 calls: args.calls,
                 is_update: args.update,
                 n_times: args.times,
+                mangled: args.mangle.map(|n_each| Copies {
+                    n_each,
+                    seed: args.seed.unwrap_or_else(rand::random),
+                }),
                 is_watching: args.watch,
                 params: args.rules.params(),
                 limits: args.rules.limits(),

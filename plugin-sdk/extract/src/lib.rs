@@ -12,6 +12,7 @@
 
 mod captures;
 mod engine;
+pub mod mangle;
 mod plan;
 mod selector;
 pub mod walk;

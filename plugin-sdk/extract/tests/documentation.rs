@@ -13,30 +13,27 @@
 use std::collections::BTreeMap;
 
 use crawler_extract::Plan;
+use crawler_extract::mangle::{
+    Random, cut_off, with_stray_end_tags, without_end_tags, without_tags,
+};
 use scraper::Html;
 
 #[path = "support/compared.rs"]
 mod compared;
 #[path = "support/documentation.rs"]
 mod documentation;
-#[path = "documentation/mangled.rs"]
-mod mangled;
 #[path = "support/marked.rs"]
 mod marked;
 #[path = "documentation/pages.rs"]
 mod pages;
-#[path = "support/random.rs"]
-mod random;
 #[path = "support/reference.rs"]
 mod reference;
 #[path = "support/written.rs"]
 mod written;
 
 use compared::{omitted, readings};
-use mangled::{cut_off, with_stray_end_tags, without_end_tags, without_tags};
 use marked::{Class, classes};
 use pages::{DOCUMENTATION, PLANS};
-use random::Random;
 
 /// Elements that a browser opens again where they were not closed.
 const FORMATTING: [&str; 14] = [

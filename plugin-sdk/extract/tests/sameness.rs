@@ -2,20 +2,18 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use crawler_extract::mangle::Random;
 use crawler_extract::{Plan, Take};
 use scraper::Html;
 
 #[path = "support/compared.rs"]
 mod compared;
-#[path = "support/random.rs"]
-mod random;
 #[path = "support/reference.rs"]
 mod reference;
 #[path = "support/written.rs"]
 mod written;
 
 use compared::{omitted, read};
-use random::Random;
 
 /// How many values there were.
 #[track_caller]

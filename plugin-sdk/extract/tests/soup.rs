@@ -2,14 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use crawler_extract::mangle::Random;
 use crawler_extract::{Budget, CompiledPlan, Field, Group, Plan, PlanLimits, Take, extract};
 
-#[path = "support/random.rs"]
-mod random;
 #[path = "support/written.rs"]
 mod written;
-
-use random::Random;
 
 const PIECES_OF_PAGES: [&str; 64] = [
     "<div>",

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use crawler_extract::mangle::Random;
 use crawler_extract::{Plan, Take};
 use scraper::Html;
 
@@ -17,8 +18,6 @@ mod compared;
 mod marked;
 #[path = "tables/pages.rs"]
 mod pages;
-#[path = "support/random.rs"]
-mod random;
 #[path = "support/reference.rs"]
 mod reference;
 #[path = "support/written.rs"]
@@ -26,7 +25,6 @@ mod written;
 
 use compared::readings;
 use marked::{Class, classes};
-use random::Random;
 
 const PLANS: [&str; 8] = [
     "table < table\ntable/tr < tr\ntr/td < td, th\ntd.text =\ntd.rows = -> @rowspan\ntable.class = -> @class",

@@ -16,7 +16,5 @@ mod order;
 mod outline;
 #[path = "walk/pages.rs"]
 mod pages;
-#[path = "support/random.rs"]
-mod random;
 #[path = "walk/soup.rs"]
 mod soup;

@@ -24,3 +24,4 @@ mod seeding;
 mod server;
 mod sites;
 mod tutorial;
+mod workbench;

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::author::mangled::{Copies, Withstood};
 use crate::author::outcome::Outcome;
 use crate::author::saved::{self, CallName};
 use crate::author::template::{COMPONENTIZE_PY, Language};
 use crate::author::trial::{TrialError, Tried, Verdict};
-use crate::cli::author::NewOptions;
+use crate::cli::author::{NewOptions, mangled};
 use crate::cli::{Failure, plugin, table};
 use crate::model::crawl::Page;
 use crate::model::plugin::Limits;
@@ -28,11 +29,20 @@ pub struct Told {
     pub tried: Result<Tried, TrialError>,
     /// What came of it was kept.
     pub is_kept: bool,
+    /// What became of it on mangled copies of its page. Empty where that was not asked for, or it has no page that
+    /// can be mangled.
+    pub mangled: Vec<Withstood>,
 }
 
 impl Told {
     fn verdict(&self) -> Option<&Verdict> {
         self.tried.as_ref().ok().map(|tried| &tried.verdict)
+    }
+
+    /// Something came of it: the host did not end it.
+    pub(super) fn has_outcome(&self) -> bool {
+        let tried = self.tried.as_ref();
+        tried.is_ok_and(|tried| tried.outcome.is_some())
     }
 
     /// In a word.
@@ -125,6 +135,7 @@ impl Told {
             "fuel": tried.map(|tried| tried.usage.fuel),
             "memory": tried.map(|tried| tried.usage.peak_memory),
             "micros": tried.map(|tried| tried.usage.elapsed.as_micros() as u64),
+            "mangled": self.mangled.iter().map(mangled::as_json).collect::<Vec<_>>(),
         })
     }
 }
@@ -167,11 +178,18 @@ fn count(n: u64) -> String {
     }
 }
 
-/// Shows what came of saved calls. An error where one of them is not as it was kept.
-pub fn test_report(all: &[Told], limits: &Limits, is_json: bool) -> anyhow::Result<()> {
+/// Shows what came of saved calls. An error where one of them is not as it was kept, or does not withstand what
+/// it should.
+pub fn test_report(
+    all: &[Told],
+    limits: &Limits,
+    copies: Option<Copies>,
+    is_json: bool,
+) -> anyhow::Result<()> {
     if is_json {
         let calls: Vec<Value> = all.iter().map(Told::as_json).collect();
-        table::print_json(&json!({ "calls": calls }))?;
+        let seed = copies.map(|copies| copies.seed);
+        table::print_json(&json!({ "calls": calls, "seed": seed }))?;
     } else {
         let rows: Vec<[String; 8]> = all.iter().map(|told| told.row(limits)).collect();
         let head = [
@@ -182,10 +200,13 @@ pub fn test_report(all: &[Told], limits: &Limits, is_json: bool) -> anyhow::Resu
             table::print_line("")?;
             table::print_line(table::plain(&details).trim_end())?;
         }
+        if let Some(copies) = copies {
+            mangled::print(all, copies)?;
+        }
     }
     let bad: Vec<&Told> = all.iter().filter(|told| !told.is_well()).collect();
     if bad.is_empty() {
-        return Ok(());
+        return mangled::check(all);
     }
     let mut n_each = BTreeMap::<&str, usize>::new();
     for told in &bad {

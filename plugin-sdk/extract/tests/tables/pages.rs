@@ -1,6 +1,6 @@
 //! Pages of chance that are full of tables.
 
-use crate::random::Random;
+use crawler_extract::mangle::Random;
 
 /// A page whose tables are right by the rules of HTML: it leaves out only tags that may be left out.
 pub(crate) fn right(random: &mut Random) -> String {

@@ -1,5 +1,7 @@
 //! Whole pages are what a browser makes of them, also without the end tags that may be left out.
 
+use crawler_extract::mangle::without_optional_end_tags;
+
 use super::documentation;
 use super::outline::{Node, add, browser, told};
 
@@ -33,45 +35,9 @@ fn good_pages_are_what_a_browser_makes_of_them() {
     }
 }
 
-/// Tags that may be left out on these pages wherever they stand.
-const OMITTED: [&str; 9] = [
-    "</li>",
-    "</td>",
-    "</th>",
-    "</tr>",
-    "</dt>",
-    "</dd>",
-    "</option>",
-    "</tbody>",
-    "</thead>",
-];
-
 /// Tags without which a browser makes something else of these pages: a `p` goes on, and a body of a table
 /// becomes a part of its head.
 const CUT: [&str; 2] = ["</p>", "<tbody>"];
-
-/// What `</p>` may be left out before, as far as it occurs on these pages. Before anything else, a `p` without
-/// its end tag goes on to a browser, too.
-const ENDS_P: [&str; 18] = [
-    "</",
-    "<blockquote",
-    "<details",
-    "<div",
-    "<dl",
-    "<footer",
-    "<h1",
-    "<h2",
-    "<h3",
-    "<h4",
-    "<h5",
-    "<hr",
-    "<nav",
-    "<ol",
-    "<p>",
-    "<pre",
-    "<table",
-    "<ul",
-];
 
 const N_PAGES: usize = 200;
 
@@ -94,9 +60,7 @@ fn real_pages_are_what_a_browser_makes_of_them() {
     for (path, page) in &pages {
         let expected = without_space(browser(page));
         check("as it is", path, page, &expected);
-        let omitted = OMITTED
-            .iter()
-            .fold(without_p_ends(page), |page, tag| page.replace(tag, ""));
+        let omitted = without_optional_end_tags(page);
         n_left_out += page.matches("</").count() - omitted.matches("</").count();
         check("without what may be left out", path, &omitted, &expected);
         let cut = CUT.iter().fold(omitted, |page, tag| page.replace(tag, ""));
@@ -112,21 +76,6 @@ fn real_pages_are_what_a_browser_makes_of_them() {
         n_left_out > 5_000,
         "only {n_left_out} end tags were left out"
     );
-}
-
-fn without_p_ends(page: &str) -> String {
-    let mut pieces = page.split("</p>");
-    let mut out = pieces.next().unwrap_or_default().to_owned();
-    for piece in pieces {
-        if !ENDS_P
-            .iter()
-            .any(|next| piece.trim_start().starts_with(next))
-        {
-            out.push_str("</p>");
-        }
-        out.push_str(piece);
-    }
-    out
 }
 
 /// The tree with no white space in its texts: leaving out an end tag moves the white space behind it. Without

@@ -5,7 +5,7 @@ use super::differences::Exception::{
 };
 use super::differences::check;
 use super::outline::told;
-use crate::random::Random;
+use crawler_extract::mangle::Random;
 
 /// What a page of soup is made of. `#` stands for a name.
 const PIECES: [&str; 46] = [

@@ -1,0 +1,200 @@
+//! Pages with mistakes, made of good ones: tags that are missing or too many, and pages that break off.
+//!
+//! Tests make them of real pages to see that the engine reads what a browser would, and `crawler plugin test
+//! --mangle` to see what becomes of a rule. The same seed makes the same page. Nothing here panics, whatever the
+//! page is.
+
+mod optional;
+mod random;
+mod tags;
+
+pub use optional::without_optional_end_tags;
+pub use random::Random;
+
+use tags::name;
+
+/// One way to mangle a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mangling {
+    /// The end tags that HTML lets an author leave out are left out: to a browser the page stays as it is, but
+    /// for white space that moves into the element before it.
+    OptionalEndTags,
+    /// 2 % of the end tags are gone, and at least one.
+    DroppedEndTags,
+    /// An end tag too many behind each 200th tag, and at least one.
+    StrayEndTags,
+    /// The page breaks off.
+    CutOff,
+}
+
+impl Mangling {
+    /// All there are.
+    pub const ALL: [Self; 4] = [
+        Self::OptionalEndTags,
+        Self::DroppedEndTags,
+        Self::StrayEndTags,
+        Self::CutOff,
+    ];
+
+    /// In a word, as reports have it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OptionalEndTags => "optional-end-tags",
+            Self::DroppedEndTags => "dropped-end-tags",
+            Self::StrayEndTags => "stray-end-tags",
+            Self::CutOff => "cut-off",
+        }
+    }
+
+    /// Whether another seed makes another page. Otherwise there is only one.
+    pub fn is_by_chance(self) -> bool {
+        self != Self::OptionalEndTags
+    }
+
+    /// The page, mangled in this way. It is as it was where there is nothing to mangle.
+    ///
+    /// ```
+    /// use crawler_extract::mangle::Mangling;
+    ///
+    /// let page = "<ul><li>a</li><li>b</li></ul>";
+    /// assert_eq!(Mangling::OptionalEndTags.mangle(page, 0), "<ul><li>a<li>b</ul>");
+    /// assert_eq!(Mangling::CutOff.mangle(page, 7), Mangling::CutOff.mangle(page, 7));
+    /// ```
+    pub fn mangle(self, page: &str, seed: u64) -> String {
+        let random = &mut Random::new(seed);
+        match self {
+            Self::OptionalEndTags => without_optional_end_tags(page),
+            Self::DroppedEndTags => without_end_tags(page, random, |_| true),
+            Self::StrayEndTags => with_stray_end_tags(page, random, |_| true),
+            Self::CutOff => cut_off(page, random),
+        }
+    }
+}
+
+/// The page without each 50th end tag of those that are `wanted`, by chance, and at least without one.
+pub fn without_end_tags(page: &str, random: &mut Random, wanted: impl Fn(&str) -> bool) -> String {
+    let mut tags = tags::all(page);
+    tags.retain(|tag| tags::is_end(&page[tag.clone()]) && wanted(name(&page[tag.clone()])));
+    let mut mangled = String::new();
+    let mut kept = 0;
+    for n in chosen(tags.len(), 50, random) {
+        if tags[n].start >= kept {
+            mangled.push_str(&page[kept..tags[n].start]);
+            kept = tags[n].end;
+        }
+    }
+    mangled + &page[kept..]
+}
+
+/// Names of end tags that a page need not have.
+const NAMES: [&str; 32] = [
+    "a", "b", "body", "br", "button", "caption", "code", "dd", "details", "div", "em", "form",
+    "h2", "head", "html", "li", "ol", "option", "p", "pre", "section", "select", "span", "strong",
+    "summary", "svg", "table", "tbody", "td", "title", "tr", "ul",
+];
+
+/// The page with an end tag behind each 200th tag, by chance, and at least with one: one that the page has, or
+/// any other. As it is where it has no end tag that is `wanted`.
+pub fn with_stray_end_tags(
+    page: &str,
+    random: &mut Random,
+    wanted: impl Fn(&str) -> bool,
+) -> String {
+    let tags = tags::all(page);
+    let own = tags.iter().map(|tag| &page[tag.clone()]);
+    let own = own.filter(|tag| tags::is_end(tag)).map(name);
+    let own: Vec<&str> = own.filter(|name| wanted(name)).collect();
+    if own.is_empty() {
+        return page.to_owned();
+    }
+    let others: Vec<&str> = NAMES.into_iter().filter(|name| wanted(name)).collect();
+    let mut mangled = String::new();
+    let mut kept = 0;
+    for n in chosen(tags.len(), 200, random) {
+        let is_own = others.is_empty() || random.below(2) == 0;
+        let names = if is_own { &own } else { &others };
+        mangled.push_str(&page[kept..tags[n].end]);
+        mangled.push_str(&format!("</{}>", random.pick(names)));
+        kept = tags[n].end;
+    }
+    mangled + &page[kept..]
+}
+
+/// The page without all tags that are `unwanted`.
+pub fn without_tags(page: &str, unwanted: impl Fn(&str) -> bool) -> String {
+    let mut mangled = String::new();
+    let mut kept = 0;
+    for tag in tags::all(page) {
+        if tag.start >= kept && unwanted(name(&page[tag.clone()])) {
+            mangled.push_str(&page[kept..tag.start]);
+            kept = tag.end;
+        }
+    }
+    mangled + &page[kept..]
+}
+
+/// The page up to a place of chance.
+pub fn cut_off(page: &str, random: &mut Random) -> String {
+    let end = random.below(page.len().max(1));
+    page[..page.floor_char_boundary(end)].to_owned()
+}
+
+/// Of so many, each with a chance of one in `one_in`, and at least one if there is any.
+fn chosen(n_all: usize, one_in: usize, random: &mut Random) -> Vec<usize> {
+    let mut chosen: Vec<usize> = (0..n_all).filter(|_| random.below(one_in) == 0).collect();
+    if chosen.is_empty() && n_all > 0 {
+        chosen.push(random.below(n_all));
+    }
+    chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = "<ul><li><b>a</b></li><li>b</li></ul>";
+
+    #[test]
+    fn a_seed_makes_the_same_page_and_another_seed_another() {
+        for mangling in Mangling::ALL {
+            let all = |seed| mangling.mangle(PAGE, seed);
+            assert_eq!(all(3), all(3), "{mangling:?}");
+            let n_others = (0..50).filter(|seed| all(*seed) != all(0)).count();
+            assert_eq!(n_others > 0, mangling.is_by_chance(), "{mangling:?}");
+        }
+    }
+
+    #[test]
+    fn small_pages_are_mangled_too() {
+        for seed in 0..50 {
+            let count = |page: &str| page.matches("</").count();
+            assert_eq!(count(&Mangling::DroppedEndTags.mangle(PAGE, seed)), 3);
+            assert_eq!(count(&Mangling::StrayEndTags.mangle(PAGE, seed)), 5);
+            assert!(PAGE.starts_with(&Mangling::CutOff.mangle(PAGE, seed)));
+        }
+    }
+
+    #[test]
+    fn a_page_without_anything_to_mangle_stays_as_it_is() {
+        for page in ["", "a < b", "<br>", "</", "<a é"] {
+            for mangling in Mangling::ALL {
+                let mangled = mangling.mangle(page, 1);
+                match mangling {
+                    Mangling::CutOff => assert!(page.starts_with(&mangled)),
+                    _ => assert_eq!(mangled, page, "{mangling:?}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_looks_like_tags_within_a_tag_breaks_nothing() {
+        let page = "<a </b </i></a><i <i></i>";
+        for seed in 0..200 {
+            for mangling in Mangling::ALL {
+                mangling.mangle(page, seed);
+            }
+        }
+        assert_eq!(without_tags(page, |_| true), "");
+    }
+}
