@@ -8,15 +8,19 @@
 //! outcome   what came of a call, in the form that is kept, and how two of them differ
 //! changes   how one outcome differs from another, counted by items, fields and requests
 //! mangled   a saved call, made on copies of its page that have mistakes
+//! declared  what two plugins declare, held against each other
+//! side_by_side   a saved call, made by two plugins
 //! watch     when source or saved calls change
 //! trial     a saved call, made again: what came of it, what it used, whether it is always the same
 //! ```
 
 pub mod changes;
+pub mod declared;
 pub mod fetching;
 pub mod mangled;
 pub mod outcome;
 pub mod saved;
+pub mod side_by_side;
 pub mod template;
 pub mod trial;
 pub mod watch;

@@ -151,6 +151,7 @@ impl Cli {
             Some(masters.map(|url| url.trim().to_owned()).collect())
         };
         let masters = args.master.or_else(from_environment);
+        let masters = masters.unwrap_or_else(|| vec![DEFAULT_MASTER.to_owned()]);
         let command = match args.command {
             Typed::Run(args) => Command::Run(Box::new(args.into_options(environment)?)),
             Typed::Up(args) => Command::Up(Box::new(args.into_options(environment)?)),
@@ -158,12 +159,9 @@ impl Cli {
             Typed::Worker(args) => Command::Worker(Box::new(args.into_options(environment)?)),
             Typed::Demo(args) => Command::Demo(args.into_options()),
             Typed::Client(Family::Plugin(PluginCommand::Author(command))) => {
-                Command::Author(command.into_options(environment)?)
+                Command::Author(command.into_options(environment, masters)?)
             }
-            Typed::Client(family) => Command::Client(ClientCommand {
-                masters: masters.unwrap_or_else(|| vec![DEFAULT_MASTER.to_owned()]),
-                family,
-            }),
+            Typed::Client(family) => Command::Client(ClientCommand { masters, family }),
         };
         Ok(Self { command })
     }

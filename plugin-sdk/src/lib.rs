@@ -93,6 +93,7 @@
 //! crawler plugin fetch http://… --rule detail        saves another page
 //! crawler plugin test --mangle                       what becomes of it on pages with mistakes
 //! crawler plugin check                               what a master says of it
+//! crawler plugin diff shop@0.1.0 .                   how it differs from another version
 //! crawler run . --param start=http://…               once, in this terminal
 //! crawler plugin push .                              to a cluster
 //! ```

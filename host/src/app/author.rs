@@ -1,4 +1,4 @@
-//! `crawler plugin new|check|test|fetch`: what those who write rules do, with the parts of a crawl.
+//! `crawler plugin new|check|test|diff|fetch`: what those who write rules do, with the parts of a crawl.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,12 +25,15 @@ use crate::model::plugin::{LimitOverrides, Limits};
 use crate::plugin::Admit as _;
 use crate::plugin::engine::EngineSettings;
 
+mod diff;
+
 /// Carries it out.
 pub(super) async fn run(options: AuthorOptions) -> anyhow::Result<()> {
     let result = match options {
         AuthorOptions::New(options) => new(&options),
         AuthorOptions::Check(options) => check(&options).await,
         AuthorOptions::Test(options) => test(&options).await,
+        AuthorOptions::Diff(options) => diff::run(&options).await,
         AuthorOptions::Fetch(options) => fetch(&options).await,
     };
     match result {

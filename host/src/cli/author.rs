@@ -1,4 +1,5 @@
-//! `crawler plugin new|check|test|fetch`: for those who write rules. No master is called.
+//! `crawler plugin new|check|test|diff|fetch`: for those who write rules. No master is called, but for plugins that
+//! `diff` is to take from one.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -20,9 +21,12 @@ use crate::model::plugin::LimitOverrides;
 use crate::model::resource::{Agent, CrawlSettings, CredentialNames, ProxyChoice, Robots};
 use ipnet::IpNet;
 
+mod diff;
 mod mangled;
 mod show;
 
+use diff::DiffArgs;
+pub use diff::{Called, DiffOptions, Side, diff_report};
 pub use show::{Told, check_report, fetch_report, new_report, test_report};
 
 /// Where saved calls lie in the folder of a plugin.
@@ -37,6 +41,8 @@ pub enum AuthorOptions {
     Check(CheckOptions),
     /// Saved calls, made again.
     Test(TestOptions),
+    /// Two plugins, side by side.
+    Diff(Box<DiffOptions>),
     /// A page to be saved.
     Fetch(Box<FetchOptions>),
 }
@@ -131,6 +137,8 @@ pub(super) enum AuthorCommand {
     Check(CheckArgs),
     /// Build a plugin if it is a folder, make its saved calls again in the sandbox, and compare
     Test(TestArgs),
+    /// Compare two plugins: what they declare, what comes of saved calls, and what these cost
+    Diff(Box<DiffArgs>),
     /// Fetch one page as a crawl does, and save it as a call of a rule
     Fetch(Box<FetchArgs>),
 }
@@ -254,7 +262,12 @@ pub(super) struct FetchArgs {
 }
 
 impl AuthorCommand {
-    pub(super) fn into_options(self, environment: &Environment) -> anyhow::Result<AuthorOptions> {
+    /// `masters` are those to call for plugins that were pushed.
+    pub(super) fn into_options(
+        self,
+        environment: &Environment,
+        masters: Vec<String>,
+    ) -> anyhow::Result<AuthorOptions> {
         Ok(match self {
             AuthorCommand::New(args) => AuthorOptions::New(args.into_options()?),
             AuthorCommand::Check(args) => AuthorOptions::Check(CheckOptions {
@@ -280,6 +293,9 @@ impl AuthorCommand {
                 engine: args.engine.into_options(environment, "run", NO_PORT),
                 is_json: args.output.is_json(),
             }),
+            AuthorCommand::Diff(args) => {
+                AuthorOptions::Diff(Box::new(args.into_options(environment, masters)?))
+            }
             AuthorCommand::Fetch(args) => AuthorOptions::Fetch(Box::new(args.into_options()?)),
         })
     }

@@ -1,8 +1,10 @@
-//! How those who write rules see what a rule withstands.
+//! How those who write rules see what a rule withstands, and how two plugins differ.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use crawler_tests::process::{Ended, Home};
+use crawler_tests::up::Up;
 use crawler_tests::{guests, repository};
 use serde_json::{Value, json};
 
@@ -114,4 +116,131 @@ fn a_call_that_the_sandbox_ends_on_a_mangled_page_fails() {
         assert_eq!(refused.code, Some(2), "{arguments:?}");
         assert!(refused.stderr.contains(expected), "{}", refused.stderr);
     }
+}
+
+/// The plugin `books`, and the same with another text in the place of one that it has.
+fn two_plugins(home: &Home, from: &str, to: &str) -> [String; 2] {
+    let books = fs::read(guests::guest("books")).expect("it is built");
+    let mut other = books.clone();
+    assert_eq!(from.len(), to.len());
+    let places = books.windows(from.len()).enumerate();
+    let places: Vec<usize> = places
+        .filter(|(_, bytes)| *bytes == from.as_bytes())
+        .map(|(place, _)| place)
+        .collect();
+    assert!(!places.is_empty(), "books has no {from:?}");
+    for place in places {
+        other[place..place + to.len()].copy_from_slice(to.as_bytes());
+    }
+    [("one.wasm", books), ("other.wasm", other)].map(|(name, bytes)| {
+        fs::write(home.path().join(name), bytes).expect("it is written");
+        name.to_owned()
+    })
+}
+
+fn diff(home: &Home, arguments: &[&str]) -> Ended {
+    home.run(["plugin", "diff"].iter().chain(arguments))
+}
+
+#[test]
+fn two_plugins_are_compared_by_what_they_declare_and_do() {
+    let home = Home::new();
+    let [one, other] = two_plugins(&home, "ul.tags li", "ul.tags l1");
+    let pages = format!("--pages={}", text(&pages()));
+    let same = diff(&home, &[&one, &one, &pages]);
+    assert_eq!(same.code, Some(0), "{}", same.stderr);
+    for line in ["both declare the same\n", "\nbook ", "\nroot "] {
+        assert!(same.stdout.contains(line), "{line}: {}", same.stdout);
+    }
+
+    let differs = diff(&home, &[&one, &other, &pages]);
+    assert_eq!(differs.code, Some(1), "{}", differs.stdout);
+    for line in [
+        "reads book.tags  ul.tags li -> text  ul.tags l1 -> text\n",
+        "\nbook: - came of it in A, + in B:\n",
+        "\n-          \"fiction\",\n",
+    ] {
+        assert!(differs.stdout.contains(line), "{line}: {}", differs.stdout);
+    }
+    assert_eq!(
+        differs.stderr,
+        "error: one.wasm and other.wasm differ (declarations: 1, calls: 1 of 4)\n"
+    );
+    let answer = parsed(&diff(&home, &[&one, &other, &pages, "-o", "json"]));
+    assert_eq!(
+        (&answer["same"], &answer["breaking"]),
+        (&json!(false), &json!([]))
+    );
+    let book = &answer["calls"][0];
+    assert_eq!(
+        (&book["call"], &book["result"]),
+        (&json!("book"), &json!("differs"))
+    );
+    assert_eq!(book["items"], json!({"gone": 0, "changed": 1, "new": 0}));
+    assert_eq!(book["fields"], json!({"book.tags": 1}));
+    assert!(
+        book["a"]["fuel"].as_u64() > book["b"]["fuel"].as_u64(),
+        "{book}"
+    );
+    let only = diff(&home, &[&one, &other, &pages, "--call=list"]);
+    assert!(only.stderr.contains("calls: 0 of 1)"), "{}", only.stderr);
+
+    // Without saved calls, what they declare is all there is.
+    let declared = diff(&home, &[&one, &text(&guests::guest("puppet"))]);
+    assert_eq!(declared.code, Some(1));
+    for line in [
+        "rule list",
+        "readers of A's items could stumble in B's:\n  item book: there are none of it any more\n",
+        "no saved calls: ",
+    ] {
+        assert!(
+            declared.stdout.contains(line),
+            "{line}: {}",
+            declared.stdout
+        );
+    }
+    let hint = "hint: readers of items could stumble";
+    assert!(declared.stderr.contains(hint), "{}", declared.stderr);
+}
+
+#[test]
+fn a_plugin_that_was_pushed_is_compared_by_name_and_by_digest() {
+    let home = Home::new();
+    let [one, other] = two_plugins(&home, r"(\d+\.\d\d)$", r"(\d+\.\d\d)!");
+    let up = Up::start(&home, &[]);
+    let pushed = up.ok(["plugin", "push", &one, "-o", "json"]);
+    let pushed: Value = serde_json::from_str(&pushed).expect("it is JSON");
+    let digest = pushed["digest"].as_str().expect("it is a text");
+    let name = format!(
+        "books@{}",
+        pushed["version"].as_str().expect("it is a text")
+    );
+    let pages = format!("--pages={}", text(&pages()));
+    for first in ["books", &name, digest] {
+        let same = up.cli(["plugin", "diff", first, &one, &pages]);
+        assert_eq!(same.code, Some(0), "{}", same.stderr);
+    }
+    let differs = up.cli(["plugin", "diff", &name, &other, &pages]);
+    assert_eq!(differs.code, Some(1));
+    assert!(
+        differs.stdout.contains("\nboth declare the same\n"),
+        "{}",
+        differs.stdout
+    );
+    assert!(
+        differs.stdout.contains("\n+  \"error\": "),
+        "{}",
+        differs.stdout
+    );
+    for (first, expected) in [
+        ("gone", "error: "),
+        ("gone.wasm", "error: cannot find a plugin at gone.wasm"),
+        (&"0".repeat(64), "error: "),
+    ] {
+        let refused = up.cli(["plugin", "diff", first, &one]);
+        assert_eq!(refused.code, Some(1), "{first}");
+        assert!(refused.stderr.starts_with(expected), "{}", refused.stderr);
+        assert!(refused.stdout.is_empty(), "{}", refused.stdout);
+    }
+    up.stop();
 }

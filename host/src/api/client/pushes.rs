@@ -1,12 +1,13 @@
 //! The calls about plugins.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use crawler_proto as proto;
-use futures::stream;
+use futures::stream::{self, StreamExt as _};
 
-use super::{Client, ClientError};
+use super::{Client, ClientError, Values};
 use crate::api::answer::PluginAnswer;
 use crate::api::{CALL_DEADLINE, PIECE_MAX, UPLOAD_DEADLINE};
 use crate::master::Code;
@@ -69,6 +70,26 @@ impl Client {
             })
             .await?;
         Ok(plugin.into())
+    }
+
+    /// The bytes of a plugin, in pieces.
+    pub async fn plugin_bytes(&self, digest: Digest) -> Result<Values<Vec<u8>>, ClientError> {
+        let message = proto::FetchPluginRequest {
+            digest: digest.to_string(),
+            offset: 0,
+        };
+        let pieces = self
+            .read(CALL_DEADLINE, |mut calls| {
+                let message = message.clone();
+                async move { calls.fetch_plugin(message).await }
+            })
+            .await?;
+        let masters = Arc::clone(&self.masters);
+        let pieces = pieces.map(move |piece| match piece {
+            Ok(piece) => Ok(piece.chunk),
+            Err(status) => Err(masters.error(&status)),
+        });
+        Ok(pieces.boxed())
     }
 
     /// All plugin versions.

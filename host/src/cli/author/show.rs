@@ -170,7 +170,7 @@ fn used(usage: &Usage, limits: &Limits) -> [String; 3] {
 }
 
 /// `412.3 k`.
-fn count(n: u64) -> String {
+pub(super) fn count(n: u64) -> String {
     let steps = [(1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")];
     match steps.into_iter().find(|(step, _)| n >= *step) {
         Some((step, unit)) => format!("{:.1} {unit}", n as f64 / step as f64),

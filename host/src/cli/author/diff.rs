@@ -1,0 +1,159 @@
+//! `crawler plugin diff`: two plugins, side by side.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::pages_of;
+use crate::author::saved::CallName;
+use crate::cli::args::{OutputArgs, RuleArgs};
+use crate::cli::options::{EngineArgs, EngineOptions, NO_PORT};
+use crate::config::Environment;
+use crate::model::id::{Digest, PluginRef};
+use crate::model::plugin::LimitOverrides;
+
+mod show;
+
+pub use show::{Called, diff_report};
+
+/// What `crawler plugin diff` was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiffOptions {
+    /// The first plugin.
+    pub before: Side,
+    /// The second one.
+    pub after: Side,
+    /// The folder of the saved calls. None: the first of `likely_pages` that has some.
+    pub pages: Option<PathBuf>,
+    /// Where saved calls may lie.
+    pub likely_pages: Vec<PathBuf>,
+    /// None: all of them.
+    pub calls: Vec<CallName>,
+    /// How often each call is made.
+    pub n_times: u32,
+    /// In the place of those that a call was saved with.
+    pub params: BTreeMap<String, String>,
+    /// Of one call.
+    pub limits: LimitOverrides,
+    /// Of the sandbox.
+    pub engine: EngineOptions,
+    /// Who is asked for plugins that were pushed.
+    pub masters: Vec<String>,
+    /// JSON, not a table.
+    pub is_json: bool,
+}
+
+/// Where one of the plugins is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Side {
+    /// A folder of source, or a .wasm file.
+    Path(PathBuf),
+    /// At a master, by name.
+    Pushed(PluginRef),
+    /// At a master, by digest.
+    Digest(Digest),
+}
+
+impl Side {
+    /// What is there as a file or a folder is that; else it is a plugin that was pushed.
+    fn of(text: &str) -> anyhow::Result<Self> {
+        let path = Path::new(text);
+        if path.exists() || text.contains('/') || text.ends_with(".wasm") {
+            return Ok(Self::Path(path.to_owned()));
+        }
+        match text.parse() {
+            Ok(digest) => Ok(Self::Digest(digest)),
+            Err(_) => Ok(Self::Pushed(text.parse()?)),
+        }
+    }
+
+    fn pages(&self) -> Option<PathBuf> {
+        match self {
+            Self::Path(path) => Some(pages_of(path)),
+            Self::Pushed(_) | Self::Digest(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => path.display().fmt(f),
+            Self::Pushed(plugin) => plugin.fmt(f),
+            Self::Digest(digest) => digest.fmt(f),
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  crawler plugin diff books@1.2.0 plugins/books\n  crawler plugin diff old.wasm new.wasm --pages plugins/books/pages --times 50\n  crawler plugin diff books@1.2.0 books@1.3.0 -o json\n\nIt ends with 0 where they declare the same and the same comes of all saved calls, whatever these cost, and with 1\nwhere something differs or they cannot be compared."
+)]
+pub(in crate::cli) struct DiffArgs {
+    /// A plugin: a folder of source, a .wasm file, or one that was pushed, by NAME[@VERSION] or digest
+    #[arg(value_name = "A")]
+    before: String,
+    /// The plugin to compare it with
+    #[arg(value_name = "B")]
+    after: String,
+    /// Where saved calls lie [default: pages in the folder of B or A, or here, if there are any]
+    #[arg(long, value_name = "DIR")]
+    pages: Option<PathBuf>,
+    /// Only the call of this name; may be given several times
+    #[arg(long = "call", value_name = "NAME")]
+    calls: Vec<CallName>,
+    /// How often each call is made; the time is the median
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    times: u32,
+    #[command(flatten)]
+    rules: RuleArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+impl DiffArgs {
+    pub(super) fn into_options(
+        self,
+        environment: &Environment,
+        masters: Vec<String>,
+    ) -> anyhow::Result<DiffOptions> {
+        let (before, after) = (Side::of(&self.before)?, Side::of(&self.after)?);
+        let here = Some(PathBuf::from(super::PAGES));
+        let likely = [after.pages(), before.pages(), here];
+        Ok(DiffOptions {
+            before,
+            after,
+            pages: self.pages,
+            likely_pages: likely.into_iter().flatten().collect(),
+            calls: self.calls,
+            n_times: self.times,
+            params: self.rules.params(),
+            limits: self.rules.limits(),
+            engine: self.engine.into_options(environment, "run", NO_PORT),
+            masters,
+            is_json: self.output.is_json(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_side_is_a_path_or_what_was_pushed() {
+        let path = |text: &str| Side::Path(text.into());
+        assert_eq!(Side::of("src").unwrap(), path("src"));
+        assert_eq!(Side::of("gone.wasm").unwrap(), path("gone.wasm"));
+        assert_eq!(Side::of("../gone").unwrap(), path("../gone"));
+        let pushed = Side::of("books@1.2.0").unwrap();
+        assert_eq!(pushed, Side::Pushed("books@1.2.0".parse().unwrap()));
+        let digest = Digest::of(b"x");
+        assert_eq!(Side::of(&digest.to_string()).unwrap(), Side::Digest(digest));
+        assert!(Side::of("a b").is_err());
+    }
+}
