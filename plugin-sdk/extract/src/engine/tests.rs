@@ -218,6 +218,21 @@ fn entities_of_attributes_are_decoded_by_the_rules_of_attributes() {
 }
 
 #[test]
+fn an_attribute_without_the_value_behind_its_sign_is_there() {
+    let page = "<option u=1 value=>Any</option><option u=2 value= >None</option><option u=3 value=4>x</option>";
+    check(
+        ".u = [value] -> @u\n.value = option -> @value\n.empty = [value=\"\"] -> @u",
+        page,
+        "u: - \"1\", - \"2\", - \"3\"\nvalue: - \"\", - \"\", - \"4\"\nempty: - \"1\", - \"2\"",
+    );
+    check(
+        ".u = x -> @u\n.x = x",
+        "<x u=>1</x>",
+        "u: - \"\"\nx: - \"1\"",
+    );
+}
+
+#[test]
 fn attribute_selectors_see_the_value_decoded() {
     check(
         ".a = [href='a&b'] -> @id\n.b = [href='a&amp;b'] -> @id",

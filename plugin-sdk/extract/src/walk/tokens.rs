@@ -248,12 +248,8 @@ fn attribute(page: &[u8], mut at: usize) -> Option<Step> {
             let value_end = at + 1 + memchr(quote, &page[at + 1..])?;
             ((at + 1, value_end), value_end + 1)
         }
-        b'>' => {
-            return Some(Step::Close {
-                end: at + 1,
-                self_closing: false,
-            });
-        }
+        // The value is missing, the attribute is not.
+        b'>' => ((at, at), at),
         _ => {
             let rest = &page[at..];
             let length = rest
