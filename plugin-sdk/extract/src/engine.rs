@@ -21,8 +21,8 @@ use matching::Matcher;
 use meter::Meter;
 use read::Reading;
 
-/// Bytes for each open element: what the walk, the matching and the reading keep of it, with a plan of 64 steps.
-const ELEMENT: usize = 128;
+/// Bytes for each open element: what the walk and the reading keep of it. Matching has its own.
+const ELEMENT: usize = 112;
 /// Every budget of memory is at least this.
 const LEAST_MEMORY: usize = 1 << 10;
 
@@ -38,8 +38,8 @@ pub struct Budget {
     pub n_captures: usize,
     /// Bytes of text, decoded. Captures that nest in each other share them.
     pub captured_bytes: usize,
-    /// Bytes for what is open: 128 for each open element, and 64 for each name whose elements `:nth-of-type()`
-    /// counts. At least 1 KiB. No more than 32 768 elements are open in each other, whatever is set.
+    /// Bytes for what is open: for each open element 112, and 16 more for each 64 steps of the plan, 32 where it has
+    /// `+` or `~`; and 64 for each name whose elements `:nth-of-type()` counts. At least 1 KiB. No more than 32 768 elements are open in each other, whatever is set.
     pub memory: usize,
     /// Time on the processor for the whole page. Looked at every 4 KiB of it, and every 64 KiB of text that is
     /// gone through for a plan.
@@ -63,11 +63,13 @@ impl Default for Budget {
 pub enum ExtractError {
     /// Memory is used up.
     #[error(
-        "reading the page takes more than {memory} bytes, at 128 for each element that is open in another: raise the memory of the budget, up to 4 MiB, or skip the page"
+        "reading the page takes more than {memory} bytes, at {of_each} for each element that is open in another: raise the memory of the budget, up to 4 MiB, or skip the page"
     )]
     TooDeep {
         /// The budget.
         memory: usize,
+        /// Bytes for each open element, by this plan.
+        of_each: usize,
     },
     /// The page is too long.
     #[error(
@@ -135,10 +137,12 @@ pub fn extract(plan: &CompiledPlan, page: &str, budget: &Budget) -> Result<Captu
     };
     let walked = walk(page, &mut reader);
     reader.meter.look();
+    let of_each = reader.n_bytes_of_each();
     reader.meter.into_result()?;
     if reader.is_too_deep || walked.is_err() {
         return Err(ExtractError::TooDeep {
-            memory: reader.memory.min(MOST_OPEN * ELEMENT),
+            memory: reader.memory.min(MOST_OPEN * of_each),
+            of_each,
         });
     }
     Ok(reader.reading.finish(plan, page))
@@ -194,7 +198,8 @@ impl<'a> Visitor<'a> for Reader<'a> {
             }
             self.open.push((n_begun, self.n_started));
             self.matcher.enter();
-            let n_bytes = self.matcher.n_open() * ELEMENT + self.matcher.n_bytes_of_types();
+            let of_open = self.matcher.n_open() * self.n_bytes_of_each();
+            let n_bytes = of_open + self.matcher.n_bytes_of_types();
             self.is_too_deep |= n_bytes > self.memory;
         }
     }
@@ -230,6 +235,10 @@ impl<'a> Visitor<'a> for Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    fn n_bytes_of_each(&self) -> usize {
+        ELEMENT + self.matcher.n_bytes_of_each()
+    }
+
     /// Rows begin before what lies in them.
     fn selected(&mut self, element: &Start<'a>) {
         let plan = self.plan;
@@ -246,7 +255,12 @@ impl<'a> Reader<'a> {
                 continue;
             }
             let (matcher, meter) = (&mut self.matcher, &mut self.meter);
-            let value = |attribute| matcher.value(element, attribute, meter);
+            // Whoever takes a value goes through it.
+            let value = |attribute| {
+                let value = matcher.value(element, attribute, meter)?;
+                meter.add(value.len());
+                (!meter.is_over()).then_some(value)
+            };
             let begins = &mut self.reading;
             if begins.begin_captures(plan, watch, element, self.n_started, value) {
                 self.begun.push(Begun::Captures(watch));

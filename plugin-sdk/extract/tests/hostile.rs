@@ -160,7 +160,7 @@ fn the_worst_plan_that_is_allowed_is_read_at_the_end_of_a_small_page() {
         )
     };
     let plan: String = (0..40).map(steps).collect();
-    assert_eq!(outcome(&plan, &"<b>".repeat(16_000), &far()), "truncated");
+    assert_eq!(outcome(&plan, &"<b>".repeat(12_000), &far()), "truncated");
 }
 
 #[test]

@@ -217,7 +217,7 @@ fn budget(limits: &Limits, reads: &Reads) -> Budget {
 fn refused(error: &ExtractError) -> types::ExtractError {
     let raise = |limit: LimitName| format!("raise it with --limit {limit}=VALUE, or skip the page");
     match error {
-        ExtractError::TooDeep { memory } => types::ExtractError::TooDeep(format!(
+        ExtractError::TooDeep { memory, .. } => types::ExtractError::TooDeep(format!(
             "too many elements are open in each other: reading the page takes more than {memory} bytes, a {MEMORY_SHARE}nd of limit memory, 4 MiB at the most; {}",
             raise(LimitName::Memory)
         )),

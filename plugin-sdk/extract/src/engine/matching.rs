@@ -97,7 +97,12 @@ impl<'a> Matcher<'a> {
         self.open.len() - 1
     }
 
-    /// Bytes that are kept for each open element, and for names that are counted.
+    /// Bytes that are kept for each open element.
+    pub(super) fn n_bytes_of_each(&self) -> usize {
+        self.n_rows() * self.n_words.max(1) * size_of::<u64>()
+    }
+
+    /// Bytes that are kept for names that are counted.
     pub(super) fn n_bytes_of_types(&self) -> usize {
         self.types.counted.len() * 64
     }
@@ -231,6 +236,10 @@ impl<'a> Matcher<'a> {
     }
 
     fn answers(&mut self, asked: &Asked<'_, 'a>, question: &Question, meter: &mut Meter) -> bool {
+        // Each may go through a value of any length.
+        if meter.is_over() {
+            return false;
+        }
         match question {
             Question::Attribute { index, value } => {
                 let element = asked.element;

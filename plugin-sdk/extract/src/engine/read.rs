@@ -178,7 +178,8 @@ impl Reading {
     }
 
     fn attribute(&mut self, plan: &CompiledPlan, field: usize, row: u32, written: &str) {
-        if !(plan.plan().fields[field].first && self.fields[field].seen.has(row)) {
+        let is_read = plan.plan().fields[field].first && self.fields[field].seen.has(row);
+        if !is_read && !self.is_truncated {
             self.whole(plan, field, row, &htmlize::unescape_attribute(written));
         }
     }

@@ -149,10 +149,54 @@ fn a_long_tag_that_is_asked_much_is_given_up_on_the_way() {
         &plan,
         &format!("<p a=\"{}\">text</p>", "x".repeat(1_000_000)),
     );
+    let conditions: String = (0..45).map(|_| "[a^=\"&\"]").collect();
+    let long = format!("<p a='{}'>text</p>", "&amp;".repeat(200_000));
+    check_given_up(&format!(".a = p{conditions}"), &long);
     let names: String = (0..200_000).map(|n| format!(" a{n}")).collect();
     let conditions: Vec<String> = (0..100).map(|n| format!("[x{n}]")).collect();
     let plan = format!(".a = p:not({})", conditions.join(", "));
     check_given_up(&plan, &format!("<p {names}>text</p>"));
+}
+
+#[test]
+fn a_long_value_that_many_fields_take_is_given_up_on_the_way() {
+    let fields: Vec<String> = (0..128).map(|n| format!(".f{n} = p -> @a")).collect();
+    let fields = fields.join("\n");
+    let page = format!("<p a='{}'>text</p>", "&amp;".repeat(200_000));
+    check_given_up(&fields, &page);
+    // Nor is it read for nothing once there is no room: 127 of the fields take no time.
+    let took = |fields: &str| {
+        let plan = CompiledPlan::new(&written::plan(fields), &PlanLimits::default()).unwrap();
+        let begun = processor_time();
+        let one = Budget {
+            n_captures: 1,
+            ..Budget::default()
+        };
+        let read = extract(&plan, &format!("{page}{page}"), &one).unwrap();
+        assert!(read.truncated);
+        processor_time() - begun
+    };
+    let (one, all) = (took(".f = p -> @a\n.g = p -> @a"), took(&fields));
+    assert!(all < one * 16, "{all:?} of {one:?}");
+}
+
+#[test]
+fn memory_is_counted_by_the_steps_of_the_plan() {
+    let deepest = |n: usize, between: &str| {
+        let fields = (0..n).map(|n| format!(".f{n} = a{n}{between}b -> present"));
+        let plan = written::plan(&fields.collect::<Vec<_>>().join("\n"));
+        let plan = CompiledPlan::new(&plan, &PlanLimits::default()).unwrap();
+        let budget = Budget {
+            memory: 64 << 10,
+            ..Budget::default()
+        };
+        let fits = |depth: usize| extract(&plan, &"<i>".repeat(depth), &budget).is_ok();
+        (1..1_000).take_while(|depth| fits(*depth)).count()
+    };
+    assert_eq!(deepest(32, " "), (64 << 10) / 128);
+    assert_eq!(deepest(33, " "), (64 << 10) / 144);
+    assert_eq!(deepest(32, " ~ "), (64 << 10) / 144);
+    assert_eq!(deepest(64, " ~ "), (64 << 10) / 176);
 }
 
 #[test]
