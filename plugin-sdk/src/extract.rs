@@ -257,14 +257,19 @@ pub mod derived {
 /// | in the page | a plan reads | a browser has |
 /// |---|---|---|
 /// | a formatting element (`a`, `b`, `code`, `em`, …) that is left open, or whose end tag crosses a block | it once, up to the end of a block | one more in each block that follows |
+/// | one that is left open in another of its name | the outer one up to the first end tag | the outer one up to the second |
 /// | text or elements in a table, but in no cell and no caption | them where they are written, in the table | them before the table |
 /// | a start tag without a place: `td` outside of a table, `form` in a `form`, a second `body` | the element | what is in it |
 /// | `</p>` or `</br>` that closes nothing | nothing | an empty `p`, a `br` |
+/// | a `</form>` in a cell or `select` in its form | nothing, so that the next `</form>` counts | the form as ended, so that the next counts for nothing |
+/// | `script`, `link`, `meta` and the like behind `</head>` | them in `html` | them in `head` |
+/// | `frameset` | what it holds | frames and nothing else, or nothing at all |
 /// | no tag of `html`, `head` or `body` | none, so that `body > p` matches nothing | all three |
 /// | an end tag that 64 or more open elements part from its start tag | most elements up to the end of one around them | the element up to its end tag |
 /// | lines that end in CR LF, or characters NUL | them as they are | LF; no NUL, or U+FFFD |
-/// | a line end right behind `<pre>` or `<textarea>` | it, by `raw` and `inner` | none |
+/// | a line end right behind `<pre>`, `<listing>` or `<textarea>` | it, by `raw` and `inner` | none |
 /// | the element `image` | `image` | `img` |
+/// | names in `svg` and `math`, asked for as `foreignobject` or `[viewbox]` | them in any case | only those that are spelled like it |
 /// | `math` right in `svg` or the reverse, or CDATA in their HTML | elements and texts in them that may be others | those of the standard |
 ///
 /// Values by `inner` are slices of the page, so that entities, quotes and tags are as written, also where an end tag

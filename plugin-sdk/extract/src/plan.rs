@@ -33,7 +33,9 @@ pub struct Group {
     /// Index of a group that comes earlier in the plan.
     pub parent: Option<u32>,
     /// CSS, matched against the whole page. Where it begins with `>`, it is meant as a child of the
-    /// parent's row; so does each part of a comma list for itself.
+    /// parent's row; so does each part of a comma list for itself. Of several steps, as in `> a b`, the first may
+    /// also be the child of an element that the parent's selector matches without being a row, because it lies in
+    /// no row of the group around.
     pub selector: String,
 }
 
