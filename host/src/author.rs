@@ -10,6 +10,7 @@
 //! mangled   a saved call, made on copies of its page that have mistakes
 //! declared  what two plugins declare, held against each other
 //! side_by_side   a saved call, made by two plugins
+//! shell     trying selectors on a page
 //! watch     when source or saved calls change
 //! trial     a saved call, made again: what came of it, what it used, whether it is always the same
 //! ```
@@ -20,6 +21,7 @@ pub mod fetching;
 pub mod mangled;
 pub mod outcome;
 pub mod saved;
+pub mod shell;
 pub mod side_by_side;
 pub mod template;
 pub mod trial;

@@ -107,6 +107,8 @@ enum Typed {
     Worker(WorkerArgs),
     #[command(flatten)]
     Client(Family),
+    /// Fetch a page, and try selectors on it
+    Shell(Box<author::ShellArgs>),
     /// Crawl the bundled book shop, from the rule's source to items that are compared with the truth
     Demo(DemoArgs),
 }
@@ -157,6 +159,10 @@ impl Cli {
             Typed::Up(args) => Command::Up(Box::new(args.into_options(environment)?)),
             Typed::Master(args) => Command::Master(Box::new(args.into_options(environment)?)),
             Typed::Worker(args) => Command::Worker(Box::new(args.into_options(environment)?)),
+            Typed::Shell(args) => {
+                let options = args.into_options(environment)?;
+                Command::Author(AuthorOptions::Shell(Box::new(options)))
+            }
             Typed::Demo(args) => Command::Demo(args.into_options()),
             Typed::Client(Family::Plugin(PluginCommand::Author(command))) => {
                 Command::Author(command.into_options(environment, masters)?)

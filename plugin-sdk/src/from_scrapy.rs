@@ -30,6 +30,7 @@
 //! | `scrapy crawl`, `scrapy runspider -O items.jsonl` | `crawler run plugins/quotes -o items.jsonl` |
 //! | `FEEDS` | items are kept by the crawler; `crawler items NAME` |
 //! | `JOBDIR` | every crawl of a cluster or of `crawler up` goes on where it was |
+//! | `scrapy shell URL` | `crawler shell URL` |
 //! | `scrapy check`, contracts | `cargo test`: rules are functions, see [`testing`](crate::testing) |
 //! | `scrapyd`, `scrapyd-deploy` | `crawler plugin push`, `crawler resource add` |
 //! | `DOWNLOAD_DELAY`, `CONCURRENT_REQUESTS`, `DEPTH_LIMIT`, `ROBOTSTXT_OBEY` … | settings of a resource; the README has them beside Scrapy's, with the defaults of both |

@@ -90,6 +90,7 @@
 //! ```text
 //! cargo test                                         natively, on saved pages
 //! crawler plugin test                                the same in the sandbox, and what each call used
+//! crawler shell http://…                             tries selectors on a page
 //! crawler plugin fetch http://… --rule detail        saves another page
 //! crawler plugin test --mangle                       what becomes of it on pages with mistakes
 //! crawler plugin check                               what a master says of it

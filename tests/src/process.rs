@@ -140,6 +140,12 @@ impl Process {
     /// Starts a command in a process group of its own, without input, keeping its output.
     #[track_caller]
     pub fn start(command: &mut Command) -> Self {
+        Self::start_with(command, Stdio::null())
+    }
+
+    /// The same with this input.
+    #[track_caller]
+    pub fn start_with(command: &mut Command, input: impl Into<Stdio>) -> Self {
         let words = [command.get_program()]
             .into_iter()
             .chain(command.get_args());
@@ -153,7 +159,7 @@ impl Process {
             .collect();
         let name = words.join(" ");
         command
-            .stdin(Stdio::null())
+            .stdin(input)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0);

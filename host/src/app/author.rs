@@ -1,4 +1,4 @@
-//! `crawler plugin new|check|test|diff|fetch`: what those who write rules do, with the parts of a crawl.
+//! `crawler plugin new|check|test|diff|fetch` and `crawler shell`: what those who write rules do, with the parts of a crawl.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,17 +15,19 @@ use crate::author::watch::Changes;
 use crate::author::{fetching, template};
 use crate::cli;
 use crate::cli::author::{
-    AuthorOptions, CheckOptions, FetchOptions, NewOptions, TestOptions, Told, check_report,
+    Asking, AuthorOptions, CheckOptions, FetchOptions, NewOptions, TestOptions, Told, check_report,
     fetch_report, new_report, test_report,
 };
 use crate::cli::plugin::build_plugin;
 use crate::clock::SystemClock;
 use crate::config;
+use crate::fetch::Fetch;
 use crate::model::plugin::{LimitOverrides, Limits};
 use crate::plugin::Admit as _;
 use crate::plugin::engine::EngineSettings;
 
 mod diff;
+mod shell;
 
 /// Carries it out.
 pub(super) async fn run(options: AuthorOptions) -> anyhow::Result<()> {
@@ -35,6 +37,7 @@ pub(super) async fn run(options: AuthorOptions) -> anyhow::Result<()> {
         AuthorOptions::Test(options) => test(&options).await,
         AuthorOptions::Diff(options) => diff::run(&options).await,
         AuthorOptions::Fetch(options) => fetch(&options).await,
+        AuthorOptions::Shell(options) => shell::run(&options).await,
     };
     match result {
         // Whoever read the output has read enough.
@@ -208,17 +211,14 @@ async fn try_one(trial: &Trial, options: &TestOptions, name: CallName) -> Told {
 
 async fn fetch(options: &FetchOptions) -> anyhow::Result<()> {
     let limits = Limits::default().with(&options.limits, &LimitOverrides::unlimited())?;
-    let FetchOptions {
-        request, settings, ..
-    } = options;
+    let request = &options.request;
+    let settings = &options.asking.settings;
     settings.check()?;
     let name = match &options.name {
         Some(name) => name.clone(),
         None => CallName::of(&request.rule, &request.url),
     };
-    let guard = parts::guard(&options.allow_networks, &options.allow_ports);
-    let clock = Arc::new(SystemClock);
-    let fetcher = parts::fetcher(guard, &options.fetch, &options.hosts, clock)?;
+    let fetcher = fetcher(&options.asking)?;
     let page = fetching::page(&*fetcher, request, settings, limits.body).await?;
     anyhow::ensure!(
         (200..300).contains(&page.status),
@@ -230,4 +230,10 @@ async fn fetch(options: &FetchOptions) -> anyhow::Result<()> {
     let params = options.params.clone();
     SavedCall::keep(folder, &name, rule, params, &page, options.is_replacing)?;
     fetch_report(folder, &name, rule, &page)
+}
+
+/// By which pages are asked for by hand.
+fn fetcher(asking: &Asking) -> anyhow::Result<Arc<dyn Fetch>> {
+    let guard = parts::guard(&asking.allow_networks, &asking.allow_ports);
+    parts::fetcher(guard, &asking.fetch, &asking.hosts, Arc::new(SystemClock))
 }

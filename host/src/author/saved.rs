@@ -26,7 +26,7 @@ use self::page::{BodyFile, charset_of, ending};
 use super::outcome::Outcome;
 use crate::model::crawl::{Page, UnixMillis};
 
-mod files;
+pub(crate) mod files;
 mod name;
 mod page;
 
@@ -177,6 +177,12 @@ pub fn names(folder: &Path) -> Result<Vec<CallName>, SavedError> {
     }
     names.sort();
     Ok(names)
+}
+
+/// The call that a file is, by its name.
+pub fn call_of(path: &Path) -> Option<(PathBuf, CallName)> {
+    let name = path.file_name()?.to_str()?.strip_suffix(ENDING)?;
+    Some((path.parent()?.to_owned(), name.parse().ok()?))
 }
 
 /// The file of a call.

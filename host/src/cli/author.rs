@@ -1,4 +1,4 @@
-//! `crawler plugin new|check|test|diff|fetch`: for those who write rules. No master is called, but for plugins that
+//! `crawler plugin new|check|test|diff|fetch` and `crawler shell`: for those who write rules. No master is called, but for plugins that
 //! `diff` is to take from one.
 
 use std::collections::BTreeMap;
@@ -6,27 +6,30 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use url::Url;
 
-use super::Failure;
-use super::args::{OutputArgs, RuleArgs, key_value};
-use super::options::{AdmissionArgs, EngineArgs, EngineOptions, NO_PORT, NetworkArgs};
+use super::args::{OutputArgs, RuleArgs};
+use super::options::{AdmissionArgs, EngineArgs, EngineOptions, NO_PORT};
 use crate::author::mangled::Copies;
 use crate::author::saved::CallName;
 use crate::author::template::Language;
-use crate::config::{self, Environment, FetchConfig, FixedHosts};
-use crate::model::crawl::Request;
+use crate::config::Environment;
 use crate::model::id::PluginName;
 use crate::model::plugin::LimitOverrides;
-use crate::model::resource::{Agent, CrawlSettings, CredentialNames, ProxyChoice, Robots};
-use ipnet::IpNet;
 
 mod diff;
+mod fetch;
+mod lines;
 mod mangled;
+mod shell;
 mod show;
 
 use diff::DiffArgs;
 pub use diff::{Called, DiffOptions, Side, diff_report};
+use fetch::FetchArgs;
+pub use fetch::{Asking, FetchOptions, check_scheme};
+pub use lines::{Lines, Terminal};
+pub(super) use shell::ShellArgs;
+pub use shell::{ShellOptions, ShellPage, Talk};
 pub use show::{Told, check_report, fetch_report, new_report, test_report};
 
 /// Where saved calls lie in the folder of a plugin.
@@ -45,6 +48,8 @@ pub enum AuthorOptions {
     Diff(Box<DiffOptions>),
     /// A page to be saved.
     Fetch(Box<FetchOptions>),
+    /// Selectors, tried on a page.
+    Shell(Box<ShellOptions>),
 }
 
 /// What `crawler plugin new` was asked for.
@@ -100,33 +105,6 @@ pub struct TestOptions {
     pub engine: EngineOptions,
     /// JSON, not a table.
     pub is_json: bool,
-}
-
-/// What `crawler plugin fetch` was asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FetchOptions {
-    /// The page, and the rule that it is for.
-    pub request: Request,
-    /// How a crawl would ask.
-    pub settings: CrawlSettings,
-    /// With which params the rule is called.
-    pub params: BTreeMap<String, String>,
-    /// Of one call; `body` cuts the page.
-    pub limits: LimitOverrides,
-    /// The folder of the saved calls.
-    pub pages: PathBuf,
-    /// None: made up from rule and address.
-    pub name: Option<CallName>,
-    /// One of the same name is replaced.
-    pub is_replacing: bool,
-    /// Networks that may be fetched from though they are not public.
-    pub allow_networks: Vec<IpNet>,
-    /// Ports that may be fetched from beside the usual ones.
-    pub allow_ports: Vec<u16>,
-    /// How it fetches, as the config file says.
-    pub fetch: FetchConfig,
-    /// Where hosts are, as the config file says.
-    pub hosts: FixedHosts,
 }
 
 #[derive(Debug, Subcommand)]
@@ -210,57 +188,6 @@ pub(super) struct TestArgs {
     engine: EngineArgs,
 }
 
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  crawler plugin fetch https://books.example/ --rule list\n  crawler plugin fetch https://books.example/book/7 --rule detail --as sold-out --into plugins/books/pages\n\nWhat a rule makes of it is kept by: crawler plugin test --update"
-)]
-pub(super) struct FetchArgs {
-    /// The address of the page
-    #[arg(value_name = "URL")]
-    url: Url,
-    /// The rule that the page is for
-    #[arg(long, value_name = "RULE", value_parser = rule)]
-    rule: String,
-    /// The name of the call [default: made up from rule and address]
-    #[arg(long = "as", value_name = "NAME")]
-    name: Option<CallName>,
-    /// Where saved calls lie
-    #[arg(long, value_name = "DIR", default_value = PAGES)]
-    into: PathBuf,
-    /// Replace a call of the same name
-    #[arg(long)]
-    replace: bool,
-    /// The method of the request
-    #[arg(long, value_name = "METHOD", default_value = "GET", value_parser = method)]
-    method: String,
-    /// A header of the request; may be given several times
-    #[arg(long = "header", value_name = "NAME=VALUE", value_parser = key_value)]
-    headers: Vec<(String, String)>,
-    /// The body of the request
-    #[arg(long, value_name = "TEXT")]
-    body: Option<String>,
-    /// What the request calls itself: honest, browser, or other words [default: honest]
-    #[arg(long, value_name = "NAME")]
-    user_agent: Vec<Agent>,
-    /// Whether the robots.txt of the site counts; ignore only what is yours [default: obey]
-    #[arg(long, value_name = "obey|ignore")]
-    robots: Option<Robots>,
-    /// Through what the page is asked for: direct, or a name from [proxies] of the config file
-    #[arg(long, value_name = "NAME")]
-    proxy: Option<ProxyChoice>,
-    /// What the host wants to see: names from [credentials] of the config file
-    #[arg(long, value_name = "NAME,…")]
-    credentials: Option<CredentialNames>,
-    #[command(flatten)]
-    rules: RuleArgs,
-    /// How to fetch: [fetch], [hosts], [proxies], [credentials] and allow-ports of it [default:
-    /// crawler.toml if it exists]
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    #[command(flatten)]
-    networks: NetworkArgs,
-}
-
 impl AuthorCommand {
     /// `masters` are those to call for plugins that were pushed.
     pub(super) fn into_options(
@@ -314,40 +241,6 @@ impl NewArgs {
     }
 }
 
-impl FetchArgs {
-    fn into_options(self) -> anyhow::Result<FetchOptions> {
-        if !matches!(self.url.scheme(), "http" | "https") {
-            let what = format!("{}: only http and https are fetched", self.url);
-            return Err(Failure::new(what, "write it as in https://books.example/").into());
-        }
-        let config = config::load(self.config.as_deref())?;
-        Ok(FetchOptions {
-            params: self.rules.params(),
-            limits: self.rules.limits(),
-            request: Request {
-                method: self.method.into(),
-                headers: self.headers,
-                body: self.body.map(Into::into),
-                ..Request::get(self.url, self.rule)
-            },
-            settings: CrawlSettings {
-                user_agents: self.user_agent,
-                robots: self.robots,
-                proxy: self.proxy,
-                credentials: self.credentials,
-                ..CrawlSettings::default()
-            },
-            pages: self.into,
-            name: self.name,
-            is_replacing: self.replace,
-            allow_ports: self.networks.ports(&config),
-            allow_networks: self.networks.allow_networks,
-            fetch: config.fetch,
-            hosts: config.hosts,
-        })
-    }
-}
-
 /// Without `..`: a folder that is not there yet has no other way to be told from another.
 fn folded(path: &Path) -> PathBuf {
     let mut folded = PathBuf::new();
@@ -368,22 +261,5 @@ fn pages_of(plugin: &Path) -> PathBuf {
         Some(extension) if extension == "wasm" => PathBuf::from(PAGES),
         _ if plugin == Path::new(".") => PathBuf::from(PAGES),
         _ => plugin.join(PAGES),
-    }
-}
-
-/// The name of a rule, as admission has it.
-fn rule(text: &str) -> Result<String, String> {
-    let is_fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    match !text.is_empty() && text.len() <= 128 && text.chars().all(is_fit) {
-        true => Ok(text.to_owned()),
-        false => Err("the name of a rule, like detail".to_owned()),
-    }
-}
-
-fn method(text: &str) -> Result<String, String> {
-    let method = text.to_ascii_uppercase();
-    match !method.is_empty() && method.chars().all(|c| c.is_ascii_uppercase()) {
-        true => Ok(method),
-        false => Err("a method of HTTP, like POST".to_owned()),
     }
 }

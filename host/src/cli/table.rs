@@ -1,8 +1,13 @@
 //! How answers look in a terminal: aligned columns, sizes and times for people, JSON for programs.
 
-use std::io::{self, Write as _};
+use std::io::{self, Write};
 
 use serde::Serialize;
+
+/// Columns are made no wider than this: what is longer moves the rest of its row.
+const WIDEST: usize = 120;
+/// Blanks from one column to the next.
+const BETWEEN: usize = 2;
 
 /// Prints an answer as JSON that a person can read too.
 pub(super) fn print_json(answer: &impl Serialize) -> anyhow::Result<()> {
@@ -20,25 +25,29 @@ pub(super) fn print_line(line: &str) -> io::Result<()> {
 
 /// Prints rows under a head, each column as wide as its widest cell.
 pub(super) fn print<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> io::Result<()> {
-    let text = render(head, rows);
-    io::stdout().lock().write_all(text.as_bytes())
+    print_columns(&head.map(str::to_owned), rows)
 }
 
-fn render<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
-    let head = head.map(str::to_owned);
-    let all = || std::iter::once(&head).chain(rows);
-    let width = |column: usize| all().map(|row| row[column].chars().count()).max();
-    let widths: [usize; N] = std::array::from_fn(|column| width(column).unwrap_or(0));
-    let mut text = String::new();
+/// The same where nobody knows before how many columns there are. Each row has as many cells as the head.
+pub(super) fn print_columns(head: &[String], rows: &[impl AsRef<[String]>]) -> io::Result<()> {
+    render(head, rows, &mut io::stdout().lock())
+}
+
+fn render(head: &[String], rows: &[impl AsRef<[String]>], out: &mut impl Write) -> io::Result<()> {
+    let all = || std::iter::once(head).chain(rows.iter().map(AsRef::as_ref));
+    let n_chars = |row: &[String], column: usize| row[column].chars().count();
+    let width = |column: usize| all().map(|row| n_chars(row, column).min(WIDEST)).max();
+    let widths: Vec<usize> = (0..head.len()).map(|n| width(n).unwrap_or(0)).collect();
     for row in all() {
-        let cells = row.iter().zip(widths);
-        let line: Vec<String> = cells
-            .map(|(cell, width)| format!("{cell:width$}"))
-            .collect();
-        text.push_str(line.join("  ").trim_end());
-        text.push('\n');
+        let mut line = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            line += cell;
+            let missing = widths[column].saturating_sub(n_chars(row, column));
+            line.extend(std::iter::repeat_n(' ', missing + BETWEEN));
+        }
+        writeln!(out, "{}", line.trim_end())?;
     }
-    text
+    Ok(())
 }
 
 /// Text from elsewhere, in which nothing moves a cursor, rings a bell or turns text around; lines stay.
@@ -77,9 +86,23 @@ mod tests {
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
+        let rendered = |rows: &[[String; 2]]| {
+            let mut out = Vec::new();
+            let head = ["NAME", "PAGES"].map(str::to_owned);
+            render(&head, rows, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
         let rows = [["books", "1"], ["a", "20000"]].map(|row| row.map(str::to_owned));
-        let text = render(["NAME", "PAGES"], &rows);
-        assert_eq!(text, "NAME   PAGES\nbooks  1\na      20000\n");
+        assert_eq!(rendered(&rows), "NAME   PAGES\nbooks  1\na      20000\n");
+        // A page may have anything in a cell.
+        let long = "x".repeat(70_000);
+        let text = rendered(&[
+            [long.clone(), "1".to_owned()],
+            ["a".to_owned(), "2".to_owned()],
+        ]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[1], format!("{long}  1"));
+        assert_eq!(lines[2], format!("a{}2", " ".repeat(WIDEST + BETWEEN - 1)));
     }
 
     #[test]

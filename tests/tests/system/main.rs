@@ -22,6 +22,7 @@ mod restart;
 mod rules;
 mod seeding;
 mod server;
+mod shell;
 mod sites;
 mod tutorial;
 mod workbench;

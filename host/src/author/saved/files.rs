@@ -9,7 +9,7 @@ use super::SavedError;
 
 /// At most so many bytes of a file, and whether there are more. Only of a plain file: what else there is may
 /// never end, or lead elsewhere.
-pub(super) fn read(path: &Path, max: u64) -> Result<(Vec<u8>, bool), SavedError> {
+pub(crate) fn read(path: &Path, max: u64) -> Result<(Vec<u8>, bool), SavedError> {
     let read = || {
         if !std::fs::symlink_metadata(path)?.is_file() {
             return Err(io::Error::other("it is no plain file"));
@@ -30,7 +30,7 @@ pub(super) fn read(path: &Path, max: u64) -> Result<(Vec<u8>, bool), SavedError>
 }
 
 /// Whole, or not at all.
-pub(super) fn write(path: &Path, bytes: &[u8], is_replacing: bool) -> Result<(), SavedError> {
+pub(crate) fn write(path: &Path, bytes: &[u8], is_replacing: bool) -> Result<(), SavedError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut named = tempfile::Builder::new();
     // As of any other file; a temporary one is its owner's only.

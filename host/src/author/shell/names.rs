@@ -1,0 +1,154 @@
+//! What a page has that a line may name: to be completed while one types.
+
+use std::collections::BTreeSet;
+
+use crawler_extract::{Budget, CompiledPlan, Field, Plan, PlanLimits, Take, extract};
+
+use super::line::{COMMANDS, TAKES};
+
+/// Names that are offered at once.
+const OFFERED_MAX: usize = 100;
+
+/// Characters of a name that is offered.
+const LONGEST: usize = 100;
+
+/// Names of elements, classes and ids. Those that a selector or a terminal would take for something else are
+/// left out.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Names {
+    tags: BTreeSet<String>,
+    classes: BTreeSet<String>,
+    ids: BTreeSet<String>,
+}
+
+impl Names {
+    /// Those of a page. Of one that cannot be read there are none.
+    pub fn of(page: &str) -> Self {
+        let field = |name: &str, selector: &str, take: Take| Field {
+            name: name.to_owned(),
+            group: None,
+            selector: selector.to_owned(),
+            take,
+            first: false,
+            keep: true,
+        };
+        let plan = Plan {
+            name: "names".to_owned(),
+            groups: Vec::new(),
+            fields: vec![
+                field("tags", "*", Take::Tag),
+                field("classes", "[class]", Take::Attr("class".to_owned())),
+                field("ids", "[id]", Take::Attr("id".to_owned())),
+            ],
+        };
+        let plan = CompiledPlan::new(&plan, &PlanLimits::default());
+        let plan = plan.expect("it is not from outside");
+        let Ok(captures) = extract(&plan, page, &Budget::default()) else {
+            return Self::default();
+        };
+        let of = |field: usize| {
+            let values = captures.values(field);
+            let names = values.flat_map(|(_, text)| text.split_ascii_whitespace());
+            names.filter(|name| is_plain(name)).map(str::to_owned)
+        };
+        Self {
+            tags: of(0).collect(),
+            classes: of(1).collect(),
+            ids: of(2).collect(),
+        }
+    }
+
+    /// Where the word that ends here begins, and what it may become.
+    pub fn completed(&self, line: &str) -> (usize, Vec<String>) {
+        let typed = line.trim_start();
+        if typed.starts_with('/') {
+            let commands = COMMANDS.iter().map(|(name, ..)| (*name).to_owned());
+            let fit = commands.filter(|name| name.starts_with(typed));
+            return (line.len() - typed.len(), fit.collect());
+        }
+        if let Some(arrow) = line.rfind("->") {
+            let rest = &line[arrow + 2..];
+            let word = rest.trim_start();
+            if !word.contains([';', '}', ' ']) {
+                let takes = TAKES.iter().map(|(take, _)| take.trim_end_matches("NAME"));
+                let fit = takes.filter(|take| take.starts_with(word));
+                return (line.len() - word.len(), fit.map(str::to_owned).collect());
+            }
+        }
+        let start = line.trim_end_matches(is_part).len();
+        let (word, before) = (&line[start..], line[..start].chars().next_back());
+        let names = match before {
+            Some('.') => &self.classes,
+            Some('#') => &self.ids,
+            _ => &self.tags,
+        };
+        let fit = names.iter().filter(|name| name.starts_with(word));
+        (start, fit.take(OFFERED_MAX).cloned().collect())
+    }
+}
+
+/// Of a name that needs no escapes.
+fn is_part(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '-' | '_')
+}
+
+fn is_plain(name: &str) -> bool {
+    let begins = name
+        .chars()
+        .next()
+        .is_some_and(|c| is_part(c) && !c.is_numeric());
+    begins && name.chars().all(is_part) && name.chars().nth(LONGEST).is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, start: usize, expected: &[&str]) {
+        let page = "<title>x</title><table class='price  pricey'><tr id=seven class=row>";
+        let (found, names) = Names::of(page).completed(line);
+        assert_eq!(
+            (found, names),
+            (
+                start,
+                expected.iter().map(|&name| name.to_owned()).collect()
+            ),
+            "{line}"
+        );
+    }
+
+    #[test]
+    fn what_the_page_has_is_offered() {
+        check("t", 0, &["table", "tbody", "title", "tr"]);
+        check("table > tr", 8, &["tr"]);
+        check("table.pri", 6, &["price", "pricey"]);
+        check(".", 1, &["price", "pricey", "row"]);
+        check("tr#", 3, &["seven"]);
+        check("tr { price: .r", 13, &["row"]);
+        check("x", 0, &[]);
+    }
+
+    #[test]
+    fn what_a_terminal_would_obey_is_not() {
+        let long = "x".repeat(101);
+        let page = format!("<p class='a\u{1b}]0;x\u{7} b&#27;c d:e 1f {long} ok' id='\u{202e}x'>");
+        let names = Names::of(&page);
+        let expected = vec!["ok".to_owned()];
+        assert_eq!(names.completed("."), (1, expected));
+        assert_eq!(names.completed("#"), (1, Vec::new()));
+    }
+
+    #[test]
+    fn so_are_commands_and_what_can_be_read() {
+        check("/h", 0, &["/headers", "/help"]);
+        check(" /he", 1, &["/headers", "/help"]);
+        check(
+            "tr -> ",
+            6,
+            &["text", "raw", "inner", "@", "present", "tag"],
+        );
+        check("tr->t", 4, &["text", "tag"]);
+        check("tr { a: b -> @id; c: .ro", 22, &["row"]);
+    }
+}

@@ -1,0 +1,190 @@
+//! `crawler plugin fetch`, and how a page is asked for by hand.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::Args;
+use ipnet::IpNet;
+use url::Url;
+
+use super::PAGES;
+use crate::author::saved::CallName;
+use crate::cli::Failure;
+use crate::cli::args::{RuleArgs, key_value};
+use crate::cli::options::NetworkArgs;
+use crate::config::{self, FetchConfig, FixedHosts};
+use crate::model::crawl::Request;
+use crate::model::plugin::LimitOverrides;
+use crate::model::resource::{Agent, CrawlSettings, CredentialNames, ProxyChoice, Robots};
+
+/// What `crawler plugin fetch` was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FetchOptions {
+    /// The page, and the rule that it is for.
+    pub request: Request,
+    /// How it is asked for.
+    pub asking: Asking,
+    /// With which params the rule is called.
+    pub params: BTreeMap<String, String>,
+    /// Of one call; `body` cuts the page.
+    pub limits: LimitOverrides,
+    /// The folder of the saved calls.
+    pub pages: PathBuf,
+    /// None: made up from rule and address.
+    pub name: Option<CallName>,
+    /// One of the same name is replaced.
+    pub is_replacing: bool,
+}
+
+/// How pages are asked for, as a crawl would.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asking {
+    /// Of a crawl.
+    pub settings: CrawlSettings,
+    /// Networks that may be fetched from though they are not public.
+    pub allow_networks: Vec<IpNet>,
+    /// Ports that may be fetched from beside the usual ones.
+    pub allow_ports: Vec<u16>,
+    /// How it fetches, as the config file says.
+    pub fetch: FetchConfig,
+    /// Where hosts are, as the config file says.
+    pub hosts: FixedHosts,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  crawler plugin fetch https://books.example/ --rule list\n  crawler plugin fetch https://books.example/book/7 --rule detail --as sold-out --into plugins/books/pages\n\nWhat a rule makes of it is kept by: crawler plugin test --update"
+)]
+pub(in crate::cli) struct FetchArgs {
+    /// The address of the page
+    #[arg(value_name = "URL")]
+    url: Url,
+    /// The rule that the page is for
+    #[arg(long, value_name = "RULE", value_parser = rule)]
+    rule: String,
+    /// The name of the call [default: made up from rule and address]
+    #[arg(long = "as", value_name = "NAME")]
+    name: Option<CallName>,
+    /// Where saved calls lie
+    #[arg(long, value_name = "DIR", default_value = PAGES)]
+    into: PathBuf,
+    /// Replace a call of the same name
+    #[arg(long)]
+    replace: bool,
+    #[command(flatten)]
+    request: RequestArgs,
+    #[command(flatten)]
+    asking: AskingArgs,
+    #[command(flatten)]
+    rules: RuleArgs,
+}
+
+/// One request.
+#[derive(Debug, Args)]
+pub(super) struct RequestArgs {
+    /// The method of the request
+    #[arg(long, value_name = "METHOD", default_value = "GET", value_parser = method)]
+    method: String,
+    /// A header of the request; may be given several times
+    #[arg(long = "header", value_name = "NAME=VALUE", value_parser = key_value)]
+    headers: Vec<(String, String)>,
+    /// The body of the request
+    #[arg(long, value_name = "TEXT")]
+    body: Option<String>,
+}
+
+/// How pages are asked for.
+#[derive(Debug, Args)]
+pub(super) struct AskingArgs {
+    /// What the request calls itself: honest, browser, or other words [default: honest]
+    #[arg(long, value_name = "NAME")]
+    user_agent: Vec<Agent>,
+    /// Whether the robots.txt of the site counts; ignore only what is yours [default: obey]
+    #[arg(long, value_name = "obey|ignore")]
+    robots: Option<Robots>,
+    /// Through what the page is asked for: direct, or a name from [proxies] of the config file
+    #[arg(long, value_name = "NAME")]
+    proxy: Option<ProxyChoice>,
+    /// What the host wants to see: names from [credentials] of the config file
+    #[arg(long, value_name = "NAME,…")]
+    credentials: Option<CredentialNames>,
+    /// How to fetch: [fetch], [hosts], [proxies], [credentials] and allow-ports of it [default:
+    /// crawler.toml if it exists]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    networks: NetworkArgs,
+}
+
+impl FetchArgs {
+    pub(super) fn into_options(self) -> anyhow::Result<FetchOptions> {
+        check_scheme(&self.url)?;
+        Ok(FetchOptions {
+            params: self.rules.params(),
+            limits: self.rules.limits(),
+            request: self.request.into_request(self.url, self.rule),
+            asking: self.asking.into_asking()?,
+            pages: self.into,
+            name: self.name,
+            is_replacing: self.replace,
+        })
+    }
+}
+
+impl RequestArgs {
+    pub(super) fn into_request(self, url: Url, rule: String) -> Request {
+        Request {
+            method: self.method.into(),
+            headers: self.headers,
+            body: self.body.map(Into::into),
+            ..Request::get(url, rule)
+        }
+    }
+}
+
+impl AskingArgs {
+    pub(super) fn into_asking(self) -> anyhow::Result<Asking> {
+        let config = config::load(self.config.as_deref())?;
+        Ok(Asking {
+            settings: CrawlSettings {
+                user_agents: self.user_agent,
+                robots: self.robots,
+                proxy: self.proxy,
+                credentials: self.credentials,
+                ..CrawlSettings::default()
+            },
+            allow_ports: self.networks.ports(&config),
+            allow_networks: self.networks.allow_networks,
+            fetch: config.fetch,
+            hosts: config.hosts,
+        })
+    }
+}
+
+/// Whether it is an address to fetch.
+pub fn check_scheme(url: &Url) -> Result<(), Failure> {
+    match url.scheme() {
+        "http" | "https" => Ok(()),
+        _ => {
+            let what = format!("{url}: only http and https are fetched");
+            Err(Failure::new(what, "write it as in https://books.example/"))
+        }
+    }
+}
+
+/// The name of a rule, as admission has it.
+fn rule(text: &str) -> Result<String, String> {
+    let is_fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    match !text.is_empty() && text.len() <= 128 && text.chars().all(is_fit) {
+        true => Ok(text.to_owned()),
+        false => Err("the name of a rule, like detail".to_owned()),
+    }
+}
+
+fn method(text: &str) -> Result<String, String> {
+    let method = text.to_ascii_uppercase();
+    match !method.is_empty() && method.chars().all(|c| c.is_ascii_uppercase()) {
+        true => Ok(method),
+        false => Err("a method of HTTP, like POST".to_owned()),
+    }
+}
