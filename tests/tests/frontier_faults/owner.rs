@@ -49,6 +49,18 @@ fn a_frontier_of_another_cluster_is_named_and_both_go_on_when_each_has_its_own()
     let asked_since = closures.each_ref().map(Closure::n_asked);
     assert_eq!(asked_since, n_asked, "it was crawled on");
 
+    // Right behind a try, the next of which is seconds away: one that is under way would read of one folder and write
+    // into the other.
+    let n_tries = || {
+        let lines = up.process.stderr().into_iter();
+        lines
+            .filter(|line| line.contains("the crawl waits"))
+            .count()
+    };
+    let before = n_tries();
+    until("another try", PATIENCE, || {
+        (n_tries() > before).then_some(())
+    });
     fs::rename(&folders[1], &folders[0]).unwrap();
     fs::rename(&away, &folders[1]).unwrap();
     let first = Up::start(&homes[0], &[]);
