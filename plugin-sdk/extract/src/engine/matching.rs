@@ -326,33 +326,33 @@ fn is_value(written: &str, test: &ValueTest, is_html: bool, meter: &mut Meter) -
         return true;
     };
     meter.add(written.len());
-    let value = if written.contains('&') {
-        htmlize::unescape_attribute(written)
-    } else {
-        Cow::Borrowed(written)
-    };
+    let value = htmlize::unescape_attribute(written);
     let ignores_case = match case {
         Case::Exact => false,
         Case::Ignored => true,
         Case::IgnoredInHtml => is_html,
     };
     if ignores_case {
-        matches(
-            *how,
-            &value.to_ascii_lowercase(),
-            &wanted.to_ascii_lowercase(),
-        )
+        matches(*how, &lower(&value), &lower(wanted))
     } else {
         matches(*how, &value, wanted)
     }
 }
 
+/// Nearly all are in lower case as they stand.
+fn lower(text: &str) -> Cow<'_, str> {
+    if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        text.to_ascii_lowercase().into()
+    } else {
+        text.into()
+    }
+}
+
 fn matches(how: ValueMatch, value: &str, wanted: &str) -> bool {
-    let is_space = |c: char| matches!(c, ' ' | '\t' | '\n' | '\x0c' | '\r');
     match how {
         ValueMatch::Equal => value == wanted,
         // No word is empty or has a space in it.
-        ValueMatch::Word => !wanted.is_empty() && value.split(is_space).any(|word| word == wanted),
+        ValueMatch::Word => value.split_ascii_whitespace().any(|word| word == wanted),
         ValueMatch::Language => value
             .strip_prefix(wanted)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('-')),

@@ -165,23 +165,22 @@ impl Reading {
             return false;
         };
         let mut is_open = false;
-        for field in &declared.fields {
-            if let Some(attribute) = plan.attribute(*field) {
-                if let Some(written) = value(attribute) {
-                    self.attribute(plan, *field, row, written);
-                }
+        for &field in &declared.fields {
+            if self.is_truncated {
+                break;
+            }
+            if plan.plan().fields[field].first && self.fields[field].seen.has(row) {
                 continue;
             }
-            is_open |= self.capture(plan, watch, *field, row, (element, number));
+            let Some(attribute) = plan.attribute(field) else {
+                is_open |= self.capture(plan, watch, field, row, (element, number));
+                continue;
+            };
+            if let Some(written) = value(attribute) {
+                self.whole(plan, field, row, &htmlize::unescape_attribute(written));
+            }
         }
         is_open
-    }
-
-    fn attribute(&mut self, plan: &CompiledPlan, field: usize, row: u32, written: &str) {
-        let is_read = plan.plan().fields[field].first && self.fields[field].seen.has(row);
-        if !is_read && !self.is_truncated {
-            self.whole(plan, field, row, &htmlize::unescape_attribute(written));
-        }
     }
 
     /// Whether the capture is open.
@@ -194,9 +193,6 @@ impl Reading {
         (element, number): (&Start<'_>, usize),
     ) -> bool {
         let declared = &plan.plan().fields[field];
-        if declared.first && self.fields[field].seen.has(row) {
-            return false;
-        }
         let end_of = |segment: Option<usize>| segment.map_or(0, |s| self.segments[s].text.len());
         let (start, of) = match &declared.take {
             // Attributes are read elsewhere.
