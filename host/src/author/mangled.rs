@@ -48,8 +48,7 @@ pub struct Withstood {
 impl Withstood {
     /// The host ended a call, or the items changed though the page lost nothing.
     pub fn is_fault(&self) -> bool {
-        let is_harmless = self.mangling == Mangling::OptionalEndTags;
-        self.n_ended > 0 || (is_harmless && self.n_same < self.n_copies)
+        self.n_ended > 0 || (self.mangling.is_harmless() && self.n_same < self.n_copies)
     }
 
     async fn add(&mut self, trial: &Trial, expected: &Outcome, ready: Ready) {

@@ -8,6 +8,8 @@
 //! names    what the page has that a line may name
 //! ```
 
+use crawler_extract::{CompiledPlan, Field, Plan, PlanLimits, Take};
+
 mod code;
 mod found;
 mod line;
@@ -19,3 +21,21 @@ pub use found::{Found, Shown};
 pub use line::{COMMANDS, Command, Line, Query, TAKES, is_open};
 pub use links::{Links, links};
 pub use names::Names;
+
+/// Fields of the whole page, by name, selector and what is read; not from outside.
+fn plan_of(fields: &[(&str, &str, Take)]) -> CompiledPlan {
+    let fields = fields.iter().map(|(name, selector, take)| Field {
+        name: (*name).to_owned(),
+        group: None,
+        selector: (*selector).to_owned(),
+        take: take.clone(),
+        first: false,
+        keep: true,
+    });
+    let plan = Plan {
+        name: "shell".to_owned(),
+        groups: Vec::new(),
+        fields: fields.collect(),
+    };
+    CompiledPlan::new(&plan, &PlanLimits::default()).expect("the selectors are known to be right")
+}

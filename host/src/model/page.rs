@@ -47,6 +47,19 @@ pub struct PageText {
     pub decoded: Option<String>,
 }
 
+/// What relative addresses of a page are relative to, where it says so in these words.
+pub fn base_of(written: Option<&str>, page: &Url) -> Url {
+    let base = written.and_then(|base| page.join(base).ok());
+    // The standard leaves out those of no place; a crawl has no use for any but these.
+    let base = base.filter(|base| leads_on(base, page));
+    base.unwrap_or_else(|| page.clone())
+}
+
+/// Whether an address found on a page is one of a page: of the web, or as the page itself is.
+pub fn leads_on(address: &Url, page: &Url) -> bool {
+    matches!(address.scheme(), "http" | "https") || address.scheme() == page.scheme()
+}
+
 impl Page {
     /// The body decoded to Unicode.
     pub fn text(&self) -> std::borrow::Cow<'_, str> {

@@ -51,6 +51,11 @@ impl Mangling {
         self != Self::OptionalEndTags
     }
 
+    /// Whether a browser makes the same of it, so that a rule should too.
+    pub fn is_harmless(self) -> bool {
+        self == Self::OptionalEndTags
+    }
+
     /// The page, mangled in this way. It is as it was where there is nothing to mangle.
     ///
     /// ```

@@ -27,7 +27,8 @@ const PAGE_LINKS: &Shape = &Shape::new(
     &[Part::rows("links", "a[href], area[href]", LINK)],
     None,
 );
-/// The plan that every plugin has, behind those that its author declares. No type has a name like this.
+/// The plan that every plugin has, behind those that its author declares. The macro keeps the name for it, and the
+/// crawler leaves it out where plugins are compared.
 pub(crate) const PLAN: Plan = Plan {
     name: "page.links",
     shape: PAGE_LINKS,

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crawler_extract::{Budget, CompiledPlan, Field, Plan, PlanLimits, Take, extract};
+use crawler_extract::{Budget, Take, extract};
 use regex_lite::Regex;
 use url::Url;
+
+use super::plan_of;
+use crate::model::page::{base_of, leads_on};
 
 /// What a page links to.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,31 +22,16 @@ pub struct Links {
 pub fn links(page: &str, url: &Url, pattern: Option<&str>) -> Result<Links, String> {
     let pattern = pattern.map(Regex::new).transpose();
     let pattern = pattern.map_err(|why| format!("it is no regular expression: {why}"))?;
-    let plan = Plan {
-        name: "links".to_owned(),
-        groups: Vec::new(),
-        fields: vec![Field {
-            name: "href".to_owned(),
-            group: None,
-            selector: "a[href], area[href]".to_owned(),
-            take: Take::Attr("href".to_owned()),
-            first: false,
-            keep: true,
-        }],
-    };
-    let plan = CompiledPlan::new(&plan, &PlanLimits::default()).expect("it is not from outside");
+    let href = Take::Attr("href".to_owned());
+    let plan = plan_of(&[("href", "a[href], area[href]", href)]);
     let captures = extract(&plan, page, &Budget::default()).map_err(|error| error.to_string())?;
-    let base = captures
-        .base
-        .as_deref()
-        .and_then(|base| url.join(base).ok());
-    let base = base.as_ref().unwrap_or(url);
+    let base = base_of(captures.base.as_deref(), url);
     let mut seen = BTreeSet::new();
-    let all = captures
-        .values(0)
-        .filter_map(|(_, href)| base.join(href).ok());
-    let all = all
-        .filter(|link| matches!(link.scheme(), "http" | "https") || link.scheme() == url.scheme());
+    let all = captures.values(0).filter_map(|(_, href)| {
+        let mut link = base.join(href).ok()?;
+        link.set_fragment(None);
+        Some(link).filter(|link| leads_on(link, url))
+    });
     let fits = |link: &Url| {
         let pattern = pattern.as_ref();
         pattern.is_none_or(|pattern| pattern.is_match(link.as_str()))
@@ -61,7 +49,7 @@ mod tests {
 
     #[test]
     fn links_are_absolute_and_each_is_there_once() {
-        let page = "<base href=/b/><a href=x>1</a><a href=/b/x>2</a><a href=mailto:a@b>3</a><a href='y.pdf'>4</a>";
+        let page = "<base href=/b/><a href=x>1</a><a href=/b/x>2</a><a href=mailto:a@b>3</a><a href='y.pdf'>4</a><a href='x#a'>5</a>";
         let url = Url::parse("http://a.test/1").unwrap();
         let found = |pattern: Option<&str>| {
             let links = links(page, &url, pattern)?;
@@ -70,6 +58,8 @@ mod tests {
         let all = ["http://a.test/b/x", "http://a.test/b/y.pdf"];
         assert_eq!(found(None), Ok(all.map(str::to_owned).to_vec()));
         assert_eq!(found(Some("pdf$")), Ok(vec![all[1].to_owned()]));
+        let nowhere = links("<base href=data:x><a href=x>1</a>", &url, None).unwrap();
+        assert_eq!(nowhere.urls, [Url::parse("http://a.test/x").unwrap()]);
         let why: Result<_, String> = found(Some("("));
         assert!(
             why.unwrap_err()

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crawler_extract::{Budget, CompiledPlan, Field, Plan, PlanLimits, Take, extract};
+use crawler_extract::{Budget, Take, extract};
 
 use super::line::{COMMANDS, TAKES};
+use super::plan_of;
 
 /// Names that are offered at once.
 const OFFERED_MAX: usize = 100;
@@ -24,25 +25,11 @@ pub struct Names {
 impl Names {
     /// Those of a page. Of one that cannot be read there are none.
     pub fn of(page: &str) -> Self {
-        let field = |name: &str, selector: &str, take: Take| Field {
-            name: name.to_owned(),
-            group: None,
-            selector: selector.to_owned(),
-            take,
-            first: false,
-            keep: true,
-        };
-        let plan = Plan {
-            name: "names".to_owned(),
-            groups: Vec::new(),
-            fields: vec![
-                field("tags", "*", Take::Tag),
-                field("classes", "[class]", Take::Attr("class".to_owned())),
-                field("ids", "[id]", Take::Attr("id".to_owned())),
-            ],
-        };
-        let plan = CompiledPlan::new(&plan, &PlanLimits::default());
-        let plan = plan.expect("it is not from outside");
+        let plan = plan_of(&[
+            ("tags", "*", Take::Tag),
+            ("classes", "[class]", Take::Attr("class".to_owned())),
+            ("ids", "[id]", Take::Attr("id".to_owned())),
+        ]);
         let Ok(captures) = extract(&plan, page, &Budget::default()) else {
             return Self::default();
         };

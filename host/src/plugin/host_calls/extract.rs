@@ -17,6 +17,7 @@ use url::Url;
 
 use super::{CallState, Ended, Scene};
 use crate::model::crawl::{Kill, Page};
+use crate::model::page::base_of;
 use crate::model::plugin::{LimitName, Limits, Plan};
 use crate::plugin::LogLevel;
 use crate::plugin::bindings::crawler::rules::types;
@@ -188,15 +189,9 @@ fn read(
 ) -> (Result<Reading, ExtractError>, Duration) {
     let begun = processor_time();
     let captures = extract(plan, &page.text(), budget);
-    let reading = captures.map(|captures| {
-        let base = captures.base.as_deref();
-        let base = base.and_then(|base| page.url.join(base).ok());
-        // The standard leaves out those of no place; a crawl has no use for any but these.
-        let base = base.filter(|base| matches!(base.scheme(), "http" | "https"));
-        Reading {
-            base: base.unwrap_or_else(|| page.url.clone()),
-            captures,
-        }
+    let reading = captures.map(|captures| Reading {
+        base: base_of(captures.base.as_deref(), &page.url),
+        captures,
     });
     (reading, processor_time().saturating_sub(begun))
 }
