@@ -27,7 +27,15 @@ pub fn program() -> PathBuf {
     }
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let build = || {
-        let files = cargo::build(&repository(), &["--package=crawler", "--bin=crawler"]);
+        // As for the tests, so that no library is compiled twice: of the examples there are none, but with
+        // them cargo counts the features that tests ask libraries for.
+        let selection = [
+            "--workspace",
+            "--all-features",
+            "--bin=crawler",
+            "--examples",
+        ];
+        let files = cargo::build(&repository(), &selection);
         let program =
             |(_, file): &(String, PathBuf)| file.file_name() == Some(OsStr::new("crawler"));
         files
