@@ -29,7 +29,7 @@ mod start;
 mod starts;
 mod steps;
 mod tables;
-mod tokens;
+pub(crate) mod tokens;
 
 use std::ops::ControlFlow;
 

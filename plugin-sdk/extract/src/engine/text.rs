@@ -23,13 +23,14 @@ impl Segment {
     pub(super) fn push_folded(&mut self, text: &str, n_left: &mut usize) -> bool {
         let mut rest = text;
         while !rest.is_empty() {
-            let words = rest.trim_start_matches(is_space);
+            let words = rest.trim_ascii_start();
             let is_after_space = words.len() < rest.len();
             if is_after_space && !self.text.is_empty() && !self.text.ends_with(' ') {
                 // A space that does not fit is missing only if a word follows, which does not fit then.
                 self.push(" ", n_left);
             }
-            let (word, behind) = words.split_at(words.find(is_space).unwrap_or(words.len()));
+            let end = words.find(|c: char| c.is_ascii_whitespace());
+            let (word, behind) = words.split_at(end.unwrap_or(words.len()));
             if !self.push(word, n_left) {
                 return false;
             }
@@ -44,9 +45,4 @@ impl Segment {
         let start = range.start + (text.len() - text.trim_start_matches(' ').len());
         start..start + text.trim_matches(' ').len()
     }
-}
-
-/// White space of HTML. A non-breaking space is none.
-fn is_space(c: char) -> bool {
-    matches!(c, ' ' | '\t' | '\n' | '\x0c' | '\r')
 }

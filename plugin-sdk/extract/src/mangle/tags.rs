@@ -2,12 +2,10 @@
 
 use std::ops::Range;
 
-use memchr::{memchr_iter, memmem};
+use memchr::memchr_iter;
 
-/// Elements whose text has no tags.
-const RAW: [&str; 8] = [
-    "iframe", "noembed", "noframes", "script", "style", "textarea", "title", "xmp",
-];
+/// Those that a browser takes for such.
+pub(super) use crate::walk::tokens::tags as real;
 
 /// All that looks like a tag, in a script, a comment or another tag too.
 pub(super) fn all(page: &str) -> Vec<Range<usize>> {
@@ -23,41 +21,6 @@ pub(super) fn all(page: &str) -> Vec<Range<usize>> {
         if begins(page, start) {
             tags.push(start..end);
         }
-    }
-    tags
-}
-
-/// The tags that a browser takes for such: none in a script, a comment or an attribute.
-pub(super) fn real(page: &str) -> Vec<Range<usize>> {
-    let mut tags = Vec::new();
-    let mut at = 0;
-    while let Some(start) = page[at..].find('<').map(|found| at + found) {
-        if page[start..].starts_with("<!--") {
-            let Some(end) = page[start..].find("-->") else {
-                break;
-            };
-            at = start + end + 3;
-            continue;
-        }
-        if !begins(page, start) {
-            at = start + 1;
-            continue;
-        }
-        let Some(end) = end(page, start) else {
-            break;
-        };
-        let tag = start..end;
-        at = end;
-        let name = name(&page[tag.clone()]);
-        if let Some(raw) = RAW.iter().find(|raw| name.eq_ignore_ascii_case(raw))
-            && !is_end(&page[tag.clone()])
-        {
-            let Some(close) = raw_end(page, end, raw) else {
-                break;
-            };
-            at = close;
-        }
-        tags.push(tag);
     }
     tags
 }
@@ -80,56 +43,46 @@ fn begins(page: &str, start: usize) -> bool {
     named.starts_with(|c: char| c.is_ascii_alphabetic())
 }
 
-/// Behind the `>` of a tag; one in quotes is none.
-fn end(page: &str, start: usize) -> Option<usize> {
-    let mut quote = None;
-    let mut before = b' ';
-    for (n, byte) in page.bytes().enumerate().skip(start + 1) {
-        match quote {
-            Some(open) if byte == open => quote = None,
-            Some(_) => {}
-            None if byte == b'>' => return Some(n + 1),
-            None if matches!(byte, b'"' | b'\'') && before == b'=' => quote = Some(byte),
-            None => {}
-        }
-        if !byte.is_ascii_whitespace() {
-            before = byte;
-        }
-    }
-    None
-}
-
-/// Where the end tag of this raw text begins.
-fn raw_end(page: &str, from: usize, name: &str) -> Option<usize> {
-    let text = &page.as_bytes()[from..];
-    let ends = memmem::find_iter(text, b"</");
-    let is_same = |at: &usize| {
-        let named = text.get(at + 2..at + 2 + name.len());
-        named.is_some_and(|named| named.eq_ignore_ascii_case(name.as_bytes()))
-    };
-    ends.into_iter().find(is_same).map(|at| from + at)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    #[track_caller]
+    fn check(page: &str, expected: &[&str]) {
+        let found: Vec<_> = real(page).into_iter().map(|tag| &page[tag]).collect();
+        assert_eq!(found, expected, "{page}");
+    }
+
     #[test]
     fn a_script_a_comment_and_an_attribute_have_no_tags() {
         let page = "<p title='</li>' x=\"a>b\">a < b</P><!-- <i> --><script>'</p>'</SCRIPT ><br/>";
-        let texts = real(page).into_iter().map(|tag| &page[tag]);
-        let expected = [
-            "<p title='</li>' x=\"a>b\">",
-            "</P>",
-            "<script>",
-            "</SCRIPT >",
-            "<br/>",
-        ];
-        assert_eq!(texts.collect::<Vec<_>>(), expected);
+        check(
+            page,
+            &[
+                "<p title='</li>' x=\"a>b\">",
+                "</P>",
+                "<script>",
+                "</SCRIPT >",
+                "<br/>",
+            ],
+        );
         assert_eq!(all(page).len(), 8);
-        for unfinished in ["<", "</", "<a", "<a b='>", "<!-- <b>", "<script></", "é<é>"] {
-            assert!(real(unfinished).len() < 2, "{unfinished}");
+        check("<!--><i><!-- --!></i>", &["<i>", "</i>"]);
+        check("<title></titles><b></title>", &["<title>", "</title>"]);
+        check("<script><!--<script></script>", &["<script>"]);
+        check("<plaintext></plaintext><b>", &["<plaintext>"]);
+    }
+
+    #[test]
+    fn what_does_not_end_is_no_tag() {
+        for page in ["<", "</", "<a", "<a b='>", "<!-- <b>", "<é>", "</é><", ""] {
+            check(page, &[]);
         }
+        check("é<a>é<b c=\"", &["<a>"]);
+    }
+
+    #[test]
+    fn names_are_as_they_are_written() {
         assert_eq!(["</H2 x>", "<a-b/>", "<a>"].map(name), ["H2", "a-b", "a"]);
     }
 }

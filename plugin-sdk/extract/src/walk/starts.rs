@@ -141,7 +141,7 @@ impl<'p, V: Visitor<'p>> Pass<'p, '_, V> {
         self.push(tag, element);
     }
 
-    /// Opens an element whose content is text, and goes to its end tag.
+    /// Opens an element that holds text and no tags, and goes to its end tag.
     fn start_text(&mut self, tag: &Tag, element: &'static Element) {
         if element.has(names::CLOSES_P) {
             self.close_p(tag);
@@ -150,18 +150,13 @@ impl<'p, V: Visitor<'p>> Pass<'p, '_, V> {
         if self.is_over {
             return;
         }
-        let page = self.page.as_bytes();
-        let end = match element.kind {
-            Kind::Plaintext => None,
-            Kind::Script => tokens::script_end(page, tag.end),
-            _ => tokens::raw_end(page, tag.end, element.name.as_bytes()),
-        };
+        let end = tokens::text_end(self.page.as_bytes(), tag, element);
         let kind = match element.kind {
             Kind::Plaintext => TextKind::Literal,
             _ if element.has(names::ENCODED) => TextKind::Encoded,
             _ => TextKind::Raw,
         };
-        self.at = end.unwrap_or(page.len());
+        self.at = end.unwrap_or(tag.end);
         self.tell(tag.end, self.at, kind);
     }
 

@@ -3,9 +3,11 @@
 //! Nothing here has a state. Who calls says where a `<` stands and what it stands in. Every function reads
 //! its bytes once, from left to right.
 
+use std::ops::Range;
+
 use memchr::{memchr, memchr2, memmem};
 
-use super::names::{self, Element};
+use super::names::{self, Element, Kind};
 use super::steps;
 
 /// What begins a CDATA section, and what ends it.
@@ -274,12 +276,50 @@ fn spaces(page: &[u8], mut at: usize) -> Option<usize> {
     Some(at)
 }
 
-pub(super) fn is_space(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\n' | b'\t' | b'\r' | b'\x0c')
+/// White space of HTML, and of CSS: no vertical tab, and no other space than that of ASCII.
+pub(crate) fn is_space(byte: u8) -> bool {
+    byte.is_ascii_whitespace()
+}
+
+/// The tags of a page: none in a script, a comment or another tag. Svg and math are read as HTML.
+pub(crate) fn tags(page: &str) -> Vec<Range<usize>> {
+    let bytes = page.as_bytes();
+    let mut tags = Vec::new();
+    let mut at = 0;
+    while let Some(found) = memchr(b'<', &bytes[at..]) {
+        at += found;
+        at = match read(bytes, at, false) {
+            Markup::Start(tag) => {
+                tags.push(at..tag.end);
+                text_end(bytes, &tag, tag.element(bytes)).unwrap_or(tag.end)
+            }
+            Markup::End(tag) => {
+                tags.push(at..tag.end);
+                tag.end
+            }
+            Markup::Doctype(end)
+            | Markup::Comment(end)
+            | Markup::Text(end)
+            | Markup::Cdata(end) => end,
+            Markup::Unfinished(_) => break,
+        };
+    }
+    tags
+}
+
+/// Where the text ends that an element of HTML holds instead of tags. None: it is none of those.
+pub(super) fn text_end(page: &[u8], tag: &Tag, element: &Element) -> Option<usize> {
+    let end = match element.kind {
+        Kind::Raw => raw_end(page, tag.end, element.name.as_bytes()),
+        Kind::Script => script_end(page, tag.end),
+        Kind::Plaintext => None,
+        _ => return None,
+    };
+    Some(end.unwrap_or(page.len()))
 }
 
 /// Where the end tag of an element stands whose text holds no tags. None: the page ends first.
-pub(super) fn raw_end(page: &[u8], from: usize, name: &[u8]) -> Option<usize> {
+fn raw_end(page: &[u8], from: usize, name: &[u8]) -> Option<usize> {
     let mut at = from;
     while let Some(found) = memchr(b'<', &page[at..]) {
         at += found;
@@ -292,7 +332,7 @@ pub(super) fn raw_end(page: &[u8], from: usize, name: &[u8]) -> Option<usize> {
 }
 
 /// Where the end tag of a script stands. None: the page ends first.
-pub(super) fn script_end(page: &[u8], from: usize) -> Option<usize> {
+fn script_end(page: &[u8], from: usize) -> Option<usize> {
     #[derive(PartialEq, Eq)]
     enum State {
         Code,

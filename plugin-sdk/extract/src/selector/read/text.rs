@@ -118,10 +118,8 @@ impl Reader<'_> {
     }
 }
 
-/// White space as CSS has it.
-pub(super) fn is_space(byte: u8) -> bool {
-    byte == b' ' || byte == b'\t' || is_break(byte)
-}
+/// White space as CSS has it, which is that of HTML.
+pub(super) use crate::walk::tokens::is_space;
 
 fn is_break(byte: u8) -> bool {
     matches!(byte, b'\n' | b'\r' | b'\x0c')
