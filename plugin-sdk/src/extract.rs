@@ -13,8 +13,11 @@
 //! money     prices
 //! link      addresses
 //! page_links  all of a page, declared by nobody
+//! as_text   what dates and prices are in JSON
 //! ```
 
+#[macro_use]
+mod as_text;
 mod date;
 mod date_time;
 mod link;

@@ -1,13 +1,9 @@
 //! Days of a page, written as ISO 8601.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
 use chrono::{Datelike as _, NaiveDate};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::date_time::moment;
 use super::{Capture, Value};
@@ -179,30 +175,4 @@ impl From<Date> for NaiveDate {
     }
 }
 
-impl Serialize for Date {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Date {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse()
-            .map_err(|why: RuleError| D::Error::custom(format!("{why:#}")))
-    }
-}
-
-impl JsonSchema for Date {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Date".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "string", "format": "date"})
-    }
-}
+as_text!(Date, {"type": "string", "format": "date"});

@@ -1,13 +1,9 @@
 //! Moments of a page, written as RFC 3339.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
 use chrono::{FixedOffset, NaiveDateTime};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::date::{Date, check_year};
 use super::{Capture, Value};
@@ -204,30 +200,4 @@ impl From<DateTime> for chrono::DateTime<FixedOffset> {
     }
 }
 
-impl Serialize for DateTime {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for DateTime {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse()
-            .map_err(|why: RuleError| D::Error::custom(format!("{why:#}")))
-    }
-}
-
-impl JsonSchema for DateTime {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "DateTime".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "string", "format": "date-time"})
-    }
-}
+as_text!(DateTime, {"type": "string", "format": "date-time"});

@@ -156,14 +156,13 @@ fn read(text: &str, currency: Option<Currency>, decimal: Option<char>) -> Result
     let (Some(start), Some(end)) = (text.find(digit), text.rfind(digit)) else {
         return Err("there is no number".into());
     };
-    let (before, number, behind) = (&text[..start], &text[start..=end], &text[end + 1..]);
-    let (is_negative, before, separator) = before_number(before)?;
-    let (behind, dash) = without_dash(behind);
+    let (is_negative, before, separator) = before_number(&text[..start])?;
+    let number = &text[start - separator..=end];
+    let (behind, dash) = without_dash(&text[end + 1..]);
     let mut marks = Marks::default();
     marks.read(before)?;
     marks.read(behind)?;
-    let number = format!("{separator}{number}");
-    let mut amount = Amount::read(&number, decimal, dash)?;
+    let mut amount = Amount::read(number, decimal, dash)?;
     if is_negative {
         amount = amount.negated();
     }
@@ -171,15 +170,15 @@ fn read(text: &str, currency: Option<Currency>, decimal: Option<char>) -> Result
     Ok(Money { amount, currency })
 }
 
-/// Whether it is negative, what else there is, and the separator where the number begins with one: `$.99`.
-fn before_number(text: &str) -> Result<(bool, &str, &str), String> {
+/// Whether it is negative, what else there is, and bytes of the separator where the number begins with one: `$.99`.
+fn before_number(text: &str) -> Result<(bool, &str, usize), String> {
     let is_sign = |c: char| matches!(c, '-' | '−' | '+');
-    let (mut text, mut separator) = (text, "");
+    let (mut text, mut separator) = (text, 0);
     // It touches the first digit; behind a letter it is the end of something short, as in `Kr.`.
     if let Some(rest) = text.strip_suffix(['.', ','])
         && !rest.ends_with(char::is_alphabetic)
     {
-        (text, separator) = text.split_at(rest.len());
+        (text, separator) = (rest, 1);
     }
     text = text.trim();
     let mut signs = text.chars().filter(|&c| is_sign(c));

@@ -1,12 +1,7 @@
 //! Currencies: their codes, and the signs that stand for them.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{Result, RuleError};
 
@@ -131,21 +126,23 @@ impl Currency {
 
 /// What a text says of its currency.
 #[derive(Debug, Default)]
-pub(super) struct Marks {
-    /// All that each of them may stand for, and whether the first is taken if nothing else says.
-    found: Vec<Mark>,
+pub(super) struct Marks<'t> {
+    found: Vec<Mark<'t>>,
 }
 
-#[derive(Debug)]
-struct Mark {
-    text: String,
-    codes: Vec<Currency>,
+/// A code or a sign.
+#[derive(Debug, Clone, Copy)]
+struct Mark<'t> {
+    text: &'t str,
+    /// All that it may stand for.
+    codes: &'t str,
+    /// The first of them is taken if nothing else says.
     has_usual: bool,
 }
 
-impl Marks {
+impl<'t> Marks<'t> {
     /// Codes and signs, and nothing else.
-    pub(super) fn read(&mut self, text: &str) -> Result<(), String> {
+    pub(super) fn read(&mut self, text: &'t str) -> Result<(), String> {
         let mut text = text.trim();
         while !text.is_empty() {
             let Some((mark, rest)) = Mark::at_start(text) else {
@@ -165,8 +162,8 @@ impl Marks {
             return wanted
                 .ok_or_else(|| "it tells no currency; say which: currency = \"EUR\"".to_owned());
         };
-        let fits = |code: &Currency| self.found.iter().all(|mark| mark.codes.contains(code));
-        let codes: Vec<Currency> = first.codes.iter().copied().filter(fits).collect();
+        let fits = |code: &Currency| self.found.iter().all(|mark| mark.may_be(*code));
+        let codes: Vec<Currency> = first.currencies().filter(fits).collect();
         match (&codes[..], wanted) {
             ([], _) => Err("it tells two currencies".to_owned()),
             ([one], _) => Ok(*one),
@@ -181,34 +178,40 @@ impl Marks {
     }
 }
 
-impl Mark {
-    /// A code or a sign, and what comes behind it.
-    fn at_start(text: &str) -> Option<(Self, &str)> {
+impl<'t> Mark<'t> {
+    /// The one that a text begins with, and what comes behind it.
+    fn at_start(text: &'t str) -> Option<(Self, &'t str)> {
         let of_code = || {
             let (code, rest) = text.split_at_checked(3)?;
-            let codes = vec![Currency::find(code)?];
-            Some((code, rest, codes, false))
+            Currency::find(code)?;
+            Some((code, code, rest))
         };
         let of_sign = || {
             let (sign, codes) = SIGNS.iter().find(|(sign, _)| text.starts_with(sign))?;
             let (sign, rest) = text.split_at(sign.len());
-            let has_usual = codes.ends_with('!');
-            let codes = codes.trim_end_matches('!').split(' ');
-            Some((sign, rest, codes.map(Currency::of).collect(), has_usual))
+            Some((sign, *codes, rest))
         };
-        let (text, rest, codes, has_usual) = of_code().or_else(of_sign)?;
+        let (text, codes, rest) = of_code().or_else(of_sign)?;
         // `krona` and `EURO` are words, not marks; `€EUR` is two of them.
         let is_letter = |c: Option<char>| c.is_some_and(char::is_alphabetic);
         if is_letter(text.chars().last()) && is_letter(rest.chars().next()) {
             return None;
         }
-        let text = text.to_owned();
+        let usual = codes.strip_suffix('!');
         let mark = Self {
             text,
-            codes,
-            has_usual,
+            codes: usual.unwrap_or(codes),
+            has_usual: usual.is_some(),
         };
         Some((mark, rest))
+    }
+
+    fn currencies(self) -> impl Iterator<Item = Currency> + use<'t> {
+        self.codes.split(' ').map(Currency::of)
+    }
+
+    fn may_be(self, code: Currency) -> bool {
+        self.codes.split(' ').any(|one| one == code.as_str())
     }
 }
 
@@ -235,30 +238,4 @@ impl FromStr for Currency {
     }
 }
 
-impl Serialize for Currency {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
-impl<'de> Deserialize<'de> for Currency {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse()
-            .map_err(|why: RuleError| D::Error::custom(format!("{why:#}")))
-    }
-}
-
-impl JsonSchema for Currency {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Currency".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "string", "pattern": "^[A-Z]{3}$"})
-    }
-}
+as_text!(Currency, {"type": "string", "pattern": "^[A-Z]{3}$"});
