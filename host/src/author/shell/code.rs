@@ -26,7 +26,7 @@ pub fn rust(found: &Found) -> String {
         return code;
     };
     begin("Found");
-    code += &css(rows, &Take::Text);
+    let _infallible = writeln!(code, "    #[rows({rows:?})]");
     code += "    rows: Vec<Row>,\n}\n\n#[derive(Debug, Extract)]\nstruct Row {\n";
     for (n, field) in query.fields.iter().enumerate() {
         let kind = match (&field.take, found.counts(n)) {
@@ -90,24 +90,8 @@ mod tests {
     fn rows_are_a_struct_in_a_struct() {
         check(
             r#"li[id="1"], li { type: -> @id; link: a -> @href; has: a -> present; bold: b }"#,
-            r#"#[derive(Debug, Extract)]
-struct Found {
-    #[css("li[id=\"1\"], li")]
-    rows: Vec<Row>,
-}
-
-#[derive(Debug, Extract)]
-struct Row {
-    #[css("", attr = "id")]
-    r#type: String,
-    #[css("a", attr = "href")]
-    link: Option<String>,
-    #[css("a", present)]
-    has: bool,
-    #[css("b")]
-    bold: Vec<String>,
-}
-"#,
+            // The SDK's tests compile it.
+            include_str!("../../../../plugin-sdk/tests/shell/rows.txt"),
         );
     }
 
