@@ -26,7 +26,7 @@ use crate::model::crawl::Counts;
 use crate::model::id::{ResourceId, Run};
 use crate::model::plugin::{LimitOverrides, Limits};
 use crate::sink::Sink;
-use crate::sink::stream::StreamSink;
+use crate::sink::stream::{FileSink, StreamSink};
 use crate::task::TaskScope;
 use crate::worker::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
 use crate::worker::leave::Leave;
@@ -140,7 +140,15 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
     progress.finish_and_clear();
     summarize(&frontier.counts(), started.elapsed());
     match end {
-        CrawlEnd::Finished | CrawlEnd::Resting { .. } => Ok(Read::Yes),
+        CrawlEnd::Finished | CrawlEnd::Resting { .. } => {
+            if let Some(path) = &options.output
+                && frontier.counts().items == 0
+            {
+                let emptied = tokio::fs::File::create(path).await;
+                emptied.with_context(|| format!("cannot write {}", path.display()))?;
+            }
+            Ok(Read::Yes)
+        }
         // Whoever read the items has read enough.
         CrawlEnd::Unread => Ok(Read::No),
         CrawlEnd::Failed(reason) => anyhow::bail!("the crawl failed: {reason}"),
@@ -152,9 +160,9 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
 async fn open_sink(output: Option<&Path>) -> anyhow::Result<Box<dyn Sink>> {
     match output {
         Some(path) => {
-            let file = tokio::fs::File::create(path).await;
-            let file = file.with_context(|| format!("cannot create {}", path.display()))?;
-            Ok(Box::new(StreamSink::new(file, path.display().to_string())))
+            let sink = FileSink::open(path).await;
+            let sink = sink.with_context(|| format!("cannot create {}", path.display()))?;
+            Ok(Box::new(sink))
         }
         None => Ok(Box::new(StreamSink::new(tokio::io::stdout(), "stdout"))),
     }

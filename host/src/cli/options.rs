@@ -183,7 +183,7 @@ pub(super) struct RunArgs {
     rules: RuleArgs,
     #[command(flatten)]
     crawl: CrawlArgs,
-    /// Where items go, one JSON object a line [default: stdout]
+    /// Where items go, one JSON object a line; replaces what the file has when the first one comes [default: stdout]
     #[arg(short = 'o', long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Build and crawl again from the start on each save, until Ctrl-C

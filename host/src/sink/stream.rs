@@ -4,9 +4,11 @@
 //! other tools. A stream cannot take back half a line: after an error other than a closed pipe, the
 //! line that was being written may be torn, and is written again on the next try.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
+use std::path::Path;
 
 use async_trait::async_trait;
+use tokio::fs::File;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
 use super::{Sink, SinkError, end_line};
@@ -43,16 +45,59 @@ impl<W: AsyncWrite + Send + Unpin> Sink for StreamSink<W> {
             Ok(()) => self.stream.flush().await,
             Err(error) => Err(error),
         };
-        written
-            .map(|()| None)
-            .map_err(|source| match source.kind() {
-                ErrorKind::BrokenPipe => SinkError::Closed,
-                _ => SinkError::Io {
-                    doing: "write",
-                    path: self.name.clone(),
-                    source,
-                },
-            })
+        written.map(|()| None).map_err(|error| self.failed(error))
+    }
+}
+
+impl<W> StreamSink<W> {
+    fn failed(&self, source: io::Error) -> SinkError {
+        match source.kind() {
+            ErrorKind::BrokenPipe => SinkError::Closed,
+            _ => SinkError::Io {
+                doing: "write",
+                path: self.name.clone(),
+                source,
+            },
+        }
+    }
+}
+
+/// Writes to a file in place of what it has, which stays until the first item comes: a crawl that cannot begin
+/// costs nothing.
+#[derive(Debug)]
+pub struct FileSink {
+    stream: StreamSink<File>,
+    has_begun: bool,
+}
+
+impl FileSink {
+    /// A sink into this file, which is made if it is not there.
+    pub async fn open(path: &Path) -> io::Result<Self> {
+        let options = File::options().write(true).create(true).clone();
+        Ok(Self {
+            stream: StreamSink::new(options.open(path).await?, path.display().to_string()),
+            has_begun: false,
+        })
+    }
+}
+
+#[async_trait]
+impl Sink for FileSink {
+    async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError> {
+        if !self.has_begun {
+            let emptied = empty(&self.stream.stream).await;
+            emptied.map_err(|error| self.stream.failed(error))?;
+            self.has_begun = true;
+        }
+        self.stream.write(items).await
+    }
+}
+
+/// Pipes and terminals have no length.
+async fn empty(file: &File) -> io::Result<()> {
+    match file.metadata().await?.is_file() {
+        true => file.set_len(0).await,
+        false => Ok(()),
     }
 }
 
@@ -80,10 +125,26 @@ mod tests {
         assert!(matches!(error, Err(SinkError::Closed)), "{error:?}");
     }
 
+    #[tokio::test]
+    async fn a_file_is_replaced_when_the_first_item_comes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("items.jsonl");
+        std::fs::write(&path, "of an earlier crawl, and longer\n").unwrap();
+        let text = || std::fs::read_to_string(&path).unwrap();
+        let mut sink = FileSink::open(&path).await.unwrap();
+        assert_eq!(text(), "of an earlier crawl, and longer\n");
+        for n in 1..=2 {
+            sink.write(&[record(n, "{}")]).await.unwrap();
+        }
+        assert_eq!(text(), "{}\n{}\n");
+        let mut sink = FileSink::open(Path::new("/dev/null")).await.unwrap();
+        sink.write(&[record(1, "{}")]).await.unwrap();
+    }
+
     #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn a_full_disk_is_named() {
-        let file = tokio::fs::File::create("/dev/full").await.unwrap();
+        let file = File::create("/dev/full").await.unwrap();
         let error = StreamSink::new(file, "/dev/full")
             .write(&[record(1, "{}")])
             .await
