@@ -63,12 +63,25 @@ fn is_wasm(path: &Path) -> bool {
         .is_some_and(|extension| extension == "wasm")
 }
 
-/// Runs a build in a folder; its messages are for the user. `missing` says what to do without the program.
-async fn run(mut command: Command, folder: &Path, missing: &str) -> anyhow::Result<Output> {
+/// What to do where a build ends badly.
+struct Hints<'a> {
+    /// Its program cannot be started.
+    missing: &'a str,
+    /// It fails. None: its messages tell.
+    failed: Option<&'a str>,
+}
+
+/// Runs a build in a folder; its messages are for the user.
+async fn run(
+    mut command: Command,
+    folder: &Path,
+    stdout: Stdio,
+    hints: Hints<'_>,
+) -> anyhow::Result<Output> {
     command
         .current_dir(folder)
         .stdin(Stdio::null())
-        .stdout(Stdio::piped())
+        .stdout(stdout)
         .stderr(Stdio::inherit());
     let program = command.as_std().get_program().display().to_string();
     let output = output_of_group(command).await;
@@ -77,14 +90,17 @@ async fn run(mut command: Command, folder: &Path, missing: &str) -> anyhow::Resu
             "cannot start {program}, which builds {}: {error}",
             folder.display()
         );
-        Failure::new(what, missing)
+        Failure::new(what, hints.missing)
     })?;
     if output.status.success() {
         return Ok(output);
     }
     Err(Failure::new(
         format!("plugin {} does not build", folder.display()),
-        format!("the messages above are those of {program}"),
+        match hints.failed {
+            Some(hint) => hint.to_owned(),
+            None => format!("the messages above are those of {program}"),
+        },
     )
     .into())
 }

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use serde::Deserialize;
 use tokio::process::Command;
 
-use super::{is_wasm, run};
+use super::{Hints, is_wasm, run};
 use crate::cli::Failure;
 
 const TARGET: &str = "wasm32-wasip2";
@@ -20,7 +20,11 @@ pub(super) async fn build(folder: &Path) -> anyhow::Result<PathBuf> {
         .arg("--message-format=json-render-diagnostics")
         .arg("--manifest-path")
         .arg(std::path::absolute(folder.join("Cargo.toml"))?);
-    let output = run(cargo, folder, "install it from https://rustup.rs").await?;
+    let hints = Hints {
+        missing: "install it from https://rustup.rs",
+        failed: None,
+    };
+    let output = run(cargo, folder, Stdio::piped(), hints).await?;
     artifact(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| {
         let what = format!("building {} gave no component", folder.display());
         let hint = "its Cargo.toml needs [lib] crate-type = [\"cdylib\"]; a workspace is built by the folder of one plugin";

@@ -1,12 +1,13 @@
 //! JavaScript and Python: an interpreter with the rules in it, as one component.
 
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use anyhow::Context as _;
 use serde::Deserialize;
 use tokio::process::Command;
 
-use super::run;
+use super::{Hints, run};
 use crate::author::template::COMPONENTIZE_PY;
 use crate::cli::Failure;
 
@@ -17,12 +18,14 @@ const COMPONENT: &str = "plugin.wasm";
 pub(super) async fn build_javascript(folder: &Path) -> anyhow::Result<PathBuf> {
     let mut npm = Command::new("npm");
     npm.args(["run", "--silent", "build"]);
-    let needs = match folder.join("node_modules").is_dir() {
-        true => "install Node.js, which npm comes with",
-        false => "run `npm install` in the folder of the plugin first: it has no node_modules",
+    let hints = Hints {
+        missing: "install Node.js, which npm comes with",
+        failed: (!folder.join("node_modules").is_dir()).then_some(
+            "run `npm install` in the folder of the plugin first: it has no node_modules",
+        ),
     };
-    let hint = "the script `build` of its package.json has to write that file into the folder";
-    built(npm, folder, needs, hint).await
+    let nothing = "the script `build` of its package.json has to write that file into the folder";
+    built(npm, folder, hints, nothing).await
 }
 
 /// `[tool.crawler]` of a pyproject.toml: how componentize-py is called. Paths are beside the file.
@@ -72,16 +75,15 @@ pub(super) async fn build_python(folder: &Path) -> anyhow::Result<PathBuf> {
         false => Command::new("componentize-py"),
     };
     program.args(arguments(&project.tool.crawler));
-    let needs = format!(
+    let missing = format!(
         "in the folder of the plugin: python3 -m venv .venv && .venv/bin/pip install {COMPONENTIZE_PY}"
     );
-    built(
-        program,
-        folder,
-        &needs,
-        "componentize-py ended without a word",
-    )
-    .await
+    let hints = Hints {
+        missing: &missing,
+        failed: None,
+    };
+    let nothing = "componentize-py ended without a word";
+    built(program, folder, hints, nothing).await
 }
 
 /// Without WASI: rules reach nothing but what the crawler gives them.
@@ -93,13 +95,14 @@ fn arguments(build: &PythonBuild) -> Vec<&str> {
     arguments
 }
 
-/// Runs a build that leaves plugin.wasm; one of an earlier build is none of this one. `needs` says what to do
-/// where the program cannot be started, `hint` where it leaves nothing.
+/// Runs a build that leaves plugin.wasm; one of an earlier build is none of this one. `nothing` says what to do
+/// where it leaves none. What it prints is for the user, on stderr like all messages: compilers of TypeScript
+/// have theirs on stdout.
 async fn built(
     command: Command,
     folder: &Path,
-    needs: &str,
-    hint: &str,
+    hints: Hints<'_>,
+    nothing: &str,
 ) -> anyhow::Result<PathBuf> {
     let component = folder.join(COMPONENT);
     match tokio::fs::remove_file(&component).await {
@@ -110,12 +113,12 @@ async fn built(
             return Err(anyhow::Error::new(error).context(what));
         }
     }
-    run(command, folder, needs).await?;
+    run(command, folder, Stdio::from(std::io::stderr()), hints).await?;
     if component.is_file() {
         return Ok(component);
     }
     let what = format!("building {} gave no {COMPONENT}", folder.display());
-    Err(Failure::new(what, hint).into())
+    Err(Failure::new(what, nothing).into())
 }
 
 #[cfg(test)]
@@ -148,14 +151,19 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let stale = folder.path().join(COMPONENT);
         std::fs::write(&stale, "old").unwrap();
-        let error = built(Command::new("true"), folder.path(), "", "").await;
-        let error = error.unwrap_err().to_string();
+        let built = async |program| {
+            let hints = Hints {
+                missing: "",
+                failed: None,
+            };
+            let built = built(Command::new(program), folder.path(), hints, "").await;
+            built.unwrap_err().to_string()
+        };
+        let error = built("true").await;
         assert!(error.ends_with("gave no plugin.wasm"), "{error}");
-        let error = built(Command::new("false"), folder.path(), "", "").await;
-        let error = error.unwrap_err().to_string();
+        let error = built("false").await;
         assert!(error.ends_with("does not build"), "{error}");
-        let error = built(Command::new("no-such-program"), folder.path(), "", "").await;
-        let error = error.unwrap_err().to_string();
+        let error = built("no-such-program").await;
         assert!(error.starts_with("cannot start no-such-program"), "{error}");
     }
 }
