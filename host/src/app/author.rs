@@ -8,7 +8,7 @@ use anyhow::Context as _;
 
 use super::parts;
 use crate::author::mangled::withstood;
-use crate::author::saved::{self, CallName, SavedCall};
+use crate::author::saved::{self, CallName, Fetched, SavedCall};
 use crate::author::template::Language;
 use crate::author::trial::{Trial, Tried, Verdict};
 use crate::author::watch::Changes;
@@ -107,6 +107,8 @@ async fn test(options: &TestOptions) -> anyhow::Result<()> {
     if !options.is_watching {
         return test_once(options).await;
     }
+    // Where there is nothing to test, nothing is worth waiting for.
+    call_names(&options.pages, &options.calls)?;
     let mut changes = Changes::of(&options.plugin, Some(&options.pages))?;
     loop {
         match test_once(options).await {
@@ -226,10 +228,15 @@ async fn fetch(options: &FetchOptions) -> anyhow::Result<()> {
         page.url,
         page.status
     );
-    let (folder, rule) = (&options.pages, &request.rule);
-    let params = options.params.clone();
-    SavedCall::keep(folder, &name, rule, params, &page, options.is_replacing)?;
-    fetch_report(folder, &name, rule, &page)
+    let folder = &options.pages;
+    let fetched = Fetched {
+        rule: &request.rule,
+        params: options.params.clone(),
+        state: options.state.as_deref(),
+        page: &page,
+    };
+    SavedCall::keep(folder, &name, fetched, options.is_replacing)?;
+    fetch_report(folder, &name, &request.rule, &page)
 }
 
 /// By which pages are asked for by hand.

@@ -235,37 +235,74 @@ impl SavedCall {
     }
 
     /// A fetched page for a rule, kept with its body under this name. Where files are there already, they are
-    /// replaced, or else it is an error.
+    /// replaced, or else it is an error. A call that is replaced leaves what a fetch cannot tell: what came of it,
+    /// and how its rule was called.
     pub fn keep(
         folder: &Path,
         name: &CallName,
-        rule: &str,
-        params: BTreeMap<String, String>,
-        page: &Page,
+        fetched: Fetched<'_>,
         is_replacing: bool,
     ) -> Result<Self, SavedError> {
+        let Fetched {
+            rule,
+            params,
+            state,
+            page,
+        } = fetched;
         std::fs::create_dir_all(folder).map_err(|source| SavedError::Io {
             doing: "write",
             path: folder.to_owned(),
             source,
         })?;
         let body = format!("{name}.{}", ending(page.header("content-type")));
-        let call = Self {
-            called: Called::Rule {
-                rule: rule.to_owned(),
-                page: Box::new(SavedPage::of(page, BodyFile(body.clone()))),
-            },
-            params,
-            outcome: None,
-        };
         let path = path_of(folder, name);
         if !is_replacing && path.exists() {
             return Err(SavedError::Present { path });
         }
+        let mut saved = SavedPage::of(page, BodyFile(body.clone()));
+        let (mut params, mut outcome) = (params, None);
+        // One that cannot be read leaves nothing.
+        if let Ok(earlier) = Self::read(folder, name)
+            && let Called::Rule {
+                rule: same,
+                page: earlier_page,
+            } = earlier.called
+            && same == rule
+        {
+            saved.called_as(&earlier_page);
+            outcome = earlier.outcome;
+            if params.is_empty() {
+                params = earlier.params;
+            }
+        }
+        if let Some(state) = state {
+            saved.set_state(state);
+        }
+        let call = Self {
+            called: Called::Rule {
+                rule: rule.to_owned(),
+                page: Box::new(saved),
+            },
+            params,
+            outcome,
+        };
         write(&folder.join(&body), &page.body, is_replacing)?;
         call.write(folder, name)?;
         Ok(call)
     }
+}
+
+/// A page that is to be kept.
+#[derive(Debug)]
+pub struct Fetched<'a> {
+    /// The rule that it is for.
+    pub rule: &'a str,
+    /// With which params the rule is called.
+    pub params: BTreeMap<String, String>,
+    /// What its request carries.
+    pub state: Option<&'a str>,
+    /// As it came.
+    pub page: &'a Page,
 }
 
 fn is_zero(n: &u64) -> bool {

@@ -41,7 +41,7 @@ pub struct WatchError {
 }
 
 impl Changes {
-    /// Of a folder of source, or of a .wasm file; and of a folder of saved calls, where there is one.
+    /// Of a folder of source, or of a .wasm file; and of a folder of saved calls.
     pub fn of(plugin: &Path, pages: Option<&Path>) -> Result<Self, WatchError> {
         let absolute = |path: &Path| {
             path.canonicalize().map_err(|error| WatchError {

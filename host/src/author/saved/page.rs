@@ -91,6 +91,17 @@ impl SavedPage {
         }
     }
 
+    /// What a rule is told beside the page is as it was with an earlier one.
+    pub(super) fn called_as(&mut self, earlier: &Self) {
+        (self.depth, self.attempt) = (earlier.depth, earlier.attempt);
+        self.state.clone_from(&earlier.state);
+    }
+
+    pub(super) fn set_state(&mut self, state: &str) {
+        let is_empty = state.is_empty();
+        self.state = (!is_empty).then(|| Octets::of(state.as_bytes()));
+    }
+
     /// The page as a rule sees it, its body cut where one that is fetched would be.
     pub fn page(&self, folder: &Path, max_body: u64) -> Result<(Page, PageContext), SavedError> {
         let (body, is_cut) = read(&folder.join(&self.body.0), max_body)?;

@@ -32,7 +32,22 @@ fn page() -> Page {
 
 fn keep(folder: &Path, is_replacing: bool) -> Result<SavedCall, SavedError> {
     let params = [("lang".to_owned(), "fr".to_owned())].into();
-    SavedCall::keep(folder, &name("menu"), "list", params, &page(), is_replacing)
+    keep_as(folder, params, None, is_replacing)
+}
+
+fn keep_as(
+    folder: &Path,
+    params: BTreeMap<String, String>,
+    state: Option<&str>,
+    is_replacing: bool,
+) -> Result<SavedCall, SavedError> {
+    let fetched = Fetched {
+        rule: "list",
+        params,
+        state,
+        page: &page(),
+    };
+    SavedCall::keep(folder, &name("menu"), fetched, is_replacing)
 }
 
 fn page_of(call: &SavedCall) -> &SavedPage {
@@ -102,6 +117,35 @@ fn nothing_is_replaced_that_was_not_to_be() {
         Err(SavedError::Present { .. })
     ));
     assert_eq!(keep(folder.path(), true).unwrap(), kept);
+}
+
+#[test]
+fn a_page_that_is_fetched_again_is_called_as_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut call = keep(folder.path(), false).unwrap();
+    let state = Some("café");
+    assert_ne!(
+        keep_as(folder.path(), BTreeMap::new(), state, true).unwrap(),
+        call
+    );
+    call = SavedCall::read(folder.path(), &name("menu")).unwrap();
+    assert_eq!(call.params["lang"], "fr");
+    assert!(
+        call.update(folder.path(), &name("menu"), Outcome::default())
+            .unwrap()
+    );
+    let again = keep_as(folder.path(), BTreeMap::new(), None, true).unwrap();
+    assert_eq!(again, call);
+    let (_, context) = page_of(&again).page(folder.path(), 1 << 20).unwrap();
+    assert_eq!(context.state.as_ref(), "café".as_bytes());
+    let other = [("lang".to_owned(), "de".to_owned())].into();
+    let other = keep_as(folder.path(), other, Some(""), true).unwrap();
+    assert_eq!(
+        (other.params["lang"].as_str(), &other.outcome),
+        ("de", &call.outcome)
+    );
+    let (_, context) = page_of(&other).page(folder.path(), 1 << 20).unwrap();
+    assert!(context.state.is_empty());
 }
 
 #[test]

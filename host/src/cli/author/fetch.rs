@@ -13,7 +13,7 @@ use crate::cli::Failure;
 use crate::cli::args::{RuleArgs, key_value};
 use crate::cli::options::NetworkArgs;
 use crate::config::{self, FetchConfig, FixedHosts};
-use crate::model::crawl::Request;
+use crate::model::crawl::{Request, STATE_MAX};
 use crate::model::plugin::LimitOverrides;
 use crate::model::resource::{Agent, CrawlSettings, CredentialNames, ProxyChoice, Robots};
 
@@ -26,6 +26,8 @@ pub struct FetchOptions {
     pub asking: Asking,
     /// With which params the rule is called.
     pub params: BTreeMap<String, String>,
+    /// What the request carries for the rule.
+    pub state: Option<String>,
     /// Of one call; `body` cuts the page.
     pub limits: LimitOverrides,
     /// The folder of the saved calls.
@@ -68,9 +70,12 @@ pub(in crate::cli) struct FetchArgs {
     /// Where saved calls lie
     #[arg(long, value_name = "DIR", default_value = PAGES)]
     into: PathBuf,
-    /// Replace a call of the same name
+    /// Replace the page of a call of the same name; what came of it, its state and its params stay
     #[arg(long)]
     replace: bool,
+    /// What the page before has the request carry
+    #[arg(long, value_name = "TEXT", value_parser = state)]
+    state: Option<String>,
     #[command(flatten)]
     request: RequestArgs,
     #[command(flatten)]
@@ -121,6 +126,7 @@ impl FetchArgs {
         check_scheme(&self.url)?;
         Ok(FetchOptions {
             params: self.rules.params(),
+            state: self.state,
             limits: self.rules.limits(),
             request: self.request.into_request(self.url, self.rule),
             asking: self.asking.into_asking()?,
@@ -178,6 +184,14 @@ fn rule(text: &str) -> Result<String, String> {
     match !text.is_empty() && text.len() <= 128 && text.chars().all(is_fit) {
         true => Ok(text.to_owned()),
         false => Err("the name of a rule, like detail".to_owned()),
+    }
+}
+
+/// A text that a request may carry.
+fn state(text: &str) -> Result<String, String> {
+    match text.len() <= STATE_MAX {
+        true => Ok(text.to_owned()),
+        false => Err(format!("a request carries at most {STATE_MAX} bytes")),
     }
 }
 
