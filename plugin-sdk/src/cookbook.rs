@@ -1,9 +1,11 @@
-//! Recipes: what crawls of all kinds need again and again, each whole and tested as it stands here.
+//! Recipes: what crawls of all kinds need again and again, each whole and tested as it stands here. What tries a
+//! rule, from `use crawler_plugin_sdk::testing::Trial` and a page on, belongs into a test of the plugin.
 //!
 //! - [Pagination](#pagination)
 //! - [Lists that lead to details](#lists-that-lead-to-details)
 //! - [All links of a site](#all-links-of-a-site)
 //! - [JSON APIs](#json-apis)
+//! - [Sitemaps and feeds](sitemaps)
 //! - [Searches and forms](#searches-and-forms)
 //! - [A login](#a-login)
 //! - [Files](#files)
@@ -95,7 +97,8 @@
 //!
 //! ```
 //! use crawler_plugin_sdk::prelude::*;
-//! use crawler_plugin_sdk::{Follow, testing::Trial};
+//! use crawler_plugin_sdk::Follow;
+//! use crawler_plugin_sdk::testing::Trial;
 //!
 //! #[derive(Extract)]
 //! struct Shelf {
@@ -210,7 +213,7 @@
 //!
 //! impl Offers {
 //!     fn after(cursor: Option<&str>) -> Request {
-//!         let body = serde_json::json!({"per_page": 100, "after": cursor}).to_string();
+//!         let body = crawler_plugin_sdk::serde_json::json!({"per_page": 100, "after": cursor}).to_string();
 //!         Request::post("http://api.test/offers", body, Self::OFFERS)
 //!             .header("content-type", "application/json")
 //!     }
@@ -330,8 +333,9 @@
 //!
 //! # Several hosts
 //!
-//! A crawl keeps to the hosts of its root requests. A plugin that needs more says so, and whoever adds the resource
-//! sees it; setting `scope` of a resource widens it for that crawl.
+//! A crawl keeps to the hosts of its root requests. Setting `scope` of a resource widens it: `crawler resource add …
+//! --scope img.shop.test,api.shop.test`. A plugin that needs more says so, which `crawler plugin check` shows; it grants
+//! nothing:
 //!
 //! ```
 //! # use crawler_plugin_sdk::{Plugin, prelude::*};
@@ -374,3 +378,4 @@
 //! ```
 
 pub mod items;
+pub mod sitemaps;

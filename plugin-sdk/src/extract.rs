@@ -57,7 +57,7 @@ pub mod derived {
 ///
 /// ```
 /// use crawler_plugin_sdk::testing::Trial;
-/// use crawler_plugin_sdk::prelude::*;
+/// use crawler_plugin_sdk::{Url, prelude::*};
 ///
 /// #[derive(Extract)]
 /// struct Listing {
@@ -70,7 +70,7 @@ pub mod derived {
 /// #[derive(Extract, Item, serde::Serialize)]
 /// struct Card {
 ///     #[css("h3 a", attr = "href")]
-///     url: url::Url,
+///     url: Url,
 ///     #[css("h3")]
 ///     title: String, // has to be there
 ///     #[css("p.rating", attr = "data-stars")]

@@ -26,8 +26,10 @@
 //! | `raise CloseSpider` | [`RuleError::fatal`](crate::RuleError::fatal) |
 //! | `get_retry_request` | [`RuleError::retry`](crate::RuleError::retry), [`retry_after`](crate::RuleError::retry_after), [`blocked`](crate::RuleError::blocked) |
 //! | `handle_httpstatus_list` | rules get pages that came, with status 200 to 299; others are tried again or given up by the crawler |
-//! | `allowed_domains`, `OffsiteMiddleware` | the hosts of the root requests; `hosts(…)` of the plugin, setting `scope` |
-//! | `scrapy crawl`, `scrapy runspider -O items.jsonl` | `crawler run plugins/quotes -o items.jsonl` |
+//! | `allowed_domains`, `OffsiteMiddleware` | the hosts of the root requests, and setting `scope`: `--scope example.org` |
+//! | `SitemapSpider`, `XMLFeedSpider` | see the [recipe](crate::cookbook::sitemaps) |
+//! | `FilesPipeline`, `ImagesPipeline` | none: bodies are not kept, see the [recipe](crate::cookbook#files) |
+//! | `scrapy crawl`, `scrapy runspider -O items.jsonl` | `crawler run plugins/quotes -o items.jsonl`, which replaces the file |
 //! | `FEEDS` | items are kept by the crawler; `crawler items NAME` |
 //! | `JOBDIR` | every crawl of a cluster or of `crawler up` goes on where it was |
 //! | `scrapy shell URL` | `crawler shell URL` |
@@ -36,7 +38,7 @@
 //! | `DOWNLOAD_DELAY`, `CONCURRENT_REQUESTS`, `DEPTH_LIMIT`, `ROBOTSTXT_OBEY` … | settings of a resource; the README has them beside Scrapy's, with the defaults of both |
 //! | `AUTOTHROTTLE_ENABLED` | on: the delay of a host grows with the time that its answers take |
 //! | downloader middlewares, extensions, signals | none: what they are mostly written for (agents, proxies, retries, cookies, throttling) are settings |
-//! | `print`, `self.logger` | [`info!`](crate::info) and the like, in the log of the worker |
+//! | `print`, `self.logger` | [`info!`](crate::info) and the like: `crawler resource logs NAME`, or the terminal of `crawler run` |
 //!
 //! Three things are not as in Scrapy:
 //!

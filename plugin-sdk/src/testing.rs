@@ -29,6 +29,30 @@
 //! let outcome = trial.parse(Forum::list, &page).unwrap();
 //! assert_eq!(outcome.items[0].value["title"], "First!");
 //! ```
+//!
+//! # Saved calls
+//!
+//! [`check_saved`] makes the calls of a folder again. `crawler plugin fetch URL --rule detail` saves one as two files:
+//! the body of the page, and `NAME.call.json`, which may be written by hand too:
+//!
+//! ```json
+//! {
+//!   "rule": "detail",
+//!   "params": { "lang": "fr" },
+//!   "page": {
+//!     "url": "http://shop.test/7",
+//!     "body": "detail-7.html",
+//!     "headers": [["content-type", "text/html; charset=utf-8"]],
+//!     "depth": 2,
+//!     "state": "what its request carries"
+//!   },
+//!   "outcome": { "items": [], "requests": [] }
+//! }
+//! ```
+//!
+//! Of a page only `url` and `body` are needed, a file beside this one; it may also have `requested-url`, `redirects`, `status`
+//! (200), `fetched-at` in milliseconds since 1970, `attempt` (1) and `truncated`. Without `rule` and `page` it is a call of
+//! `root`, which may have `now`. What came of a call is kept by `crawler plugin test --update`, or else compared.
 
 mod extract;
 mod saved;

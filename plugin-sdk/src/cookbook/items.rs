@@ -7,6 +7,8 @@
 //! ```
 //! # use crawler_plugin_sdk::prelude::*;
 //! # use crawler_plugin_sdk::testing::Trial;
+//! use crawler_plugin_sdk::serde_json;
+//!
 //! #[derive(Extract)]
 //! struct Product {
 //!     #[css("script[type='application/ld+json']", inner, with = serde_json::from_str)]

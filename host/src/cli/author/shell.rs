@@ -46,13 +46,12 @@ pub enum ShellPage {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "What to type:\n  h1                                          the text of elements, by a selector\n  a.next -> @href                             an attribute\n  article { title: h3; link: h3 a -> @href }  rows, and fields of each\n  /links, /fetch URL, /rust, /help            and more\n\nExamples:\n  crawler shell https://books.example/\n  crawler shell pages/book.call.json\n  echo 'h1' | crawler shell page.html"
+    after_help = "What to type:\n  h1                                          the text of elements, by a selector\n  a.next -> @href                             an attribute\n  article { title: h3; link: h3 a -> @href }  rows, and fields of each\n  /links, /fetch URL, /rust, /help            and more\n\n--method, --header and --body are of the first page; /fetch asks by GET, without them.\n\nExamples:\n  crawler shell https://books.example/\n  crawler shell pages/book.call.json\n  echo 'h1' | crawler shell page.html"
 )]
 pub(in crate::cli) struct ShellArgs {
     /// The address of a page; or a file of HTML, or a saved call
     #[arg(value_name = "URL_OR_FILE")]
     page: String,
-    /// Of the first page; /fetch asks by GET
     #[command(flatten)]
     request: RequestArgs,
     #[command(flatten)]
