@@ -51,12 +51,16 @@ pub(super) fn phase(
     };
     let is_over = is_complete(shards.iter().copied());
     let mut unfinished = owned.clone().filter(|_| !is_over);
-    if let Some(missing) = unfinished.find_map(|shard| missing(shard, candidates)) {
+    if let Some((owner, is_back)) = unfinished.find_map(|shard| missing(shard, candidates)) {
+        let (what, when) = match is_back {
+            true => ("which had it, has started anew", "in a moment"),
+            false => ("which has it, is missing", "unless it comes back"),
+        };
         let then = match then() {
-            Ok(node) => format!("{node} takes it unless it comes back"),
+            Ok(node) => format!("{node} takes it {when}"),
             Err(why) => why,
         };
-        return Phase::Pending(format!("{missing}, which has it, is missing; {then}"));
+        return Phase::Pending(format!("{owner}, {what}; {then}"));
     }
     let waits = |shard: &&&ShardRecord| shard.state != ShardState::Revoking;
     let waits = owned
@@ -83,10 +87,11 @@ pub(super) fn phase(
     }
 }
 
-/// The owner of a shard that should be crawled and whose owner is not there.
-fn missing<'a>(shard: &'a ShardRecord, candidates: &Candidates) -> Option<&'a NodeId> {
+/// The owner of a shard that should be crawled and whose owner is not there, and whether a later life of it is.
+fn missing<'a>(shard: &'a ShardRecord, candidates: &Candidates) -> Option<(&'a NodeId, bool)> {
     let owner = shard.owner.as_ref()?;
-    let is_there = candidates.get(&owner.node).is_some();
+    let present = candidates.get(&owner.node);
+    let is_there = present.is_some_and(|c| c.node.incarnation == owner.incarnation);
     let is_crawled = matches!(shard.state, ShardState::Assigned | ShardState::Idle);
-    (is_crawled && !is_there).then_some(&owner.node)
+    (is_crawled && !is_there).then_some((&owner.node, present.is_some()))
 }

@@ -110,12 +110,14 @@ fn a_frontier_that_is_missing_is_told_and_given_up_only_by_a_restart() {
         std::fs::remove_dir_all(home.join("crawler-data/frontiers")).expect("a folder");
     });
     gate.open();
-    let books = server.in_phase("books", "Pending");
-    let reason = text(&books["reason"]);
-    assert!(
-        reason.starts_with("FrontierMissing: the frontier "),
-        "{reason}"
-    );
+    // Until it is assigned again, it waits for that.
+    let reason = until("the reason", PATIENCE, || {
+        let books = server.in_phase("books", "Pending");
+        let reason = text(&books["reason"]).to_owned();
+        reason
+            .starts_with("FrontierMissing: the frontier ")
+            .then_some(reason)
+    });
     assert!(reason.ends_with("`crawler resource restart`"), "{reason}");
     let stats = server.cli(&["frontier", "stats", "books"]);
     assert_eq!(stats.stderr, format!("error: {reason}\n"));

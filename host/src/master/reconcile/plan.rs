@@ -265,6 +265,10 @@ impl<'a> Planner<'a> {
             Err(_) if shard.state == ShardState::Revoking => {
                 self.plan.actions.push(Action::Free(id));
             }
+            // A later life of its owner is there, so that the one which had it does not come back.
+            Err(_) if owner.is_some_and(|o| self.observed.workers.contains_key(&o.node)) => {
+                self.plan.actions.push(Action::Free(id));
+            }
             // What nobody takes stays with whom it was, who may come back.
             Err(_) => {}
         }

@@ -208,6 +208,16 @@ fn a_shard_of_an_earlier_process_under_the_same_id_is_assigned_again() {
 }
 
 #[test]
+fn a_shard_whose_owner_has_begun_anew_and_may_not_have_it_is_free() {
+    let mut observed = observed(ShardState::Assigned, Some(1));
+    observed.workers.get_mut(&worker_1()).unwrap().draining = true;
+    assert_eq!(planned(&observed), [Action::Free(the_shard())]);
+    // One that is away may come back as it was.
+    observed.workers.clear();
+    assert_eq!(planned(&observed), []);
+}
+
+#[test]
 fn f17_without_a_worker_a_shard_waits_and_is_placed_when_one_comes() {
     let mut observed = observed(ShardState::Free, None);
     let workers = std::mem::take(&mut observed.workers);
