@@ -94,7 +94,8 @@ impl Api {
             let recorded = self.control.record_stored_plugin(push, digest).await;
             recorded.map(PluginAnswer::from)
         };
-        self.within(CALL_DEADLINE, call).await
+        // The leader compiles it as well.
+        self.within(UPLOAD_DEADLINE, call).await
     }
 
     pub(crate) async fn plugin(&self, plugin: &str) -> Result<PluginAnswer, Problem> {

@@ -51,7 +51,7 @@ impl Client {
             digest: digest.to_string(),
         };
         let plugin = self
-            .change(CALL_DEADLINE, |mut calls| {
+            .change(UPLOAD_DEADLINE, |mut calls| {
                 let message = message.clone();
                 async move { calls.record_plugin(message).await }
             })
