@@ -138,10 +138,9 @@ fn better_place(candidates: &Candidates, wish: &Wish<'_>, owner: &NodeId) -> Opt
         return None;
     }
     let to = place_beside(wish, candidates, owner)?;
-    let (mut from, mut dest) = (present.clone(), candidates.get(&to.id)?.clone());
-    from.give_up(wish);
-    dest.take_up(wish);
-    let highest = strategy.load(&from).max(strategy.load(&dest));
+    let weight = wish.weight();
+    let left = strategy.load_without(present, weight);
+    let highest = left.max(strategy.load_with(candidates.get(&to.id)?, weight));
     (highest < strategy.load(present)).then(|| (to.id.clone(), highest))
 }
 

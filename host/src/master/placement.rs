@@ -76,6 +76,10 @@ impl<'a> Wish<'a> {
     pub fn shard(&self) -> ShardId {
         self.shard
     }
+
+    pub(super) fn weight(&self) -> u32 {
+        self.placement.weight
+    }
 }
 
 /// The worker that takes this shard.

@@ -229,13 +229,13 @@ impl Candidate {
     }
 
     /// It has this one too.
-    pub(in crate::master) fn take_up(&mut self, wish: &Wish<'_>) {
+    fn take_up(&mut self, wish: &Wish<'_>) {
         let placement = wish.placement;
         self.take(wish.name, placement.weight, placement.apart.as_ref());
     }
 
     /// It has this one no more.
-    pub(in crate::master) fn give_up(&mut self, wish: &Wish<'_>) {
+    fn give_up(&mut self, wish: &Wish<'_>) {
         let placement = wish.placement;
         self.drop(wish.name, placement.weight, placement.apart.as_ref());
     }

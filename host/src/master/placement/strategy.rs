@@ -45,6 +45,22 @@ impl Strategy {
         }
     }
 
+    /// The same with one shard more, of this weight.
+    pub(in crate::master) fn load_with(self, candidate: &Candidate, weight: u32) -> u64 {
+        match self {
+            Strategy::LeastLoad => candidate.load + u64::from(weight),
+            Strategy::RoundRobin => part(candidate, candidate.n_shards.saturating_add(1)),
+        }
+    }
+
+    /// The same without one of its shards, of this weight.
+    pub(in crate::master) fn load_without(self, candidate: &Candidate, weight: u32) -> u64 {
+        match self {
+            Strategy::LeastLoad => candidate.load.saturating_sub(u64::from(weight)),
+            Strategy::RoundRobin => part(candidate, candidate.n_shards.saturating_sub(1)),
+        }
+    }
+
     /// The smallest has its turn.
     pub(super) fn turn(self, candidate: &Candidate) -> u64 {
         match self {
