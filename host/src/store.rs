@@ -115,7 +115,20 @@ pub trait Store: Send + Sync + 'static {
     /// All keys that start with `prefix`, at one revision.
     async fn list(&self, prefix: &str) -> Result<Listing, StoreError>;
 
-    /// The same for many keys, which need not be there at the same time. Returns the revision.
+    /// The first `max` of them that come after this key.
+    async fn list_after(
+        &self,
+        prefix: &str,
+        after: &str,
+        max: usize,
+    ) -> Result<Listing, StoreError> {
+        let mut listing = self.list(prefix).await?;
+        listing.entries.retain(|entry| entry.key.as_str() > after);
+        listing.entries.truncate(max);
+        Ok(listing)
+    }
+
+    /// All of them, which need not be there at the same time. Returns the revision.
     async fn list_into(
         &self,
         prefix: &str,

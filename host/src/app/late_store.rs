@@ -85,6 +85,15 @@ impl Store for LateStore {
         self.store()?.list(prefix).await
     }
 
+    async fn list_after(
+        &self,
+        prefix: &str,
+        after: &str,
+        max: usize,
+    ) -> Result<Listing, StoreError> {
+        self.store()?.list_after(prefix, after, max).await
+    }
+
     async fn list_into(
         &self,
         prefix: &str,

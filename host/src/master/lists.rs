@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::de::DeserializeOwned;
 
 use super::placement::{Candidates, Strategy};
-use crate::model::id::NodeId;
+use crate::model::id::{NodeId, ResourceName};
 use crate::model::node::{Node, Role};
-use crate::model::resource::{Assignment, ShardId};
+use crate::model::resource::{Assignment, Resource, ShardId};
 use crate::store::StoreError;
 use crate::store::catalog::{Catalog, Scan, Versioned};
 use crate::telemetry;
@@ -78,6 +78,25 @@ pub(super) async fn records<T: DeserializeOwned>(
     prefix: &str,
 ) -> Result<Vec<(String, Versioned<T>)>, StoreError> {
     Ok(told(catalog.scan::<T>(prefix).await?).records)
+}
+
+/// The resources of the first `max` names after this one, and the last of these names where there are more.
+pub(super) async fn resources_after(
+    catalog: &Catalog,
+    after: Option<&ResourceName>,
+    max: usize,
+) -> Result<(Vec<Resource>, Option<ResourceName>), StoreError> {
+    let prefix = catalog.keys().resources();
+    let after = after.map(|name| catalog.keys().resource(name));
+    let (scan, last) = catalog
+        .scan_after(&prefix, after.as_deref().unwrap_or(&prefix), max)
+        .await?;
+    let resources = told(scan).records.into_iter();
+    let last = last.and_then(|key| key.strip_prefix(&prefix)?.parse().ok());
+    Ok((
+        resources.map(|(_, resource)| resource.value).collect(),
+        last,
+    ))
 }
 
 /// Logs what does not decode.

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::keys::Keys;
-use super::{Entry, Revision, Store, StoreError};
+use super::{Entry, Listing, Revision, Store, StoreError};
 
 /// A store with the layout of its keys.
 #[derive(Clone)]
@@ -70,7 +70,28 @@ impl Catalog {
 
     /// All records whose keys start with `prefix`.
     pub async fn scan<T: DeserializeOwned>(&self, prefix: &str) -> Result<Scan<T>, StoreError> {
-        let listing = self.store.list(prefix).await?;
+        Ok(Scan::of(self.store.list(prefix).await?))
+    }
+
+    /// Those of the first `max` keys that come after this one, and the last of these keys where there are more.
+    pub async fn scan_after<T: DeserializeOwned>(
+        &self,
+        prefix: &str,
+        after: &str,
+        max: usize,
+    ) -> Result<(Scan<T>, Option<String>), StoreError> {
+        let more = max.saturating_add(1);
+        let mut listing = self.store.list_after(prefix, after, more).await?;
+        let has_more = listing.entries.len() > max;
+        listing.entries.truncate(max);
+        let last = listing.entries.last().filter(|_| has_more);
+        let last = last.map(|entry| entry.key.clone());
+        Ok((Scan::of(listing), last))
+    }
+}
+
+impl<T: DeserializeOwned> Scan<T> {
+    fn of(listing: Listing) -> Self {
         let mut scan = Scan {
             records: Vec::with_capacity(listing.entries.len()),
             broken: Vec::new(),
@@ -82,7 +103,7 @@ impl Catalog {
                 Err(error) => scan.broken.push(error),
             }
         }
-        Ok(scan)
+        scan
     }
 }
 

@@ -39,6 +39,7 @@ macro_rules! store_conformance {
             a_value_that_is_too_large_changes_nothing
             a_transaction_has_so_many_guards_changes_and_bytes
             a_listing_of_many_pages_is_of_one_moment
+            a_listing_goes_on_after_a_key
             a_watch_from_a_listing_misses_nothing
             a_watch_keeps_the_order_of_a_thousand_changes
             a_watch_keeps_to_its_prefix_and_tells_of_deletions
@@ -110,6 +111,26 @@ pub async fn f13_a_key_is_not_found_by_its_beginning(store: Arc<dyn Store>) -> D
     done(&store, txn).await?;
     done(&store, Txn::new().delete("/t/a")).await?;
     assert_eq!(keys(&store, "/t/").await?, ["/t/ab"]);
+    Ok(())
+}
+
+pub async fn a_listing_goes_on_after_a_key(store: Arc<dyn Store>) -> Done {
+    for key in ["/s/z", "/t/a", "/t/a/x", "/t/b", "/t/c", "/t/é", "/t0"] {
+        put(&store, key, "").await?;
+    }
+    let after = async |after: &str, max| -> Result<Vec<String>, StoreError> {
+        let listing = store.list_after("/t/", after, max).await?;
+        assert!(listing.revision > Revision(0));
+        Ok(listing.entries.into_iter().map(|entry| entry.key).collect())
+    };
+    let none: [&str; 0] = [];
+    assert_eq!(after("/t/", 2).await?, ["/t/a", "/t/a/x"]);
+    assert_eq!(after("/t/a", 2).await?, ["/t/a/x", "/t/b"]);
+    assert_eq!(after("/t/aa", 9).await?, ["/t/b", "/t/c", "/t/é"]);
+    assert_eq!(after("/s/", 1).await?, ["/t/a"]);
+    assert_eq!(after("/t/é", 9).await?, none);
+    assert_eq!(after("/t1", 9).await?, none);
+    assert_eq!(after("/t/", 0).await?, none);
     Ok(())
 }
 

@@ -184,6 +184,16 @@ impl Store for EtcdStore {
         read.map_err(|fault| self.endpoints.error(fault))
     }
 
+    async fn list_after(
+        &self,
+        prefix: &str,
+        after: &str,
+        max: usize,
+    ) -> Result<Listing, StoreError> {
+        let read = kv::list_after(&self.endpoints, prefix, after, max).await;
+        read.map_err(|fault| self.endpoints.error(fault))
+    }
+
     async fn list_into(
         &self,
         prefix: &str,

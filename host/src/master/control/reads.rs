@@ -6,10 +6,12 @@ use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
 
 use super::super::{ListPage, ResourceView, ShardView, WORKER_CALL_DEADLINE};
 use super::*;
-use crate::model::id::ResourceId;
 use crate::model::node::Role;
 use crate::model::resource::{Owner, ShardId, ShardRecord};
 use crate::model::status::{CrawlStatus, LogLine};
+
+/// Reads of the store, and calls of workers, that one list makes at the same time.
+const READS: usize = 16;
 
 /// What workers say of their crawls, by shard.
 type Live = BTreeMap<ShardId, CrawlStatus>;
@@ -33,46 +35,18 @@ impl Control {
         max: usize,
     ) -> Result<ListPage<ResourceView>, ControlError> {
         let catalog = &self.parts.catalog;
-        let resources: Vec<(String, Versioned<Resource>)> =
-            records(catalog, &catalog.keys().resources()).await?;
-        let mut resources: Vec<Resource> = resources
-            .into_iter()
-            .map(|(_, resource)| resource.value)
-            .filter(|resource| {
-                after
-                    .as_ref()
-                    .is_none_or(|after| resource.spec.name > *after)
-            })
-            .collect();
-        resources.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
-        let has_more = resources.len() > max;
-        resources.truncate(max);
-        let next = resources
-            .last()
-            .filter(|_| has_more)
-            .map(|resource| resource.spec.name.clone());
-
-        let mut shards: BTreeMap<ResourceId, BTreeMap<ShardId, Versioned<ShardRecord>>> =
-            BTreeMap::new();
-        let all: Vec<(String, Versioned<ShardRecord>)> =
-            records(catalog, &catalog.keys().shards()).await?;
-        for (key, shard) in all {
-            if let Some(id) = catalog.keys().parse_shard(&key) {
-                shards.entry(id.resource).or_default().insert(id, shard);
-            }
-        }
+        let (resources, next) = lists::resources_after(catalog, after.as_ref(), max).await?;
+        let reads = resources.iter().map(|resource| self.shards(resource));
+        let reads: Vec<_> = reads.collect();
+        let shards: Vec<BTreeMap<ShardId, Versioned<ShardRecord>>> =
+            stream::iter(reads).buffered(READS).try_collect().await?;
         let candidates = self.candidates().await?;
-        let shown = resources
-            .iter()
-            .filter_map(|resource| shards.get(&resource.id));
-        let owners = addresses(shown.flat_map(BTreeMap::values), &candidates);
+        let owners = addresses(shards.iter().flat_map(BTreeMap::values), &candidates);
         let live = self.live(owners, None).await;
         let entries = resources
             .into_iter()
-            .map(|resource| {
-                let shards = shards.remove(&resource.id).unwrap_or_default();
-                view(resource, shards, &candidates, &live)
-            })
+            .zip(shards)
+            .map(|(resource, shards)| view(resource, shards, &candidates, &live))
             .collect();
         Ok(ListPage { entries, next })
     }
@@ -98,7 +72,7 @@ impl Control {
             }
         });
         let answers: Vec<Vec<CrawlStatus>> =
-            stream::iter(asked).buffer_unordered(16).collect().await;
+            stream::iter(asked).buffer_unordered(READS).collect().await;
         let by_shard = |crawl: CrawlStatus| {
             (
                 ShardId {

@@ -46,16 +46,51 @@ impl Listed for Entries {
     }
 }
 
+/// The first `max` keys after this one.
+pub(super) async fn list_after(
+    endpoints: &Endpoints,
+    prefix: &str,
+    after: &str,
+    max: usize,
+) -> Result<Listing, Fault> {
+    let (from, end) = range_of(prefix);
+    let from = from.max([after.as_bytes(), &[0]].concat());
+    let mut entries = Entries::default();
+    if max == 0 || (end != [0] && from >= end) {
+        let revision = present_revision(endpoints, prefix).await?;
+        return Ok(Listing {
+            entries: entries.0,
+            revision: self::revision(revision),
+        });
+    }
+    let max = i64::try_from(max).unwrap_or(i64::MAX);
+    let revision = list_range(endpoints, (from, end), max, &mut entries).await?;
+    Ok(Listing {
+        entries: entries.0,
+        revision,
+    })
+}
+
 pub(super) async fn list_into(
     endpoints: &Endpoints,
     prefix: &str,
+    listed: &mut dyn Listed,
+) -> Result<Revision, Fault> {
+    list_range(endpoints, range_of(prefix), i64::MAX, listed).await
+}
+
+/// At most `max` keys from the first on and before the second.
+async fn list_range(
+    endpoints: &Endpoints,
+    range: (Vec<u8>, Vec<u8>),
+    max: i64,
     listed: &mut dyn Listed,
 ) -> Result<Revision, Fault> {
     let mut n_left = LIST_TRIES;
     loop {
         n_left -= 1;
         listed.begin();
-        match list_pages(endpoints, prefix, PAGE, listed).await {
+        match list_pages(endpoints, range.clone(), PAGE, max, listed).await {
             Err(fault) if fault.kind == Kind::Compacted && n_left > 0 => {}
             revision => return revision,
         }
@@ -64,17 +99,17 @@ pub(super) async fn list_into(
 
 async fn list_pages(
     endpoints: &Endpoints,
-    prefix: &str,
+    (mut from, end): (Vec<u8>, Vec<u8>),
     page: i64,
+    mut max: i64,
     listed: &mut dyn Listed,
 ) -> Result<Revision, Fault> {
-    let (mut from, end) = range_of(prefix);
     let mut limit = page;
     let mut pinned = 0;
     loop {
         let options = GetOptions::new()
             .with_range(end.clone())
-            .with_limit(limit)
+            .with_limit(limit.min(max))
             .with_revision(pinned);
         let asked = endpoints.ask(|client| range(client, from.clone(), Some(options.clone())));
         let mut answer = match asked.await {
@@ -93,7 +128,8 @@ async fn list_pages(
         if let Some(last) = kvs.last() {
             from = [last.key(), &[0]].concat();
         }
-        let is_last = is_last || kvs.is_empty();
+        max -= i64::try_from(kvs.len()).unwrap_or(i64::MAX);
+        let is_last = is_last || kvs.is_empty() || max == 0;
         for entry in kvs.into_iter().filter_map(entry) {
             listed.entry(entry);
         }
