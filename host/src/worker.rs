@@ -78,7 +78,23 @@ pub struct Crawls {
 struct Known {
     running: BTreeMap<ShardId, Running>,
     /// Of the last crawl of each part of each name, running or over; the oldest lives go first.
-    logs: BTreeMap<(ResourceName, Shard), (ShardId, CrawlLog)>,
+    logs: BTreeMap<LogOf, (ShardId, CrawlLog)>,
+    /// Those of `logs` whose crawl is over.
+    over: BTreeMap<ShardId, LogOf>,
+}
+
+/// Whose log it is.
+type LogOf = (ResourceName, Shard);
+
+impl Known {
+    /// Forgets the oldest logs of crawls that are over, while there are more than are kept.
+    fn trim_logs(&mut self) {
+        while self.logs.len() > KEPT_LOGS
+            && let Some((_, oldest)) = self.over.pop_first()
+        {
+            self.logs.remove(&oldest);
+        }
+    }
 }
 
 struct Running {
@@ -221,20 +237,18 @@ impl Crawls {
         self.changed.notify_one();
         let mut known = self.known();
         let key = (crawl.name.clone(), id.shard);
-        known.logs.insert(key, (id, crawl.log.clone()));
+        let before = known.logs.insert(key, (id, crawl.log.clone()));
+        if let Some((before, _)) = before {
+            known.over.remove(&before);
+        }
         known.running.insert(id, crawl);
-        while known.logs.len() > KEPT_LOGS {
-            let over = known
-                .logs
-                .iter()
-                .filter(|(_, (id, _))| !known.running.contains_key(id));
-            let Some(oldest) = over
-                .min_by_key(|(_, (id, _))| *id)
-                .map(|(name, _)| name.clone())
-            else {
-                break;
-            };
-            known.logs.remove(&oldest);
+        known.trim_logs();
+    }
+
+    /// A line for the log of a crawl that runs.
+    fn note(&self, id: ShardId, level: &'static str, message: String) {
+        if let Some(crawl) = self.known().running.get(&id) {
+            crawl.log.note(level, message);
         }
     }
 
@@ -246,7 +260,12 @@ impl Crawls {
             .get(&id)
             .is_some_and(|crawl| crawl.epoch == epoch)
         {
-            known.running.remove(&id);
+            let crawl = known.running.remove(&id);
+            let key = crawl.map(|crawl| (crawl.name, id.shard));
+            // Another resource of its name may have begun meanwhile.
+            let own = key.filter(|key| known.logs.get(key).is_some_and(|(of, _)| *of == id));
+            known.over.extend(own.map(|key| (id, key)));
+            known.trim_logs();
             self.changed.notify_one();
         }
     }
@@ -254,6 +273,8 @@ impl Crawls {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::clock::SystemClock;
     use crate::model::id::ResourceId;
@@ -278,5 +299,47 @@ mod tests {
         assert_eq!(epochs, [Epoch(2)]);
         crawls.leave(id, Epoch(2));
         assert!(crawls.status(None).is_empty());
+    }
+
+    fn running(name: &str) -> Running {
+        Running {
+            log: CrawlLog::new(name, Arc::new(SystemClock)),
+            name: name.parse().unwrap(),
+            epoch: Epoch(1),
+            run: Run(1),
+            live: Live::default(),
+            mailbox: None,
+        }
+    }
+
+    #[test]
+    fn logs_of_crawls_that_run_stay_and_of_those_that_are_over_the_latest() {
+        let crawls = Crawls::default();
+        let id = |n: u64| ShardId::only(ResourceId(n));
+        let n_all = KEPT_LOGS as u64 + 10;
+        for n in 0..n_all {
+            crawls.enter(id(n), running(&format!("crawl-{n}")));
+        }
+        let kept = || {
+            let known = crawls.known();
+            known
+                .logs
+                .values()
+                .map(|(id, _)| id.resource.0)
+                .collect::<BTreeSet<u64>>()
+        };
+        assert_eq!(kept(), (0..n_all).collect());
+        // Ten are too many as long as all run.
+        for n in (0..30).rev() {
+            crawls.leave(id(n), Epoch(1));
+        }
+        assert_eq!(kept(), (0..20).chain(30..n_all).collect());
+        // Begun anew under another id, the log of before is gone.
+        crawls.enter(id(n_all), running("crawl-3"));
+        assert_eq!(
+            kept(),
+            (0..20).chain(30..=n_all).filter(|n| *n != 3).collect()
+        );
+        assert_eq!(crawls.known().over.len(), 19);
     }
 }

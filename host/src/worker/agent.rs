@@ -193,7 +193,7 @@ async fn look(
             continue;
         };
         match known.crawls.get_mut(&id) {
-            Some(started) => started.change(&resource, &parts.limit_ceilings),
+            Some(started) => started.change(id, &resource, parts),
             None => {
                 let after = known.ending.remove(&id).map(|ending| ending.ended);
                 let leave = Leave::under(known.granted.subscribe());
@@ -278,22 +278,30 @@ impl Known {
 }
 
 impl Started {
-    /// Gives the crawl the settings of its resource; those that are as before wake nobody.
-    fn change(&mut self, resource: &Resource, ceilings: &LimitOverrides) {
+    /// Gives the crawl the settings of its resource; those that are as before wake nobody. Limits that this
+    /// worker does not allow stay as they were: a crawl that runs is not ended for them.
+    fn change(&mut self, id: ShardId, resource: &Resource, parts: &AgentParts) {
         self.generation = resource.generation;
         let name = &resource.spec.name;
-        match config_of(&resource.spec, ceilings) {
-            Ok(config) => {
-                let is_other = self.config.send_if_modified(|present| {
-                    let is_other = *present != config;
-                    *present = config;
-                    is_other
-                });
-                if is_other {
-                    tracing::info!(resource = %name, "settings changed");
+        let config = match config_of(&resource.spec, &parts.limit_ceilings) {
+            Ok(config) => config,
+            Err(error) => {
+                tracing::error!(%error, resource = %name, "new limits are refused");
+                let why = format!("the limits stay as they were: {error}");
+                parts.crawls.note(id, "error", why);
+                CrawlConfig {
+                    limits: self.config.borrow().limits,
+                    settings: resource.spec.crawl.clone(),
                 }
             }
-            Err(error) => tracing::error!(%error, resource = %name, "settings refused"),
+        };
+        let is_other = self.config.send_if_modified(|present| {
+            let is_other = *present != config;
+            *present = config;
+            is_other
+        });
+        if is_other {
+            tracing::info!(resource = %name, "settings changed");
         }
     }
 }

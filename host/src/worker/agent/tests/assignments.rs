@@ -6,6 +6,7 @@ use super::*;
 use crate::model::crawl::NO_RULE;
 use crate::model::id::{ResourceId, ResourceName};
 use crate::model::resource::Redrive;
+use crate::model::status::LogLine;
 use crate::store::catalog::encode;
 use crate::store::overtaken::Read;
 use crate::store::{Store as _, Txn};
@@ -213,6 +214,18 @@ async fn f29_settings_of_the_spec_hold_and_their_changes_apply_at_once() {
     crawls_soon(&bench).await;
     crawls_soon(&bench).await;
     assert_eq!(last(&bench), (7 * SECOND, 4_321, 80_000));
+    // Another worker would allow these limits; what else has changed holds here too, and it is told.
+    let present = Some(bench.record().await);
+    let third = wanted(present, 3, 9_000, r#"{"body": 900000000000}"#);
+    bench.want(third).await;
+    crawls_soon(&bench).await;
+    crawls_soon(&bench).await;
+    assert_eq!(last(&bench), (9 * SECOND, 4_321, 80_000));
+    let name = bench.parts.crawls.status(None)[0].name.clone();
+    let status = bench.parts.crawls.status(Some(&name));
+    let errors = &status[0].last_errors;
+    let is_told = |line: &LogLine| line.message.starts_with("the limits stay as they were: ");
+    assert!(errors.iter().any(is_told), "{errors:?}");
     assert_eq!(bench.record().await.storage_epoch, opened);
     assert_eq!(bench.n_roots(), 1);
     bench.stop().await;
