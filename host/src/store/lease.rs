@@ -3,7 +3,7 @@
 //! The lease is renewed at a third of its time. Only an answer extends the deadline, counted from
 //! when it was asked for. At two thirds without one the holder is told to stop, whatever the
 //! network says later: the store waits the whole time before it gives the keys away, so that the
-//! holder has stopped before anyone else begins.
+//! holder has stopped before anyone else begins. A time for which the machine was suspended counts.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,6 +15,10 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::{LeaseId, Store, StoreError};
 use crate::retry::Backoff;
 use crate::task::TaskScope;
+
+mod suspended;
+
+use suspended::suspended;
 
 /// A lease with the task that renews it. Dropping it ends the renewals, and the store lets go of
 /// its keys when its time is over; [`LeaseKeeper::release`] does so at once.
@@ -29,7 +33,22 @@ pub struct LeaseKeeper {
 pub struct Term {
     id: LeaseId,
     lost: CancellationToken,
-    held_until: Arc<Mutex<Instant>>,
+    held: Arc<Mutex<Held>>,
+}
+
+/// For how long the last answer lets a lease be counted on.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    until: Instant,
+    /// For how long the machine was suspended when the answer was asked for.
+    suspended: Duration,
+}
+
+impl Held {
+    fn is_over(self, now: Instant, suspended: Duration) -> bool {
+        let missed = suspended.saturating_sub(self.suspended).as_secs();
+        now + Duration::from_secs(missed) >= self.until
+    }
 }
 
 impl Term {
@@ -41,8 +60,7 @@ impl Term {
     /// Whether the lease can be counted on at this moment. Where a process was stopped for a while
     /// this is no longer so before any of its timers tells.
     pub fn is_held(&self) -> bool {
-        let held_until = self.lock();
-        if Instant::now() >= *held_until {
+        if self.lock().is_over(Instant::now(), suspended()) {
             self.lost.cancel();
         }
         !self.lost.is_cancelled()
@@ -54,18 +72,17 @@ impl Term {
     }
 
     /// Whether it was in time: what is over stays so.
-    fn extend(&self, until: Instant) -> bool {
-        let mut held_until = self.lock();
-        let is_in_time = Instant::now() < *held_until;
+    fn extend(&self, held: Held) -> bool {
+        let mut present = self.lock();
+        let is_in_time = !present.is_over(Instant::now(), suspended());
         if is_in_time {
-            *held_until = until;
+            *present = held;
         }
         is_in_time
     }
 
-    fn lock(&self) -> MutexGuard<'_, Instant> {
-        let held_until = self.held_until.lock();
-        held_until.unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -77,7 +94,7 @@ impl LeaseKeeper {
         ttl: Duration,
         scope: &TaskScope,
     ) -> Result<Self, StoreError> {
-        let asked = Instant::now();
+        let (asked, suspended) = (Instant::now(), suspended());
         let granted = tokio::time::timeout(ttl, store.grant_lease(ttl)).await;
         let id = granted.map_err(|_elapsed| StoreError::Unavailable {
             why: format!("no lease within {}", humantime::format_duration(ttl)),
@@ -85,7 +102,10 @@ impl LeaseKeeper {
         let term = Term {
             id,
             lost: CancellationToken::new(),
-            held_until: Arc::new(Mutex::new(asked + ttl * 2 / 3)),
+            held: Arc::new(Mutex::new(Held {
+                until: asked + ttl * 2 / 3,
+                suspended,
+            })),
         };
         let stop = scope.stop_signal().child_token();
         let renewals = Renewals {
@@ -162,10 +182,11 @@ impl Renewals {
     async fn run(mut self) {
         let mut backoff = Backoff::new(self.ttl / 60, self.ttl / 12);
         loop {
-            let held_until = *self.term.lock();
+            let held = *self.term.lock();
+            let held_until = held.until;
             tokio::time::sleep_until(self.renew_at.min(held_until)).await;
-            let asked = Instant::now();
-            if asked >= held_until {
+            let (asked, suspended) = (Instant::now(), suspended());
+            if held.is_over(asked, suspended) {
                 tracing::warn!(
                     lease = self.term.id.0,
                     "no answer to renewals in time; the lease is given up"
@@ -177,12 +198,17 @@ impl Renewals {
             let answer =
                 tokio::time::timeout_at(answer_by, self.store.renew_lease(self.term.id)).await;
             match answer {
-                // The process may have been stopped between the answer and here.
-                Ok(Ok(())) if self.term.extend(asked + self.ttl * 2 / 3) => {
-                    self.renew_at = asked + self.ttl / 3;
-                    backoff.reset();
+                Ok(Ok(())) => {
+                    let until = asked + self.ttl * 2 / 3;
+                    // The process may have been stopped between the answer and here.
+                    match self.term.extend(Held { until, suspended }) {
+                        true => {
+                            self.renew_at = asked + self.ttl / 3;
+                            backoff.reset();
+                        }
+                        false => self.renew_at = Instant::now(),
+                    }
                 }
-                Ok(Ok(())) => self.renew_at = held_until,
                 Ok(Err(StoreError::LeaseGone)) => {
                     tracing::warn!(lease = self.term.id.0, "the lease has ended");
                     return;

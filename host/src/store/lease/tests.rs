@@ -197,16 +197,37 @@ async fn a_scope_that_stops_takes_the_lease_with_it() {
 #[tokio::test(start_paused = true)]
 async fn f08_a_term_is_over_at_its_deadline_before_any_timer_tells() {
     let now = Instant::now();
-    let term = |held_until| Term {
+    let held = |until| Held {
+        until,
+        suspended: suspended(),
+    };
+    let term = |until| Term {
         id: LeaseId(7),
         lost: CancellationToken::new(),
-        held_until: Arc::new(Mutex::new(held_until)),
+        held: Arc::new(Mutex::new(held(until))),
     };
     assert!(term(now + Duration::from_millis(1)).is_held());
     let over = term(now);
     assert!(!over.is_held());
-    assert!(!over.extend(now + TTL), "what is over stays so");
+    assert!(!over.extend(held(now + TTL)), "what is over stays so");
     assert!(over.lost.is_cancelled());
+}
+
+#[tokio::test(start_paused = true)]
+async fn f08_a_time_for_which_the_machine_was_suspended_counts() {
+    let now = Instant::now();
+    let suspended = Duration::from_secs(600);
+    let held = Held {
+        until: now + Duration::from_secs(5),
+        suspended,
+    };
+    let after = |slept| held.is_over(now, suspended + slept);
+    assert!(!after(Duration::ZERO) && !after(Duration::from_millis(4_999)));
+    assert!(after(Duration::from_secs(5)));
+    assert!(
+        !held.is_over(now, Duration::ZERO),
+        "clocks are not looked at together"
+    );
 }
 
 #[tokio::test(start_paused = true)]
