@@ -50,7 +50,7 @@ pub mod receive;
 pub mod report;
 mod roots;
 mod shared;
-mod starts;
+pub mod starts;
 mod told;
 mod totals;
 mod unchanged;

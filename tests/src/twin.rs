@@ -26,6 +26,7 @@ use crawler::sink::{Sink, SinkError};
 use crawler::worker::crawl::{CrawlConfig, CrawlEnd, CrawlParts, run};
 use crawler::worker::leave::Leave;
 use crawler::worker::report::CrawlLog;
+use crawler::worker::starts::Starts;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -105,6 +106,7 @@ impl Tree {
             log: CrawlLog::new("tree", Arc::clone(&clock)),
             clock,
             leave: Leave::always(),
+            starts: Starts::default(),
             part: None,
             rest_after: None,
         };

@@ -21,6 +21,7 @@ use crawler::sink::lines::{LineFiles, LineSettings};
 use crawler::worker::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
 use crawler::worker::leave::Leave;
 use crawler::worker::report::CrawlLog;
+use crawler::worker::starts::Starts;
 use object_store::local::LocalFileSystem;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -71,6 +72,7 @@ impl Crawler {
             clock,
             leave: Leave::always(),
             rest_after: None,
+            starts: Starts::default(),
             part: None,
         };
         let end = crawl::run(parts, sink, CancellationToken::new()).await;

@@ -31,6 +31,7 @@ use crate::task::TaskScope;
 use crate::worker::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
 use crate::worker::leave::Leave;
 use crate::worker::report::CrawlLog;
+use crate::worker::starts::Starts;
 
 /// How often progress is shown.
 const PROGRESS: Duration = Duration::from_millis(100);
@@ -118,6 +119,7 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
         clock,
         log: log.clone(),
         leave: Leave::always(),
+        starts: Starts::default(),
         part: None,
         rest_after: None,
     };

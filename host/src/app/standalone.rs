@@ -26,6 +26,7 @@ use crate::task::TaskScope;
 use crate::worker::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
 use crate::worker::leave::Leave;
 use crate::worker::report::CrawlLog;
+use crate::worker::starts::Starts;
 
 /// Stands in for the id of a cluster: there is none.
 const CLUSTER: &str = "stand-alone";
@@ -159,6 +160,7 @@ async fn crawl(
         clock: shared.clock.clone(),
         log: CrawlLog::new(spec.name.as_str(), shared.clock.clone()),
         leave: Leave::always(),
+        starts: Starts::default(),
         part: None,
         rest_after: None,
     };

@@ -21,6 +21,7 @@ use super::leave::{Leave, Registered};
 use super::look::Look;
 use super::opening::OwnShard;
 use super::others::SendLinks;
+use super::starts::Starts;
 use super::totals;
 use super::{Crawls, Live};
 use crate::clock::Clock;
@@ -334,6 +335,7 @@ fn start(
         refused: config.err(),
         after,
         live: live.clone(),
+        starts: Starts::default(),
         stop: stop.clone(),
     };
     let over = ended.clone().drop_guard();

@@ -18,6 +18,7 @@ use super::links::Part;
 use super::opening::{self, OwnShard, StepError};
 use super::receive::Receiver;
 use super::report::CrawlLog;
+use super::starts::Starts;
 use super::told::ToldSink;
 use super::{Live, Running};
 use crate::frontier::{FrontierError, OpenAs, OpenFrontier};
@@ -48,6 +49,8 @@ pub(super) struct Assigned {
     pub(super) after: Option<CancellationToken>,
     /// How it stands, for others to see.
     pub(super) live: Live,
+    /// The pages that it has begun.
+    pub(super) starts: Starts,
     pub(super) stop: CancellationToken,
 }
 
@@ -195,6 +198,7 @@ impl Assigned {
             clock: self.parts.clock.clone(),
             log: log.clone(),
             leave: self.leave.clone(),
+            starts: self.starts.clone(),
             part,
             rest_after: Some(REST_AFTER),
         };

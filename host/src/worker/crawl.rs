@@ -62,6 +62,8 @@ pub struct CrawlParts {
     pub log: CrawlLog,
     /// Without it nothing is fetched; everything else goes on.
     pub leave: Leave,
+    /// The pages that it has begun before.
+    pub starts: Starts,
     /// Which of the shards of its resource it is. None: the resource has one.
     pub part: Option<Part>,
     /// With nothing to do for longer than this the crawl ends as resting. None: it waits.
@@ -164,7 +166,7 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
     let tasks = TaskScope::under(stop);
     let told_of_bound = Once::new();
     let mut robots = Robots::Obey;
-    let mut starts = Starts::default();
+    let starts = &shared.parts.starts;
     let end = loop {
         if let Some(end) = shared.early_end() {
             break end;

@@ -1,5 +1,6 @@
 //! When a crawl may begin its next page: settings `rate` and `hours`.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -9,9 +10,15 @@ use crate::limiter::Limiter;
 use crate::model::crawl::UnixMillis;
 use crate::model::resource::{CrawlSettings, Rates};
 
-/// The pages that a crawl has begun, as far as they count.
+/// The pages that a crawl has begun, as far as they count. Cheap to clone: a crawl that rests and goes on, or whose
+/// frontier is opened again, goes on with the same.
+#[derive(Debug, Clone, Default)]
+pub struct Starts {
+    begun: Arc<Mutex<Begun>>,
+}
+
 #[derive(Debug, Default)]
-pub(super) struct Starts {
+struct Begun {
     rates: Rates,
     limiter: Limiter,
 }
@@ -19,17 +26,18 @@ pub(super) struct Starts {
 impl Starts {
     /// No page is begun before this moment; none where one may be now.
     pub(super) fn next_at(
-        &mut self,
+        &self,
         settings: &CrawlSettings,
         parts: &CrawlParts,
     ) -> Option<UnixMillis> {
         let n_shards = parts.part.as_ref().map_or(1, |part| part.n_shards.get());
-        self.set(settings.rate.as_ref(), n_shards);
+        let mut begun = self.begun();
+        begun.set(settings.rate.as_ref(), n_shards);
         let wall = parts.clock.unix_millis();
         let hours = settings.hours.as_ref();
         let opens_at = hours.and_then(|hours| hours.begin_after(wall));
         let now = Instant::now();
-        let has_room_at = self.limiter.ready_at(now).map(|at| {
+        let has_room_at = begun.limiter.ready_at(now).map(|at| {
             // A millisecond more than its part that is cut off.
             let wait = (at - now).saturating_add(Duration::from_millis(1));
             wall.saturating_add(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX))
@@ -38,10 +46,16 @@ impl Starts {
     }
 
     /// A page is begun.
-    pub(super) fn count(&mut self) {
-        self.limiter.count(Instant::now());
+    pub(super) fn count(&self) {
+        self.begun().limiter.count(Instant::now());
     }
 
+    fn begun(&self) -> MutexGuard<'_, Begun> {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Begun {
     fn set(&mut self, rates: Option<&Rates>, n_shards: u32) {
         let none = Rates::default();
         let rates = rates.unwrap_or(&none);

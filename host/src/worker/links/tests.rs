@@ -24,6 +24,7 @@ use crate::worker::crawl::tests::{page, report};
 use crate::worker::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
 use crate::worker::leave::Leave;
 use crate::worker::report::CrawlLog;
+use crate::worker::starts::Starts;
 
 const N_PAGES: u64 = 300;
 const N_HOSTS: u64 = 64;
@@ -221,6 +222,7 @@ fn parts(frontier: Arc<dyn Frontier>, part: Option<Part>, settings: CrawlSetting
         log: CrawlLog::new("graph", clock.clone()),
         clock,
         leave: Leave::always(),
+        starts: Starts::default(),
         part,
         rest_after: None,
     }

@@ -310,6 +310,7 @@ pub(super) async fn crawl_or_rest(
         log: log.clone(),
         clock,
         leave: Leave::always(),
+        starts: Starts::default(),
         part: None,
         rest_after,
     };
