@@ -123,15 +123,20 @@ pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken
         early_end: Mutex::new(None),
     });
     let no_more_items = CancellationToken::new();
+    // A crawl that cannot go on says so, though links wait for a shard that nobody has.
+    let gives_up = CancellationToken::new();
     let pages = async {
         let end = run_pages(&shared, &root_urls, &stop).await;
+        if !matches!(end, CrawlEnd::Finished | CrawlEnd::Resting { .. }) {
+            gives_up.cancel();
+        }
         no_more_items.cancel();
         end
     };
     let (end, is_drained, is_handed_over) = tokio::join!(
         pages,
         drain::drain(&shared, sink, &no_more_items, &stop),
-        links::deliver(&shared, &no_more_items, &stop),
+        links::deliver(&shared, &no_more_items, &gives_up, &stop),
     );
     let is_delivered = is_drained && is_handed_over;
     match (end, shared.early_end()) {
@@ -221,10 +226,11 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
         if frontier.counts().due > 0
             && let Some(until) = starts.next_at(&settings, &shared.parts)
         {
-            if in_flight == 0 && frontier.peers().is_empty() && shared.may_rest(until) {
-                break CrawlEnd::Resting { until };
+            match may_rest(shared, in_flight, until).await {
+                Ok(true) => break CrawlEnd::Resting { until },
+                Ok(false) => wait(shared, Some(until), &tasks).await,
+                Err(error) => break CrawlEnd::Frontier(error),
             }
-            wait(shared, Some(until), &tasks).await;
             continue;
         }
         let delay = settings.delay();
@@ -246,12 +252,11 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
                     page::attempt(shared.clone(), claim, tasks.stop_signal()),
                 );
             }
-            Take::WaitUntil(until)
-                if in_flight == 0 && frontier.peers().is_empty() && shared.may_rest(until) =>
-            {
-                break CrawlEnd::Resting { until };
-            }
-            Take::WaitUntil(at) => wait(shared, Some(at), &tasks).await,
+            Take::WaitUntil(until) => match may_rest(shared, in_flight, until).await {
+                Ok(true) => break CrawlEnd::Resting { until },
+                Ok(false) => wait(shared, Some(until), &tasks).await,
+                Err(error) => break CrawlEnd::Frontier(error),
+            },
             Take::Blocked => wait(shared, None, &tasks).await,
             Take::Empty => {
                 if let Some(end) = nothing_left(shared, &tasks, n_ends).await {
@@ -262,6 +267,21 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
     };
     tasks.stop(STOP_GRACE).await;
     end
+}
+
+/// Whether the crawl may end as resting until this moment: nothing is under way, and no link waits for another
+/// shard. One that is not durable yet waits too; it would be delivered before the end, however long that takes.
+async fn may_rest(
+    shared: &Shared,
+    in_flight: u64,
+    until: UnixMillis,
+) -> Result<bool, FrontierError> {
+    let frontier = &shared.parts.frontier;
+    if in_flight > 0 || !shared.may_rest(until) {
+        return Ok(false);
+    }
+    frontier.settle().await?;
+    Ok(frontier.peers().is_empty())
 }
 
 /// The end of a crawl that has nothing left to fetch. One of several shards is quiet then, once
@@ -284,6 +304,8 @@ async fn is_all_delivered(frontier: &dyn Frontier) -> Result<bool, FrontierError
     if !frontier.peers().is_empty() || !frontier.outbox(1).await?.items.is_empty() {
         return Ok(false);
     }
+    // What has emptied it may be younger than that.
+    frontier.settle().await?;
     if frontier.counts().due == 0 {
         frontier.check_empty().await?;
     }

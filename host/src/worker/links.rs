@@ -130,10 +130,12 @@ impl Quiet {
     }
 }
 
-/// Runs until `no_more` is cancelled and no link waits, or `stop` is. Whether all were handed over.
+/// Runs until `no_more` is cancelled and no link waits, or `stop` is; after `gives_up` no link is tried twice. Whether
+/// all were handed over.
 pub(super) async fn deliver(
     shared: &Shared,
     no_more: &CancellationToken,
+    gives_up: &CancellationToken,
     stop: &CancellationToken,
 ) -> bool {
     let Some(part) = &shared.parts.part else {
@@ -149,7 +151,7 @@ pub(super) async fn deliver(
         to,
         news: news.subscribe(),
     });
-    let deliveries = join_all(deliveries.map(|delivery| delivery.run(no_more, stop)));
+    let deliveries = join_all(deliveries.map(|delivery| delivery.run(no_more, gives_up, stop)));
     let changes = async {
         loop {
             shared.parts.frontier.links_changed().await;
@@ -172,7 +174,12 @@ struct Delivery<'a> {
 }
 
 impl Delivery<'_> {
-    async fn run(mut self, no_more: &CancellationToken, stop: &CancellationToken) -> bool {
+    async fn run(
+        mut self,
+        no_more: &CancellationToken,
+        gives_up: &CancellationToken,
+        stop: &CancellationToken,
+    ) -> bool {
         let frontier = &self.shared.parts.frontier;
         let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
         let bounds = LinkBounds {
@@ -236,6 +243,7 @@ impl Delivery<'_> {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return false,
+                () = gives_up.cancelled() => return false,
                 () = tokio::time::sleep(backoff.next_delay()) => {}
             }
         }
