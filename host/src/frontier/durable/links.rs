@@ -298,7 +298,9 @@ impl Inner {
         new: NewRequest,
         ending: Option<Fingerprint>,
     ) -> Result<Option<NewLink>, FrontierError> {
-        let Some(state) = self.state_of(host, fingerprint).await? else {
+        let state = self.state_of(host, fingerprint).await?;
+        // What an earlier run has left of it says nothing of this one.
+        let Some(state) = state.filter(|state| state.run == self.run.0) else {
             // Redirects have led to it; its first visit is still to come.
             return self.first_visit(host, fingerprint, new).await.map(Some);
         };

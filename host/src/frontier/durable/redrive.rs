@@ -45,7 +45,7 @@ impl Inner {
         &self,
         letters: Vec<(Bytes, Request, records::DeadLetter)>,
     ) -> Result<u64, FrontierError> {
-        let n_letters = letters.len() as u64;
+        let mut n_redriven = 0;
         if letters.is_empty() {
             return Ok(0);
         }
@@ -58,9 +58,18 @@ impl Inner {
                 host: keys::host_of(&request),
                 priority: request.priority,
             };
+            let present = self.state_of(lane.host, fingerprint).await?;
+            let is_over =
+                present.is_some_and(|state| state.run == self.run.0 && state.visit > letter.visit);
             batch.delete(key);
             let mut state = self.state();
             let state = &mut *state;
+            if is_over {
+                // A later visit has come; to go back would be to give its items their keys again.
+                state.forget_death(&letter.reason);
+                continue;
+            }
+            n_redriven += 1;
             let at = Turn {
                 due: state.time.latest(),
                 entry: state.last.next_entry,
@@ -98,6 +107,6 @@ impl Inner {
             self.state().save_host(host, &mut batch);
         }
         self.write(&turn, batch, 0).await?;
-        Ok(n_letters)
+        Ok(n_redriven)
     }
 }

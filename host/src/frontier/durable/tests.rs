@@ -447,3 +447,28 @@ async fn a_url_that_is_given_up_twice_is_one_dead_letter() {
     assert_eq!(durable.redrive(&Redrive::default()).await.unwrap(), 1);
     assert_eq!(frontier.counts().dead, 0);
 }
+
+#[tokio::test]
+async fn a_letter_is_not_tried_again_once_a_later_visit_has_come() {
+    let objects = Arc::new(InMemory::new());
+    let durable = open(&objects, 1).await;
+    let frontier: Arc<dyn Frontier> = durable.clone();
+    frontier.seed(urls(&["1", "2"])).await.unwrap();
+    let dead = Ended::Dead {
+        reason: "timeout".to_owned(),
+    };
+    let claim = ready(take(&frontier, 0, 1).await);
+    frontier.commit(commit_of(claim, dead)).await.unwrap();
+    let mut commit = parsed(ready(take(&frontier, 0, 1).await));
+    commit.requests = urls(&["1"]);
+    commit.requests[0].request.reload = true;
+    frontier.commit(commit).await.unwrap();
+    let claim = ready(take(&frontier, 0, 1).await);
+    assert_eq!(claim.visit, 1);
+    frontier.commit(parsed(claim)).await.unwrap();
+    // To go back to the first visit would give later items the keys of those that are there.
+    assert_eq!(durable.redrive(&Redrive::default()).await.unwrap(), 0);
+    let counts = frontier.counts();
+    assert_eq!((counts.dead, counts.due, counts.parsed), (0, 0, 2));
+    assert_eq!(durable.redrive(&Redrive::default()).await.unwrap(), 0);
+}

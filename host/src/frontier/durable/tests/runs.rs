@@ -160,3 +160,38 @@ async fn nothing_is_carried_on_from_a_run_that_had_other_hosts() {
         assert_eq!(found, expected, "from run {first} on");
     }
 }
+
+#[tokio::test]
+async fn a_url_that_an_earlier_run_left_due_is_reloaded_where_redirects_led_to_it() {
+    let objects = Arc::new(InMemory::new());
+    let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
+    frontier.seed(urls(&["a", "b"])).await.unwrap();
+    frontier.close().await.unwrap();
+
+    let frontier: Arc<dyn Frontier> = open(&objects, 2).await;
+    frontier.seed(urls(&["a"])).await.unwrap();
+    let mut commit = parsed(ready(take(&frontier, 0, 1).await));
+    let [mut link] = urls(&["b"]).try_into().unwrap();
+    commit.final_url = Some(link.request.clone());
+    link.request.reload = true;
+    commit.requests = vec![link];
+    assert_eq!(frontier.commit(commit).await.unwrap().n_new, 0);
+    assert_eq!(
+        crawl(&frontier).await,
+        [] as [&str; 0],
+        "where it was led just now"
+    );
+    frontier.close().await.unwrap();
+
+    let frontier: Arc<dyn Frontier> = open(&objects, 3).await;
+    frontier.seed(urls(&["a", "c"])).await.unwrap();
+    let mut commit = parsed(ready(take(&frontier, 0, 1).await));
+    let [mut link] = urls(&["b"]).try_into().unwrap();
+    commit.final_url = Some(link.request.clone());
+    frontier.commit(commit).await.unwrap();
+    let mut commit = parsed(ready(take(&frontier, 0, 1).await));
+    link.request.reload = true;
+    commit.requests = vec![link];
+    frontier.commit(commit).await.unwrap();
+    assert_eq!(crawl(&frontier).await, ["/b"]);
+}
