@@ -144,9 +144,13 @@ impl Inner {
         }
         let range = keys::item(first)..keys::item(until);
         let mut found = self.scan(range).await?;
+        let mut n_bytes = 0;
+        // However large they are, no more than the memory is meant for.
         while items.len() < max
+            && n_bytes < WINDOW
             && let Some((_, value)) = found.next().await?
         {
+            n_bytes += value.len();
             let record: records::Item = self.decode(&value, "item")?;
             let item = serde_json::from_slice(&record.json);
             items.push(item.map_err(|e| self.damaged(format!("an item is not JSON: {e}")))?);

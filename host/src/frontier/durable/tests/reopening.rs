@@ -255,3 +255,27 @@ async fn a_clock_of_the_machine_that_was_set_back_a_day_stops_no_writing() {
         frontier.settle().await.unwrap();
     }
 }
+
+#[tokio::test]
+async fn items_that_are_read_back_are_bounded_by_their_bytes_too() {
+    let objects = Arc::new(InMemory::new());
+    let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
+    frontier.seed(urls(&["1"])).await.unwrap();
+    let mut commit = parsed(ready(take(&frontier, 0, 1).await));
+    commit.items = (0..24).map(|n| item_of(&commit.claim, n)).collect();
+    for item in &mut commit.items {
+        item.url += &"x".repeat(1 << 20);
+    }
+    frontier.commit(commit).await.unwrap();
+    frontier.close().await.unwrap();
+    let again = reopen(&objects, 1).await;
+    let mut n_read = 0;
+    for n in [8, 8, 8] {
+        let batch = again.outbox(2_000).await.unwrap();
+        assert_eq!(batch.items.len(), n);
+        n_read += n as u64;
+        assert_eq!(batch.end, n_read);
+        again.clear_outbox(batch.end, None).await.unwrap();
+    }
+    assert!(again.outbox(1).await.unwrap().items.is_empty());
+}
