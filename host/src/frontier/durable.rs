@@ -39,7 +39,7 @@ use bytes::Bytes;
 use object_store::ObjectStore;
 use slatedb::db_cache::DbCache;
 use slatedb::{Db, DbStatus};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use url::Url;
 
 use super::seen::{Opening, SeenCache};
@@ -96,9 +96,12 @@ pub struct Frontiers {
     seen: SeenCache,
     last_fault: LastFault,
     n_opened: AtomicUsize,
+    /// Who has it tries a page alone: an end of the process counts against one page only.
+    alone: Arc<Semaphore>,
     /// Bytes that may wait to be written, over all that are open.
     unflushed: Mutex<usize>,
-    openings: TaskScope,
+    /// Openings and closings, which go on where nobody waits for them any more.
+    background: TaskScope,
     /// Milliseconds: tests set the clock of the machine back.
     #[cfg(test)]
     clock_ahead: i64,
@@ -114,8 +117,9 @@ impl Frontiers {
             settings,
             last_fault: Arc::new(|| None),
             n_opened: AtomicUsize::new(1),
+            alone: Arc::new(Semaphore::new(1)),
             unflushed: Mutex::default(),
-            openings: TaskScope::new(),
+            background: TaskScope::new(),
             #[cfg(test)]
             clock_ahead: 0,
         }
@@ -175,7 +179,7 @@ struct Inner {
     /// The database's; a file of items is named by it.
     storage_epoch: u64,
     frontiers: Arc<Frontiers>,
-    _unflushed: Unflushed,
+    unflushed: Arc<Unflushed>,
     opening: Opening,
     /// Of the plugin that the crawl runs now, as records name it.
     plugin: u32,

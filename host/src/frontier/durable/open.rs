@@ -92,7 +92,7 @@ impl Frontiers {
                 tracing::warn!(%shard, ?closed, "the database has opened too late");
             }
         });
-        self.openings.spawn("opening of a frontier", build);
+        self.background.spawn("opening of a frontier", build);
         let opened = async {
             let opened = opened.await.map_err(|_| FrontierError::Closed { shard })?;
             opened.map_err(|e| refused(&open, &e))
@@ -108,7 +108,7 @@ impl Frontiers {
             db,
             clock,
             frontiers: self.clone(),
-            _unflushed: unflushed,
+            unflushed: Arc::new(unflushed),
             opening: self.seen.open(false),
             plugin: 0,
             state: Mutex::new(State::new(

@@ -7,6 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use bytes::Bytes;
 use prost::Message as _;
 use slatedb::WriteBatch;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use url::Url;
 
@@ -58,6 +59,8 @@ pub(super) struct InFlight {
     alone: bool,
     /// It was noted as suspect.
     pub(super) is_suspect: bool,
+    /// Of a page that is alone, from its note on.
+    pub(super) permit: Option<OwnedSemaphorePermit>,
 }
 
 /// A batch that is not durable yet.
@@ -69,6 +72,8 @@ pub(super) struct Written {
     pub(super) outbox_next: u64,
     /// For each other shard, as the outbox.
     pub(super) links_next: Vec<(Shard, u64)>,
+    /// Of a page that was alone: until its end is durable, an end of the process counts against it.
+    pub(super) _permit: Option<OwnedSemaphorePermit>,
 }
 
 #[derive(Debug)]
@@ -93,6 +98,8 @@ pub(super) struct State {
     pub(super) counts: Counts,
     pub(super) undurable: VecDeque<Written>,
     pub(super) n_undurable: usize,
+    /// Of a page that was alone and whose end is in the batch that is made.
+    pub(super) left_alone: Option<OwnedSemaphorePermit>,
     pub(super) outbox: Outbox,
     pub(super) peers: Peers,
     /// URLs stored per pattern of paths, as far as they were needed.
@@ -125,6 +132,7 @@ impl State {
             counts,
             undurable: VecDeque::new(),
             n_undurable: 0,
+            left_alone: None,
             outbox: Outbox::new(settings),
             peers: Peers::new(settings.max_links),
             patterns: HashMap::new(),
@@ -227,6 +235,7 @@ impl State {
             plugin: waiting.plugin,
             alone,
             is_suspect: alone,
+            permit: None,
         };
         self.in_flight.insert(turn.entry, in_flight);
         Box::new(Claim {

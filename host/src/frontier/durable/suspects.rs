@@ -3,7 +3,8 @@
 //! Before a page enters its rule it is noted, without waiting for the note to be durable. After an end
 //! that was not clean, the pages whose notes are still there are tried one at a time, and only then
 //! does an end count against a page: between the moment at which "it is alone now" is durable and its
-//! commit. Three such ends, and the page is given up as `poison`.
+//! commit. Three such ends, and the page is given up as `poison`. So that an end counts against one page, only one
+//! is tried alone at a time in all the frontiers of a process.
 //!
 //! A page that ends the process at once may do so before its note is durable. So after an end that
 //! was not clean, for as many pages as may have been in flight, the note is waited for.
@@ -21,6 +22,10 @@ impl Inner {
     pub(super) async fn suspect(&self, claim: &Claim) -> Result<(), FrontierError> {
         self.check()?;
         let key = keys::suspect(claim.fingerprint);
+        if claim.alone {
+            let permit = self.frontiers.alone.clone().acquire_owned().await;
+            self.state().find(claim)?.permit = permit.ok();
+        }
         let (mut note, is_waited_for) = {
             let mut state = self.state();
             let is_careful = state.n_careful > 0;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use prost::Message;
 use slatedb::config::{FlushOptions, FlushType};
 use slatedb::{CloseReason, DbIterator, ErrorKind, WriteBatch};
-use tokio::sync::MutexGuard;
+use tokio::sync::{MutexGuard, oneshot};
 use url::Url;
 
 use super::Inner;
@@ -67,11 +67,12 @@ impl Inner {
             inner: self,
             is_armed: true,
         };
-        let (outbox_next, links_next) = {
+        let (outbox_next, links_next, permit) = {
             let mut state = self.state();
             state.last.made_at = self.clock.millis();
             state.seal(&mut batch);
-            (state.last.outbox_next, state.peers.next())
+            let permit = state.left_alone.take();
+            (state.last.outbox_next, state.peers.next(), permit)
         };
         let write = async {
             let written = self.db.write(batch).await;
@@ -88,6 +89,7 @@ impl Inner {
                     n_pages,
                     outbox_next,
                     links_next,
+                    _permit: permit,
                 });
                 self.forget_patterns();
                 // It may have become durable already, and nobody told.
@@ -277,12 +279,26 @@ impl Inner {
         self.write(&turn, batch, 0).await.map(drop)
     }
 
+    /// The database is closed to the end even where nobody waits for it any more: what it does in the background
+    /// ends only then.
     pub(super) async fn close_database(&self) -> Result<(), FrontierError> {
-        let close = async {
-            let closed = self.db.close().await;
-            closed.map_err(|e| failed(self.shard, "close", &e))
+        let (db, unflushed) = (self.db.clone(), self.unflushed.clone());
+        let (tell, closed) = oneshot::channel();
+        let close = Box::pin(async move {
+            let closed = db.close().await;
+            drop(unflushed);
+            // Who waited may have given it up.
+            let _unheard = tell.send(closed);
+        });
+        self.frontiers
+            .background
+            .spawn("closing of a frontier", close);
+        let closed = async {
+            let shard = self.shard;
+            let closed = closed.await.map_err(|_| FrontierError::Closed { shard })?;
+            closed.map_err(|e| failed(shard, "close", &e))
         };
-        self.in_time("close", Box::pin(close)).await
+        self.in_time("close", closed).await
     }
 
     pub(super) async fn in_time<T>(

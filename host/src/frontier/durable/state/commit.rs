@@ -37,6 +37,9 @@ impl State {
         let Some(page) = self.in_flight.remove(&claim.entry) else {
             return Ok(Committed::default());
         };
+        if page.permit.is_some() {
+            self.left_alone = page.permit;
+        }
         // In the same step: it must not be in flight nowhere.
         self.n_undurable += 1;
         let (lane, now) = (page.lane, self.time.latest());

@@ -106,3 +106,43 @@ async fn a_suspect_whose_host_must_wait_holds_up_no_other() {
     again.commit(parsed(claim)).await.unwrap();
     assert_eq!(take(&again, 60_000, 9).await, Take::WaitUntil(120_000));
 }
+
+#[tokio::test]
+async fn an_end_counts_against_one_page_of_all_crawls_of_the_process() {
+    let objects = Arc::new(InMemory::new());
+    let frontiers = frontiers_in(&objects, settings());
+    let of = async |id, frontiers: &Arc<Frontiers>| -> Arc<dyn Frontier> {
+        let shard = ShardId::only(ResourceId(id));
+        let storage_epoch = frontiers.storage_epoch(shard).await.unwrap();
+        let open_as = OpenAs {
+            shard,
+            storage_epoch,
+            created: storage_epoch > 0,
+            ..open_as(frontiers, 1).await
+        };
+        let frontier: Arc<dyn Frontier> = Arc::new(frontiers.open(open_as).await.unwrap());
+        frontier
+    };
+    for id in [1, 2] {
+        let frontier = of(id, &frontiers).await;
+        frontier.seed(urls(&["1"])).await.unwrap();
+        let claim = ready(take(&frontier, 0, 9).await);
+        frontier.suspect(&claim).await.unwrap();
+        frontier.settle().await.unwrap();
+    }
+    let again = frontiers_in(&objects, settings());
+    let (one, other) = (of(1, &again).await, of(2, &again).await);
+    let claim = ready(take(&one, 0, 9).await);
+    one.suspect(&claim).await.unwrap();
+    let waiting = ready(take(&other, 0, 9).await);
+    assert!(claim.alone && waiting.alone);
+    let mut note = Box::pin(other.suspect(&waiting));
+    let early = tokio::time::timeout(Duration::from_millis(50), &mut note).await;
+    assert!(early.is_err(), "two are tried at a time");
+    one.commit(parsed(claim)).await.unwrap();
+    let in_time = tokio::time::timeout(Duration::from_secs(30), note).await;
+    in_time.expect("the first is durable").unwrap();
+    other.give_back(waiting, 0);
+    // Given back, it stands in nobody's way.
+    assert_eq!(again.alone.available_permits(), 1);
+}
