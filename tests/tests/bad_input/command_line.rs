@@ -232,8 +232,12 @@ fn a_plugin_that_does_not_compile_shows_what_the_compiler_says() {
 fn a_param_that_a_rule_misses_is_asked_for_in_the_words_of_the_rule() {
     let home = Home::new();
     let books = guests::guest("books").display().to_string();
+    let items = home.path().join("items.jsonl");
+    fs::write(&items, "of the last crawl\n").expect("it can be written");
     let ended = home.run(["run", &books, "-o", "items.jsonl"]);
     assert_eq!(ended.code, Some(1));
+    let left = fs::read_to_string(&items).expect("it is there");
+    assert_eq!(left, "of the last crawl\n", "this one has none");
     let last = ended.stderr.lines().last().unwrap_or_default();
     assert_eq!(
         last,

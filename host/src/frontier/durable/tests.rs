@@ -414,26 +414,31 @@ async fn pages_that_are_led_to_one_place_at_once_give_its_items_once() {
     assert_eq!((counts.items, counts.due), (1, 1));
 }
 
-#[tokio::test]
-async fn a_url_that_is_given_up_twice_is_one_dead_letter() {
-    let objects = Arc::new(InMemory::new());
-    let durable = open(&objects, 1).await;
+fn dead(reason: &str) -> Ended {
+    Ended::Dead {
+        reason: reason.to_owned(),
+    }
+}
+
+/// A URL was given up, for `timeout`, and is taken for its second visit.
+async fn visited_again() -> (Arc<DurableFrontier>, Arc<dyn Frontier>, Box<Claim>) {
+    let durable = open(&Arc::new(InMemory::new()), 1).await;
     let frontier: Arc<dyn Frontier> = durable.clone();
     frontier.seed(urls(&["1", "2"])).await.unwrap();
-    let dead = |reason: &str| Ended::Dead {
-        reason: reason.to_owned(),
-    };
-    let claim = ready(take(&frontier, 0, 1).await);
-    frontier
-        .commit(commit_of(claim, dead("timeout")))
-        .await
-        .unwrap();
+    let commit = commit_of(ready(take(&frontier, 0, 1).await), dead("timeout"));
+    frontier.commit(commit).await.unwrap();
     let mut commit = parsed(ready(take(&frontier, 0, 1).await));
     commit.requests = urls(&["1"]);
     commit.requests[0].request.reload = true;
     frontier.commit(commit).await.unwrap();
     let claim = ready(take(&frontier, 0, 1).await);
     assert_eq!(claim.visit, 1);
+    (durable, frontier, claim)
+}
+
+#[tokio::test]
+async fn a_url_that_is_given_up_twice_is_one_dead_letter() {
+    let (durable, frontier, claim) = visited_again().await;
     frontier
         .commit(commit_of(claim, dead("trapped")))
         .await
@@ -450,21 +455,7 @@ async fn a_url_that_is_given_up_twice_is_one_dead_letter() {
 
 #[tokio::test]
 async fn a_letter_is_not_tried_again_once_a_later_visit_has_come() {
-    let objects = Arc::new(InMemory::new());
-    let durable = open(&objects, 1).await;
-    let frontier: Arc<dyn Frontier> = durable.clone();
-    frontier.seed(urls(&["1", "2"])).await.unwrap();
-    let dead = Ended::Dead {
-        reason: "timeout".to_owned(),
-    };
-    let claim = ready(take(&frontier, 0, 1).await);
-    frontier.commit(commit_of(claim, dead)).await.unwrap();
-    let mut commit = parsed(ready(take(&frontier, 0, 1).await));
-    commit.requests = urls(&["1"]);
-    commit.requests[0].request.reload = true;
-    frontier.commit(commit).await.unwrap();
-    let claim = ready(take(&frontier, 0, 1).await);
-    assert_eq!(claim.visit, 1);
+    let (durable, frontier, claim) = visited_again().await;
     frontier.commit(parsed(claim)).await.unwrap();
     // To go back to the first visit would give later items the keys of those that are there.
     assert_eq!(durable.redrive(&Redrive::default()).await.unwrap(), 0);

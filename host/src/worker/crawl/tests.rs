@@ -177,14 +177,37 @@ async fn outside_of_its_hours_a_crawl_begins_no_page_and_rests_until_they_begin(
         ..CrawlSettings::default()
     };
     let frontier = Arc::new(MemoryFrontier::new(MemorySettings::default()));
-    let rest_after = Some(Duration::from_secs(60));
     let (sink, stop) = (Kept::default(), CancellationToken::new());
-    let ended = crawl_or_rest(frontier, &["/"], settings, sink, stop, rest_after).await;
+    let ended = crawl_or_rest(frontier, &["/"], settings, sink, stop, Rest::after(60)).await;
     let CrawlEnd::Resting { until } = ended.end else {
         panic!("{:?}", ended.end)
     };
     assert!((now + 58 * 60_000..=now + 61 * 60_000).contains(&until));
     assert_eq!(ended.asked, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_crawl_that_has_rested_goes_on_with_the_rate_that_it_had() {
+    let frontier = Arc::new(MemoryFrontier::new(MemorySettings::default()));
+    let settings = CrawlSettings {
+        rate: Some("1/h".parse().unwrap()),
+        ..CrawlSettings::default()
+    };
+    let rest = Rest::after(60);
+    for n_before in [0, 1, 1] {
+        let (sink, stop) = (Kept::default(), CancellationToken::new());
+        let ended = crawl_or_rest(
+            frontier.clone(),
+            &["/a", "/b"],
+            settings.clone(),
+            sink,
+            stop,
+            rest.clone(),
+        )
+        .await;
+        assert!(matches!(ended.end, CrawlEnd::Resting { .. }));
+        assert_eq!(ended.asked.len(), 1 - n_before);
+    }
 }
 
 #[tokio::test]
@@ -280,10 +303,9 @@ async fn a_page_of_a_kind_that_is_not_wanted_is_done_and_counted() {
 #[tokio::test]
 async fn a_crawl_that_names_what_its_worker_does_not_have_waits_and_loses_no_page() {
     let frontier = Arc::new(MemoryFrontier::new(MemorySettings::default()));
-    let rest_after = Some(Duration::from_secs(10));
     let (sink, stop) = (Kept::default(), CancellationToken::new());
     let settings = CrawlSettings::default();
-    let ended = crawl_or_rest(frontier, &["/unset"], settings, sink, stop, rest_after).await;
+    let ended = crawl_or_rest(frontier, &["/unset"], settings, sink, stop, Rest::after(10)).await;
     assert!(
         matches!(ended.end, CrawlEnd::Resting { .. }),
         "{:?}",
@@ -361,7 +383,7 @@ async fn a_crawl_that_waits_for_longer_than_it_may_rests_with_its_items_delivere
             settings.clone(),
             Kept::default(),
             CancellationToken::new(),
-            Some(Duration::from_secs(rest_after)),
+            Rest::after(rest_after),
         );
         if !rests {
             let in_time = tokio::time::timeout(Duration::from_secs(30), ended);

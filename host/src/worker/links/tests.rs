@@ -26,6 +26,8 @@ use crate::worker::leave::Leave;
 use crate::worker::report::CrawlLog;
 use crate::worker::starts::Starts;
 
+mod nobody;
+
 const N_PAGES: u64 = 300;
 const N_HOSTS: u64 = 64;
 
@@ -327,8 +329,17 @@ async fn several_shards_give_what_one_gives() {
 }
 
 async fn open(objects: &Arc<InMemory>, shard: u32) -> Arc<dyn Frontier> {
+    open_with(objects, shard, Duration::from_millis(5)).await
+}
+
+/// One whose batches become durable as often as this.
+async fn open_with(
+    objects: &Arc<InMemory>,
+    shard: u32,
+    flush_interval: Duration,
+) -> Arc<dyn Frontier> {
     let settings = DurableSettings {
-        flush_interval: Duration::from_millis(5),
+        flush_interval,
         ..DurableSettings::default()
     };
     let frontiers = Arc::new(Frontiers::new(objects.clone(), settings));
@@ -413,41 +424,4 @@ async fn the_pages_of_a_resource_are_shared_by_its_shards() {
     let frontiers = process.frontiers.lock().unwrap().clone();
     let pages: Vec<u64> = frontiers.iter().map(|f| f.counts().pages()).collect();
     assert_eq!(pages, [6, 6, 5, 5]);
-}
-
-/// Answers nobody.
-struct Nobody;
-
-#[async_trait]
-impl HandOver for Nobody {
-    async fn hand_over(&self, to: Shard, _batch: &LinkBatch) -> Result<u64, HandOverError> {
-        let why = "nobody has it".to_owned();
-        Err(HandOverError { to, why })
-    }
-}
-
-#[tokio::test]
-async fn links_to_a_shard_without_an_owner_wait_and_the_crawl_is_not_over() {
-    let frontier = memory();
-    let quiet = Quiet::default();
-    let part = Part {
-        own: Shard(0),
-        n_shards: NonZeroU32::new(2).unwrap(),
-        others: Arc::new(Nobody),
-        quiet: quiet.clone(),
-    };
-    let (kept, stop) = (Kept::default(), CancellationToken::new());
-    let parts = parts(frontier.clone(), Some(part), settings());
-    let crawl = crawl::run(parts, Box::new(kept), stop.clone());
-    let all_done = async {
-        while frontier.counts().parsed == 0 || frontier.counts().due > 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        assert!(!quiet.is_on());
-        assert_eq!(frontier.peers(), [Shard(1)]);
-        stop.cancel();
-    };
-    let (end, ()) = in_time(async { tokio::join!(crawl, all_done) }).await;
-    assert_eq!(end, CrawlEnd::Stopped);
-    assert_eq!(frontier.peers(), [Shard(1)]);
 }

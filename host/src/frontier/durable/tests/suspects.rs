@@ -130,7 +130,12 @@ async fn an_end_counts_against_one_page_of_all_crawls_of_the_process() {
         frontier.suspect(&claim).await.unwrap();
         frontier.settle().await.unwrap();
     }
-    let again = frontiers_in(&objects, settings());
+    // Nothing becomes durable unless somebody waits for it.
+    let seldom = DurableSettings {
+        flush_interval: Duration::from_secs(3_600),
+        ..settings()
+    };
+    let again = frontiers_in(&objects, seldom);
     let (one, other) = (of(1, &again).await, of(2, &again).await);
     let claim = ready(take(&one, 0, 9).await);
     one.suspect(&claim).await.unwrap();
@@ -140,6 +145,9 @@ async fn an_end_counts_against_one_page_of_all_crawls_of_the_process() {
     let early = tokio::time::timeout(Duration::from_millis(50), &mut note).await;
     assert!(early.is_err(), "two are tried at a time");
     one.commit(parsed(claim)).await.unwrap();
+    let early = tokio::time::timeout(Duration::from_millis(50), &mut note).await;
+    assert!(early.is_err(), "the end of the first is not durable");
+    one.settle().await.unwrap();
     let in_time = tokio::time::timeout(Duration::from_secs(30), note).await;
     in_time.expect("the first is durable").unwrap();
     other.give_back(waiting, 0);

@@ -4,7 +4,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::master::placement::tests::worker;
-use crate::model::id::NodeId;
+use crate::model::id::{Incarnation, NodeId};
 use crate::model::node::{Node, Role};
 use crate::model::resource::{PlacementSpec, ShardId};
 use crate::store::catalog::encode;
@@ -175,6 +175,19 @@ async fn a_resource_whose_worker_is_missing_is_pending_and_says_who_takes_it() {
     let missing = |then: &str| pending(&format!("{owner}, which has it, is missing; {then}"));
     let takes = missing(&format!("{other} takes it unless it comes back"));
     assert_eq!(bench.phase("a").await, takes);
+    // A later process under its id is not the one that has it.
+    let anew = Node {
+        incarnation: Incarnation(2),
+        ..worker(&owner, 10, &[])
+    };
+    register(&bench, anew).await;
+    let said = format!("{owner}, which had it, has started anew; ");
+    let phase = bench.phase("a").await;
+    assert!(
+        matches!(&phase, Phase::Pending(why) if why.starts_with(&said)),
+        "{phase:?}"
+    );
+    leave(&bench, &owner).await;
     leave(&bench, other).await;
     assert_eq!(bench.phase("a").await, missing("no worker is registered"));
     // What it has nothing left to do for is as good as over.

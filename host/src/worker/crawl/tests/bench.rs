@@ -268,7 +268,23 @@ pub(super) async fn crawl_on(
     sink: Kept,
     stop: CancellationToken,
 ) -> Ended {
-    crawl_or_rest(frontier, roots, settings, sink, stop, None).await
+    crawl_or_rest(frontier, roots, settings, sink, stop, Rest::default()).await
+}
+
+/// When a crawl may end as resting, and the pages that it has begun before.
+#[derive(Clone, Default)]
+pub(super) struct Rest {
+    pub(super) after: Option<Duration>,
+    pub(super) starts: Starts,
+}
+
+impl Rest {
+    pub(super) fn after(seconds: u64) -> Self {
+        Self {
+            after: Some(Duration::from_secs(seconds)),
+            starts: Starts::default(),
+        }
+    }
 }
 
 pub(super) async fn crawl_or_rest(
@@ -277,7 +293,7 @@ pub(super) async fn crawl_or_rest(
     settings: CrawlSettings,
     sink: Kept,
     stop: CancellationToken,
-    rest_after: Option<Duration>,
+    rest: Rest,
 ) -> Ended {
     let description = Description {
         name: "links".parse().unwrap(),
@@ -310,9 +326,9 @@ pub(super) async fn crawl_or_rest(
         log: log.clone(),
         clock,
         leave: Leave::always(),
-        starts: Starts::default(),
+        starts: rest.starts,
         part: None,
-        rest_after,
+        rest_after: rest.after,
     };
     let run = run(parts, Box::new(sink.clone()), stop);
     let end = tokio::time::timeout(Duration::from_secs(60), run)
