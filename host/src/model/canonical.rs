@@ -29,7 +29,8 @@ pub fn canonical(url: &Url) -> Cow<'_, str> {
         Some(_) | None => Position::AfterQuery,
     };
     let text = &url[..end];
-    match text.find('%').and_then(|first| first_other(text, first)) {
+    let first = memchr::memchr(b'%', text.as_bytes());
+    match first.and_then(|first| first_other(text, first)) {
         Some(other) => Cow::Owned(respelled(text, other)),
         None => Cow::Borrowed(text),
     }

@@ -100,29 +100,41 @@ impl Inner {
     /// Passes over what is known to be stored. Of the same request twice, the first counts.
     pub(super) fn links(
         &self,
-        requests: Vec<NewRequest>,
-        for_others: Vec<(Shard, NewRequest)>,
+        mut requests: Vec<NewRequest>,
+        mut for_others: Vec<(Shard, NewRequest)>,
     ) -> Links {
         let all = requests.iter().chain(for_others.iter().map(|(_, new)| new));
         let keys: Vec<SeenKey> = all.map(|new| self.seen_key(&new.request)).collect();
         let known = self.frontiers.seen.knows_each(&keys);
-        let for_others = for_others.into_iter().map(|(to, new)| (Some(to), new));
-        let own = requests.into_iter().map(|new| (None, new));
-        let mut links = Links::default();
+        let mut all = keys.into_iter().zip(known);
         let mut met = HashSet::new();
-        for (((to, new), key), is_known) in own.chain(for_others).zip(keys).zip(known) {
+        let mut kept = Vec::new();
+        let mut is_kept = |new: &NewRequest| {
             let reload = new.request.reload;
-            if (reload || !is_known) && met.insert((key, reload)) {
-                links.0.push(Link {
-                    host: keys::host_of(&new.request),
-                    fingerprint: new.request.fingerprint(),
-                    key,
-                    new,
-                    to,
-                });
-            }
-        }
-        links
+            let key = all
+                .next()
+                .filter(|(_, is_known)| reload || !is_known)
+                .map(|(key, _)| key)
+                .filter(|key| met.insert((*key, reload)));
+            kept.extend(key);
+            key.is_some()
+        };
+        // A request is large: most are known, and are dropped where they are.
+        requests.retain(&mut is_kept);
+        for_others.retain(|(_, new)| is_kept(new));
+        let own = requests.into_iter().map(|new| (None, new));
+        let for_others = for_others.into_iter().map(|(to, new)| (Some(to), new));
+        let links = own
+            .chain(for_others)
+            .zip(kept)
+            .map(|((to, new), key)| Link {
+                host: keys::host_of(&new.request),
+                fingerprint: new.request.fingerprint(),
+                key,
+                new,
+                to,
+            });
+        Links(links.collect())
     }
 
     /// Those of the links that are to be stored.
