@@ -335,16 +335,6 @@ pub enum ControlError {
         /// As many as there are.
         shards: u32,
     },
-    /// An earlier order of another kind is still to be carried out.
-    #[error(
-        "dead letters of resource {name} given up for {reason} are still about to be tried again"
-    )]
-    RedriveWaits {
-        /// The resource.
-        name: ResourceName,
-        /// Of the earlier order.
-        reason: String,
-    },
     /// A frontier that was to be read, with the name of the state it is in.
     #[error("{condition}: {_0}", condition = .0.condition())]
     Frontier(FrontierError),
@@ -412,7 +402,6 @@ impl ControlError {
             | ControlError::NotLeading { .. }
             | ControlError::PluginGone { .. }
             | ControlError::DataSlow { .. }
-            | ControlError::RedriveWaits { .. }
             | ControlError::Worker(_) => Code::Unavailable,
             ControlError::Frontier(e) => match e {
                 FrontierError::Unavailable { .. }
@@ -491,9 +480,6 @@ impl ControlError {
             }
             ControlError::ShardBusy { name, shards, .. } => format!(
                 "`crawler resource wait {name}` waits until then; or begin it with --shards {shards}"
-            ),
-            ControlError::RedriveWaits { name, .. } => format!(
-                "try again once a worker has taken it: `crawler resource get {name}` shows when"
             ),
             ControlError::Frontier(_) if self.code() == Code::Unavailable => {
                 "try again; the master's log and `crawler resource get` tell more".into()

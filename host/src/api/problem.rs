@@ -452,16 +452,6 @@ mod tests {
             "run 2 of resource shop has no dead letters",
             "`crawler frontier stats shop` shows what became of its URLs",
         );
-        check(
-            ControlError::RedriveWaits {
-                name: name(),
-                reason: "timeout".into(),
-            },
-            503,
-            "UNAVAILABLE",
-            "dead letters of resource shop given up for timeout are still about to be tried again",
-            "try again once a worker has taken it: `crawler resource get shop` shows when",
-        );
         let missing = FrontierError::Missing {
             shard: ShardId::only(ResourceId(7)),
         };

@@ -234,7 +234,7 @@ impl DurableFrontier {
 
     /// Tries dead letters again; how many.
     pub async fn redrive(&self, order: &Redrive) -> Result<u64, FrontierError> {
-        self.inner.redrive(order.reason.as_deref()).await
+        self.inner.redrive(order).await
     }
 }
 

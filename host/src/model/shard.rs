@@ -1,6 +1,6 @@
 //! Shards: the parts of a resource that are assigned, fenced and moved, each by itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -162,9 +162,33 @@ pub struct Waits {
 /// Which dead letters are to be tried again.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Redrive {
-    /// Given up for this reason; all of them where none is named.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
+    /// Given up for one of these reasons; all of them where none is named.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub reasons: BTreeSet<String>,
+}
+
+impl Redrive {
+    /// Those given up for this reason, or all.
+    pub fn of(reason: Option<&str>) -> Self {
+        Self {
+            reasons: reason.into_iter().map(str::to_owned).collect(),
+        }
+    }
+
+    /// What either asks for.
+    #[must_use]
+    pub fn or(mut self, other: Self) -> Self {
+        if self.reasons.is_empty() || other.reasons.is_empty() {
+            return Self::default();
+        }
+        self.reasons.extend(other.reasons);
+        self
+    }
+
+    /// Whether it is about what was given up for this reason.
+    pub fn wants(&self, reason: &str) -> bool {
+        self.reasons.is_empty() || self.reasons.contains(reason)
+    }
 }
 
 /// The process that a shard is assigned to.

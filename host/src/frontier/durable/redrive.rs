@@ -12,10 +12,11 @@ use crate::frontier::records::{self, Stage};
 use crate::frontier::workbench::{LaneId, Turn};
 use crate::frontier::{FrontierError, keys};
 use crate::model::crawl::Request;
+use crate::model::resource::Redrive;
 
 impl Inner {
-    /// Those of one reason, or all; how many.
-    pub(super) async fn redrive(&self, reason: Option<&str>) -> Result<u64, FrontierError> {
+    /// Those that the order is about; how many.
+    pub(super) async fn redrive(&self, order: &Redrive) -> Result<u64, FrontierError> {
         self.check()?;
         let mut n_redriven = 0;
         let prefix = keys::dead_letters_of(self.run);
@@ -29,7 +30,7 @@ impl Inner {
             let mut letters = Vec::new();
             for (key, value) in entries {
                 let letter: records::DeadLetter = self.decode(&value, "dead letter")?;
-                if reason.is_none_or(|reason| letter.reason == reason) {
+                if order.wants(&letter.reason) {
                     let request = letter.request.clone().into_request();
                     let request = request.map_err(|why| self.damaged(why))?;
                     letters.push((key, request, letter));

@@ -292,9 +292,7 @@ async fn dead_letters_are_tried_again_by_reason() {
         frontier.commit(commit_of(claim, dead)).await.unwrap();
     }
     assert_eq!(take(&frontier, 0, 1).await, Take::Empty);
-    let order = |reason: &str| Redrive {
-        reason: Some(reason.to_owned()),
-    };
+    let order = |reason: &str| Redrive::of(Some(reason));
     assert_eq!(durable.redrive(&order("nothing")).await.unwrap(), 0);
     assert_eq!(durable.redrive(&order("timeout")).await.unwrap(), 2);
     let counts = frontier.counts();

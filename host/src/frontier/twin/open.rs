@@ -273,7 +273,6 @@ impl OpenFrontier for Opened {
 
     async fn redrive(&self, order: &Redrive) -> Result<u64, FrontierError> {
         self.shared.check()?;
-        let reason = order.reason.as_deref();
-        Ok(self.shared.change(|state| state.plain.redrive(reason)))
+        Ok(self.shared.change(|state| state.plain.redrive(order)))
     }
 }

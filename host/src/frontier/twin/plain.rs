@@ -13,7 +13,7 @@ use crate::frontier::{Commit, Committed, Ended, FrontierError, LinkBatch, NewReq
 use crate::model::crawl::{Counts, Done, Fingerprint, ItemRecord, Request, UnixMillis};
 use crate::model::id::{Run, Shard};
 use crate::model::pattern::{PatternKey, path_pattern};
-use crate::model::resource::ShardId;
+use crate::model::resource::{Redrive, ShardId};
 use crate::model::scope::PATTERN_URLS;
 
 /// What is known of a URL.
@@ -293,14 +293,14 @@ impl Plain {
         has_room
     }
 
-    /// Dead letters of one reason, or all, are due again; how many.
-    pub(super) fn redrive(&mut self, wanted: Option<&str>) -> u64 {
+    /// Dead letters are due again; how many.
+    pub(super) fn redrive(&mut self, order: &Redrive) -> u64 {
         let (mut n, now) = (0, self.time.latest());
         for known in self.urls.values_mut() {
             let Stage::Dead(reason) = &known.stage else {
                 continue;
             };
-            if wanted.is_some_and(|wanted| wanted != reason) {
+            if !order.wants(reason) {
                 continue;
             }
             self.counts.dead -= 1;

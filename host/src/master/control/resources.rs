@@ -240,12 +240,13 @@ impl Control {
                 if is_other_plugin && !is_over {
                     // Under another epoch: nothing of the version before is recorded after this. What it
                     // had no rule for may have one now.
-                    let no_rule = Redrive {
-                        reason: Some(NO_RULE.to_owned()),
-                    };
+                    let no_rule = Redrive::of(Some(NO_RULE));
                     let record = ShardRecord {
                         state: ShardState::Free,
-                        redrive: Some(shard.value.redrive.clone().unwrap_or(no_rule)),
+                        redrive: Some(match shard.value.redrive.clone() {
+                            Some(earlier) => earlier.or(no_rule),
+                            None => no_rule,
+                        }),
                         ..shard.value.clone()
                     };
                     txn = self.freed(txn, id, &shard, record);

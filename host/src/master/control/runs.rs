@@ -137,7 +137,7 @@ impl Control {
         request: &RequestId,
     ) -> Result<u64, ControlError> {
         let leadership = self.leadership()?;
-        let order = Redrive { reason };
+        let order = Redrive::of(reason.as_deref());
         for _try in 0..MAX_TRIES {
             let present = self.existing(name).await?;
             if present.value.has_seen(request) {
@@ -153,7 +153,7 @@ impl Control {
                 .order_redrive(&leadership, &present, &order, request)
                 .await?
             {
-                let reason = order.reason.as_deref().unwrap_or("all");
+                let reason = reason.as_deref().unwrap_or("all");
                 tracing::info!(resource = %name, reason, n_dead, "dead letters are tried again");
                 return Ok(n_dead);
             }
@@ -169,12 +169,15 @@ impl Control {
         order: &Redrive,
         request: &RequestId,
     ) -> Result<bool, ControlError> {
-        let name = &present.value.spec.name;
         let mut txn = Txn::new();
         let shards = self.whole_shards(&present.value).await?.into_iter();
         for (id, shard) in shards.filter(|(id, _)| present.value.has_shard(*id)) {
             let record = ShardRecord {
-                redrive: Some(merged(name, shard.value.redrive.as_ref(), order)?),
+                // Beside one that no worker has carried out yet.
+                redrive: Some(match shard.value.redrive.clone() {
+                    Some(earlier) => earlier.or(order.clone()),
+                    None => order.clone(),
+                }),
                 state: ShardState::Free,
                 ..shard.value.clone()
             };
@@ -236,36 +239,15 @@ pub(super) fn dead_letters(
         false => BTreeMap::new(),
     };
     by_reason.retain(|_, n| *n > 0);
-    let asked = order.reason.as_ref();
-    let of_reason = |(reason, n)| asked.is_none_or(|asked| asked == reason).then_some(n);
+    let of_reason = |(reason, n): (&String, &u64)| order.wants(reason).then_some(*n);
     match by_reason.iter().filter_map(of_reason).sum() {
         0 => Err(ControlError::NoDeadLetters {
             name: resource.spec.name.clone(),
             run: resource.run,
-            reason: order.reason.clone(),
+            reason: order.reasons.first().cloned(),
             present: by_reason,
         }),
         n_dead => Ok(n_dead),
-    }
-}
-
-/// An order beside one that no worker has carried out yet.
-fn merged(
-    name: &ResourceName,
-    present: Option<&Redrive>,
-    order: &Redrive,
-) -> Result<Redrive, ControlError> {
-    match present {
-        None => Ok(order.clone()),
-        Some(present) if order.reason.is_none() || present == order => Ok(order.clone()),
-        Some(all @ Redrive { reason: None }) => Ok(all.clone()),
-        // Both together would be more than was asked for, and one of them less.
-        Some(Redrive {
-            reason: Some(reason),
-        }) => Err(ControlError::RedriveWaits {
-            name: name.clone(),
-            reason: reason.clone(),
-        }),
     }
 }
 

@@ -200,7 +200,7 @@ async fn a_dead_letter_without_a_url_leaves_all_of_them_as_they_are() {
     }
     let before = frontier.counts();
     assert!(matches!(
-        inner.redrive(None).await,
+        inner.redrive(&Redrive::default()).await,
         Err(FrontierError::Damaged { .. })
     ));
     assert_eq!(frontier.counts(), before);

@@ -3,7 +3,7 @@
 use super::*;
 use crate::master::ResourceView;
 use crate::model::id::{NodeId, Run, Shard};
-use crate::model::resource::{ShardId, ShardRecord};
+use crate::model::resource::{Redrive, ShardId, ShardRecord};
 use crate::store::catalog::encode;
 
 fn name(text: &str) -> ResourceName {
@@ -232,13 +232,17 @@ async fn an_update_takes_another_version_of_the_plugin_and_refuses_what_needs_a_
     let bench = bench().await;
     bench.push("books@2.0.0").await.unwrap();
     bench.add("a").await.unwrap();
+    // What is still to be tried again stays so.
+    let timeout = Some(Redrive::of(Some("timeout")));
+    bench.record("a", |shard| shard.redrive = timeout).await;
     let older = bench.update("a", |spec| spec.plugin = "books@1.0.0".parse().unwrap());
     let older = older.await.unwrap().resource;
     assert_eq!(older.pinned.unwrap().version.to_string(), "1.0.0");
     // Under another epoch, so that nothing of the version before is recorded any more.
     let (_, shard) = bench.shard("a").await;
     assert_eq!((shard.state, shard.epoch.0), (ShardState::Free, 2));
-    assert_eq!(shard.redrive.unwrap().reason.unwrap(), "no-rule");
+    let reasons = shard.redrive.unwrap().reasons;
+    assert_eq!(Vec::from_iter(reasons), ["no-rule", "timeout"]);
     // What is over has nothing to try again.
     bench
         .record("a", |shard| {

@@ -140,9 +140,7 @@ async fn a_restart_of_nothing_is_refused_and_two_at_once_are_two_runs() {
 
 /// What is waiting to be carried out, beside which an order comes; what is then.
 async fn redrive_order(present: Option<&str>, asked: &str) -> Result<ShardRecord, ControlError> {
-    let order = |reason: &str| Redrive {
-        reason: Some(reason.to_owned()).filter(|reason| !reason.is_empty()),
-    };
+    let order = |reason: &str| Redrive::of(Some(reason).filter(|reason| !reason.is_empty()));
     let bench = opened(ShardState::Finished).await;
     let redrive = present.map(order);
     bench.record("a", |shard| shard.redrive = redrive).await;
@@ -170,29 +168,26 @@ async fn f26_a_redrive_frees_the_shard_with_the_order_and_keeps_run_and_numbers(
     assert_eq!((&record.owner, &record.state), (&None, &ShardState::Free));
     assert_eq!((record.created, record.storage_epoch), (true, 7));
     assert_eq!((record.epoch.0, record.counts.parsed), (2, 12));
-    let reason = Some("timeout".to_owned());
-    assert_eq!(record.redrive, Some(Redrive { reason }));
+    assert_eq!(record.redrive, Some(Redrive::of(Some("timeout"))));
 }
 
 #[tokio::test]
-async fn an_order_that_waits_is_never_narrowed_nor_widened_unasked() {
+async fn an_order_beside_one_that_waits_asks_for_both() {
     for (present, asked, left) in [
-        ("timeout", "timeout", Some("timeout")),
-        ("timeout", "", None),
-        ("", "timeout", None),
-        ("", "", None),
+        ("timeout", "timeout", &["timeout"][..]),
+        ("timeout", "connection", &["connection", "timeout"]),
+        ("timeout", "", &[]),
+        ("", "timeout", &[]),
+        ("", "", &[]),
     ] {
         let record = redrive_order(Some(present), asked).await.unwrap();
-        let left = Redrive {
-            reason: left.map(str::to_owned),
-        };
-        assert_eq!(record.redrive, Some(left), "{present} {asked}");
+        let reasons = left.iter().map(|reason| (*reason).to_owned()).collect();
+        assert_eq!(
+            record.redrive,
+            Some(Redrive { reasons }),
+            "{present} {asked}"
+        );
     }
-    check_refused(
-        redrive_order(Some("timeout"), "connection").await,
-        Code::Unavailable,
-        "dead letters of resource a given up for timeout are still about to be tried again",
-    );
 }
 
 #[tokio::test]
@@ -212,10 +207,7 @@ async fn f26_a_redrive_is_about_dead_letters_of_the_present_run() {
         }
     };
     let dead = [("timeout", 3), ("connection", 1), ("redriven", 0)];
-    let asked = |reason: Option<&str>| Redrive {
-        reason: reason.map(str::to_owned),
-    };
-    let n_dead = |run, reason| dead_letters(&resource, stats(run, &dead), &asked(reason));
+    let n_dead = |run, reason| dead_letters(&resource, stats(run, &dead), &Redrive::of(reason));
     assert_eq!(n_dead(1, None).unwrap(), 4);
     assert_eq!(n_dead(1, Some("timeout")).unwrap(), 3);
     let check = |reason, run, text: &str, hint: &str| {

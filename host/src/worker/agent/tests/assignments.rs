@@ -249,9 +249,8 @@ async fn another_version_of_the_plugin_goes_on_where_the_one_before_was() {
     crawls_soon(&bench).await;
     let before = bench.record().await;
     // As a master writes it with the change: taken from its owner, and assigned anew.
-    let reason = Some(NO_RULE.to_owned());
     let freed = ShardRecord {
-        redrive: Some(Redrive { reason }),
+        redrive: Some(Redrive::of(Some(NO_RULE))),
         epoch: before.epoch.next(),
         ..before.freed()
     };
