@@ -26,7 +26,7 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 
 use crate::frontier::FrontierError;
-use crate::model::id::{Digest, PluginRef, PluginVersion, ResourceName, Run, Shard};
+use crate::model::id::{Digest, PluginRef, PluginVersion, ResourceId, ResourceName, Run, Shard};
 use crate::model::node::Node;
 use crate::model::resource::{Phase, Resource, ShardRecord};
 use crate::model::status::{CrawlStatus, LogLine, WorkerStatus};
@@ -141,11 +141,11 @@ pub trait WorkerCalls: Send + Sync + 'static {
         name: Option<&ResourceName>,
     ) -> Result<Vec<CrawlStatus>, WorkerCallError>;
 
-    /// The log of one resource there: what is kept, then with `follow` what comes.
+    /// The log of one resource there, by its id: what is kept, then with `follow` what comes.
     async fn logs(
         &self,
         address: &str,
-        name: &ResourceName,
+        resource: ResourceId,
         follow: bool,
     ) -> Result<BoxStream<'static, Result<LogLine, WorkerCallError>>, WorkerCallError>;
 }
@@ -502,7 +502,6 @@ fn given_up(reason: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::id::ResourceId;
     use crate::model::resource::ShardId;
 
     #[track_caller]

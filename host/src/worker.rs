@@ -22,7 +22,7 @@
 //!
 //! `crawl` and below run without a store and without a master: `crawler run` uses them as they are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::stream::{self, BoxStream, StreamExt as _};
@@ -30,7 +30,7 @@ use tokio::sync::Notify;
 
 use crate::frontier::Frontier;
 use crate::model::crawl::Counts;
-use crate::model::id::{Epoch, ResourceName, Run, Shard};
+use crate::model::id::{Epoch, ResourceId, ResourceName, Run};
 use crate::model::resource::{ShardId, Waits};
 use crate::model::status::{CrawlStatus, LogLine};
 
@@ -77,20 +77,18 @@ pub struct Crawls {
 #[derive(Default)]
 struct Known {
     running: BTreeMap<ShardId, Running>,
-    /// Of the last crawl of each part of each name, running or over; the oldest lives go first.
-    logs: BTreeMap<LogOf, (ShardId, CrawlLog)>,
+    /// Of the last crawl of each shard, running or over.
+    logs: BTreeMap<ShardId, CrawlLog>,
     /// Those of `logs` whose crawl is over.
-    over: BTreeMap<ShardId, LogOf>,
+    over: BTreeSet<ShardId>,
 }
 
-/// Whose log it is.
-type LogOf = (ResourceName, Shard);
-
 impl Known {
-    /// Forgets the oldest logs of crawls that are over, while there are more than are kept.
+    /// Forgets logs of crawls that are over, of the oldest resources first, while there are more than are
+    /// kept.
     fn trim_logs(&mut self) {
         while self.logs.len() > KEPT_LOGS
-            && let Some((_, oldest)) = self.over.pop_first()
+            && let Some(oldest) = self.over.pop_first()
         {
             self.logs.remove(&oldest);
         }
@@ -210,13 +208,13 @@ impl Crawls {
             .collect()
     }
 
-    /// The log of the last crawl of this name, of all its parts; with `follow` until they are over.
-    pub fn logs(&self, name: &ResourceName, follow: bool) -> BoxStream<'static, LogLine> {
+    /// The log of the last crawl of a resource, of all its parts; with `follow` until they are over. Asked
+    /// by its id: one that had its name before has a log of its own.
+    pub fn logs(&self, resource: ResourceId, follow: bool) -> BoxStream<'static, LogLine> {
         let known = self.known();
-        let first = (name.clone(), Shard(0));
-        let own = known.logs.range(first..);
-        let own = own.take_while(|((of, _), _)| of == name);
-        let own: Vec<_> = own.map(|(_, (_, log))| log.read(follow)).collect();
+        let own = known.logs.range(ShardId::only(resource)..);
+        let own = own.take_while(|(id, _)| id.resource == resource);
+        let own: Vec<_> = own.map(|(_, log)| log.read(follow)).collect();
         stream::select_all(own).boxed()
     }
 
@@ -236,11 +234,8 @@ impl Crawls {
     fn enter(&self, id: ShardId, crawl: Running) {
         self.changed.notify_one();
         let mut known = self.known();
-        let key = (crawl.name.clone(), id.shard);
-        let before = known.logs.insert(key, (id, crawl.log.clone()));
-        if let Some((before, _)) = before {
-            known.over.remove(&before);
-        }
+        known.logs.insert(id, crawl.log.clone());
+        known.over.remove(&id);
         known.running.insert(id, crawl);
         known.trim_logs();
     }
@@ -260,11 +255,8 @@ impl Crawls {
             .get(&id)
             .is_some_and(|crawl| crawl.epoch == epoch)
         {
-            let crawl = known.running.remove(&id);
-            let key = crawl.map(|crawl| (crawl.name, id.shard));
-            // Another resource of its name may have begun meanwhile.
-            let own = key.filter(|key| known.logs.get(key).is_some_and(|(of, _)| *of == id));
-            known.over.extend(own.map(|key| (id, key)));
+            known.running.remove(&id);
+            known.over.insert(id);
             known.trim_logs();
             self.changed.notify_one();
         }
@@ -273,11 +265,9 @@ impl Crawls {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
     use crate::clock::SystemClock;
-    use crate::model::id::ResourceId;
+    use crate::model::id::Shard;
 
     #[test]
     fn a_crawl_that_ends_late_does_not_hide_the_next_one_of_its_shard() {
@@ -322,11 +312,8 @@ mod tests {
         }
         let kept = || {
             let known = crawls.known();
-            known
-                .logs
-                .values()
-                .map(|(id, _)| id.resource.0)
-                .collect::<BTreeSet<u64>>()
+            let ids = known.logs.keys().map(|id| id.resource.0);
+            ids.collect::<BTreeSet<u64>>()
         };
         assert_eq!(kept(), (0..n_all).collect());
         // Ten are too many as long as all run.
@@ -334,12 +321,35 @@ mod tests {
             crawls.leave(id(n), Epoch(1));
         }
         assert_eq!(kept(), (0..20).chain(30..n_all).collect());
-        // Begun anew under another id, the log of before is gone.
-        crawls.enter(id(n_all), running("crawl-3"));
-        assert_eq!(
-            kept(),
-            (0..20).chain(30..=n_all).filter(|n| *n != 3).collect()
-        );
+        // One that goes on is not over.
+        crawls.enter(id(3), running("crawl-3"));
         assert_eq!(crawls.known().over.len(), 19);
+    }
+
+    #[tokio::test]
+    async fn logs_of_an_earlier_resource_are_none_of_a_later_one_of_its_name() {
+        let crawls = Crawls::default();
+        let enter = |resource, shard, said: &str| {
+            let id = ShardId {
+                resource: ResourceId(resource),
+                shard: Shard(shard),
+            };
+            crawls.enter(id, running("books"));
+            crawls.note(id, "info", said.to_owned());
+            crawls.leave(id, Epoch(1));
+        };
+        enter(1, 0, "first");
+        enter(1, 1, "first");
+        enter(2, 0, "second");
+        enter(2, 1, "second");
+        enter(1, 1, "late");
+        let said = async |resource| {
+            let lines = crawls.logs(ResourceId(resource), false);
+            let lines: BTreeSet<String> = lines.map(|line| line.message).collect().await;
+            lines.into_iter().collect::<Vec<_>>()
+        };
+        assert_eq!(said(1).await, ["first", "late"]);
+        assert_eq!(said(2).await, ["second"]);
+        assert!(said(3).await.is_empty());
     }
 }

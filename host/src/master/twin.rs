@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 
 use super::{WorkerCallError, WorkerCalls};
-use crate::model::id::ResourceName;
+use crate::model::id::{ResourceId, ResourceName};
 use crate::model::status::{CrawlStatus, LogLine};
 
 /// What all workers do when they are asked for their crawls.
@@ -76,7 +76,7 @@ impl WorkerCalls for Workers {
     async fn logs(
         &self,
         address: &str,
-        _name: &ResourceName,
+        _resource: ResourceId,
         _follow: bool,
     ) -> Result<BoxStream<'static, Result<LogLine, WorkerCallError>>, WorkerCallError> {
         self.answer(address).await?;

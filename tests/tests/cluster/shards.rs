@@ -1,7 +1,7 @@
 //! Crawls in several parts, and the life of a resource, with processes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use crawler_tests::cluster::{Cluster, Node};
 use crawler_tests::http::text;
@@ -252,10 +252,14 @@ fn s19_a_name_that_is_added_and_deleted_a_hundred_times_shows_nothing_of_its_liv
         let master = &masters[n % 3];
         let life = format!("life-{n}");
         let start = web.url(&format!("/{life}/0"));
+        // Of one shard after one of two: nothing takes the place of the second.
+        let shards = 1 + n / 10 % 2;
         let body = format!(
             r#"{{"name":"again","plugin":"puppet","params":{{"start":"{start}"}},
-                "crawl":{{"delay_ms":0,"max_pages":3,"max_depth":1000}}}}"#
+                "crawl":{{"delay_ms":0,"max_pages":3,"max_depth":1000}},
+                "placement":{{"shards":{shards}}}}}"#
         );
+        let since = UNIX_EPOCH.elapsed().expect("a clock of today").as_millis();
         let added = master.http(Method::POST, "/crawler/resource", Some(&body));
         assert_eq!(added.status, 200, "{added:?}");
         let seen = masters[(n + 1) % 3].http(Method::GET, "/crawler/resource/again", None);
@@ -267,6 +271,21 @@ fn s19_a_name_that_is_added_and_deleted_a_hundred_times_shows_nothing_of_its_liv
             let of_life = |url: &&String| url.contains(&format!("/{life}/"));
             assert_eq!(own.iter().filter(of_life).count(), own.len(), "{own:?}");
             assert!(!own.is_empty());
+            let logs = master.http(Method::GET, "/crawler/resource/again/logs", None);
+            let lines: Vec<Value> = logs
+                .text
+                .lines()
+                .map(|line| serde_json::from_str(line).expect("a line is JSON"))
+                .collect();
+            let is_own = |line: &Value| {
+                line["at"]
+                    .as_u64()
+                    .is_some_and(|at| u128::from(at) >= since)
+            };
+            assert!(!lines.is_empty() && lines.iter().all(is_own), "{lines:?}");
+            let urls = master.ok(&cluster, &["frontier", "list", "again"]);
+            let is_own = |url: &str| url.starts_with(&format!("{n}/"));
+            assert!(urls.split("/life-").skip(1).all(is_own), "{urls}");
         }
         let name = Some(r#"{"name":"again"}"#);
         let deleted = masters[(n + 2) % 3].http(Method::DELETE, "/crawler/resource", name);

@@ -13,7 +13,7 @@ use tonic::{Code, Response, Status, Streaming};
 
 use super::{ANSWER_MAX, endpoint, transport_failure};
 use crate::master::{WORKER_CALL_DEADLINE, WorkerCallError, WorkerCalls};
-use crate::model::id::ResourceName;
+use crate::model::id::{ResourceId, ResourceName};
 use crate::model::status::{CrawlStatus, LogLine};
 use crate::telemetry::chain;
 use crate::worker::others::SendLinks;
@@ -72,12 +72,14 @@ impl WorkerCalls for GrpcWorkerCalls {
     async fn logs(
         &self,
         address: &str,
-        name: &ResourceName,
+        resource: ResourceId,
         follow: bool,
     ) -> Result<BoxStream<'static, Result<LogLine, WorkerCallError>>, WorkerCallError> {
-        let name = name.to_string();
         let mut worker = self.worker(address)?;
-        let call = worker.read_logs(proto::ReadLogsRequest { name, follow });
+        let call = worker.read_logs(proto::WorkerLogsRequest {
+            resource_id: resource.0,
+            follow,
+        });
         let lines: Streaming<proto::LogLine> = worker_call(address, call).await?;
         let address = address.to_owned();
         let lines = lines.map(move |line| match line {

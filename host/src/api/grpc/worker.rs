@@ -8,6 +8,7 @@ use tonic::{Request, Response, Status};
 
 use super::{Answer, Stream, refused};
 use crate::api::spec::resource_name;
+use crate::model::id::ResourceId;
 use crate::worker::Crawls;
 use crate::worker::receive::{GiveError, GivenLinks};
 
@@ -35,11 +36,11 @@ impl CrawlerWorker for Worker {
 
     async fn read_logs(
         &self,
-        request: Request<proto::ReadLogsRequest>,
+        request: Request<proto::WorkerLogsRequest>,
     ) -> Answer<Self::ReadLogsStream> {
         let request = request.into_inner();
-        let name = resource_name(&request.name).map_err(refused)?;
-        let lines = self.worker.logs(&name, request.follow);
+        let resource = ResourceId(request.resource_id);
+        let lines = self.worker.logs(resource, request.follow);
         let lines = lines.map(|line| Ok(line.into()));
         let lines = lines.take_until(self.stop.clone().cancelled_owned());
         Ok(Response::new(lines.boxed()))

@@ -7,7 +7,7 @@ use futures::stream::BoxStream;
 
 use super::node::World;
 use crate::master::{WorkerCallError, WorkerCalls};
-use crate::model::id::ResourceName;
+use crate::model::id::{ResourceId, ResourceName};
 use crate::model::status::{CrawlStatus, LogLine};
 use crate::worker::others::SendLinks;
 use crate::worker::receive::{GIVE_DEADLINE, GiveError, GivenLinks};
@@ -42,7 +42,7 @@ impl WorkerCalls for Reach {
     async fn logs(
         &self,
         _address: &str,
-        _name: &ResourceName,
+        _resource: ResourceId,
         _follow: bool,
     ) -> Result<BoxStream<'static, Result<LogLine, WorkerCallError>>, WorkerCallError> {
         Ok(Box::pin(futures::stream::empty()))

@@ -102,7 +102,11 @@ impl Control {
         }
         let mut streams = Vec::new();
         for address in addresses {
-            let lines = self.parts.workers.logs(address, name, follow).await?;
+            let lines = self
+                .parts
+                .workers
+                .logs(address, resource.value.id, follow)
+                .await?;
             streams.push(lines.map_err(ControlError::from));
         }
         Ok(stream::select_all(streams).boxed())
