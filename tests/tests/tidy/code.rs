@@ -6,21 +6,28 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// What stands before the module of unit tests.
-pub(crate) fn without_tests(text: &str) -> &str {
-    let mut start = 0;
-    while let Some(found) = text[start..].find("\n#[cfg(test)]\n") {
-        let mark = start + found + 1;
-        let next = text[mark..].lines().nth(1).unwrap_or_default();
-        if next.starts_with("mod ")
-            || next.starts_with("pub mod ")
-            || next.starts_with("pub(crate) mod ")
-        {
-            return &text[..mark];
+/// All but the modules of unit tests. One that is a file of its own leaves its declaration here.
+pub(crate) fn without_tests(text: &str) -> String {
+    const MARK: &str = "#[cfg(test)]\n";
+    let mut left = String::new();
+    let mut rest = text;
+    while let Some(mark) = rest.find(MARK) {
+        let (before, marked) = rest.split_at(mark);
+        left.push_str(before);
+        let item = &marked[MARK.len()..];
+        let line = item.lines().next().unwrap_or_default();
+        let is_module = ["mod ", "pub mod ", "pub(crate) mod "]
+            .iter()
+            .any(|start| line.starts_with(start));
+        if is_module && line.ends_with('{') {
+            let end = item.find("\n}\n").map_or(item.len(), |end| end + 3);
+            rest = &item[end..];
+        } else {
+            left.push_str(MARK);
+            rest = item;
         }
-        start = mark;
     }
-    text
+    left + rest
 }
 
 /// The top-level modules that code names, by `crate::`, or by as many `super::` as lead to the root.
@@ -220,8 +227,10 @@ mod tests {
     }
 
     #[test]
-    fn only_the_module_of_tests_is_left_out() {
-        let text = "a\n#[cfg(test)]\nfn helper() {}\nb\n#[cfg(test)]\nmod tests {}\n";
-        assert_eq!(without_tests(text), "a\n#[cfg(test)]\nfn helper() {}\nb\n");
+    fn only_modules_of_tests_are_left_out() {
+        let declared = "a\n#[cfg(test)]\nmod twin;\nb\n#[cfg(test)]\nfn helper() {}\nc\n";
+        let inline = "#[cfg(test)]\nmod tests {\n    fn a() {\n    }\n}\n";
+        let text = format!("{declared}{inline}d\n{inline}");
+        assert_eq!(without_tests(&text), format!("{declared}d\n"));
     }
 }
