@@ -70,7 +70,9 @@ fn drained(id: &NodeId, undo: bool, load: u32, others: u32) -> String {
         (false, n, 0) => {
             format!("{id} drains; nobody else takes its {n} crawls, which wait until somebody does")
         }
-        (false, n, _) => format!("{id} drains; its {n} crawls go to others"),
+        (false, n, _) => format!(
+            "{id} drains; its {n} crawls go to others, and one that none of them may take waits"
+        ),
     }
 }
 
@@ -187,7 +189,12 @@ mod tests {
         assert_eq!(weighed_row(&draining)[4], "2/10, draining");
         let id = "worker-1".parse().unwrap();
         for (undo, load, others, expected) in [
-            (false, 2, 1, "worker-1 drains; its 2 crawls go to others"),
+            (
+                false,
+                2,
+                1,
+                "worker-1 drains; its 2 crawls go to others, and one that none of them may take waits",
+            ),
             (
                 false,
                 2,

@@ -15,7 +15,11 @@ pub(super) fn phase(
     candidates: &Candidates,
 ) -> Phase {
     if resource.pinned.is_none() {
-        return Phase::Pending(format!("plugin {} is not pushed yet", resource.spec.plugin));
+        let why = format!("plugin {} is not pushed yet", resource.spec.plugin);
+        return match resource.paused {
+            true => Phase::Paused(why),
+            false => Phase::Pending(why),
+        };
     }
     let failed = shards.iter().find_map(|shard| match &shard.state {
         ShardState::Failed { reason } => Some(reason.clone()),

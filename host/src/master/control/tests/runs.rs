@@ -72,6 +72,10 @@ async fn what_waits_for_its_plugin_is_restarted_too() {
     assert_eq!(restarted.resource.run, Run(2));
     let waits = Phase::Pending("plugin other is not pushed yet".into());
     assert_eq!(restarted.phase, waits);
+    let (name, call) = ("a".parse().unwrap(), RequestId::random());
+    let paused = bench.control.pause_resource(&name, true, &call).await;
+    let paused_for = Phase::Paused("plugin other is not pushed yet".into());
+    assert_eq!(paused.unwrap().phase, paused_for);
 }
 
 #[tokio::test]
