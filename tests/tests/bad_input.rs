@@ -19,6 +19,8 @@ mod hostile;
 mod pages;
 #[path = "bad_input/plugins.rs"]
 mod plugins;
+#[path = "bad_input/reading.rs"]
+mod reading;
 #[path = "bad_input/server.rs"]
 mod server;
 

@@ -259,6 +259,14 @@ async fn an_update_takes_another_version_of_the_plugin_and_refuses_what_needs_a_
         .await;
     let expected = "setting max-pages must be above zero";
     check_refused(few, Code::InvalidArgument, expected);
+    let few = bench
+        .update("a", |spec| {
+            spec.crawl.max_pages = Some(3);
+            spec.placement.shards = 4;
+        })
+        .await;
+    let expected = "max-pages is 3, and 4 shards take a page each at least";
+    check_refused(few, Code::InvalidArgument, expected);
     let shards = bench.update("a", |spec| spec.placement.shards = 4).await;
     let error = shards.unwrap_err();
     assert_eq!(
