@@ -398,16 +398,9 @@ class Plan {
 
     read(plan, captures) {
         const slice = slicer(captures.text);
-        // The captures of each field, by row.
-        const found = captures.columns.map(({ rows }) => {
-            const byRow = new Map();
-            rows.forEach((signed, n) => {
-                const row = signed >>> 0;
-                if (byRow.has(row)) byRow.get(row).push(n);
-                else byRow.set(row, [n]);
-            });
-            return byRow;
-        });
+        // The captures of each field and the rows of each group, by the row around them.
+        const found = captures.columns.map(({ rows }) => byRow(rows));
+        const nested = captures.groups.map((parents) => byRow(parents));
         const textsOf = (field, row) => {
             const { spans } = captures.columns[field];
             return (found[field].get(row) ?? []).map((n) => slice(spans[2 * n], spans[2 * n + 1]));
@@ -416,14 +409,21 @@ class Plan {
         const read = ({ declared, at, name, shape }, row) => {
             if (declared instanceof Links) return Object.assign(new Links(declared.css), { plan, field: at });
             if (declared instanceof Value) return value(name, declared, textsOf(at, row));
-            const rows = [];
-            captures.groups[at].forEach((parent, n) => {
-                if (parent >>> 0 === row) rows.push(object(shape, n));
-            });
-            return rows;
+            return (nested[at].get(row) ?? []).map((n) => object(shape, n));
         };
         return object(this.shape, NO_ROW);
     }
+}
+
+/** What stands in each row, by position: looked for once, since both may be tens of thousands. */
+function byRow(rows) {
+    const positions = new Map();
+    rows.forEach((signed, n) => {
+        const row = signed >>> 0;
+        if (positions.has(row)) positions.get(row).push(n);
+        else positions.set(row, [n]);
+    });
+    return positions;
 }
 
 function value(name, declared, texts) {

@@ -500,27 +500,34 @@ class _Plan:
     def read(self, plan, captures):
         # Spans are in bytes.
         text = captures.text.encode()
-        texts = []
-        for column in captures.columns:
-            by_row = {}
-            for n, row in enumerate(column.rows):
-                begin, end = column.spans[2 * n], column.spans[2 * n + 1]
-                by_row.setdefault(row, []).append(text[begin:end].decode())
-            texts.append(by_row)
+        # The captures of each field and the rows of each group, by the row around them.
+        found = [(column.spans, _by_row(column.rows)) for column in captures.columns]
+        nested = [_by_row(parents) for parents in captures.groups]
+
+        def texts(field, row):
+            spans, by_row = found[field]
+            return [text[spans[2 * n] : spans[2 * n + 1]].decode() for n in by_row.get(row, [])]
 
         def of_row(shape, row):
-            found = {}
+            values = {}
             for key, at, declared, within in shape:
                 if isinstance(declared, rows):
-                    parents = enumerate(captures.groups[at])
-                    found[key] = [of_row(within, n) for n, parent in parents if parent == row]
+                    values[key] = [of_row(within, n) for n in nested[at].get(row, [])]
                 elif isinstance(declared, links):
-                    found[key] = _Links(declared.css, plan, at)
+                    values[key] = _Links(declared.css, plan, at)
                 else:
-                    found[key] = _value(self._fields[at].name, declared, texts[at].get(row, []))
-            return found
+                    values[key] = _value(self._fields[at].name, declared, texts(at, row))
+            return values
 
         return of_row(self._shape, NO_ROW)
+
+
+def _by_row(rows):
+    """What stands in each row, by position: looked for once, since both may be tens of thousands."""
+    positions = {}
+    for n, row in enumerate(rows):
+        positions.setdefault(row, []).append(n)
+    return positions
 
 
 def _value(name, declared, texts):
