@@ -111,6 +111,7 @@ async fn a_page_is_read_once_and_costs_the_same_each_time() {
 #[tokio::test]
 async fn a_page_that_is_longer_than_a_mebibyte_is_read_too() {
     let page = format!("{}<li><a>last</a>", "<p>some words</p>".repeat(100_000));
+    assert!(page.len() > 1 << 20);
     let found = read(&page, |_| ()).await;
     // Of the row, and of its link.
     assert_eq!(found["text"], "lastlast");

@@ -22,9 +22,11 @@ use crate::model::plugin::{LimitName, Limits, Plan};
 use crate::plugin::LogLevel;
 use crate::plugin::bindings::crawler::rules::types;
 
-/// Bytes of a page times what the plan does with each at the most: what is read where it is asked for, in a
-/// few milliseconds. More is read away from the executor, whose other tasks would wait.
-const MAX_AT_ONCE: usize = 16 << 20;
+/// Bytes of a page that are read where they are asked for, in a few milliseconds. More is read away from the
+/// executor, whose other tasks would wait.
+const MAX_AT_ONCE: usize = 1 << 20;
+/// The same, of the bytes times what the plan does with each: a page is short for a plan that does little.
+const MAX_WORK_AT_ONCE: usize = 16 << 20;
 /// The part of limit `memory` that reading may take beside the captures.
 const MEMORY_SHARE: u64 = 32;
 /// A body may become longer as text, by no more than this: a byte of no charset becomes U+FFFD, which has three.
@@ -137,7 +139,7 @@ impl CallState {
         let work = plans[plan as usize].work();
         let budget = budget(&self.limits, &self.reads);
         let read = move || read(&plans[plan as usize], &page, &budget);
-        let (read, took) = if n_bytes.saturating_mul(work) > MAX_AT_ONCE {
+        let (read, took) = if is_long(n_bytes, work) {
             let permit = Arc::clone(&LONG).acquire_owned().await?;
             let read = move || {
                 let _permit = permit;
@@ -165,6 +167,11 @@ impl CallState {
         self.reads.done.insert(plan, read.clone());
         Ok(read)
     }
+}
+
+/// Whether others would wait for a page of so many bytes, by a plan that does so much with each.
+fn is_long(n_bytes: usize, work: usize) -> bool {
+    n_bytes > MAX_AT_ONCE || n_bytes.saturating_mul(work) > MAX_WORK_AT_ONCE
 }
 
 fn no_page() -> Ended {
@@ -221,5 +228,24 @@ fn refused(error: &ExtractError) -> types::ExtractError {
             raise(LimitName::Body)
         )),
         other => types::ExtractError::Other((0, other.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_over_a_mebibyte_and_those_that_are_much_work_are_read_away_from_the_executor() {
+        for (n_bytes, work, expected) in [
+            (0, usize::MAX, false),
+            (1 << 20, 1, false),
+            (1 << 20, 16, false),
+            ((1 << 20) + 1, 1, true),
+            (1 << 20, 17, true),
+            (1 << 10, 1 << 15, true),
+        ] {
+            assert_eq!(is_long(n_bytes, work), expected, "{n_bytes} {work}");
+        }
     }
 }
