@@ -1,5 +1,6 @@
-//! Recipes: what crawls of all kinds need again and again, each whole and tested as it stands here. What tries a
-//! rule, from `use crawler_plugin_sdk::testing::Trial` and a page on, belongs into a test of the plugin.
+//! Recipes: what crawls of all kinds need again and again, each compiled and tested; `// …` stands for what is a
+//! site's own. What tries a rule, from `use crawler_plugin_sdk::testing::Trial` and a page on, belongs into a test of
+//! the plugin.
 //!
 //! - [Pagination](#pagination)
 //! - [Lists that lead to details](#lists-that-lead-to-details)

@@ -260,6 +260,7 @@ pub mod derived {
 /// | in the page | a plan reads | a browser has |
 /// |---|---|---|
 /// | a formatting element (`a`, `b`, `code`, `em`, …) that is left open, or whose end tag crosses a block | it once, up to the end of a block | one more in each block that follows |
+/// | a block (`p`, `div`, …) that the end tag of a formatting element around it crosses | the block in that element, and in those between the two | the block behind the element, and in none of those between |
 /// | one that is left open in another of its name | the outer one up to the first end tag | the outer one up to the second |
 /// | text or elements in a table, but in no cell and no caption | them where they are written, in the table | them before the table |
 /// | a start tag without a place: `td` outside of a table, `form` in a `form`, a second `body` | the element | what is in it |

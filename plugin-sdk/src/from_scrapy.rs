@@ -16,7 +16,7 @@
 //! | `LinkExtractor(allow=…, deny=…, allow_domains=…)` | [`page.links()`](crate::Page::links) with [`matching`](crate::PageLinks::matching), [`not_matching`](crate::PageLinks::not_matching), [`within_host`](crate::PageLinks::within_host) |
 //! | `CrawlSpider`, `Rule(LinkExtractor(…), callback)` | `crawl.follow_links(&page.links().matching("…"), Self::DETAIL)?`, see the [recipe](crate::cookbook#all-links-of-a-site) |
 //! | `MapCompose(dateparser.parse)`, `price_parser` | fields of type [`Date`](crate::Date), [`DateTime`](crate::DateTime) and [`Money`](crate::Money) |
-//! | `response.follow(href, self.parse)` | [`Crawl::follow`](crate::Crawl::follow); relative addresses are made absolute |
+//! | `response.follow(href, self.parse)` | [`Crawl::follow`](crate::Crawl::follow); relative addresses are resolved against the URL of the page, where Scrapy heeds `<base href>`: here [`Links`](crate::Links) do |
 //! | `yield Request(url, callback, meta=…, cb_kwargs=…)` | [`Crawl::request`](crate::Crawl::request); up to 4 KiB of [`state`](crate::Request::state) |
 //! | `FormRequest`, `FormRequest.from_response` | [`Request::form`](crate::Request::form), [`Form`](crate::Form) |
 //! | `JsonRequest`, `response.json()` | [`Request::post`](crate::Request::post), [`Page::json`](crate::Page::json) |

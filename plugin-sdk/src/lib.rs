@@ -68,7 +68,8 @@
 //! - What is read of a page is declared, see [`Extract`]: the crawler reads it in one pass, outside of the
 //!   sandbox, and the rule gets typed values. [`Links`] do not even enter it.
 //! - [`Crawl::follow`] takes addresses as they stand in the page; the crawler resolves relative
-//!   ones, drops those it has seen, and keeps to the hosts that the crawl is allowed.
+//!   ones, drops those it has seen, and keeps to the hosts that the crawl is allowed. It resolves them
+//!   against the URL of the page; [`Links`] alone are resolved against its `<base href>` too.
 //! - A rule keeps nothing between pages: every call gets a fresh sandbox. What the next page has
 //!   to know travels with its request, see [`Request::state`].
 //! - What a call hands over counts only if it returns `Ok`. `?` works on any error; which errors

@@ -174,7 +174,8 @@ impl Page {
         }
     }
 
-    /// A link of this page as an absolute address.
+    /// A link of this page as an absolute address, resolved against the URL of the page. A `<base href>`
+    /// is heeded by [`Links`](crate::Links) and [`links`](Self::links) alone.
     ///
     /// Not needed to follow a link: [`Crawl::follow`](crate::Crawl::follow) takes it as it stands.
     pub fn join(&self, href: &str) -> Result<Url> {

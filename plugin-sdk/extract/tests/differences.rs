@@ -63,6 +63,22 @@ fn cases() -> Vec<Case> {
             marked: Some(Class::OpenedAgain),
         },
         Case {
+            class: "a block (",
+            page: body("<b>1<p>2</b>3</p>"),
+            plan: ".in = b > p\n.behind = body > p",
+            ours: &[&["23"], &[]],
+            browsers: &[&[], &["23"]],
+            marked: Some(Class::OpenedAgain),
+        },
+        Case {
+            class: "a block (",
+            page: body("<b>1<span>2<p>3</b>4</p>5</span>"),
+            plan: ".span = span\n.in = span > p\n.behind = body > p",
+            ours: &[&["234"], &["34"], &[]],
+            browsers: &[&["2"], &[], &["34"]],
+            marked: Some(Class::OpenedAgain),
+        },
+        Case {
             class: "one that is left open in another",
             page: body("<i>1<span><i>2</span></i>3"),
             plan: ".i = i",
