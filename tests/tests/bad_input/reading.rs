@@ -10,8 +10,10 @@ use serde_json::Value;
 
 use crate::server::Server;
 
-/// What stands between the heading of a page and the link to the one behind it.
-const PAGES: [(&str, fn() -> String); 9] = [
+/// The name of a page, and what stands between its heading and the link to the one behind it.
+type Page = (&'static str, fn() -> String);
+
+const PAGES: [Page; 9] = [
     ("many-attributes", || {
         let attributes: String = (0..1_000_000).map(|n| format!(" a{n}")).collect();
         format!("<p{attributes}>")
