@@ -2,6 +2,7 @@
 //! and rules, under a clock that stands still while anything happens. One seed is one history.
 //!
 //! ```text
+//! fault   the kinds of what goes wrong
 //! sky     the seed's dice, what is cut off or late at this moment, the journal
 //! line    what lies between a node and the store
 //! site    pages of known links and items, the rules that read them, and who fetches them
@@ -14,11 +15,8 @@
 //! check   the invariants that hold at each event
 //! rest    those that hold once faults have stopped, and at rest
 //! ```
-//!
-//! Faults: requests that are late, lost, or whose answer is; watches that are late, silent, tell
-//! twice, break or have to start over; leases that live longer than they may be counted on; nodes that
-//! are stopped, killed, started twice or cut off; a store that is away; clocks that are set.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +27,7 @@ use tokio::time::Instant;
 mod check;
 mod client;
 mod cluster;
+mod fault;
 mod line;
 mod node;
 mod reach;
@@ -41,6 +40,7 @@ mod tests;
 
 use check::{Checker, Tally};
 use cluster::Cluster;
+use fault::Fault;
 use sky::Sky;
 
 use crate::task::TaskScope;
@@ -59,6 +59,8 @@ struct Report {
     violation: Option<String>,
     /// What invariants were about.
     tally: Tally,
+    /// What went wrong.
+    faults: BTreeSet<Fault>,
 }
 
 /// The history of a seed.
@@ -96,8 +98,13 @@ async fn history(sky: Arc<Sky>) {
     cluster.heal().await;
     let calm_since = Instant::now();
     sky.note("calm");
+    // Clients go on meanwhile, and drains that were begun stay.
+    if cluster.has_worker() {
+        rest::ownership(&cluster, calm_since).await;
+    }
+    cluster.end_drains().await;
     clients.finish(&sky).await;
-    rest::ownership(&cluster, calm_since).await;
+    rest::ownership(&cluster, Instant::now()).await;
     rest::rest(&cluster, &clients, calm_since + REST_BY).await;
     sky.note("rest");
 }

@@ -130,10 +130,10 @@ impl CrawlArgs {
 #[derive(Debug, Args)]
 pub(super) struct PlacementArgs {
     /// Parts, by host, that workers crawl side by side, 1 to 32 [default: 1]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     shards: Option<u32>,
     /// What it adds to the load of its worker, 1 to 1000 [default: 1]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     weight: Option<u32>,
     /// A label that its worker must have; may be given several times. Every worker has id and host.
     /// In an update, KEY= takes one out

@@ -289,9 +289,7 @@ fn show(resource: &ResourceAnswer, output: &OutputArgs) -> anyhow::Result<()> {
         table::print_line(&format!("{name:<10} {value}"))?;
     }
     for shard in &resource.shards {
-        if resource.shards.len() > 1 {
-            table::print_line(&format!("shard {:<4} {}", shard.shard, shard_line(shard)))?;
-        }
+        table::print_line(&format!("shard {:<4} {}", shard.shard, shard_line(shard)))?;
         for line in &shard.last_errors {
             let LogLine { url, message, .. } = line;
             let line = [&table::time(line.at), line.level, url, message].map(str::to_owned);

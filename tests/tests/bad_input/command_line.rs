@@ -118,6 +118,22 @@ fn what_cannot_be_meant_is_refused_before_anything_is_done() {
             format!("2: invalid value 'books' for '--as <NAME@VERSION>': name its version too: books@VERSION{USAGE}"),
         ),
         (
+            "resource add books --weight -1",
+            format!("2: invalid value '-1' for '--weight <N>': -1 is not in 0..=4294967295{USAGE}"),
+        ),
+        (
+            "resource add books --weight NaN",
+            format!("2: invalid value 'NaN' for '--weight <N>': invalid digit found in string{USAGE}"),
+        ),
+        (
+            "resource add books --shards -1",
+            format!("2: invalid value '-1' for '--shards <N>': -1 is not in 0..=4294967295{USAGE}"),
+        ),
+        (
+            "resource add books --selector gpu==1",
+            format!("2: invalid value 'gpu==1' for '--selector <KEY=VALUE>': the value of label gpu has '='; use letters, digits, '-', '_', '.' and ':'{USAGE}"),
+        ),
+        (
             "resource add a/b",
             format!("2: invalid value 'a/b' for '<NAME>': resource name \"a/b\" has '/'; use letters, digits, '-', '_' and '.', and start with a letter or digit{USAGE}"),
         ),

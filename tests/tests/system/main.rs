@@ -22,6 +22,7 @@ mod restart;
 mod rules;
 mod seeding;
 mod server;
+mod shards;
 mod shell;
 mod sites;
 mod tutorial;

@@ -69,6 +69,16 @@ fn s21_what_cannot_be_meant_is_refused_over_http_and_grpc() {
             "--selector=gpu=",
             "setting selector is no list of labels: label gpu has no value; write gpu=VALUE",
         ),
+        (
+            r#"{"shards":0}"#,
+            "--shards=0",
+            "setting shards is 0; it goes from 1 to 32",
+        ),
+        (
+            r#"{"shards":33}"#,
+            "--shards=33",
+            "setting shards is 33; it goes from 1 to 32",
+        ),
     ] {
         let body = format!(r#"{{{name},"placement":{placement}}}"#);
         let answer = server.http(Method::POST, "/crawler/resource", Some(&body));

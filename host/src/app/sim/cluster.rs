@@ -171,7 +171,14 @@ impl Cluster {
         self.each(|node| node.process.go_on());
         self.bury();
         self.start_missing();
-        self.end_drains().await;
+    }
+
+    /// Some worker may take shards.
+    pub(super) fn has_worker(&self) -> bool {
+        let drains = self.drains.lock().unwrap();
+        let machines = self.machines.lock().unwrap();
+        let mut workers = machines.iter().filter(|m| m.role == Role::Worker);
+        workers.any(|worker| !drains.contains(&worker.id))
     }
 
     /// Removes processes that have ended, because another has their id.
@@ -234,7 +241,7 @@ impl Cluster {
     }
 
     /// Lets all workers take shards again, for good.
-    async fn end_drains(&self) {
+    pub(super) async fn end_drains(&self) {
         let drains = self.drains.lock().unwrap().clone();
         if !drains.is_empty() {
             // What was said to the store before may still be on its way.

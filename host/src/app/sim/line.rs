@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
+use super::fault::Fault;
 use super::sky::{Cut, Sky};
 use crate::store::twin::{Cursor, StoreTwin, entry};
 use crate::store::{
@@ -61,10 +62,11 @@ impl Line {
             tokio::time::sleep(sky.millis(1, 50)).await;
             return Err(Silence::Unsent);
         }
-        let is_lost = cut == Some(Cut::Requests) || sky.fault(2);
-        let is_unanswered = cut == Some(Cut::Answers) || sky.fault(2);
+        let is_lost = cut == Some(Cut::Requests) || sky.fault(Fault::LostRequest, 2);
+        let is_unanswered = cut == Some(Cut::Answers) || sky.fault(Fault::LostAnswer, 2);
         // Now and then a request comes long after its sender has stopped to wait for it.
-        let late = sky.fault(1).then(|| sky.millis(3_000, 15_000));
+        let late = sky.fault(Fault::LateRequest, 1);
+        let late = late.then(|| sky.millis(3_000, 15_000));
         let (there, back) = (late.unwrap_or_else(|| sky.way()), sky.way());
         let (answer, answered) = oneshot::channel();
         let (store, line) = (self.store.clone(), self.clone());
@@ -187,14 +189,15 @@ impl Watch for LineWatch {
                 }
                 continue;
             };
-            if sky.fault(2) {
+            if sky.fault(Fault::BrokenWatch, 2) {
                 return Err(Silence::Unsent.into());
             }
             // Changes of one revision have no order among them.
-            if sky.fault(20) {
+            if sky.is_stormy() && sky.chance(20) && news.events.len() > 1 {
+                sky.occurs(Fault::Reordered);
                 news.events.reverse();
             }
-            if sky.fault(5) {
+            if sky.fault(Fault::Duplicate, 5) {
                 news.events.extend(news.events.clone());
             }
             self.coming = Some((Instant::now() + sky.way(), news.events));

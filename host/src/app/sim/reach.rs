@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 
+use super::fault::Fault;
 use super::node::World;
 use crate::master::{WorkerCallError, WorkerCalls};
 use crate::model::id::{ResourceId, ResourceName};
@@ -27,7 +28,7 @@ impl WorkerCalls for Reach {
         let sky = &self.world.sky;
         tokio::time::sleep(sky.way()).await;
         let worker = self.world.workers.lock().unwrap().get(address).cloned();
-        let Some((process, crawls)) = worker.filter(|_| !sky.fault(3)) else {
+        let Some((process, crawls)) = worker.filter(|_| !sky.fault(Fault::Unreached, 3)) else {
             return Err(WorkerCallError {
                 address: address.to_owned(),
                 why: "no connection".to_owned(),
@@ -56,13 +57,18 @@ impl SendLinks for Reach {
         tokio::time::sleep(sky.way()).await;
         let worker = self.world.workers.lock().unwrap().get(address).cloned();
         let lost = || GiveError::NotNow(format!("{address} does not answer"));
-        let (process, crawls) = worker.filter(|_| !sky.fault(3)).ok_or_else(lost)?;
+        let (process, crawls) = worker
+            .filter(|_| !sky.fault(Fault::Unreached, 3))
+            .ok_or_else(lost)?;
         if process.is_stopped() {
             tokio::time::sleep(GIVE_DEADLINE).await;
             return Err(lost());
         }
         let given = crawls.give(links).await;
         tokio::time::sleep(sky.way()).await;
-        if sky.fault(5) { Err(lost()) } else { given }
+        match sky.fault(Fault::Unreached, 5) {
+            true => Err(lost()),
+            false => given,
+        }
     }
 }

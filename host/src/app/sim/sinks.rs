@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 
 use super::check::Found;
+use super::fault::Fault;
 use super::site;
 use super::sky::Sky;
 use crate::frontier::twin::{FrontiersTwin, Stage};
@@ -122,7 +123,7 @@ impl Sink for File {
             source: std::io::Error::other("a bad day"),
         };
         tokio::time::sleep(sky.way()).await;
-        if sky.fault(3) {
+        if sky.fault(Fault::Sink, 3) {
             return Err(failed());
         }
         let found = sky.checker().on_items(self.shard, items);
@@ -137,7 +138,7 @@ impl Sink for File {
         let (n, shard, epoch) = (items.len(), self.shard, self.storage_epoch);
         sky.note(format_args!("{n} items of {shard} into {epoch}"));
         tokio::time::sleep(sky.way()).await;
-        if sky.fault(3) {
+        if sky.fault(Fault::Sink, 3) {
             return Err(failed());
         }
         self.n_answered = n_lines;

@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use url::Url;
 
+use super::fault::Fault;
 use super::sky::Sky;
 use crate::clock::Clock;
 use crate::fetch::gate::{Gate, GateSettings, Pace};
@@ -148,14 +149,14 @@ impl Web {
 
     async fn answer(&self, url: &Url) -> Result<Page, FetchError> {
         let sky = &self.sky;
-        if sky.fault(1) {
+        if sky.fault(Fault::SlowPage, 1) {
             let limit = sky.millis(5_000, 20_000);
             tokio::time::sleep(limit).await;
             let setting = "timeout";
             return Err(FetchError::Timeout { limit, setting });
         }
         tokio::time::sleep(sky.millis(5, 300)).await;
-        if sky.fault(4) {
+        if sky.fault(Fault::Reset, 4) {
             let why = "reset".to_owned();
             return Err(FetchError::Connection { why });
         }
@@ -248,7 +249,7 @@ pub(super) struct OnePlugin {
 impl LoadRules for OnePlugin {
     async fn load(&self, _digest: Digest) -> Result<Arc<dyn Rules>, PluginError> {
         tokio::time::sleep(self.sky.way()).await;
-        if self.sky.fault(5) {
+        if self.sky.fault(Fault::NoPlugin, 5) {
             return Err(PluginError::Host {
                 doing: "fetch the plugin from a master",
                 why: "none answers".to_owned(),

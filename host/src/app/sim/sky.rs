@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::fault::Fault;
 use super::{Checker, Report};
 use crate::frontier::twin::{Event, Lost, Weather};
 
@@ -37,6 +38,7 @@ pub(super) struct Sky {
     violation: Mutex<Option<String>>,
     violated: CancellationToken,
     checker: Mutex<Checker>,
+    faults: Mutex<BTreeSet<Fault>>,
 }
 
 impl Sky {
@@ -52,6 +54,7 @@ impl Sky {
             violation: Mutex::default(),
             violated: CancellationToken::new(),
             checker: Mutex::new(Checker::default()),
+            faults: Mutex::default(),
         }
     }
 
@@ -79,8 +82,17 @@ impl Sky {
     }
 
     /// As [`Sky::chance`] in a storm, and never in calm weather.
-    pub(super) fn fault(&self, percent: u32) -> bool {
-        self.is_stormy() && self.chance(percent)
+    pub(super) fn fault(&self, what: Fault, percent: u32) -> bool {
+        let occurs = self.is_stormy() && self.chance(percent);
+        if occurs {
+            self.occurs(what);
+        }
+        occurs
+    }
+
+    /// Takes note that a fault of this kind occurs.
+    pub(super) fn occurs(&self, what: Fault) {
+        self.faults.lock().unwrap().insert(what);
     }
 
     pub(super) fn below(&self, n: u32) -> u32 {
@@ -93,7 +105,7 @@ impl Sky {
 
     /// How long something small is under way.
     pub(super) fn way(&self) -> Duration {
-        match self.fault(4) {
+        match self.fault(Fault::Delay, 4) {
             true => self.millis(200, 4_000),
             false => self.millis(1, 20),
         }
@@ -167,6 +179,7 @@ impl Sky {
             journal: std::mem::take(&mut *self.journal.lock().unwrap()),
             violation: self.violation.lock().unwrap().take(),
             tally: self.checker().tally.clone(),
+            faults: std::mem::take(&mut *self.faults.lock().unwrap()),
         }
     }
 }
@@ -178,9 +191,16 @@ impl Weather for Sky {
     }
 
     fn lost(&self) -> Option<Lost> {
-        self.fault(2).then(|| match self.chance(50) {
-            true => Lost::Request,
-            false => Lost::Answer,
+        let is_lost = self.is_stormy() && self.chance(2);
+        is_lost.then(|| match self.chance(50) {
+            true => {
+                self.occurs(Fault::LostWrite);
+                Lost::Request
+            }
+            false => {
+                self.occurs(Fault::UnknownWrite);
+                Lost::Answer
+            }
         })
     }
 

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use super::LEASE_TTL;
 use super::cluster::Cluster;
+use super::fault::Fault;
 use super::node::{Node, Part};
 use super::sky::Cut;
 
@@ -48,6 +49,7 @@ impl Cluster {
         };
         match sky.below(12) {
             0 | 1 => {
+                sky.occurs(Fault::Stop);
                 sky.note(format_args!("stop {label} for {time:?}"));
                 let stopped = self.process(machine);
                 stopped.stop();
@@ -58,6 +60,7 @@ impl Cluster {
                 let Some(node) = self.take(machine) else {
                     return;
                 };
+                sky.occurs(Fault::StopAndReplace);
                 let process = node.process.clone();
                 process.stop();
                 self.ghosts.lock().unwrap().push(node);
@@ -66,6 +69,7 @@ impl Cluster {
             }
             3 | 4 => {
                 let time = sky.millis(0, 12_000);
+                sky.occurs(Fault::Kill);
                 sky.note(format_args!("kill {label} for {time:?}"));
                 drop(self.take(machine));
                 self.later(time, move |cluster| cluster.start_on(machine));
@@ -75,6 +79,7 @@ impl Cluster {
                 let Some(node) = self.take(machine) else {
                     return;
                 };
+                sky.occurs(Fault::End);
                 let stop = self.scope.stop_signal();
                 self.scope.spawn("end of a process", async move {
                     stop.run_until_cancelled(node.stop()).await;
@@ -82,16 +87,18 @@ impl Cluster {
                 self.later(time, move |cluster| cluster.start_on(machine));
             }
             6 => {
-                let cut = match sky.chance(50) {
-                    true => Cut::Requests,
-                    false => Cut::Answers,
+                let (cut, fault) = match sky.chance(50) {
+                    true => (Cut::Requests, Fault::CutRequests),
+                    false => (Cut::Answers, Fault::CutAnswers),
                 };
+                sky.occurs(fault);
                 sky.note(format_args!("cut {label} off for {time:?}: {cut:?}"));
                 sky.cut(&label, Some(cut));
                 self.later(time, move |cluster| cluster.world.sky.cut(&label, None));
             }
             7 => {
                 let time = sky.millis(500, 15_000);
+                sky.occurs(Fault::StoreAway);
                 sky.note(format_args!("the store is away for {time:?}"));
                 sky.cut("", Some(Cut::Requests));
                 self.later(time, |cluster| cluster.world.sky.cut("", None));
@@ -99,17 +106,20 @@ impl Cluster {
             8 => {
                 let millis = i64::from(sky.below(240_000)) - 120_000;
                 sky.note(format_args!("set the clock of {label} by {millis} ms"));
+                sky.occurs(Fault::ClockStep);
                 clock.set_by(millis);
                 sky.checker().on_clock(&label);
             }
             9 => {
                 let keep = sky.below(20);
+                sky.occurs(Fault::Compaction);
                 sky.note(format_args!("forget all but {keep} revisions"));
                 self.world.store.forget(u64::from(keep));
             }
             10 => {
                 sky.note(format_args!("drain {label} for {time:?}"));
                 let id = self.machines.lock().unwrap()[machine].id.clone();
+                sky.occurs(Fault::Drain);
                 self.drains.lock().unwrap().insert(id.clone());
                 drop(self.drain(&id, false));
                 self.later(time, move |cluster| drop(cluster.drain(&id, true)));
@@ -118,6 +128,7 @@ impl Cluster {
                 sky.note(format_args!(
                     "no watch of {label} says anything for {time:?}"
                 ));
+                sky.occurs(Fault::Silence);
                 sky.silence(&label, true);
                 self.later(time, move |cluster| {
                     cluster.world.sky.silence(&label, false)

@@ -1,10 +1,13 @@
 //! Many seeds, each a history of its own.
 
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::check::{Happening, Tally};
+use super::fault::Fault;
 use super::{Report, run};
 
 /// Seeds of a usual run.
@@ -31,10 +34,10 @@ fn show(seed: u64, report: &Report) -> Option<String> {
 }
 
 /// Runs these seeds, as many at a time as there are processors; the first violation ends it.
-fn run_all(seeds: impl IntoIterator<Item = u64>) -> Tally {
+fn run_all(seeds: impl IntoIterator<Item = u64>) -> (Tally, BTreeSet<Fault>) {
     let seeds: Vec<u64> = seeds.into_iter().collect();
     let next = AtomicUsize::new(0);
-    let tally: Mutex<Tally> = Mutex::default();
+    let came: Mutex<(Tally, BTreeSet<Fault>)> = Mutex::default();
     let found: Mutex<Option<String>> = Mutex::default();
     let n = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
@@ -46,7 +49,10 @@ fn run_all(seeds: impl IntoIterator<Item = u64>) -> Tally {
                         return;
                     };
                     let report = run(seed);
-                    tally.lock().unwrap().add(&report.tally);
+                    let mut came = came.lock().unwrap();
+                    came.0.add(&report.tally);
+                    came.1.extend(&report.faults);
+                    drop(came);
                     if let Some(shown) = show(seed, &report) {
                         found.lock().unwrap().get_or_insert(shown);
                     }
@@ -57,14 +63,15 @@ fn run_all(seeds: impl IntoIterator<Item = u64>) -> Tally {
     if let Some(found) = found.into_inner().unwrap() {
         panic!("{found}");
     }
-    tally.into_inner().unwrap()
+    came.into_inner().unwrap()
 }
 
 /// So many more seeds after those that were tried before; the file tells which these are.
-fn go_on(n: u64, file: &Path) {
-    let known = std::fs::read_to_string(file).ok();
-    let first = known.and_then(|text| text.trim().parse().ok());
-    let first = first.unwrap_or(1 + USUAL);
+fn go_on(n: u64, file: &Path, run_all: impl Fn(Range<u64>)) {
+    let first = match std::fs::read_to_string(file) {
+        Ok(text) => text.trim().parse().expect("the file holds the next seed"),
+        Err(_) => 1 + USUAL,
+    };
     let mut next = first;
     while next < first + n {
         let end = (next + 100).min(first + n);
@@ -96,17 +103,43 @@ fn one_seed_is_one_history() {
 }
 
 #[test]
+fn seeds_go_on_where_an_earlier_run_of_them_has_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("seed");
+    let tried = |n| {
+        let tried: Mutex<Vec<u64>> = Mutex::default();
+        let run = std::panic::AssertUnwindSafe(|| {
+            go_on(n, &file, |seeds| {
+                assert!(!seeds.contains(&300), "seed 300 violates something");
+                tried.lock().unwrap().extend(seeds);
+            });
+        });
+        let is_kept = std::panic::catch_unwind(run).is_ok();
+        (tried.into_inner().unwrap(), is_kept)
+    };
+    assert_eq!(tried(120), ((51..171).collect(), true));
+    // What was interrupted, and what was violated, is tried again.
+    assert_eq!(tried(150), ((171..271).collect(), false));
+    assert_eq!(tried(20), ((271..291).collect(), true));
+    assert_eq!(tried(10), (vec![], false));
+}
+
+#[test]
 fn histories_keep_all_invariants() {
     let number = |name| asked(name).and_then(|text| text.parse::<u64>().ok());
     match (number("SIM_SEED"), number("SIM_SEEDS"), asked("SIM_FILE")) {
         (Some(seed), _, _) => _ = run_all([seed]),
-        (None, Some(n), Some(file)) => go_on(n, Path::new(&file)),
+        (None, Some(n), Some(file)) => {
+            go_on(n, Path::new(&file), |seeds| _ = run_all(seeds));
+        }
         (None, Some(n), None) => _ = run_all(1..1 + n),
         (None, None, _) => {
-            let tally = run_all((1..1 + USUAL).chain(TELLING));
+            let (tally, faults) = run_all((1..1 + USUAL).chain(TELLING));
             let never = Happening::ALL.iter().filter(|what| !tally.has(**what));
             let never: Vec<_> = never.collect();
             assert!(never.is_empty(), "in no history: {never:?}");
+            let without: Vec<_> = Fault::ALL.iter().filter(|f| !faults.contains(f)).collect();
+            assert!(without.is_empty(), "no history has {without:?}");
         }
     }
 }
