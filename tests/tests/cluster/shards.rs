@@ -98,14 +98,14 @@ fn items(cluster: &Cluster, master: &Node, name: &str) -> BTreeSet<String> {
     all
 }
 
-/// Requests to one host that came sooner than they may, by the fake web's log.
-fn early(log: &[Hit]) -> usize {
+/// When requests to one host came sooner than they may, by the fake web's log.
+fn early(log: &[Hit]) -> Vec<Instant> {
     // The clocks of two threads of one machine, and the time that a request is on its way.
     let tolerance = Duration::from_millis(15);
     let times = log.windows(2);
-    times
-        .filter(|two| two[1].start.saturating_duration_since(two[0].start) + tolerance < DELAY)
-        .count()
+    let early = times
+        .filter(|two| two[1].start.saturating_duration_since(two[0].start) + tolerance < DELAY);
+    early.map(|two| two[1].start).collect()
 }
 
 #[test]
@@ -145,14 +145,17 @@ fn s20_four_shards_on_two_workers_give_the_items_of_one_though_a_worker_is_kille
     until("a third of the crawl", PATIENCE, || {
         (web.log().len() > N_HOSTS * N_PAGES / 3).then_some(())
     });
+    let killed_at = Instant::now();
     workers[0].process.kill();
     let parts = items(&cluster, &masters[1], "parts");
     assert_eq!(parts.len(), N_HOSTS * N_PAGES);
-    // One request per host and hand-over at most is early.
+    // One request per host and hand-over at most is early, and none where nothing is handed over.
     let by_host = by_host(&web);
     assert_eq!(by_host.len(), N_HOSTS);
     for (host, log) in by_host {
-        assert!(early(&log) <= 1, "{host}: {log:?}");
+        let early = early(&log);
+        let is_after = early.iter().all(|at| *at > killed_at);
+        assert!(early.len() <= 1 && is_after, "{host}: {early:?} of {log:?}");
     }
     add(&masters[2], "whole", &start, 1);
     assert_eq!(items(&cluster, &masters[0], "whole"), parts);

@@ -30,6 +30,8 @@ mod watcher;
 
 /// Of the short run.
 const SHORT: Duration = Duration::from_secs(15);
+/// From this time on every kind of fault occurs.
+const LONG: Duration = Duration::from_secs(10 * 60);
 /// Faults stop after so long, for the time it takes until all runs again.
 const ROUND: Duration = Duration::from_secs(30);
 /// A watch on a member that is frozen or cut off tells nothing until the pings of its connection are
@@ -84,7 +86,12 @@ fn faults_in_any_order_break_no_promise() {
                 account.n_started_again,
                 account.n_by_kind,
             );
+            println!("changes that nobody may have seen: {:?}", watcher.gaps());
             demand_substance(&history);
+            if time >= LONG {
+                let kinds: Vec<&str> = account.n_by_kind.keys().copied().collect();
+                assert_eq!(kinds, schedule::KINDS, "not every fault has occurred");
+            }
         }
         load.resume();
     }

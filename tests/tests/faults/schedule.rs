@@ -108,6 +108,20 @@ fn millis(random: &mut Random, below: Duration) -> Duration {
     Duration::from_millis(random.below(below))
 }
 
+/// All that is drawn.
+pub(crate) const KINDS: [&str; 10] = [
+    "compaction",
+    "cut",
+    "delay",
+    "freeze",
+    "kill",
+    "member frozen",
+    "member isolated",
+    "member killed",
+    "one-way loss",
+    "terminate",
+];
+
 fn kind(fault: &Fault) -> &'static str {
     match fault {
         Fault::Kill(_) => "kill",
