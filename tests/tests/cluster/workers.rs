@@ -74,6 +74,36 @@ fn s05_s04_f06_five_crawls_are_three_and_two_and_go_on_when_a_worker_ends() {
 }
 
 #[test]
+fn a_worker_that_nobody_relieves_ends_by_its_deadline_and_what_it_had_goes_on_elsewhere() {
+    let _turn = one_at_a_time();
+    let Some(cluster) = Cluster::new() else {
+        return;
+    };
+    let mut masters = three_masters(&cluster);
+    let mut worker = cluster.worker("1", &["--drain-timeout=1s"]);
+    cluster.registered("worker", 1);
+    let web = chains();
+    add_endless(&masters[0], "a", &web);
+    goes_on(&web, "a", 3);
+    for master in &mut masters {
+        master.process.kill();
+    }
+    worker.process.terminate();
+    let ended = worker.process.wait(PATIENCE);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let said = "not all was given away within 1s; others take it over (--drain-timeout)";
+    assert!(ended.stderr.contains(said), "{}", ended.stderr);
+    let _master = cluster.master("4", &[]);
+    let _other = cluster.worker("2", &[]);
+    until("the crawl on the other", PATIENCE, || {
+        (loads(&cluster) == [("worker-2".to_owned(), 1)].into()).then_some(())
+    });
+    goes_on(&web, "a", 3);
+    // It went on where it was.
+    assert_eq!(web.count("/a/0"), 1);
+}
+
+#[test]
 fn s17_f01_f02_a_worker_goes_on_with_what_was_assigned_to_it_before_it_started() {
     let _turn = one_at_a_time();
     let Some(cluster) = Cluster::new() else {
