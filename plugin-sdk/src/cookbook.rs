@@ -49,7 +49,7 @@
 //!     #[rule]
 //!     fn list(page: &Page, crawl: &mut Crawl) -> Result {
 //!         let list: List = page.extract()?;
-//!         list.quotes.iter().try_for_each(|quote| crawl.emit(quote))?;
+//!         crawl.emit_all(&list.quotes)?;
 //!         crawl.follow_links(&list.next, Self::LIST)
 //!     }
 //! }
@@ -98,7 +98,6 @@
 //!
 //! ```
 //! use crawler_plugin_sdk::prelude::*;
-//! use crawler_plugin_sdk::Follow;
 //! use crawler_plugin_sdk::testing::Trial;
 //!
 //! #[derive(Extract)]
@@ -207,7 +206,7 @@
 //!     #[rule]
 //!     fn offers(page: &Page, crawl: &mut Crawl) -> Result {
 //!         let answer: Answer = page.json()?;
-//!         answer.results.iter().try_for_each(|offer| crawl.emit(offer))?;
+//!         crawl.emit_all(&answer.results)?;
 //!         answer.cursor.map_or(Ok(()), |cursor| crawl.request(Self::after(Some(&cursor))))
 //!     }
 //! }

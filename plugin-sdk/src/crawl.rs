@@ -50,6 +50,14 @@ impl Crawl {
         self.outlet.emit(T::NUMBER, T::NAME, json)
     }
 
+    /// Items of one type, in order, up to the first that is not taken.
+    pub fn emit_all<'i, T: PluginItem + 'i>(
+        &mut self,
+        items: impl IntoIterator<Item = &'i T>,
+    ) -> Result {
+        items.into_iter().try_for_each(|item| self.emit(item))
+    }
+
     /// One page to fetch next, absolute or relative to the page of this call.
     pub fn follow(&mut self, url: impl Into<String>, rule: Rule) -> Result {
         self.request(Request::get(url, rule))
@@ -93,7 +101,7 @@ impl Crawl {
     /// [`Link::absolute`].
     ///
     /// ```
-    /// use crawler_plugin_sdk::{Follow, Link, Rule, prelude::*};
+    /// use crawler_plugin_sdk::{Rule, prelude::*};
     ///
     /// fn follow_one(link: &Link, crawl: &mut Crawl, detail: Rule) -> Result {
     ///     crawl.follow_link(link, Follow::by(detail).priority(1))

@@ -57,7 +57,7 @@ pub mod derived {
 ///
 /// ```
 /// use crawler_plugin_sdk::testing::Trial;
-/// use crawler_plugin_sdk::{Url, prelude::*};
+/// use crawler_plugin_sdk::prelude::*;
 ///
 /// #[derive(Extract)]
 /// struct Listing {
@@ -102,7 +102,7 @@ pub mod derived {
 ///     fn list(page: &Page, crawl: &mut Crawl) -> Result {
 ///         let listing: Listing = page.extract()?;
 ///         crawl.follow_links(&listing.next, Self::LIST)?;
-///         listing.books.iter().try_for_each(|card| crawl.emit(card))
+///         crawl.emit_all(&listing.books)
 ///     }
 /// }
 ///
@@ -226,7 +226,7 @@ pub mod derived {
 /// #[rule]
 /// fn index(page: &Page, crawl: &mut Crawl) -> Result {
 ///     let index: Index<'_> = page.extract()?;
-///     index.entries.iter().try_for_each(|entry| crawl.emit(entry))
+///     crawl.emit_all(&index.entries)
 /// }
 /// # }
 /// #

@@ -6,7 +6,7 @@ use crate::{Crawl, Links, PageLinks, Result, Rule};
 /// What goes along with links that are followed. A [`Rule`] alone is one.
 ///
 /// ```
-/// use crawler_plugin_sdk::{Follow, Links, Rule, prelude::*};
+/// use crawler_plugin_sdk::{Rule, prelude::*};
 ///
 /// fn follow_next(next: &Links, crawl: &mut Crawl, list: Rule) -> Result {
 ///     crawl.follow_links(next, Follow::by(list).priority(10).state("poetry"))

@@ -214,7 +214,7 @@ pub mod prelude {
     #[cfg(feature = "dom")]
     pub use crate::Select;
     pub use crate::{
-        Crawl, Date, DateTime, Extract, Item, Link, Links, Money, Page, Request, Require, Result,
-        RuleError, plugin,
+        Crawl, Date, DateTime, Extract, Follow, Item, Link, Links, Money, Page, Request, Require,
+        Result, RuleError, Url, plugin,
     };
 }

@@ -2,7 +2,7 @@
 //!
 //! Param `start`: the address of the page of tags.
 
-use crawler_plugin_sdk::{Follow, prelude::*};
+use crawler_plugin_sdk::prelude::*;
 use serde::Serialize;
 
 #[derive(Extract)]

@@ -4,7 +4,6 @@
 //! (10 unless said otherwise).
 
 use crawler_plugin_sdk::prelude::*;
-use crawler_plugin_sdk::{Follow, Url};
 use serde::Serialize;
 
 /// A list page.
@@ -50,9 +49,7 @@ impl Forum {
         if list.is_refusal {
             return Err(RuleError::blocked("the forum asks for a captcha"));
         }
-        list.threads
-            .iter()
-            .try_for_each(|thread| crawl.emit(thread))?;
+        crawl.emit_all(&list.threads)?;
         let n_pages: u32 = crawl.config().parse("pages")?.unwrap_or(10);
         match page.depth() + 1 < n_pages {
             true => crawl.follow_links(&list.next, Follow::by(Self::LIST).priority(10)),

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, DefaultHasher};
 
 use crawler_plugin_sdk::prelude::*;
-use crawler_plugin_sdk::{Config, Url};
+use crawler_plugin_sdk::Config;
 use serde::Serialize;
 
 /// What a page of documentation holds.
