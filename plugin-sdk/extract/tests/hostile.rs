@@ -76,9 +76,9 @@ fn elements_nest_as_deep_as_the_memory_allows() {
 
 #[test]
 fn a_tag_is_as_long_as_the_page_may_be() {
-    let attributes: String = (0..200_000).map(|i| format!(" a{i}")).collect();
+    let attributes: String = (0..1_000_000).map(|i| format!(" a{i}")).collect();
     check(&format!("<a{attributes}>"), "ok ok ok");
-    let value = "x".repeat(4 << 20);
+    let value = "x".repeat(8 << 20);
     check(&format!("<a href='{value}'>"), "ok ok ok");
     check(&format!("<a href='{value}"), "ok ok ok");
     check(&format!("<{value}>"), "ok ok ok");
@@ -180,6 +180,21 @@ fn a_page_is_as_long_as_the_budget_allows() {
     };
     assert_eq!(outcome(PLANS[0], &"x".repeat(1_000), &budget), "ok");
     assert_eq!(outcome(PLANS[0], &"x".repeat(1_001), &budget), "large");
+}
+
+#[test]
+fn a_page_of_50_megabytes_is_read_where_its_limit_is_raised() {
+    let page = "<li>row <b id=x>one</b>".repeat(50_000_000 / 23);
+    let raised = Budget {
+        page_bytes: 64 << 20,
+        ..far()
+    };
+    assert_eq!(outcome(".t = title", &page, &raised), "ok");
+    let usual = Budget {
+        page_bytes: 16 << 20,
+        ..far()
+    };
+    assert_eq!(outcome(".t = title", &page, &usual), "large");
 }
 
 #[test]
