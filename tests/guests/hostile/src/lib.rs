@@ -258,6 +258,7 @@ impl Guest for Hostile {
                 hints: Vec::new(),
             })
             .collect();
+        let mut plans = vec![plans::rows(), plans::words()];
         let behaviour: Vec<u8> = DESCRIBE
             .iter()
             .map(|b| unsafe { std::ptr::read_volatile(b) })
@@ -277,6 +278,9 @@ impl Guest for Hostile {
                 emit("{}").ok();
             }
             "describe=twice" => rules.push(rules[0].clone()),
+            "describe=selectors" => plans.push(plans::of_10_000_selectors()),
+            "describe=mebibyte" => plans.push(plans::of_a_mebibyte()),
+            "describe=nested-not" => plans.push(plans::of_nested_not()),
             other => panic!("there is no trick {other:?}"),
         }
         Description {
@@ -295,7 +299,7 @@ impl Guest for Hostile {
                     hints: Vec::new(),
                 },
             ],
-            plans: vec![plans::rows(), plans::words()],
+            plans,
             hosts: Vec::new(),
             limits: Vec::new(),
             hints: Vec::new(),

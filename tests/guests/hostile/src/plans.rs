@@ -52,6 +52,36 @@ pub(crate) fn words() -> Plan {
     }
 }
 
+/// As many selectors as nobody writes by hand.
+pub(crate) fn of_10_000_selectors() -> Plan {
+    let fields = (0..10_000).map(|n| Field {
+        name: format!("word-{n}"),
+        selector: format!("p.word-{n}"),
+        ..words().fields.remove(0)
+    });
+    Plan {
+        name: "many".into(),
+        fields: fields.collect(),
+        ..words()
+    }
+}
+
+/// One selector of 1 MiB.
+pub(crate) fn of_a_mebibyte() -> Plan {
+    let mut plan = words();
+    plan.name = "long".into();
+    plan.fields[0].selector = ".word".repeat((1 << 20) / 5);
+    plan
+}
+
+/// Elements that are none of those that are none of those, a thousand times.
+pub(crate) fn of_nested_not() -> Plan {
+    let mut plan = words();
+    plan.name = "deep".into();
+    plan.fields[0].selector = format!("{}p{}", ":not(".repeat(1_000), ")".repeat(1_000));
+    plan
+}
+
 /// Emits what the plan of this number reads, as it is handed over.
 pub(crate) fn extract(plan: u32) -> Result<(), RuleError> {
     let captures = page::extract(plan).map_err(|e| {

@@ -1,0 +1,148 @@
+//! What is no plugin, and what is said of it.
+
+use std::fs;
+
+use crawler_tests::guests;
+
+/// What `crawler plugin push` and all other doors say of these bytes, without what they put before.
+pub(super) struct Bad {
+    pub(super) file: &'static str,
+    pub(super) bytes: Vec<u8>,
+    pub(super) why: String,
+}
+
+/// The hostile plugin with another text of the same length somewhere in it.
+pub(crate) fn hostile_with(text: &str, instead: &str) -> Vec<u8> {
+    assert_eq!(text.len(), instead.len());
+    let mut bytes = fs::read(guests::guest("hostile")).expect("the guest is built");
+    let at = bytes
+        .windows(text.len())
+        .position(|window| window == text.as_bytes());
+    let at = at.expect("the text is in the component");
+    bytes[at..at + text.len()].copy_from_slice(instead.as_bytes());
+    bytes
+}
+
+fn describing(behaviour: &str) -> Vec<u8> {
+    hostile_with(
+        "describe=honest.........",
+        &format!("{:.<24}", format!("describe={behaviour}")),
+    )
+}
+
+pub(super) fn bad(file: &'static str, bytes: impl Into<Vec<u8>>, why: impl Into<String>) -> Bad {
+    Bad {
+        file,
+        bytes: bytes.into(),
+        why: why.into(),
+    }
+}
+
+fn component(file: &'static str, wat: &str, why: &str) -> Bad {
+    bad(
+        file,
+        wat::parse_str(wat).expect("the text is a component"),
+        why,
+    )
+}
+
+/// All but the one that is too large, which does not reach the checks.
+pub(super) fn bad_plugins(machine_code: Vec<u8>) -> Vec<Bad> {
+    const PUSH_BUILT: &str =
+        "push the .wasm file that the build wrote, such as target/wasm32-wasip2/release/NAME.wasm";
+    const DESCRIBE: &str =
+        "describe returns at once, and calls neither page nor output; return constants from it";
+    let plan = |why: &str| {
+        format!(
+            "describe lists a plan that cannot be followed: plan {why}; plans are read in one pass over the page; correct the plan"
+        )
+    };
+    let whole = fs::read(guests::guest("hostile")).expect("the guest is built");
+    let half = whole[..whole.len() / 2].to_vec();
+    vec![
+        bad(
+            "text.wasm",
+            "hello\n",
+            format!("text; a WebAssembly component is needed; {PUSH_BUILT}"),
+        ),
+        bad(
+            "empty.wasm",
+            "",
+            format!("no bytes; a WebAssembly component is needed; {PUSH_BUILT}"),
+        ),
+        component(
+            "core.wasm",
+            "(module)",
+            "a core module; a WebAssembly component is needed; build with --target wasm32-wasip2, which makes components",
+        ),
+        bad(
+            "machine.wasm",
+            machine_code,
+            "code that wasmtime compiled for one kind of machine; machine code is never accepted, only components; push the .wasm file that it was made from",
+        ),
+        bad(
+            "half.wasm",
+            half,
+            "the component is damaged or uses a feature that is switched off: unexpected end-of-file (at offset PLACE); a complete component without threads, 64-bit memories or relaxed SIMD; build it again, and push the whole file",
+        ),
+        component(
+            "sockets.wasm",
+            r#"(component (import "wasi:sockets/tcp@0.2.6" (instance)))"#,
+            "the component imports wasi:sockets/tcp@0.2.6, which rules are not given; rules may import crawler:rules, and of WASI what standard libraries need: no network, no files, no processes; remove the dependency that needs it; pages are fetched with output.follow",
+        ),
+        component(
+            "other-export.wasm",
+            r#"(component (instance $i) (export "shop:rules/rules@0.1.0" (instance $i)))"#,
+            "a component that exports shop:rules/rules@0.1.0; a plugin exports crawler:rules/rules@0.1.0; build it with the plugin SDK",
+        ),
+        component(
+            "without-functions.wasm",
+            r#"(component (instance $i) (export "crawler:rules/rules@0.1.0" (instance $i)))"#,
+            "the component cannot be used: instance export `crawler:rules/rules@0.1.0` does not have export `describe`; a plugin imports and exports crawler:rules as plugin-sdk/wit/rules.wit has it; build it with the plugin SDK",
+        ),
+        component(
+            "newer.wasm",
+            r#"(component (instance $i) (export "crawler:rules/rules@0.2.0" (instance $i)))"#,
+            "the component was built for crawler:rules 0.2.0; this host runs 0.1.0 to 0.1.0; build it with the plugin SDK of this release, or update the cluster",
+        ),
+        bad(
+            "describe-loops.wasm",
+            describing("loop"),
+            format!("describe was ended (out-of-fuel): the rule used up its fuel; {DESCRIBE}"),
+        ),
+        bad(
+            "describe-emits.wasm",
+            describing("emit"),
+            format!(
+                "describe was ended (denied): the plugin emitted an item in describe, where there is no output; {DESCRIBE}"
+            ),
+        ),
+        bad(
+            "describe-selectors.wasm",
+            describing("selectors"),
+            plan(
+                r#""many": 10000 fields, and 128 is the limit; read less, or make two plans of it"#,
+            ),
+        ),
+        bad(
+            "describe-mebibyte.wasm",
+            describing("mebibyte"),
+            plan(
+                r#""long": 1048583 bytes of names and selectors, and 65536 is the limit; read less, or make two plans of it"#,
+            ),
+        ),
+        bad(
+            "describe-nested-not.wasm",
+            describing("nested-not"),
+            plan(&format!(
+                r#""deep", field "word", selector "{}…": it has 6001 bytes, and 512 is the limit; begin it nearer to the element, with a class or an id"#,
+                ":not(".repeat(24)
+            )),
+        ),
+        bad(
+            "describe-twice.wasm",
+            describing("twice"),
+            r#"describe lists "ok" twice among its rules; names are unique within a plugin; rename one of them"#,
+        ),
+    ]
+}
