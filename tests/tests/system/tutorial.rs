@@ -93,18 +93,19 @@ fn script(steps: &[Step]) -> String {
         // The code of a pipe is that of its last command, as in a terminal.
         write!(
             script,
-            "echo; echo @@{n}\n{run}code=$?; echo; echo @@{n}=$code\n"
+            "echo; echo @@{n}\n{run}code=$?; echo; echo @@{n}=$code $EPOCHREALTIME\n"
         )
         .expect("a text takes it");
     }
     script + "kill $(jobs -p) 2>/dev/null\nwait\n"
 }
 
-/// What step `n` printed, and its code.
-fn output(all: &str, n: usize) -> Option<(Vec<&str>, i32)> {
+/// What step `n` printed, its code, and when it ended, in seconds.
+fn output(all: &str, n: usize) -> Option<(Vec<&str>, i32, f64)> {
     let (_, from) = all.split_once(&format!("\n@@{n}\n"))?;
     let (printed, code) = from.split_once(&format!("\n@@{n}="))?;
-    let code = code.lines().next()?.parse().ok()?;
+    let (code, ended) = code.lines().next()?.split_once(' ')?;
+    let (code, ended) = (code.parse().ok()?, ended.parse().ok()?);
     let lines = printed.lines();
     let mut lines: Vec<&str> = lines
         .filter(|line| {
@@ -116,7 +117,7 @@ fn output(all: &str, n: usize) -> Option<(Vec<&str>, i32)> {
     while lines.last().is_some_and(|line| line.is_empty()) {
         lines.pop();
     }
-    Some((lines, code))
+    Some((lines, code, ended))
 }
 
 /// Whether lines are as told: `…` alone stands for any lines, within one for any text.
@@ -160,6 +161,10 @@ fn has(program: &str) -> bool {
 }
 
 #[test]
+#[expect(
+    clippy::print_stdout,
+    reason = "how long each step takes is worth to be seen"
+)]
 fn the_tutorial_is_true() {
     for needed in ["etcd", "unshare", "ip", "patch"] {
         if !has(needed) {
@@ -198,8 +203,9 @@ fn the_tutorial_is_true() {
     if ended.code == Some(77) || ended.stdout.is_empty() && ended.code != Some(0) {
         return skipped("tutorial", "no network of its own can be had here");
     }
+    let mut before = None;
     for (n, step) in steps.iter().enumerate() {
-        let Some((lines, code)) = output(&ended.stdout, n) else {
+        let Some((lines, code, ended_at)) = output(&ended.stdout, n) else {
             panic!("{step:?} does not end:\n{}", ended.stdout);
         };
         let told = match step {
@@ -213,5 +219,10 @@ fn the_tutorial_is_true() {
             "{step:?} prints otherwise:\n{shown}"
         );
         assert_eq!(code != 0, fails, "{step:?} ends with {code}:\n{shown}");
+        let took = before.map_or(0.0, |before| ended_at - before);
+        before = Some(ended_at);
+        if let Step::Command { typed, .. } = step {
+            println!("{took:>6.1} s {typed}");
+        }
     }
 }
