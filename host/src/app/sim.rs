@@ -100,11 +100,11 @@ async fn history(sky: Arc<Sky>) {
     sky.note("calm");
     // Clients go on meanwhile, and drains that were begun stay.
     if cluster.has_worker() {
-        rest::ownership(&cluster, calm_since).await;
+        rest::ownership(&cluster, "the storm", calm_since).await;
     }
     cluster.end_drains().await;
     clients.finish(&sky).await;
-    rest::ownership(&cluster, Instant::now()).await;
+    rest::ownership(&cluster, "the last call", Instant::now()).await;
     rest::rest(&cluster, &clients, calm_since + REST_BY).await;
     sky.note("rest");
 }

@@ -173,7 +173,7 @@ impl Cluster {
         self.start_missing();
     }
 
-    /// Some worker may take shards.
+    /// Some worker was never told to drain.
     pub(super) fn has_worker(&self) -> bool {
         let drains = self.drains.lock().unwrap();
         let machines = self.machines.lock().unwrap();

@@ -41,8 +41,12 @@ pub(super) enum Fault {
     Duplicate,
     /// A worker is not reached by another process.
     Unreached,
-    /// A sink does not take items, or takes them and does not say so.
-    Sink,
+    /// A worker takes links from another, which does not hear of it.
+    LostGive,
+    /// A sink does not take items.
+    SinkRefuses,
+    /// It takes them and does not say so.
+    SinkSilent,
     /// A write of a frontier does not get to the object store.
     LostWrite,
     /// It does, and the answer is lost.
@@ -56,7 +60,7 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    pub(super) const ALL: [Self; 25] = [
+    pub(super) const ALL: [Self; 27] = [
         Self::Stop,
         Self::StopAndReplace,
         Self::Kill,
@@ -76,7 +80,9 @@ impl Fault {
         Self::Reordered,
         Self::Duplicate,
         Self::Unreached,
-        Self::Sink,
+        Self::LostGive,
+        Self::SinkRefuses,
+        Self::SinkSilent,
         Self::LostWrite,
         Self::UnknownWrite,
         Self::SlowPage,

@@ -66,7 +66,7 @@ impl SendLinks for Reach {
         }
         let given = crawls.give(links).await;
         tokio::time::sleep(sky.way()).await;
-        match sky.fault(Fault::Unreached, 5) {
+        match sky.fault(Fault::LostGive, 5) {
             true => Err(lost()),
             false => given,
         }

@@ -12,26 +12,27 @@ use super::client::{Clients, Expected};
 use super::cluster::{self, Cluster};
 use super::site::{self, Site};
 use crate::frontier::twin::Stage;
-use crate::model::id::{Epoch, ResourceId, ResourceName, Shard};
+use crate::model::id::{Epoch, NodeId, ResourceId, ResourceName, Shard};
 use crate::model::resource::{Resource, ShardId, ShardRecord, ShardState};
 use crate::store::keys::Keys;
 
-/// After faults have stopped each shard is where it should be by then: the lease of a leader and that
+/// After faults, or calls, have stopped each shard is where it should be by then: the lease of a leader and that
 /// of a worker, each with what a store may be late.
 const SETTLED_BY: Duration =
     Duration::from_millis(2 * (LEASE_TTL.as_millis() as u64 * 5 / 4 + 1_000));
 
-/// Every shard is where its record says, and nowhere else, soon after faults have stopped.
-pub(super) async fn ownership(cluster: &Arc<Cluster>, since: Instant) {
+/// Every shard is where its record says, nowhere else, and not with a worker that drains, soon after
+/// what has stopped by then.
+pub(super) async fn ownership(cluster: &Arc<Cluster>, stopped: &str, since: Instant) {
     let sky = &cluster.world.sky;
     loop {
         cluster.bury();
         let found = owned_once(cluster);
         let passed = since.elapsed();
         match found {
-            Ok(()) => break sky.note(format_args!("all is owned after {passed:?}")),
+            Ok(()) => break sky.note(format_args!("all is owned {passed:?} after {stopped}")),
             Err(why) if passed > SETTLED_BY => {
-                break sky.violation(format_args!("{passed:?} after the storm: {why}"));
+                break sky.violation(format_args!("{passed:?} after {stopped}: {why}"));
             }
             Err(_) => tokio::time::sleep(Duration::from_millis(250)).await,
         }
@@ -88,6 +89,18 @@ fn owned_once(cluster: &Cluster) -> Found {
         });
         let found: Vec<(String, Epoch)> = of_shard.collect();
         let owner = record.owner.as_ref();
+        let drains = |node: &NodeId| {
+            let key = Keys::default().draining(node);
+            cluster
+                .world
+                .store
+                .look(|entries| entries.contains_key(&key))
+        };
+        if let Some(owner) = owner.filter(|owner| drains(&owner.node))
+            && matches!(record.state, ShardState::Assigned | ShardState::Idle)
+        {
+            return Err(format!("{id} is with {}, which drains", owner.node));
+        }
         let owner = owner.map(|owner| format!("{}#{}", owner.node, owner.incarnation.0));
         let wanted = owner.map(|owner| (owner, record.epoch));
         let is_right = match &record.state {

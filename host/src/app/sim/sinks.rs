@@ -123,7 +123,7 @@ impl Sink for File {
             source: std::io::Error::other("a bad day"),
         };
         tokio::time::sleep(sky.way()).await;
-        if sky.fault(Fault::Sink, 3) {
+        if sky.fault(Fault::SinkRefuses, 3) {
             return Err(failed());
         }
         let found = sky.checker().on_items(self.shard, items);
@@ -138,7 +138,7 @@ impl Sink for File {
         let (n, shard, epoch) = (items.len(), self.shard, self.storage_epoch);
         sky.note(format_args!("{n} items of {shard} into {epoch}"));
         tokio::time::sleep(sky.way()).await;
-        if sky.fault(Fault::Sink, 3) {
+        if sky.fault(Fault::SinkSilent, 3) {
             return Err(failed());
         }
         self.n_answered = n_lines;

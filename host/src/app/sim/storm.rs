@@ -119,7 +119,9 @@ impl Cluster {
             10 => {
                 sky.note(format_args!("drain {label} for {time:?}"));
                 let id = self.machines.lock().unwrap()[machine].id.clone();
-                sky.occurs(Fault::Drain);
+                if label.starts_with("worker") {
+                    sky.occurs(Fault::Drain);
+                }
                 self.drains.lock().unwrap().insert(id.clone());
                 drop(self.drain(&id, false));
                 self.later(time, move |cluster| drop(cluster.drain(&id, true)));

@@ -67,15 +67,19 @@ fn run_all(seeds: impl IntoIterator<Item = u64>) -> (Tally, BTreeSet<Fault>) {
 }
 
 /// So many more seeds after those that were tried before; the file tells which these are.
-fn go_on(n: u64, file: &Path, run_all: impl Fn(Range<u64>)) {
+fn go_on(n: u64, file: &Path, try_seeds: impl Fn(Range<u64>)) {
     let first = match std::fs::read_to_string(file) {
-        Ok(text) => text.trim().parse().expect("the file holds the next seed"),
-        Err(_) => 1 + USUAL,
+        Ok(text) => match text.trim().parse() {
+            Ok(next) => next,
+            Err(error) => panic!("{} does not hold the next seed: {error}", file.display()),
+        },
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => 1 + USUAL,
+        Err(error) => panic!("{}: {error}", file.display()),
     };
     let mut next = first;
     while next < first + n {
         let end = (next + 100).min(first + n);
-        run_all(next..end);
+        try_seeds(next..end);
         std::fs::write(file, end.to_string()).unwrap();
         println!("seeds {first} to {} keep all invariants", end - 1);
         next = end;
