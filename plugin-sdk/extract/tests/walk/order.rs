@@ -87,3 +87,38 @@ fn more_orders_of_three_give_the_tree_of_a_browser() {
     ];
     check(orders_of_three(&ELEMENTS[15..]), &exceptions);
 }
+
+/// Those whose start tags may be left out too, and some that begin what they stand for.
+const OF_DOCUMENTS: [&str; 10] = [
+    "html", "head", "body", "title", "meta", "p", "li", "table", "tr", "div",
+];
+
+/// What a document may begin with, and what ends that.
+const BEGINNINGS: [(&str, &str); 7] = [
+    ("", "</html>"),
+    ("<html>", "</html>"),
+    ("<head>", "</head>"),
+    ("<html><head>", "</head>"),
+    ("<head></head>", "</html>"),
+    ("<body>", "</body>"),
+    ("<html><head></head><body>", "</body></html>"),
+];
+
+#[test]
+fn orders_of_what_documents_are_made_of_give_the_tree_of_a_browser() {
+    let orders = OF_DOCUMENTS.iter().flat_map(|a| {
+        OF_DOCUMENTS.iter().flat_map(move |b| {
+            let three = move |c| format!("<{a}>1<{b}>2<{c}>3");
+            let three = OF_DOCUMENTS.iter().map(three);
+            [format!("<{a}><{b}>")].into_iter().chain(three)
+        })
+    });
+    let pages = orders.flat_map(|order| {
+        BEGINNINGS.into_iter().flat_map(move |(start, end)| {
+            let page = format!("<!doctype html>{start}{order}");
+            [format!("{page}{end}4"), page]
+        })
+    });
+    let exceptions = [(IgnoredTablePart, 3_304), (MovedOutOfTable, 3_577)];
+    check(pages, &exceptions);
+}
