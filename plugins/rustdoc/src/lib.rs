@@ -8,8 +8,8 @@ mod link;
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, DefaultHasher};
 
-use crawler_plugin_sdk::prelude::*;
 use crawler_plugin_sdk::Config;
+use crawler_plugin_sdk::prelude::*;
 use serde::Serialize;
 
 /// What a page of documentation holds.

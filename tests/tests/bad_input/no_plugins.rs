@@ -135,7 +135,7 @@ pub(super) fn bad_plugins(machine_code: Vec<u8>) -> Vec<Bad> {
             "describe-nested-not.wasm",
             describing("nested-not"),
             plan(&format!(
-                r#""deep", field "word", selector "{}…": it has 6001 bytes, and 512 is the limit; begin it nearer to the element, with a class or an id"#,
+                r#""deep", field "word", selector "{}…": parentheses nest deeper than 8; write less of them into each other"#,
                 ":not(".repeat(24)
             )),
         ),

@@ -11,7 +11,7 @@ use crate::server::{Server, text};
 use crate::sites::{self, Gate};
 
 /// So many that each of 32 shards has some.
-const N_HOSTS: usize = 256;
+const N_HOSTS: usize = 512;
 
 /// A master and a worker that know many hosts by name.
 fn server() -> Server {
@@ -60,6 +60,9 @@ fn each_shard_has_as_many_pages_under_way_as_its_resource_allows() {
     server.add("wide", &web.url("/"), &scope);
     until("three pages in each shard", PATIENCE, || {
         (in_flight(&server.resource("wide")) == [3; 4]).then_some(())
+    });
+    web.wait_for("their requests", PATIENCE, |log| {
+        log.iter().filter(|hit| hit.path == "/host").count() >= 12
     });
     // Another crawl of the same worker comes to its end meanwhile, so more would be under way by now.
     let other = sites::chain(10).open();
@@ -137,10 +140,11 @@ fn a_running_shard_is_told_with_its_owner_epoch_and_last_errors() {
     let server = Server::with_puppet();
     server.add("books", &web.url("/"), &["--delay=1ms"]);
     let shard = until("an error that is told", PATIENCE, || {
-        let books = server.resource("books");
-        let shard = books["shards"][0].clone();
+        let shard = server.resource("books")["shards"][0].clone();
+        let counts = &shard["counts"];
         let errors = shard["last_errors"].as_array().map_or(0, Vec::len);
-        (errors > 0).then_some(shard)
+        let is_there = counts["parsed"] == 1 && counts["dead"] == 1 && counts["due"] == 1;
+        (is_there && errors > 0).then_some(shard)
     });
     let known = json!([
         shard["shard"],

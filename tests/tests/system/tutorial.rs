@@ -198,7 +198,9 @@ fn the_tutorial_is_true() {
         .env("XDG_STATE_HOME", home.path().join("state"))
         .env("CARGO_TARGET_DIR", repository().join("plugins/target"))
         .env("CARGO_NET_OFFLINE", "true")
-        .env("NO_COLOR", "1");
+        .env("NO_COLOR", "1")
+        // Of seconds with a point.
+        .env("LC_ALL", "C.UTF-8");
     let ended = Process::start(&mut shell).wait(DEADLINE);
     if ended.code == Some(77) || ended.stdout.is_empty() && ended.code != Some(0) {
         return skipped("tutorial", "no network of its own can be had here");
