@@ -161,10 +161,6 @@ fn has(program: &str) -> bool {
 }
 
 #[test]
-#[expect(
-    clippy::print_stdout,
-    reason = "how long each step takes is worth to be seen"
-)]
 fn the_tutorial_is_true() {
     for needed in ["etcd", "unshare", "ip", "patch"] {
         if !has(needed) {
