@@ -278,10 +278,7 @@ impl Guest for Hostile {
                 emit("{}").ok();
             }
             "describe=twice" => rules.push(rules[0].clone()),
-            "describe=selectors" => plans.push(plans::of_10_000_selectors()),
-            "describe=mebibyte" => plans.push(plans::of_a_mebibyte()),
-            "describe=nested-not" => plans.push(plans::of_nested_not()),
-            other => panic!("there is no trick {other:?}"),
+            other => plans.push(plans::too_much(other)),
         }
         Description {
             name: "hostile".into(),

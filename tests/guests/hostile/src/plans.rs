@@ -52,8 +52,18 @@ pub(crate) fn words() -> Plan {
     }
 }
 
+/// The plan of a trick of `describe`, more than any host takes.
+pub(crate) fn too_much(trick: &str) -> Plan {
+    match trick {
+        "describe=selectors" => of_10_000_selectors(),
+        "describe=mebibyte" => of_a_mebibyte(),
+        "describe=nested-not" => of_nested_not(),
+        other => panic!("there is no trick {other:?}"),
+    }
+}
+
 /// As many selectors as nobody writes by hand.
-pub(crate) fn of_10_000_selectors() -> Plan {
+fn of_10_000_selectors() -> Plan {
     let fields = (0..10_000).map(|n| Field {
         name: format!("word-{n}"),
         selector: format!("p.word-{n}"),
@@ -67,7 +77,7 @@ pub(crate) fn of_10_000_selectors() -> Plan {
 }
 
 /// One selector of 1 MiB.
-pub(crate) fn of_a_mebibyte() -> Plan {
+fn of_a_mebibyte() -> Plan {
     let mut plan = words();
     plan.name = "long".into();
     plan.fields[0].selector = ".word".repeat((1 << 20) / 5);
@@ -75,7 +85,7 @@ pub(crate) fn of_a_mebibyte() -> Plan {
 }
 
 /// Elements that are none of those that are none of those, and so on: short, and sixty deep.
-pub(crate) fn of_nested_not() -> Plan {
+fn of_nested_not() -> Plan {
     let mut plan = words();
     plan.name = "deep".into();
     plan.fields[0].selector = format!("{}p{}", ":not(".repeat(60), ")".repeat(60));
