@@ -99,7 +99,7 @@ async fn history(sky: Arc<Sky>) {
     let calm_since = Instant::now();
     sky.note("calm");
     // Clients go on meanwhile, and drains that were begun stay.
-    if cluster.has_worker() {
+    if cluster.has_undrained_worker() {
         rest::ownership(&cluster, "the storm", calm_since).await;
     }
     cluster.end_drains().await;

@@ -174,7 +174,7 @@ impl Cluster {
     }
 
     /// Some worker was never told to drain.
-    pub(super) fn has_worker(&self) -> bool {
+    pub(super) fn has_undrained_worker(&self) -> bool {
         let drains = self.drains.lock().unwrap();
         let machines = self.machines.lock().unwrap();
         let mut workers = machines.iter().filter(|m| m.role == Role::Worker);
