@@ -151,7 +151,7 @@ pub(super) struct CheckArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  crawler plugin test\n  crawler plugin test plugins/books --call book --times 20\n  crawler plugin test --update\n  crawler plugin test --watch\n  crawler plugin test --mangle=50 --call book\n\nWith --mangle, it fails where the sandbox ends a call, or where items change though only end tags that HTML\nlets an author leave out are gone. Other mistakes take parts of a page away: what changes is told."
+    after_help = "Examples:\n  crawler plugin test\n  crawler plugin test plugins/books --call book --repeat 20\n  crawler plugin test --update\n  crawler plugin test --watch\n  crawler plugin test --mangle=50 --call book\n\nWith --mangle, it fails where the sandbox ends a call, or where items change though only end tags that HTML\nlets an author leave out are gone. Other mistakes take parts of a page away: what changes is told."
 )]
 pub(super) struct TestArgs {
     /// A folder of source, or a .wasm file
@@ -168,7 +168,7 @@ pub(super) struct TestArgs {
     update: bool,
     /// How often each call is made: result and fuel have to be the same each time, as its random numbers are
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    times: u32,
+    repeat: u32,
     /// Also make each call on copies of its page that have mistakes, N for each kind of mistake by chance, and tell
     /// what becomes of its items [default of N: 10]
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "10",
@@ -209,7 +209,7 @@ impl AuthorCommand {
                 plugin: args.plugin,
                 calls: args.calls,
                 is_update: args.update,
-                n_times: args.times,
+                n_times: args.repeat,
                 mangled: args.mangle.map(|n_each| Copies {
                     n_each,
                     seed: args.seed.unwrap_or_else(rand::random),

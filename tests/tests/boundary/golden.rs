@@ -19,7 +19,7 @@ fn frozen_components_give_in_the_sandbox_of_today_what_they_gave() {
         let home = Home::new();
         let component = frozen(file).display().to_string();
         let pages = frozen("pages").display().to_string();
-        let test = ["plugin", "test", &component, "--times=2", "-o", "json"];
+        let test = ["plugin", "test", &component, "--repeat=2", "-o", "json"];
         let tested = home.ok(test.into_iter().chain(["--pages", &pages]));
         let tested: Value = serde_json::from_str(&tested).expect("it is JSON");
         let calls = tested["calls"].as_array().expect("there are calls");

@@ -55,7 +55,7 @@ fn a_new_plugin_passes_its_own_tests_without_a_network() {
     ]);
     assert!(made.starts_with("made bazaar, with the SDK of "), "{made}");
 
-    let tested = in_bazaar(&home, &["plugin", "test", "--times=3", "-o", "json"]);
+    let tested = in_bazaar(&home, &["plugin", "test", "--repeat=3", "-o", "json"]);
     assert_eq!(tested.code, Some(0), "{}", tested.stderr);
     let tested: Value = serde_json::from_str(&tested.stdout).expect("it is JSON");
     let calls = tested["calls"].as_array().expect("there are calls");
@@ -237,7 +237,7 @@ fn a_page_is_fetched_as_a_crawl_does_and_becomes_a_call() {
     assert_eq!(test(&home, &["--update"]).code, Some(0));
     let kept = call(&home.path().join("pages"), "detail-7");
     assert_eq!(kept["outcome"]["items"][0]["item"]["url"], url.as_str());
-    assert_eq!(test(&home, &["--times=20"]).code, Some(0));
+    assert_eq!(test(&home, &["--repeat=20"]).code, Some(0));
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn what_an_author_asks_for_in_vain_is_told_in_a_sentence() {
             "there is no call gone: it would be pages/gone.call.json",
         ),
         (
-            &["plugin", "test", books, "--times=0"],
+            &["plugin", "test", books, "--repeat=0"],
             2,
             "0 is not in 1..=100000",
         ),

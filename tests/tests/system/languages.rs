@@ -87,7 +87,7 @@ fn rules_in_three_languages_find_the_same_items_byte_for_byte() {
                 "plugin",
                 "test",
                 "plugin.wasm",
-                "--times=3",
+                "--repeat=3",
                 "--pages",
                 &pages,
             ],
@@ -116,7 +116,7 @@ fn check_new(tools: &Tools, lang: &str) -> (Home, PathBuf) {
     let tested = tools.ok(
         &home,
         &folder,
-        &["plugin", "test", "--times=3", "-o", "json"],
+        &["plugin", "test", "--repeat=3", "-o", "json"],
     );
     let tested: Value = serde_json::from_str(&tested).expect("it is JSON");
     let calls = tested["calls"].as_array().expect("there are calls");

@@ -89,7 +89,7 @@ impl fmt::Display for Side {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  crawler plugin diff books@1.2.0 plugins/books\n  crawler plugin diff old.wasm new.wasm --pages plugins/books/pages --times 50\n  crawler plugin diff books@1.2.0 books@1.3.0 -o json\n\nIt ends with 0 where they declare the same and the same comes of all saved calls, whatever these cost, and with 1\nwhere something differs or they cannot be compared."
+    after_help = "Examples:\n  crawler plugin diff books@1.2.0 plugins/books\n  crawler plugin diff old.wasm new.wasm --pages plugins/books/pages --repeat 50\n  crawler plugin diff books@1.2.0 books@1.3.0 -o json\n\nIt ends with 0 where they declare the same and the same comes of all saved calls, whatever these cost, and with 1\nwhere something differs or they cannot be compared."
 )]
 pub(in crate::cli) struct DiffArgs {
     /// A plugin: a folder of source, a .wasm file, or one that was pushed, by NAME[@VERSION] or digest
@@ -106,7 +106,7 @@ pub(in crate::cli) struct DiffArgs {
     calls: Vec<CallName>,
     /// How often each call is made; the time is the median
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    times: u32,
+    repeat: u32,
     #[command(flatten)]
     rules: RuleArgs,
     #[command(flatten)]
@@ -130,7 +130,7 @@ impl DiffArgs {
             pages: self.pages,
             likely_pages: likely.into_iter().flatten().collect(),
             calls: self.calls,
-            n_times: self.times,
+            n_times: self.repeat,
             params: self.rules.params(),
             limits: self.rules.limits(),
             engine: self.engine.into_options(environment, "run", NO_PORT),
