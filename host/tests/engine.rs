@@ -8,10 +8,14 @@ mod guests;
 #[path = "engine/load.rs"]
 mod load;
 
+use std::time::Duration;
+
 use crawler::model::crawl::{Kill, RuleError};
+use crawler::model::id::Digest;
 use crawler::model::plugin::Limits;
+use crawler::plugin::engine::Engine;
 use crawler::plugin::{CallFailure, CallReport, KillReport, LogLevel, Rules as _};
-use guests::{config, context, page, plugin};
+use guests::{config, context, hostile, page, plugin, settings};
 
 const URL: &str = "http://a.test/dir/page";
 
@@ -127,7 +131,7 @@ async fn f31_a_loop_ends_when_its_fuel_is_used_up() {
 #[tokio::test]
 async fn f31_a_loop_ends_when_its_time_on_the_processor_is_used_up() {
     let report = parse_with("loop", |limits| {
-        limits.cpu = std::time::Duration::from_millis(50);
+        limits.cpu = Duration::from_millis(50);
         limits.fuel = u64::MAX / 2;
     })
     .await;
@@ -156,7 +160,7 @@ async fn f31_a_loop_of_host_calls_is_charged_for_them() {
 #[tokio::test]
 async fn f31_a_rule_that_sleeps_ends_with_its_time() {
     let report = parse_with("sleep", |limits| {
-        limits.timeout = std::time::Duration::from_millis(50);
+        limits.timeout = Duration::from_millis(50);
     })
     .await;
     check_kill(
@@ -439,4 +443,32 @@ async fn f31_calls_that_find_the_pool_in_use_wait_for_their_turn() {
     for report in futures::future::join_all(calls).await {
         assert!(report.result.is_ok(), "{report:?}");
     }
+}
+
+#[tokio::test]
+async fn a_call_with_much_memory_takes_the_room_of_several() {
+    let engine = Engine::new(settings(2)).expect("the engine starts");
+    let loaded = engine.load(Digest::of(&hostile()), hostile()).await;
+    let plugin = loaded.expect("the plugin is loaded");
+    // The first is ended after a while, and what has room beside it has long ended by then.
+    let first_to_end = async |memory: u64| {
+        let long = config(
+            |limits| {
+                limits.memory = memory;
+                limits.timeout = Duration::from_secs(2);
+            },
+            &[],
+        );
+        let long = plugin.parse(long, "sleep", page(URL, ""), context());
+        let short = plugin.parse(config(|_| (), &[]), "ok", page(URL, ""), context());
+        tokio::select! {
+            biased;
+            _ = long => "long",
+            _ = short => "short",
+        }
+    };
+    assert_eq!(first_to_end(64 << 20).await, "short");
+    assert_eq!(first_to_end(65 << 20).await, "long");
+    // More than all the room there is waits for all of it, and not for ever.
+    assert_eq!(first_to_end(640 << 20).await, "long");
 }

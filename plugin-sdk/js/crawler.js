@@ -138,6 +138,9 @@ function wellFormed(text) {
     return String(text).toWellFormed();
 }
 
+/** What a call needs beside its page where an interpreter runs it: limits, unless the plugin says otherwise. */
+const ROOM = { memory: 256 * 2 ** 20 };
+
 /** What `rules` is to be exported as. */
 export function plugin(declared) {
     const names = Object.keys(declared.rules);
@@ -162,7 +165,7 @@ export function plugin(declared) {
             schemas: kinds.map((name) => ({ name, jsonSchema: schemaText(declared.items[name]), hints: [] })),
             plans: plans.map((plan) => plan.described()),
             hosts: declared.hosts ?? [],
-            limits: Object.entries(declared.limits ?? {}),
+            limits: Object.entries({ ...ROOM, ...declared.limits }),
             hints: [],
         }),
         root: () => called("root", () => declared.root(new Crawl(known))),

@@ -198,6 +198,10 @@ def _well_formed(text):
     return str(text).encode(errors="replace").decode()
 
 
+# What a call needs beside its page where an interpreter runs it: limits, unless the plugin says otherwise.
+_ROOM = {"memory": 256 << 20}
+
+
 class Plugin:
     """A plugin: its name, what it reads and emits, and its rules."""
 
@@ -253,7 +257,7 @@ class Plugin:
             schemas=[types.ItemSchema(name, shape(schema), []) for name, schema in self._items.items()],
             plans=[plan.described() for plan in self._plans],
             hosts=self._hosts,
-            limits=list(self._limits.items()),
+            limits=list({**_ROOM, **self._limits}.items()),
             hints=[],
         )
 

@@ -135,6 +135,7 @@ async fn test_once(options: &TestOptions) -> anyhow::Result<()> {
     for name in names {
         all.push(try_one(&trial, options, name).await);
     }
+    let limits = limits.of_plugin(trial.rules.description());
     test_report(&all, &limits, options.mangled, options.is_json)
 }
 

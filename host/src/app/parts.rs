@@ -90,6 +90,7 @@ pub(super) fn engine_settings(options: &EngineOptions) -> EngineSettings {
         compile_time: options.compile_time,
         compile_memory: options.compile_memory,
         compiled_size: options.compiled_size,
+        pool_instances: options.pool_instances,
         cache_folder: Some(options.state.join("compiled")),
         child_program: config::program(),
         ..EngineSettings::default()

@@ -16,6 +16,7 @@ use crate::config::{self, Environment, FetchConfig, FileConfig, FixedHosts};
 use crate::frontier::memory::DEFAULT_MAX_URLS;
 use crate::model::plugin::{LimitName, LimitOverrides};
 use crate::model::resource::CrawlSettings;
+use crate::plugin::engine::POOL_INSTANCES;
 
 /// Where compiled code of processes without a port lies, below the state folder.
 pub(super) const NO_PORT: u16 = 0;
@@ -102,6 +103,8 @@ pub struct EngineOptions {
     pub compile_memory: u64,
     /// Bytes of compiled code that are kept.
     pub compiled_size: u64,
+    /// Calls of rules that run at once.
+    pub pool_instances: u32,
     /// Keeps what is local to this machine: compiled code, and the id of a node.
     pub state: PathBuf,
 }
@@ -114,6 +117,7 @@ impl EngineOptions {
             compile_time: DEFAULT_COMPILE_TIME,
             compile_memory: DEFAULT_COMPILE_MEMORY,
             compiled_size: DEFAULT_COMPILED_SIZE,
+            pool_instances: POOL_INSTANCES,
             state,
         }
     }
@@ -255,6 +259,9 @@ pub(super) struct EngineArgs {
     /// Bytes of compiled code that are kept, those that were used last
     #[arg(long, value_name = "SIZE", default_value = "2GiB", value_parser = size)]
     compiled_size: u64,
+    /// Calls of rules that run at once, further ones wait; one with more memory counts once for each 64 MiB
+    #[arg(long, value_name = "N", default_value_t = POOL_INSTANCES, value_parser = clap::value_parser!(u32).range(1..=4_096))]
+    pool_instances: u32,
     /// Keeps compiled code; local to this machine [default: a folder in ~/.local/state/crawler]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
@@ -350,6 +357,7 @@ impl EngineArgs {
             compile_time: self.admission.compile_time,
             compile_memory: self.admission.compile_memory,
             compiled_size: self.compiled_size,
+            pool_instances: self.pool_instances,
             state: match self.state {
                 Some(state) => state,
                 None => environment.state_folder(role, grpc_port),

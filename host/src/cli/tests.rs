@@ -70,6 +70,7 @@ fn up_takes_ports_of_this_machine_and_fills_in_defaults() {
     assert_eq!(options.engine.compile_time.as_secs(), 120);
     assert_eq!(options.engine.compile_memory, 1 << 30);
     assert_eq!(options.engine.compiled_size, 2 << 30);
+    assert_eq!(options.engine.pool_instances, 64);
     assert_eq!(options.lease_ttl.as_secs(), 10);
     assert_eq!(options.frontier_min_age.as_secs(), 86_400);
     assert_eq!(

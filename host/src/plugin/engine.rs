@@ -22,6 +22,7 @@ use super::host_calls::{self, CallState};
 use super::instance::TICK;
 use super::{Admit, Admitted, PluginError};
 use crate::model::id::Digest;
+use crate::model::plugin::Limits;
 
 mod loaded;
 pub(crate) mod setup;
@@ -34,7 +35,8 @@ pub(crate) use setup::{
 /// How this machine loads and runs plugins.
 #[derive(Debug, Clone)]
 pub struct EngineSettings {
-    /// Calls that run at once; further ones wait.
+    /// Calls that run at once, further ones wait: setting `pool-instances`. One that may use more memory than by
+    /// default counts as several.
     pub pool_instances: u32,
     /// The largest plugin, in bytes: setting `plugin-size`.
     pub plugin_size: u64,
@@ -54,10 +56,13 @@ pub struct EngineSettings {
     pub compile_time: Duration,
 }
 
+/// Calls that run at once unless told otherwise.
+pub const POOL_INSTANCES: u32 = 64;
+
 impl Default for EngineSettings {
     fn default() -> Self {
         Self {
-            pool_instances: 64,
+            pool_instances: POOL_INSTANCES,
             plugin_size: 64 << 20,
             cache_folder: None,
             compiled_size: 2 << 30,
@@ -271,6 +276,14 @@ impl Engine {
         })
         .await?;
         Ok((interface, compiled))
+    }
+
+    /// The permits that a call takes which may use so much memory: all calls at once use no more than as many as
+    /// the pool has room for by default.
+    fn room(&self, memory: u64) -> u32 {
+        let room = memory.div_ceil(Limits::default().memory);
+        let all = self.shared.settings.pool_instances.max(1);
+        u32::try_from(room).unwrap_or(u32::MAX).clamp(1, all)
     }
 
     fn link(

@@ -44,7 +44,7 @@ use rules::Rules;
 /// | `name = "books"` | the plugin's name | the package's name |
 /// | `version = "1.2.0"` | the plugin's version | the package's version |
 /// | `hosts("img.shop.test")` | hosts wanted beyond those of the root requests, for `crawler plugin check` to show; setting `scope` of a resource grants them | none |
-/// | `limits(memory = 134_217_728)` | limits wanted, in base units, for `crawler plugin check` to show; setting `limits` of a resource grants them | the crawler's defaults |
+/// | `limits(memory = 134_217_728)` | limits wanted, in base units: `memory` is granted up to 256 MiB, others are for `crawler plugin check` to show, and setting `limits` of a resource grants them | the crawler's defaults |
 ///
 /// `#[rule(name = "detail-page")]` gives a rule a name that differs from the function's; then the
 /// function can be renamed without the loss of pages that wait for it.

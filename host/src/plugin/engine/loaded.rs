@@ -74,10 +74,12 @@ impl Plugin {
         &self,
         scene: Scene,
         rule: Option<u32>,
-        config: CallConfig,
+        mut config: CallConfig,
         now: UnixMillis,
         seed: [u8; 32],
     ) -> CallReport {
+        config.limits = config.limits.of_plugin(&self.description);
+        let room = self.engine.room(config.limits.memory);
         let call = Call {
             scene,
             description: Some(Arc::clone(&self.description)),
@@ -91,7 +93,7 @@ impl Plugin {
             .engine
             .shared
             .calls
-            .acquire()
+            .acquire_many(room)
             .await
             .expect("the semaphore is never closed");
         instance::run(&self.linked, call, rule).await

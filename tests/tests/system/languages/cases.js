@@ -13,6 +13,7 @@ const cases = {
     links: (page, crawl) => crawl.emit("any", page.extract("links")),
     returns: async (page, crawl) => { await 1; crawl.emit("any", {}); },
     schema: (page, crawl) => crawl.emit("strict", { n: "1" }),
+    room: (page, crawl) => crawl.emit("any", { room: new Uint8Array(80 << 20).length }),
 };
 
 export const rules = plugin({

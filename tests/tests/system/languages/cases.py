@@ -49,6 +49,7 @@ def parse(page, crawl):
         "links": lambda: crawl.emit("any", page.extract("links")),
         "returns": lambda: lazy(crawl),
         "schema": lambda: crawl.emit("strict", {"n": "1"}),
+        "room": lambda: crawl.emit("any", {"room": len(bytearray(80 << 20))}),
     }[crawl.param("case")]()
 
 

@@ -30,6 +30,7 @@ fn outcomes() -> Vec<(&'static str, Value)> {
                  "body": "ü=1", "state": "ß", "priority": -3},
             ]}),
         ),
+        ("room", item(json!({"room": 80 << 20}))),
         ("skip", error("skip: 404")),
         ("retry", error("retry: later")),
         ("blocked", error("blocked: go away")),

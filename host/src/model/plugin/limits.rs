@@ -1,0 +1,458 @@
+//! What one call of a rule may use: defaults, what a resource sets, and what a plugin asks for.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::Description;
+
+/// What one call of a rule may use. Names, defaults and units of `--limit NAME=VALUE`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Instructions, roughly: wasmtime's fuel.
+    pub fuel: u64,
+    /// Time on the processor.
+    #[serde(with = "millis")]
+    pub cpu: Duration,
+    /// Time from start to end of the call, host calls included.
+    #[serde(with = "millis")]
+    pub timeout: Duration,
+    /// Bytes, summed over all memories and tables of the instance.
+    pub memory: u64,
+    /// As many a plugin gets instead that asks for them. What is set for `memory` is set for both.
+    pub memory_asked: u64,
+    /// Bytes of a page's body; longer ones are cut and marked as truncated.
+    pub body: u64,
+    /// Items of one call.
+    pub items: u64,
+    /// Bytes of all items of one call.
+    pub item_bytes: u64,
+    /// Requests of one call.
+    pub requests: u64,
+    /// Log lines of one call; further ones are counted and dropped.
+    pub log_lines: u64,
+    /// Rows and values that all plans of a call read of its page; what follows in it is left out, and marked.
+    pub captures: u64,
+    /// Bytes of these values.
+    pub capture_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            fuel: 1_000_000_000,
+            cpu: Duration::from_millis(200),
+            timeout: Duration::from_secs(2),
+            memory: 64 << 20,
+            memory_asked: 256 << 20,
+            body: 8 << 20,
+            items: 1_000,
+            item_bytes: 4 << 20,
+            requests: 2_000,
+            log_lines: 200,
+            captures: 100_000,
+            capture_bytes: 8 << 20,
+        }
+    }
+}
+
+/// Changes to [`Limits`], by name: what `--limit` gives and a resource keeps.
+///
+/// Values are in base units: instructions, milliseconds, bytes, pieces.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct LimitOverrides(BTreeMap<LimitName, u64>);
+
+/// The name of a limit, as `--limit` takes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "each is the field of Limits of the same name")]
+pub enum LimitName {
+    Fuel,
+    Cpu,
+    Timeout,
+    Memory,
+    Body,
+    Items,
+    ItemBytes,
+    Requests,
+    LogLines,
+    Captures,
+    CaptureBytes,
+}
+
+impl LimitName {
+    /// All limits, in the order they are documented.
+    pub const ALL: [LimitName; 11] = [
+        LimitName::Fuel,
+        LimitName::Cpu,
+        LimitName::Timeout,
+        LimitName::Memory,
+        LimitName::Body,
+        LimitName::Items,
+        LimitName::ItemBytes,
+        LimitName::Requests,
+        LimitName::LogLines,
+        LimitName::Captures,
+        LimitName::CaptureBytes,
+    ];
+
+    /// As `--limit` takes it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            LimitName::Fuel => "fuel",
+            LimitName::Cpu => "cpu",
+            LimitName::Timeout => "timeout",
+            LimitName::Memory => "memory",
+            LimitName::Body => "body",
+            LimitName::Items => "items",
+            LimitName::ItemBytes => "item-bytes",
+            LimitName::Requests => "requests",
+            LimitName::LogLines => "log-lines",
+            LimitName::Captures => "captures",
+            LimitName::CaptureBytes => "capture-bytes",
+        }
+    }
+}
+
+impl fmt::Display for LimitName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// How far above its default a limit may be set, unless the operator says otherwise.
+pub const LIMIT_CEILING_FACTOR: u64 = 10;
+
+/// Why a limit is not accepted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LimitError {
+    /// No limit has this name.
+    #[error("there is no limit {name:?}; the limits are {}", LimitName::ALL.map(LimitName::as_str).join(", "))]
+    Unknown {
+        /// The name, as received.
+        name: String,
+    },
+    /// The value does not parse.
+    #[error("limit {name} takes {expected}, not {text:?}")]
+    Value {
+        /// The limit.
+        name: LimitName,
+        /// The form it takes, with an example.
+        expected: &'static str,
+        /// The value, as received.
+        text: String,
+    },
+    /// Zero would stop every call.
+    #[error("limit {name} must be above zero")]
+    Zero {
+        /// The limit.
+        name: LimitName,
+    },
+    /// More than the operator allows.
+    #[error(
+        "limit {name} is {value}, above the ceiling of {ceiling}; the operator can raise it with --limit-ceiling {name}=VALUE"
+    )]
+    AboveCeiling {
+        /// The limit.
+        name: LimitName,
+        /// What was asked for, in base units.
+        value: u64,
+        /// What is allowed, in base units.
+        ceiling: u64,
+    },
+}
+
+impl LimitOverrides {
+    /// Sets one limit from text: `memory` takes `64MiB`, `cpu` takes `200ms`, `fuel` a number.
+    pub fn set(&mut self, name: &str, text: &str) -> Result<(), LimitError> {
+        let Some(limit) = LimitName::ALL.into_iter().find(|l| l.as_str() == name) else {
+            return Err(LimitError::Unknown {
+                name: name.to_owned(),
+            });
+        };
+        let (value, expected) = match limit {
+            LimitName::Cpu | LimitName::Timeout => (parse_millis(text), "a time like 200ms or 2s"),
+            LimitName::Memory
+            | LimitName::Body
+            | LimitName::ItemBytes
+            | LimitName::CaptureBytes => (parse_bytes(text), "a size like 64MiB or 4096"),
+            LimitName::Fuel
+            | LimitName::Items
+            | LimitName::Requests
+            | LimitName::LogLines
+            | LimitName::Captures => (text.parse().ok(), "a whole number"),
+        };
+        let Some(value) = value else {
+            return Err(LimitError::Value {
+                name: limit,
+                expected,
+                text: text.to_owned(),
+            });
+        };
+        self.set_value(limit, value)
+    }
+
+    /// Sets one limit by its name, in its base unit.
+    pub fn set_number(&mut self, name: &str, value: u64) -> Result<(), LimitError> {
+        let known = LimitName::ALL.into_iter().find(|l| l.as_str() == name);
+        let name = known.ok_or_else(|| LimitError::Unknown {
+            name: name.to_owned(),
+        })?;
+        self.set_value(name, value)
+    }
+
+    /// Sets one limit in its base unit.
+    pub fn set_value(&mut self, name: LimitName, value: u64) -> Result<(), LimitError> {
+        if value == 0 {
+            return Err(LimitError::Zero { name });
+        }
+        self.0.insert(name, value);
+        Ok(())
+    }
+
+    /// As ceilings: whatever is asked for.
+    pub fn unlimited() -> Self {
+        Self(LimitName::ALL.map(|name| (name, u64::MAX)).into())
+    }
+
+    /// The limits set here, in base units.
+    pub fn iter(&self) -> impl Iterator<Item = (LimitName, u64)> + '_ {
+        self.0.iter().map(|(name, value)| (*name, *value))
+    }
+
+    /// Nothing is set.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Limits {
+    /// These limits with some replaced; what lies above the ceiling is refused.
+    pub fn with(
+        self,
+        overrides: &LimitOverrides,
+        ceilings: &LimitOverrides,
+    ) -> Result<Limits, LimitError> {
+        let mut limits = self;
+        let ceiling = |name| {
+            let ceiling = ceilings.0.get(&name).copied();
+            ceiling.unwrap_or_else(|| {
+                Limits::default()
+                    .value(name)
+                    .saturating_mul(LIMIT_CEILING_FACTOR)
+            })
+        };
+        limits.memory_asked = limits.memory_asked.min(ceiling(LimitName::Memory));
+        for (name, value) in overrides.iter() {
+            let ceiling = ceiling(name);
+            if value > ceiling {
+                return Err(LimitError::AboveCeiling {
+                    name,
+                    value,
+                    ceiling,
+                });
+            }
+            limits.set(name, value);
+        }
+        Ok(limits)
+    }
+
+    /// These limits for the calls of a plugin. Interpreters need more memory than compiled rules, and know it: a
+    /// plugin that asks for more than the default gets it, up to `memory_asked`. All else that a plugin asks for
+    /// is the resource's to set.
+    pub fn of_plugin(self, description: &Description) -> Limits {
+        let asked = description.limits.get(LimitName::Memory.as_str()).copied();
+        let asked = asked.map_or(0, |asked| asked.min(self.memory_asked));
+        Limits {
+            memory: self.memory.max(asked),
+            ..self
+        }
+    }
+
+    /// One limit in its base unit.
+    pub fn value(&self, name: LimitName) -> u64 {
+        match name {
+            LimitName::Fuel => self.fuel,
+            LimitName::Cpu => self.cpu.as_millis() as u64,
+            LimitName::Timeout => self.timeout.as_millis() as u64,
+            LimitName::Memory => self.memory,
+            LimitName::Body => self.body,
+            LimitName::Items => self.items,
+            LimitName::ItemBytes => self.item_bytes,
+            LimitName::Requests => self.requests,
+            LimitName::LogLines => self.log_lines,
+            LimitName::Captures => self.captures,
+            LimitName::CaptureBytes => self.capture_bytes,
+        }
+    }
+
+    fn set(&mut self, name: LimitName, value: u64) {
+        match name {
+            LimitName::Fuel => self.fuel = value,
+            LimitName::Cpu => self.cpu = Duration::from_millis(value),
+            LimitName::Timeout => self.timeout = Duration::from_millis(value),
+            LimitName::Memory => (self.memory, self.memory_asked) = (value, value),
+            LimitName::Body => self.body = value,
+            LimitName::Items => self.items = value,
+            LimitName::ItemBytes => self.item_bytes = value,
+            LimitName::Requests => self.requests = value,
+            LimitName::LogLines => self.log_lines = value,
+            LimitName::Captures => self.captures = value,
+            LimitName::CaptureBytes => self.capture_bytes = value,
+        }
+    }
+}
+
+fn parse_millis(text: &str) -> Option<u64> {
+    let duration = humantime::parse_duration(text).ok()?;
+    u64::try_from(duration.as_millis()).ok()
+}
+
+/// Bytes from `4096`, `64KiB`, `8MiB`, `1GiB`, `1kB`, `1MB` or `1GB`.
+pub fn parse_bytes(text: &str) -> Option<u64> {
+    let split = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let factor: u64 = match unit.trim() {
+        "" | "B" => 1,
+        "kB" | "KB" => 1_000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        "TB" => 1_000_000_000_000,
+        "TiB" => 1 << 40,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+mod millis {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(value: &Duration, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_u64(value.as_millis() as u64)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Duration, D::Error> {
+        u64::deserialize(d).map(Duration::from_millis)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(name: &str, text: &str, expected: Result<u64, &str>) {
+        let mut overrides = LimitOverrides::default();
+        let result = overrides
+            .set(name, text)
+            .and_then(|()| Limits::default().with(&overrides, &LimitOverrides::default()));
+        match (result, expected) {
+            (Ok(limits), Ok(value)) => {
+                let name = LimitName::ALL
+                    .into_iter()
+                    .find(|l| l.as_str() == name)
+                    .unwrap();
+                assert_eq!(limits.value(name), value);
+            }
+            (Err(e), Err(message)) => assert_eq!(e.to_string(), message),
+            (result, expected) => panic!("{name}={text}: {result:?}, expected {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn limits_take_the_units_of_their_kind() {
+        check("memory", "512MiB", Ok(512 << 20));
+        check("body", "4096", Ok(4096));
+        check("cpu", "1s 500ms", Ok(1500));
+        check("requests", "20000", Ok(20_000));
+    }
+
+    #[test]
+    fn a_wrong_limit_says_what_it_takes() {
+        check(
+            "cpu",
+            "fast",
+            Err("limit cpu takes a time like 200ms or 2s, not \"fast\""),
+        );
+        check(
+            "memory",
+            "1XB",
+            Err("limit memory takes a size like 64MiB or 4096, not \"1XB\""),
+        );
+        check(
+            "items",
+            "-1",
+            Err("limit items takes a whole number, not \"-1\""),
+        );
+        check("items", "0", Err("limit items must be above zero"));
+        check(
+            "ram",
+            "1",
+            Err(
+                "there is no limit \"ram\"; the limits are fuel, cpu, timeout, memory, body, items, item-bytes, requests, log-lines, captures, capture-bytes",
+            ),
+        );
+    }
+
+    #[test]
+    fn a_limit_above_the_ceiling_names_the_setting_that_raises_it() {
+        check(
+            "items",
+            "10001",
+            Err(
+                "limit items is 10001, above the ceiling of 10000; the operator can raise it with --limit-ceiling items=VALUE",
+            ),
+        );
+    }
+
+    /// What a plugin that asks for `asked` gets, by the resource's limits and the operator's ceilings.
+    #[track_caller]
+    fn check_asked(asked: u64, limit: Option<u64>, ceiling: Option<u64>, expected: u64) {
+        let set = |value: Option<u64>| {
+            let mut overrides = LimitOverrides::default();
+            if let Some(value) = value {
+                overrides
+                    .set_value(LimitName::Memory, value)
+                    .expect("it is above zero");
+            }
+            overrides
+        };
+        let description = Description {
+            name: "books".parse().expect("it is a name"),
+            version: "1.0.0".parse().expect("it is a version"),
+            rules: Vec::new(),
+            schemas: Vec::new(),
+            plans: Vec::new(),
+            hosts: Vec::new(),
+            limits: [("memory".to_owned(), asked), ("fuel".to_owned(), u64::MAX)].into(),
+        };
+        let limits = Limits::default().with(&set(limit), &set(ceiling));
+        let limits = limits.expect("it is below the ceiling");
+        let granted = limits.of_plugin(&description);
+        assert_eq!(granted.memory, expected);
+        assert_eq!(granted.fuel, Limits::default().fuel);
+    }
+
+    #[test]
+    fn a_plugin_gets_the_memory_it_asks_for_unless_that_is_much_or_set_otherwise() {
+        const MIB: u64 = 1 << 20;
+        check_asked(128 * MIB, None, None, 128 * MIB);
+        check_asked(512 * MIB, None, None, 256 * MIB);
+        check_asked(MIB, None, None, 64 * MIB);
+        check_asked(128 * MIB, Some(32 * MIB), None, 32 * MIB);
+        check_asked(128 * MIB, Some(512 * MIB), None, 512 * MIB);
+        check_asked(128 * MIB, None, Some(96 * MIB), 96 * MIB);
+        check_asked(128 * MIB, None, Some(32 * MIB), 64 * MIB);
+    }
+}
