@@ -120,5 +120,8 @@
 //! # let outcome = Trial::new().parse(Shop::list, &Page::from_html("http://shop.test/", html))?;
 //! # assert_eq!(outcome.items.len(), 1);
 //! # assert_eq!(outcome.items[0].value["cents"], 119);
+//! # let page = Page::from_html("http://shop.test/", "<li><b>Tea</b><i>1.00 €</i>");
+//! # let error = Trial::new().parse(Shop::list, &page).unwrap_err();
+//! # assert!(error.to_string().contains("a price in dollars"), "{error}");
 //! # Ok::<(), RuleError>(())
 //! ```

@@ -16,11 +16,15 @@ use crate::server::lines;
 const BUILD: Duration = Duration::from_secs(600);
 
 /// What is built by it is built into a folder that has what the example plugins are made of.
-fn ended(command: &mut Command) -> Ended {
+fn start(command: &mut Command) -> Process {
     command
         .env("CARGO_TARGET_DIR", repository().join("plugins/target"))
         .env("CARGO_NET_OFFLINE", "true");
-    Process::start(command).wait(BUILD)
+    Process::start(command)
+}
+
+fn ended(command: &mut Command) -> Ended {
+    start(command).wait(BUILD)
 }
 
 /// Called as no other plugin that tests make: all are built into one folder.
@@ -94,22 +98,64 @@ fn a_new_plugin_passes_its_own_tests_without_a_network() {
     for line in ["plugin     bazaar@0.1.0", "rules      list, detail"] {
         assert!(checked.stdout.contains(line), "{}", checked.stdout);
     }
+    // Its size and the time to compile it, in percent of what they may be.
+    for name in ["size ", "compiled "] {
+        let row = checked.stdout.lines().find(|line| line.starts_with(name));
+        assert!(
+            row.is_some_and(|row| row.contains(" % of ")),
+            "{}",
+            checked.stdout
+        );
+    }
+    // Fuel, memory and time of each call, too.
+    let tested = in_bazaar(&home, &["plugin", "test"]);
+    for name in ["detail ", "list ", "root "] {
+        let row = tested.stdout.lines().find(|line| line.starts_with(name));
+        let n_shares = row.map(|row| row.matches(" %)").count());
+        assert_eq!(n_shares, Some(3), "{}", tested.stdout);
+    }
+    let compared = in_bazaar(&home, &["plugin", "diff", ".", "."]);
+    assert_eq!(compared.code, Some(0), "{}", compared.stderr);
+    for line in ["both declare the same\n", "\ndetail "] {
+        assert!(compared.stdout.contains(line), "{}", compared.stdout);
+    }
 
     // The rules fit the shop that the program brings.
     let mut demo = home.start(["demo", "--site-only"]);
-    let start = "a crawl starts at ";
-    let start = demo.answer("the shop's start", PATIENCE, |line| line.starts_with(start));
-    let start = format!("start={}", start.rsplit(' ').next().unwrap_or_default());
+    let marks = "a crawl starts at ";
+    let address = demo.answer("the shop's start", PATIENCE, |line| line.starts_with(marks));
+    let address = format!("start={}", address.rsplit(' ').next().unwrap_or_default());
     let run = [
         "run",
         ".",
         "--param",
-        &start,
+        &address,
         "--allow-networks=127.0.0.0/8",
     ];
     let run = in_bazaar(&home, &run);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     assert_eq!(lines(&run.stdout).len(), 400);
+
+    // A save builds the source again, and the next crawl is made by what came of it.
+    let watch = [
+        "run",
+        ".",
+        "--watch",
+        "--param",
+        &address,
+        "--allow-networks=127.0.0.0/8",
+    ];
+    let mut watching = start(home.command(watch).current_dir(home.path().join("bazaar")));
+    let is_new = |line: &str| line.contains("\"heading\":");
+    let waits = |line: &str| line.starts_with("waiting for a change of ");
+    watching.line("the end of the first crawl", BUILD, waits);
+    assert!(!watching.stdout().iter().any(|line| is_new(line)));
+    let source = home.path().join("bazaar/src/lib.rs");
+    let rules = fs::read_to_string(&source).expect("it was made");
+    fs::write(&source, rules.replace("title: String", "heading: String")).expect("it is changed");
+    watching.answer("an item of the second crawl", BUILD, is_new);
+    watching.interrupt();
+    assert_eq!(watching.wait(PATIENCE).code, Some(130));
     demo.interrupt();
     demo.wait(PATIENCE);
 }
