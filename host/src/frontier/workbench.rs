@@ -3,7 +3,8 @@
 //! Every operation costs the logarithm of what is kept, whatever the mix of hosts: a host with a
 //! million URLs is one entry among the hosts. Hosts are ordered by how many of their URLs are in
 //! flight and then by the moment they may be asked, so that free places go round; URLs of one host
-//! by priority, then by the moment they are due, then by age.
+//! by priority, then by the moment they are due, then by age. Of one host, only so many priorities are
+//! told apart at a time.
 //!
 //! Not every URL has to be here. A [`lane`](Lane) keeps the first of its URLs and knows that others
 //! follow; when few are left it is *hungry*, and whoever owns the rest reads the next ones in with
@@ -51,6 +52,9 @@ pub(crate) enum Next<T> {
     /// Every host has as many in flight as it may, or waits for its URLs to be read in.
     Full,
 }
+
+/// Lanes of one host: with each page of it, where each of them begins is written, and is looked through.
+const MAX_LANES: usize = 64;
 
 /// Where a lane's URLs begin: nothing before it is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,6 +124,21 @@ impl<T> Workbench<T> {
             }
             host.sleep();
         });
+    }
+
+    /// The lane for a new URL: that of its priority, or, in a host that has as many lanes as it may, of
+    /// the nearest below that has one; below all of them, of the lowest.
+    pub(crate) fn lane_for(&self, host: HostId, priority: i32) -> LaneId {
+        let lanes = self.hosts.get(&host).map(|known| &known.lanes);
+        let priority = match lanes {
+            Some(lanes) if lanes.len() >= MAX_LANES => {
+                let nearest = lanes.range(Reverse(priority)..).next();
+                let nearest = nearest.or_else(|| lanes.last_key_value());
+                nearest.map_or(priority, |(priority, _)| priority.0)
+            }
+            Some(_) | None => priority,
+        };
+        LaneId { host, priority }
     }
 
     /// Lets a URL wait. A lane that has more than there is room for keeps the first of them.

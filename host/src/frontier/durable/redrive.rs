@@ -7,9 +7,9 @@ use prost::Message as _;
 use slatedb::WriteBatch;
 
 use super::Inner;
-use super::state::Waiting;
+use super::state::{State, Waiting};
 use crate::frontier::records::{self, Stage};
-use crate::frontier::workbench::{LaneId, Turn};
+use crate::frontier::workbench::{HostId, Turn};
 use crate::frontier::{FrontierError, keys};
 use crate::model::crawl::Request;
 use crate::model::resource::Redrive;
@@ -51,63 +51,82 @@ impl Inner {
             return Ok(0);
         }
         let turn = self.writer.lock().await;
-        let mut batch = WriteBatch::new();
-        let mut hosts = BTreeSet::new();
+        // All that may fail comes before the first change: what memory counts is what the batch says.
+        let mut known = Vec::with_capacity(letters.len());
         for (key, request, letter) in letters {
-            let fingerprint = request.fingerprint();
-            let lane = LaneId {
-                host: keys::host_of(&request),
-                priority: request.priority,
-            };
-            let present = self.state_of(lane.host, fingerprint).await?;
+            let (host, fingerprint) = (keys::host_of(&request), request.fingerprint());
+            let present = self.state_of(host, fingerprint).await?;
             let is_over =
                 present.is_some_and(|state| state.run == self.run.0 && state.visit > letter.visit);
-            batch.delete(key);
-            let mut state = self.state();
-            let state = &mut *state;
-            if is_over {
-                // A later visit has come; to go back would be to give its items their keys again.
-                state.forget_death(&letter.reason);
-                continue;
-            }
-            n_redriven += 1;
-            let at = Turn {
-                due: state.time.latest(),
-                entry: state.last.next_entry,
-            };
-            state.last.next_entry += 1;
-            state.counts.due += 1;
-            state.forget_death(&letter.reason);
-            let record = records::State {
-                run: self.run.0,
-                stage: Stage::Due as i32,
-                due: at.due,
-                entry: at.entry,
-                priority: lane.priority,
-                visit: letter.visit,
-                depth: letter.depth,
-                plugin: letter.plugin,
-                ..records::State::default()
-            };
-            batch.put(keys::state(lane.host, fingerprint), record.encode_to_vec());
-            let waiting = Waiting {
-                request,
-                fingerprint,
-                depth: letter.depth,
-                attempt: 1,
-                visit: letter.visit,
-                failure: letter.reason,
-                validators: None,
-                plugin: letter.plugin,
-            };
-            if state.wait(lane, at, waiting, &mut batch) {
-                hosts.insert(lane.host);
-            }
+            known.push((key, request, letter, is_over));
         }
-        for host in hosts {
-            self.state().save_host(host, &mut batch);
+        let mut batch = WriteBatch::new();
+        let mut hosts = BTreeSet::new();
+        {
+            let mut state = self.state();
+            for (key, request, letter, is_over) in known {
+                batch.delete(key);
+                if is_over {
+                    // A later visit has come; to go back would be to give its items their keys again.
+                    state.forget_death(&letter.reason);
+                    continue;
+                }
+                n_redriven += 1;
+                state.try_again(request, letter, &mut hosts, &mut batch);
+            }
+            for host in hosts {
+                state.save_host(host, &mut batch);
+            }
         }
         self.write(&turn, batch, 0).await?;
         Ok(n_redriven)
+    }
+}
+
+impl State {
+    /// Lets what was given up wait again.
+    fn try_again(
+        &mut self,
+        request: Request,
+        letter: records::DeadLetter,
+        hosts: &mut BTreeSet<HostId>,
+        batch: &mut WriteBatch,
+    ) {
+        let fingerprint = request.fingerprint();
+        let lane = self
+            .bench
+            .lane_for(keys::host_of(&request), request.priority);
+        let at = Turn {
+            due: self.time.latest(),
+            entry: self.last.next_entry,
+        };
+        self.last.next_entry += 1;
+        self.counts.due += 1;
+        self.forget_death(&letter.reason);
+        let record = records::State {
+            run: self.run.0,
+            stage: Stage::Due as i32,
+            due: at.due,
+            entry: at.entry,
+            priority: lane.priority,
+            visit: letter.visit,
+            depth: letter.depth,
+            plugin: letter.plugin,
+            ..records::State::default()
+        };
+        batch.put(keys::state(lane.host, fingerprint), record.encode_to_vec());
+        let waiting = Waiting {
+            request,
+            fingerprint,
+            depth: letter.depth,
+            attempt: 1,
+            visit: letter.visit,
+            failure: letter.reason,
+            validators: None,
+            plugin: letter.plugin,
+        };
+        if self.wait(lane, at, waiting, batch) {
+            hosts.insert(lane.host);
+        }
     }
 }

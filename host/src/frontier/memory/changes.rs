@@ -68,10 +68,8 @@ impl State {
             seen.n_waiting += 1;
         }
         let next = HostId(self.hosts.len() as u64);
-        let lane = LaneId {
-            host: *self.hosts.entry(waiting.request.host()).or_insert(next),
-            priority: waiting.request.priority,
-        };
+        let host = *self.hosts.entry(waiting.request.host()).or_insert(next);
+        let lane = self.workbench.lane_for(host, waiting.request.priority);
         self.workbench.put(lane, turn, waiting);
     }
 

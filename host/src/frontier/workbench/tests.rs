@@ -145,6 +145,37 @@ fn a_higher_priority_that_comes_late_goes_first() {
 }
 
 #[test]
+fn a_host_of_many_priorities_has_few_lanes_and_loses_no_url() {
+    let mut bench = Workbench::default();
+    let host = HostId(1);
+    let n_urls = 10_000;
+    for n in 0..n_urls {
+        // Odd ones grow, even ones fall: both ends are met.
+        let priority = if n % 2 == 0 { -n } else { n };
+        let lane = bench.lane_for(host, priority);
+        assert!(lane.priority <= priority || n >= MAX_LANES as i32);
+        bench.put(lane, turn(0, 1 + n as u64), priority);
+    }
+    assert_eq!(bench.n_lanes(), MAX_LANES);
+    assert_eq!(bench.save(host).1.len(), MAX_LANES);
+    let mut taken = Vec::new();
+    while let Next::Url(lane, turn, priority) = bench.take(0, 1) {
+        bench.land(lane, turn, 0, 0);
+        taken.push(priority);
+    }
+    // Those above all lanes share the highest, and those below all of them the lowest.
+    assert!(
+        taken[..n_urls as usize / 2]
+            .iter()
+            .all(|&priority| priority > 0)
+    );
+    taken.sort_unstable_by_key(|priority| priority.abs());
+    assert!(taken.iter().map(|priority| priority.abs()).eq(0..n_urls));
+    assert_eq!(bench.save(host).1.len(), 0);
+    assert_eq!(bench.lane_for(host, 7).priority, 7);
+}
+
+#[test]
 fn what_sorts_before_the_saved_cursor_says_so() {
     let mut bench = Workbench::default();
     let id = lane(1, 0);

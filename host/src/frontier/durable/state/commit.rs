@@ -194,10 +194,7 @@ impl State {
     ) -> Committed {
         let mut committed = Committed::default();
         for link in links {
-            let lane = LaneId {
-                host: link.host,
-                priority: link.request.priority,
-            };
+            let lane = self.bench.lane_for(link.host, link.request.priority);
             let turn = Turn {
                 due: self.time.latest(),
                 entry: self.last.next_entry,
