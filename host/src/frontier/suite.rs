@@ -5,9 +5,16 @@
 
 use std::sync::Arc;
 
-use super::{Claim, Commit, Committed, Ended, Frontier, FrontierError, NewRequest, Take};
+use object_store::ObjectStore;
+use prost::Message as _;
+
+use super::records::{FORMAT, Head};
+use super::{
+    Claim, Commit, Committed, Ended, Frontier, FrontierError, NewRequest, Take, keys, path_of,
+};
 use crate::model::crawl::{Done, Item, ItemKey, ItemRecord, Request, UnixMillis};
 use crate::model::id::{ResourceId, Run};
+use crate::model::resource::ShardId;
 
 mod fencing;
 pub(crate) mod hanging;
@@ -31,6 +38,20 @@ pub(crate) fn new(url: &str) -> NewRequest {
         request: Request::get(url.parse().unwrap(), "page"),
         depth: 0,
     }
+}
+
+/// Makes a frontier that nobody has open look as if a later version had written it.
+pub(crate) async fn of_another_format(objects: &Arc<dyn ObjectStore>, shard: ShardId) {
+    let head = Head {
+        format: FORMAT + 1,
+        ..Head::default()
+    };
+    let db = slatedb::Db::builder(path_of(shard), objects.clone())
+        .with_segment_extractor(Arc::new(keys::Kinds))
+        .build();
+    let db = Box::pin(db).await.unwrap();
+    db.put(keys::HEAD, head.encode_to_vec()).await.unwrap();
+    db.close().await.unwrap();
 }
 
 pub(crate) fn item_of(claim: &Claim, ordinal: u32) -> ItemRecord {

@@ -83,9 +83,7 @@ impl Remains for DataRemains {
         for shard in shards {
             match self.settle_shard(ShardId { resource, shard }, by).await {
                 Err(RemainsError::Frontier(
-                    error @ (FrontierError::Damaged { .. }
-                    | FrontierError::Format { .. }
-                    | FrontierError::Missing { .. }),
+                    error @ (FrontierError::Damaged { .. } | FrontierError::Missing { .. }),
                 )) => {
                     tracing::warn!(%error, "not all items count, or too many: what the frontier says is not known");
                 }

@@ -7,6 +7,7 @@ use super::*;
 use crate::frontier::Frontier as _;
 use crate::frontier::durable::{DurableSettings, Frontiers, OpenAs};
 use crate::frontier::suite::hanging::{Hanging, Hangs};
+use crate::frontier::suite::of_another_format;
 use crate::model::id::{Digest, Epoch, ResourceId};
 
 fn shard() -> ShardId {
@@ -59,16 +60,7 @@ async fn a_reader_that_is_dropped_looks_no_more() {
 #[tokio::test(start_paused = true)]
 async fn a_reader_that_is_refused_looks_no_more() {
     let objects = frontier().await;
-    let head = records::Head {
-        format: records::FORMAT + 1,
-        ..records::Head::default()
-    };
-    let db = slatedb::Db::builder(path_of(shard()), objects.clone())
-        .with_segment_extractor(Arc::new(keys::Kinds))
-        .build();
-    let db = Box::pin(db).await.unwrap();
-    db.put(keys::HEAD, head.encode_to_vec()).await.unwrap();
-    db.close().await.unwrap();
+    of_another_format(&objects, shard()).await;
     wait_for_tasks(0).await;
     let opened = FrontierReader::open(objects, shard()).await;
     assert!(matches!(opened, Err(FrontierError::Format { .. })));

@@ -12,7 +12,7 @@ use crate::clock::Clock;
 use crate::data::DataRoot;
 use crate::frontier::durable::{DurableSettings, Frontiers, OpenAs};
 use crate::frontier::suite::hanging::{Hanging, Hangs};
-use crate::frontier::suite::{item_of, new, parsed, ready, take};
+use crate::frontier::suite::{item_of, new, of_another_format, parsed, ready, take};
 use crate::frontier::{Frontier, path_of};
 use crate::master::placement::Strategy;
 use crate::master::reconcile::PlacementSettings;
@@ -284,6 +284,20 @@ async fn a_frontier_goes_at_its_age_and_the_items_stay_as_they_were_read() {
     assert_eq!(bench.record().await, None);
     // With the one that had waited for its sink, once.
     assert_eq!(bench.n_items(Extent::Whole).await, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_frontier_of_another_version_is_left_to_a_leader_that_can_read_it() {
+    let bench = Bench::new().await;
+    bench.crawl().await;
+    of_another_format(&bench.data.object_store(), shard()).await;
+    bench.delete(false, vec![owner()]).await;
+    bench.settle().await;
+    bench.set_age(MIN_AGE * 2);
+    bench.settle().await;
+    // Its items that no sink has would be gone with it.
+    assert!(bench.frontier().join("manifest").exists());
+    assert!(bench.record().await.is_some_and(|record| !record.items_cut));
 }
 
 #[tokio::test(start_paused = true)]
