@@ -173,6 +173,27 @@ async fn no_page_is_taken_while_the_outbox_is_full_before_and_after_an_opening()
 }
 
 #[tokio::test]
+async fn items_are_given_once_they_are_durable_and_not_before() {
+    let slow = DurableSettings {
+        flush_interval: Duration::from_secs(3_600),
+        ..settings()
+    };
+    let frontiers = frontiers_in(&Arc::new(InMemory::new()), slow);
+    let opened = frontiers.open(open_as(&frontiers, 1).await).await.unwrap();
+    let frontier: Arc<dyn Frontier> = Arc::new(opened);
+    frontier.seed(urls(&["1", "2"])).await.unwrap();
+    for n_durable in 0..2 {
+        let mut commit = parsed(ready(next(&frontier, 0).await));
+        commit.items = vec![item_of(&commit.claim, 0)];
+        frontier.commit(commit).await.unwrap();
+        assert_eq!(frontier.outbox(9).await.unwrap().items.len(), n_durable);
+        frontier.settle().await.unwrap();
+        frontier.outbox_changed().await;
+        assert_eq!(frontier.outbox(9).await.unwrap().items.len(), n_durable + 1);
+    }
+}
+
+#[tokio::test]
 async fn a_dead_letter_without_a_url_leaves_all_of_them_as_they_are() {
     let objects = Arc::new(InMemory::new());
     let durable = open(&objects, 1).await;
