@@ -210,7 +210,7 @@
 //! | links for other shards | those of the present run; 100 000 of a shard may wait | the shard they are for; the same sweep; no page is taken meanwhile | none | `links_of_earlier_runs_go_when_a_run_begins_and_numbers_begin_anew`, `no_page_is_taken_while_too_many_links_wait_before_and_after_an_opening` |
 //! | items | none: they are what is crawled for | `crawler resource delete --purge` | none | `a_purge_waits_for_those_who_may_still_write_and_the_frontier_for_its_age` |
 //! | line files | 256 MiB each, and one for each opening of a frontier that brings items | with the items; what does not count, with the frontier | none | `a_file_is_followed_by_the_next_at_its_bound_and_none_is_written_over`, `files_that_were_cut_to_their_marks_are_read_without_them` |
-//! | replaced files of a frontier | logs 10 min, tables 1 h, manifests 24 h, and none longer than the setting | the owner's collector | `--frontier-min-age` | `a_short_age_holds_for_all_files` |
+//! | replaced files of a frontier | logs 10 min, tables and compactions 1 h, manifests 24 h, and none longer than the setting | the owner's collector | `--frontier-min-age` | `a_short_age_holds_for_all_files` |
 //! | URLs of a frontier in memory | 65 536, and 1 024 of one host and priority; hosts whose turn comes later keep their clock and a cursor, half a kilobyte | the next host that has its turn sooner | none | `where_there_is_no_room_those_whose_turn_comes_last_sleep` |
 //! | URLs of `crawler run` in memory | 2 000 000; links beyond are refused | the end of the run | `--frontier-urls` | `links_beyond_the_bound_are_refused_and_counted` |
 //! | fences of a frontier | one empty file for each opening | with the frontier | none | `fences_stay_and_a_dead_compaction_is_taken_over_soon` |

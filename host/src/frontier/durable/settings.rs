@@ -8,7 +8,10 @@
 //! - a full level 0 stalls writes, and the default compactor looks every 5 s only;
 //! - files of the log and of compactions are worth nothing a short while after they were replaced, and
 //!   a day of them fills a disk; manifests are small, and only a long age keeps a sleeping writer from
-//!   making one anew. Fences are never removed: they are what stops a writer that wakes late;
+//!   making one anew. Fences are never removed: they are what stops a writer that wakes late. What tells
+//!   how a compaction stands is written with every heartbeat, a dozen files a second while one runs: as
+//!   old as tables they go, for a compaction that slept so long has lost its tables too, and its result
+//!   is refused by the manifest;
 //! - boundary files need a conditional update, which a folder does not have.
 
 use std::sync::Arc;
@@ -154,7 +157,7 @@ impl DurableSettings {
         };
         GarbageCollectorOptions {
             manifest_options: directory(600, 24 * 60 * 60),
-            compactions_options: directory(600, 24 * 60 * 60),
+            compactions_options: directory(300, 3_600),
             wal_options: directory(60, 600),
             compacted_options: directory(300, 3_600),
             wal_fence_options: None,
