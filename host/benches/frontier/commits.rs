@@ -1,6 +1,7 @@
 //! Commits of pages with 300 links of which one in a hundred is new, as the tasks of a crawl make them,
 //! beside bare loops that write batches of the same keys and sizes into the same database with the same
-//! settings: one that looks links up as well, for somebody has to, and one that only writes.
+//! settings: one that looks links up as well, for somebody has to, and one that only writes. As those
+//! loops, the frontier waits here for nothing to become durable.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,11 +15,11 @@ use slatedb::{Db, WriteBatch};
 
 use super::work::{self, N_NEW, Site};
 
-/// Pages of one measured piece; making their links is not measured.
+/// Pages of one measured piece.
 const PIECE: usize = 100;
 const N_PIECES: usize = 100;
 const N_KNOWN: usize = 20_000;
-const N_ROUNDS: usize = 3;
+const N_ROUNDS: usize = 9;
 /// Links of a page that a cache has forgotten, so that the database is asked for them.
 const N_FORGOTTEN: u64 = 2;
 
@@ -51,7 +52,11 @@ fn median(mut ratios: Vec<f64>) -> f64 {
 
 async fn ours() -> f64 {
     let folder = tempfile::tempdir().expect("a folder can be made");
-    let frontiers = work::frontiers(folder.path(), DurableSettings::default());
+    let settings = DurableSettings {
+        max_undurable: 1 << 20,
+        ..DurableSettings::default()
+    };
+    let frontiers = work::frontiers(folder.path(), settings);
     let frontier = Arc::new(work::open(&frontiers).await);
     let mut site = Site::new();
     frontier
@@ -60,8 +65,8 @@ async fn ours() -> f64 {
         .expect("it is open");
     let mut spent = Duration::ZERO;
     for _ in 0..N_PIECES {
-        let pages: Vec<_> = (0..PIECE).map(|_| site.page()).collect();
-        spent += work::crawl(&frontier, pages).await;
+        let pages = site.pages(PIECE);
+        spent += work::crawl(&frontier, &pages).await;
     }
     frontier.close().await.expect("it closes");
     (N_PIECES * PIECE) as f64 / spent.as_secs_f64()

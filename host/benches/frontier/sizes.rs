@@ -51,8 +51,8 @@ pub(crate) async fn one(n_known: usize, n_hosts: u32) {
     wait_for_compaction(folder.path()).await;
     let mut spent = Duration::ZERO;
     for _ in 0..N_PAGES / 500 {
-        let pages: Vec<_> = (0..500).map(|_| site.page()).collect();
-        spent += work::crawl(&frontier, pages).await;
+        let pages = site.pages(500);
+        spent += work::crawl(&frontier, &pages).await;
     }
     let (n_files, n_bytes) = disk(folder.path());
     println!(

@@ -1,7 +1,7 @@
 //! A frontier in a folder, and pages to commit to it.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use crawler::frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenAs};
@@ -52,10 +52,12 @@ pub(crate) async fn open(frontiers: &Arc<Frontiers>) -> DurableFrontier {
     frontiers.open(open_as).await.expect("it opens")
 }
 
+/// All requests share the name of their rule, as those of a plugin do.
 pub(crate) fn request(host: u32, page: u64) -> NewRequest {
+    static RULE: LazyLock<Arc<str>> = LazyLock::new(|| "page".into());
     let url = format!("http://host-{host}.test/std/collections/struct.Page{page}.html");
     NewRequest {
-        request: Request::get(url.parse().expect("it is a URL"), "page"),
+        request: Request::get(url.parse().expect("it is a URL"), RULE.clone()),
         depth: 1,
     }
 }
@@ -119,35 +121,50 @@ pub(crate) async fn deliver(frontier: &DurableFrontier, sink: &mut LineFiles) {
     }
 }
 
-/// A URL, and the links that its page has. One task at a time takes.
-async fn next(
-    frontier: &DurableFrontier,
-    pages: &Mutex<Vec<Vec<NewRequest>>>,
-) -> Option<(Box<Claim>, Vec<NewRequest>)> {
-    let mut pages = pages.lock().await;
-    let links = pages.pop()?;
-    Some((take(frontier, 1).await, links))
+/// Crawls these pages, many at a time, and empties the outbox; how long that takes. Each page's links are made by
+/// the task that commits them, as in a crawl, so that they are in the processor's caches then. What making and
+/// dropping them takes by itself, in as many tasks, is taken off.
+pub(crate) async fn crawl(frontier: &Arc<DurableFrontier>, pages: &[PageLinks]) -> Duration {
+    let making = at_once(pages, |page| async move {
+        drop(std::hint::black_box(page.links()));
+    });
+    let making = making.await;
+    let began = Instant::now();
+    let (frontier_of, taking) = (frontier.clone(), Arc::new(Mutex::new(())));
+    at_once(pages, move |page| {
+        let (frontier, taking) = (frontier_of.clone(), taking.clone());
+        async move {
+            let claim = {
+                let _turn = taking.lock().await;
+                take(&frontier, 1).await
+            };
+            let committed = frontier.commit(commit(claim, page.links())).await;
+            committed.expect("it is open");
+        }
+    })
+    .await;
+    drain(frontier).await;
+    began.elapsed().saturating_sub(making)
 }
 
-/// Crawls these pages, many at a time, and empties the outbox; how long that takes.
-pub(crate) async fn crawl(
-    frontier: &Arc<DurableFrontier>,
-    pages: Vec<Vec<NewRequest>>,
+/// Does something for each page, many at a time; how long that takes.
+async fn at_once<F: Future<Output = ()> + Send + 'static>(
+    pages: &[PageLinks],
+    each: impl Fn(PageLinks) -> F + Clone + Send + Sync + 'static,
 ) -> Duration {
     let began = Instant::now();
-    let pages = Arc::new(Mutex::new(pages));
     let tasks = TaskScope::new();
-    for _ in 0..CONCURRENCY {
-        let (frontier, pages) = (frontier.clone(), pages.clone());
+    for n in 0..CONCURRENCY {
+        let own: Vec<_> = pages.iter().skip(n).step_by(CONCURRENCY).copied().collect();
+        let each = each.clone();
         tasks.spawn("pages", async move {
-            while let Some((claim, links)) = next(&frontier, &pages).await {
-                let committed = frontier.commit(commit(claim, links)).await;
-                committed.expect("it is open");
+            for page in own {
+                each(page).await;
+                tokio::task::yield_now().await;
             }
         });
     }
     tasks.stop(Duration::from_secs(600)).await;
-    drain(frontier).await;
     began.elapsed()
 }
 
@@ -185,28 +202,53 @@ impl Site {
         }
     }
 
-    fn request(&self, page: u64) -> NewRequest {
-        let host = u32::try_from(page % self.n_hosts).expect("below a number of this type");
-        request(host, page)
-    }
-
     /// Links that nobody has seen.
     pub(crate) fn fresh(&mut self, n: usize) -> Vec<NewRequest> {
         let first = self.n_known;
         self.n_known += n as u64;
         let pages = first..self.n_known;
-        pages.map(|page| self.request(page)).collect()
+        pages.map(|page| on_its_host(page, self.n_hosts)).collect()
     }
 
-    /// The links of an average page.
-    pub(crate) fn page(&mut self) -> Vec<NewRequest> {
-        let n_known = self.n_known;
-        let known = (N_NEW..N_LINKS).map(|_| {
-            let page = self.rng.random_range(0..n_known);
-            self.request(page)
+    /// What average pages link to.
+    pub(crate) fn pages(&mut self, n: usize) -> Vec<PageLinks> {
+        let pages = (0..n).map(|_| {
+            let page = PageLinks {
+                seed: self.rng.random(),
+                n_hosts: self.n_hosts,
+                n_known: self.n_known,
+            };
+            self.n_known += N_NEW as u64;
+            page
         });
-        let mut links: Vec<NewRequest> = known.collect();
-        links.extend(self.fresh(N_NEW));
-        links
+        pages.collect()
+    }
+}
+
+fn on_its_host(page: u64, n_hosts: u64) -> NewRequest {
+    let host = u32::try_from(page % n_hosts).expect("below a number of this type");
+    request(host, page)
+}
+
+/// What a page links to.
+#[derive(Clone, Copy)]
+pub(crate) struct PageLinks {
+    seed: u64,
+    n_hosts: u64,
+    /// Pages that others have linked to before.
+    n_known: u64,
+}
+
+impl PageLinks {
+    /// Most of them are to any page that is known, the rest to new ones.
+    fn links(self) -> Vec<NewRequest> {
+        let mut seed = self.seed;
+        let known = (N_NEW..N_LINKS).map(|_| {
+            seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            (seed >> 16) % self.n_known
+        });
+        let new = self.n_known..self.n_known + N_NEW as u64;
+        let pages = known.chain(new);
+        pages.map(|page| on_its_host(page, self.n_hosts)).collect()
     }
 }

@@ -99,13 +99,16 @@ impl SeenCache {
     /// By method, canonical URL and body, as a fingerprint.
     pub(super) fn key(&self, opening: Opening, request: &Request) -> SeenKey {
         let url = canonical(&request.url);
+        let body = request.body.as_deref().unwrap_or_default();
         let [high, low] = [0, 1].map(|n| {
             let mut hasher = self.hashes[n].build_hasher();
-            for part in [request.method.as_bytes(), url.as_bytes()] {
-                hasher.write_usize(part.len());
-                hasher.write(part);
+            hasher.write(url.as_bytes());
+            // Nearly all links are plain, and their URL is all that tells one from another.
+            if request.method != "GET" || !body.is_empty() {
+                hasher.write(request.method.as_bytes());
+                hasher.write_usize(url.len());
+                hasher.write(body);
             }
-            hasher.write(request.body.as_deref().unwrap_or_default());
             u128::from(hasher.finish())
         });
         SeenKey((high << 64 | low) ^ opening.id)

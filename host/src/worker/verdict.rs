@@ -187,7 +187,11 @@ pub(super) fn of_links(
     requests: Vec<Request>,
     depth: u32,
 ) -> SortedLinks {
-    let mut sorted = SortedLinks::default();
+    let mut sorted = SortedLinks {
+        // Nearly all links of a page are its own shard's: grown one by one, they would be copied ten times.
+        requests: Vec::with_capacity(requests.len()),
+        ..SortedLinks::default()
+    };
     for request in requests {
         if let Some(refusal) = bounds.refusal(&request, depth) {
             *sorted.refused.entry(refusal.as_str()).or_default() += 1;
