@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::model::crawl::{Done, Request, UnixMillis};
 use crate::model::frontier::{FrontierStats, UrlEntry, UrlState};
 use crate::model::id::{ResourceName, Run};
+use crate::model::resource::{Resource, ShardRecord, ShardState, Waits};
 use crate::model::scope::{PATTERN_URLS, Refusal};
 use crate::model::settings::CrawlSettings;
 
@@ -31,8 +32,30 @@ pub(super) struct Question<'a> {
     pub(super) refusal: Option<Refusal>,
     /// How far the crawl goes.
     pub(super) settings: &'a CrawlSettings,
+    /// Why nothing of its shard is fetched at present, if so.
+    pub(super) held_up: Option<String>,
     /// The present moment.
     pub(super) now: UnixMillis,
+}
+
+/// Why nothing of a shard is fetched, as its records tell; none while it is crawled.
+pub(super) fn held_up(resource: &Resource, shard: &ShardRecord) -> Option<String> {
+    let name = &resource.spec.name;
+    match &shard.state {
+        ShardState::Failed { reason } => Some(format!("the run cannot go on: {reason}")),
+        ShardState::Finished => Some(format!(
+            "run {} is over, for --max-pages or --max-bytes left no room; raise the one that binds, and `crawler resource restart {name}` begins anew",
+            resource.run
+        )),
+        _ if resource.paused => Some(format!(
+            "the crawl is paused; `crawler resource resume {name}` goes on"
+        )),
+        ShardState::Free => Some("no worker has its shard".to_owned()),
+        ShardState::Assigned | ShardState::Idle | ShardState::Revoking => {
+            let waits = shard.waits.as_ref();
+            waits.map(|Waits { condition, why }| format!("{condition}: {why}"))
+        }
+    }
 }
 
 /// Where a URL stands in the present run.
@@ -103,10 +126,13 @@ fn stored(question: &Question<'_>, entry: &UrlEntry) -> (Standing, String) {
                 at if *at > question.now => format!("not before {}", time(*at)),
                 _ => "as soon as its turn comes".to_owned(),
             };
-            let text = match failure.as_str() {
+            let mut text = match failure.as_str() {
                 "" => format!("due: not tried yet, {when}"),
                 failure => format!("due: attempt {attempt} {when}, after {failure}"),
             };
+            if let Some(why) = &question.held_up {
+                text.push_str(&format!("; nothing is fetched now: {why}"));
+            }
             (Standing::Due, text)
         }
         UrlState::Done(done) => {
@@ -275,6 +301,7 @@ mod tests {
                 scope: vec!["*.c.test".parse().unwrap()],
                 ..CrawlSettings::default()
             },
+            held_up: None,
             now: MOMENT,
         });
         let expected = Explanation {
@@ -390,5 +417,24 @@ mod tests {
         let many = ["a", "b", "c", "d", "e"].map(str::to_owned);
         assert_eq!(few(&many), "a, b, c and 2 more hosts");
         assert_eq!(few(&many[..3]), "a, b, c");
+    }
+
+    #[test]
+    fn a_due_url_is_told_what_holds_it_up() {
+        let explanation = explain(Question {
+            resource: &"books".parse().unwrap(),
+            run: Run(2),
+            request: &Request::get(URL.parse().unwrap(), ""),
+            stats: Some(&stats()),
+            entry: Some(entry(due(1, 0, ""), 2)),
+            refusal: None,
+            settings: &CrawlSettings::default(),
+            held_up: Some("the crawl is paused".to_owned()),
+            now: MOMENT,
+        });
+        assert_eq!(
+            explanation.text,
+            "due: not tried yet, as soon as its turn comes; nothing is fetched now: the crawl is paused"
+        );
     }
 }

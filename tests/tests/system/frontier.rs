@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 
 use crawler_tests::web::{Asked, Method, Site, StatusCode, Web};
+use crawler_tests::{PATIENCE, until};
 use serde_json::{Value, json};
 
 use crate::server::{Server, text};
+use crate::sites::{self, Gate};
 
 /// Seven links: one is read, one is sent a form, one is gone, one is refused to its first visitor,
 /// one is led elsewhere, and two are not followed.
@@ -145,6 +147,31 @@ fn every_url_is_told_why_it_was_or_was_not_fetched() {
         (&entry["reason"], &entry["depth"], &entry["rule"]),
         (&json!("status-403"), &json!(1), &json!("branch"))
     );
+}
+
+#[test]
+fn a_url_that_waits_in_a_crawl_that_has_stopped_is_told_why_it_waits() {
+    let (web, server) = (web(), Server::with_puppet());
+    server.add("books", &web.url("/"), &["--max-pages=1"]);
+    server.finished("books");
+    let url = web.url("/a").to_string();
+    let why = || server.ok(&["frontier", "why", "books", &url]);
+    let said = why();
+    let begins = "due: not tried yet, as soon as its turn comes; nothing is fetched now: run 1 is over, for --max-pages or --max-bytes left no room; raise the one that binds, and `crawler resource restart books` begins anew\n";
+    assert!(said.starts_with(begins), "{said}");
+
+    let gate = Gate::closed();
+    let web = sites::gated_chain(4, 2, &gate).open();
+    server.add("walk", &web.url("/0"), &[]);
+    until("request for /2", PATIENCE, || {
+        (web.count("/2") == 1).then_some(())
+    });
+    server.ok(&["resource", "pause", "walk"]);
+    let url = web.url("/2").to_string();
+    let said = server.ok(&["frontier", "why", "walk", &url]);
+    let paused =
+        "; nothing is fetched now: the crawl is paused; `crawler resource resume walk` goes on\n";
+    assert!(said.contains(paused), "{said}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use url::Url;
 
-use super::super::explain::{Explanation, Question, explain};
+use super::super::explain::{Explanation, Question, explain, held_up};
 use super::*;
 use crate::frontier::FrontierError;
 use crate::frontier::reader::FrontierReader;
@@ -124,6 +124,9 @@ impl Control {
             }
             None => (None, None),
         };
+        let catalog = &self.parts.catalog;
+        let record = catalog.keys().shard(shard);
+        let record: Option<Versioned<ShardRecord>> = catalog.read(&record).await?;
         let hosts = stats.iter().flat_map(|stats| &stats.root_hosts);
         let bounds = Bounds {
             root_hosts: &hosts.cloned().collect(),
@@ -138,6 +141,7 @@ impl Control {
             stats: stats.as_ref(),
             entry,
             settings: &resource.spec.crawl,
+            held_up: record.and_then(|record| held_up(&resource, &record.value)),
             now: self.parts.clock.unix_millis(),
         }))
     }

@@ -1,5 +1,8 @@
 //! Who may open a frontier, and which ones are refused.
 
+use futures::TryStreamExt as _;
+use object_store::{ObjectStore as _, ObjectStoreExt as _};
+
 use super::*;
 use crate::frontier::path_of;
 use crate::frontier::{keys, records};
@@ -117,4 +120,30 @@ async fn a_frontier_that_was_created_and_is_empty_is_missing() {
     };
     let error = frontiers.open(open_as).await.err().unwrap();
     assert_eq!(error.condition(), "FrontierMissing");
+}
+
+/// The database takes an empty file of its log for the mark of an opening, and passes over it.
+#[tokio::test]
+async fn a_file_of_the_log_that_lost_its_bytes_is_found_when_it_is_opened() {
+    let objects = Arc::new(InMemory::new());
+    let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
+    frontier.seed(urls(&["1", "2", "3"])).await.unwrap();
+    for _ in 0..3 {
+        let claim = ready(take(&frontier, 0, 1).await);
+        frontier.commit(parsed(claim)).await.unwrap();
+        frontier.settle().await.unwrap();
+    }
+    let log = format!("{}/wal", path_of(shard())).into();
+    let files: Vec<_> = objects.list(Some(&log)).try_collect().await.unwrap();
+    let mut files: Vec<_> = files.into_iter().filter(|file| file.size > 0).collect();
+    files.sort_by(|one, other| one.location.cmp(&other.location));
+    let emptied = files[files.len() - 2].location.clone();
+    objects.put(&emptied, Vec::new().into()).await.unwrap();
+    let frontiers = frontiers_in(&objects, settings());
+    let opened = frontiers.open(open_as(&frontiers, 1).await).await;
+    let error = opened.err().unwrap().to_string();
+    assert!(
+        error.contains(" is missing; restore it from a copy"),
+        "{error}"
+    );
 }
