@@ -15,6 +15,7 @@ mod engine;
 pub mod mangle;
 mod plan;
 mod selector;
+mod steps;
 pub mod walk;
 
 // Tests describe plans in a short form that integration tests use as well.

@@ -27,7 +27,6 @@ mod quirks;
 mod stack;
 mod start;
 mod starts;
-mod steps;
 mod tables;
 pub(crate) mod tokens;
 
@@ -35,6 +34,7 @@ use std::ops::ControlFlow;
 
 use memchr::memchr;
 
+use crate::steps;
 use names::{Element, Kind};
 pub use stack::MOST_OPEN;
 use stack::{Mode, Open, Space, Stack, State};

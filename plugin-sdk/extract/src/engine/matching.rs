@@ -9,6 +9,7 @@ use std::collections::HashMap;
 
 use super::meter::Meter;
 use crate::selector::{Before, Case, Combinator, Program, Question, Test, ValueMatch, ValueTest};
+use crate::steps;
 use crate::walk::Start;
 
 /// The state of matching, inside of the innermost open element.
@@ -129,6 +130,7 @@ impl<'a> Matcher<'a> {
         }
         let program = self.program;
         for state in program.states_of(element.hash()).into_iter().flatten() {
+            steps::add(1);
             let declared = &program.states()[*state];
             if self.follows(declared.before) && self.passes(&asked, &declared.test, meter) {
                 self.matched[state / 64] |= 1 << (state % 64);
@@ -167,6 +169,7 @@ impl<'a> Matcher<'a> {
     pub(super) fn enter(&mut self) {
         let n_words = self.n_words;
         let n_rows = self.n_rows();
+        steps::add(n_rows * n_words);
         let end = self.bits.len();
         self.bits.extend_from_slice(&self.matched);
         if self.open.is_empty() {
@@ -236,6 +239,7 @@ impl<'a> Matcher<'a> {
     }
 
     fn answers(&mut self, asked: &Asked<'_, 'a>, question: &Question, meter: &mut Meter) -> bool {
+        steps::add(1);
         // Each may go through a value of any length.
         if meter.is_over() {
             return false;

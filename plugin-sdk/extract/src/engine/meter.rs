@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::ExtractError;
 use super::clock::Clock;
+use crate::steps;
 
 /// Steps between two looks. One is a byte gone through, or a name compared.
 const UNCLOCKED: usize = 64 << 10;
@@ -30,6 +31,7 @@ impl Meter {
     }
 
     pub(super) fn add(&mut self, n_steps: usize) {
+        steps::add(n_steps);
         self.n_steps += n_steps;
         if self.n_steps > UNCLOCKED {
             self.n_steps = 0;

@@ -11,6 +11,7 @@ use super::rows::{Rows, Seen};
 use super::text::Segment;
 use crate::captures::NONE;
 use crate::plan::{CompiledPlan, Take, Watch};
+use crate::steps;
 use crate::walk::Start;
 
 /// Bytes of a `<base href>`: what addresses are allowed elsewhere.
@@ -166,6 +167,7 @@ impl Reading {
         };
         let mut is_open = false;
         for &field in &declared.fields {
+            steps::add(1);
             if self.is_truncated {
                 break;
             }
@@ -247,6 +249,7 @@ impl Reading {
     pub(super) fn end_captures(&mut self, watch: usize, element: usize, end: usize) {
         let watched = &mut self.watches[watch];
         while let Some(open) = watched.open.pop_if(|open| open.element == element) {
+            steps::add(1);
             let range = &mut self.fields[open.field].ranges[open.capture];
             let Some(flow) = watched.flow(open.of) else {
                 range.end = end.max(range.start);
@@ -276,6 +279,7 @@ impl Reading {
             Cow::Borrowed(written)
         };
         for watched in &self.watches {
+            steps::add(1);
             let mut is_all = true;
             if let Some(segment) = watched.folded.taken_by() {
                 meter.add(written.len());

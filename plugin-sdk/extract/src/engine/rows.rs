@@ -1,6 +1,7 @@
 //! The rows of one group: all so far, and those that are open.
 
 use crate::captures::NONE;
+use crate::steps;
 
 #[derive(Debug, Default)]
 pub(super) struct Rows {
@@ -55,6 +56,7 @@ impl Rows {
         self.open
             .iter()
             .rev()
+            .inspect(|_| steps::add(1))
             .find(|open| open.element != element)
             .map(|open| open.row)
     }
@@ -65,6 +67,7 @@ impl Rows {
             .last()
             .is_some_and(|open| open.is_closed && open.element != element)
         {
+            steps::add(1);
             self.open.pop();
         }
     }

@@ -1,6 +1,7 @@
 //! What reading a page by a plan gives, as pages and captures written short.
 
 mod budgets;
+mod work;
 
 use super::*;
 use crate::plan::PlanLimits;

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::steps;
+
 /// Where values of one kind go. Captures are ranges in it.
 #[derive(Debug, Default)]
 pub(super) struct Segment {
@@ -13,6 +15,7 @@ impl Segment {
     /// none are left, so that nothing is appended after a gap.
     pub(super) fn push(&mut self, text: &str, n_left: &mut usize) -> bool {
         let end = text.floor_char_boundary(*n_left);
+        steps::add(end);
         self.text.push_str(&text[..end]);
         let is_all = end == text.len();
         *n_left = if is_all { *n_left - end } else { 0 };

@@ -5,7 +5,7 @@
 //! the stack, and never further than `LOOK_UP`.
 
 use super::names::{self, Element, Kind, SPECIAL};
-use super::steps;
+use crate::steps;
 
 /// How far an end tag looks for its start tag. Real pages came out the same with 64 and with 256.
 pub(super) const LOOK_UP: usize = 64;

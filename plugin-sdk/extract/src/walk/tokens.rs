@@ -8,7 +8,7 @@ use std::ops::Range;
 use memchr::{memchr, memchr2, memmem};
 
 use super::names::{self, Element, Kind};
-use super::steps;
+use crate::steps;
 
 /// What begins a CDATA section, and what ends it.
 pub(super) const CDATA: &str = "<![CDATA[";

@@ -6,6 +6,7 @@ use super::{Reading, Values};
 use crate::captures::{Captures, Column};
 use crate::engine::text::Segment;
 use crate::plan::{CompiledPlan, Take};
+use crate::steps;
 
 impl Reading {
     /// Puts everything into one text.
@@ -40,6 +41,7 @@ impl Reading {
             for (i, segment) in self.segments.iter().enumerate() {
                 if plan.is_kept()[i] == is_kept {
                     offsets[i] = text.len();
+                    steps::add(segment.text.len());
                     text.push_str(&segment.text);
                 }
             }
@@ -63,6 +65,7 @@ impl Values {
         let mut rows = Vec::with_capacity(self.rows.len());
         let mut n_reached = 0;
         for (range, row) in self.ranges.drain(..).zip(self.rows.drain(..)) {
+            steps::add(1);
             // In the order of start tags, the one around comes first.
             if range.start >= n_reached || range.end > n_reached {
                 let offset = segment.text.len();

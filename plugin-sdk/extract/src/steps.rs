@@ -1,4 +1,4 @@
-//! Counts the work of the pass in tests, so that they can tell linear from quadratic without a clock.
+//! Counts the work of reading a page in tests, so that they can tell linear from quadratic without a clock.
 
 #[cfg(test)]
 use std::cell::Cell;
@@ -8,9 +8,10 @@ thread_local! {
     static STEPS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// One step is one byte read or one open element looked at. Does nothing outside tests.
+/// One step is one byte read or copied, or one of what is open, declared or captured looked at. Does nothing outside
+/// tests.
 #[inline(always)]
-pub(super) fn add(n: usize) {
+pub(crate) fn add(n: usize) {
     #[cfg(test)]
     STEPS.set(STEPS.get() + n);
     #[cfg(not(test))]
@@ -19,6 +20,6 @@ pub(super) fn add(n: usize) {
 
 /// The steps of this thread since the last call.
 #[cfg(test)]
-pub(super) fn take() -> usize {
+pub(crate) fn take() -> usize {
     STEPS.take()
 }
