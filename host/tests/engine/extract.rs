@@ -117,6 +117,30 @@ async fn a_page_that_is_longer_than_a_mebibyte_is_read_too() {
     assert_eq!(found["text"], "lastlast");
 }
 
+/// There is one thread. What was read on it would let nobody else go on.
+#[tokio::test]
+async fn others_go_on_while_a_page_that_is_longer_than_a_mebibyte_is_read() {
+    let n_turns = async |n_paragraphs: usize| {
+        let page = format!("{}<li>last", "<p>some words</p>".repeat(n_paragraphs));
+        plugin().await;
+        let mut n_turns = 0;
+        let others = async {
+            loop {
+                n_turns += 1;
+                tokio::task::yield_now().await;
+            }
+        };
+        let found = tokio::select! {
+            found = read(&page, |_| ()) => found,
+            () = others => unreachable!("they go on for ever"),
+        };
+        assert_eq!(found["text"], "last");
+        n_turns
+    };
+    let (of_short, of_long) = (n_turns(10).await, n_turns(400_000).await);
+    assert!(of_long > 10 * of_short + 1_000, "{of_long}, {of_short}");
+}
+
 #[tokio::test]
 async fn captures_beyond_their_limits_are_left_out_and_that_is_marked() {
     let found = read(LIST, |limits| limits.captures = 2).await;
