@@ -91,6 +91,13 @@
 //!     Ok(digits.replace(['.', ','], "").parse()?)
 //! }
 //!
+//! fn checked(offer: Offer) -> Result<Offer> {
+//!     if offer.title.is_empty() {
+//!         return Err(RuleError::unexpected("an offer of nothing"));
+//!     }
+//!     Ok(offer)
+//! }
+//!
 //! fn sold(offer: Offer) -> Option<Offer> {
 //!     (offer.cents > 0).then_some(offer)
 //! }
@@ -112,16 +119,18 @@
 //! #[rule]
 //! fn list(page: &Page, crawl: &mut Crawl) -> Result {
 //!     let offers = page.extract::<List>()?.offers.into_iter();
-//!     let mut offers = offers.filter_map(sold).map(with_vat);
-//!     offers.try_for_each(|offer| crawl.emit(&offer))
+//!     for offer in offers.filter_map(sold) {
+//!         crawl.emit(&with_vat(checked(offer)?))?;
+//!     }
+//!     Ok(())
 //! }
 //! # }
 //! # let html = "<li><b>Tea</b><i>$1.00</i><li><b>Air</b><i>$0.00</i>";
 //! # let outcome = Trial::new().parse(Shop::list, &Page::from_html("http://shop.test/", html))?;
 //! # assert_eq!(outcome.items.len(), 1);
 //! # assert_eq!(outcome.items[0].value["cents"], 119);
-//! # let page = Page::from_html("http://shop.test/", "<li><b>Tea</b><i>1.00 €</i>");
+//! # let page = Page::from_html("http://shop.test/", "<li><b>Tea</b><i>$1.00</i><li><b></b><i>$2.00</i>");
 //! # let error = Trial::new().parse(Shop::list, &page).unwrap_err();
-//! # assert!(error.to_string().contains("a price in dollars"), "{error}");
+//! # assert_eq!(error, RuleError::unexpected("an offer of nothing"));
 //! # Ok::<(), RuleError>(())
 //! ```
