@@ -89,6 +89,7 @@ pub(crate) struct CallState {
 }
 
 impl CallState {
+    /// Within the limits of `config`, and what of memory the plugin asks for beyond them.
     pub(crate) fn new(
         scene: Scene,
         description: Option<Arc<Description>>,
@@ -98,7 +99,12 @@ impl CallState {
         now: UnixMillis,
         seed: [u8; 32],
     ) -> Self {
-        let logs = Logs::new(config.limits.log_lines);
+        let reads = Reads::within(&config.limits);
+        let limits = match &description {
+            Some(description) => config.limits.of_plugin(description),
+            None => config.limits,
+        };
+        let logs = Logs::new(limits.log_lines);
         let meter = Meter::default();
         let mut table = ResourceTable::new();
         table.set_max_capacity(HANDLES_MAX);
@@ -107,16 +113,16 @@ impl CallState {
             description,
             plans,
             schemas,
-            reads: Reads::default(),
+            reads,
             params: config.params,
-            limits: config.limits,
+            limits,
             output: CallOutput::default(),
             spent: output::Spent::default(),
             wasi: wasi::context(now, seed, &logs, &meter),
             logs,
             meter,
             panic: None,
-            memory: MemoryLimiter::new(config.limits.memory),
+            memory: MemoryLimiter::new(limits.memory),
             table,
         }
     }

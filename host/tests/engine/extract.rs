@@ -7,7 +7,8 @@ use crawler::model::plugin::Limits;
 use crawler::plugin::{CallReport, Rules as _};
 use serde_json::{Value, json};
 
-use crate::guests::{config, context, page, plugin};
+use crate::guests::{config, context, page, plugin, plugin_of};
+use crate::load::describing;
 use crate::{URL, check_kill, gave_up};
 
 /// The end tags are left out, as HTML lets authors do.
@@ -208,6 +209,24 @@ async fn a_page_that_cannot_be_read_within_its_limits_is_refused_with_the_way_ou
         skipped("extract-unknown", LIST, |_| ()).await,
         "unknown plan: plan 9 does not exist; the plugin describes 2"
     );
+}
+
+/// As plugins in languages that are interpreted do.
+#[tokio::test]
+async fn a_plugin_that_asks_for_more_memory_reads_pages_no_deeper() {
+    let asking = plugin_of(describing("memory")).await;
+    assert_eq!(asking.description().limits["memory"], 256 << 20);
+    let read = async |depth: usize| {
+        let page = page(URL, "<div>".repeat(depth));
+        let config = config(|_| (), &[]);
+        asking.parse(config, "extract", page, context()).await
+    };
+    assert!(read(10_000).await.result.is_ok());
+    let RuleError::Skip(why) = gave_up(read(20_000).await) else {
+        panic!("it did not skip the page");
+    };
+    let told = "reading the page takes more than 2097152 bytes, a 32nd of limit memory";
+    assert!(why.contains(told), "{why}");
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use crawler::plugin::{Admit as _, PluginError, Rules as _};
 use crate::guests::{config, context, hostile, page, settings};
 
 /// The hostile plugin with another `describe`.
-fn describing(behaviour: &str) -> Bytes {
+pub(crate) fn describing(behaviour: &str) -> Bytes {
     const HONEST: &[u8; 24] = b"describe=honest.........";
     let mut bytes = hostile().to_vec();
     let at = bytes

@@ -74,12 +74,12 @@ impl Plugin {
         &self,
         scene: Scene,
         rule: Option<u32>,
-        mut config: CallConfig,
+        config: CallConfig,
         now: UnixMillis,
         seed: [u8; 32],
     ) -> CallReport {
-        config.limits = config.limits.of_plugin(&self.description);
-        let room = self.engine.room(config.limits.memory);
+        let granted = config.limits.of_plugin(&self.description);
+        let room = self.engine.room(granted.memory);
         let call = Call {
             scene,
             description: Some(Arc::clone(&self.description)),

@@ -27,7 +27,8 @@ use crate::plugin::bindings::crawler::rules::types;
 const MAX_AT_ONCE: usize = 1 << 20;
 /// The same, of the bytes times what the plan does with each: a page is short for a plan that does little.
 const MAX_WORK_AT_ONCE: usize = 16 << 20;
-/// The part of limit `memory` that reading may take beside the captures.
+/// The part of limit `memory` that reading may take beside the captures. What a plugin asks for is not counted: a
+/// page reads the same in every language.
 const MEMORY_SHARE: u64 = 32;
 /// A body may become longer as text, by no more than this: a byte of no charset becomes U+FFFD, which has three.
 const GROWTH: u64 = 3;
@@ -45,6 +46,8 @@ static LONG: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
 /// What was read of the page so far. All plans together have the limits of one call.
 #[derive(Debug, Default)]
 pub(super) struct Reads {
+    /// Bytes that one reading may take beside the captures.
+    memory: u64,
     /// By the plans' numbers.
     done: BTreeMap<u32, Result<Arc<Reading>, types::ExtractError>>,
     /// Plans of which the rule has been given something, or the log says that they are cut.
@@ -53,6 +56,16 @@ pub(super) struct Reads {
     n_bytes: u64,
     /// On the processor.
     time: Duration,
+}
+
+impl Reads {
+    /// Nothing yet. The limits are those of the resource.
+    pub(super) fn within(limits: &Limits) -> Self {
+        Self {
+            memory: limits.memory / MEMORY_SHARE,
+            ..Self::default()
+        }
+    }
 }
 
 /// A page as a plan reads it.
@@ -210,7 +223,7 @@ fn budget(limits: &Limits, reads: &Reads) -> Budget {
         page_bytes: size(limits.body.saturating_mul(GROWTH)),
         n_captures: size(limits.captures.saturating_sub(reads.n_captures)),
         captured_bytes: size(limits.capture_bytes.saturating_sub(reads.n_bytes)),
-        memory: size(limits.memory / MEMORY_SHARE),
+        memory: size(reads.memory),
         deadline: limits.cpu.saturating_sub(reads.time),
     }
 }

@@ -259,6 +259,7 @@ impl Guest for Hostile {
             })
             .collect();
         let mut plans = vec![plans::rows(), plans::words()];
+        let mut limits = Vec::new();
         let behaviour: Vec<u8> = DESCRIBE
             .iter()
             .map(|b| unsafe { std::ptr::read_volatile(b) })
@@ -278,6 +279,7 @@ impl Guest for Hostile {
                 emit("{}").ok();
             }
             "describe=twice" => rules.push(rules[0].clone()),
+            "describe=memory" => limits.push(("memory".into(), 256 << 20)),
             other => plans.push(plans::too_much(other)),
         }
         Description {
@@ -298,7 +300,7 @@ impl Guest for Hostile {
             ],
             plans,
             hosts: Vec::new(),
-            limits: Vec::new(),
+            limits,
             hints: Vec::new(),
         }
     }
