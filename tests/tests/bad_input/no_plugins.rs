@@ -140,6 +140,40 @@ pub(super) fn bad_plugins(machine_code: Vec<u8>) -> Vec<Bad> {
             )),
         ),
         bad(
+            "describe-1000-nots.wasm",
+            describing("1000-nots"),
+            plan(&format!(
+                r#""deep", field "word", selector "{}…": it has 6001 bytes, and 512 is the limit; begin it nearer to the element, with a class or an id"#,
+                ":not(".repeat(24)
+            )),
+        ),
+        bad(
+            "describe-syntax.wasm",
+            describing("syntax"),
+            plan(r#""wrong", field "word", selector "p[": `[` is not closed; close it"#),
+        ),
+        bad(
+            "describe-unsupported.wasm",
+            describing("unsupported"),
+            plan(
+                r#""wrong", field "word", selector "p:has(a)": `:has()` is not known: only :not(), :is(), :where(), :first-child, :nth-child(), :first-of-type and :nth-of-type() are; use scraper inside the rule (SDK feature dom)"#,
+            ),
+        ),
+        bad(
+            "describe-own-rows.wasm",
+            describing("own-rows"),
+            plan(
+                r#""endless", group "row": its parent is group 0, which does not come before it; put parents first"#,
+            ),
+        ),
+        bad(
+            "describe-same-fields.wasm",
+            describing("same-fields"),
+            plan(
+                r#""echo", field "word": another field before it has this name; rename one of them"#,
+            ),
+        ),
+        bad(
             "describe-twice.wasm",
             describing("twice"),
             r#"describe lists "ok" twice among its rules; names are unique within a plugin; rename one of them"#,

@@ -208,7 +208,7 @@ fn pushed(home: &Home) -> BTreeSet<String> {
 }
 
 #[test]
-fn f31_bytes_that_are_no_plugin_are_refused_from_a_config_file_and_in_a_single_run() {
+fn f31_bytes_that_are_no_plugin_are_refused_from_a_config_file_in_a_single_run_and_by_check() {
     let server = Server::start();
     push_good(&server, 0);
     let cases = bad_plugins(machine_code(&server));
@@ -222,6 +222,13 @@ fn f31_bytes_that_are_no_plugin_are_refused_from_a_config_file_and_in_a_single_r
             &format!("run {}", case.file),
             &without_place(&failure(&ended)),
             &format!("1: cannot load {}: {}", case.file, case.why),
+        );
+        assert_eq!(ended.stdout, "", "{}", case.file);
+        let ended = home.run(["plugin", "check", case.file]);
+        differences.compare(
+            &format!("plugin check {}", case.file),
+            &without_place(&failure(&ended)),
+            &format!("1: {} is no plugin: {}", case.file, case.why),
         );
         assert_eq!(ended.stdout, "", "{}", case.file);
         let file = config(&home, Path::new(case.file));

@@ -280,7 +280,7 @@ impl Guest for Hostile {
             }
             "describe=twice" => rules.push(rules[0].clone()),
             "describe=memory" => limits.push(("memory".into(), 256 << 20)),
-            other => plans.push(plans::too_much(other)),
+            other => plans.push(plans::bad(other)),
         }
         Description {
             name: "hostile".into(),

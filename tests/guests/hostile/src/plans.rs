@@ -52,14 +52,41 @@ pub(crate) fn words() -> Plan {
     }
 }
 
-/// The plan of a trick of `describe`, more than any host takes.
-pub(crate) fn too_much(trick: &str) -> Plan {
+/// The plan of a trick of `describe`, wrong or more than any host takes.
+pub(crate) fn bad(trick: &str) -> Plan {
     match trick {
         "describe=selectors" => of_10_000_selectors(),
         "describe=mebibyte" => of_a_mebibyte(),
-        "describe=nested-not" => of_nested_not(),
+        "describe=nested-not" => of_nested_not(60),
+        "describe=1000-nots" => of_nested_not(1_000),
+        "describe=syntax" => of_a_selector("p["),
+        "describe=unsupported" => of_a_selector("p:has(a)"),
+        "describe=own-rows" => of_rows_in_themselves(),
+        "describe=same-fields" => of_two_fields_of_one_name(),
         other => panic!("there is no trick {other:?}"),
     }
+}
+
+fn of_a_selector(selector: &str) -> Plan {
+    let mut plan = words();
+    plan.name = "wrong".into();
+    plan.fields[0].selector = selector.into();
+    plan
+}
+
+/// A list in which rows lie in rows of their own kind.
+fn of_rows_in_themselves() -> Plan {
+    let mut plan = rows();
+    plan.name = "endless".into();
+    plan.groups[0].parent = Some(0);
+    plan
+}
+
+fn of_two_fields_of_one_name() -> Plan {
+    let mut plan = words();
+    plan.name = "echo".into();
+    plan.fields.extend(words().fields);
+    plan
 }
 
 /// As many selectors as nobody writes by hand.
@@ -78,17 +105,15 @@ fn of_10_000_selectors() -> Plan {
 
 /// One selector of 1 MiB.
 fn of_a_mebibyte() -> Plan {
-    let mut plan = words();
+    let mut plan = of_a_selector(&".word".repeat((1 << 20) / 5));
     plan.name = "long".into();
-    plan.fields[0].selector = ".word".repeat((1 << 20) / 5);
     plan
 }
 
-/// Elements that are none of those that are none of those, and so on: short, and sixty deep.
-fn of_nested_not() -> Plan {
-    let mut plan = words();
+/// Elements that are none of those that are none of those, and so on. Sixty deep is still short.
+fn of_nested_not(depth: usize) -> Plan {
+    let mut plan = of_a_selector(&format!("{}p{}", ":not(".repeat(depth), ")".repeat(depth)));
     plan.name = "deep".into();
-    plan.fields[0].selector = format!("{}p{}", ":not(".repeat(60), ")".repeat(60));
     plan
 }
 
