@@ -14,18 +14,29 @@ use wasmtime::{Engine, Store};
 const COMPONENTS: [(&str, &str); 2] = [("books-rust.wasm", "books"), ("books-js.wasm", "books_js")];
 
 #[test]
-fn frozen_components_give_in_the_sandbox_of_today_what_they_gave() {
+fn frozen_components_give_in_the_sandbox_of_today_what_they_gave_and_cost_the_same_in_each_process()
+{
     for (file, _) in COMPONENTS {
-        let home = Home::new();
-        let component = frozen(file).display().to_string();
-        let pages = frozen("pages").display().to_string();
-        let test = ["plugin", "test", &component, "--repeat=2", "-o", "json"];
-        let tested = home.ok(test.into_iter().chain(["--pages", &pages]));
-        let tested: Value = serde_json::from_str(&tested).expect("it is JSON");
-        let calls = tested["calls"].as_array().expect("there are calls");
-        let results: Vec<_> = calls.iter().map(|call| &call["result"]).collect();
-        assert_eq!(results, ["same"; 4], "{file}: {tested:#}");
+        let first = fuel_of_calls(file);
+        assert!(first.iter().all(|fuel| *fuel > 0), "{file}: {first:?}");
+        assert_eq!(first, fuel_of_calls(file), "{file}");
     }
+}
+
+/// The fuel of each saved call, whose result is as it was kept. A new home has nothing compiled in it.
+#[track_caller]
+fn fuel_of_calls(file: &str) -> Vec<u64> {
+    let home = Home::new();
+    let component = frozen(file).display().to_string();
+    let pages = frozen("pages").display().to_string();
+    let test = ["plugin", "test", &component, "--repeat=2", "-o", "json"];
+    let tested = home.ok(test.into_iter().chain(["--pages", &pages]));
+    let tested: Value = serde_json::from_str(&tested).expect("it is JSON");
+    let calls = tested["calls"].as_array().expect("there are calls");
+    let results: Vec<_> = calls.iter().map(|call| &call["result"]).collect();
+    assert_eq!(results, ["same"; 4], "{file}: {tested:#}");
+    let fuel = calls.iter().map(|call| call["fuel"].as_u64());
+    fuel.map(|fuel| fuel.expect("it is a number")).collect()
 }
 
 #[test]
