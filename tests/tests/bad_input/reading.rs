@@ -13,7 +13,7 @@ use crate::server::Server;
 /// The name of a page, and what stands between its heading and the link to the one behind it.
 type Page = (&'static str, fn() -> String);
 
-const PAGES: [Page; 9] = [
+const PAGES: [Page; 10] = [
     ("many-attributes", || {
         let attributes: String = (0..1_000_000).map(|n| format!(" a{n}")).collect();
         format!("<p{attributes}>")
@@ -29,6 +29,7 @@ const PAGES: [Page; 9] = [
     ("script", || "<script>'<!--<script>".to_owned()),
     ("letters", || "\u{feff}caf\u{e9} \u{1f600}".to_owned()),
     ("long", || "<p>text".repeat(1 << 20)),
+    ("huge", || "<p>some words</p>".repeat(50_000_000 / 17)),
     ("deep", || "<div>".repeat(40_000)),
 ];
 
@@ -63,6 +64,9 @@ fn pages_that_cannot_be_read_cost_themselves_alone_and_the_log_names_the_way_out
     ];
     server.ok(&[&add[..], &limits, &["--delay=0ms"]].concat());
     server.ok(&["resource", "wait", "soup", "--timeout=100s"]);
+    // A few times the longest page, however many elements it has.
+    let peak = server.peak_memory();
+    assert!(peak < 256 << 20, "{peak}");
 
     let items = server.ok(&["items", "soup"]);
     let read: BTreeSet<String> = items
