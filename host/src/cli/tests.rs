@@ -359,3 +359,16 @@ fn the_command_lines_of_the_course_work_word_for_word() {
     assert_eq!(worker.node.grpc.to_string(), "127.0.0.1:9090");
     assert_eq!(worker.node.pprof.unwrap().to_string(), "127.0.0.1:9983");
 }
+
+#[test]
+fn plugin_test_and_plugin_diff_make_each_call_as_often_as_told() {
+    let n_times = |line: &str| match parse(line) {
+        Ok(Command::Author(AuthorOptions::Test(options))) => options.n_times,
+        Ok(Command::Author(AuthorOptions::Diff(options))) => options.n_times,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(n_times("plugin test"), 1);
+    assert_eq!(n_times("plugin test --repeat 20"), 20);
+    assert_eq!(n_times("plugin diff a.wasm b.wasm"), 5);
+    assert_eq!(n_times("plugin diff a.wasm b.wasm --repeat=20"), 20);
+}
