@@ -4,9 +4,7 @@
 //! (10 unless said otherwise).
 
 use crawler_plugin_sdk::prelude::*;
-use serde::Serialize;
 
-/// A list page.
 #[derive(Extract)]
 struct List {
     /// Some forums refuse with a form and status 200.
@@ -18,8 +16,7 @@ struct List {
     next: Links,
 }
 
-/// One line of a list page.
-#[derive(Extract, Item, Serialize)]
+#[derive(Extract, Item, serde::Serialize)]
 struct Thread {
     #[css("td.title a", attr = "href")]
     url: Url,
@@ -38,20 +35,16 @@ pub struct Forum;
 impl Forum {
     /// Lists come before anything else on the host: they change while they are read.
     pub fn root(crawl: &mut Crawl) -> Result {
-        let start = crawl.config().require("start")?;
-        crawl.request(Request::get(start, Self::LIST).priority(10))
+        crawl.request(Request::get(crawl.config().require("start")?, Self::LIST).priority(10))
     }
 
     /// The first list page has depth 0, each further one is a link away from the one before.
     #[rule]
     pub fn list(page: &Page, crawl: &mut Crawl) -> Result {
         let list: List = page.extract()?;
-        if list.is_refusal {
-            return Err(RuleError::blocked("the forum asks for a captcha"));
-        }
         crawl.emit_all(&list.threads)?;
-        let n_pages: u32 = crawl.config().parse("pages")?.unwrap_or(10);
-        match page.depth() + 1 < n_pages {
+        match page.depth() + 1 < crawl.config().parse("pages")?.unwrap_or(10) {
+            _ if list.is_refusal => Err(RuleError::blocked("the forum asks for a captcha")),
             true => crawl.follow_links(&list.next, Follow::by(Self::LIST).priority(10)),
             false => Ok(()),
         }
