@@ -120,6 +120,32 @@ fn a_new_plugin_passes_its_own_tests_without_a_network() {
         assert!(compared.stdout.contains(line), "{}", compared.stdout);
     }
 
+    // Folders are built each for itself, and the saved calls of the second are made.
+    home.ok([
+        "plugin",
+        "new",
+        "market",
+        "--sdk",
+        &sdk.display().to_string(),
+    ]);
+    let source = home.path().join("market/src/lib.rs");
+    let rules = fs::read_to_string(&source).expect("it was made");
+    fs::write(&source, rules.replace("title: String", "heading: String")).expect("it is changed");
+    let differ = in_bazaar(&home, &["plugin", "diff", ".", "../market"]);
+    assert_eq!(differ.code, Some(1), "{}", differ.stdout);
+    for line in [
+        "item product.title",
+        "reads product.heading",
+        "\ndetail: - came of it in A, + in B:\n",
+    ] {
+        assert!(differ.stdout.contains(line), "{}", differ.stdout);
+    }
+    assert!(
+        differ.stderr.contains("error: . and ../market differ "),
+        "{}",
+        differ.stderr
+    );
+
     // The rules fit the shop that the program brings.
     let mut demo = home.start(["demo", "--site-only"]);
     let marks = "a crawl starts at ";
