@@ -7,6 +7,7 @@
 //!
 //! ```text
 //! settings   bounds, and the settings of the database
+//! room       memory that all open frontiers of the process share
 //! clock      the database's time, which must not go back
 //! open       opening: fencing whoever had it, giving poison up
 //! load       whose it is, whether it is whole, what an earlier life has left
@@ -62,6 +63,7 @@ mod open;
 mod outbox;
 mod peers;
 mod redrive;
+mod room;
 mod settings;
 mod state;
 mod suspects;
@@ -73,6 +75,7 @@ mod writer;
 pub use super::OpenAs;
 use clock::DatabaseClock;
 use group::Queued;
+use room::{Room, Rooms};
 pub use settings::DurableSettings;
 use state::State;
 pub(super) use writer::{decode, failed};
@@ -98,8 +101,8 @@ pub struct Frontiers {
     n_opened: AtomicUsize,
     /// Who has it tries a page alone: an end of the process counts against one page only.
     alone: Arc<Semaphore>,
-    /// Bytes that may wait to be written, over all that are open.
-    unflushed: Mutex<usize>,
+    /// The memory that those that are open share.
+    rooms: Arc<Rooms>,
     /// Openings and closings, which go on where nobody waits for them any more.
     background: TaskScope,
     /// Milliseconds: tests set the clock of the machine back.
@@ -118,17 +121,11 @@ impl Frontiers {
             last_fault: Arc::new(|| None),
             n_opened: AtomicUsize::new(1),
             alone: Arc::new(Semaphore::new(1)),
-            unflushed: Mutex::default(),
+            rooms: Arc::default(),
             background: TaskScope::new(),
             #[cfg(test)]
             clock_ahead: 0,
         }
-    }
-
-    fn unflushed(&self) -> MutexGuard<'_, usize> {
-        self.unflushed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Names who can say why the object store does not answer.
@@ -136,30 +133,6 @@ impl Frontiers {
     pub fn with_last_fault(mut self, last_fault: LastFault) -> Self {
         self.last_fault = last_fault;
         self
-    }
-}
-
-/// What one frontier has of the room for bytes that wait to be written.
-struct Unflushed {
-    frontiers: Arc<Frontiers>,
-    bytes: usize,
-}
-
-impl Unflushed {
-    fn share(frontiers: &Arc<Frontiers>) -> Self {
-        let mut all = frontiers.unflushed();
-        let bytes = frontiers.settings.unflushed_share(*all);
-        *all += bytes;
-        Self {
-            frontiers: frontiers.clone(),
-            bytes,
-        }
-    }
-}
-
-impl Drop for Unflushed {
-    fn drop(&mut self) {
-        *self.frontiers.unflushed() -= self.bytes;
     }
 }
 
@@ -179,7 +152,7 @@ struct Inner {
     /// The database's; a file of items is named by it.
     storage_epoch: u64,
     frontiers: Arc<Frontiers>,
-    unflushed: Arc<Unflushed>,
+    room: Arc<Room>,
     opening: Opening,
     /// Of the plugin that the crawl runs now, as records name it.
     plugin: u32,

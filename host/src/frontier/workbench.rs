@@ -99,9 +99,11 @@ impl<T> Default for Workbench<T> {
 }
 
 impl<T> Workbench<T> {
-    /// No more than so many URLs are kept here, and of one lane, from the next change on.
+    /// No more than so many URLs are kept here, and of one lane. What is beyond leaves the memory at once; that of one
+    /// lane, as it is taken.
     pub(crate) fn set_room(&mut self, max_buffered: usize, room: usize) {
         (self.max_buffered, self.room) = (max_buffered, room);
+        self.fit();
     }
 
     /// URLs that are here.

@@ -80,7 +80,9 @@ impl Inner {
                 // No batch is on its way: what the memory knows can be read.
                 let _turn = self.writer.lock().await;
                 let mut state = self.state();
-                let room = state.fit_room();
+                let n_buffered = state.bench.n_buffered();
+                let settings = &self.frontiers.settings;
+                let room = state.fit_room(self.room.max_buffered(n_buffered, settings));
                 state.bench.begin_refill().map(|begun| (begun, room))
             };
             let Some(((lane, after), room)) = begun else {

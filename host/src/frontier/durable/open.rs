@@ -14,7 +14,7 @@ use super::clock::DatabaseClock;
 use super::state::State;
 use super::suspects::MAX_ALONE;
 use super::writer::{failed, in_time};
-use super::{DurableFrontier, Frontiers, Inner, Unflushed, keeper, sweep};
+use super::{DurableFrontier, Frontiers, Inner, keeper, sweep};
 use crate::frontier::reader::FrontierReader;
 use crate::frontier::{
     Commit, Ended, FrontierError, OpenAs, OpenFrontier, OpenFrontiers, keys, path_of, records,
@@ -68,7 +68,7 @@ impl Frontiers {
     /// somebody else has opened it since the epoch was read.
     pub async fn open(self: &Arc<Self>, open: OpenAs) -> Result<DurableFrontier, FrontierError> {
         let shard = open.shard;
-        let unflushed = Unflushed::share(self);
+        let room = self.rooms.open(&self.settings);
         let clock = Arc::new(self.database_clock());
         // What the log alone knows comes when it is read; what is in tables counts from the start.
         if let Some(manifest) = self.manifest(shard).await? {
@@ -76,7 +76,7 @@ impl Frontiers {
         }
         let id = self.n_opened.fetch_add(1, Ordering::Relaxed) as u64;
         let build = Db::builder(path_of(shard), self.objects.clone())
-            .with_settings(self.settings.database(unflushed.bytes, clock.ahead()))
+            .with_settings(self.settings.database(room.unflushed_bytes, clock.ahead()))
             .with_expected_epoch(open.storage_epoch)
             .with_system_clock(clock.clone())
             .with_db_cache(self.blocks.clone(), id)
@@ -86,8 +86,8 @@ impl Frontiers {
         // The database works from the moment that it begins to open, and nobody but `close` ends it:
         // so who no longer waits for it does not drop it. On the heap, for its futures are large.
         let build = Box::pin(async move {
-            let built = build.await.map(|db| (db, unflushed));
-            if let Err(Ok((unwanted, _unflushed))) = tell.send(built) {
+            let built = build.await.map(|db| (db, room));
+            if let Err(Ok((unwanted, _room))) = tell.send(built) {
                 let closed: Result<(), slatedb::Error> = unwanted.close().await;
                 tracing::warn!(%shard, ?closed, "the database has opened too late");
             }
@@ -99,7 +99,7 @@ impl Frontiers {
         };
         let deadline = self.settings.deadline;
         let opened = in_time(shard, "open", deadline, &self.last_fault, opened).await;
-        let (db, unflushed) = opened?;
+        let (db, room) = opened?;
         let inner = Inner {
             shard,
             run: open.run,
@@ -108,7 +108,7 @@ impl Frontiers {
             db,
             clock,
             frontiers: self.clone(),
-            unflushed: Arc::new(unflushed),
+            room: Arc::new(room),
             opening: self.seen.open(false),
             plugin: 0,
             state: Mutex::new(State::new(

@@ -36,11 +36,13 @@ pub struct DurableSettings {
     /// Pages of one shard in flight, from being taken until their batch is durable: what a crash may
     /// cost.
     pub max_undurable: usize,
-    /// URLs of one shard that are kept in memory, over all its hosts.
+    /// URLs of one shard that are kept in memory, over all its hosts; less when many are open.
     pub max_buffered: usize,
+    /// Over all shards that are open, as far as the least that each needs allows.
+    pub all_buffered: usize,
     /// How often what was written is made durable.
     pub flush_interval: Duration,
-    /// Size of a file of level 0.
+    /// Size of a file of level 0; less where fewer bytes may wait to be written.
     pub l0_bytes: usize,
     /// Bytes of one database that may wait to be written; less when many are open.
     pub max_unflushed_bytes: usize,
@@ -68,6 +70,7 @@ impl Default for DurableSettings {
             max_links: 100_000,
             max_undurable: 512,
             max_buffered: 64 << 10,
+            all_buffered: 256 << 10,
             flush_interval: Duration::from_millis(50),
             l0_bytes: 8 << 20,
             max_unflushed_bytes: 64 << 20,
@@ -99,15 +102,6 @@ impl DurableSettings {
         )
     }
 
-    /// Bytes that may wait to be written of a database that is opened while others may have so many:
-    /// a part of what is left, so that the next ones have some too, and the least that it needs where
-    /// nothing is.
-    pub fn unflushed_share(&self, others: usize) -> usize {
-        let left = self.all_unflushed_bytes.saturating_sub(others);
-        let least = 2 * self.l0_bytes;
-        (left / 4).clamp(least, self.max_unflushed_bytes.max(least))
-    }
-
     /// Of a database of which so many bytes may wait to be written, and whose clock is so far before
     /// the one that its files are dated by.
     pub fn database(&self, max_unflushed_bytes: usize, ahead: Duration) -> Settings {
@@ -132,7 +126,7 @@ impl DurableSettings {
         };
         Settings {
             flush_interval: Some(self.flush_interval),
-            l0_sst_size_bytes: self.l0_bytes,
+            l0_sst_size_bytes: self.l0_bytes.min(max_unflushed_bytes / 2),
             max_unflushed_bytes,
             l0_max_ssts: 64,
             l0_max_ssts_per_key: 16,
@@ -182,22 +176,6 @@ mod tests {
         assert!(compactor.worker_heartbeat_timeout <= Duration::from_secs(5));
         assert!(compactor.worker.unwrap().heartbeat_interval <= Duration::from_secs(1));
         assert!(settings.max_unflushed_bytes > settings.l0_sst_size_bytes);
-    }
-
-    #[test]
-    fn many_databases_share_what_one_may_have() {
-        let settings = DurableSettings::default();
-        let least = 2 * settings.l0_bytes;
-        let mut sum = 0;
-        for n in 1..=100 {
-            let share = settings.unflushed_share(sum);
-            sum += share;
-            match n {
-                1 => assert_eq!(share, 64 << 20),
-                2..=8 => assert!(share >= least && sum <= settings.all_unflushed_bytes),
-                _ => assert_eq!(share, least),
-            }
-        }
     }
 
     #[test]

@@ -105,7 +105,6 @@ pub(super) struct State {
     /// URLs stored per pattern of paths, as far as they were needed.
     pub(super) patterns: HashMap<[u8; 8], u64>,
     max_undurable: usize,
-    max_buffered: usize,
 }
 
 impl State {
@@ -137,17 +136,16 @@ impl State {
             peers: Peers::new(settings.max_links),
             patterns: HashMap::new(),
             max_undurable: settings.max_undurable,
-            max_buffered: settings.max_buffered,
         };
-        state.fit_room();
+        state.fit_room(settings.max_buffered);
         state
     }
 
-    /// Shares the room for URLs among the lanes.
-    pub(super) fn fit_room(&mut self) -> usize {
-        let share = self.max_buffered / self.bench.n_lanes().max(1);
+    /// Shares the room for URLs among the lanes; how many of one lane it is.
+    pub(super) fn fit_room(&mut self, max_buffered: usize) -> usize {
+        let share = max_buffered / self.bench.n_lanes().max(1);
         let room = share.clamp(MIN_ROOM, MAX_ROOM);
-        self.bench.set_room(self.max_buffered, room);
+        self.bench.set_room(max_buffered, room);
         room
     }
 

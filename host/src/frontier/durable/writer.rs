@@ -282,11 +282,11 @@ impl Inner {
     /// The database is closed to the end even where nobody waits for it any more: what it does in the background
     /// ends only then.
     pub(super) async fn close_database(&self) -> Result<(), FrontierError> {
-        let (db, unflushed) = (self.db.clone(), self.unflushed.clone());
+        let (db, room) = (self.db.clone(), self.room.clone());
         let (tell, closed) = oneshot::channel();
         let close = Box::pin(async move {
             let closed = db.close().await;
-            drop(unflushed);
+            drop(room);
             // Who waited may have given it up.
             let _unheard = tell.send(closed);
         });

@@ -370,6 +370,30 @@ fn where_there_is_no_room_those_whose_turn_comes_last_sleep() {
 }
 
 #[test]
+fn where_the_room_shrinks_what_is_beyond_it_leaves_the_memory_at_once() {
+    let mut bench = Workbench::<u64>::default();
+    for host in 0..100 {
+        bench.put(lane(host, 0), turn(0, host + 1), host);
+    }
+    assert_eq!(bench.n_buffered(), 100);
+    bench.set_room(8, 4);
+    assert!(bench.n_buffered() <= 8);
+    bench.set_room(100, 4);
+    let mut found = BTreeSet::new();
+    while found.len() < 100 {
+        match bench.take(0, 1) {
+            Next::Url(_, _, host) => assert!(found.insert(host)),
+            Next::Full => {
+                let (id, _) = bench.begin_refill().unwrap();
+                let HostId(host) = id.host;
+                bench.fill(id, vec![(turn(0, host + 1), host)], true);
+            }
+            Next::At(at) => panic!("nothing before {at}"),
+        }
+    }
+}
+
+#[test]
 fn hosts_that_wait_long_make_room_for_those_that_need_not() {
     let mut bench = Workbench::<u64>::default();
     bench.set_room(8, 4);

@@ -300,3 +300,27 @@ async fn items_that_are_read_back_are_bounded_by_their_bytes_too() {
     }
     assert!(again.outbox(1).await.unwrap().items.is_empty());
 }
+
+#[tokio::test]
+async fn a_page_larger_than_what_may_wait_to_be_written_is_committed_whole() {
+    let objects = Arc::new(InMemory::new());
+    let settings = DurableSettings {
+        max_unflushed_bytes: 64 << 10,
+        ..settings()
+    };
+    let frontiers = frontiers_in(&objects, settings);
+    let opened = frontiers.open(open_as(&frontiers, 1).await).await.unwrap();
+    let frontier: Arc<dyn Frontier> = Arc::new(opened);
+    frontier.seed(urls(&["1", "2", "3"])).await.unwrap();
+    for _ in 0..3 {
+        let mut commit = parsed(ready(next(&frontier, 0).await));
+        commit.items = (0..4).map(|n| item_of(&commit.claim, n)).collect();
+        for item in &mut commit.items {
+            item.url += &"x".repeat(256 << 10);
+        }
+        frontier.commit(commit).await.unwrap();
+    }
+    frontier.settle().await.unwrap();
+    let again = reopen(&objects, 1).await;
+    assert_eq!(again.outbox(100).await.unwrap().items.len(), 12);
+}

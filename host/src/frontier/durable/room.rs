@@ -1,0 +1,179 @@
+//! The memory that all open frontiers of a process share, and what each may take of it.
+//!
+//! Bytes that wait to be written are given for as long as a frontier is open, for its database takes
+//! them once: a part of what is left. URLs that are kept in memory are given anew whenever some are read
+//! in, and once a minute: an even share, and what the others leave. Both end in a least that each needs,
+//! so with very many frontiers open at once memory grows by that for each, and no further.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::DurableSettings;
+
+/// Bytes that may wait to be written of any database.
+const LEAST_UNFLUSHED: usize = 4 << 20;
+/// URLs that any frontier may keep in memory.
+const LEAST_BUFFERED: usize = 1_024;
+
+/// What the frontiers that are open have.
+#[derive(Debug, Default)]
+pub(super) struct Rooms {
+    taken: Mutex<Taken>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    n_open: usize,
+    unflushed_bytes: usize,
+    n_buffered: usize,
+}
+
+/// What one frontier has until this is dropped.
+#[derive(Debug)]
+pub(super) struct Room {
+    rooms: Arc<Rooms>,
+    pub(super) unflushed_bytes: usize,
+    /// URLs that it has said it keeps.
+    n_buffered: Mutex<usize>,
+}
+
+impl Rooms {
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// For a frontier that is about to be opened.
+    pub(super) fn open(self: &Arc<Self>, settings: &DurableSettings) -> Room {
+        let mut taken = self.taken();
+        let unflushed_bytes = settings.unflushed_share(taken.unflushed_bytes);
+        taken.n_open += 1;
+        taken.unflushed_bytes += unflushed_bytes;
+        Room {
+            rooms: self.clone(),
+            unflushed_bytes,
+            n_buffered: Mutex::default(),
+        }
+    }
+}
+
+impl Room {
+    /// URLs that the frontier may keep in memory, as things are, when it keeps so many.
+    pub(super) fn max_buffered(&self, n_buffered: usize, settings: &DurableSettings) -> usize {
+        let mut own = self.n_buffered();
+        let mut taken = self.rooms.taken();
+        let others = taken.n_buffered - *own;
+        taken.n_buffered = others + n_buffered;
+        *own = n_buffered;
+        settings.buffered_share(taken.n_open, others)
+    }
+
+    fn n_buffered(&self) -> MutexGuard<'_, usize> {
+        self.n_buffered
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let own = *self.n_buffered();
+        let mut taken = self.rooms.taken();
+        taken.n_open -= 1;
+        taken.unflushed_bytes -= self.unflushed_bytes;
+        taken.n_buffered -= own;
+    }
+}
+
+impl DurableSettings {
+    /// Bytes that may wait to be written of a database that is opened while others may have so many:
+    /// a part of what is left, so that the next ones have some too, and the least that it needs where
+    /// nothing is.
+    pub fn unflushed_share(&self, others: usize) -> usize {
+        let left = self.all_unflushed_bytes.saturating_sub(others);
+        let most = self.max_unflushed_bytes;
+        (left / 4).clamp(LEAST_UNFLUSHED.min(most), most)
+    }
+
+    fn buffered_share(&self, n_open: usize, others: usize) -> usize {
+        let left = self.all_buffered.saturating_sub(others);
+        let even = self.all_buffered / n_open.max(1);
+        let most = self.max_buffered;
+        left.max(even).clamp(LEAST_BUFFERED.min(most), most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_frontiers_share_what_may_wait_to_be_written() {
+        let settings = DurableSettings::default();
+        let rooms = Arc::new(Rooms::default());
+        let taken = || rooms.taken().unflushed_bytes;
+        let mut open = vec![rooms.open(&settings)];
+        assert_eq!(open[0].unflushed_bytes, settings.max_unflushed_bytes);
+        while open.len() < 64 {
+            open.push(rooms.open(&settings));
+            let has_least = |room: &&Room| room.unflushed_bytes == LEAST_UNFLUSHED;
+            let beyond = open.iter().filter(has_least).count() * LEAST_UNFLUSHED;
+            let most = settings.all_unflushed_bytes + beyond;
+            assert!(taken() <= most, "{} of {}", taken(), open.len());
+        }
+        assert!(
+            open.iter()
+                .all(|room| room.unflushed_bytes >= LEAST_UNFLUSHED)
+        );
+        open.truncate(1);
+        assert_eq!(taken(), settings.max_unflushed_bytes);
+        open.clear();
+        assert_eq!(taken(), 0);
+    }
+
+    /// Each keeps all that it wants and may.
+    fn ask_all(open: &[(Room, usize)], kept: &mut [usize], settings: &DurableSettings) {
+        for ((room, wanted), kept) in open.iter().zip(kept) {
+            *kept = (*wanted).min(room.max_buffered(*kept, settings));
+            room.max_buffered(*kept, settings);
+        }
+    }
+
+    #[test]
+    fn urls_are_shared_evenly_and_who_has_many_gets_what_others_leave() {
+        let settings = DurableSettings::default();
+        let all = settings.all_buffered;
+        let rooms = Arc::new(Rooms::default());
+        // Many small crawls leave room for a large one.
+        let open: Vec<_> = (0..100)
+            .map(|n| (rooms.open(&settings), if n == 0 { usize::MAX } else { 100 }))
+            .collect();
+        let mut kept = vec![0; open.len()];
+        ask_all(&open, &mut kept, &settings);
+        assert_eq!(kept[0], settings.max_buffered);
+        drop(open);
+        assert_eq!(rooms.taken().n_buffered, 0);
+
+        // Those that come later get their share, whatever was there.
+        let mut open = Vec::new();
+        let mut kept = Vec::new();
+        for n in 1..=64 {
+            open.push((rooms.open(&settings), usize::MAX));
+            kept.push(0);
+            ask_all(&open, &mut kept, &settings);
+            ask_all(&open, &mut kept, &settings);
+            assert!(kept.iter().sum::<usize>() <= all, "{kept:?}");
+            let even = (all / n).min(settings.max_buffered);
+            assert!(kept.iter().all(|kept| *kept >= even / 2), "{kept:?}");
+        }
+    }
+
+    #[test]
+    fn no_frontier_has_less_than_it_needs_however_many_are_open() {
+        let settings = DurableSettings::default();
+        let rooms = Arc::new(Rooms::default());
+        let open: Vec<Room> = (0..10_000).map(|_| rooms.open(&settings)).collect();
+        for room in &open {
+            assert!(room.unflushed_bytes >= LEAST_UNFLUSHED);
+            assert!(room.max_buffered(LEAST_BUFFERED, &settings) >= LEAST_BUFFERED);
+        }
+    }
+}
