@@ -215,6 +215,7 @@
 //! | what waits to be written to a frontier, in memory | 64 MiB; 256 MiB over all that a process has open, down to 4 MiB each | the next write to the object store; no page is committed meanwhile | none | `many_frontiers_share_what_may_wait_to_be_written`, `a_page_larger_than_what_may_wait_to_be_written_is_committed_whole` |
 //! | URLs of `crawler run` in memory | 2 000 000; links beyond are refused | the end of the run | `--frontier-urls` | `links_beyond_the_bound_are_refused_and_counted` |
 //! | fences of a frontier | one empty file for each opening | with the frontier | none | `fences_stay_and_a_dead_compaction_is_taken_over_soon` |
+//! | marks of line files, and digests of plugins, in a frontier | one small record for each file; 32 bytes for each version of the plugin that has crawled | with the frontier | none | `a_frontier_goes_at_its_age_and_the_items_stay_as_they_were_read` |
 //! | files that were never complete | an hour | a sweep every hour | none | `writes_that_were_cut_off_are_swept_after_an_hour_and_nothing_else_is` |
 //! | compiled code | 2 GiB, the least used goes | the next one that is kept | `--compiled-size` | `the_least_used_code_goes_when_there_is_too_much` |
 //! | plugin bytes | those of plugins that are there, and an hour longer | the leader's sweep every hour | `--plugin-size` each | `bytes_go_with_the_last_version_that_has_them`, `bytes_of_plugins_that_are_not_kept_go_and_other_files_stay` |
