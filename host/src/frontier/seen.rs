@@ -20,6 +20,8 @@ use crate::model::crawl::Request;
 
 /// Parts with a lock each, so that crawls seldom wait for each other.
 const N_PARTS: usize = 16;
+/// Keys that are looked for under the same locks: most pages have fewer links.
+const AT_ONCE: usize = 512;
 /// What a key takes, at the worst load of the table.
 const BYTES_EACH: usize = 17 * 16 / 7;
 
@@ -42,7 +44,7 @@ struct Generations {
 
 /// A key is a hash already.
 #[derive(Debug, Default, Clone, Copy)]
-struct Folded(u64);
+pub(super) struct Folded(u64);
 
 impl Hasher for Folded {
     fn finish(&self) -> u64 {
@@ -71,7 +73,7 @@ pub(super) struct Opening {
 }
 
 /// What a request of one opening is known by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct SeenKey(u128);
 
 impl SeenCache {
@@ -119,9 +121,42 @@ impl SeenCache {
         self.part(part_of(key)).knows(key)
     }
 
-    /// [`knows`](Self::knows), of each. Where the cache is large, nearly all of a look is waiting for
-    /// the memory, and looks under one lock wait together: a fifth of the time for a million keys.
-    pub(super) fn knows_each(&self, keys: &[SeenKey]) -> Vec<bool> {
+    /// Those of the requests that are not known to be stored, or that ask to be all the same: their
+    /// places and keys.
+    pub(super) fn unknown<'r>(
+        &self,
+        opening: Opening,
+        requests: impl IntoIterator<Item = &'r Request>,
+    ) -> Vec<(usize, SeenKey)> {
+        let mut requests = requests.into_iter();
+        let mut unknown = Vec::new();
+        let mut n_before = 0;
+        // On the stack: this is done for every page.
+        let (mut keys, mut reloads) = ([SeenKey::default(); AT_ONCE], [false; AT_ONCE]);
+        loop {
+            let mut n = 0;
+            for request in requests.by_ref().take(AT_ONCE) {
+                keys[n] = self.key(opening, request);
+                reloads[n] = request.reload;
+                n += 1;
+            }
+            let known = self.knows_each(&keys[..n]);
+            for place in 0..n {
+                if reloads[place] || !known[place] {
+                    unknown.push((n_before + place, keys[place]));
+                }
+            }
+            if n < AT_ONCE {
+                return unknown;
+            }
+            n_before += n;
+        }
+    }
+
+    /// [`knows`](Self::knows), of each of at most [`AT_ONCE`] keys. Where the cache is large, nearly all
+    /// of a look is waiting for the memory, and looks under one lock wait together: a fifth of the time
+    /// for a million keys.
+    fn knows_each(&self, keys: &[SeenKey]) -> [bool; AT_ONCE] {
         // Sorted by counting: where the places of each part begin, and the places.
         let mut begins = [0; N_PARTS + 1];
         for key in keys {
@@ -131,23 +166,26 @@ impl SeenCache {
             begins[n + 1] += begins[n];
         }
         let mut ends = begins;
-        let mut places = vec![0; keys.len()];
-        for (n, key) in keys.iter().enumerate() {
+        let mut places = [0_u16; AT_ONCE];
+        for (n, key) in (0..).zip(keys) {
             let end = &mut ends[part_of(key.0)];
             places[*end] = n;
             *end += 1;
         }
-        let mut known = vec![false; keys.len()];
+        let mut known = [false; AT_ONCE];
         for n in 0..N_PARTS {
             let places = &places[begins[n]..ends[n]];
             if places.is_empty() {
                 continue;
             }
             let part = self.part(n);
-            for &n in places {
+            let places = || places.iter().map(|place| usize::from(*place));
+            // One generation after the other: a look that depends on what another finds would not wait
+            // together with it.
+            for n in places() {
                 known[n] = part.young.contains(&keys[n].0);
             }
-            for &n in places {
+            for n in places() {
                 known[n] = known[n] || part.old.contains(&keys[n].0);
             }
         }
@@ -211,9 +249,33 @@ mod tests {
         assert!(n_known < 3_500, "{n_known} are kept in 64 KiB");
         assert!(n_known > 500, "{n_known}");
         assert!((20_000..30_000).all(|n| !knows(&n)));
-        let keys: Vec<_> = (0..30_000).map(|n| cache.key(one, &request(n))).collect();
-        let each: Vec<_> = keys.iter().map(|key| cache.knows(*key)).collect();
-        assert_eq!(cache.knows_each(&keys), each);
+        // Of all, and of as many as are looked for at once.
+        for n_requests in [0, 1, AT_ONCE as u32, 30_000] {
+            let requests: Vec<_> = (0..n_requests).map(request).collect();
+            let keys = requests.iter().map(|request| cache.key(one, request));
+            let unknown: Vec<_> = keys
+                .enumerate()
+                .filter(|(_, key)| !cache.knows(*key))
+                .collect();
+            assert_eq!(cache.unknown(one, &requests), unknown);
+        }
+        let some = [
+            (19_999, false),
+            (19_998, true),
+            (30_000, false),
+            (30_001, true),
+        ];
+        let some = some.map(|(n, reload)| Request {
+            reload,
+            ..request(n)
+        });
+        let unknown = cache.unknown(one, &some);
+        let places: Vec<_> = unknown.iter().map(|(place, _)| *place).collect();
+        assert_eq!(
+            places,
+            [1, 2, 3],
+            "only the first is known and asks for nothing"
+        );
     }
 
     #[test]

@@ -24,6 +24,10 @@ use url::{Position, Url};
 
 /// The canonical form; borrowed where the URL has it already.
 pub fn canonical(url: &Url) -> Cow<'_, str> {
+    // Most have nothing that could be spelled otherwise.
+    if memchr::memchr3(b'%', b'?', b'#', url.as_str().as_bytes()).is_none() {
+        return Cow::Borrowed(url.as_str());
+    }
     let end = match url.query() {
         Some("") => Position::AfterPath,
         Some(_) | None => Position::AfterQuery,

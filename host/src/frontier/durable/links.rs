@@ -2,10 +2,11 @@
 //! order of its keys, so that the links to one host share its blocks.
 
 use std::collections::HashSet;
+use std::hash::BuildHasherDefault;
 
 use super::Inner;
 use crate::frontier::records::{self, Stage};
-use crate::frontier::seen::SeenKey;
+use crate::frontier::seen::{Folded, SeenKey};
 use crate::frontier::workbench::HostId;
 use crate::frontier::{FrontierError, NewRequest, keys};
 use crate::model::crawl::{Fingerprint, Request};
@@ -78,6 +79,8 @@ impl Links {
 }
 
 struct Link {
+    /// In the page: those for other shards come last.
+    place: usize,
     host: HostId,
     fingerprint: Fingerprint,
     key: SeenKey,
@@ -104,30 +107,30 @@ impl Inner {
         mut for_others: Vec<(Shard, NewRequest)>,
     ) -> Links {
         let all = requests.iter().chain(for_others.iter().map(|(_, new)| new));
-        let keys: Vec<SeenKey> = all.map(|new| self.seen_key(&new.request)).collect();
-        let known = self.frontiers.seen.knows_each(&keys);
-        let mut all = keys.into_iter().zip(known);
-        let mut met = HashSet::new();
-        let mut kept = Vec::new();
-        let mut is_kept = |new: &NewRequest| {
-            let reload = new.request.reload;
-            let key = all
-                .next()
-                .filter(|(_, is_known)| reload || !is_known)
-                .map(|(key, _)| key)
-                .filter(|key| met.insert((*key, reload)));
-            kept.extend(key);
-            key.is_some()
+        let all = all.map(|new| &new.request);
+        let mut kept = self.frontiers.seen.unknown(self.opening, all);
+        let reloads = |n: usize| match n.checked_sub(requests.len()) {
+            None => requests[n].request.reload,
+            Some(n) => for_others[n].1.request.reload,
+        };
+        let mut met = HashSet::<_, BuildHasherDefault<Folded>>::default();
+        kept.retain(|(n, key)| met.insert((*key, reloads(*n))));
+        let mut places = kept.iter().map(|(n, _)| *n).peekable();
+        let mut n = 0;
+        let mut is_kept = || {
+            n += 1;
+            places.next_if_eq(&(n - 1)).is_some()
         };
         // A request is large: most are known, and are dropped where they are.
-        requests.retain(&mut is_kept);
-        for_others.retain(|(_, new)| is_kept(new));
+        requests.retain(|_| is_kept());
+        for_others.retain(|_| is_kept());
         let own = requests.into_iter().map(|new| (None, new));
         let for_others = for_others.into_iter().map(|(to, new)| (Some(to), new));
         let links = own
             .chain(for_others)
             .zip(kept)
-            .map(|((to, new), key)| Link {
+            .map(|((to, new), (place, key))| Link {
+                place,
                 host: keys::host_of(&new.request),
                 fingerprint: new.request.fingerprint(),
                 key,
@@ -140,17 +143,17 @@ impl Inner {
     /// Those of the links that are to be stored.
     pub(super) async fn sort_out(
         &self,
-        links: Links,
+        Links(mut links): Links,
         around: Around,
     ) -> Result<Sorted, FrontierError> {
-        let mut links: Vec<(usize, Link)> = links.0.into_iter().enumerate().collect();
-        links.sort_by_key(|(_, link)| (link.host, link.fingerprint));
+        links.sort_by_key(|link| (link.host, link.fingerprint));
         let (mut new_links, mut for_others) = (Vec::new(), Vec::new());
         let mut n_over_pattern = 0;
         let mut stored_here = around.stored_here;
         stored_here.extend(around.led_to);
-        for (n, link) in links {
+        for link in links {
             let Link {
+                place,
                 host,
                 fingerprint,
                 key,
@@ -170,7 +173,7 @@ impl Inner {
                         fingerprint,
                         host,
                     };
-                    for_others.push((n, link));
+                    for_others.push((place, link));
                 }
                 continue;
             }
@@ -201,10 +204,10 @@ impl Inner {
             } else {
                 continue;
             };
-            new_links.push((n, link));
+            new_links.push((place, link));
         }
-        new_links.sort_by_key(|(n, _)| *n);
-        for_others.sort_by_key(|(n, _)| *n);
+        new_links.sort_by_key(|(place, _)| *place);
+        for_others.sort_by_key(|(place, _)| *place);
         Ok(Sorted {
             links: new_links.into_iter().map(|(_, link)| link).collect(),
             for_others: for_others.into_iter().map(|(_, link)| link).collect(),
