@@ -56,3 +56,8 @@ fn main() {
         other => println!("no such benchmark: {other:?}"),
     }
 }
+
+fn median(mut ratios: Vec<f64>) -> f64 {
+    ratios.sort_by(f64::total_cmp);
+    ratios[ratios.len() / 2]
+}

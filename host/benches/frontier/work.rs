@@ -121,38 +121,74 @@ pub(crate) async fn deliver(frontier: &DurableFrontier, sink: &mut LineFiles) {
     }
 }
 
-/// Crawls these pages, many at a time, and empties the outbox; how long that takes. Each page's links are made by
-/// the task that commits them, as in a crawl, so that they are in the processor's caches then. What making and
-/// dropping them takes by itself, in as many tasks, is taken off.
-pub(crate) async fn crawl(frontier: &Arc<DurableFrontier>, pages: &[PageLinks]) -> Duration {
-    let making = at_once(pages, |page| async move {
-        drop(std::hint::black_box(page.links()));
-    });
-    let making = making.await;
-    let began = Instant::now();
-    let (frontier_of, taking) = (frontier.clone(), Arc::new(Mutex::new(())));
+/// What something took.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Spent {
+    pub(crate) wall: Duration,
+    /// Of all threads of this process, those of the database among them.
+    pub(crate) processors: Duration,
+}
+
+impl Spent {
+    pub(crate) async fn on(work: impl Future<Output = ()>) -> Self {
+        let (began, used) = (Instant::now(), processor_time());
+        work.await;
+        Self {
+            wall: began.elapsed(),
+            processors: processor_time() - used,
+        }
+    }
+}
+
+impl std::ops::AddAssign for Spent {
+    fn add_assign(&mut self, other: Self) {
+        self.wall += other.wall;
+        self.processors += other.processors;
+    }
+}
+
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::try_from(time).expect("it grows from zero")
+}
+
+/// Crawls these pages, many at a time, and empties the outbox. The links are made by the tasks that commit them, as
+/// in a crawl, so that they are in the processor's caches then.
+pub(crate) async fn crawl(frontier: &Arc<DurableFrontier>, pages: &[PageLinks]) {
+    let (frontier_of, waiting) = (frontier.clone(), Arc::new(Mutex::new(())));
     at_once(pages, move |page| {
-        let (frontier, taking) = (frontier_of.clone(), taking.clone());
+        let (frontier, waiting) = (frontier_of.clone(), waiting.clone());
         async move {
-            let claim = {
-                let _turn = taking.lock().await;
-                take(&frontier, 1).await
+            let links = page.links();
+            let claim = match frontier.take(1, u32::MAX).expect("it is open") {
+                Take::Ready(claim) => claim,
+                // One is told that there is more.
+                _ => {
+                    let _turn = waiting.lock().await;
+                    take(&frontier, 1).await
+                }
             };
-            let committed = frontier.commit(commit(claim, page.links())).await;
+            let committed = frontier.commit(commit(claim, links)).await;
             committed.expect("it is open");
         }
     })
     .await;
     drain(frontier).await;
-    began.elapsed().saturating_sub(making)
 }
 
-/// Does something for each page, many at a time; how long that takes.
-async fn at_once<F: Future<Output = ()> + Send + 'static>(
+/// Makes the links of these pages and drops them, as [`crawl`] does beside all else.
+pub(crate) async fn make_links(pages: &[PageLinks]) {
+    at_once(pages, |page| async move {
+        drop(std::hint::black_box(page.links()));
+    })
+    .await;
+}
+
+/// Does something for each page, many at a time.
+pub(crate) async fn at_once<F: Future<Output = ()> + Send + 'static>(
     pages: &[PageLinks],
     each: impl Fn(PageLinks) -> F + Clone + Send + Sync + 'static,
-) -> Duration {
-    let began = Instant::now();
+) {
     let tasks = TaskScope::new();
     for n in 0..CONCURRENCY {
         let own: Vec<_> = pages.iter().skip(n).step_by(CONCURRENCY).copied().collect();
@@ -165,7 +201,6 @@ async fn at_once<F: Future<Output = ()> + Send + 'static>(
         });
     }
     tasks.stop(Duration::from_secs(600)).await;
-    began.elapsed()
 }
 
 /// Takes what is in the outbox away, as a sink would.
@@ -241,7 +276,7 @@ pub(crate) struct PageLinks {
 
 impl PageLinks {
     /// Most of them are to any page that is known, the rest to new ones.
-    fn links(self) -> Vec<NewRequest> {
+    pub(crate) fn links(self) -> Vec<NewRequest> {
         let mut seed = self.seed;
         let known = (N_NEW..N_LINKS).map(|_| {
             seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
