@@ -9,18 +9,20 @@ use std::path::PathBuf;
 use crawler_tests::repository;
 
 #[expect(unreachable_pub, reason = "it is a crate of its own for libFuzzer")]
+#[expect(clippy::unwrap_used, reason = "what does not hold is a panic")]
 #[path = "../fuzz/src/lib.rs"]
 mod properties;
 
 type Property = fn(&[u8]);
 
 /// By the name of the target.
-const PROPERTIES: [(&str, Property); 6] = [
+const PROPERTIES: [(&str, Property); 7] = [
     ("charset", properties::charset),
     ("encoding", properties::encoding),
     ("extract", properties::extract_page),
     ("headers", properties::headers),
     ("robots", properties::robots),
+    ("tree", properties::reads_as_its_tree),
     ("url", properties::url),
 ];
 
@@ -42,6 +44,14 @@ fn what_holds_for_every_input_holds_for_those_that_are_kept() {
         }
     }
     assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
+}
+
+#[test]
+fn the_corpus_of_pages_is_compared_with_their_trees() {
+    for file in files("corpus/tree") {
+        let input = fs::read(&file).expect("it can be read");
+        assert!(properties::is_compared(&input), "{}", file.display());
+    }
 }
 
 #[test]

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use crawler_extract::{
-    Budget, CompiledPlan, ExtractError, Field, Group, Plan, PlanLimits, Take, extract,
-};
+use crawler_extract::{Budget, CompiledPlan, ExtractError, PlanLimits, Take, extract};
 
 /// The first line has selectors, one after the other behind a `|`: of rows, and of what is read of them and
 /// of the whole page. The page is what follows, whatever it is.
@@ -14,7 +12,16 @@ use crawler_extract::{
 pub fn extract_page(data: &[u8]) {
     let (line, page) = super::first_line(data);
     let selectors = String::from_utf8_lossy(line);
-    let Ok(compiled) = CompiledPlan::new(&plan(&selectors), &PlanLimits::default()) else {
+    let takes = [
+        Take::Text,
+        Take::Attr("href".to_owned()),
+        Take::TextRaw,
+        Take::Inner,
+        Take::Present,
+        Take::Tag,
+    ];
+    let plan = super::plan(selectors.split('|'), &takes);
+    let Ok(compiled) = CompiledPlan::new(&plan, &PlanLimits::default()) else {
         return;
     };
     let page = String::from_utf8_lossy(page);
@@ -41,42 +48,5 @@ pub fn extract_page(data: &[u8]) {
             let [start, end] = span.map(|at| at as usize);
             assert!(captures.text.get(start..end).is_some(), "{}", field.name);
         }
-    }
-}
-
-/// Rows by the first selector, and each of the others in every way that values are read.
-fn plan(selectors: &str) -> Plan {
-    let mut selectors = selectors.split('|').map(str::to_owned);
-    let group = Group {
-        name: "row".to_owned(),
-        parent: None,
-        selector: selectors.next().unwrap_or_default(),
-    };
-    let takes = [
-        Take::Text,
-        Take::Attr("href".to_owned()),
-        Take::TextRaw,
-        Take::Inner,
-        Take::Present,
-        Take::Tag,
-    ];
-    let fields = selectors
-        .take(2 * takes.len())
-        .enumerate()
-        .flat_map(|(n, selector)| {
-            let take = takes[n % takes.len()].clone();
-            [None, Some(0)].map(|group| Field {
-                name: format!("f{n}{}", if group.is_some() { "r" } else { "" }),
-                group,
-                selector: selector.clone(),
-                take: take.clone(),
-                first: n >= takes.len(),
-                keep: true,
-            })
-        });
-    Plan {
-        name: "fuzz".to_owned(),
-        fields: fields.collect(),
-        groups: vec![group],
     }
 }

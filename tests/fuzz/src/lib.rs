@@ -5,11 +5,14 @@
 //! which includes these files). Inputs begin with a line or a few for what is beside the main text, so
 //! that a person can write them.
 
+use crawler_extract::{Field, Group, Plan, Take};
+
 pub use charset::charset;
 pub use encoding::encoding;
 pub use extract::extract_page;
 pub use headers::headers;
 pub use robots::robots;
+pub use tree::{is_compared, reads_as_its_tree};
 pub use url::url;
 
 mod charset;
@@ -17,6 +20,7 @@ mod encoding;
 mod extract;
 mod headers;
 mod robots;
+mod tree;
 mod url;
 mod wire;
 
@@ -36,6 +40,33 @@ fn first_line(data: &[u8]) -> (&[u8], &[u8]) {
     match data.iter().position(|&b| b == b'\n') {
         Some(end) => (&data[..end], &data[end + 1..]),
         None => (data, &[]),
+    }
+}
+
+/// Rows by the first selector, and each of the others in every way that values are read.
+fn plan<'s>(mut selectors: impl Iterator<Item = &'s str>, takes: &[Take]) -> Plan {
+    let group = Group {
+        name: "row".to_owned(),
+        parent: None,
+        selector: selectors.next().unwrap_or_default().to_owned(),
+    };
+    let fields = selectors
+        .take(2 * takes.len())
+        .enumerate()
+        .flat_map(|(n, selector)| {
+            [None, Some(0)].map(|group| Field {
+                name: format!("f{n}{}", if group.is_some() { "r" } else { "" }),
+                group,
+                selector: selector.to_owned(),
+                take: takes[n % takes.len()].clone(),
+                first: n >= takes.len(),
+                keep: true,
+            })
+        });
+    Plan {
+        name: "fuzz".to_owned(),
+        fields: fields.collect(),
+        groups: vec![group],
     }
 }
 

@@ -2,6 +2,8 @@
 //! a number, and the tree that html5ever builds of that is looked through for them. What the engine makes of the
 //! page is not asked.
 
+#![allow(dead_code, reason = "each test file takes what it needs of it")]
+
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
@@ -26,14 +28,20 @@ pub(crate) enum Class {
 
 const NUMBER: &str = "data-number";
 /// A character that no page has, before and after the number of a text.
-const EDGE: char = '\u{e000}';
+pub(crate) const EDGE: char = '\u{e000}';
 
 /// The classes that a page belongs to. A page of none has every element and every text once and in the order in
 /// which they are written, and nothing but what this crate makes up as well.
+#[track_caller]
 pub(crate) fn classes(page: &str) -> BTreeSet<Class> {
+    classes_of_any(page).unwrap_or_else(|why| panic!("{why}: {page}"))
+}
+
+/// The same of any page: where the numbers themselves make another tree of it, or get lost in it, says how.
+pub(crate) fn classes_of_any(page: &str) -> Result<BTreeSet<Class>, String> {
     // A number behind the beginning of a tag would make it one.
     let page = page.trim_end_matches('/').trim_end_matches('<');
-    let (page, n_numbers) = numbered(page);
+    let (page, n_numbers) = numbered(page)?;
     let mut classes = BTreeSet::new();
     let mut seen = BTreeSet::new();
     let mut see = |number: usize| {
@@ -48,13 +56,17 @@ pub(crate) fn classes(page: &str) -> BTreeSet<Class> {
     for node in Html::parse_document(&page).tree.root().descendants() {
         match node.value() {
             Node::Element(element) => match element.attr(NUMBER) {
-                Some(number) => see(number.parse().unwrap()),
-                None => made_up.extend(ElementRef::wrap(node).and_then(class_of_made_up)),
+                Some(number) => see(parsed(number)?),
+                None => {
+                    let element = ElementRef::wrap(node).expect("its value says so");
+                    made_up.extend(class_of_made_up(element)?);
+                }
             },
             // Texts that a browser joins have several numbers.
             Node::Text(text) => {
-                let numbers = text.split(EDGE).skip(1).step_by(2);
-                numbers.for_each(|number| see(number.parse().unwrap()));
+                for number in text.split(EDGE).skip(1).step_by(2) {
+                    see(parsed(number)?);
+                }
             }
             _ => {}
         }
@@ -63,11 +75,16 @@ pub(crate) fn classes(page: &str) -> BTreeSet<Class> {
         classes.insert(Class::IgnoredTag);
     }
     classes.extend(made_up);
-    classes
+    Ok(classes)
+}
+
+fn parsed(number: &str) -> Result<usize, String> {
+    let parsed = number.parse();
+    parsed.map_err(|_| format!("{number:?} is not one of the numbers"))
 }
 
 /// None for what this crate makes up too, and for a body in which there is nothing.
-fn class_of_made_up(element: ElementRef<'_>) -> Option<Class> {
+fn class_of_made_up(element: ElementRef<'_>) -> Result<Option<Class>, String> {
     let has_content = || {
         element.children().any(|child| match child.value() {
             Node::Element(element) => element.attr(NUMBER).is_some(),
@@ -75,16 +92,16 @@ fn class_of_made_up(element: ElementRef<'_>) -> Option<Class> {
             _ => false,
         })
     };
-    match element.value().name() {
+    Ok(match element.value().name() {
         "tbody" | "tr" | "colgroup" => None,
         "p" | "br" => Some(Class::MadeOfEndTag),
         "html" | "head" | "body" => has_content().then_some(Class::MadeUpRoot),
-        name => panic!("{name} has no number"),
-    }
+        name => return Err(format!("an element {name} has no number")),
+    })
 }
 
 /// The page with a number at every start tag and behind every text that is not white space, and how many.
-fn numbered(page: &str) -> (String, usize) {
+fn numbered(page: &str) -> Result<(String, usize), String> {
     let n_numbers = Cell::new(0);
     let next = || n_numbers.replace(n_numbers.get() + 1).to_string();
     let mut has_words = false;
@@ -103,6 +120,6 @@ fn numbered(page: &str) -> (String, usize) {
             }
             Ok(())
         }));
-    let page = rewrite_str(page, settings).unwrap();
-    (page, n_numbers.get())
+    let page = rewrite_str(page, settings).map_err(|why| why.to_string())?;
+    Ok((page, n_numbers.get()))
 }

@@ -132,7 +132,7 @@ impl<'a> Tree<'a> {
 }
 
 /// The parts of a comma list.
-fn parts(selector: &str) -> Vec<&str> {
+pub(crate) fn parts(selector: &str) -> Vec<&str> {
     let (mut depth, mut start, mut parts) = (0, 0, Vec::new());
     for (i, c) in selector.char_indices() {
         match c {
