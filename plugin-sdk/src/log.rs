@@ -1,6 +1,20 @@
 //! Lines for whoever runs the crawl; kept even when the call fails.
 
 /// How much a line matters.
+///
+/// ```
+/// use crawler_plugin_sdk::testing::Trial;
+/// use crawler_plugin_sdk::{Crawl, Level, Page, Result, warn};
+///
+/// fn detail(page: &Page, _: &mut Crawl) -> Result {
+///     warn!("no price on {}", page.url());
+///     Ok(())
+/// }
+///
+/// let outcome = Trial::new().parse(detail, &Page::from_html("http://shop.test/7", ""))?;
+/// assert_eq!(outcome.logs, [(Level::Warn, "no price on http://shop.test/7".to_owned())]);
+/// # Ok::<(), crawler_plugin_sdk::RuleError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the usual words")]
 pub enum Level {

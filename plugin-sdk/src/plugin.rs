@@ -128,6 +128,26 @@ impl Plan {
 /// A rule of this plugin, as requests name it.
 ///
 /// [`#[plugin]`](crate::plugin) gives each `#[rule] fn detail` a constant `Self::DETAIL`.
+///
+/// ```
+/// use crawler_plugin_sdk::prelude::*;
+///
+/// pub struct Books;
+///
+/// #[plugin]
+/// impl Books {
+///     fn root(crawl: &mut Crawl) -> Result {
+///         crawl.follow("http://shop.test/7", Self::DETAIL)
+///     }
+///
+///     #[rule]
+///     fn detail(_: &Page, _: &mut Crawl) -> Result {
+///         Ok(())
+///     }
+/// }
+///
+/// assert_eq!(Books::DETAIL.name(), "detail");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rule {
     name: &'static str,
@@ -148,6 +168,33 @@ impl Rule {
 }
 
 /// A kind of items, named in `#[plugin(items(…))]`.
+///
+/// ```
+/// use crawler_plugin_sdk::{Plugin, prelude::*};
+///
+/// #[derive(serde::Serialize, Item)]
+/// struct Book {
+///     title: String,
+/// }
+///
+/// pub struct Books;
+///
+/// #[plugin(items(Book))]
+/// impl Books {
+///     fn root(crawl: &mut Crawl) -> Result {
+///         crawl.follow("http://shop.test/7", Self::DETAIL)
+///     }
+///
+///     #[rule]
+///     fn detail(page: &Page, crawl: &mut Crawl) -> Result {
+///         crawl.emit(&Book { title: page.text().to_owned() })
+///     }
+/// }
+///
+/// let kind = Books::DESCRIPTION.items[0];
+/// assert_eq!(kind.name, "book");
+/// assert!(kind.schema().contains("title"));
+/// ```
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct ItemKind {

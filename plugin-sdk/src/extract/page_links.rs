@@ -88,6 +88,16 @@ type Condition<'p> = Box<dyn Fn(&PageLink<'_>) -> bool + 'p>;
 type Choose<'p> = fn(&PageLinks<'p>) -> Result<Vec<u32>>;
 
 /// One of the [`PageLinks`].
+///
+/// ```
+/// use crawler_plugin_sdk::Page;
+///
+/// let page = Page::from_html("http://docs.test/a/", "<a href='b#top'> The <b>guide</b> </a>");
+/// let links = page.links().read()?;
+/// assert_eq!(links[0].url.as_str(), "http://docs.test/a/b");
+/// assert_eq!(links[0].text, "The guide");
+/// # Ok::<(), crawler_plugin_sdk::RuleError>(())
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PageLink<'p> {
