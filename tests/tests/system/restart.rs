@@ -61,6 +61,46 @@ fn f23_a_crawl_that_was_cut_off_goes_on_in_the_same_run_and_its_items_appear_onc
 }
 
 #[test]
+fn a_budget_of_pages_is_for_the_whole_run_however_often_the_process_is_killed() {
+    let gates = [Gate::closed(), Gate::closed()];
+    let held = gates.clone();
+    let site = Site::new().handle("/*", move |asked: Asked| {
+        let held = held.clone();
+        async move {
+            let n: usize = asked.path[1..].parse().expect("pages are numbers");
+            match n {
+                2 => held[0].pass().await,
+                5 => held[1].pass().await,
+                _ => {}
+            }
+            format!(r#"[{{"url": "/{}"}}]"#, n + 1)
+        }
+    });
+    let web = site.open();
+    let mut server = Server::with_puppet();
+    server.add("books", &web.url("/0"), &["--max-pages=7"]);
+    for (gate, n_pages, n_requests) in [(&gates[0], 2, 3), (&gates[1], 5, 7)] {
+        web.wait_for("page that is held back", PATIENCE, |log| {
+            log.len() == n_requests
+        });
+        // What is at its sink is durable.
+        until("items", PATIENCE, || {
+            (server.items("books").len() == n_pages).then_some(())
+        });
+        server = server.killed_and_started_again();
+        gate.open();
+    }
+    let after = server.finished("books");
+    assert_eq!(
+        (&after["run"], &after["counts"]["parsed"]),
+        (&json!(1), &json!(7))
+    );
+    check_items(&server, 7, 1);
+    let fetched = ["/1", "/2", "/4", "/5", "/6", "/7"].map(|path| web.count(path));
+    assert_eq!(fetched, [1, 2, 1, 2, 1, 0]);
+}
+
+#[test]
 fn a_new_run_begins_when_it_is_asked_for_over_or_under_way() {
     let gate = Gate::closed();
     let web = sites::gated_chain(6, 3, &gate).open();
