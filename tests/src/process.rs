@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tempfile::TempDir;
 
-use crate::{PATIENCE, cargo, pause, repository, setting};
+use crate::{PATIENCE, cargo, pause, repository, setting, until};
 
 mod stream;
 
@@ -245,9 +245,26 @@ impl Process {
         self.signal(Signal::TERM);
     }
 
-    /// Takes the processor from it, as a long pause of the machine would.
+    /// Takes the processor from it, as a long pause of the machine would; from all of its threads when this
+    /// returns.
+    #[track_caller]
     pub fn freeze(&self) {
         self.signal(Signal::STOP);
+        let stopped = || self.is_stopped().then_some(());
+        until("process that stands still", PATIENCE, stopped);
+    }
+
+    /// Whether none of its threads runs; one that is gone has none.
+    fn is_stopped(&self) -> bool {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id()));
+        threads.into_iter().flatten().flatten().all(|thread| {
+            let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+            // Behind the name, which may have anything in it.
+            let state = stat
+                .rsplit_once(") ")
+                .and_then(|(_, rest)| rest.chars().next());
+            state.is_none_or(|state| matches!(state, 'T' | 'Z' | 'X'))
+        })
     }
 
     /// Gives the processor back.
@@ -372,7 +389,7 @@ mod tests {
         let grandchild = process.answer("process id", PATIENCE, |_| true);
         drop(process);
         let proc_entry = PathBuf::from(format!("/proc/{grandchild}/stat"));
-        crate::until("end of the grandchild", PATIENCE, || {
+        until("end of the grandchild", PATIENCE, || {
             let stat = std::fs::read_to_string(&proc_entry).unwrap_or_default();
             (stat.is_empty() || stat.contains(") Z ")).then_some(())
         });
@@ -384,12 +401,8 @@ mod tests {
         process.answer("ready", PATIENCE, |_| true);
         process.freeze();
         let stat = PathBuf::from(format!("/proc/{}/stat", process.id()));
-        crate::until("stopped state", PATIENCE, || {
-            std::fs::read_to_string(&stat)
-                .unwrap_or_default()
-                .contains(") T ")
-                .then_some(())
-        });
+        let stat = std::fs::read_to_string(&stat).unwrap();
+        assert!(stat.contains(") T "), "{stat}");
         assert!(process.is_running());
         process.thaw();
         process.terminate();
