@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crawler::data::DataRoot;
-use crawler::frontier::Frontier as _;
 use crawler::frontier::durable::{DurableFrontier, DurableSettings, Frontiers};
+use crawler::frontier::{Frontier as _, path_of};
 use crawler::sink::lines::{LineFiles, LineSettings};
 
 use super::sizes::disk;
@@ -86,5 +86,19 @@ fn show(root: &Path, began: Instant) {
     };
     let seconds = began.elapsed().as_secs();
     let (frontier, items) = (size("frontiers"), size("items"));
-    println!("  {seconds:>4} s: frontier {frontier}; items {items}");
+    println!(
+        "  {seconds:>4} s: frontier {frontier} ({}); items {items}",
+        by_kind(root)
+    );
+}
+
+/// Files of the frontier's database, by what they are.
+fn by_kind(root: &Path) -> String {
+    let folder = root.join(path_of(SHARD).as_ref());
+    let kinds = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut kinds: Vec<String> = kinds
+        .map(|kind| format!("{} {}", kind.file_name().display(), disk(&kind.path()).0))
+        .collect();
+    kinds.sort_unstable();
+    kinds.join(", ")
 }
