@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crawler_tests::web::{Asked, Method, Site};
+use crawler_tests::web::Method;
 use crawler_tests::{PATIENCE, until};
 use serde_json::json;
 
@@ -63,20 +63,7 @@ fn f23_a_crawl_that_was_cut_off_goes_on_in_the_same_run_and_its_items_appear_onc
 #[test]
 fn a_budget_of_pages_is_for_the_whole_run_however_often_the_process_is_killed() {
     let gates = [Gate::closed(), Gate::closed()];
-    let held = gates.clone();
-    let site = Site::new().handle("/*", move |asked: Asked| {
-        let held = held.clone();
-        async move {
-            let n: usize = asked.path[1..].parse().expect("pages are numbers");
-            match n {
-                2 => held[0].pass().await,
-                5 => held[1].pass().await,
-                _ => {}
-            }
-            format!(r#"[{{"url": "/{}"}}]"#, n + 1)
-        }
-    });
-    let web = site.open();
+    let web = sites::chain_of_gates(100, [(2, &gates[0]), (5, &gates[1])]).open();
     let mut server = Server::with_puppet();
     server.add("books", &web.url("/0"), &["--max-pages=7"]);
     for (gate, n_pages, n_requests) in [(&gates[0], 2, 3), (&gates[1], 5, 7)] {
@@ -171,23 +158,7 @@ fn a_frontier_that_is_missing_is_told_and_given_up_only_by_a_restart() {
 #[test]
 fn items_are_followed_through_a_kill_of_the_server_and_each_comes_once() {
     let gates = [Gate::closed(), Gate::closed()];
-    let held = gates.clone();
-    let site = Site::new().handle("/*", move |asked: Asked| {
-        let held = held.clone();
-        async move {
-            let n: usize = asked.path[1..].parse().expect("pages are numbers");
-            match n {
-                16 => held[0].pass().await,
-                32 => held[1].pass().await,
-                _ => {}
-            }
-            match n {
-                47 => "[]".to_owned(),
-                n => format!(r#"[{{"url": "/{}"}}]"#, n + 1),
-            }
-        }
-    });
-    let web = site.open();
+    let web = sites::chain_of_gates(48, [(16, &gates[0]), (32, &gates[1])]).open();
     let mut server = Server::with_puppet();
     server.add("books", &web.url("/0"), &[]);
     let mut following = server.command(&["items", "books", "--follow"]);

@@ -34,12 +34,17 @@ pub(crate) fn chain(n_pages: usize) -> Site {
 
 /// A chain whose page `held` is held back by the gate.
 pub(crate) fn gated_chain(n_pages: usize, held: usize, gate: &Gate) -> Site {
-    let gate = gate.clone();
+    chain_of_gates(n_pages, [(held, gate)])
+}
+
+/// A chain of which some pages are held back, each by its gate.
+pub(crate) fn chain_of_gates<const N: usize>(n_pages: usize, held: [(usize, &Gate); N]) -> Site {
+    let held = held.map(|(n, gate)| (n, gate.clone()));
     Site::new().handle("/*", move |asked: Asked| {
-        let gate = gate.clone();
+        let held = held.clone();
         async move {
             let n: usize = asked.path[1..].parse().expect("pages are numbers");
-            if n == held {
+            for (_, gate) in held.iter().filter(|(held, _)| *held == n) {
                 gate.pass().await;
             }
             match n + 1 {

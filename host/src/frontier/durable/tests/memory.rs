@@ -1,0 +1,77 @@
+//! URLs that memory has no room for are read in when their turn comes, and none is lost by it.
+
+use super::*;
+
+#[tokio::test]
+async fn a_host_with_more_urls_than_memory_holds_gives_them_all_in_order() {
+    let objects = Arc::new(InMemory::new());
+    let settings = DurableSettings {
+        max_buffered: 16,
+        ..settings()
+    };
+    let frontiers = frontiers_in(&objects, settings.clone());
+    let open_as = open_as(&frontiers, 1).await;
+    let frontier: Arc<dyn Frontier> = Arc::new(frontiers.open(open_as).await.unwrap());
+    let all: Vec<String> = (0..200).map(|n| format!("{n}")).collect();
+    let names: Vec<&str> = all.iter().map(String::as_str).collect();
+    frontier.seed(urls(&names)).await.unwrap();
+    let mut paths = Vec::new();
+    while frontier.counts().due > 0 {
+        match take(&frontier, 0, 1).await {
+            Take::Ready(claim) => {
+                paths.push(claim.request.url.path()[1..].to_owned());
+                frontier.commit(parsed(claim)).await.unwrap();
+            }
+            Take::Blocked => frontier.take_changed().await,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(paths, all);
+}
+
+#[tokio::test]
+async fn frontiers_of_one_process_share_the_memory_for_urls() {
+    const LEAST: usize = 1_024;
+    let objects = Arc::new(InMemory::new());
+    let settings = DurableSettings {
+        all_buffered: 2 * LEAST,
+        ..settings()
+    };
+    let frontiers = frontiers_in(&objects, settings);
+    let mut open = Vec::new();
+    for n in 0..4 {
+        let shard = ShardId::only(ResourceId(n));
+        let open_as = OpenAs {
+            shard,
+            ..open_as(&frontiers, 1).await
+        };
+        let frontier = Arc::new(frontiers.open(open_as).await.unwrap());
+        let hosts = (0..1_500).map(|n| new(&format!("http://h{n}.test/")));
+        frontier.seed(hosts.collect()).await.unwrap();
+        open.push(frontier);
+    }
+    let kept = |f: &Arc<DurableFrontier>| f.inner.state().bench.n_buffered();
+    let all_kept = || open.iter().map(kept).sum::<usize>();
+    // Each looks again when URLs are to be read in.
+    let sharing = async {
+        while all_kept() > 4 * LEAST {
+            open.iter().for_each(|f| f.inner.hungry.notify_one());
+            tokio::task::yield_now().await;
+        }
+    };
+    let shared = tokio::time::timeout(Duration::from_secs(30), sharing).await;
+    assert!(shared.is_ok(), "{} are kept", all_kept());
+    // And nothing is lost by it.
+    let frontier: Arc<dyn Frontier> = open[0].clone();
+    for n_left in (0..1_500).rev() {
+        let claim = loop {
+            match take(&frontier, 0, 1).await {
+                Take::Ready(claim) => break claim,
+                Take::Blocked => frontier.take_changed().await,
+                other => panic!("{other:?} with {n_left} left"),
+            }
+        };
+        frontier.commit(parsed(claim)).await.unwrap();
+    }
+    assert_eq!(take(&frontier, 0, 1).await, Take::Empty);
+}
