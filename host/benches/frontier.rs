@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cargo bench -p crawler --bench frontier                  all but growth
-//! cargo bench -p crawler --bench frontier -- growth        five minutes
+//! cargo bench -p crawler --bench frontier -- growth        ten minutes
 //! cargo bench -p crawler --bench frontier -- commits|sizes|hosts|refill
 //! ```
 //!

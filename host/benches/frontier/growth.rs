@@ -10,12 +10,14 @@ use crawler::data::DataRoot;
 use crawler::frontier::durable::{DurableFrontier, DurableSettings, Frontiers};
 use crawler::frontier::{Frontier as _, path_of};
 use crawler::sink::lines::{LineFiles, LineSettings};
+use slatedb::admin::{Admin, AdminBuilder};
+use slatedb::manifest::Segment;
 
 use super::sizes::disk;
 use super::work::{self, SHARD, Site};
 
 const AGE: Duration = Duration::from_secs(60);
-const N_LIVES: u32 = 4;
+const N_LIVES: u32 = 8;
 /// Between two openings, each of which has line files of its own.
 const LIFE: Duration = Duration::from_secs(75);
 const PAGES_PER_SECOND: u64 = 500;
@@ -36,6 +38,7 @@ pub(crate) async fn run() {
     let frontiers = Arc::new(Frontiers::new(data.object_store(), settings));
     println!("{PAGES_PER_SECOND} pages/s, each with one new link; all ages one minute");
     let (mut site, began) = (Site::new(), Instant::now());
+    let admin = AdminBuilder::new(path_of(SHARD), data.object_store()).build();
     for _ in 0..N_LIVES {
         let frontier = work::open(&frontiers).await;
         if frontier.roots().is_none() {
@@ -47,8 +50,9 @@ pub(crate) async fn run() {
             max_file_bytes: FILE_BYTES,
         };
         let mut sink = LineFiles::open(items, frontier.storage_epoch(), settings);
-        live(&frontier, &mut sink, &mut site, || {
-            show(folder.path(), began)
+        live(&frontier, &mut sink, &mut site, async || {
+            show(folder.path(), began);
+            println!("         {}", named(&admin).await);
         })
         .await;
         frontier.close().await.expect("it closes");
@@ -61,7 +65,12 @@ pub(crate) async fn run() {
     show(folder.path(), began);
 }
 
-async fn live(frontier: &DurableFrontier, sink: &mut LineFiles, site: &mut Site, show: impl Fn()) {
+async fn live(
+    frontier: &DurableFrontier,
+    sink: &mut LineFiles,
+    site: &mut Site,
+    show: impl AsyncFn(),
+) {
     let mut tick = tokio::time::interval(Duration::from_millis(100));
     let (opened, mut shown) = (Instant::now(), Instant::now());
     while opened.elapsed() < LIFE {
@@ -74,7 +83,7 @@ async fn live(frontier: &DurableFrontier, sink: &mut LineFiles, site: &mut Site,
         work::deliver(frontier, sink).await;
         if shown.elapsed() >= Duration::from_secs(15) {
             shown = Instant::now();
-            show();
+            show().await;
         }
     }
 }
@@ -90,6 +99,29 @@ fn show(root: &Path, began: Instant) {
         "  {seconds:>4} s: frontier {frontier} ({}); items {items}",
         by_kind(root)
     );
+}
+
+/// Tables that the newest manifest names; all others in the folder wait for their age.
+async fn named(admin: &Admin) -> String {
+    let Ok(Some(manifest)) = admin.read_manifest(None).await else {
+        return "no manifest".into();
+    };
+    let segments = manifest.segments();
+    let (mut n_tables, mut n_bytes) = (0, 0);
+    for view in manifest.all_sst_views() {
+        n_tables += 1;
+        n_bytes += view.estimate_size();
+    }
+    let n_new: usize = segments.iter().map(|segment| segment.l0().len()).sum();
+    let runs = segments.iter().flat_map(Segment::compacted);
+    let longest = runs.clone().map(|run| run.sst_views().len()).max();
+    format!(
+        "in use: {n_tables} tables, {:.1} MB: {n_new} of level 0, {} runs of at most {} in {} kinds of keys",
+        n_bytes as f64 / 1e6,
+        runs.count(),
+        longest.unwrap_or(0),
+        segments.len(),
+    )
 }
 
 /// Files of the frontier's database, by what they are.

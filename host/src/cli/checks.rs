@@ -43,14 +43,17 @@ pub(super) fn check_lease_ttl(ttl: Duration) -> Result<(), Failure> {
     ))
 }
 
-/// Files that a writer may still need stay.
+/// Files that somebody may still need stay: one call of the object store has half a minute, and what a
+/// compaction has replaced is noticed a second later.
 pub(super) fn check_frontier_min_age(age: Duration) -> Result<(), Failure> {
-    if age >= Duration::from_secs(1) {
+    if age >= Duration::from_secs(60) {
         return Ok(());
     }
     Err(Failure::new(
-        format!("--frontier-min-age {age:?} is shorter than writes take that are under way"),
-        "use at least 1s; hours are safe where processes may be suspended",
+        format!(
+            "--frontier-min-age {age:?} is shorter than reads and writes may take that are under way"
+        ),
+        "use at least 1m; hours are safe where processes may be suspended",
     ))
 }
 

@@ -289,7 +289,10 @@ fn a_bad_value_is_told_what_it_takes() {
     check_refused("up --plugin-size big", "write a size like 64MiB or 4096");
     check_refused("up --limit-ceiling ram=1", "there is no limit \"ram\"");
     check_refused("up --lease-ttl 1ms", "too short to be renewed in time");
-    check_refused("up --frontier-min-age 1ms", "shorter than writes take");
+    check_refused(
+        "up --frontier-min-age 59s",
+        "shorter than reads and writes may take",
+    );
     for command in ["up", "master", "worker", "worker --cluster=false"] {
         check_refused(
             &format!("{command} --pprof 0.0.0.0:9982"),

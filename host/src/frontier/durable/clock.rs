@@ -3,8 +3,9 @@
 //! The database refuses a write that is older than the last, by the clock of the machine. Where that
 //! clock was set back since the last opening, or is behind the clock of the machine that had the shard
 //! before, nothing could be written until it has caught up. So the database gets a clock that is moved
-//! on as far as is needed. Tables are dated by it; other files by whoever keeps them, so that their
-//! ages are told with what it is ahead.
+//! on as far as is needed. Tables, and how long a compaction keeps its inputs, are dated by it; other
+//! files by whoever keeps them, so that their ages are told with what it is ahead when it is opened. Where
+//! it is moved on after that, until the next opening all of these go sooner by as much.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -24,6 +24,11 @@ use slatedb::config::{
 use slatedb::db_cache::moka::{MokaCache, MokaCacheOptions};
 use slatedb::db_cache::{DbCache, SplitCache};
 
+/// How long tables that a compaction has replaced stay for the reads that began before, unless the least
+/// age is shorter: what the database has by default. A read may take the deadline of one call, and the
+/// database sees a compaction at its next look at the manifest.
+const INPUTS_STAY: Duration = Duration::from_secs(15 * 60);
+
 /// Bounds of the frontiers of one process.
 #[derive(Debug, Clone)]
 pub struct DurableSettings {
@@ -121,6 +126,7 @@ impl DurableSettings {
             commit_compacted_interval: poll,
             max_concurrent_compactions: 1,
             worker_heartbeat_timeout: Duration::from_millis(500),
+            checkpoint_lifetime: INPUTS_STAY.min(self.min_age),
             worker: Some(worker),
             ..CompactorOptions::default()
         };
@@ -185,6 +191,9 @@ mod tests {
             min_age: age,
             ..DurableSettings::default()
         };
+        let database = settings.database(settings.unflushed_share(0), Duration::ZERO);
+        // Until then nothing is collected that a compaction has replaced, whatever its age.
+        assert!(database.compactor_options.unwrap().checkpoint_lifetime <= age);
         let collector = settings.collector(Duration::ZERO);
         for options in [
             collector.manifest_options,

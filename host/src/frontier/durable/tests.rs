@@ -10,6 +10,7 @@ use crate::frontier::{Ended, Take};
 use crate::model::id::{Digest, Epoch, ResourceId};
 
 mod group;
+mod growth;
 mod memory;
 mod peers;
 mod refused;
