@@ -16,7 +16,6 @@ pub mod pattern;
 pub mod placement;
 pub mod plugin;
 pub mod resource;
-pub mod schema;
 pub mod scope;
 pub mod settings;
 mod shard;

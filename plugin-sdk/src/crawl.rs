@@ -46,8 +46,7 @@ pub struct Crawl {
 impl Crawl {
     /// One item, of a type that the plugin names in `#[plugin(items(…))]`.
     pub fn emit<T: PluginItem>(&mut self, item: &T) -> Result {
-        let json = serde_json::to_string(item)?;
-        self.outlet.emit(T::NUMBER, T::NAME, json)
+        self.outlet.emit::<T>(serde_json::to_string(item)?)
     }
 
     /// Items of one type, in order, up to the first that is not taken.

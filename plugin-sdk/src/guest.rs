@@ -10,8 +10,8 @@ use crate::extract::derived::Take;
 use crate::extract::page_links;
 use crate::extract::reading::{Captures, Reading};
 use crate::{
-    Crawl, Description, Follow, ItemKind, Level, Page, PageLinks, Plan, Plugin, Request, Result,
-    RuleError,
+    Crawl, Description, Follow, ItemKind, Level, Page, PageLinks, Plan, Plugin, PluginItem,
+    Request, Result, RuleError,
 };
 
 use bindings::crawler::rules::{config, log as host_log, output, page, types};
@@ -228,8 +228,8 @@ impl Answer {
 pub(crate) struct Outlet;
 
 impl Outlet {
-    pub(crate) fn emit(&mut self, number: u32, _item: &'static str, json: String) -> Result {
-        output::emit(number, &json).map_err(refusal)
+    pub(crate) fn emit<T: PluginItem>(&mut self, json: String) -> Result {
+        output::emit(T::NUMBER, &json).map_err(refusal)
     }
 
     pub(crate) fn follow(&mut self, requests: Vec<Request>) -> Result {

@@ -30,6 +30,10 @@
 //! assert_eq!(outcome.items[0].value["title"], "First!");
 //! ```
 //!
+//! Of what the crawler refuses these fail here too: an item that is no object or has another shape than its type tells,
+//! an address in `root` that does not parse. The sandbox alone (`crawler plugin test`) sees other faults of requests,
+//! such as a header that a rule may not send, and counts fuel, memory, time and how much one call hands over.
+//!
 //! # Saved calls
 //!
 //! [`check_saved`] makes the calls of a folder again. `crawler plugin fetch URL --rule detail` saves one as two files:
@@ -56,16 +60,19 @@
 
 mod extract;
 mod saved;
+mod shapes;
 
 pub use saved::check_saved;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
+use crawler_schema::check_object;
 use serde_json::Value;
 use url::{ParseError, Url};
 
-use crate::{Crawl, Level, Page, Request, Result, RuleError};
+use self::shapes::Shapes;
+use crate::{Crawl, Level, Page, PluginItem, Request, Result, RuleError};
 
 /// Calls of rules, with the params they see.
 #[derive(Debug, Clone, Default)]
@@ -127,6 +134,7 @@ impl Trial {
             params,
             base,
             outcome: Outcome::default(),
+            shapes: Shapes::default(),
         };
         let mut crawl = Crawl { outlet };
         call(&mut crawl)?;
@@ -311,16 +319,18 @@ pub(crate) struct Outlet {
     params: BTreeMap<String, String>,
     base: Option<Url>,
     outcome: Outcome,
+    shapes: Shapes,
 }
 
 impl Outlet {
-    pub(crate) fn emit(&mut self, _number: u32, item: &'static str, json: String) -> Result {
+    pub(crate) fn emit<T: PluginItem>(&mut self, json: String) -> Result {
+        let (item, n) = (T::NAME, self.outcome.items.len() + 1);
+        check_object(&json)
+            .map_err(|e| RuleError::unexpected(format!("an item is one JSON object: {e}")))?;
+        self.shapes
+            .check::<T>(&json)
+            .map_err(|why| RuleError::unexpected(format!("item {n}, of schema {item}: {why}")))?;
         let value: Value = serde_json::from_str(&json)?;
-        if !value.is_object() {
-            return Err(RuleError::unexpected(format!(
-                "item {item} is not a JSON object: {json}"
-            )));
-        }
         self.outcome.items.push(Emitted { item, value });
         Ok(())
     }

@@ -12,10 +12,16 @@ struct LineCount {
     n_lines: usize,
 }
 
+#[derive(Item, serde::Serialize)]
+struct Stars {
+    #[schemars(range(max = 5))]
+    n: u32,
+}
+
 struct Lines;
 
 #[plugin(
-    items(Line = "text", LineCount),
+    items(Line = "text", LineCount, Stars),
     version = "1.2.0",
     hosts("a.test"),
     limits(item_bytes = 7)
@@ -37,6 +43,14 @@ impl Lines {
     fn line(page: &Page, crawl: &mut Crawl) -> Result {
         crawl.emit(&Line(page.text().to_owned()))
     }
+
+    #[rule]
+    fn stars(page: &Page, crawl: &mut Crawl) -> Result {
+        for line in page.text().lines() {
+            crawl.emit(&Stars { n: line.parse()? })?;
+        }
+        Ok(())
+    }
 }
 
 fn page() -> Page {
@@ -50,9 +64,9 @@ fn the_description_says_what_the_attribute_says() {
         (description.name, description.version),
         ("crawler-plugin-sdk", "1.2.0")
     );
-    assert_eq!(description.rules, ["count-lines", "line"]);
+    assert_eq!(description.rules, ["count-lines", "line", "stars"]);
     let items: Vec<_> = description.items.iter().map(|item| item.name).collect();
-    assert_eq!(items, ["text", "line_count"]);
+    assert_eq!(items, ["text", "line_count", "stars"]);
     assert_eq!(description.hosts, ["a.test"]);
     assert_eq!(description.limits, [("item-bytes", 7)]);
     assert_eq!(
@@ -68,12 +82,23 @@ fn rules_are_called_by_their_number() {
         Trial::new().parse(count, &page()).unwrap().items[0].item,
         "line_count"
     );
-    let none = |page: &Page, crawl: &mut Crawl| Lines::call_rule(2, page, crawl);
+    let none = |page: &Page, crawl: &mut Crawl| Lines::call_rule(3, page, crawl);
     let error = Trial::new().parse(none, &page()).unwrap_err();
     assert_eq!(
         error,
-        RuleError::fatal("the plugin has no rule of number 2")
+        RuleError::fatal("the plugin has no rule of number 3")
     );
+}
+
+#[test]
+fn items_of_another_shape_than_their_type_tells_are_refused_as_by_the_crawler() {
+    let stars = |text: &str| {
+        let page = Page::from_html("http://a.test/", text);
+        Trial::new().parse(Lines::stars, &page)
+    };
+    assert_eq!(stars("1\n5").unwrap().items.len(), 2);
+    let expected = "item 2, of schema stars: at /n: 6 is more than 5";
+    assert_eq!(stars("5\n6").unwrap_err(), RuleError::unexpected(expected));
 }
 
 #[test]
@@ -100,7 +125,7 @@ fn each_call_has_its_own_log() {
 #[test]
 fn an_item_that_is_no_object_is_refused_as_by_the_crawler() {
     let error = Trial::new().parse(Lines::line, &page()).unwrap_err();
-    let expected = r#"item text is not a JSON object: "one\ntwo""#;
+    let expected = "an item is one JSON object: invalid type: string \"one\\ntwo\", expected a JSON object at line 1 column 10";
     assert_eq!(error, RuleError::unexpected(expected));
 }
 

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crawler_schema::JsonSchema;
 use wasmtime::component::{HasSelf, Linker, ResourceTable};
 use wasmtime_wasi::WasiCtx;
 
@@ -17,11 +18,9 @@ use super::instance::limiter::MemoryLimiter;
 use super::{CallConfig, CallOutput, LogLevel};
 use crate::model::crawl::{Kill, Page, PageContext, UnixMillis};
 use crate::model::plugin::{Description, Limits};
-use crate::model::schema::JsonSchema;
 
 pub(crate) mod extract;
 pub(crate) mod fuel;
-mod json;
 pub(crate) mod logs;
 mod output;
 mod request;

@@ -139,8 +139,7 @@ impl From<Digits> for String {
 /// It is the same but for this: a page that the crawler has to decode (it is not UTF-8, or says that it is not, or
 /// begins with a byte order mark) is tried in the sandbox only, and named on stderr, which `cargo test -- --nocapture`
 /// shows; `root` sees the clock of this machine; [`Page::metadata`] is empty; limits do not count, and what the
-/// crawler refuses beyond its documented forms (a URL of more than 8 KiB, an item that does not fit its schema) is
-/// not refused here.
+/// crawler refuses of requests beyond their addresses (too long, a header that a rule may not send) is not refused here.
 ///
 /// # Panics
 ///

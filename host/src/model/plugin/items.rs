@@ -1,9 +1,9 @@
 //! What a plugin says of its items, and whether a later version says it too.
 
+use crawler_schema::{JsonSchema, SchemaError};
 use serde::{Deserialize, Serialize};
 
 use super::Description;
-use crate::model::schema::{JsonSchema, SchemaError};
 
 /// The shape of one kind of item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

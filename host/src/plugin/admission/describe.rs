@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crawler_schema::JsonSchema;
+
 use super::Refusal;
 use crate::model::plugin::{Description, LimitOverrides, Schema};
 use crate::model::resource::HostPattern;
-use crate::model::schema::JsonSchema;
 use crate::plugin::bindings::crawler::rules::types;
 
 mod plans;

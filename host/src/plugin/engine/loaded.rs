@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use crawler_schema::JsonSchema;
 use sha2::Digest as _;
 
 use super::{Engine, host_error};
 use crate::model::crawl::{Page, PageContext, RuleError, UnixMillis};
 use crate::model::id::Digest;
 use crate::model::plugin::{Description, Schema};
-use crate::model::schema::JsonSchema;
 use crate::plugin::admission::{Compiled, compiled_plans};
 use crate::plugin::bindings::PluginPre;
 use crate::plugin::host_calls::extract::Plans;

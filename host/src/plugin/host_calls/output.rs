@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use crawler_schema::{JsonSchema, Unfit, check_object};
+
 use super::extract::Reading;
 use super::fuel::{PER_JSON_BYTE, PER_REQUEST};
-use super::{CallState, Ended, Scene, json, request, up_to};
+use super::{CallState, Ended, Scene, request, up_to};
 use crate::model::crawl::{Item, Kill};
 use crate::model::plugin::{Description, LimitName};
-use crate::model::schema::{JsonSchema, Unfit};
 use crate::plugin::bindings::crawler::rules::output;
 use crate::plugin::bindings::crawler::rules::types::{
     ExtractError, FollowOptions, OutputError, Request,
@@ -224,7 +225,7 @@ impl CallState {
                 description.schemas.len()
             )));
         };
-        if let Err(e) = json::check_object(&json) {
+        if let Err(e) = check_object(&json) {
             return Err(OutputError::Refused(format!(
                 "an item is one JSON object: {e}"
             )));

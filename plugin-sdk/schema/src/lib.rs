@@ -18,6 +18,7 @@
 //! chains    which of them are about the same value, and what they leave open
 //! check     one item by them, as it is written
 //! json      valid JSON as it is written
+//! object    whether an item is one JSON object at all
 //! compare   what readers of the items of one schema could stumble over in those of another
 //! ```
 
@@ -32,9 +33,11 @@ mod chains;
 mod check;
 mod compare;
 mod json;
+mod object;
 mod read;
 
 pub use check::Unfit;
+pub use object::check_object;
 pub use read::SchemaError;
 
 /// A schema that was read.

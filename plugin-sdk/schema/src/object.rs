@@ -7,7 +7,11 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Vis
 
 /// Refuses what is not one object, is nested deeper than serde_json's readers follow, or has
 /// numbers that they cannot hold.
-pub(super) fn check_object(text: &str) -> Result<(), serde_json::Error> {
+///
+/// # Errors
+///
+/// What of it is refused, and where.
+pub fn check_object(text: &str) -> Result<(), serde_json::Error> {
     serde_json::from_str::<Object>(text).map(|Object| ())
 }
 
