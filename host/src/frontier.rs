@@ -191,6 +191,17 @@ pub trait Frontier: Send + Sync + 'static {
     /// `root` ran in this run, and gave these requests to all shards together; none before.
     fn roots(&self) -> Option<Vec<Url>>;
 
+    /// Number of times that the process has ended while this run's `root` was being called and
+    /// nothing else was to blame. 0 where nothing survives the process.
+    fn root_ends(&self) -> u32;
+
+    /// Notes durably that `root` is about to be called, so that one that ends the process can be told
+    /// from one that fails. Cleared by [`leave_root`](Self::leave_root), by the seed, and by closing.
+    async fn enter_root(&self) -> Result<(), FrontierError>;
+
+    /// Notes durably that `root` has come back, whatever it said.
+    async fn leave_root(&self) -> Result<(), FrontierError>;
+
     /// The next URL, by host clock, priority and age. At most `per_host` URLs of one host are in
     /// flight. Touches memory only.
     fn take(&self, now: UnixMillis, per_host: u32) -> Result<Take, FrontierError>;

@@ -19,6 +19,7 @@
 //! keeper     in the background: reads URLs in, hears what is durable, forgets idle hosts
 //! outbox     items on their way out
 //! suspects   pages that may have ended the process
+//! root       the same for calls of `root`
 //! sweep      what earlier runs have left
 //! redrive    dead letters, tried again
 //! ```
@@ -64,6 +65,7 @@ mod outbox;
 mod peers;
 mod redrive;
 mod room;
+mod root;
 mod settings;
 mod state;
 mod suspects;
@@ -223,6 +225,18 @@ impl Frontier for DurableFrontier {
 
     fn roots(&self) -> Option<Vec<Url>> {
         self.inner.state().roots()
+    }
+
+    fn root_ends(&self) -> u32 {
+        self.inner.state().head.n_root_ends
+    }
+
+    async fn enter_root(&self) -> Result<(), FrontierError> {
+        self.inner.enter_root().await
+    }
+
+    async fn leave_root(&self) -> Result<(), FrontierError> {
+        self.inner.leave_root().await
     }
 
     fn take(&self, now: UnixMillis, per_host: u32) -> Result<Take, FrontierError> {

@@ -163,6 +163,19 @@ impl Frontier for MemoryFrontier {
         self.state().roots.clone()
     }
 
+    fn root_ends(&self) -> u32 {
+        0
+    }
+
+    /// A crash leaves nothing behind that a note could be of use to.
+    async fn enter_root(&self) -> Result<(), FrontierError> {
+        Ok(())
+    }
+
+    async fn leave_root(&self) -> Result<(), FrontierError> {
+        Ok(())
+    }
+
     fn take(&self, now: UnixMillis, per_host: u32) -> Result<Take, FrontierError> {
         let mut state = self.state();
         if state.roots.is_none() {

@@ -62,6 +62,15 @@ pub(super) struct Head {
     /// When it was closed, hosts waited still because of an opening before: until then. 0: they did not.
     #[prost(uint64, tag = "16")]
     pub(super) held_until: u64,
+    /// `root` was called and has not come back.
+    #[prost(bool, tag = "17")]
+    pub(super) is_in_root: bool,
+    /// Calls of `root`, in a row, that had nothing to blame beside them and did not come back.
+    #[prost(uint32, tag = "18")]
+    pub(super) n_root_ends: u32,
+    /// The plugin whose `root` these were, by its number in `plugins`.
+    #[prost(uint32, tag = "19")]
+    pub(super) root_plugin: u32,
 }
 
 /// What every batch changes.

@@ -103,10 +103,9 @@ pub enum CrawlEnd {
 ///
 /// Not cancel-safe: pages in flight and undelivered items would be left behind. Use `stop`.
 pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken) -> CrawlEnd {
-    let root_urls = match stop.run_until_cancelled(roots(&parts)).await {
-        Some(Ok(root_urls)) => root_urls,
-        Some(Err(end)) => return end,
-        None => return CrawlEnd::Stopped,
+    let root_urls = match roots(&parts, &stop).await {
+        Ok(root_urls) => root_urls,
+        Err(end) => return end,
     };
     let counts = parts.frontier.counts();
     let seeds = parts.config.borrow().settings.cookie_seeds.clone();

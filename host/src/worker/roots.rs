@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::crawl::{CrawlConfig, CrawlEnd, CrawlParts};
@@ -9,15 +10,23 @@ use super::report::note_logs;
 use crate::frontier::NewRequest;
 use crate::model::crawl::{Kill, Request, RuleError};
 use crate::model::plugin::Description;
-use crate::plugin::{CallConfig, CallFailure, CallOutput};
+use crate::plugin::{CallConfig, CallFailure, CallOutput, CallReport};
 use crate::retry::Backoff;
 
+/// Ends of the process that `root` may cause before its crawl fails; as many as a page may.
+const MAX_ROOT_ENDS: u32 = 3;
+
 /// Where this run began. A run that goes on after a restart has asked `root` already.
-pub(super) async fn roots(parts: &CrawlParts) -> Result<Vec<Url>, CrawlEnd> {
+///
+/// Told to stop, it leaves the frontier as whole as before.
+pub(super) async fn roots(
+    parts: &CrawlParts,
+    stop: &CancellationToken,
+) -> Result<Vec<Url>, CrawlEnd> {
     if let Some(urls) = parts.frontier.roots() {
         return Ok(urls);
     }
-    let requests = call_root(parts).await.map_err(CrawlEnd::Failed)?;
+    let requests = call_root(parts, stop).await?;
     let urls: Vec<Url> = requests.iter().map(|r| r.url.clone()).collect();
     let is_own = |request: &Request| {
         let part = parts.part.as_ref();
@@ -31,7 +40,8 @@ pub(super) async fn roots(parts: &CrawlParts) -> Result<Vec<Url>, CrawlEnd> {
 }
 
 /// The root requests, all of them acceptable.
-async fn call_root(parts: &CrawlParts) -> Result<Vec<Request>, String> {
+async fn call_root(parts: &CrawlParts, stop: &CancellationToken) -> Result<Vec<Request>, CrawlEnd> {
+    let failed = |why: String| Err(CrawlEnd::Failed(why));
     let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
     let mut attempt = 1;
     loop {
@@ -40,10 +50,13 @@ async fn call_root(parts: &CrawlParts) -> Result<Vec<Request>, String> {
             params: parts.params.clone(),
             limits,
         };
-        let report = parts.rules.root(config, parts.run_started_at).await;
+        let report = noted_root(parts, config, stop).await?;
         note_logs(&parts.log, "", "root", &report);
         let (why, wait) = match report.result {
-            Ok(output) => return check_roots(output, parts.rules.description()),
+            Ok(output) => {
+                let checked = check_roots(output, parts.rules.description());
+                return checked.map_err(CrawlEnd::Failed);
+            }
             Err(CallFailure::Rule(RuleError::Retry { after_ms, why })) => (
                 why,
                 after_ms.map_or_else(
@@ -51,7 +64,7 @@ async fn call_root(parts: &CrawlParts) -> Result<Vec<Request>, String> {
                     |ms| Duration::from_millis(ms).min(settings.max_retry_wait()),
                 ),
             ),
-            Err(CallFailure::Rule(error)) => return Err(format!("root gave up: {error}")),
+            Err(CallFailure::Rule(error)) => return failed(format!("root gave up: {error}")),
             Err(CallFailure::Killed(kill)) => match kill.kill {
                 Kill::NoRoom => (kill.message, backoff.next_delay()),
                 Kill::OutOfCpu | Kill::OutOfTime if attempt == 1 => {
@@ -65,19 +78,44 @@ async fn call_root(parts: &CrawlParts) -> Result<Vec<Request>, String> {
                 | Kill::OutOfMemory
                 | Kill::OverBudget
                 | Kill::Denied => {
-                    return Err(format!("root was ended ({}): {}", kill.kill, kill.message));
+                    return failed(format!("root was ended ({}): {}", kill.kill, kill.message));
                 }
             },
         };
         if attempt >= settings.max_attempts() {
-            return Err(format!("root failed {attempt} times, the last time: {why}"));
+            return failed(format!("root failed {attempt} times, the last time: {why}"));
         }
         parts
             .log
             .note("warn", format!("root will be called again: {why}"));
         attempt += 1;
-        tokio::time::sleep(wait).await;
+        let waited = stop.run_until_cancelled(tokio::time::sleep(wait)).await;
+        waited.ok_or(CrawlEnd::Stopped)?;
     }
+}
+
+/// Calls `root` between two notes that survive the process, unless it has ended too many already.
+async fn noted_root(
+    parts: &CrawlParts,
+    config: CallConfig,
+    stop: &CancellationToken,
+) -> Result<CallReport, CrawlEnd> {
+    let n_ends = parts.frontier.root_ends();
+    if n_ends >= MAX_ROOT_ENDS {
+        return Err(CrawlEnd::Failed(format!(
+            "root of plugin {}@{} has ended the process {n_ends} times and is not called again in this run; push a mended version, and begin a new run with `crawler resource restart`",
+            parts.rules.description().name,
+            parts.rules.description().version,
+        )));
+    }
+    let lost = CrawlEnd::Frontier;
+    parts.frontier.enter_root().await.map_err(lost)?;
+    let root = parts.rules.root(config, parts.run_started_at);
+    // Where it is cut off, closing the frontier tells that the process has not ended.
+    let report = stop.run_until_cancelled(root).await;
+    let report = report.ok_or(CrawlEnd::Stopped)?;
+    parts.frontier.leave_root().await.map_err(lost)?;
+    Ok(report)
 }
 
 fn check_roots(output: CallOutput, plugin: &Description) -> Result<Vec<Request>, String> {

@@ -60,6 +60,7 @@ impl Inner {
             head.is_seeded = false;
             head.roots = Vec::new();
             head.has_reloads = false;
+            head.forget_root();
         }
         head.epoch = open.epoch.0;
         head.n_unclean_stops = match head.is_clean {
@@ -70,6 +71,9 @@ impl Inner {
         let (has_exact_clocks, held_until) = (head.has_exact_clocks, head.held_until);
         (head.is_clean, head.has_exact_clocks, head.held_until) = (false, false, 0);
         self.plugin = plugin_number(&mut head, open.plugin);
+        if head.root_plugin != self.plugin {
+            head.forget_root();
+        }
         let totals = self.get(keys::totals(open.run)).await?;
         let totals = totals.map(|bytes| self.decode::<records::Totals>(&bytes, "totals"));
         let counts = totals.transpose()?.map(Counts::from).unwrap_or_default();

@@ -5,9 +5,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use prost::Message as _;
 use slatedb::admin::Admin;
-use slatedb::{Db, VersionedManifest, WriteBatch};
+use slatedb::{Db, VersionedManifest};
 use tokio::sync::{Notify, oneshot};
 
 use super::clock::DatabaseClock;
@@ -17,7 +16,7 @@ use super::writer::{failed, in_time};
 use super::{DurableFrontier, Frontiers, Inner, keeper, sweep};
 use crate::frontier::reader::FrontierReader;
 use crate::frontier::{
-    Commit, Ended, FrontierError, OpenAs, OpenFrontier, OpenFrontiers, keys, path_of, records,
+    Commit, Ended, FrontierError, OpenAs, OpenFrontier, OpenFrontiers, path_of, records,
 };
 use crate::model::crawl::Counts;
 use crate::model::id::Run;
@@ -198,13 +197,7 @@ impl DurableFrontier {
     /// Makes the opening durable, gives poison up, and starts what goes on in the background.
     async fn begin(&self, poisoned: VecDeque<u64>) -> Result<(), FrontierError> {
         let inner = &self.inner;
-        {
-            let turn = inner.writer.lock().await;
-            let mut batch = WriteBatch::new();
-            batch.put(keys::HEAD, inner.state().head.encode_to_vec());
-            inner.write(&turn, batch, 0).await?;
-        }
-        inner.settle().await?;
+        inner.write_head().await?;
         for entry in poisoned {
             let claim = inner.state().claim_alone(entry);
             let Some(claim) = claim else { continue };

@@ -98,6 +98,8 @@ pub(super) struct State {
     pub(super) counts: Counts,
     pub(super) undurable: VecDeque<Written>,
     pub(super) n_undurable: usize,
+    /// Of a call of `root` that counts against it, until it has come back.
+    pub(super) root_permit: Option<OwnedSemaphorePermit>,
     /// Of a page that was alone and whose end is in the batch that is made.
     pub(super) left_alone: Option<OwnedSemaphorePermit>,
     pub(super) outbox: Outbox,
@@ -131,6 +133,7 @@ impl State {
             counts,
             undurable: VecDeque::new(),
             n_undurable: 0,
+            root_permit: None,
             left_alone: None,
             outbox: Outbox::new(settings),
             peers: Peers::new(settings.max_links),

@@ -151,6 +151,7 @@ impl Inner {
                 state.save_host(host, &mut batch);
             }
             state.head.is_seeded = true;
+            state.head.forget_root();
             state.head.roots = roots.into_iter().map(String::from).collect();
             batch.put(keys::HEAD, state.head.encode_to_vec());
             committed
@@ -159,6 +160,7 @@ impl Inner {
         self.remember(stored);
         drop(turn);
         self.settle().await?;
+        self.state().root_permit = None;
         Ok(committed)
     }
 
@@ -274,6 +276,10 @@ impl Inner {
             // The next opening goes on with that wait, and begins none anew.
             state.head.held_until = if is_held { state.held_until } else { 0 };
             state.head.n_unclean_stops = 0;
+            if state.root_permit.take().is_some() {
+                // A call that is cut off by a stop has ended nothing.
+                state.head.n_root_ends -= 1;
+            }
             batch.put(keys::HEAD, state.head.encode_to_vec());
         }
         self.write(&turn, batch, 0).await.map(drop)

@@ -77,6 +77,18 @@ impl Frontier for Opened {
         self.shared.state().plain.roots.clone()
     }
 
+    fn root_ends(&self) -> u32 {
+        0
+    }
+
+    async fn enter_root(&self) -> Result<(), FrontierError> {
+        self.shared.check()
+    }
+
+    async fn leave_root(&self) -> Result<(), FrontierError> {
+        self.shared.check()
+    }
+
     fn take(&self, now: UnixMillis, per_host: u32) -> Result<Take, FrontierError> {
         self.shared.check()?;
         let mut state = self.shared.state();

@@ -268,6 +268,29 @@ async fn f27_a_page_that_is_never_committed_ends_the_crawl_instead_of_holding_it
     assert!(matches!(ended.end, CrawlEnd::Failed(_)), "{:?}", ended.end);
 }
 
+#[tokio::test]
+async fn r01_a_root_that_has_ended_the_process_three_times_fails_the_crawl() {
+    for (root_ends, is_called) in [(2, true), (3, false)] {
+        let frontier = Arc::new(FrontierTwin {
+            root_ends,
+            ..FrontierTwin::default()
+        });
+        let (settings, stop) = (CrawlSettings::default(), CancellationToken::new());
+        let ended = crawl_on(frontier.clone(), &["/b"], settings, Kept::default(), stop).await;
+        match ended.end {
+            CrawlEnd::Finished => assert!(is_called),
+            CrawlEnd::Failed(why) => {
+                assert!(
+                    !is_called && why.contains("has ended the process 3 times"),
+                    "{why}"
+                );
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(frontier.n_entered_root(), usize::from(is_called));
+    }
+}
+
 /// Not as failed: it is opened again, and goes on.
 #[tokio::test]
 async fn a_frontier_that_cannot_note_or_commit_a_page_ends_the_crawl_as_lost() {

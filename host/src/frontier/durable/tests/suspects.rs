@@ -154,3 +154,83 @@ async fn an_end_counts_against_one_page_of_all_crawls_of_the_process() {
     // Given back, it stands in nobody's way.
     assert_eq!(again.alone.available_permits(), 1);
 }
+
+/// Lives of a frontier, each of which ends while `root` is being called; how often it had ended the
+/// process by the last.
+async fn die_in_root(objects: &Arc<InMemory>, run: u64, n_lives: u32) -> u32 {
+    for _ in 0..n_lives {
+        reopen(objects, run).await.enter_root().await.unwrap();
+    }
+    reopen(objects, run).await.root_ends()
+}
+
+#[tokio::test]
+async fn r01_calls_of_root_that_end_the_process_are_counted() {
+    let objects = Arc::new(InMemory::new());
+    assert_eq!(die_in_root(&objects, 1, 2).await, 2);
+    assert_eq!(die_in_root(&objects, 1, 1).await, 3);
+    // Another run begins anew.
+    assert_eq!(reopen(&objects, 2).await.root_ends(), 0);
+}
+
+#[tokio::test]
+async fn r01_a_root_that_comes_back_counts_for_nothing() {
+    let objects = Arc::new(InMemory::new());
+    die_in_root(&objects, 1, 2).await;
+    let frontier = reopen(&objects, 1).await;
+    frontier.enter_root().await.unwrap();
+    frontier.leave_root().await.unwrap();
+    assert_eq!(reopen(&objects, 1).await.root_ends(), 0);
+    die_in_root(&objects, 1, 1).await;
+    let frontier = reopen(&objects, 1).await;
+    frontier.enter_root().await.unwrap();
+    frontier.seed(urls(&["1"])).await.unwrap();
+    assert_eq!(reopen(&objects, 1).await.root_ends(), 0);
+}
+
+#[tokio::test]
+async fn r01_a_root_that_is_cut_off_by_a_stop_counts_for_nothing() {
+    let objects = Arc::new(InMemory::new());
+    die_in_root(&objects, 1, 1).await;
+    let frontier = reopen(&objects, 1).await;
+    frontier.enter_root().await.unwrap();
+    assert_eq!(frontier.root_ends(), 2);
+    frontier.close().await.unwrap();
+    assert_eq!(reopen(&objects, 1).await.root_ends(), 1);
+}
+
+#[tokio::test]
+async fn r01_the_root_of_another_plugin_is_tried_anew() {
+    let objects = Arc::new(InMemory::new());
+    die_in_root(&objects, 1, 3).await;
+    let frontiers = frontiers_in(&objects, settings());
+    let open_as = OpenAs {
+        plugin: Digest::of(b"mended"),
+        ..open_as(&frontiers, 1).await
+    };
+    let frontier = frontiers.open(open_as).await.unwrap();
+    assert_eq!(frontier.root_ends(), 0);
+}
+
+#[tokio::test]
+async fn r01_only_one_call_of_root_at_a_time_counts() {
+    let objects = Arc::new(InMemory::new());
+    let frontiers = frontiers_in(&objects, settings());
+    let of = async |id| {
+        let shard = ShardId::only(ResourceId(id));
+        let open_as = OpenAs {
+            shard,
+            storage_epoch: 0,
+            created: false,
+            ..open_as(&frontiers, 1).await
+        };
+        frontiers.open(open_as).await.unwrap()
+    };
+    let (one, other) = (of(1).await, of(2).await);
+    one.enter_root().await.unwrap();
+    other.enter_root().await.unwrap();
+    assert_eq!((one.root_ends(), other.root_ends()), (1, 0));
+    one.leave_root().await.unwrap();
+    other.leave_root().await.unwrap();
+    assert_eq!(frontiers.alone.available_permits(), 1);
+}

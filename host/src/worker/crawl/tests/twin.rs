@@ -15,12 +15,20 @@ pub(in crate::worker) struct FrontierTwin {
     pub(super) suspects: Mutex<Vec<String>>,
     pub(super) left: Mutex<Vec<(String, Option<Validators>)>>,
     pub(super) n_settles: AtomicUsize,
+    /// Number of ends of the process that are told of `root`.
+    pub(super) root_ends: u32,
+    pub(super) n_entered_root: AtomicUsize,
 }
 
 impl FrontierTwin {
     /// How often somebody wanted what was done to be durable.
     pub(in crate::worker) fn n_settles(&self) -> usize {
         self.n_settles.load(Ordering::Relaxed)
+    }
+
+    /// Number of calls of `root` that were noted.
+    pub(super) fn n_entered_root(&self) -> usize {
+        self.n_entered_root.load(Ordering::Relaxed)
     }
 }
 
@@ -51,6 +59,19 @@ impl Frontier for FrontierTwin {
 
     fn roots(&self) -> Option<Vec<Url>> {
         self.inner.0.roots()
+    }
+
+    fn root_ends(&self) -> u32 {
+        self.root_ends
+    }
+
+    async fn enter_root(&self) -> Result<(), FrontierError> {
+        self.n_entered_root.fetch_add(1, Ordering::Relaxed);
+        self.inner.0.enter_root().await
+    }
+
+    async fn leave_root(&self) -> Result<(), FrontierError> {
+        self.inner.0.leave_root().await
     }
 
     fn take(&self, now: u64, per_host: u32) -> Result<Take, FrontierError> {
