@@ -7,6 +7,7 @@ pub mod canonical;
 mod counts;
 pub mod crawl;
 pub mod frontier;
+pub mod guest_text;
 pub mod headers;
 pub mod id;
 pub mod links;

@@ -19,6 +19,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use crate::model::crawl::{Item, Kill, Page, PageContext, Request, RuleError};
+use crate::model::guest_text::GuestText;
 use crate::model::id::Digest;
 use crate::model::plugin::{Description, Limits};
 
@@ -134,20 +135,20 @@ pub struct KillReport {
     /// Which limit or fault.
     pub kill: Kill,
     /// In a sentence, with the setting that could be changed.
-    pub message: String,
+    pub message: GuestText,
     /// The guest's panic: message and place.
-    pub panic: Option<(String, String)>,
-    /// Innermost first, demangled.
-    pub backtrace: Vec<String>,
+    pub panic: Option<(GuestText, GuestText)>,
+    /// Names of functions, innermost first, demangled where they are Rust's.
+    pub backtrace: Vec<GuestText>,
 }
 
-/// One line that a rule logged. The text comes from the guest: control characters are escaped.
+/// One line that a rule logged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleLog {
     /// `debug`, `info`, `warn`, `error`.
     pub level: LogLevel,
-    /// At most 4 KiB.
-    pub message: String,
+    /// What it says.
+    pub message: GuestText,
 }
 
 /// How much a line matters.
@@ -190,9 +191,9 @@ pub enum PluginError {
     #[error("{found}; {allowed}; {remedy}")]
     Refused {
         /// What the bytes are or have.
-        found: String,
+        found: GuestText,
         /// What would be accepted.
-        allowed: String,
+        allowed: GuestText,
         /// What to do.
         remedy: String,
     },

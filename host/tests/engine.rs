@@ -1,6 +1,8 @@
 //! Plugins on the engine: what is admitted, what a call may do, and that a rule which does worse is
 //! ended without a trace, on a pool with one slot.
 
+#[path = "engine/bounds.rs"]
+mod bounds;
 #[path = "engine/extract.rs"]
 mod extract;
 #[path = "engine/guests.rs"]
@@ -90,7 +92,7 @@ async fn a_rule_that_gives_up_says_why_and_leaves_nothing() {
         gave_up(parse("retry").await),
         RuleError::Retry {
             after_ms: Some(1_500),
-            why: "busy\\n".to_owned()
+            why: "busy\\n".into()
         }
     );
 }
@@ -214,7 +216,7 @@ async fn f31_a_trap_tells_where_it_was() {
         "wasm trap: wasm `unreachable` instruction executed",
     );
     assert_eq!(
-        report.backtrace.last().map(String::as_str),
+        report.backtrace.last().map(|name| name.as_str()),
         Some("hostile.wasm!crawler:rules/rules@0.1.0#parse"),
         "{report:?}"
     );
@@ -226,10 +228,10 @@ async fn f31_a_panic_tells_its_message_and_place() {
     let report = killed(parse("panic").await);
     assert_eq!(report.kill, Kill::Trapped);
     let (message, place) = report.panic.expect("the panic was told");
-    assert_eq!(message, "no such \\u{1b}[31mbook");
+    assert_eq!(message.as_str(), "no such \\u{1b}[31mbook");
     assert!(place.starts_with("src/lib.rs:"), "{place}");
     assert_eq!(
-        report.message,
+        report.message.as_str(),
         format!("the rule panicked at {place}: {message}")
     );
     assert_a_good_page_is_parsed().await;
@@ -307,7 +309,7 @@ async fn an_item_has_the_shape_that_its_schema_tells_and_looking_for_it_has_its_
     let RuleError::Skip(why) = gave_up(parse("bad-shape").await) else {
         panic!("not skipped");
     };
-    assert_eq!(why, skipped.join("; "));
+    assert_eq!(why.as_str(), skipped.join("; "));
     assert_eq!(killed(parse("slow-shape").await).kill, Kill::OutOfFuel,);
 }
 
@@ -396,8 +398,8 @@ async fn log_lines_come_back_in_order_and_harmless() {
     assert_eq!(
         printed,
         [
-            (LogLevel::Info, "to stdout".to_owned()),
-            (LogLevel::Warn, "to stderr".to_owned())
+            (LogLevel::Info, "to stdout".into()),
+            (LogLevel::Warn, "to stderr".into())
         ]
     );
 }

@@ -390,7 +390,7 @@ mod tests {
             "build it in release mode, or raise --plugin-size",
         );
         let refused = PluginError::Refused {
-            found: why(),
+            found: why().into(),
             allowed: "b".into(),
             remedy: "c".into(),
         };

@@ -268,7 +268,7 @@ mod tests {
     async fn a_rule_that_reads_on_withstands_all_but_a_page_that_breaks_off() {
         let all = tried(HTML, |text| match text.matches("<li>").count() {
             2 => item(2),
-            0 => Err(CallFailure::Rule(RuleError::Skip("no list".to_owned()))),
+            0 => Err(CallFailure::Rule(RuleError::Skip("no list".into()))),
             n => item(n),
         });
         let all = all.await;
@@ -300,7 +300,7 @@ mod tests {
         let all = tried(HTML, |text| match text.matches("</").count() {
             5.. => Err(CallFailure::Killed(Box::new(KillReport {
                 kill: Kill::OutOfFuel,
-                message: "too many tags".to_owned(),
+                message: "too many tags".into(),
                 panic: None,
                 backtrace: Vec::new(),
             }))),

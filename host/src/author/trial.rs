@@ -286,13 +286,13 @@ mod tests {
     }
 
     fn gives_up() -> Result<CallOutput, CallFailure> {
-        Err(CallFailure::Rule(RuleError::Skip("old".to_owned())))
+        Err(CallFailure::Rule(RuleError::Skip("old".into())))
     }
 
     fn ended(kill: Kill) -> Result<CallOutput, CallFailure> {
         Err(CallFailure::Killed(Box::new(KillReport {
             kill,
-            message: "too much".to_owned(),
+            message: "too much".into(),
             panic: None,
             backtrace: Vec::new(),
         })))

@@ -10,6 +10,7 @@ use url::{Position, Url};
 
 use super::canonical::canonical;
 pub use super::counts::{Counts, NO_RULE};
+use super::guest_text::GuestText;
 use super::id::{ResourceId, Run};
 pub use super::page::{CharsetSource, FetchRecord, Page, PageContext, PageText};
 
@@ -193,16 +194,16 @@ pub enum RuleError {
         /// None leaves it to the back-off.
         after_ms: Option<u64>,
         /// In the rule's words.
-        why: String,
+        why: GuestText,
     },
     /// Nothing to take; the page counts as done.
-    Skip(String),
+    Skip(GuestText),
     /// The site refuses us.
-    Blocked(String),
+    Blocked(GuestText),
     /// The resource fails.
-    Fatal(String),
+    Fatal(GuestText),
     /// A case of a later interface.
-    Other(u32, String),
+    Other(u32, GuestText),
 }
 
 impl fmt::Display for RuleError {

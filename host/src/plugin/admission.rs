@@ -12,6 +12,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::PluginError;
+use crate::model::guest_text::GuestText;
 use crate::model::plugin::Description;
 
 pub(crate) mod checks;
@@ -39,8 +40,8 @@ enum Outcome {
 /// [`PluginError::Refused`], on its way between processes.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Refusal {
-    pub(crate) found: String,
-    pub(crate) allowed: String,
+    pub(crate) found: GuestText,
+    pub(crate) allowed: GuestText,
     pub(crate) remedy: String,
 }
 

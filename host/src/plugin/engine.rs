@@ -21,6 +21,7 @@ use super::cache::Cache;
 use super::host_calls::{self, CallState};
 use super::instance::TICK;
 use super::{Admit, Admitted, PluginError};
+use crate::model::guest_text::GuestText;
 use crate::model::id::Digest;
 use crate::model::plugin::Limits;
 
@@ -215,8 +216,8 @@ impl Engine {
         let found = Digest::of(&bytes);
         if found != digest {
             return Err(PluginError::Refused {
-                found: format!("the bytes have the digest {found}"),
-                allowed: format!("plugin {digest} was to be loaded"),
+                found: GuestText::of(format_args!("the bytes have the digest {found}")),
+                allowed: GuestText::of(format_args!("plugin {digest} was to be loaded")),
                 remedy: "transfer them again".to_owned(),
             });
         }

@@ -6,6 +6,7 @@
 //! page; limit `timeout` ends the call all the same.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use crawler_schema::JsonSchema;
@@ -15,8 +16,10 @@ use wasmtime_wasi::WasiCtx;
 use super::bindings::Plugin;
 use super::bindings::crawler::rules::{config, log, page, types};
 use super::instance::limiter::MemoryLimiter;
+use super::instance::on_processor::OnProcessor;
 use super::{CallConfig, CallOutput, LogLevel};
 use crate::model::crawl::{Kill, Page, PageContext, UnixMillis};
+use crate::model::guest_text::GuestText;
 use crate::model::plugin::{Description, Limits};
 
 pub(crate) mod extract;
@@ -30,10 +33,8 @@ use extract::{Plans, Reads};
 use fuel::Meter;
 use logs::Logs;
 
-/// Handles that a guest may hold at once.
-const HANDLES_MAX: usize = 4_096;
-/// Bytes of a panic's message and of its place.
-const PANIC_MAX: usize = 4 << 10;
+/// Handles that a guest may hold or lend at once.
+pub(crate) const HANDLES_MAX: usize = 4_096;
 
 /// What is being called.
 #[derive(Debug, Clone)]
@@ -61,7 +62,16 @@ impl Scene {
 #[error("{message}")]
 pub(crate) struct Ended {
     pub(crate) kill: Kill,
-    pub(crate) message: String,
+    pub(crate) message: GuestText,
+}
+
+impl Ended {
+    pub(crate) fn new(kill: Kill, message: impl fmt::Display) -> Self {
+        Self {
+            kill,
+            message: GuestText::of(message),
+        }
+    }
 }
 
 /// What items are checked by, by number; none where any object will do.
@@ -81,8 +91,10 @@ pub(crate) struct CallState {
     spent: output::Spent,
     pub(crate) logs: Logs,
     pub(crate) meter: Meter,
-    pub(crate) panic: Option<(String, String)>,
+    pub(crate) panic: Option<(GuestText, GuestText)>,
     pub(crate) memory: MemoryLimiter,
+    /// Of limit `cpu`, without the reading of pages, which has the same for itself.
+    pub(crate) time: OnProcessor,
     wasi: WasiCtx,
     table: ResourceTable,
 }
@@ -122,6 +134,7 @@ impl CallState {
             meter,
             panic: None,
             memory: MemoryLimiter::new(limits.memory),
+            time: OnProcessor::default(),
             table,
         }
     }
@@ -136,10 +149,10 @@ impl CallState {
         if self.meter.used() <= self.limits.fuel {
             return Ok(());
         }
-        Err(Ended {
-            kill: Kill::OutOfFuel,
-            message: "the rule used up its fuel with host calls".to_owned(),
-        })
+        Err(Ended::new(
+            Kill::OutOfFuel,
+            "the rule used up its fuel with host calls",
+        ))
     }
 
     /// The page of this call, charged as a call that moves `n_bytes` of it.
@@ -152,13 +165,13 @@ impl CallState {
                 self.charge(n_bytes(page, context))?;
                 Ok((page, context))
             }
-            Scene::Describe | Scene::Root => Err(Ended {
-                kill: Kill::Denied,
-                message: format!(
+            Scene::Describe | Scene::Root => Err(Ended::new(
+                Kill::Denied,
+                format_args!(
                     "the plugin asked for a page in {}, where there is none",
                     self.scene.name()
                 ),
-            }),
+            )),
         }
     }
 }
@@ -277,10 +290,7 @@ impl log::Host for CallState {
 
     fn panic(&mut self, message: String, place: String) -> wasmtime::Result<()> {
         self.charge(message.len() + place.len())?;
-        self.panic = Some((
-            logs::escaped(up_to(&message, PANIC_MAX)),
-            logs::escaped(up_to(&place, PANIC_MAX)),
-        ));
+        self.panic = Some((message.into(), place.into()));
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! One call: a fresh store and a fresh instance, ended by the first limit that it meets.
 //!
-//! Fuel ends what computes too much, epoch ticks what holds the processor too long, the outer
-//! timeout what waits, the limiter what grows. Between two ticks a call yields, so that one rule
+//! Fuel ends what computes too much; at each tick of the epoch, time on the processor ends what holds
+//! it too long; the outer timeout ends what waits, the limiter what grows. Between two ticks a call yields, so that one rule
 //! never keeps a thread of the executor. Whatever happens, the store is dropped with the call: its
 //! memory, its handles and its output, unless the call succeeded.
 
@@ -15,20 +15,22 @@ use super::bindings::PluginPre;
 use super::bindings::crawler::rules::types;
 use super::bindings::exports::crawler::rules::rules;
 use super::host_calls::extract::Plans;
-use super::host_calls::{CallState, Ended, Scene, Schemas, logs};
+use super::host_calls::{CallState, Ended, HANDLES_MAX, Scene, Schemas};
 use super::{CallConfig, CallFailure, CallOutput, CallReport, Usage};
 use crate::model::crawl::{Kill, RuleError, UnixMillis};
+use crate::model::guest_text::GuestText;
 use crate::model::plugin::Description;
+use on_processor::OnProcessor;
 
+mod frames;
 pub(crate) mod limiter;
+pub(crate) mod on_processor;
 mod verdict;
 
 /// How often the epoch moves on.
 pub(super) const TICK: Duration = Duration::from_millis(10);
 /// Bytes that one host call may carry, beyond what limit `item-bytes` allows.
 const TRANSFER_MIN: u64 = 5 << 20;
-/// Bytes of a reason that a rule gives.
-const REASON_MAX: usize = 4 << 10;
 
 /// What is called, and with what.
 pub(super) struct Call {
@@ -47,9 +49,10 @@ pub(super) struct Call {
 pub(super) async fn describe(
     plugin: &PluginPre<CallState>,
     call: Call,
-) -> Result<rules::Description, (Kill, String)> {
+) -> Result<rules::Description, (Kill, GuestText)> {
     let mut store = store(plugin, call);
     let limits = store.data().limits;
+    let time = store.data().time.clone();
     let called = async {
         let instance = plugin.instantiate_async(&mut store).await?;
         instance
@@ -57,7 +60,7 @@ pub(super) async fn describe(
             .call_describe(&mut store)
             .await
     };
-    match within(limits.timeout, called).await {
+    match within(limits.timeout, &time, called).await {
         Ok(description) => Ok(description),
         Err(error) => Err(verdict::classify(&error, store.data())),
     }
@@ -72,6 +75,7 @@ pub(super) async fn run(
     let started = Instant::now();
     let mut store = store(plugin, call);
     let limits = store.data().limits;
+    let time = store.data().time.clone();
     let called = async {
         let instance = plugin.instantiate_async(&mut store).await?;
         let exports = instance.crawler_rules_rules();
@@ -80,15 +84,15 @@ pub(super) async fn run(
             None => exports.call_root(&mut store).await,
         }
     };
-    let result = within(limits.timeout, called).await;
+    let result = within(limits.timeout, &time, called).await;
     let guest_fuel = limits.fuel - store.get_fuel().unwrap_or(0).min(limits.fuel);
     let mut state = store.into_data();
     let fuel = guest_fuel.saturating_add(state.meter.used());
     let result = match result {
-        Ok(_) if fuel > limits.fuel => Err(Ended {
-            kill: Kill::OutOfFuel,
-            message: "the rule and its host calls together used up the fuel".to_owned(),
-        }
+        Ok(_) if fuel > limits.fuel => Err(Ended::new(
+            Kill::OutOfFuel,
+            "the rule and its host calls together used up the fuel",
+        )
         .into()),
         result => result,
     };
@@ -139,21 +143,18 @@ fn store(plugin: &PluginPre<CallState>, call: Call) -> Store<CallState> {
     );
     let mut store = Store::new(plugin.engine(), state);
     store.limiter(|state| &mut state.memory);
+    store.set_max_component_handles(HANDLES_MAX);
     store.set_hostcall_fuel(
         usize::try_from(limits.item_bytes.saturating_add(TRANSFER_MIN)).unwrap_or(usize::MAX),
     );
     store
         .set_fuel(limits.fuel)
         .expect("the engine is configured to count fuel");
-    let mut n_ticks = limits.cpu.as_millis().div_ceil(TICK.as_millis()).max(1);
-    store.epoch_deadline_callback(move |_| {
-        n_ticks -= 1;
-        if n_ticks == 0 {
-            return Err(Ended {
-                kill: Kill::OutOfCpu,
-                message: "the rule held the processor for too long".to_owned(),
-            }
-            .into());
+    store.epoch_deadline_callback(move |store| {
+        if store.data().time.spent() >= limits.cpu {
+            return Err(
+                Ended::new(Kill::OutOfCpu, "the rule held the processor for too long").into(),
+            );
         }
         Ok(UpdateDeadline::Yield(1))
     });
@@ -163,20 +164,16 @@ fn store(plugin: &PluginPre<CallState>, call: Call) -> Store<CallState> {
 
 async fn within<T>(
     timeout: Duration,
+    time: &OnProcessor,
     called: impl Future<Output = wasmtime::Result<T>>,
 ) -> wasmtime::Result<T> {
-    match tokio::time::timeout(timeout, called).await {
+    match tokio::time::timeout(timeout, time.count(called)).await {
         Ok(result) => result,
-        Err(_elapsed) => Err(Ended {
-            kill: Kill::OutOfTime,
-            message: "the call did not end in time".to_owned(),
-        }
-        .into()),
+        Err(_elapsed) => Err(Ended::new(Kill::OutOfTime, "the call did not end in time").into()),
     }
 }
 
 fn rule_error(error: types::RuleError) -> RuleError {
-    let text = |text: String| logs::escaped(super::host_calls::up_to(&text, REASON_MAX));
     match error {
         // No key of its hints is known.
         types::RuleError::Retry(types::Retry {
@@ -185,11 +182,11 @@ fn rule_error(error: types::RuleError) -> RuleError {
             hints: _,
         }) => RuleError::Retry {
             after_ms,
-            why: text(why),
+            why: why.into(),
         },
-        types::RuleError::Skip(why) => RuleError::Skip(text(why)),
-        types::RuleError::Blocked(why) => RuleError::Blocked(text(why)),
-        types::RuleError::Fatal(why) => RuleError::Fatal(text(why)),
-        types::RuleError::Other((code, why)) => RuleError::Other(code, text(why)),
+        types::RuleError::Skip(why) => RuleError::Skip(why.into()),
+        types::RuleError::Blocked(why) => RuleError::Blocked(why.into()),
+        types::RuleError::Fatal(why) => RuleError::Fatal(why.into()),
+        types::RuleError::Other((code, why)) => RuleError::Other(code, why.into()),
     }
 }

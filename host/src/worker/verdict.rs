@@ -210,6 +210,7 @@ pub(super) fn of_links(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::guest_text::GuestText;
     use crate::model::page::{CharsetSource, FetchRecord, PageText};
     use crate::model::scope::RootHosts;
 
@@ -365,7 +366,7 @@ mod tests {
         assert_eq!(of_status(&asks, after(2)), dead("status-503"));
         let error = RuleError::Retry {
             after_ms: Some(u64::MAX),
-            why: String::new(),
+            why: GuestText::default(),
         };
         let Ended::Retry { at: 500, .. } = of_rule_error(&error, after(1)) else {
             panic!("a rule waits no longer than it may")

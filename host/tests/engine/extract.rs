@@ -28,7 +28,7 @@ async fn read(html: &str, change: impl FnOnce(&mut Limits)) -> Value {
 
 async fn skipped(rule: &str, html: &str, change: impl FnOnce(&mut Limits)) -> String {
     match gave_up(parse_with(rule, html, change).await) {
-        RuleError::Skip(why) => why,
+        RuleError::Skip(why) => why.into(),
         other => panic!("it did not skip the page: {other:?}"),
     }
 }

@@ -1,11 +1,14 @@
 //! What can be seen of a plugin without compiling or running it, cheapest first.
 
+use std::fmt;
+
 use semver::Version;
 use wasmparser::{ComponentExternalKind, Encoding, Parser, Payload, Validator};
 use wasmtime::{Engine, WasmFeatures};
 
 use super::Refusal;
-use crate::plugin::host_calls::{logs, up_to, wasi};
+use crate::model::guest_text::GuestText;
+use crate::plugin::host_calls::wasi;
 use crate::plugin::{INTERFACE_VERSIONS, PluginError};
 
 const PACKAGE: &str = "crawler:rules/";
@@ -23,14 +26,14 @@ pub(crate) fn check(
     check_form(bytes)?;
     if let Err(e) = Validator::new_with_features(features).validate_all(bytes) {
         return Err(refused(
-            format!("the component is damaged or uses a feature that is switched off: {e}"),
+            format_args!("the component is damaged or uses a feature that is switched off: {e}"),
             "a complete component without threads, 64-bit memories or relaxed SIMD",
             "build it again, and push the whole file",
         ));
     }
     let names = outer_names(bytes).map_err(|e| {
         refused(
-            format!("the component cannot be read: {e}"),
+            format_args!("the component cannot be read: {e}"),
             "a complete component",
             "build it again, and push the whole file",
         )
@@ -44,7 +47,7 @@ fn check_size(bytes: &[u8], plugin_size: u64) -> Result<(), PluginError> {
         return Ok(());
     }
     Err(refused(
-        format!("{} bytes", bytes.len()),
+        format_args!("{} bytes", bytes.len()),
         &format!("at most {plugin_size} are allowed"),
         "build it in release mode, or raise --plugin-size",
     ))
@@ -56,11 +59,11 @@ fn check_form(bytes: &[u8]) -> Result<(), PluginError> {
     const PUSH_BUILT: &str =
         "push the .wasm file that the build wrote, such as target/wasm32-wasip2/release/NAME.wasm";
     if bytes.is_empty() {
-        return Err(refused("no bytes".to_owned(), ALLOWED, PUSH_BUILT));
+        return Err(refused("no bytes", ALLOWED, PUSH_BUILT));
     }
     if Engine::detect_precompiled(bytes).is_some() {
         return Err(refused(
-            "code that wasmtime compiled for one kind of machine".to_owned(),
+            "code that wasmtime compiled for one kind of machine",
             "machine code is never accepted, only components",
             "push the .wasm file that it was made from",
         ));
@@ -70,7 +73,7 @@ fn check_form(bytes: &[u8]) -> Result<(), PluginError> {
     }
     if Parser::is_core_wasm(bytes) {
         return Err(refused(
-            "a core module".to_owned(),
+            "a core module",
             ALLOWED,
             "build with --target wasm32-wasip2, which makes components",
         ));
@@ -84,7 +87,7 @@ fn check_form(bytes: &[u8]) -> Result<(), PluginError> {
     } else {
         "bytes that are not WebAssembly"
     };
-    Err(refused(found.to_owned(), ALLOWED, PUSH_BUILT))
+    Err(refused(found, ALLOWED, PUSH_BUILT))
 }
 
 #[derive(Default)]
@@ -139,16 +142,16 @@ fn check_imports(imports: &[String]) -> Result<(), PluginError> {
         if is_wasi && version.is_some_and(|v| v.major == 0 && v.minor == 2) {
             continue;
         }
-        let shown = logs::escaped(up_to(import, 200));
+        let shown = GuestText::within(200, import);
         return Err(if is_wasi {
             refused(
-                format!("the component imports {shown}"),
+                format_args!("the component imports {shown}"),
                 "of WASI the versions 0.2 are there",
                 "build with --target wasm32-wasip2",
             )
         } else {
             refused(
-                format!("the component imports {shown}, which rules are not given"),
+                format_args!("the component imports {shown}, which rules are not given"),
                 "rules may import crawler:rules, and of WASI what standard libraries need: no network, no files, no processes",
                 "remove the dependency that needs it; pages are fetched with output.follow",
             )
@@ -167,10 +170,7 @@ fn exported_version(exports: &[(String, bool)]) -> Result<String, PluginError> {
     }
     let found = match exports.first() {
         None => "a component that exports nothing".to_owned(),
-        Some((first, _)) => format!(
-            "a component that exports {}",
-            logs::escaped(up_to(first, 200))
-        ),
+        Some((first, _)) => format!("a component that exports {}", GuestText::within(200, first)),
     };
     Err(refused(
         found,
@@ -189,7 +189,7 @@ fn check_version(version: Option<Version>) -> Result<Version, PluginError> {
     match version {
         Some(version) if (bound(first)..=bound(last)).contains(&version) => Ok(version),
         version => Err(refused(
-            format!(
+            format_args!(
                 "the component was built for crawler:rules {}",
                 version.map_or_else(|| "without a version".to_owned(), |v| v.to_string())
             ),
@@ -207,10 +207,10 @@ fn split_version(name: &str) -> (&str, Option<Version>) {
     }
 }
 
-fn refused(found: String, allowed: &str, remedy: &str) -> PluginError {
+fn refused(found: impl fmt::Display, allowed: &str, remedy: &str) -> PluginError {
     Refusal {
-        found,
-        allowed: allowed.to_owned(),
+        found: GuestText::of(found),
+        allowed: allowed.into(),
         remedy: remedy.to_owned(),
     }
     .into()

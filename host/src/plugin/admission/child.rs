@@ -19,11 +19,12 @@ use tokio::process::{Child, Command};
 use wasmtime::component::{Component, Linker};
 
 use super::{Outcome, Refusal, describe, frame};
+use crate::model::guest_text::GuestText;
 use crate::model::id::Digest;
 use crate::model::plugin::Limits;
 use crate::plugin::bindings::PluginPre;
 use crate::plugin::engine::{EngineSettings, Memories, Ticker, setup};
-use crate::plugin::host_calls::{self, Scene, logs};
+use crate::plugin::host_calls::{self, Scene};
 use crate::plugin::instance::{self, Call};
 use crate::plugin::{CallConfig, PluginError};
 
@@ -109,7 +110,7 @@ fn start(
 async fn talk(
     child: &mut Child,
     component: &[u8],
-) -> std::io::Result<(ExitStatus, Vec<u8>, String)> {
+) -> std::io::Result<(ExitStatus, Vec<u8>, GuestText)> {
     let missing = || std::io::Error::other("a pipe is missing");
     let mut stdin = child.stdin.take().ok_or_else(missing)?;
     let mut stdout = child.stdout.take().ok_or_else(missing)?;
@@ -138,7 +139,7 @@ async fn talk(
     };
     let ((), output, complaints) = tokio::join!(ask, answer, complain);
     let status = child.wait().await?;
-    let complaints = logs::escaped(String::from_utf8_lossy(&complaints?).trim());
+    let complaints = GuestText::of(String::from_utf8_lossy(&complaints?).trim());
     Ok((status, output?, complaints))
 }
 
@@ -154,11 +155,11 @@ fn failure(settings: &EngineSettings, status: ExitStatus, complaints: &str) -> P
     }
     if OUT_OF_MEMORY.iter().any(|words| complaints.contains(words)) {
         return Refusal {
-            found: format!(
+            found: GuestText::of(format_args!(
                 "compiling it needs more than {} MiB of memory",
                 settings.compile_memory >> 20
-            ),
-            allowed: "a plugin of usual size needs 50 to 400 MiB".to_owned(),
+            )),
+            allowed: "a plugin of usual size needs 50 to 400 MiB".into(),
             remedy: format!("{SMALLER}; or raise --compile-memory"),
         }
         .into();
@@ -171,11 +172,11 @@ fn failure(settings: &EngineSettings, status: ExitStatus, complaints: &str) -> P
 
 fn too_long(settings: &EngineSettings) -> Refusal {
     Refusal {
-        found: format!(
+        found: GuestText::of(format_args!(
             "compiling it takes longer than {}",
             humantime::format_duration(settings.compile_time)
-        ),
-        allowed: "a plugin of usual size takes 0.3 to 20 seconds".to_owned(),
+        )),
+        allowed: "a plugin of usual size takes 0.3 to 20 seconds".into(),
         remedy: format!("{SMALLER}; or raise --compile-time"),
     }
 }
@@ -251,9 +252,9 @@ fn compile_here(memories: Memories, bytes: &[u8]) -> wasmtime::Result<Described>
     }
     let engine = wasmtime::Engine::new(&config)?;
     let unfit = |error: wasmtime::Error| Refusal {
-        found: format!("the component cannot be used: {error:#}"),
+        found: GuestText::of(format_args!("the component cannot be used: {error:#}")),
         allowed: "a plugin imports and exports crawler:rules as plugin-sdk/wit/rules.wit has it"
-            .to_owned(),
+            .into(),
         remedy: "build it with the plugin SDK".to_owned(),
     };
     let component = match Component::from_binary(&engine, bytes) {
@@ -286,8 +287,8 @@ fn compile_here(memories: Memories, bytes: &[u8]) -> wasmtime::Result<Described>
         Ok(said) => said,
         Err((kill, cause)) => {
             return Ok(Err(Refusal {
-                found: format!("describe was ended ({kill}): {cause}"),
-                allowed: "describe returns at once, and calls neither page nor output".to_owned(),
+                found: GuestText::of(format_args!("describe was ended ({kill}): {cause}")),
+                allowed: "describe returns at once, and calls neither page nor output".into(),
                 remedy: "return constants from it".to_owned(),
             }));
         }

@@ -1,11 +1,13 @@
 //! What a plugin may say of itself.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 
 use crawler_schema::JsonSchema;
 
 use super::Refusal;
+use crate::model::guest_text::GuestText;
 use crate::model::plugin::{Description, LimitOverrides, Schema};
 use crate::model::resource::HostPattern;
 use crate::plugin::bindings::crawler::rules::types;
@@ -29,15 +31,15 @@ const NAME_MAX: usize = 128;
 pub(super) fn checked(said: types::Description) -> Result<Description, Refusal> {
     let name = said.name.parse().map_err(|e| {
         refusal(
-            format!("describe gives the name {:?}", short(&said.name)),
-            format!("{e}"),
+            format_args!("describe gives the name {:?}", short(&said.name)),
+            format_args!("{e}"),
             "change the plugin's name",
         )
     })?;
     let version = said.version.parse().map_err(|e| {
         refusal(
-            format!("describe gives the version {:?}", short(&said.version)),
-            format!("{e}"),
+            format_args!("describe gives the version {:?}", short(&said.version)),
+            format_args!("{e}"),
             "write a version like 1.2.3",
         )
     })?;
@@ -48,8 +50,8 @@ pub(super) fn checked(said: types::Description) -> Result<Description, Refusal> 
         .collect();
     if rules.is_empty() {
         return Err(refusal(
-            "describe lists no rules".to_owned(),
-            "a plugin has at least one".to_owned(),
+            "describe lists no rules",
+            "a plugin has at least one",
             "add a rule",
         ));
     }
@@ -80,8 +82,8 @@ pub(super) fn checked(said: types::Description) -> Result<Description, Refusal> 
     match json.len() {
         ..=ALL_MAX => Ok(description),
         n => Err(refusal(
-            format!("what describe says has {n} bytes as JSON"),
-            format!("rules, schemas, plans and hosts together have at most {ALL_MAX}"),
+            format_args!("what describe says has {n} bytes as JSON"),
+            format_args!("rules, schemas, plans and hosts together have at most {ALL_MAX}"),
             "shorten it, or split the plugin",
         )),
     }
@@ -94,8 +96,8 @@ fn check_names<'a>(
 ) -> Result<(), Refusal> {
     if names.len() > max {
         return Err(refusal(
-            format!("describe lists {} {what}", names.len()),
-            format!("at most {max} are allowed"),
+            format_args!("describe lists {} {what}", names.len()),
+            format_args!("at most {max} are allowed"),
             "split the plugin",
         ));
     }
@@ -104,15 +106,15 @@ fn check_names<'a>(
         let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(allowed) {
             return Err(refusal(
-                format!("describe lists {:?} among its {what}", short(name)),
-                format!("a name has 1 to {NAME_MAX} letters, digits, '-', '_' and '.'"),
+                format_args!("describe lists {:?} among its {what}", short(name)),
+                format_args!("a name has 1 to {NAME_MAX} letters, digits, '-', '_' and '.'"),
                 "rename it",
             ));
         }
         if !seen.insert(name) {
             return Err(refusal(
-                format!("describe lists {name:?} twice among its {what}"),
-                "names are unique within a plugin".to_owned(),
+                format_args!("describe lists {name:?} twice among its {what}"),
+                "names are unique within a plugin",
                 "rename one of them",
             ));
         }
@@ -124,8 +126,8 @@ fn check_schema(schema: &Schema) -> Result<(), Refusal> {
     let json = &schema.json_schema;
     if json.len() > SCHEMA_BYTES_MAX {
         return Err(refusal(
-            format!("schema {:?} is {} bytes long", schema.name, json.len()),
-            format!("at most {SCHEMA_BYTES_MAX} are allowed"),
+            format_args!("schema {:?} is {} bytes long", schema.name, json.len()),
+            format_args!("at most {SCHEMA_BYTES_MAX} are allowed"),
             "shorten it, or leave it empty for any JSON object",
         ));
     }
@@ -133,13 +135,13 @@ fn check_schema(schema: &Schema) -> Result<(), Refusal> {
     match schema.read() {
         Ok(read) if read.as_ref().is_none_or(JsonSchema::takes_objects) => Ok(()),
         Ok(_) => Err(refusal(
-            format!("schema {:?} fits no object", schema.name),
-            "items are JSON objects".to_owned(),
+            format_args!("schema {:?} fits no object", schema.name),
+            "items are JSON objects",
             remedy,
         )),
         Err(error) => Err(refusal(
-            format!("items cannot be checked by schema {:?}", schema.name),
-            error.to_string(),
+            format_args!("items cannot be checked by schema {:?}", schema.name),
+            error,
             remedy,
         )),
     }
@@ -148,16 +150,16 @@ fn check_schema(schema: &Schema) -> Result<(), Refusal> {
 fn check_hosts(hosts: &[String]) -> Result<(), Refusal> {
     if hosts.len() > HOSTS_MAX {
         return Err(refusal(
-            format!("describe lists {} hosts", hosts.len()),
-            format!("at most {HOSTS_MAX} are allowed"),
+            format_args!("describe lists {} hosts", hosts.len()),
+            format_args!("at most {HOSTS_MAX} are allowed"),
             "use a pattern like *.example.org",
         ));
     }
     for host in hosts {
         if host.parse::<HostPattern>().is_err() {
             return Err(refusal(
-                format!("describe lists the host {:?}", short(host)),
-                "a host is written example.org, *.example.org or *".to_owned(),
+                format_args!("describe lists the host {:?}", short(host)),
+                "a host is written example.org, *.example.org or *",
                 "correct it",
             ));
         }
@@ -168,8 +170,8 @@ fn check_hosts(hosts: &[String]) -> Result<(), Refusal> {
 fn checked_limits(limits: Vec<(String, u64)>) -> Result<BTreeMap<String, u64>, Refusal> {
     if limits.len() > LIMITS_MAX {
         return Err(refusal(
-            format!("describe lists {} limits", limits.len()),
-            format!("at most {LIMITS_MAX} are allowed"),
+            format_args!("describe lists {} limits", limits.len()),
+            format_args!("at most {LIMITS_MAX} are allowed"),
             "name each limit once",
         ));
     }
@@ -181,8 +183,8 @@ fn checked_limits(limits: Vec<(String, u64)>) -> Result<BTreeMap<String, u64>, R
         };
         if let Err(e) = LimitOverrides::default().set(short(name), &text) {
             return Err(refusal(
-                format!("describe asks for limit {:?} of {value}", short(name)),
-                e.to_string(),
+                format_args!("describe asks for limit {:?} of {value}", short(name)),
+                e,
                 "correct it, or leave it out",
             ));
         }
@@ -194,10 +196,10 @@ fn short(text: &str) -> &str {
     crate::plugin::host_calls::up_to(text, NAME_MAX)
 }
 
-fn refusal(found: String, allowed: String, remedy: &str) -> Refusal {
+fn refusal(found: impl fmt::Display, allowed: impl fmt::Display, remedy: &str) -> Refusal {
     Refusal {
-        found,
-        allowed,
+        found: GuestText::of(found),
+        allowed: GuestText::of(allowed),
         remedy: remedy.to_owned(),
     }
 }

@@ -8,6 +8,7 @@ use sha2::Digest as _;
 
 use super::{Engine, host_error};
 use crate::model::crawl::{Page, PageContext, RuleError, UnixMillis};
+use crate::model::guest_text::GuestText;
 use crate::model::id::Digest;
 use crate::model::plugin::{Description, Schema};
 use crate::plugin::admission::{Compiled, compiled_plans};
@@ -159,11 +160,13 @@ impl Rules for Plugin {
 
 fn no_such_rule(rule: &str, description: &Description) -> CallReport {
     CallReport {
-        result: Err(CallFailure::Rule(RuleError::Fatal(format!(
-            "plugin {}@{} has no rule {rule:?}; it has {}",
-            description.name,
-            description.version,
-            description.rules.join(", ")
+        result: Err(CallFailure::Rule(RuleError::Fatal(GuestText::of(
+            format_args!(
+                "plugin {}@{} has no rule {rule:?}; it has {}",
+                description.name,
+                description.version,
+                description.rules.join(", ")
+            ),
         )))),
         logs: Vec::new(),
         n_logs_dropped: 0,

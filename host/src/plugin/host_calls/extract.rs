@@ -160,10 +160,11 @@ impl CallState {
             };
             tokio::task::spawn_blocking(read).await?
         } else {
-            let read = read();
+            let (read, took) = read();
+            self.time.set_aside(took);
             // A call may read by many plans on end.
             tokio::task::yield_now().await;
-            read
+            (read, took)
         };
         self.reads.time += took;
         let read = match read {
@@ -188,17 +189,14 @@ fn is_long(n_bytes: usize, work: usize) -> bool {
 }
 
 fn no_page() -> Ended {
-    Ended {
-        kill: Kill::Denied,
-        message: "there is no page to be read".to_owned(),
-    }
+    Ended::new(Kill::Denied, "there is no page to be read")
 }
 
 fn too_slow() -> Ended {
-    Ended {
-        kill: Kill::OutOfCpu,
-        message: "reading the page took the processor for too long".to_owned(),
-    }
+    Ended::new(
+        Kill::OutOfCpu,
+        "reading the page took the processor for too long",
+    )
 }
 
 /// With the time that it took.

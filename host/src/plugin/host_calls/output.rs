@@ -201,9 +201,11 @@ impl CallState {
 
     /// The names of rules and schemas; while describing there are none, and no output either.
     pub(super) fn described(&self, what: &str) -> Result<Arc<Description>, Ended> {
-        self.description.clone().ok_or_else(|| Ended {
-            kill: Kill::Denied,
-            message: format!("the plugin {what} in describe, where there is no output"),
+        self.description.clone().ok_or_else(|| {
+            Ended::new(
+                Kill::Denied,
+                format_args!("the plugin {what} in describe, where there is no output"),
+            )
         })
     }
 
@@ -297,12 +299,10 @@ impl CallState {
         let (OutputError::OverBudget(why)
         | OutputError::Refused(why)
         | OutputError::Other((_, why))) = error;
-        Err(Ended {
-            kill: Kill::OverBudget,
-            message: format!(
-                "{REFUSED_MAX} calls of output were refused; the last one because: {why}"
-            ),
-        })
+        Err(Ended::new(
+            Kill::OverBudget,
+            format_args!("{REFUSED_MAX} calls of output were refused; the last one because: {why}"),
+        ))
     }
 }
 

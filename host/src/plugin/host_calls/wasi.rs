@@ -11,16 +11,16 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{SeedableRng as _, TryRng};
-use wasmtime::component::{HasData, Linker, ResourceTable};
+use wasmtime::component::{HasData, HasSelf, Linker, Resource, ResourceTable};
 use wasmtime_wasi::cli::{WasiCli, WasiCliView as _};
 use wasmtime_wasi::clocks::{WasiClocks, WasiClocksView as _};
 use wasmtime_wasi::filesystem::{WasiFilesystem, WasiFilesystemView as _};
-use wasmtime_wasi::p2::bindings;
+use wasmtime_wasi::p2::{DynPollable, bindings};
 use wasmtime_wasi::random::{WasiRandom, WasiRandomView as _};
 use wasmtime_wasi::{HostMonotonicClock, HostWallClock, WasiCtx, WasiCtxView, WasiView};
 
 use super::CallState;
-use super::fuel::{Meter, PER_BYTE};
+use super::fuel::{Meter, PER_BYTE, PER_POLLED};
 use super::logs::{LogStream, Logs};
 use crate::model::crawl::UnixMillis;
 use crate::plugin::LogLevel;
@@ -60,7 +60,7 @@ pub(crate) fn link(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     type State = CallState;
 
     bindings::io::error::add_to_linker::<State, HasIo>(linker, table)?;
-    bindings::io::poll::add_to_linker::<State, HasIo>(linker, table)?;
+    bindings::io::poll::add_to_linker::<State, HasSelf<State>>(linker, |state| state)?;
     bindings::io::streams::add_to_linker::<State, HasIo>(linker, table)?;
     clocks::wall_clock::add_to_linker::<State, WasiClocks>(linker, State::clocks)?;
     clocks::monotonic_clock::add_to_linker::<State, WasiClocks>(linker, State::clocks)?;
@@ -90,6 +90,31 @@ impl HasData for HasIo {
 
 fn table(state: &mut CallState) -> &mut ResourceTable {
     &mut state.table
+}
+
+/// Waiting is the table's affair; looking at each entry of a list is work, and charged.
+impl bindings::io::poll::Host for CallState {
+    async fn poll(&mut self, list: Vec<Resource<DynPollable>>) -> wasmtime::Result<Vec<u32>> {
+        self.meter.charge(PER_POLLED * list.len() as u64);
+        self.charge(0)?;
+        bindings::io::poll::Host::poll(&mut self.table, list).await
+    }
+}
+
+impl bindings::io::poll::HostPollable for CallState {
+    async fn ready(&mut self, pollable: Resource<DynPollable>) -> wasmtime::Result<bool> {
+        self.charge(0)?;
+        bindings::io::poll::HostPollable::ready(&mut self.table, pollable).await
+    }
+
+    async fn block(&mut self, pollable: Resource<DynPollable>) -> wasmtime::Result<()> {
+        self.charge(0)?;
+        bindings::io::poll::HostPollable::block(&mut self.table, pollable).await
+    }
+
+    fn drop(&mut self, pollable: Resource<DynPollable>) -> wasmtime::Result<()> {
+        bindings::io::poll::HostPollable::drop(&mut self.table, pollable)
+    }
 }
 
 impl WasiView for CallState {

@@ -1,12 +1,14 @@
 //! From what ended a call to a report that names the limit and where the guest was.
 
-use wasmtime::{PoolConcurrencyLimitError, Trap, WasmBacktrace};
+use wasmtime::{PoolConcurrencyLimitError, Trap};
 use wasmtime_wasi::I32Exit;
 
+use super::frames;
 use crate::model::crawl::Kill;
+use crate::model::guest_text::GuestText;
 use crate::model::plugin::Limits;
 use crate::plugin::KillReport;
-use crate::plugin::host_calls::{CallState, Ended, logs};
+use crate::plugin::host_calls::{CallState, Ended};
 
 /// In wasmtime's words; it has no type for this.
 const TRANSFER_EXHAUSTED: &str = "fuel allocated for hostcalls has been exhausted";
@@ -15,38 +17,38 @@ const TRANSFER_EXHAUSTED: &str = "fuel allocated for hostcalls has been exhauste
 pub(super) fn kill_report(error: &wasmtime::Error, state: &CallState) -> KillReport {
     let (kill, cause) = classify(error, state);
     let message = match remedy(kill, &state.limits) {
-        Some(remedy) => format!("{cause}; {remedy}"),
+        Some(remedy) => GuestText::of(format_args!("{cause}; {remedy}")),
         None => cause,
     };
     KillReport {
         kill,
         message,
         panic: state.panic.clone(),
-        backtrace: backtrace(error),
+        backtrace: frames::of(error),
     }
 }
 
 /// Which fault or limit, and a sentence about it.
-pub(super) fn classify(error: &wasmtime::Error, state: &CallState) -> (Kill, String) {
+pub(super) fn classify(error: &wasmtime::Error, state: &CallState) -> (Kill, GuestText) {
     if let Some(ended) = error.downcast_ref::<Ended>() {
         return (ended.kill, ended.message.clone());
     }
     if error.downcast_ref::<I32Exit>().is_some() {
         return (
             Kill::Denied,
-            "the rule called exit, which ends a process; return an error instead".to_owned(),
+            "the rule called exit, which ends a process; return an error instead".into(),
         );
     }
     if error.downcast_ref::<PoolConcurrencyLimitError>().is_some() {
-        return (Kill::NoRoom, "the pool of instances is in use".to_owned());
+        return (Kill::NoRoom, "the pool of instances is in use".into());
     }
     let trap = error.downcast_ref::<Trap>();
     match trap {
-        Some(Trap::OutOfFuel) => return (Kill::OutOfFuel, "the rule used up its fuel".to_owned()),
+        Some(Trap::OutOfFuel) => return (Kill::OutOfFuel, "the rule used up its fuel".into()),
         Some(Trap::StackOverflow) => {
             return (
                 Kill::StackOverflow,
-                "the rule recursed too deeply; its call stack is used up".to_owned(),
+                "the rule recursed too deeply; its call stack is used up".into(),
             );
         }
         _ => {}
@@ -58,24 +60,26 @@ pub(super) fn classify(error: &wasmtime::Error, state: &CallState) -> (Kill, Str
     {
         return (
             Kill::OutOfMemory,
-            format!("the rule wanted {} KiB of memory", wanted.div_ceil(1 << 10)),
+            GuestText::of(format_args!(
+                "the rule wanted {} KiB of memory",
+                wanted.div_ceil(1 << 10)
+            )),
         );
     }
-    let cause = error.root_cause().to_string();
+    let cause = GuestText::of(error.root_cause());
     if cause.contains(TRANSFER_EXHAUSTED) {
         return (
             Kill::OverBudget,
-            "the rule handed over more in one call than limit item-bytes would ever allow"
-                .to_owned(),
+            "the rule handed over more in one call than limit item-bytes would ever allow".into(),
         );
     }
     match (&state.panic, trap) {
         (Some((message, place)), _) => (
             Kill::Trapped,
-            format!("the rule panicked at {place}: {message}"),
+            GuestText::of(format_args!("the rule panicked at {place}: {message}")),
         ),
-        (None, Some(trap)) => (Kill::Trapped, trap.to_string()),
-        (None, None) => (Kill::Trapped, logs::escaped(&cause)),
+        (None, Some(trap)) => (Kill::Trapped, GuestText::of(trap)),
+        (None, None) => (Kill::Trapped, cause),
     }
 }
 
@@ -94,39 +98,4 @@ fn remedy(kill: Kill, limits: &Limits) -> Option<String> {
     Some(format!(
         "limit {name} is {value}; raise it with --limit {name}=VALUE"
     ))
-}
-
-/// The guest's functions, innermost first.
-fn backtrace(error: &wasmtime::Error) -> Vec<String> {
-    let Some(backtrace) = error.downcast_ref::<WasmBacktrace>() else {
-        return Vec::new();
-    };
-    // Only its text has the names as a person writes them: `  0: 0x1a2b - module!function`.
-    backtrace
-        .to_string()
-        .lines()
-        .filter_map(|line| line.split_once(" - "))
-        .map(|(_, name)| logs::escaped(without_hash(name)))
-        .collect()
-}
-
-/// `module!path::function` without the `::h0123456789abcdef` that compilers add.
-fn without_hash(name: &str) -> &str {
-    match name.rsplit_once("::h") {
-        Some((path, hash)) if hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()) => {
-            path
-        }
-        _ => name,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_function_is_named_as_in_its_source() {
-        assert_eq!(without_hash("m!a::b::h1ae90b67556d7bf6"), "m!a::b");
-        assert_eq!(without_hash("m!a::hello"), "m!a::hello");
-    }
 }

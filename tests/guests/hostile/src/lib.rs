@@ -20,7 +20,10 @@ use crawler::rules::{config, log, output, page};
 use exports::crawler::rules::rules::{Description, Guest, RuleError};
 
 mod plans;
+mod poll;
 mod shapes;
+
+include!(concat!(env!("OUT_DIR"), "/long_name.rs"));
 
 wit_bindgen::generate!({
     path: "../../../plugin-sdk/wit",
@@ -64,6 +67,20 @@ const RULES: &[(&str, Behaviour)] = &[
         Ok(())
     }),
     ("trap", || core::arch::wasm32::unreachable()),
+    ("trap-in-long-name", || {
+        black_box(trap_in_long_name as extern "C" fn())();
+        Ok(())
+    }),
+    ("poll-long", || poll::ask(4_000)),
+    ("poll-too-long", || poll::ask(5_000)),
+    ("emit-slow", || {
+        // It ends nowhere, which is known after all of it is read.
+        let unfinished = format!("{{\"x\":[{}", "1,".repeat(8 << 20));
+        loop {
+            log::write(log::Level::Info, "emits");
+            black_box(emit(&unfinished)).ok();
+        }
+    }),
     ("panic", || {
         std::panic::set_hook(Box::new(|info| {
             let place = info.location().map(ToString::to_string).unwrap_or_default();

@@ -21,8 +21,8 @@ pub(super) fn checked_plans(plans: Vec<types::Plan>) -> Result<Vec<Plan>, Refusa
     match compiled_plans(&plans) {
         Ok(_) => Ok(plans),
         Err(error) => Err(refusal(
-            format!("describe lists a plan that cannot be followed: {error}"),
-            "plans are read in one pass over the page".to_owned(),
+            format_args!("describe lists a plan that cannot be followed: {error}"),
+            "plans are read in one pass over the page",
             "correct the plan",
         )),
     }
@@ -68,13 +68,13 @@ fn take(plan: &str, field: &str, take: types::Take) -> Result<Take, Refusal> {
         types::Take::Tag => Take::Tag,
         types::Take::Other(kind) => {
             return Err(refusal(
-                format!(
+                format_args!(
                     "field {:?} of plan {:?} takes {:?}, which this host does not know",
                     short(field),
                     short(plan),
                     short(&kind)
                 ),
-                "text, text-raw, inner, attr, present and tag are known".to_owned(),
+                "text, text-raw, inner, attr, present and tag are known",
                 "use one of them, or a newer host",
             ));
         }

@@ -1,0 +1,127 @@
+//! How long one call has held the processor.
+//!
+//! A call is polled by whichever thread of the executor is free, and gives it back between two
+//! ticks of the epoch. So the time is that of the thread, summed over the polls: a busy machine cuts
+//! nobody short, and a host call counts for all of its time however few ticks the guest sees.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use crawler_extract::processor_time;
+
+/// The time of one call. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct OnProcessor(Arc<Mutex<Spent>>);
+
+#[derive(Debug, Default)]
+struct Spent {
+    /// In polls that are over.
+    before: Duration,
+    /// Processor time of the thread when the present poll began; none between two polls.
+    begun: Option<Duration>,
+    /// Time of these that is charged elsewhere.
+    aside: Duration,
+}
+
+impl Spent {
+    fn at(&self, now: Duration) -> Duration {
+        let present = self
+            .begun
+            .map_or(Duration::ZERO, |begun| now.saturating_sub(begun));
+        (self.before + present).saturating_sub(self.aside)
+    }
+
+    fn end_poll(&mut self, now: Duration) {
+        if let Some(begun) = self.begun.take() {
+            self.before += now.saturating_sub(begun);
+        }
+    }
+}
+
+impl OnProcessor {
+    /// Counts what polling the future takes.
+    pub(super) async fn count<T>(&self, call: impl Future<Output = T>) -> T {
+        Counted {
+            time: self.clone(),
+            call: std::pin::pin!(call),
+        }
+        .await
+    }
+
+    /// Returns the time so far; asked from within the call.
+    pub(super) fn spent(&self) -> Duration {
+        self.spent_cell(|spent| spent.at(processor_time()))
+    }
+
+    /// Leaves out time that has a budget of its own.
+    pub(crate) fn set_aside(&self, time: Duration) {
+        self.spent_cell(|spent| spent.aside += time);
+    }
+
+    fn spent_cell<T>(&self, change: impl FnOnce(&mut Spent) -> T) -> T {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+struct Counted<'a, F> {
+    time: OnProcessor,
+    call: Pin<&'a mut F>,
+}
+
+impl<F: Future> Future for Counted<'_, F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let begun = processor_time();
+        self.time.spent_cell(|spent| spent.begun = Some(begun));
+        let polled = self.call.as_mut().poll(cx);
+        let ended = processor_time();
+        self.time.spent_cell(|spent| spent.end_poll(ended));
+        polled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    #[test]
+    fn r06_time_is_summed_over_polls_on_any_thread() {
+        let mut spent = Spent {
+            begun: Some(MS(100)),
+            ..Spent::default()
+        };
+        assert_eq!(spent.at(MS(103)), MS(3));
+        spent.end_poll(MS(105));
+        // Between polls the thread works for others.
+        assert_eq!(spent.at(MS(900)), MS(5));
+        // Another thread has had less time so far.
+        spent.begun = Some(MS(20));
+        assert_eq!(spent.at(MS(27)), MS(12));
+        spent.aside = MS(4);
+        assert_eq!(spent.at(MS(27)), MS(8));
+    }
+
+    #[tokio::test]
+    async fn r06_only_the_polls_of_a_call_are_counted() {
+        let time = OnProcessor::default();
+        let seen = time
+            .count(async {
+                tokio::task::yield_now().await;
+                let begun = processor_time();
+                while processor_time() < begun + MS(5) {}
+                time.spent()
+            })
+            .await;
+        assert!(seen >= MS(5), "{seen:?}");
+        let after = time.spent();
+        assert!(after >= seen);
+        let begun = processor_time();
+        while processor_time() < begun + MS(5) {}
+        assert_eq!(time.spent(), after);
+    }
+}
