@@ -46,7 +46,7 @@ pub(crate) mod twin;
 mod workbench;
 
 pub use opening::{OpenAs, OpenFrontier, OpenFrontiers};
-pub use out::{LinkBatch, LinkBounds, OutboxBatch};
+pub use out::{LinkBatch, LinkBounds, LinkPolicy, OutboxBatch};
 
 /// Where a shard's frontier lies in the data root.
 pub fn path_of(shard: ShardId) -> ObjectPath {
@@ -237,7 +237,7 @@ pub trait Frontier: Send + Sync + 'static {
     async fn delivered(&self, peer: Shard, end: u64) -> Result<(), FrontierError>;
 
     /// Stores links of another shard in one batch as those of a page are stored, in the depths that
-    /// they have, and passes over those that were stored already. Answers the number of the last that
+    /// they have, and passes over those that were stored already and those that `policy` leaves out. Answers the number of the last that
     /// is stored, which may be one before the last of these where another call brings links of the same
     /// shard at the same time: durable once [`settle`](Self::settle) has answered after this.
     ///
@@ -246,7 +246,7 @@ pub trait Frontier: Send + Sync + 'static {
         &self,
         from: Shard,
         batch: LinkBatch,
-        max_pattern_urls: u64,
+        policy: LinkPolicy<'_>,
     ) -> Result<u64, FrontierError>;
 
     /// Links to and from other shards in this run.

@@ -30,6 +30,7 @@ mod workers;
 
 use masters::{Calls, Marks, Masters};
 pub use plugins::{FetchDeadlines, MasterPlugins};
+pub(crate) use workers::CALL_TOKEN;
 pub use workers::GrpcWorkerCalls;
 
 const CONNECT_DEADLINE: Duration = Duration::from_secs(5);

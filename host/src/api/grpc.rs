@@ -19,6 +19,7 @@ use super::problem::Problem;
 use super::spec::invalid;
 use super::{Api, CALLS_MAX, PushSaid, REQUEST_MAX, Upload, convert};
 use crate::master::ControlError;
+use crate::model::node::CallToken;
 use crate::worker::Crawls;
 
 mod worker;
@@ -36,7 +37,16 @@ pub struct Services {
     /// On a master.
     pub master: Option<Api>,
     /// On a worker.
-    pub worker: Option<Crawls>,
+    pub worker: Option<WorkerDoor>,
+}
+
+/// What a worker answers calls with.
+#[derive(Clone)]
+pub struct WorkerDoor {
+    /// Its crawls.
+    pub crawls: Crawls,
+    /// What callers show who bring links.
+    pub call_token: CallToken,
 }
 
 /// Serves until `stop` is cancelled and the calls in hand are done. Streams end at once then.
@@ -52,9 +62,9 @@ pub async fn serve(
     if master.is_some() {
         reporter.set_serving::<CrawlerMasterServer<Master>>().await;
     }
-    let worker = services.worker.map(|worker| {
+    let worker = services.worker.map(|door| {
         let stop = stop.clone();
-        CrawlerWorkerServer::new(Worker { worker, stop }).max_decoding_message_size(LINKS_MAX)
+        CrawlerWorkerServer::new(Worker { door, stop }).max_decoding_message_size(LINKS_MAX)
     });
     if worker.is_some() {
         reporter.set_serving::<CrawlerWorkerServer<Worker>>().await;

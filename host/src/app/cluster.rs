@@ -22,6 +22,7 @@ use super::own_nodes;
 use super::parts::{self, DataPlugins};
 use super::registration::Registration;
 use crate::api::client::{FetchDeadlines, GrpcWorkerCalls, MasterPlugins};
+use crate::api::grpc::WorkerDoor;
 use crate::cli::{ClusterWorkerOptions, MasterOptions, NodeOptions};
 use crate::clock::{Clock, SystemClock};
 use crate::data::DataRoot;
@@ -295,7 +296,11 @@ pub(super) async fn start_worker(
     let crawls = Crawls::default();
     let members = options.node.etcd.members();
     let always = members.chain(base.doors.addresses()).collect();
-    base.doors.open(None, Some(crawls.clone()), &scopes.doors);
+    let worker_door = WorkerDoor {
+        crawls: crawls.clone(),
+        call_token: base.node.call_token.clone(),
+    };
+    base.doors.open(None, Some(worker_door), &scopes.doors);
     let own_nodes = own_nodes::keep_told(guard, base.catalog.clone(), always);
     scopes.work.spawn("own nodes", {
         let stop = scopes.work.stop_signal();

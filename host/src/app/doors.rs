@@ -7,10 +7,10 @@ use anyhow::Context as _;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::api::grpc::WorkerDoor;
 use crate::api::{Api, grpc, http};
 use crate::task::TaskScope;
 use crate::telemetry;
-use crate::worker::Crawls;
 
 /// How long calls in hand may take to be answered after a stop. Whoever sends no whole request, or
 /// does not close an idle connection, is not waited for.
@@ -61,7 +61,7 @@ impl Doors {
     }
 
     /// Serves until `scope` is stopped.
-    pub(super) fn open(self, master: Option<Api>, worker: Option<Crawls>, scope: &TaskScope) {
+    pub(super) fn open(self, master: Option<Api>, worker: Option<WorkerDoor>, scope: &TaskScope) {
         let stop = scope.stop_signal();
         let http = http::serve(self.http, master.clone(), stop.clone());
         let services = grpc::Services { master, worker };

@@ -22,7 +22,7 @@ use crate::fetch::http::{FetchSettings, HttpFetcher};
 use crate::frontier::durable::{DurableSettings, Frontiers};
 use crate::master::remains::{DataRemains, Remains};
 use crate::model::id::{Digest, Incarnation, NodeId};
-use crate::model::node::{Node, Role};
+use crate::model::node::{CallToken, Node, Role};
 use crate::plugin::engine::{Engine, EngineSettings};
 use crate::plugin::{FetchBytes, INTERFACE_VERSIONS, LoadRules, PluginError, Rules};
 use crate::sink::OpenSinks;
@@ -80,6 +80,11 @@ pub(super) fn node(
         interface: INTERFACE_VERSIONS.1.to_owned(),
         draining: false,
         started_at: clock.unix_millis(),
+        call_token: match role {
+            // Nobody hands links to a master.
+            Role::Master => CallToken::default(),
+            Role::Worker => CallToken::of(rand::random()),
+        },
     }
 }
 

@@ -14,6 +14,7 @@ use super::parts::{self, DataPlugins};
 use super::registration::Registration;
 use super::seeding;
 use crate::api::client::GrpcWorkerCalls;
+use crate::api::grpc::WorkerDoor;
 use crate::cli::UpOptions;
 use crate::clock::{Clock, SystemClock};
 use crate::data::DataRoot;
@@ -135,7 +136,11 @@ impl Up {
         scope.spawn("own nodes", async move {
             stop.run_until_cancelled(own_nodes).await;
         });
-        doors.open(Some(master_node.api(&scope)), Some(crawls.clone()), &scope);
+        let worker_door = WorkerDoor {
+            crawls: crawls.clone(),
+            call_token: worker.call_token.clone(),
+        };
+        doors.open(Some(master_node.api(&scope)), Some(worker_door), &scope);
         let registrations = TaskScope::new();
         let mut registered = None;
         for node in [&master, &worker] {

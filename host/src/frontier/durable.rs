@@ -46,8 +46,8 @@ use url::Url;
 
 use super::seen::{Opening, SeenCache};
 use super::{
-    Claim, Commit, Committed, Frontier, FrontierError, LinkBatch, LinkBounds, NewRequest,
-    OpenFrontier, OutboxBatch, Take,
+    Claim, Commit, Committed, Frontier, FrontierError, LinkBatch, LinkBounds, LinkPolicy,
+    NewRequest, OpenFrontier, OutboxBatch, Take,
 };
 use crate::model::crawl::{Counts, Request, UnixMillis};
 use crate::model::frontier::SinkMark;
@@ -288,9 +288,9 @@ impl Frontier for DurableFrontier {
         &self,
         from: Shard,
         batch: LinkBatch,
-        max_pattern_urls: u64,
+        policy: LinkPolicy<'_>,
     ) -> Result<u64, FrontierError> {
-        self.inner.apply(from, batch, max_pattern_urls).await
+        self.inner.apply(from, batch, policy).await
     }
 
     fn link_totals(&self) -> LinkTotals {

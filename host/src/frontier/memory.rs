@@ -18,8 +18,8 @@ use url::Url;
 use super::steady::SteadyTime;
 use super::workbench::{HostId, LaneId, Next, Turn, Workbench};
 use super::{
-    Claim, Commit, Committed, Ended, Frontier, FrontierError, LinkBatch, LinkBounds, NewRequest,
-    OutboxBatch, Take,
+    Claim, Commit, Committed, Ended, Frontier, FrontierError, LinkBatch, LinkBounds, LinkPolicy,
+    NewRequest, OutboxBatch, Take,
 };
 use crate::model::crawl::{Counts, Done, Fingerprint, ItemRecord, Request, UnixMillis};
 use crate::model::frontier::SinkMark;
@@ -268,7 +268,7 @@ impl Frontier for MemoryFrontier {
         &self,
         from: Shard,
         batch: LinkBatch,
-        max_pattern_urls: u64,
+        policy: LinkPolicy<'_>,
     ) -> Result<u64, FrontierError> {
         let mut state = self.state();
         if state.roots.is_none() {
@@ -289,8 +289,9 @@ impl Frontier for MemoryFrontier {
             return Ok(last);
         }
         let new = batch.links.into_iter().skip((expected - first) as usize);
-        let requests = fingerprinted(new.collect());
-        state.store(requests, self.settings.max_urls, Some(max_pattern_urls));
+        let requests = fingerprinted(new.filter(policy.may_follow).collect());
+        let max_pattern_urls = Some(policy.max_pattern_urls);
+        state.store(requests, self.settings.max_urls, max_pattern_urls);
         state.peers.applied.insert(from, end - 1);
         drop(state);
         self.take_changed.notify_one();

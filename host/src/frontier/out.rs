@@ -28,6 +28,25 @@ impl LinkBatch {
     }
 }
 
+/// Which links of another shard are stored; the others are passed over like those that are known.
+#[derive(Clone, Copy)]
+pub struct LinkPolicy<'a> {
+    /// Setting `max-pattern-urls`.
+    pub max_pattern_urls: u64,
+    /// Returns true for a link that this shard would follow if one of its own pages had it.
+    pub may_follow: &'a (dyn Fn(&NewRequest) -> bool + Send + Sync),
+}
+
+impl LinkPolicy<'_> {
+    /// A policy that looks at the patterns of URLs alone.
+    pub fn of_patterns(max_pattern_urls: u64) -> Self {
+        Self {
+            max_pattern_urls,
+            may_follow: &|_| true,
+        }
+    }
+}
+
 /// How many links one batch has at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkBounds {

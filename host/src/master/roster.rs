@@ -129,6 +129,7 @@ fn log(event: &NodeEvent) {
 mod tests {
     use super::*;
     use crate::model::id::Incarnation;
+    use crate::model::node::CallToken;
 
     fn node(id: &str, incarnation: u64) -> Node {
         Node {
@@ -143,6 +144,7 @@ mod tests {
             interface: String::new(),
             draining: false,
             started_at: 0,
+            call_token: CallToken::default(),
         }
     }
 

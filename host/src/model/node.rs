@@ -8,6 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use sha2::Digest as _;
 
 use super::crawl::UnixMillis;
 use super::id::{IdError, Incarnation, NAME_MAX, NodeId, check_name};
@@ -60,6 +61,43 @@ pub struct Node {
     pub draining: bool,
     /// Milliseconds since 1970.
     pub started_at: u64,
+    /// What other workers show to be let in with links; empty where nobody is.
+    #[serde(default, skip_serializing_if = "CallToken::is_empty")]
+    pub call_token: CallToken,
+}
+
+/// A secret of one process, which those who may read the store show when they call it.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CallToken(String);
+
+impl CallToken {
+    /// Makes a token of bytes that nobody can guess.
+    pub fn of(random: [u8; 32]) -> Self {
+        Self(hex::encode(random))
+    }
+
+    /// Returns true for the token that lets nobody in.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the secret, for whoever shows it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns true if this is what a caller has shown. Takes as long for a good guess as for a bad one.
+    pub fn is(&self, shown: &[u8]) -> bool {
+        let hash = |bytes: &[u8]| sha2::Sha256::digest(bytes);
+        !self.is_empty() && hash(self.0.as_bytes()) == hash(shown)
+    }
+}
+
+impl fmt::Debug for CallToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CallToken(..)")
+    }
 }
 
 /// What happened to a node's registration.
@@ -266,6 +304,17 @@ pub struct Draining {
 mod tests {
     use super::*;
 
+    #[test]
+    fn r14_a_token_is_known_by_itself_and_shown_to_nobody() {
+        let token = CallToken::of([7; 32]);
+        assert!(token.is(token.expose().as_bytes()));
+        assert!(!token.is(CallToken::of([8; 32]).expose().as_bytes()));
+        assert!(!token.is(b""));
+        // Nodes of versions without tokens let nobody in.
+        assert!(!CallToken::default().is(b""));
+        assert!(!format!("{token:?}").contains("07"));
+    }
+
     fn parse(texts: &[&str]) -> Result<BTreeMap<String, String>, LabelError> {
         let each = texts.iter().map(|text| text.parse::<Label>());
         labels(each.collect::<Result<Vec<_>, _>>()?)
@@ -331,6 +380,7 @@ mod tests {
             interface: String::new(),
             draining: false,
             started_at: 0,
+            call_token: CallToken::default(),
         };
         let one = node("10.0.0.5:9090");
         assert_eq!(one.label("id"), Some("worker-1"));

@@ -18,7 +18,7 @@ use crate::telemetry;
 #[async_trait]
 pub trait SendLinks: Send + Sync + 'static {
     /// The number of the last link that is durable there.
-    async fn send(&self, address: &str, links: GivenLinks) -> Result<u64, GiveError>;
+    async fn send(&self, worker: &Node, links: GivenLinks) -> Result<u64, GiveError>;
 }
 
 /// The shards beside one, for one assignment of it.
@@ -35,7 +35,7 @@ pub(super) struct Others {
 pub(super) struct Place {
     epoch: Epoch,
     /// None: by this process.
-    address: Option<String>,
+    worker: Option<Node>,
 }
 
 impl Others {
@@ -77,16 +77,16 @@ impl Others {
         let owner = record.owner.ok_or("no worker has it")?;
         let epoch = record.epoch;
         if owner.node == own.id && owner.incarnation == own.incarnation {
-            let address = None;
-            return Ok(Place { epoch, address });
+            let worker = None;
+            return Ok(Place { epoch, worker });
         }
         let key = catalog.keys().node(Role::Worker, &owner.node);
         let node = catalog.read::<Node>(&key).await;
         let node = node.map_err(|e| telemetry::chain(&e))?;
         let node = node.filter(|node| node.value.incarnation == owner.incarnation);
         let node = node.ok_or_else(|| format!("its worker {} is away", owner.node))?;
-        let address = Some(node.value.address);
-        Ok(Place { epoch, address })
+        let worker = Some(node.value);
+        Ok(Place { epoch, worker })
     }
 
     async fn give(&self, to: Shard, batch: &LinkBatch) -> Result<u64, String> {
@@ -98,8 +98,8 @@ impl Others {
             from: self.own.shard,
             batch: batch.clone(),
         };
-        let given = match &place.address {
-            Some(address) => self.parts.links.send(address, links).await,
+        let given = match &place.worker {
+            Some(worker) => self.parts.links.send(worker, links).await,
             None => self.parts.crawls.give(links).await,
         };
         given.map_err(|error| error.to_string())

@@ -17,9 +17,11 @@ use super::assigned::{Assigned, REST_AFTER, Stop};
 use super::crawl::CrawlEnd;
 use super::links::{MAX_LINKS, Part, Quiet};
 use super::others::Others;
-use crate::frontier::{Frontier, FrontierError, LinkBatch, OpenFrontier};
+use crate::frontier::{Frontier, FrontierError, LinkBatch, LinkPolicy, NewRequest, OpenFrontier};
 use crate::model::id::{Epoch, Run, Shard};
-use crate::model::resource::{ShardId, ShardState};
+use crate::model::links::shard_of;
+use crate::model::resource::{CrawlSettings, ShardId, ShardState};
+use crate::model::scope::{Bounds, RootHosts};
 
 /// A shard says that it is idle once it has been so for this long: one that gets links again and again
 /// would otherwise write two records for each.
@@ -227,8 +229,15 @@ impl Receiver {
         if self.recorded != Recorded::Busy {
             self.record_busy(assigned).await?;
         }
-        let max_pattern_urls = assigned.config.borrow().settings.max_pattern_urls();
-        let stored = store(frontier, calls, max_pattern_urls).await;
+        let settings = assigned.config.borrow().settings.clone();
+        let roots = frontier.roots().unwrap_or_default();
+        let judge = Judge {
+            root_hosts: RootHosts::of(&roots),
+            settings,
+            own: assigned.shard.id.shard,
+            n_shards: assigned.resource.spec.placement.n_shards(),
+        };
+        let stored = store(frontier, calls, &judge).await;
         self.quiet.end();
         for (answer, stored) in stored {
             let stored = stored.map_err(|error| GiveError::NotNow(error.to_string()));
@@ -323,16 +332,44 @@ async fn lasting(quiet: &Quiet) {
     tokio::time::sleep(IDLE_AFTER).await;
 }
 
+/// Judges links again that another shard has judged: by what applies here, and now.
+struct Judge {
+    root_hosts: RootHosts,
+    settings: CrawlSettings,
+    own: Shard,
+    n_shards: NonZeroU32,
+}
+
+impl Judge {
+    fn may_follow(&self, link: &NewRequest) -> bool {
+        let bounds = Bounds {
+            root_hosts: &self.root_hosts,
+            settings: &self.settings,
+        };
+        let url = &link.request.url;
+        let is_own = shard_of(url, self.n_shards) == self.own;
+        let may_follow = is_own && bounds.refusal(&link.request, link.depth).is_none();
+        if !may_follow {
+            tracing::debug!(%url, depth = link.depth, is_own, "link of another shard left out");
+        }
+        may_follow
+    }
+}
+
 /// Stores the links of these calls, one after the other, and makes all of them durable at once. What
 /// each is to be answered.
 async fn store(
     frontier: &dyn Frontier,
     calls: Vec<Incoming>,
-    max_pattern_urls: u64,
+    judge: &Judge,
 ) -> Vec<(Answer, Result<u64, FrontierError>)> {
     let mut stored = Vec::with_capacity(calls.len());
+    let policy = LinkPolicy {
+        max_pattern_urls: judge.settings.max_pattern_urls(),
+        may_follow: &|link| judge.may_follow(link),
+    };
     for call in calls {
-        let last = frontier.apply(call.from, call.batch, max_pattern_urls);
+        let last = frontier.apply(call.from, call.batch, policy);
         stored.push((call.answer, last.await));
     }
     if stored.iter().any(|(_, last)| last.is_ok())
@@ -348,9 +385,49 @@ async fn store(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frontier::NewRequest;
     use crate::frontier::suite::new;
+    use crate::model::crawl::Request;
     use crate::worker::crawl::tests::FrontierTwin;
+
+    /// Takes what has host `a`, of a resource of one shard.
+    fn judge(settings: CrawlSettings) -> Judge {
+        Judge {
+            root_hosts: RootHosts::of(&["http://a/".parse().unwrap()]),
+            settings,
+            own: Shard(0),
+            n_shards: NonZeroU32::MIN,
+        }
+    }
+
+    #[test]
+    fn r14_links_of_other_shards_are_judged_again() {
+        let settings = CrawlSettings {
+            max_depth: Some(2),
+            ..CrawlSettings::default()
+        };
+        let judge = judge(settings);
+        let link = |url: &str, depth| NewRequest {
+            request: Request::get(url.parse().unwrap(), "page"),
+            depth,
+        };
+        assert!(judge.may_follow(&link("http://a/1", 2)));
+        assert!(!judge.may_follow(&link("http://a/1", 3)), "too deep");
+        assert!(!judge.may_follow(&link("http://b/1", 1)), "out of scope");
+        assert!(!judge.may_follow(&link("ftp://a/1", 1)));
+        let n_shards = NonZeroU32::new(64).unwrap();
+        let own = shard_of(&"http://a/".parse().unwrap(), n_shards);
+        let of = |own| Judge {
+            own,
+            n_shards,
+            ..judge_of_one()
+        };
+        assert!(of(own).may_follow(&link("http://a/1", 1)));
+        assert!(!of(Shard(own.0 ^ 1)).may_follow(&link("http://a/1", 1)));
+    }
+
+    fn judge_of_one() -> Judge {
+        judge(CrawlSettings::default())
+    }
 
     fn links(urls: &[&str], first: u64) -> LinkBatch {
         let links: Vec<NewRequest> = urls.iter().map(|url| new(url)).collect();
@@ -383,7 +460,7 @@ mod tests {
         let first = receiver.incoming.recv().await.unwrap();
         let calls = receiver.with_waiting(first);
         assert_eq!(calls.len(), 4, "one has gone");
-        let stored = store(&frontier, calls, u64::MAX).await;
+        let stored = store(&frontier, calls, &judge_of_one()).await;
         assert_eq!(frontier.n_settles(), 1);
         for (answer, last) in stored {
             answer
@@ -403,7 +480,7 @@ mod tests {
         // Where nothing was stored, there is nothing to make durable.
         let _answered = given(3, links(&["http://a/3"], 2));
         let first = receiver.incoming.recv().await.unwrap();
-        store(&frontier, receiver.with_waiting(first), u64::MAX).await;
+        store(&frontier, receiver.with_waiting(first), &judge_of_one()).await;
         assert_eq!(frontier.n_settles(), 1);
     }
 }

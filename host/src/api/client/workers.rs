@@ -9,16 +9,19 @@ use crawler_proto as proto;
 use futures::stream::{BoxStream, StreamExt as _};
 use proto::crawler_worker_client::CrawlerWorkerClient;
 use tonic::transport::Channel;
-use tonic::{Code, Response, Status, Streaming};
+use tonic::{Code, Request, Response, Status, Streaming};
 
 use super::{ANSWER_MAX, endpoint, transport_failure};
 use crate::master::{WORKER_CALL_DEADLINE, WorkerCallError, WorkerCalls};
 use crate::model::id::{ResourceId, ResourceName};
+use crate::model::node::Node;
 use crate::model::status::{CrawlStatus, LogLine};
 use crate::telemetry::chain;
 use crate::worker::others::SendLinks;
 use crate::worker::receive::{GIVE_DEADLINE, GiveError, GivenLinks};
 
+/// Metadata of a call with links: the token of the worker that is called.
+pub(crate) const CALL_TOKEN: &str = "crawler-call-token";
 /// Connections kept to workers; above it all are forgotten and made anew.
 const CHANNELS_MAX: usize = 1_024;
 
@@ -92,10 +95,16 @@ impl WorkerCalls for GrpcWorkerCalls {
 
 #[async_trait]
 impl SendLinks for GrpcWorkerCalls {
-    async fn send(&self, address: &str, links: GivenLinks) -> Result<u64, GiveError> {
+    async fn send(&self, worker: &Node, links: GivenLinks) -> Result<u64, GiveError> {
+        let address = worker.address.as_str();
         let not_now = |e: WorkerCallError| GiveError::NotNow(e.to_string());
-        let mut worker = self.worker(address).map_err(not_now)?;
-        let call = worker.apply_links(proto::ApplyLinksRequest::from(links));
+        let mut request = Request::new(proto::ApplyLinksRequest::from(links));
+        // A worker of a version without tokens has an empty one, and asks for none.
+        let token = worker.call_token.expose().parse();
+        let token = token.map_err(|_| GiveError::Refused("its token is not ASCII".to_owned()))?;
+        request.metadata_mut().insert(CALL_TOKEN, token);
+        let mut client = self.worker(address).map_err(not_now)?;
+        let call = client.apply_links(request);
         match tokio::time::timeout(GIVE_DEADLINE, call).await {
             Ok(Ok(answer)) => Ok(answer.into_inner().last),
             Ok(Err(status)) if status.code() == Code::InvalidArgument => {

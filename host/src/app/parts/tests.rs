@@ -13,7 +13,7 @@ use crate::api::client::{FetchDeadlines, MasterPlugins};
 use crate::app::up::Up;
 use crate::cli::UpOptions;
 use crate::model::id::Incarnation;
-use crate::model::node::{Node, Role};
+use crate::model::node::{CallToken, Node, Role};
 use crate::store::Txn;
 use crate::store::catalog::{Catalog, encode};
 use crate::store::embedded::{EmbeddedStore, Settings};
@@ -76,6 +76,7 @@ impl Bench {
                 interface: String::new(),
                 draining: false,
                 started_at: 0,
+                call_token: CallToken::default(),
             };
             let key = catalog.keys().node(Role::Master, &node.id);
             let txn = Txn::new().put(key, encode(&node));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::model::id::{Incarnation, ResourceId};
-use crate::model::node::Role;
+use crate::model::node::{CallToken, Role};
 use crate::model::resource::ShardId;
 use crate::store::embedded::{EmbeddedStore, Settings};
 use crate::store::keys::Keys;
@@ -31,6 +31,7 @@ fn node(incarnation: u64) -> Node {
         interface: String::new(),
         draining: false,
         started_at: 1_700_000_000_000,
+        call_token: CallToken::default(),
     }
 }
 

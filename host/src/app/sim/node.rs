@@ -27,7 +27,7 @@ use crate::master::control::Control;
 use crate::master::housekeeping::Compaction;
 use crate::master::reconcile::PlacementSettings;
 use crate::model::id::{Incarnation, NodeId};
-use crate::model::node::{Node as Registered, Role};
+use crate::model::node::{CallToken, Node as Registered, Role};
 use crate::model::plugin::LimitOverrides;
 use crate::plugin::{Admit, Admitted, PluginError};
 use crate::retry::Backoff;
@@ -151,6 +151,7 @@ impl Node {
             interface: "0.1.0".to_owned(),
             draining: false,
             started_at: clock.unix_millis(),
+            call_token: CallToken::default(),
         };
         let start = Start {
             world: world.clone(),

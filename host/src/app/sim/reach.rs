@@ -9,6 +9,7 @@ use super::fault::Fault;
 use super::node::World;
 use crate::master::{WorkerCallError, WorkerCalls};
 use crate::model::id::{ResourceId, ResourceName};
+use crate::model::node::Node;
 use crate::model::status::{CrawlStatus, LogLine};
 use crate::worker::others::SendLinks;
 use crate::worker::receive::{GIVE_DEADLINE, GiveError, GivenLinks};
@@ -52,8 +53,8 @@ impl WorkerCalls for Reach {
 
 #[async_trait]
 impl SendLinks for Reach {
-    async fn send(&self, address: &str, links: GivenLinks) -> Result<u64, GiveError> {
-        let sky = &self.world.sky;
+    async fn send(&self, worker: &Node, links: GivenLinks) -> Result<u64, GiveError> {
+        let (sky, address) = (&self.world.sky, worker.address.as_str());
         tokio::time::sleep(sky.way()).await;
         let worker = self.world.workers.lock().unwrap().get(address).cloned();
         let lost = || GiveError::NotNow(format!("{address} does not answer"));

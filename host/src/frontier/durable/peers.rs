@@ -14,7 +14,9 @@ use super::Inner;
 use super::links::{Around, LinkOut, Sorted};
 use super::state::State;
 use super::writer::CutOff;
-use crate::frontier::{FrontierError, LinkBatch, LinkBounds, NewRequest, keys, records};
+use crate::frontier::{
+    FrontierError, LinkBatch, LinkBounds, LinkPolicy, NewRequest, keys, records,
+};
 use crate::model::id::Shard;
 use crate::model::resource::LinkTotals;
 use crate::model::scope::PATTERN_URLS;
@@ -234,7 +236,7 @@ impl Inner {
         &self,
         from: Shard,
         links: LinkBatch,
-        max_pattern_urls: u64,
+        policy: LinkPolicy<'_>,
     ) -> Result<u64, FrontierError> {
         self.check()?;
         let (first, end) = (links.first, links.end());
@@ -242,6 +244,7 @@ impl Inner {
         // Whatever can be done without the turn is: nobody else writes while that is held.
         let n_passed_over = n_stored(self.state().peers.last_applied(from));
         let new = links.links.into_iter().skip(n_passed_over as usize);
+        let new = new.filter(policy.may_follow);
         let new = self.links(new.collect(), Vec::new());
         let turn = self.writer.lock().await;
         // Whoever had the turn before may have been cut off.
@@ -272,7 +275,7 @@ impl Inner {
             is_armed: true,
         };
         let around = Around {
-            max_pattern_urls: Some(max_pattern_urls),
+            max_pattern_urls: Some(policy.max_pattern_urls),
             ..Around::default()
         };
         let sorted = self.sort_out(new, around).await;

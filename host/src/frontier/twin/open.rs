@@ -14,8 +14,8 @@ use super::plain::Plain;
 use super::shared::{Shared, State};
 use super::{FrontiersTwin, Writer};
 use crate::frontier::{
-    Claim, Commit, Committed, Frontier, FrontierError, LinkBatch, LinkBounds, NewRequest,
-    OpenFrontier, OutboxBatch, Take,
+    Claim, Commit, Committed, Frontier, FrontierError, LinkBatch, LinkBounds, LinkPolicy,
+    NewRequest, OpenFrontier, OutboxBatch, Take,
 };
 use crate::model::crawl::{Counts, Request, UnixMillis};
 use crate::model::frontier::SinkMark;
@@ -202,11 +202,11 @@ impl Frontier for Opened {
         &self,
         from: Shard,
         batch: LinkBatch,
-        max_pattern_urls: u64,
+        policy: LinkPolicy<'_>,
     ) -> Result<u64, FrontierError> {
         self.shared.check()?;
         let shard = self.shared.writer.shard;
-        let apply = |state: &mut State| state.plain.apply(shard, from, batch, max_pattern_urls);
+        let apply = |state: &mut State| state.plain.apply(shard, from, batch, policy);
         let applied = self.shared.change(apply);
         self.shared.take_changed.notify_one();
         applied

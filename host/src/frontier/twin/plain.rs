@@ -9,7 +9,9 @@ use super::Marks;
 use crate::frontier::memory::peers::Peers;
 use crate::frontier::steady::SteadyTime;
 use crate::frontier::workbench::HostClock;
-use crate::frontier::{Commit, Committed, Ended, FrontierError, LinkBatch, NewRequest, OpenAs};
+use crate::frontier::{
+    Commit, Committed, Ended, FrontierError, LinkBatch, LinkPolicy, NewRequest, OpenAs,
+};
 use crate::model::crawl::{Counts, Done, Fingerprint, ItemRecord, Request, UnixMillis};
 use crate::model::id::{Run, Shard};
 use crate::model::pattern::{PatternKey, path_pattern};
@@ -213,7 +215,7 @@ impl Plain {
         shard: ShardId,
         from: Shard,
         batch: LinkBatch,
-        max_pattern_urls: u64,
+        policy: LinkPolicy<'_>,
     ) -> Result<u64, FrontierError> {
         if self.roots.is_none() {
             return Err(FrontierError::Unseeded { shard });
@@ -228,8 +230,9 @@ impl Plain {
             });
         }
         let n_known = usize::try_from(expected - first).unwrap_or(usize::MAX);
-        let new: Vec<NewRequest> = batch.links.into_iter().skip(n_known).collect();
-        self.store(new, Some(max_pattern_urls));
+        let new = batch.links.into_iter().skip(n_known);
+        let new: Vec<NewRequest> = new.filter(policy.may_follow).collect();
+        self.store(new, Some(policy.max_pattern_urls));
         let last = last.max(end - 1);
         self.peers.applied.insert(from, last);
         Ok(last)

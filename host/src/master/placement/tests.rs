@@ -7,6 +7,7 @@ use rand::{RngExt as _, SeedableRng as _};
 
 use super::*;
 use crate::model::id::{Digest, Epoch, Generation, Incarnation, ResourceId, Run};
+use crate::model::node::CallToken;
 use crate::model::node::Role;
 use crate::model::resource::{Assignment, Order, PinnedPlugin, ResourceSpec};
 
@@ -26,6 +27,7 @@ pub(crate) fn worker(id: &str, capacity: u32, labels: &[(&str, &str)]) -> Node {
         interface: "0.1.0".into(),
         draining: false,
         started_at: 0,
+        call_token: CallToken::default(),
     }
 }
 

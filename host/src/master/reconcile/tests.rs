@@ -10,7 +10,7 @@ use super::*;
 use crate::model::id::{
     Digest, Epoch, Generation, Incarnation, NodeId, ResourceId, ResourceName, Run, Shard,
 };
-use crate::model::node::{Node, Role};
+use crate::model::node::{CallToken, Node, Role};
 use crate::model::plugin::Description;
 use crate::model::plugin::PluginRecord;
 use crate::model::resource::{Assignment, Owner, PinnedPlugin, Resource, ShardId, ShardRecord};
@@ -97,6 +97,7 @@ fn observed(state: ShardState, owner_incarnation: Option<u64>) -> Facts {
         interface: String::new(),
         draining: false,
         started_at: 0,
+        call_token: CallToken::default(),
     };
     let name: ResourceName = "books".parse().unwrap();
     let resource = Resource {

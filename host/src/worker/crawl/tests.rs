@@ -13,7 +13,7 @@ use crate::fetch::{Answer, Failure, FetchError, FetchRequest, Fetched};
 use crate::frontier::NewRequest;
 use crate::frontier::memory::{MemoryFrontier, MemorySettings};
 use crate::frontier::{
-    Claim, Commit, Committed, FrontierError, LinkBatch, LinkBounds, OutboxBatch,
+    Claim, Commit, Committed, FrontierError, LinkBatch, LinkBounds, LinkPolicy, OutboxBatch,
 };
 use crate::model::crawl::{
     CharsetSource, Counts, FetchRecord, Item, ItemRecord, Kill, NO_RULE, Page, PageContext,

@@ -11,7 +11,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::fetch::{Answer, Failure, Fetch, FetchRequest, Fetched};
 use crate::frontier::durable::{DurableSettings, Frontiers};
 use crate::frontier::memory::{MemoryFrontier, MemorySettings};
-use crate::frontier::{Frontier, OpenAs, OpenFrontiers as _};
+use crate::frontier::{Frontier, LinkPolicy, OpenAs, OpenFrontiers as _};
 use crate::model::crawl::{Item, ItemRecord, Page, PageContext, Request};
 use crate::model::frontier::SinkMark;
 use crate::model::id::{Digest, Epoch, ResourceId, Run};
@@ -167,7 +167,9 @@ impl HandOver for Neighbours {
         let (tell, told) = tokio::sync::oneshot::channel();
         // Whoever gives links may be killed meanwhile, and takes nothing with it.
         self.process.receivers.spawn("receiver", async move {
-            let applied = frontier.apply(from, batch, u64::MAX).await;
+            let applied = frontier
+                .apply(from, batch, LinkPolicy::of_patterns(u64::MAX))
+                .await;
             let settled = frontier.settle().await;
             drop(tell.send(settled.and(applied)));
         });

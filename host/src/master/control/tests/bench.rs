@@ -13,7 +13,7 @@ use crate::master::replica::Replica;
 use crate::master::twin::Workers;
 use crate::master::{Code, ResourceView};
 use crate::model::id::Incarnation;
-use crate::model::node::{Node, Role};
+use crate::model::node::{CallToken, Node, Role};
 use crate::model::plugin::{Description, Schema};
 use crate::model::resource::{
     Assignment, CrawlSettings, Phase, ResourceSpec, ShardId, ShardRecord, ShardState,
@@ -132,6 +132,7 @@ impl Bench {
             interface: String::new(),
             draining: false,
             started_at: 0,
+            call_token: CallToken::default(),
         };
         let key = self.catalog().keys().node(Role::Worker, &node.id);
         self.write(Txn::new().put(key, encode(&node))).await;

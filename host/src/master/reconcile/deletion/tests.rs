@@ -21,7 +21,7 @@ use crate::master::replica::Replica;
 use crate::master::twin::{Answer, Workers};
 use crate::model::crawl::UnixMillis;
 use crate::model::id::{Digest, Epoch, Incarnation, ResourceId, Run};
-use crate::model::node::{Node, Role};
+use crate::model::node::{CallToken, Node, Role};
 use crate::model::resource::{Owner, ShardId};
 use crate::model::status::CrawlStatus;
 use crate::sink::Sink as _;
@@ -177,6 +177,7 @@ impl Bench {
             interface: String::new(),
             draining: false,
             started_at: 0,
+            call_token: CallToken::default(),
         };
         let key = self
             .reconciler

@@ -21,7 +21,7 @@ use crate::frontier::durable::{DurableSettings, Frontiers, OpenAs};
 use crate::frontier::suite::hanging::{Hanging, Hangs};
 use crate::model::crawl::{Item, Page, PageContext, RuleError, UnixMillis};
 use crate::model::id::{Digest, Incarnation, ResourceId, ResourceName, Run, Shard};
-use crate::model::node::Role;
+use crate::model::node::{CallToken, Role};
 use crate::model::plugin::Description;
 use crate::model::resource::{CrawlSettings, Order, Owner, PinnedPlugin, ShardRecord, ShardState};
 use crate::plugin::{CallConfig, CallFailure, CallOutput, CallReport, PluginError, Rules};
@@ -414,6 +414,7 @@ pub(super) fn parts(
         interface: String::new(),
         draining: false,
         started_at: 0,
+        call_token: CallToken::default(),
     };
     let parts = AgentParts {
         node,
@@ -437,8 +438,8 @@ struct NoOtherWorker;
 
 #[async_trait]
 impl SendLinks for NoOtherWorker {
-    async fn send(&self, address: &str, _links: GivenLinks) -> Result<u64, GiveError> {
-        panic!("links for {address}")
+    async fn send(&self, worker: &Node, _links: GivenLinks) -> Result<u64, GiveError> {
+        panic!("links for {worker:?}")
     }
 }
 

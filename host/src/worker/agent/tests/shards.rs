@@ -41,9 +41,9 @@ struct Neighbour(BTreeMap<&'static str, Crawls>);
 
 #[async_trait]
 impl SendLinks for Neighbour {
-    async fn send(&self, address: &str, links: GivenLinks) -> Result<u64, GiveError> {
+    async fn send(&self, worker: &Node, links: GivenLinks) -> Result<u64, GiveError> {
         let gone = || GiveError::NotNow("nobody is there".to_owned());
-        let crawls = self.0.get(address).ok_or_else(gone)?;
+        let crawls = self.0.get(worker.address.as_str()).ok_or_else(gone)?;
         crawls.give(links).await
     }
 }

@@ -137,9 +137,9 @@ impl Frontier for FrontierTwin {
         &self,
         from: Shard,
         batch: LinkBatch,
-        max_pattern_urls: u64,
+        policy: LinkPolicy<'_>,
     ) -> Result<u64, FrontierError> {
-        self.inner.0.apply(from, batch, max_pattern_urls).await
+        self.inner.0.apply(from, batch, policy).await
     }
 
     fn link_totals(&self) -> LinkTotals {
