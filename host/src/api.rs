@@ -3,6 +3,9 @@
 //! ```text
 //! grpc, http   two forms of the same calls; each parses its own and ends in Api
 //! Api          bounds of every call: how many at once, for how long, until when; then Control
+//! connections  how many of them a listener has
+//! requests     what bodies may hold in memory, and how long they may take
+//! calls        how many calls and uploads there are at once
 //! convert      messages to plain values and back
 //! answer, spec the plain values: what calls answer and ask
 //! lifecycle    the calls that decide whether a resource is crawled, and by whom
@@ -20,12 +23,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use self::answer::{
     ItemAnswer, NodeAnswer, NodeEventAnswer, Placed, ResourceAnswer, ResourcesAnswer,
 };
+use self::calls::{Calls, Permit, Uploads};
 use self::client::{Client, ClientError};
 use self::forward::{Forward, Origin};
 use self::plugins::{PushSaid, Upload};
@@ -37,7 +40,9 @@ use crate::model::id::ResourceName;
 use crate::model::status::LogLine;
 
 pub mod answer;
+mod calls;
 pub mod client;
+mod connections;
 mod convert;
 mod forward;
 pub mod frontier;
@@ -46,6 +51,7 @@ pub mod http;
 pub mod lifecycle;
 mod plugins;
 pub mod problem;
+pub mod requests;
 pub mod spec;
 
 /// How long a call may take that is not a stream.
@@ -54,6 +60,8 @@ pub const CALL_DEADLINE: Duration = Duration::from_secs(30);
 pub const UPLOAD_DEADLINE: Duration = Duration::from_secs(300);
 /// Calls and streams at once, over all clients; further ones are turned away.
 pub const CALLS_MAX: usize = 512;
+/// Streams among them. They may last, so some calls are left for those that do not.
+pub const STREAMS_MAX: usize = 448;
 /// Bytes of one request that is not an upload.
 pub const REQUEST_MAX: usize = 4 << 20;
 /// Bytes of one piece of a plugin on its way.
@@ -66,19 +74,22 @@ pub const PAGE_MAX: usize = 1_000;
 pub struct Api {
     control: Arc<Control>,
     forward: Arc<Forward>,
-    calls: Arc<Semaphore>,
+    calls: Calls,
+    uploads: Uploads,
     stop: CancellationToken,
 }
 
 type Stream<T> = BoxStream<'static, Result<T, Problem>>;
 
 impl Api {
-    /// The calls of this master; streams end when `stop` is cancelled.
-    pub fn new(control: Arc<Control>, stop: CancellationToken) -> Self {
+    /// The calls of this master, with so many plugins pushed at once; streams end when `stop` is
+    /// cancelled.
+    pub fn new(control: Arc<Control>, uploads: usize, stop: CancellationToken) -> Self {
         Self {
             forward: Arc::new(Forward::new(control.standing().clone())),
             control,
-            calls: Arc::new(Semaphore::new(CALLS_MAX)),
+            calls: Calls::new("master"),
+            uploads: Uploads::new(uploads),
             stop,
         }
     }
@@ -219,7 +230,7 @@ impl Api {
         deadline: Duration,
         call: impl Future<Output = Result<T, E>>,
     ) -> Result<T, Problem> {
-        let _permit = self.permit()?;
+        let _permit = self.calls.call()?;
         bounded(deadline, call).await
     }
 
@@ -228,20 +239,9 @@ impl Api {
         &self,
         call: impl Future<Output = Result<BoxStream<'static, Result<T, ControlError>>, ControlError>>,
     ) -> Result<Stream<T>, Problem> {
-        let permit = self.permit()?;
+        let permit = self.calls.stream()?;
         let stream = bounded(CALL_DEADLINE, call).await?;
         Ok(until(stream, self.stop.clone(), permit))
-    }
-
-    fn permit(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        let permit = Arc::clone(&self.calls).try_acquire_owned();
-        permit.map_err(|_| {
-            Problem::new(
-                Code::Unavailable,
-                format!("the master has {CALLS_MAX} calls in hand and takes no more"),
-                "try again",
-            )
-        })
     }
 }
 
@@ -270,7 +270,7 @@ async fn bounded<T, E: Into<Problem>>(
 fn until<T: Send + 'static>(
     stream: BoxStream<'static, Result<T, ControlError>>,
     stop: CancellationToken,
-    permit: OwnedSemaphorePermit,
+    permit: Permit,
 ) -> Stream<T> {
     let state = Some((stream, stop, permit));
     stream::unfold(state, |state| async {

@@ -19,6 +19,7 @@ mod late_store;
 mod leaving;
 mod master_node;
 mod membership;
+mod open_files;
 mod own_nodes;
 mod parts;
 mod registration;

@@ -20,6 +20,7 @@ use self::nodes::{MasterArgs, WorkerArgs};
 use self::options::{DemoArgs, RunArgs, UpArgs};
 pub use self::options::{DemoOptions, RunOptions, UpOptions};
 use self::plugin::PluginCommand;
+pub use self::requests::CallOptions;
 use crate::api::client::{Client, ClientError};
 use crate::config::{ConfigError, DEFAULT_MASTER, Environment};
 use crate::master::ControlError;
@@ -34,6 +35,7 @@ mod node;
 pub mod nodes;
 pub mod options;
 pub mod plugin;
+mod requests;
 mod resource;
 mod table;
 

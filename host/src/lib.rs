@@ -221,6 +221,9 @@
 //! | plugin bytes | those of plugins that are there, and an hour longer | the leader's sweep every hour | `--plugin-size` each | `bytes_go_with_the_last_version_that_has_them`, `bytes_of_plugins_that_are_not_kept_go_and_other_files_stay` |
 //! | the log of a crawl | 1 000 lines, in memory | the next line | none | `only_the_last_lines_are_kept` |
 //! | calls that a resource remembers | 16, each of 128 bytes | the next one; the deletion's record keeps them for as long as it is there | none | `a_call_that_is_sent_again_is_carried_out_once` |
+//! | bodies of requests in hand, in memory | 256 MiB, the last eighth for small ones | the answer to a request; further ones are refused | `--request-memory` | `r03_bodies_beyond_the_budget_are_refused_until_it_is_free` |
+//! | connections of clients | 4 096 of each listener | their end; one that sends nothing ends after 10 s | `--connections`, `--stall-timeout` | `r03_connections_beyond_the_cap_are_refused_others_go_on` |
+//! | frontiers that are read for clients | 32 | the end of a read; further ones wait | `--frontier-readers` | `r03_reads_of_frontiers_wait_for_one_of_few_readers` |
 //! | robots.txt of sites, in a worker | 10 000 origins and 64 MiB of rules, each of 500 KiB of file | those used least lately, for new ones | none | `those_used_least_lately_go_when_there_are_too_many_or_they_are_too_large` |
 //! | addresses of names, in a worker | 10 000 names, each for a minute | the next one that is asked for; time | `dns-ttl` of `[fetch]` | `the_addresses_of_many_names_are_not_remembered_all` |
 //! | addresses of own nodes, in a worker | those that were registered in the last hour | a look every 30 seconds | none | `an_address_is_given_up_an_hour_after_its_node_left` |

@@ -11,11 +11,13 @@ use proto::crawler_master_server::{CrawlerMaster, CrawlerMasterServer};
 use proto::crawler_worker_server::CrawlerWorkerServer;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status, Streaming};
 
+use super::calls::Calls;
+use super::connections::Connections;
 use super::forward::{FORWARDED, Origin, REQUEST_ID};
 use super::problem::Problem;
+use super::requests::Requests;
 use super::spec::invalid;
 use super::{Api, CALLS_MAX, PushSaid, REQUEST_MAX, Upload, convert};
 use crate::master::ControlError;
@@ -27,9 +29,11 @@ mod worker;
 use worker::Worker;
 
 /// Bytes of a call with links: one alone may have all that a rule may ask for at once.
-const LINKS_MAX: usize = 20 << 20;
+pub const LINKS_MAX: usize = 20 << 20;
 /// Connections that say nothing for this long are asked, and closed if they do not answer.
 const KEEPALIVE: Duration = Duration::from_secs(20);
+/// Bytes that a client may send ahead of what is read of them, over one connection.
+const WINDOW: u32 = 64 << 10;
 
 /// What one listener serves.
 #[derive(Clone, Default)]
@@ -53,6 +57,7 @@ pub struct WorkerDoor {
 pub async fn serve(
     listener: TcpListener,
     services: Services,
+    requests: Requests,
     stop: CancellationToken,
 ) -> io::Result<()> {
     let (reporter, health) = tonic_health::server::health_reporter();
@@ -63,8 +68,12 @@ pub async fn serve(
         reporter.set_serving::<CrawlerMasterServer<Master>>().await;
     }
     let worker = services.worker.map(|door| {
-        let stop = stop.clone();
-        CrawlerWorkerServer::new(Worker { door, stop }).max_decoding_message_size(LINKS_MAX)
+        let worker = Worker {
+            door,
+            calls: Calls::new("worker"),
+            stop: stop.clone(),
+        };
+        CrawlerWorkerServer::new(worker).max_decoding_message_size(LINKS_MAX)
     });
     if worker.is_some() {
         reporter.set_serving::<CrawlerWorkerServer<Worker>>().await;
@@ -75,11 +84,15 @@ pub async fn serve(
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
     let sound = "the descriptors are generated from the .proto files by the build";
-    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+    let stall_timeout = requests.settings.stall_timeout;
+    let incoming = Connections::of_grpc(listener, &requests.settings).incoming(stall_timeout);
     tonic::transport::Server::builder()
         .http2_keepalive_interval(Some(KEEPALIVE))
         .http2_keepalive_timeout(Some(KEEPALIVE))
         .max_concurrent_streams(CALLS_MAX as u32)
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(WINDOW)
+        .layer(requests.of_grpc())
         .add_service(health)
         .add_service(reflection().build_v1().expect(sound))
         .add_service(reflection().build_v1alpha().expect(sound))
@@ -382,3 +395,6 @@ async fn upload(
         bytes: bytes.freeze(),
     })
 }
+
+#[cfg(test)]
+mod tests;

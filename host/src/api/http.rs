@@ -31,6 +31,7 @@
 //! no reader takes a part for the whole.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::io;
 
 use axum::body::{Body, to_bytes};
@@ -46,8 +47,10 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use super::connections::Connections;
 use super::forward::Origin;
 use super::problem::Problem;
+use super::requests::Requests;
 use super::spec::invalid;
 use super::{Api, CALL_DEADLINE, PushSaid, REQUEST_MAX, Upload};
 use crate::config::suggest;
@@ -59,6 +62,7 @@ mod frontier;
 mod lifecycle;
 mod local;
 pub mod profile;
+mod server;
 
 /// Header of a call that changes something: sent again under the same key, it is carried out once.
 const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
@@ -67,6 +71,7 @@ const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 pub async fn serve(
     listener: TcpListener,
     master: Option<Api>,
+    requests: Requests,
     stop: CancellationToken,
 ) -> io::Result<()> {
     let is_local = listener.local_addr()?.ip().is_loopback();
@@ -78,9 +83,9 @@ pub async fn serve(
         true => router.layer(axum::middleware::from_fn(local::only)),
         false => router,
     };
-    axum::serve(listener, router)
-        .with_graceful_shutdown(stop.cancelled_owned())
-        .await
+    let router = router.layer(requests.of_http());
+    let connections = Connections::of_http(listener, &requests.settings);
+    server::serve(connections, router, requests.settings.stall_timeout, stop).await
 }
 
 /// What a process without a master answers.
@@ -286,12 +291,23 @@ async fn bytes_of(
         return Err(too_large());
     }
     to_bytes(request.into_body(), max).await.map_err(|e| {
+        if let Some(problem) = problem_in(&e) {
+            return problem.clone();
+        }
         let error = chain(&e);
         match error.contains("length limit exceeded") {
             true => too_large(),
             false => Problem::invalid(format!("the body did not arrive whole: {error}"), ""),
         }
     })
+}
+
+/// The problem that a body ended with, where it was one of ours.
+fn problem_in<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Problem> {
+    match error.downcast_ref() {
+        Some(problem) => Some(problem),
+        None => problem_in(error.source()?),
+    }
 }
 
 /// The type must be given: a page in a browser can send anything else to a local server unasked.

@@ -55,6 +55,8 @@ impl Api {
     where
         F: Future<Output = Result<Upload, Problem>> + Send,
     {
+        // Before the bytes are read: those of a few plugins are as much as all other requests have.
+        let _upload = self.uploads.begin()?;
         let call = async {
             let Upload { said, bytes } = upload.await?;
             let push = &said.checked()?;

@@ -3,6 +3,8 @@
 //! HTTP gives `application/problem+json` (RFC 9457) with `code`, `detail` and `hint`; gRPC gives the
 //! status of the same row with the message `detail; hint` and the hint once more as metadata.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -32,6 +34,8 @@ pub struct Problem {
     pub hint: String,
     /// What another master acts on.
     pub reason: Option<Reason>,
+    /// True if the same call may succeed in a moment: HTTP says so with `Retry-After`.
+    pub is_passing: bool,
 }
 
 /// Why a call can be carried out after all, by another master or after another step.
@@ -105,6 +109,9 @@ const fn row(code: Code) -> Row {
 }
 
 impl Problem {
+    /// When to come again after a problem that passes.
+    pub(super) const RETRY_AFTER: Duration = Duration::from_secs(1);
+
     /// A problem with the HTTP status of its code.
     pub fn new(code: Code, detail: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
@@ -113,7 +120,22 @@ impl Problem {
             detail: detail.into(),
             hint: hint.into(),
             reason: None,
+            is_passing: false,
         }
+    }
+
+    /// A bound of this process is reached for the moment: 503 over HTTP, `RESOURCE_EXHAUSTED` over gRPC.
+    pub fn passing(detail: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::new(Code::ResourceExhausted, detail, hint)
+            .with_status(StatusCode::SERVICE_UNAVAILABLE)
+            .passes()
+    }
+
+    /// The same problem, which may be over in a moment.
+    #[must_use]
+    pub fn passes(mut self) -> Self {
+        self.is_passing = true;
+        self
     }
 
     /// The same problem for this reason.
@@ -231,6 +253,10 @@ impl IntoResponse for Problem {
             header::CONTENT_TYPE,
             HeaderValue::from_static("application/problem+json"),
         );
+        if self.is_passing {
+            let seconds = HeaderValue::from(Self::RETRY_AFTER.as_secs());
+            response.headers_mut().insert(header::RETRY_AFTER, seconds);
+        }
         response
     }
 }

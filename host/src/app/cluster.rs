@@ -189,7 +189,11 @@ async fn base(
     clock: Arc<dyn Clock>,
     (capacity, labels): (u32, BTreeMap<String, String>),
 ) -> anyhow::Result<Base> {
-    let doors = Doors::take(options.grpc, options.http, options.pprof).await?;
+    let doors = Doors::take(
+        (options.grpc, options.http, options.pprof),
+        &options.requests,
+    )
+    .await?;
     let identity = Identity::find(role, options.id.clone(), &options.engine.state)?;
     let data = Arc::new(DataRoot::open(&options.data)?);
     data.probe().await?;
@@ -241,6 +245,7 @@ pub(super) async fn start_master(
             lease_ttl: options.node.lease_ttl,
             limit_ceilings: options.node.limit_ceilings.clone(),
             plugin_size: options.node.engine.plugin_size,
+            calls: options.calls.clone(),
             frontier_min_age: options.node.frontier_min_age,
             compaction: options.compaction,
             placement: options.placement.clone(),

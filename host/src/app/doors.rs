@@ -7,7 +7,9 @@ use anyhow::Context as _;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use super::open_files;
 use crate::api::grpc::WorkerDoor;
+use crate::api::requests::{RequestSettings, Requests};
 use crate::api::{Api, grpc, http};
 use crate::task::TaskScope;
 use crate::telemetry;
@@ -21,6 +23,7 @@ pub(super) struct Doors {
     grpc: TcpListener,
     http: TcpListener,
     pprof: Option<TcpListener>,
+    requests: Requests,
     /// Where gRPC listens.
     pub(super) grpc_at: SocketAddr,
     /// Where HTTP listens.
@@ -30,9 +33,8 @@ pub(super) struct Doors {
 impl Doors {
     /// Takes the ports, or says which setting would choose others.
     pub(super) async fn take(
-        grpc: SocketAddr,
-        http: SocketAddr,
-        pprof: Option<SocketAddr>,
+        (grpc, http, pprof): (SocketAddr, SocketAddr, Option<SocketAddr>),
+        requests: &RequestSettings,
     ) -> anyhow::Result<Self> {
         let grpc = listen(grpc, "--grpc").await?;
         let http = listen(http, "--http").await?;
@@ -45,6 +47,10 @@ impl Doors {
             grpc,
             http,
             pprof,
+            requests: Requests::new(RequestSettings {
+                connections: open_files::connections(requests.connections),
+                ..requests.clone()
+            }),
             grpc_at,
             http_at,
         })
@@ -63,24 +69,25 @@ impl Doors {
     /// Serves until `scope` is stopped.
     pub(super) fn open(self, master: Option<Api>, worker: Option<WorkerDoor>, scope: &TaskScope) {
         let stop = scope.stop_signal();
-        let http = http::serve(self.http, master.clone(), stop.clone());
+        let (http, grpc) = (self.http, self.grpc);
+        let http = http::serve(http, master.clone(), self.requests.clone(), stop.clone());
         let services = grpc::Services { master, worker };
-        let grpc = grpc::serve(self.grpc, services, stop.clone());
+        let grpc = grpc::serve(grpc, services, self.requests.clone(), stop.clone());
         scope.spawn("grpc", served("gRPC", grpc, stop.clone()));
         scope.spawn("http", served("HTTP", http, stop));
         if let Some(pprof) = self.pprof {
-            serve_profiles(pprof, scope);
+            serve_profiles(pprof, self.requests, scope);
         }
     }
 }
 
 /// Serves profiles until `scope` is stopped, and says where.
-pub(super) fn serve_profiles(listener: TcpListener, scope: &TaskScope) {
+pub(super) fn serve_profiles(listener: TcpListener, requests: Requests, scope: &TaskScope) {
     if let Ok(address) = listener.local_addr() {
         tracing::info!("serving profiles pprof={address}");
     }
     let stop = scope.stop_signal();
-    let profiles = http::profile::serve(listener, stop.clone());
+    let profiles = http::profile::serve(listener, requests, stop.clone());
     scope.spawn("profiles", served("HTTP of profiles", profiles, stop));
 }
 

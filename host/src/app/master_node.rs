@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::Api;
+use crate::cli::CallOptions;
 use crate::clock::Clock;
 use crate::data::DataRoot;
 use crate::master::WorkerCalls;
@@ -44,6 +45,8 @@ pub(super) struct MasterSettings {
     pub(super) lease_ttl: Duration,
     pub(super) limit_ceilings: LimitOverrides,
     pub(super) plugin_size: u64,
+    /// What clients may ask for at once.
+    pub(super) calls: CallOptions,
     pub(super) frontier_min_age: Duration,
     /// Of the store's history; none: somebody else looks after it.
     pub(super) compaction: Option<Compaction>,
@@ -53,6 +56,7 @@ pub(super) struct MasterSettings {
 
 /// A master that answers calls; it contends for the lead from [`MasterNode::contend`] on.
 pub(super) struct MasterNode {
+    uploads: usize,
     pub(super) control: Arc<Control>,
     election: Election,
     feeder: Feeder,
@@ -90,6 +94,7 @@ impl MasterNode {
             limit_ceilings: settings.limit_ceilings,
             max_plugin_size: settings.plugin_size,
             strategy,
+            frontier_readers: settings.calls.frontier_readers,
         }));
         let reconcile = ReconcileParts {
             catalog,
@@ -109,6 +114,7 @@ impl MasterNode {
             control: control.clone(),
         };
         Self {
+            uploads: settings.calls.uploads,
             control,
             election,
             feeder,
@@ -118,7 +124,7 @@ impl MasterNode {
 
     /// The calls, for the doors; streams end with `scope`.
     pub(super) fn api(&self, scope: &TaskScope) -> Api {
-        Api::new(self.control.clone(), scope.stop_signal())
+        Api::new(self.control.clone(), self.uploads, scope.stop_signal())
     }
 
     /// Stands for election, and does what a leader does while it leads, until `scope` is stopped.

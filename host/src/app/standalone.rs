@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{doors, parts};
+use crate::api::requests::{RequestSettings, Requests};
 use crate::cli::plugin::build_plugin;
 use crate::cli::{AloneOptions, Failure};
 use crate::clock::{Clock, SystemClock};
@@ -63,7 +64,8 @@ pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyho
     if let Some(pprof) = options.pprof {
         let listener = doors::listen(pprof, "--pprof").await?;
         guard.set_own_nodes([listener.local_addr()?.to_string()]);
-        doors::serve_profiles(listener, &profiles);
+        let requests = Requests::new(RequestSettings::default());
+        doors::serve_profiles(listener, requests, &profiles);
     }
     let plugins = super::unless_stopped(&stop, load(&options)).await?;
     let data = DataRoot::open(&options.data)?;

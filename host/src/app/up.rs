@@ -74,7 +74,11 @@ impl Up {
         let guard = parts::guard(&options.allow_networks, &options.allow_ports);
         let config = &options.config;
         let fetch = parts::fetcher(guard.clone(), &config.fetch, &config.hosts, clock.clone())?;
-        let doors = Doors::take(options.grpc, options.http, options.pprof).await?;
+        let doors = Doors::take(
+            (options.grpc, options.http, options.pprof),
+            &options.requests,
+        )
+        .await?;
         let (grpc_at, http_at) = (doors.grpc_at, doors.http_at);
         let address = options
             .advertise
@@ -124,6 +128,7 @@ impl Up {
                 lease_ttl: options.lease_ttl,
                 limit_ceilings: options.limit_ceilings.clone(),
                 plugin_size: options.engine.plugin_size,
+                calls: options.calls.clone(),
                 frontier_min_age: options.frontier_min_age,
                 compaction: None,
                 placement: PlacementSettings::default(),

@@ -12,6 +12,9 @@ use super::Failure;
 use super::args::{limit, listen_address, overrides};
 use super::checks::{advertised, check_frontier_min_age, check_lease_ttl, check_open, check_pprof};
 use super::options::{EngineArgs, EngineOptions, NO_PORT, NetworkArgs};
+use super::requests::{CallArgs, CallOptions, RequestArgs};
+use crate::api::grpc::LINKS_MAX;
+use crate::api::requests::RequestSettings;
 use crate::config::{self, Environment, EtcdConfig, FileConfig};
 use crate::master::balance::BalanceSettings;
 use crate::master::housekeeping::Compaction;
@@ -25,6 +28,8 @@ use crate::model::plugin::{LimitName, LimitOverrides};
 const DEFAULT_CAPACITY: u32 = 10_000;
 /// Revisions that are kept unless told otherwise; `--keep-revisions` shows it.
 const DEFAULT_KEEP_REVISIONS: u64 = 100_000;
+/// The largest request of one worker to another.
+const LARGEST_LINKS: (u64, &str) = (LINKS_MAX as u64, "the links of one page");
 /// A reader that comes back after a moment still finds what it missed.
 const MIN_KEEP_REVISIONS: u64 = 1_000;
 
@@ -49,6 +54,8 @@ pub struct NodeOptions {
     pub config: FileConfig,
     /// Of the sandbox; its folder keeps the id too.
     pub engine: EngineOptions,
+    /// What clients may send.
+    pub requests: RequestSettings,
     /// How long a node that went silent counts as there.
     pub lease_ttl: Duration,
     /// What a resource may ask for at most.
@@ -62,6 +69,8 @@ pub struct NodeOptions {
 pub struct MasterOptions {
     /// What every process of a cluster is.
     pub node: NodeOptions,
+    /// What clients may ask for at once.
+    pub calls: CallOptions,
     /// Of etcd's history; none: etcd looks after it itself.
     pub compaction: Option<Compaction>,
     /// How shards are placed and moved.
@@ -146,6 +155,8 @@ struct NodeArgs {
     #[arg(long, value_name = "TIME", default_value = "24h", value_parser = humantime::parse_duration)]
     frontier_min_age: Duration,
     #[command(flatten)]
+    requests: RequestArgs,
+    #[command(flatten)]
     engine: EngineArgs,
 }
 
@@ -181,6 +192,8 @@ pub(super) struct MasterArgs {
     /// How long after such moves, and after a worker came or went, nothing is moved for the load
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = humantime::parse_duration)]
     rebalance_cooldown: Duration,
+    #[command(flatten)]
+    calls: CallArgs,
     #[command(flatten)]
     node: NodeArgs,
 }
@@ -226,8 +239,10 @@ impl NodeArgs {
         check_lease_ttl(self.lease_ttl)?;
         check_frontier_min_age(self.frontier_min_age)?;
         check_pprof(self.pprof)?;
+        let largest = self.engine.largest_upload().max(LARGEST_LINKS);
         let config = config::load(self.config.as_deref())?;
         Ok(NodeOptions {
+            requests: self.requests.into_settings(largest)?,
             id: self.id.map(|id| node_id(role, &id)).transpose()?,
             http,
             grpc,
@@ -292,6 +307,7 @@ impl MasterArgs {
         };
         Ok(MasterOptions {
             node,
+            calls: self.calls.into_options(),
             compaction: Some(compaction).filter(|compaction| compaction.keep > 0),
             placement: PlacementSettings {
                 strategy: self.strategy,

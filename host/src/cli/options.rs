@@ -12,6 +12,8 @@ use ipnet::IpNet;
 
 use super::args::{CrawlArgs, RuleArgs, limit, listen_address, overrides, size};
 use super::checks::{advertised, check_frontier_min_age, check_lease_ttl, check_open, check_pprof};
+use super::requests::{CallArgs, CallOptions, RequestArgs};
+use crate::api::requests::RequestSettings;
 use crate::config::{self, Environment, FetchConfig, FileConfig, FixedHosts};
 use crate::frontier::memory::DEFAULT_MAX_URLS;
 use crate::model::plugin::{LimitName, LimitOverrides};
@@ -57,6 +59,10 @@ pub struct UpOptions {
     pub limit_ceilings: LimitOverrides,
     /// Of the sandbox.
     pub engine: EngineOptions,
+    /// What clients may send.
+    pub requests: RequestSettings,
+    /// What clients may ask for at once.
+    pub calls: CallOptions,
     /// How long a node that went silent counts as there.
     pub lease_ttl: Duration,
     /// How long frontiers of deleted resources stay, and replaced files of the others at the most.
@@ -172,6 +178,10 @@ pub(super) struct UpArgs {
     #[arg(long, value_name = "TIME", default_value = "24h", value_parser = humantime::parse_duration)]
     frontier_min_age: Duration,
     #[command(flatten)]
+    requests: RequestArgs,
+    #[command(flatten)]
+    calls: CallArgs,
+    #[command(flatten)]
     engine: EngineArgs,
 }
 
@@ -282,6 +292,8 @@ impl UpOptions {
             advertise: None,
             limit_ceilings: LimitOverrides::default(),
             engine: EngineOptions::in_folder(folder.join("state")),
+            requests: RequestSettings::default(),
+            calls: CallOptions::default(),
             lease_ttl: DEFAULT_LEASE_TTL,
             frontier_min_age: DEFAULT_FRONTIER_MIN_AGE,
         }
@@ -295,8 +307,11 @@ impl UpArgs {
         check_pprof(self.pprof)?;
         check_lease_ttl(self.lease_ttl)?;
         check_frontier_min_age(self.frontier_min_age)?;
+        let largest = self.engine.largest_upload();
         let config = config::load(self.config.as_deref())?;
         Ok(UpOptions {
+            requests: self.requests.into_settings(largest)?,
+            calls: self.calls.into_options(),
             allow_ports: self.networks.ports(&config),
             advertise: advertised(self.advertise.as_deref(), self.grpc)?,
             engine: self
@@ -346,6 +361,11 @@ impl DemoArgs {
 }
 
 impl EngineArgs {
+    /// Bytes of the largest request, and the setting that allows it.
+    pub(super) fn largest_upload(&self) -> (u64, &'static str) {
+        (self.admission.plugin_size, "a plugin of --plugin-size")
+    }
+
     pub(super) fn into_options(
         self,
         environment: &Environment,

@@ -3,6 +3,7 @@
 use clap::CommandFactory as _;
 
 use super::*;
+use crate::api::requests::RequestSettings;
 use crate::cli::options::EngineOptions;
 use crate::cli::resource::ResourceCommand;
 use crate::model::placement::{Neighbour, PlacementChange};
@@ -71,6 +72,8 @@ fn up_takes_ports_of_this_machine_and_fills_in_defaults() {
     assert_eq!(options.engine.compile_memory, 1 << 30);
     assert_eq!(options.engine.compiled_size, 2 << 30);
     assert_eq!(options.engine.pool_instances, 64);
+    assert_eq!(options.requests, RequestSettings::default());
+    assert_eq!(options.calls, CallOptions::default());
     assert_eq!(options.lease_ttl.as_secs(), 10);
     assert_eq!(options.frontier_min_age.as_secs(), 86_400);
     assert_eq!(
@@ -287,6 +290,16 @@ fn a_bad_value_is_told_what_it_takes() {
         "invalid value '65536' for '--allow-ports",
     );
     check_refused("up --plugin-size big", "write a size like 64MiB or 4096");
+    check_refused(
+        "up --request-memory 64MiB",
+        "error: --request-memory of 67108864 bytes is too little for a plugin of --plugin-size: 67108864 bytes\nhint: allow more, or less there; one body may have seven eighths of it at the most",
+    );
+    check_refused(
+        "worker --request-memory 16MiB --plugin-size 1MiB",
+        "16777216 bytes is too little for the links of one page: 20971520 bytes",
+    );
+    check_refused("up --stall-timeout 0s", "use at least 1s");
+    check_refused("up --uploads 0", "0 is not in 1..=512");
     check_refused("up --limit-ceiling ram=1", "there is no limit \"ram\"");
     check_refused("up --lease-ttl 1ms", "too short to be renewed in time");
     check_refused(

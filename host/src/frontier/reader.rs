@@ -26,6 +26,7 @@ use crate::model::resource::ShardId;
 use scan::Records;
 
 mod delivery;
+pub mod pool;
 mod scan;
 
 /// How often a reader looks for what has become durable.

@@ -18,6 +18,7 @@ use super::replica::Replica;
 use super::{ControlError, WorkerCalls};
 use crate::clock::Clock;
 use crate::data::DataRoot;
+use crate::frontier::reader::pool::Readers;
 use crate::model::id::{Digest, RequestId, ResourceName};
 use crate::model::plugin::{LimitOverrides, Limits, PluginRecord};
 use crate::model::resource::{Resource, ResourceSpec, SettingError};
@@ -66,6 +67,8 @@ pub struct ControlParts {
     pub max_plugin_size: u64,
     /// How a worker is chosen for a shard.
     pub strategy: Strategy,
+    /// Frontiers that are read at once: setting `frontier-readers`.
+    pub frontier_readers: usize,
 }
 
 /// The calls of a master.
@@ -77,12 +80,16 @@ pub struct Control {
     turn: tokio::sync::Mutex<()>,
     /// The last write that a caller knows of: the next decision is made with it in view.
     decided: AtomicU64,
+    /// Of all calls that look into frontiers.
+    readers: Arc<Readers>,
 }
 
 impl Control {
     /// Ready for calls.
     pub fn new(parts: ControlParts) -> Self {
+        let objects = parts.data.object_store();
         Self {
+            readers: Arc::new(Readers::new(objects, parts.frontier_readers)),
             parts,
             turn: tokio::sync::Mutex::new(()),
             decided: AtomicU64::new(0),

@@ -3,11 +3,13 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write as _;
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 
 use crawler_proto as proto;
-use crawler_tests::guests;
 use crawler_tests::process::Home;
+use crawler_tests::{PATIENCE, guests, until};
 use futures::stream;
 
 pub(crate) use no_plugins::hostile_with;
@@ -248,7 +250,7 @@ fn f31_bytes_that_are_no_plugin_are_refused_from_a_config_file_in_a_single_run_a
     differences.assert_none();
     let file = config(&home, &guests::guest("hostile"));
     let up = home.start(["up", "--http=:0", "--grpc=:0", "--data=data", &file]);
-    up.word_after("listening grpc=", crawler_tests::PATIENCE);
+    up.word_after("listening grpc=", PATIENCE);
     assert_eq!(pushed(&home).len(), 1);
 }
 
@@ -280,4 +282,35 @@ fn config(home: &Home, plugin: &Path) -> String {
     let path: PathBuf = home.write("crawler-test.toml", &text);
     let name = path.file_name().expect("the file has a name");
     format!("--config={}", name.to_string_lossy())
+}
+
+#[tokio::test]
+async fn r03_a_push_beyond_the_few_is_told_to_come_again() {
+    let server = Server::start_with(&["--uploads=1"]);
+    let mut slow = TcpStream::connect(&server.http).expect("HTTP listens");
+    let head = format!(
+        "PUT /crawler/plugin HTTP/1.1\r\nhost: {}\r\ncontent-type: {WASM}\r\n\
+         content-length: 1000\r\n\r\nslow",
+        server.http
+    );
+    slow.write_all(head.as_bytes()).expect("it is taken");
+    let put = || server.http("PUT /crawler/plugin?as=shop@1.0.0", WASM, b"no plugin");
+    let refused = until("upload that is in hand", PATIENCE, || {
+        Some(put()).filter(|answer| answer.status == 503)
+    });
+    let why = "1 plugins are being pushed, as many as --uploads allows";
+    let hint = "push it again in a moment, or raise --uploads";
+    assert_eq!(
+        refused.problem(),
+        format!("503 RESOURCE_EXHAUSTED: {why} | {hint}")
+    );
+    let pushed = push_over_grpc(&server, "shop@1.0.0", b"no plugin").await;
+    assert_eq!(pushed, format!("ResourceExhausted: {why}; {hint}"));
+    // Others are answered meanwhile.
+    assert_eq!(server.http("GET /healthz", "", b"").status, 200);
+    drop(slow);
+    until("room for an upload", PATIENCE, || {
+        (put().status == 400).then_some(())
+    });
+    push_good(&server, 1);
 }

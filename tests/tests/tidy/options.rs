@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crawler::api::requests::RequestSettings;
+use crawler::cli::CallOptions;
 use crawler::fetch::gate::GateSettings;
 use crawler::fetch::http::FetchSettings;
 use crawler::model::plugin::Limits;
@@ -76,6 +78,17 @@ fn the_readme_tells_the_defaults_of_settings() {
             ("host-failures", gate.host_failures.to_string()),
             ("max-host-pause", time(gate.max_host_pause)),
             ("max-adaptive-delay", time(gate.max_adaptive_delay)),
+        ],
+    );
+    let (requests, calls) = (RequestSettings::default(), CallOptions::default());
+    check(
+        "of a process",
+        &[
+            ("--request-memory", bytes(requests.memory)),
+            ("--connections", number(requests.connections as u64)),
+            ("--stall-timeout", time(requests.stall_timeout)),
+            ("--uploads", calls.uploads.to_string()),
+            ("--frontier-readers", calls.frontier_readers.to_string()),
         ],
     );
     let crawl = CrawlSettings::default();

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
 use super::{Answer, Stream, WorkerDoor, refused};
+use crate::api::calls::Calls;
 use crate::api::client::CALL_TOKEN;
 use crate::api::spec::resource_name;
 use crate::model::id::ResourceId;
@@ -14,6 +15,7 @@ use crate::worker::receive::{GiveError, GivenLinks};
 
 pub(super) struct Worker {
     pub(super) door: WorkerDoor,
+    pub(super) calls: Calls,
     pub(super) stop: CancellationToken,
 }
 
@@ -23,6 +25,7 @@ impl CrawlerWorker for Worker {
         &self,
         request: Request<proto::WorkerStatusRequest>,
     ) -> Answer<proto::WorkerStatus> {
+        let _permit = self.calls.call().map_err(|p| p.to_status())?;
         let name = match request.into_inner().name.as_str() {
             "" => None,
             name => Some(resource_name(name).map_err(refused)?),
@@ -38,10 +41,15 @@ impl CrawlerWorker for Worker {
         &self,
         request: Request<proto::WorkerLogsRequest>,
     ) -> Answer<Self::ReadLogsStream> {
+        let permit = self.calls.stream().map_err(|p| p.to_status())?;
         let request = request.into_inner();
         let resource = ResourceId(request.resource_id);
         let lines = self.door.crawls.logs(resource, request.follow);
-        let lines = lines.map(|line| Ok(line.into()));
+        let lines = lines.map(move |line| {
+            // The stream counts for as long as it is there.
+            let _counts = &permit;
+            Ok(line.into())
+        });
         let lines = lines.take_until(self.stop.clone().cancelled_owned());
         Ok(Response::new(lines.boxed()))
     }
@@ -50,6 +58,7 @@ impl CrawlerWorker for Worker {
         &self,
         request: Request<proto::ApplyLinksRequest>,
     ) -> Answer<proto::ApplyLinksAnswer> {
+        let _permit = self.calls.call().map_err(|p| p.to_status())?;
         let status = |error: GiveError| match error {
             GiveError::Refused(why) => Status::invalid_argument(why),
             GiveError::NotNow(why) => Status::unavailable(why),
@@ -82,6 +91,7 @@ mod tests {
                 crawls: Crawls::default(),
                 call_token: call_token.clone(),
             },
+            calls: Calls::new("worker"),
             stop: CancellationToken::new(),
         };
         let code = async |shown: Option<&CallToken>| {

@@ -20,8 +20,10 @@ use axum::routing::get;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::{Answer, Params, known, local, wrong_method};
+use super::{Answer, Params, known, local, server, wrong_method};
+use crate::api::connections::Connections;
 use crate::api::problem::Problem;
+use crate::api::requests::Requests;
 use crate::master::Code;
 use crate::telemetry::chain;
 use crate::telemetry::profile::{Profile, ProfileError};
@@ -39,7 +41,11 @@ struct Door {
 }
 
 /// Serves until `stop` is cancelled; a profile that is under way then is answered with what it has.
-pub async fn serve(listener: TcpListener, stop: CancellationToken) -> io::Result<()> {
+pub async fn serve(
+    listener: TcpListener,
+    requests: Requests,
+    stop: CancellationToken,
+) -> io::Result<()> {
     let door = Door {
         address: listener.local_addr()?,
         stop: stop.clone(),
@@ -51,9 +57,8 @@ pub async fn serve(listener: TcpListener, stop: CancellationToken) -> io::Result
         .method_not_allowed_fallback(wrong_method)
         .with_state(door)
         .layer(axum::middleware::from_fn(local::only));
-    axum::serve(listener, router)
-        .with_graceful_shutdown(stop.cancelled_owned())
-        .await
+    let connections = Connections::of_http(listener, &requests.settings);
+    server::serve(connections, router, requests.settings.stall_timeout, stop).await
 }
 
 async fn index(State(door): State<Door>) -> String {

@@ -5,6 +5,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::*;
+use crate::api::requests::RequestSettings;
+use crate::cli::CallOptions;
 use crate::cli::options::EngineOptions;
 use crate::config::{EtcdConfig, FileConfig};
 use crate::master::reconcile::PlacementSettings;
@@ -42,6 +44,7 @@ fn options(folder: &Path, id: &str) -> NodeOptions {
         data: folder.join("data").display().to_string(),
         config: FileConfig::default(),
         engine: EngineOptions::in_folder(folder.join(id)),
+        requests: RequestSettings::default(),
         lease_ttl: TTL,
         limit_ceilings: LimitOverrides::default(),
         frontier_min_age: Duration::from_secs(60),
@@ -70,6 +73,7 @@ async fn clocks_that_step_a_day_both_ways_move_nobody() {
     for id in ["master-1", "master-2"] {
         let options = MasterOptions {
             node: options(folder.path(), id),
+            calls: CallOptions::default(),
             compaction: None,
             placement: PlacementSettings::default(),
         };

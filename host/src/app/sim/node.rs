@@ -247,6 +247,7 @@ impl Start {
                 lease_ttl: LEASE_TTL,
                 limit_ceilings: LimitOverrides::default(),
                 plugin_size: 1,
+                calls: crate::cli::CallOptions::default(),
                 frontier_min_age: FRONTIER_MIN_AGE,
                 compaction: Some(Compaction {
                     keep: 50,

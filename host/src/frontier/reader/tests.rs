@@ -79,3 +79,43 @@ async fn a_frontier_that_does_not_answer_is_named() {
     let opened = FrontierReader::open(objects, shard()).await;
     opened.unwrap().expect("it is there").close().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn r03_reads_of_frontiers_wait_for_one_of_few_readers() {
+    let readers = pool::Readers::new(frontier().await, 2);
+    let open = async || readers.open(shard()).await.map(|reader| reader.unwrap());
+    let (first, second) = (open().await.unwrap(), open().await.unwrap());
+    let error = open().await.err().expect("there is none left").to_string();
+    assert_eq!(
+        error,
+        "cannot read the frontier 7/0: 2 frontiers are being read, as many as --frontier-readers \
+         allows, and none was let go within 10 s; try again, or raise it"
+    );
+    let let_go = async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        first.close().await;
+    };
+    let (third, ()) = tokio::join!(open(), let_go);
+    third.unwrap().close().await;
+    second.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn r03_followers_of_a_frontier_share_a_reader() {
+    let readers = pool::Readers::new(frontier().await, 2);
+    let follow = async || readers.follow(shard()).await.unwrap().unwrap();
+    let (first, second) = (follow().await, follow().await);
+    assert!(Arc::ptr_eq(&first, &second));
+    assert!(first.may_be_kept());
+    // One that does not read any more is replaced; only half of them may be kept.
+    readers.give_up(&first);
+    let third = follow().await;
+    assert!(!Arc::ptr_eq(&first, &third));
+    assert!(!third.may_be_kept());
+    drop((first, second, third));
+    let open = async || readers.open(shard()).await.unwrap().unwrap();
+    let both = (open().await, open().await);
+    both.0.close().await;
+    both.1.close().await;
+    assert!(follow().await.may_be_kept());
+}

@@ -1,13 +1,11 @@
 //! Looking into a resource's frontier, beside its owner and without taking it over.
 
-use std::collections::BTreeMap;
-
 use url::Url;
 
 use super::super::explain::{Explanation, Question, explain, held_up};
 use super::*;
 use crate::frontier::FrontierError;
-use crate::frontier::reader::FrontierReader;
+use crate::frontier::reader::pool::PooledReader;
 use crate::model::crawl::Request;
 use crate::model::frontier::{FrontierStats, UrlEntry, UrlFilter};
 use crate::model::id::Shard;
@@ -78,26 +76,64 @@ impl Control {
         max: usize,
     ) -> Result<UrlsPage, ControlError> {
         let resource = self.existing(name).await?.value;
-        let mut readers = BTreeMap::new();
-        let mut opened = Ok(());
+        let mut shards = Vec::new();
         for id in resource.shard_ids() {
-            match self.frontier(id).await {
-                Ok(Some(reader)) => drop(readers.insert(id.shard, reader)),
-                Ok(None) => {}
-                Err(error) => opened = opened.and(Err(error)),
+            if self.was_created(id).await? {
+                shards.push(id);
             }
         }
-        let page = match opened {
-            Ok(()) if readers.is_empty() => Err(never_crawled(name)),
-            Ok(()) => Box::pin(list(&readers, only, from, max))
-                .await
-                .map_err(Into::into),
-            Err(error) => Err(error),
-        };
-        for reader in readers.into_values() {
-            reader.close().await;
+        if shards.is_empty() {
+            return Err(never_crawled(name));
         }
-        page
+        Box::pin(self.list(&shards, only, from, max)).await
+    }
+
+    /// Reads shard by shard, and holds one reader at a time.
+    async fn list(
+        &self,
+        shards: &[ShardId],
+        only: Option<UrlFilter>,
+        from: Option<UrlsFrom>,
+        max: usize,
+    ) -> Result<UrlsPage, ControlError> {
+        let first = |state| from_first(shards, state, Shard(0));
+        let mut next = match from {
+            Some(from) => Some(from),
+            None => first(only.unwrap_or(STATES[0])),
+        };
+        let mut entries = Vec::new();
+        while entries.len() < max
+            && let Some(UrlsFrom {
+                state,
+                shard,
+                place,
+            }) = next
+        {
+            let id = shards.iter().find(|id| id.shard == shard);
+            let place = match id {
+                Some(id) => {
+                    let reader = self.opened(*id).await?;
+                    let page = reader.list(state, place, max - entries.len()).await;
+                    reader.close().await;
+                    let page = page?;
+                    entries.extend(page.entries);
+                    page.next
+                }
+                None => None,
+            };
+            next = match place {
+                Some(_) => Some(UrlsFrom {
+                    state,
+                    shard,
+                    place,
+                }),
+                None => from_first(shards, state, Shard(shard.0.saturating_add(1))).or_else(|| {
+                    let state = after(state).filter(|_| only.is_none())?;
+                    first(state)
+                }),
+            };
+        }
+        Ok(UrlsPage { entries, next })
     }
 
     /// Why a URL was, or was not, fetched; for every URL, known or not.
@@ -150,72 +186,33 @@ impl Control {
     pub(super) async fn frontier(
         &self,
         shard: ShardId,
-    ) -> Result<Option<FrontierReader>, ControlError> {
+    ) -> Result<Option<PooledReader>, ControlError> {
+        match self.was_created(shard).await? {
+            true => self.opened(shard).await.map(Some),
+            false => Ok(None),
+        }
+    }
+
+    async fn was_created(&self, shard: ShardId) -> Result<bool, ControlError> {
         let catalog = &self.parts.catalog;
         let record: Option<Versioned<ShardRecord>> =
             catalog.read(&catalog.keys().shard(shard)).await?;
-        if !record.is_some_and(|record| record.value.created) {
-            return Ok(None);
-        }
-        // What a database needs to open is large, and would be part of every call that looks at one.
-        let open = FrontierReader::open(self.parts.data.object_store(), shard);
-        let reader = Box::pin(open).await?;
-        Ok(Some(reader.ok_or(FrontierError::Missing { shard })?))
+        Ok(record.is_some_and(|record| record.value.created))
     }
-}
 
-async fn list(
-    readers: &BTreeMap<Shard, FrontierReader>,
-    only: Option<UrlFilter>,
-    from: Option<UrlsFrom>,
-    max: usize,
-) -> Result<UrlsPage, FrontierError> {
-    let first = |state| from_first(readers, state, Shard(0));
-    let mut next = match from {
-        Some(from) => Some(from),
-        None => first(only.unwrap_or(STATES[0])),
-    };
-    let mut entries = Vec::new();
-    while entries.len() < max
-        && let Some(UrlsFrom {
-            state,
-            shard,
-            place,
-        }) = next
-    {
-        let place = match readers.get(&shard) {
-            Some(reader) => {
-                let page = reader.list(state, place, max - entries.len()).await?;
-                entries.extend(page.entries);
-                page.next
-            }
-            None => None,
-        };
-        next = match place {
-            Some(_) => Some(UrlsFrom {
-                state,
-                shard,
-                place,
-            }),
-            None => from_first(readers, state, Shard(shard.0.saturating_add(1))).or_else(|| {
-                let state = after(state).filter(|_| only.is_none())?;
-                first(state)
-            }),
-        };
+    async fn opened(&self, shard: ShardId) -> Result<PooledReader, ControlError> {
+        // What a database needs to open is large, and would be part of every call that looks at one.
+        let reader = Box::pin(self.readers.open(shard)).await?;
+        Ok(reader.ok_or(FrontierError::Missing { shard })?)
     }
-    Ok(UrlsPage { entries, next })
 }
 
 /// The beginning of a state in the first of these shards from this one on.
-fn from_first(
-    readers: &BTreeMap<Shard, FrontierReader>,
-    state: UrlFilter,
-    shard: Shard,
-) -> Option<UrlsFrom> {
-    let (shard, _) = readers.range(shard..).next()?;
+fn from_first(shards: &[ShardId], state: UrlFilter, first: Shard) -> Option<UrlsFrom> {
+    let shard = shards.iter().map(|id| id.shard);
     Some(UrlsFrom {
         state,
-        shard: *shard,
+        shard: shard.filter(|shard| *shard >= first).min()?,
         place: None,
     })
 }

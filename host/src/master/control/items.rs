@@ -12,7 +12,7 @@ use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
 
 use super::*;
 use crate::frontier::FrontierError;
-use crate::frontier::reader::FrontierReader;
+use crate::frontier::reader::pool::{PooledReader, Readers};
 use crate::model::crawl::ItemRecord;
 use crate::model::id::{ResourceId, Run, Shard};
 use crate::model::resource::{Deleting, Phase, ShardId, ShardRecord};
@@ -101,6 +101,7 @@ impl Control {
         Frontiers {
             catalog: self.parts.catalog.clone(),
             data: self.parts.data.clone(),
+            open: self.readers.clone(),
             id,
             name,
             readers: BTreeMap::new(),
@@ -201,11 +202,13 @@ impl Reading {
 struct Frontiers {
     catalog: Catalog,
     data: Arc<DataRoot>,
+    /// Opens readers, as many as all calls together may have.
+    open: Arc<Readers>,
     id: ResourceId,
     /// None: it was asked for by its id.
     name: Option<ResourceName>,
-    /// Those that are open.
-    readers: BTreeMap<Shard, FrontierReader>,
+    /// Readers that stay open between two looks, shared with others who follow.
+    readers: BTreeMap<Shard, Arc<PooledReader>>,
 }
 
 #[async_trait]
@@ -249,16 +252,12 @@ impl Sources for Frontiers {
         if last {
             self.close().await;
         }
-        let extents = self.ask().await?;
-        if last {
-            self.close().await;
-        }
-        Ok(Arc::new(extents))
+        Ok(Arc::new(self.ask(last).await?))
     }
 }
 
 impl Frontiers {
-    async fn ask(&mut self) -> Result<Extents, ControlError> {
+    async fn ask(&mut self, last: bool) -> Result<Extents, ControlError> {
         let keys = self.catalog.keys();
         let shards: Vec<(String, Versioned<ShardRecord>)> =
             records(&self.catalog, &keys.shards_of(self.id)).await?;
@@ -266,7 +265,7 @@ impl Frontiers {
         for (key, shard) in &shards {
             if let Some(id) = self.catalog.keys().parse_shard(key) {
                 let extent = match shard.value.created {
-                    true => self.extent(id).await?,
+                    true => self.extent(id, last).await?,
                     false => Some(Extent::Marks(Vec::new())),
                 };
                 let extent = extent.ok_or(FrontierError::Missing { shard: id })?;
@@ -274,12 +273,12 @@ impl Frontiers {
             }
         }
         if shards.is_empty() {
-            extents = self.extents_of_deleted().await?;
+            extents = self.extents_of_deleted(last).await?;
         }
         Ok(extents)
     }
 
-    async fn extents_of_deleted(&mut self) -> Result<Extents, ControlError> {
+    async fn extents_of_deleted(&mut self, last: bool) -> Result<Extents, ControlError> {
         let is_cut = self.deleting().await?.is_some_and(|d| d.items_cut);
         let mut extents = Extents::new();
         let shards = lines::shards(self.data.items_folder(self.id)).await?;
@@ -291,7 +290,7 @@ impl Frontiers {
             };
             let extent = match is_cut {
                 true => None,
-                false => match self.extent(id).await {
+                false => match self.extent(id, last).await {
                     Ok(extent) => extent,
                     // It may have been taken apart under our eyes.
                     Err(_) if self.deleting().await?.is_none_or(|d| d.items_cut) => None,
@@ -311,8 +310,17 @@ impl Frontiers {
         Ok(deleting.map(|deleting| deleting.value))
     }
 
-    /// What a frontier says; none where there is none.
-    async fn extent(&mut self, id: ShardId) -> Result<Option<Extent>, ControlError> {
+    /// What a frontier says; none where there is none. The `last` look is that of a reader that was
+    /// opened for it.
+    async fn extent(&mut self, id: ShardId, last: bool) -> Result<Option<Extent>, ControlError> {
+        if last {
+            let Some(reader) = self.open.open(id).await? else {
+                return Ok(None);
+            };
+            let marks = reader.marks().await;
+            reader.close().await;
+            return Ok(Some(Extent::Marks(marks?)));
+        }
         if let Some(reader) = self.readers.remove(&id.shard) {
             match reader.marks().await {
                 Ok(marks) => {
@@ -321,15 +329,25 @@ impl Frontiers {
                 }
                 Err(error) => {
                     tracing::debug!(shard = %id, %error, "opening a frontier anew to look at it");
-                    reader.close().await;
+                    self.open.give_up(&reader);
+                    close(reader).await;
                 }
             }
         }
-        let Some(reader) = FrontierReader::open(self.data.object_store(), id).await? else {
+        let Some(reader) = self.open.follow(id).await? else {
             return Ok(None);
         };
-        let marks = reader.marks().await?;
-        self.readers.insert(id.shard, reader);
+        let marks = match reader.marks().await {
+            Ok(marks) => marks,
+            Err(error) => {
+                self.open.give_up(&reader);
+                return Err(error.into());
+            }
+        };
+        match reader.may_be_kept() {
+            true => drop(self.readers.insert(id.shard, reader)),
+            false => close(reader).await,
+        }
         Ok(Some(Extent::Marks(marks)))
     }
 
@@ -344,8 +362,15 @@ impl Frontiers {
 
     async fn close(&mut self) {
         for (_, reader) in std::mem::take(&mut self.readers) {
-            reader.close().await;
+            close(reader).await;
         }
+    }
+}
+
+/// Waits until a reader looks no more, unless others follow with it.
+async fn close(reader: Arc<PooledReader>) {
+    if let Some(reader) = Arc::into_inner(reader) {
+        reader.close().await;
     }
 }
 

@@ -92,6 +92,7 @@ impl Bench {
             limit_ceilings: LimitOverrides::default(),
             max_plugin_size: 100,
             strategy: Strategy::default(),
+            frontier_readers: 2,
         });
         let feeders = TaskScope::new();
         Self {
