@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio_util::sync::CancellationToken;
 
 use super::open_files;
@@ -17,6 +17,9 @@ use crate::telemetry;
 /// How long calls in hand may take to be answered after a stop. Whoever sends no whole request, or
 /// does not close an idle connection, is not waited for.
 const CALLS_GRACE: Duration = Duration::from_secs(2);
+
+/// Connections that wait to be accepted; where there are more, a client tries again after a second.
+const BACKLOG: u32 = 4_096;
 
 /// Ports that are taken and not served yet.
 pub(super) struct Doors {
@@ -93,7 +96,17 @@ pub(super) fn serve_profiles(listener: TcpListener, requests: Requests, scope: &
 
 /// Takes a port, or says which setting would choose another.
 pub(super) async fn listen(address: SocketAddr, flag: &str) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address).await.with_context(|| {
+    let listening = || {
+        let socket = match address {
+            SocketAddr::V4(_) => TcpSocket::new_v4(),
+            SocketAddr::V6(_) => TcpSocket::new_v6(),
+        }?;
+        // A process that starts again takes its port back at once.
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        socket.listen(BACKLOG)
+    };
+    listening().with_context(|| {
         format!("cannot listen on {address}; choose another address with {flag}, or port 0 for a free one")
     })
 }
