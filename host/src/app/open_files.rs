@@ -18,7 +18,7 @@ pub(super) fn connections(wanted: usize) -> usize {
         .current
         .is_some_and(|current| Some(current) < raised.current)
     {
-        match setrlimit(Resource::Nofile, raised.clone()) {
+        match setrlimit(Resource::Nofile, raised) {
             Ok(()) => limit = raised,
             Err(error) => tracing::warn!(%error, "cannot raise the number of open files"),
         }

@@ -286,16 +286,19 @@ fn config(home: &Home, plugin: &Path) -> String {
 
 #[tokio::test]
 async fn r03_a_push_beyond_the_few_is_told_to_come_again() {
-    let server = Server::start_with(&["--uploads=1"]);
-    let mut slow = TcpStream::connect(&server.http).expect("HTTP listens");
+    let server = Server::start_with(&["--uploads=1", "--stall-timeout=5m"]);
     let head = format!(
         "PUT /crawler/plugin HTTP/1.1\r\nhost: {}\r\ncontent-type: {WASM}\r\n\
          content-length: 1000\r\n\r\nslow",
         server.http
     );
-    slow.write_all(head.as_bytes()).expect("it is taken");
     let put = || server.http("PUT /crawler/plugin?as=shop@1.0.0", WASM, b"no plugin");
+    // One that comes while another is in hand is refused itself, so it may take several.
+    let mut slow = Vec::new();
     let refused = until("upload that is in hand", PATIENCE, || {
+        let mut stream = TcpStream::connect(&server.http).expect("HTTP listens");
+        stream.write_all(head.as_bytes()).expect("it is taken");
+        slow.push(stream);
         Some(put()).filter(|answer| answer.status == 503)
     });
     let why = "1 plugins are being pushed, as many as --uploads allows";
