@@ -18,6 +18,7 @@ use crawler::fetch::gate::{Gate, GateSettings};
 use crawler::fetch::guard::Guard;
 use crawler::fetch::http::{FetchSettings, HttpFetcher};
 use crawler::fetch::{Fetch as _, FetchRequest};
+use crawler::memory::Account;
 use crawler::model::settings::{CrawlSettings, Robots};
 use tokio::runtime::Runtime;
 use url::Url;
@@ -160,6 +161,7 @@ impl Asked {
             unless: None,
             robots,
             max_crawl_delay: usual.max_crawl_delay(),
+            account: Account::default(),
         });
         match fetched.await.expect("it is served").answer {
             crawler::fetch::Answer::Page(page) => page.body.len(),

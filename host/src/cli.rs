@@ -214,7 +214,8 @@ pub struct Failure {
 }
 
 impl Failure {
-    fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
+    /// What went wrong, and what to do about it.
+    pub fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
             what: what.into(),
             hint: hint.into(),

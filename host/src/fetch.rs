@@ -18,6 +18,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use url::Url;
 
+use crate::memory::Account;
 use crate::model::crawl::{Page, UnixMillis};
 use crate::model::frontier::Validators;
 use crate::model::settings::{ContentTypes, CredentialNames, ProxyChoice, Rates, Robots};
@@ -79,6 +80,8 @@ pub struct FetchRequest {
     pub robots: Robots,
     /// The longest `crawl-delay` that is kept; a longer one is cut to it.
     pub max_crawl_delay: Duration,
+    /// Where the body is counted while it is read.
+    pub account: Account,
 }
 
 /// What came of a fetch.

@@ -48,6 +48,9 @@ mod workbench;
 pub use opening::{OpenAs, OpenFrontier, OpenFrontiers};
 pub use out::{LinkBatch, LinkBounds, LinkPolicy, OutboxBatch};
 
+/// What a URL takes in memory while it waits, roughly.
+const URL_BYTES: usize = 512;
+
 /// Where a shard's frontier lies in the data root.
 pub fn path_of(shard: ShardId) -> ObjectPath {
     ObjectPath::from_iter([
@@ -279,6 +282,9 @@ pub trait Frontier: Send + Sync + 'static {
 
     /// Looks from the head of every queue whether really nothing is left; an error tells what is.
     async fn check_empty(&self) -> Result<(), FrontierError>;
+
+    /// Bytes of memory that it takes, roughly: enough to tell a frontier that takes much from others.
+    fn held_bytes(&self) -> u64;
 
     /// Why nothing becomes durable at present; none while it does.
     fn stalled(&self) -> Option<String>;

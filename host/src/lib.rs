@@ -31,7 +31,7 @@
 //! L4  api, cli, config, demo      doors: gRPC, HTTP, command line, files
 //! L3  master | worker | author    never each other
 //! L2  store | plugin | fetch | frontier | sink | data      siblings never import each other
-//! L1  clock, task, retry, limiter, telemetry
+//! L1  clock, task, retry, limiter, memory, telemetry
 //! L0  model                       nouns; no IO
 //! ```
 //!
@@ -213,6 +213,7 @@
 //! | replaced files of a frontier | logs 10 min and tables 1 h, but no sooner than 15 min after a compaction has replaced them; compactions 1 h, manifests 24 h; none longer than the setting and the time until the next look | the owner's collector | `--frontier-min-age` | `what_a_compaction_has_replaced_goes_at_its_age`, `a_short_age_holds_for_all_files` |
 //! | URLs of a frontier in memory | 65 536, and 1 024 of one host and priority; within a minute 262 144 over all that a process has open: an even share, down to 1 024, and what the others leave; hosts whose turn comes later keep their clock and a cursor, half a kilobyte | the next host that has its turn sooner | none | `where_there_is_no_room_those_whose_turn_comes_last_sleep`, `urls_are_shared_evenly_and_who_has_many_gets_what_others_leave` |
 //! | what waits to be written to a frontier, in memory | 64 MiB; 256 MiB over all that a process has open, down to 4 MiB each | the next write to the object store; no page is committed meanwhile | none | `many_frontiers_share_what_may_wait_to_be_written`, `a_page_larger_than_what_may_wait_to_be_written_is_committed_whole` |
+//! | memory of a process with crawls, altogether | at 7/8 of the setting no page is taken and caches shrink, at all of it crawls are put back ([`memory`]) | the crawl that uses most closes its frontier | `--memory` | `a_hungry_crawl_is_put_back_and_ten_others_finish` |
 //! | URLs of `crawler run` in memory | 2 000 000; links beyond are refused | the end of the run | `--frontier-urls` | `links_beyond_the_bound_are_refused_and_counted` |
 //! | fences of a frontier | one empty file for each opening | with the frontier | none | `fences_stay_and_a_dead_compaction_is_taken_over_soon` |
 //! | marks of line files, and digests of plugins, in a frontier | one small record for each file; 32 bytes for each version of the plugin that has crawled | with the frontier | none | `a_frontier_goes_at_its_age_and_the_items_stay_as_they_were_read` |
@@ -262,6 +263,7 @@ pub mod fetch;
 pub mod frontier;
 pub mod limiter;
 pub mod master;
+pub mod memory;
 pub mod model;
 pub mod plugin;
 pub mod retry;

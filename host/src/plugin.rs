@@ -18,6 +18,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 
+use crate::memory::Account;
 use crate::model::crawl::{Item, Kill, Page, PageContext, Request, RuleError};
 use crate::model::guest_text::GuestText;
 use crate::model::id::Digest;
@@ -40,6 +41,8 @@ pub struct CallConfig {
     pub params: Arc<BTreeMap<String, String>>,
     /// What the call may use.
     pub limits: Limits,
+    /// Where the memory that it uses is counted.
+    pub account: Account,
 }
 
 /// The rules of one loaded plugin. Calls may run at the same time; none sees another.

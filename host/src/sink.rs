@@ -13,6 +13,7 @@ use crate::model::frontier::SinkMark;
 use crate::model::resource::ShardId;
 
 pub mod lines;
+pub mod shared;
 pub mod stream;
 
 /// One destination of one shard's items. One task writes to it.

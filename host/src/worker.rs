@@ -9,6 +9,7 @@
 //! page      one attempt at one page
 //! verdict   pure: what becomes of an answer, of links, of a rule's errors
 //! give_back a shard that is to go to another, or to nobody
+//! put_back  a crawl that uses too much memory waits until there is more
 //! leave     until when pages may be fetched
 //! roots     the root requests of a run
 //! drain     the outbox into the sink
@@ -29,6 +30,7 @@ use futures::stream::{self, BoxStream, StreamExt as _};
 use tokio::sync::Notify;
 
 use crate::frontier::Frontier;
+use crate::memory::Seat;
 use crate::model::crawl::Counts;
 use crate::model::id::{Epoch, ResourceId, ResourceName, Run};
 use crate::model::resource::{ShardId, Waits};
@@ -46,6 +48,7 @@ mod look;
 mod opening;
 pub mod others;
 mod page;
+pub mod put_back;
 pub mod receive;
 pub mod report;
 mod roots;
@@ -61,6 +64,8 @@ use report::CrawlLog;
 
 /// The state of a crawl whose frontier is open and whose batches or items do not become durable.
 const STALLED: &str = "StorageUnavailable";
+/// The state of a crawl that waits because its worker uses nearly all the memory that it may.
+const MEMORY_SHORT: &str = "MemoryShort";
 /// Lines of a crawl's log that its numbers come with.
 const LAST_ERRORS: usize = 5;
 /// Logs kept of crawls that are over.
@@ -122,11 +127,17 @@ struct Standing {
     waits: Option<Waits>,
     /// Why items were not written at the last try.
     sink_fault: Option<String>,
+    /// Where the crawl sits among those that share the memory of the process.
+    seat: Option<Seat>,
 }
 
 impl Live {
     fn standing(&self) -> MutexGuard<'_, Standing> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn seated(&self, seat: Seat) {
+        self.standing().seat = Some(seat);
     }
 
     fn opened(&self, frontier: Arc<dyn Frontier>) {
@@ -174,7 +185,13 @@ impl Live {
             condition: STALLED.to_owned(),
             why,
         });
-        stalled.or_else(|| standing.waits.clone())
+        let short = || {
+            let seat = standing.seat.as_ref();
+            let why = frontier.and(seat).and_then(Seat::short)?;
+            let condition = MEMORY_SHORT.to_owned();
+            Some(Waits { condition, why })
+        };
+        stalled.or_else(|| standing.waits.clone()).or_else(short)
     }
 }
 

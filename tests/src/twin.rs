@@ -14,6 +14,7 @@ use bytes::Bytes;
 use crawler::clock::{Clock, SystemClock};
 use crawler::fetch::{Answer, Failure, Fetch, FetchRequest, Fetched};
 use crawler::frontier::Frontier;
+use crawler::memory::Seat;
 use crawler::model::crawl::{
     CharsetSource, FetchRecord, Item, ItemRecord, Page, PageContext, PageText, Request,
 };
@@ -109,6 +110,7 @@ impl Tree {
             starts: Starts::default(),
             part: None,
             rest_after: None,
+            seat: Seat::default(),
         };
         run(parts, sink, stop).await
     }

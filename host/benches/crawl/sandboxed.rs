@@ -12,6 +12,7 @@ use crawler::fetch::http::{FetchSettings, HttpFetcher};
 use crawler::frontier::Frontier;
 use crawler::frontier::durable::{DurableSettings, Frontiers, OpenAs};
 use crawler::frontier::memory::{MemoryFrontier, MemorySettings};
+use crawler::memory::Seat;
 use crawler::model::id::{Digest, Epoch, ResourceId, Run};
 use crawler::model::plugin::Limits;
 use crawler::model::resource::ShardId;
@@ -72,6 +73,7 @@ impl Crawler {
             clock,
             leave: Leave::always(),
             rest_after: None,
+            seat: Seat::default(),
             starts: Starts::default(),
             part: None,
         };

@@ -243,5 +243,6 @@ async fn fetch(options: &FetchOptions) -> anyhow::Result<()> {
 /// By which pages are asked for by hand.
 fn fetcher(asking: &Asking) -> anyhow::Result<Arc<dyn Fetch>> {
     let guard = parts::guard(&asking.allow_networks, &asking.allow_ports);
-    parts::fetcher(guard, &asking.fetch, &asking.hosts, Arc::new(SystemClock))
+    let clock = Arc::new(SystemClock);
+    Ok(parts::fetcher(guard, &asking.fetch, &asking.hosts, clock)?)
 }

@@ -318,6 +318,8 @@ pub(super) async fn start_worker(
         ..DurableSettings::default()
     };
     let frontiers = parts::frontiers(&base.data, frontiers);
+    let memory = parts::watched_memory(&options.node.engine, &scopes.work);
+    parts::shrink_when_short(&memory, &fetch, Some(&frontiers));
     let masters = MasterPlugins::new(
         base.catalog.clone(),
         options.node.engine.plugin_size,
@@ -344,6 +346,7 @@ pub(super) async fn start_worker(
             links: Arc::new(GrpcWorkerCalls::new()),
             limit_ceilings,
             crawls,
+            memory,
         }
     };
     let (starts, started) = oneshot::channel();

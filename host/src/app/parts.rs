@@ -15,12 +15,12 @@ use crate::cli::plugin::build_plugin;
 use crate::clock::Clock;
 use crate::config::{self, EtcdConfig, FetchConfig, FixedHosts};
 use crate::data::DataRoot;
-use crate::fetch::Fetch;
 use crate::fetch::gate::{Gate, GateSettings};
 use crate::fetch::guard::Guard;
 use crate::fetch::http::{FetchSettings, HttpFetcher};
 use crate::frontier::durable::{DurableSettings, Frontiers};
 use crate::master::remains::{DataRemains, Remains};
+use crate::memory::{self, Memory};
 use crate::model::id::{Digest, Incarnation, NodeId};
 use crate::model::node::{CallToken, Node, Role};
 use crate::plugin::engine::{Engine, EngineSettings};
@@ -30,6 +30,7 @@ use crate::sink::lines::{LineFolders, LineSettings};
 use crate::store::catalog::{Catalog, encode};
 use crate::store::etcd::{EtcdSettings, TlsSettings};
 use crate::store::{Guard as StoreGuard, Outcome, StoreError, Txn};
+use crate::task::TaskScope;
 use crate::telemetry;
 
 mod access;
@@ -102,6 +103,44 @@ pub(super) fn engine_settings(options: &EngineOptions) -> EngineSettings {
     }
 }
 
+/// Bytes that this process may use; none where it was not told and the system does not tell either.
+fn allowed_memory(options: &EngineOptions) -> Option<u64> {
+    options.memory.or_else(memory::limit::usual)
+}
+
+/// The memory that the crawls of this process share, watched until the scope ends.
+pub(super) fn watched_memory(options: &EngineOptions, scope: &TaskScope) -> Memory {
+    let Some(allowed) = allowed_memory(options) else {
+        tracing::warn!(
+            "this system does not tell how much memory there is: no crawl is held back when it becomes short"
+        );
+        return Memory::unwatched();
+    };
+    tracing::info!(allowed, "memory that may be used");
+    let memory = Memory::of(allowed);
+    let watch = memory::watch(memory.clone(), memory::resident::now, scope.stop_signal());
+    scope.spawn("memory", watch);
+    memory
+}
+
+/// Lets what these keep in memory become less when memory is short.
+pub(super) fn shrink_when_short(
+    memory: &Memory,
+    fetch: &Arc<HttpFetcher>,
+    frontiers: Option<&Arc<Frontiers>>,
+) {
+    let fetch = Arc::clone(fetch);
+    memory.shrinks(move |is_short| {
+        if is_short {
+            fetch.shrink();
+        }
+    });
+    if let Some(frontiers) = frontiers {
+        let frontiers = Arc::clone(frontiers);
+        memory.shrinks(move |is_short| frontiers.shrink(is_short));
+    }
+}
+
 /// The sandbox. Setting it up reserves address space, which takes a moment.
 pub(super) async fn engine(settings: EngineSettings) -> anyhow::Result<Engine> {
     let engine = tokio::task::spawn_blocking(move || Engine::new(settings)).await?;
@@ -133,7 +172,7 @@ pub(super) fn fetcher(
     config: &FetchConfig,
     hosts: &FixedHosts,
     clock: Arc<dyn Clock>,
-) -> anyhow::Result<Arc<dyn Fetch>> {
+) -> anyhow::Result<Arc<HttpFetcher>> {
     let config = config.clone();
     let usual = GateSettings::default();
     let gate = Arc::new(Gate::new(GateSettings {

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::parts;
 use crate::author::watch::Changes;
-use crate::cli::{self, RunOptions};
+use crate::cli::{self, Failure, RunOptions};
 use crate::clock::{Clock, SystemClock};
 use crate::frontier::Frontier;
 use crate::frontier::memory::{MemoryFrontier, MemorySettings};
@@ -26,15 +26,19 @@ use crate::model::crawl::Counts;
 use crate::model::id::{ResourceId, Run};
 use crate::model::plugin::{LimitOverrides, Limits};
 use crate::sink::Sink;
+use crate::sink::shared::SharedSink;
 use crate::sink::stream::{FileSink, StreamSink};
 use crate::task::TaskScope;
 use crate::worker::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
 use crate::worker::leave::Leave;
+use crate::worker::put_back;
 use crate::worker::report::CrawlLog;
 use crate::worker::starts::Starts;
 
 /// How often progress is shown.
 const PROGRESS: Duration = Duration::from_millis(100);
+/// How long memory may stay short while nothing is in flight.
+const MEMORY_PATIENCE: Duration = Duration::from_secs(60);
 /// How long the last lines of the log may take to be printed.
 const LOG_GRACE: Duration = Duration::from_secs(2);
 
@@ -94,7 +98,11 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
         let rules = parts::rules(&options.plugin, &options.engine);
         super::unless_stopped(&stop, rules).await?
     };
-    let sink = open_sink(options.output.as_deref()).await?;
+    let sink = SharedSink::new(open_sink(options.output.as_deref()).await?);
+    let scope = TaskScope::new();
+    let memory = parts::watched_memory(&options.engine, &scope);
+    parts::shrink_when_short(&memory, &fetch, None);
+    let seat = memory.seat();
 
     let frontier: Arc<dyn Frontier> = Arc::new(MemoryFrontier::new(MemorySettings {
         max_urls: options.frontier_urls,
@@ -122,9 +130,9 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
         starts: Starts::default(),
         part: None,
         rest_after: None,
+        seat: seat.clone(),
     };
     let started = Instant::now();
-    let scope = TaskScope::new();
     let progress = progress_bar();
     scope.spawn("log", print_log(log.clone(), progress.clone()));
     scope.spawn(
@@ -136,7 +144,22 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
             scope.stop_signal(),
         ),
     );
-    let end = crawl::run(crawl_parts, sink, stop).await;
+    let mut backoff = put_back::new_backoff();
+    let end = loop {
+        let crawl = crawl::run(crawl_parts.clone(), Box::new(sink.clone()), stop.clone());
+        let end = crawl.await;
+        let CrawlEnd::PutBack(why) = &end else {
+            break end;
+        };
+        let free = put_back::until_free(&seat, &mut backoff, &log, why);
+        let free = tokio::time::timeout(MEMORY_PATIENCE, free);
+        match stop.run_until_cancelled(free).await {
+            Some(Ok(())) => {}
+            // What it keeps, without any page, is too much by itself.
+            Some(Err(_elapsed)) => break end,
+            None => break CrawlEnd::Stopped,
+        }
+    };
     log.close();
     scope.stop(LOG_GRACE).await;
     progress.finish_and_clear();
@@ -154,6 +177,11 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
         // Whoever read the items has read enough.
         CrawlEnd::Unread => Ok(Read::No),
         CrawlEnd::Failed(reason) => anyhow::bail!("the crawl failed: {reason}"),
+        CrawlEnd::PutBack(why) => Err(Failure::new(
+            format!("the crawl needs more memory than there is: {why}"),
+            "raise --memory, or keep fewer URLs: --frontier-urls",
+        )
+        .into()),
         CrawlEnd::Frontier(error) => Err(error.into()),
         CrawlEnd::Stopped => Err(super::Interrupted.into()),
     }

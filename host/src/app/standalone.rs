@@ -17,6 +17,7 @@ use crate::data::DataRoot;
 use crate::fetch::Fetch;
 use crate::frontier::Frontier;
 use crate::frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenAs};
+use crate::memory::{Memory, Seat};
 use crate::model::crawl::UnixMillis;
 use crate::model::id::{Digest, Epoch, PluginRef, ResourceId, Run};
 use crate::model::plugin::{Description, Limits};
@@ -26,6 +27,7 @@ use crate::sink::lines::{LineFiles, LineSettings};
 use crate::task::TaskScope;
 use crate::worker::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
 use crate::worker::leave::Leave;
+use crate::worker::put_back;
 use crate::worker::report::CrawlLog;
 use crate::worker::starts::Starts;
 
@@ -39,6 +41,7 @@ struct Shared {
     fetch: Arc<dyn Fetch>,
     clock: Arc<dyn Clock>,
     plugins: Vec<Loaded>,
+    memory: Memory,
 }
 
 /// A plugin of the config file.
@@ -70,12 +73,17 @@ pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyho
     let plugins = super::unless_stopped(&stop, load(&options)).await?;
     let data = DataRoot::open(&options.data)?;
     data.probe().await?;
+    let frontiers = parts::frontiers(&data, DurableSettings::default());
+    let watches = TaskScope::new();
+    let memory = parts::watched_memory(&options.engine, &watches);
+    parts::shrink_when_short(&memory, &fetch, Some(&frontiers));
     let shared = Shared {
-        frontiers: parts::frontiers(&data, DurableSettings::default()),
+        frontiers,
         data,
         fetch,
         clock,
         plugins,
+        memory,
     };
     let crawls = config
         .resources
@@ -87,7 +95,7 @@ pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyho
         match end {
             Ok(CrawlEnd::Finished | CrawlEnd::Resting { .. } | CrawlEnd::Unread) => {}
             Ok(CrawlEnd::Stopped) => return Err(super::Interrupted.into()),
-            Ok(CrawlEnd::Failed(reason)) => {
+            Ok(CrawlEnd::Failed(reason) | CrawlEnd::PutBack(reason)) => {
                 n_failed += 1;
                 tracing::error!(resource = %spec.name, reason, "crawl failed");
             }
@@ -124,11 +132,36 @@ async fn load(options: &AloneOptions) -> anyhow::Result<Vec<Loaded>> {
     Ok(plugins)
 }
 
+/// Crawls a resource to its end, however often it is put back.
 async fn crawl(
     shared: &Shared,
     spec: &ResourceSpec,
     options: &AloneOptions,
     stop: CancellationToken,
+) -> anyhow::Result<CrawlEnd> {
+    let seat = shared.memory.seat();
+    let log = CrawlLog::new(spec.name.as_str(), shared.clock.clone());
+    let mut backoff = put_back::new_backoff();
+    loop {
+        let end = crawl_once(shared, spec, options, &seat, &log, &stop).await?;
+        let CrawlEnd::PutBack(why) = end else {
+            return Ok(end);
+        };
+        tracing::warn!(resource = %spec.name, why, "the crawl waits");
+        let free = put_back::until_free(&seat, &mut backoff, &log, &why);
+        if stop.run_until_cancelled(free).await.is_none() {
+            return Ok(CrawlEnd::Stopped);
+        }
+    }
+}
+
+async fn crawl_once(
+    shared: &Shared,
+    spec: &ResourceSpec,
+    options: &AloneOptions,
+    seat: &Seat,
+    log: &CrawlLog,
+    stop: &CancellationToken,
 ) -> anyhow::Result<CrawlEnd> {
     let Loaded { digest, rules } = find(&shared.plugins, &spec.plugin)?;
     let limits = Limits::default().with(&spec.limits, &options.limit_ceilings)?;
@@ -160,14 +193,15 @@ async fn crawl(
         frontier: frontier.clone(),
         fetch: shared.fetch.clone(),
         clock: shared.clock.clone(),
-        log: CrawlLog::new(spec.name.as_str(), shared.clock.clone()),
+        log: log.clone(),
         leave: Leave::always(),
         starts: Starts::default(),
         part: None,
         rest_after: None,
+        seat: seat.clone(),
     };
     tracing::info!(resource = %spec.name, %run, items = %folder.display(), "crawl starts");
-    let end = crawl::run(parts, Box::new(sink), stop).await;
+    let end = crawl::run(parts, Box::new(sink), stop.clone()).await;
     let counts = frontier.counts();
     frontier.close().await?;
     tracing::info!(resource = %spec.name, pages = counts.pages(), items = counts.items, "crawl ends");

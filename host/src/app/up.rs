@@ -102,6 +102,8 @@ impl Up {
         let engine = parts::engine(parts::engine_settings(&options.engine));
         let engine = engine.await?;
         let scope = TaskScope::new();
+        let memory = parts::watched_memory(&options.engine, &scope);
+        parts::shrink_when_short(&memory, &fetch, Some(&frontiers));
         let node = |role: Role, id: &str| -> anyhow::Result<Node> {
             Ok(parts::node(
                 role,
@@ -179,6 +181,7 @@ impl Up {
             links: Arc::new(GrpcWorkerCalls::new()),
             limit_ceilings: options.limit_ceilings.clone(),
             crawls,
+            memory,
         };
         let agent = TaskScope::new();
         agent.spawn(

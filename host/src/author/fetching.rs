@@ -4,6 +4,7 @@ use url::Url;
 
 use crate::fetch::agents::identity;
 use crate::fetch::{Answer, Failure, Fetch, FetchError, FetchRequest};
+use crate::memory::Account;
 use crate::model::crawl::{Page, Request};
 use crate::model::settings::CrawlSettings;
 
@@ -59,6 +60,7 @@ pub async fn page(
             unless: None,
             robots: settings.robots(),
             max_crawl_delay: settings.max_crawl_delay(),
+            account: Account::default(),
         };
         let fetched = fetch.fetch(fetch_request).await;
         let fetched = fetched.map_err(|Failure { error, .. }| NoPage::Failed {

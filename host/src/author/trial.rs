@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::outcome::Outcome;
 use super::saved::{Called, SavedCall, SavedError};
+use crate::memory::Account;
 use crate::model::crawl::{Kill, Page, PageContext, UnixMillis};
 use crate::model::plugin::Limits;
 use crate::plugin::{
@@ -122,6 +123,7 @@ impl Trial {
         let config = CallConfig {
             params: Arc::new(params),
             limits: self.limits,
+            account: Account::default(),
         };
         let called = match &call.called {
             Called::Root { now } => ReadyCall::Root(*now),

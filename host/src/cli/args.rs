@@ -260,6 +260,16 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
     size.ok_or_else(|| "write a size like 64MiB or 4096".to_owned())
 }
 
+/// Bytes that the whole process may use.
+pub(super) fn memory(text: &str) -> Result<u64, String> {
+    const LEAST: u64 = 128 << 20;
+    let memory = size(text)?;
+    match memory < LEAST {
+        true => Err("a process needs at least 128MiB".to_owned()),
+        false => Ok(memory),
+    }
+}
+
 /// `:PORT` on this machine only, or `ADDRESS:PORT`.
 pub(super) fn listen_address(text: &str) -> Result<SocketAddr, String> {
     let local = text.strip_prefix("localhost").unwrap_or(text);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::Args;
 use ipnet::IpNet;
 
-use super::args::{CrawlArgs, RuleArgs, limit, listen_address, overrides, size};
+use super::args::{CrawlArgs, RuleArgs, limit, listen_address, memory, overrides, size};
 use super::checks::{advertised, check_frontier_min_age, check_lease_ttl, check_open, check_pprof};
 use super::requests::{CallArgs, CallOptions, RequestArgs};
 use crate::api::requests::RequestSettings;
@@ -111,6 +111,8 @@ pub struct EngineOptions {
     pub compiled_size: u64,
     /// Calls of rules that run at once.
     pub pool_instances: u32,
+    /// Bytes of memory that the process may use. None: a part of what there is.
+    pub memory: Option<u64>,
     /// Keeps what is local to this machine: compiled code, and the id of a node.
     pub state: PathBuf,
 }
@@ -124,6 +126,7 @@ impl EngineOptions {
             compile_memory: DEFAULT_COMPILE_MEMORY,
             compiled_size: DEFAULT_COMPILED_SIZE,
             pool_instances: POOL_INSTANCES,
+            memory: None,
             state,
         }
     }
@@ -272,6 +275,10 @@ pub(super) struct EngineArgs {
     /// Calls of rules that run at once, further ones wait; one with more memory counts once for each 64 MiB
     #[arg(long, value_name = "N", default_value_t = POOL_INSTANCES, value_parser = clap::value_parser!(u32).range(1..=4_096))]
     pool_instances: u32,
+    /// Memory that the process may use: from 7/8 of it on no page is taken, at all of it the crawl that uses
+    /// most is put back [default: 80 % of what the cgroup or the machine has]
+    #[arg(long, value_name = "SIZE", value_parser = memory)]
+    memory: Option<u64>,
     /// Keeps compiled code; local to this machine [default: a folder in ~/.local/state/crawler]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
@@ -378,6 +385,7 @@ impl EngineArgs {
             compile_memory: self.admission.compile_memory,
             compiled_size: self.compiled_size,
             pool_instances: self.pool_instances,
+            memory: self.memory,
             state: match self.state {
                 Some(state) => state,
                 None => environment.state_folder(role, grpc_port),

@@ -74,6 +74,9 @@ fn up_takes_ports_of_this_machine_and_fills_in_defaults() {
     assert_eq!(options.engine.pool_instances, 64);
     assert_eq!(options.requests, RequestSettings::default());
     assert_eq!(options.calls, CallOptions::default());
+    assert_eq!(options.engine.memory, None);
+    assert_eq!(up("up --memory 2GiB").engine.memory, Some(2 << 30));
+    check_refused("up --memory 100MiB", "a process needs at least 128MiB");
     assert_eq!(options.lease_ttl.as_secs(), 10);
     assert_eq!(options.frontier_min_age.as_secs(), 86_400);
     assert_eq!(

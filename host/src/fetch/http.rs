@@ -102,6 +102,11 @@ impl HttpFetcher {
         })
     }
 
+    /// Where memory is short: forgets the robots.txt of sites that were asked least lately.
+    pub fn shrink(&self) {
+        self.robots.shrink();
+    }
+
     /// Whoever runs a site should know whom to ask about a crawl; once a process is enough.
     fn want_contact(&self, url: &Url) {
         let is_usual = self.settings.user_agent == USUAL_AGENT;

@@ -8,6 +8,7 @@
 //! ```text
 //! settings   bounds, and the settings of the database
 //! room       memory that all open frontiers of the process share
+//! blocks     what was read of their files, as long as there is memory for it
 //! clock      the database's time, which must not go back
 //! open       opening: fencing whoever had it, giving poison up
 //! load       whose it is, whether it is whole, what an earlier life has left
@@ -39,7 +40,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use object_store::ObjectStore;
-use slatedb::db_cache::DbCache;
 use slatedb::{Db, DbStatus};
 use tokio::sync::{Notify, Semaphore, watch};
 use url::Url;
@@ -47,7 +47,7 @@ use url::Url;
 use super::seen::{Opening, SeenCache};
 use super::{
     Claim, Commit, Committed, Frontier, FrontierError, LinkBatch, LinkBounds, LinkPolicy,
-    NewRequest, OpenFrontier, OutboxBatch, Take,
+    NewRequest, OpenFrontier, OutboxBatch, Take, URL_BYTES,
 };
 use crate::model::crawl::{Counts, Request, UnixMillis};
 use crate::model::frontier::SinkMark;
@@ -55,6 +55,7 @@ use crate::model::id::{Run, Shard};
 use crate::model::resource::{LinkTotals, Redrive, ShardId};
 use crate::task::TaskScope;
 
+mod blocks;
 mod clock;
 mod group;
 mod keeper;
@@ -75,6 +76,7 @@ mod tests;
 mod writer;
 
 pub use super::OpenAs;
+use blocks::Blocks;
 use clock::DatabaseClock;
 use group::Queued;
 use room::{Room, Rooms};
@@ -97,7 +99,7 @@ pub type LastFault = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 pub struct Frontiers {
     objects: Arc<dyn ObjectStore>,
     settings: DurableSettings,
-    blocks: Arc<dyn DbCache>,
+    blocks: Arc<Blocks>,
     seen: SeenCache,
     last_fault: LastFault,
     n_opened: AtomicUsize,
@@ -116,7 +118,7 @@ impl Frontiers {
     /// Frontiers in this object store.
     pub fn new(objects: Arc<dyn ObjectStore>, settings: DurableSettings) -> Self {
         Self {
-            blocks: settings.block_cache(),
+            blocks: Arc::new(Blocks::new(settings.clone())),
             seen: SeenCache::new(settings.seen_cache_bytes),
             objects,
             settings,
@@ -128,6 +130,16 @@ impl Frontiers {
             #[cfg(test)]
             clock_ahead: 0,
         }
+    }
+
+    /// Where memory is short: forgets what can be read again, and until that is over keeps no more URLs in
+    /// memory than each frontier needs.
+    pub fn shrink(&self, is_short: bool) {
+        if is_short {
+            self.blocks.forget();
+            self.seen.forget();
+        }
+        self.rooms.shrink(is_short);
     }
 
     /// Names who can say why the object store does not answer.
@@ -327,6 +339,11 @@ impl Frontier for DurableFrontier {
 
     async fn check_empty(&self) -> Result<(), FrontierError> {
         self.inner.check_empty().await
+    }
+
+    fn held_bytes(&self) -> u64 {
+        // What waits to be written is known to the database alone; `room` bounds it.
+        (self.inner.state().bench.n_buffered() * URL_BYTES) as u64
     }
 
     fn stalled(&self) -> Option<String> {

@@ -19,7 +19,7 @@ use super::steady::SteadyTime;
 use super::workbench::{HostId, LaneId, Next, Turn, Workbench};
 use super::{
     Claim, Commit, Committed, Ended, Frontier, FrontierError, LinkBatch, LinkBounds, LinkPolicy,
-    NewRequest, OutboxBatch, Take,
+    NewRequest, OutboxBatch, Take, URL_BYTES,
 };
 use crate::model::crawl::{Counts, Done, Fingerprint, ItemRecord, Request, UnixMillis};
 use crate::model::frontier::SinkMark;
@@ -37,6 +37,9 @@ pub(super) mod peers;
 
 /// The reason that refused links are counted by when there is no room, and the setting of `crawler run` that helps.
 pub const NO_ROOM: &str = "frontier-urls";
+
+/// What is kept of a URL that was stored, roughly.
+const SEEN_BYTES: usize = 64;
 
 /// URLs known to one run, unless it is told otherwise.
 pub const DEFAULT_MAX_URLS: u64 = 2_000_000;
@@ -336,6 +339,12 @@ impl Frontier for MemoryFrontier {
 
     async fn check_empty(&self) -> Result<(), FrontierError> {
         Ok(())
+    }
+
+    fn held_bytes(&self) -> u64 {
+        let state = self.state();
+        let n_links = state.workbench.n_buffered() + state.peers.n_waiting();
+        (state.seen.len() * SEEN_BYTES + n_links * URL_BYTES + state.outbox.n_bytes) as u64
     }
 
     fn stalled(&self) -> Option<String> {

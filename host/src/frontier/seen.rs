@@ -210,6 +210,16 @@ impl SeenCache {
         part.young.insert(key);
     }
 
+    /// Forgets all, and gives the memory back. What is stored is looked up then, and noted again.
+    pub(super) fn forget(&self) {
+        for part in &self.parts {
+            let mut part = part.lock().unwrap_or_else(PoisonError::into_inner);
+            // Before anybody can miss it: the part is locked.
+            self.n_forgotten.fetch_add(1, Ordering::Relaxed);
+            *part = Generations::default();
+        }
+    }
+
     fn part(&self, n: usize) -> MutexGuard<'_, Generations> {
         let part = &self.parts[n];
         part.lock().unwrap_or_else(PoisonError::into_inner)
@@ -292,7 +302,11 @@ mod tests {
             }
         }
         assert!(n > 500, "{n}");
-        assert!(cache.is_complete(cache.open(true)));
+        let next = cache.open(true);
+        assert!(cache.is_complete(next));
+        cache.insert(cache.key(next, &request(1)));
+        cache.forget();
+        assert!(!cache.is_complete(next) && !cache.knows(cache.key(next, &request(1))));
     }
 
     #[test]

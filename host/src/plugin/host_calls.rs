@@ -133,7 +133,7 @@ impl CallState {
             logs,
             meter,
             panic: None,
-            memory: MemoryLimiter::new(limits.memory),
+            memory: MemoryLimiter::new(limits.memory, &config.account),
             time: OnProcessor::default(),
             table,
         }

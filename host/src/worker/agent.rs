@@ -27,6 +27,7 @@ use super::{Crawls, Live};
 use crate::clock::Clock;
 use crate::fetch::Fetch;
 use crate::frontier::OpenFrontiers;
+use crate::memory::Memory;
 use crate::model::id::{Epoch, Generation};
 use crate::model::node::Node;
 use crate::model::plugin::{LimitError, LimitOverrides, Limits};
@@ -72,6 +73,8 @@ pub struct AgentParts {
     pub limit_ceilings: LimitOverrides,
     /// Told to whoever asks.
     pub crawls: Crawls,
+    /// Shared by all crawls.
+    pub memory: Memory,
 }
 
 /// What an agent knows of its own doing.
@@ -336,6 +339,7 @@ fn start(
         after,
         live: live.clone(),
         starts: Starts::default(),
+        seat: parts.memory.seat(),
         stop: stop.clone(),
     };
     let over = ended.clone().drop_guard();

@@ -20,8 +20,9 @@ use super::receive::Receiver;
 use super::report::CrawlLog;
 use super::starts::Starts;
 use super::told::ToldSink;
-use super::{Live, Running};
+use super::{Live, Running, put_back};
 use crate::frontier::{FrontierError, OpenAs, OpenFrontier};
+use crate::memory::Seat;
 use crate::model::plugin::LimitError;
 use crate::model::resource::{
     DEFAULT_DELAY, PinnedPlugin, Resource, ShardRecord, ShardState, Unchanged, Waits,
@@ -51,6 +52,8 @@ pub(super) struct Assigned {
     pub(super) live: Live,
     /// The pages that it has begun.
     pub(super) starts: Starts,
+    /// Its place among the crawls that share the memory of this worker.
+    pub(super) seat: Seat,
     pub(super) stop: CancellationToken,
 }
 
@@ -84,6 +87,7 @@ pub(super) async fn run(assigned: Assigned) {
         live: live.clone(),
         mailbox,
     };
+    live.seated(assigned.seat.clone());
     assigned.parts.crawls.enter(id, running);
     tracing::info!(resource = %name, shard = %id, epoch = %assigned.shard.epoch, "crawl starts");
     let state = match assigned.crawl(&mut receiver, &live, &log).await {
@@ -132,6 +136,7 @@ impl Assigned {
         };
         let rules = self.load(pinned, live, log).await?;
         let mut backoff = new_backoff();
+        let mut put_back = put_back::new_backoff();
         loop {
             let frontier = self.open(pinned, live, log).await?;
             log.note("info", format!("run {} goes on", self.resource.run));
@@ -159,6 +164,13 @@ impl Assigned {
                 CrawlEnd::Unread => return Err(Stop::Failed(SinkError::Closed.to_string())),
                 CrawlEnd::Stopped => return Err(Stop::Told),
                 CrawlEnd::Resting { until } => self.rest(receiver, Some(until), settings).await?,
+                CrawlEnd::PutBack(why) => {
+                    drop(frontier);
+                    if since.elapsed() > LONGEST_WAIT {
+                        put_back.reset();
+                    }
+                    self.wait_for_memory(why, &mut put_back, live, log).await?;
+                }
                 CrawlEnd::Frontier(error) => {
                     if since.elapsed() > LONGEST_WAIT {
                         backoff.reset();
@@ -201,6 +213,7 @@ impl Assigned {
             starts: self.starts.clone(),
             part,
             rest_after: Some(REST_AFTER),
+            seat: self.seat.clone(),
         };
         crawl::run(parts, Box::new(sink), stop).await
     }
@@ -290,7 +303,7 @@ impl Assigned {
     }
 
     /// Shows why it cannot go on, and lets some time pass.
-    async fn wait(
+    pub(super) async fn wait(
         &self,
         backoff: &mut Backoff,
         waits: &Waits,

@@ -24,6 +24,7 @@ use crate::clock::Clock;
 use crate::fetch::Fetch;
 use crate::fetch::cookies::CookieJar;
 use crate::frontier::{Frontier, FrontierError, Take};
+use crate::memory::Seat;
 use crate::model::crawl::UnixMillis;
 use crate::model::id::{ResourceId, Run};
 use crate::model::plugin::Limits;
@@ -39,6 +40,7 @@ const STOP_GRACE: Duration = Duration::from_secs(2);
 const JUDGED_ROOTS: usize = 8;
 
 /// What a crawl is made of.
+#[derive(Clone)]
 pub struct CrawlParts {
     /// Of item keys.
     pub resource: ResourceId,
@@ -68,6 +70,8 @@ pub struct CrawlParts {
     pub part: Option<Part>,
     /// With nothing to do for longer than this the crawl ends as resting. None: it waits.
     pub rest_after: Option<Duration>,
+    /// Its place among the crawls that share the memory of the process.
+    pub seat: Seat,
 }
 
 /// What may change while a crawl runs; applies to pages taken from then on.
@@ -93,6 +97,9 @@ pub enum CrawlEnd {
     },
     /// Its frontier cannot be used any more.
     Frontier(FrontierError),
+    /// The process has too little memory: it is to begin again once the seat is free. What was in flight
+    /// stays due.
+    PutBack(String),
     /// Whoever read its items has gone away.
     Unread,
     /// It was told to stop.
@@ -103,10 +110,32 @@ pub enum CrawlEnd {
 ///
 /// Not cancel-safe: pages in flight and undelivered items would be left behind. Use `stop`.
 pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken) -> CrawlEnd {
-    let root_urls = match roots(&parts, &stop).await {
+    // Put back, it ends as where it is told to stop: what is being written is written whole.
+    let halt = stop.child_token();
+    let rooted = roots(&parts, &halt);
+    tokio::pin!(rooted);
+    let root_urls = tokio::select! {
+        biased;
+        root_urls = &mut rooted => root_urls,
+        why = parts.seat.until_put_back() => {
+            halt.cancel();
+            match rooted.await {
+                Ok(_) | Err(CrawlEnd::Stopped) => return CrawlEnd::PutBack(why),
+                failed => failed,
+            }
+        }
+    };
+    let root_urls = match root_urls {
         Ok(root_urls) => root_urls,
         Err(end) => return end,
     };
+    let frontier = Arc::downgrade(&parts.frontier);
+    let held = move || {
+        frontier
+            .upgrade()
+            .map_or(0, |frontier| frontier.held_bytes())
+    };
+    parts.seat.also(held);
     let counts = parts.frontier.counts();
     let seeds = parts.config.borrow().settings.cookie_seeds.clone();
     let kept = parts.frontier.cookies();
@@ -124,8 +153,13 @@ pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken
     let no_more_items = CancellationToken::new();
     // A crawl that cannot go on says so, though links wait for a shard that nobody has.
     let gives_up = CancellationToken::new();
+    // One that is put back waits for no sink that fails: its frontier takes memory until it is closed.
+    let cut = stop.child_token();
     let pages = async {
         let end = run_pages(&shared, &root_urls, &stop).await;
+        if let CrawlEnd::PutBack(_) = end {
+            cut.cancel();
+        }
         if !matches!(end, CrawlEnd::Finished | CrawlEnd::Resting { .. }) {
             gives_up.cancel();
         }
@@ -134,8 +168,8 @@ pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken
     };
     let (end, is_drained, is_handed_over) = tokio::join!(
         pages,
-        drain::drain(&shared, sink, &no_more_items, &stop),
-        links::deliver(&shared, &no_more_items, &gives_up, &stop),
+        drain::drain(&shared, sink, &no_more_items, &cut),
+        links::deliver(&shared, &no_more_items, &gives_up, &cut),
     );
     let is_delivered = is_drained && is_handed_over;
     match (end, shared.early_end()) {
@@ -168,7 +202,7 @@ fn tell_of_robots(parts: &CrawlParts, robots: Robots) {
 async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationToken) -> CrawlEnd {
     let frontier = &shared.parts.frontier;
     let tasks = TaskScope::under(stop);
-    let told_of_bound = Once::new();
+    let (told_of_bound, told_of_memory) = (Once::new(), Once::new());
     let mut robots = Robots::Obey;
     let starts = &shared.parts.starts;
     let end = loop {
@@ -181,6 +215,9 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
         }
         if stop.is_cancelled() {
             break CrawlEnd::Stopped;
+        }
+        if let Some(why) = shared.parts.seat.put_back() {
+            break CrawlEnd::PutBack(why);
         }
         if let Some(part) = &shared.parts.part
             && part.quiet.is_on()
@@ -207,7 +244,13 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
             tell_of_robots(&shared.parts, robots);
         }
         let in_flight = frontier.in_flight() as u64;
-        if in_flight >= u64::from(settings.concurrency()) {
+        let may_fly = u64::from(shared.parts.seat.share(settings.concurrency()));
+        // A crawl with nothing left ends, however short memory is.
+        let has_more = || in_flight > 0 || frontier.counts().due > 0;
+        if in_flight >= may_fly && has_more() {
+            if let Some(why) = shared.parts.seat.short() {
+                told_of_memory.call_once(|| shared.parts.log.note("warn", why));
+            }
             wait(shared, None, &tasks).await;
             continue;
         }
@@ -311,8 +354,8 @@ async fn is_all_delivered(frontier: &dyn Frontier) -> Result<bool, FrontierError
     Ok(true)
 }
 
-/// Waits until something may be different: a page has ended, a moment has come, the crawl stops, a
-/// task has failed.
+/// Waits until something may be different: a page has ended, a moment has come, memory is short or free,
+/// the crawl stops, a task has failed.
 async fn wait(shared: &Shared, until: Option<u64>, tasks: &TaskScope) {
     let (stop, failed) = (tasks.stop_signal(), tasks.failed());
     let moment = async {
@@ -328,6 +371,7 @@ async fn wait(shared: &Shared, until: Option<u64>, tasks: &TaskScope) {
         biased;
         () = shared.progress.notified() => {}
         () = shared.parts.frontier.take_changed() => {}
+        () = shared.parts.seat.changed() => {}
         () = moment => {}
         () = stop.cancelled() => {}
         () = failed.cancelled() => {}

@@ -105,6 +105,7 @@ pub(super) async fn harvest(
         unless: unless.cloned(),
         robots: config.settings.robots(),
         max_crawl_delay: config.settings.max_crawl_delay(),
+        account: shared.parts.seat.account().clone(),
     };
     let now = || shared.parts.clock.unix_millis();
     let attempt = || Attempt::ended(claim.attempt, &config.settings, now());
@@ -167,6 +168,7 @@ pub(super) async fn harvest(
             });
         }
     };
+    let _held = shared.parts.seat.account().hold(page.body.len() as u64);
     if let Some(known) = unless
         && page.status == 304
         && page.redirects.is_empty()

@@ -49,6 +49,7 @@ async fn call_root(parts: &CrawlParts, stop: &CancellationToken) -> Result<Vec<R
         let config = CallConfig {
             params: parts.params.clone(),
             limits,
+            account: parts.seat.account().clone(),
         };
         let report = noted_root(parts, config, stop).await?;
         note_logs(&parts.log, "", "root", &report);

@@ -109,6 +109,7 @@ impl Shared {
         CallConfig {
             params: self.parts.params.clone(),
             limits,
+            account: self.parts.seat.account().clone(),
         }
     }
 }

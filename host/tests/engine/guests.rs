@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
+use crawler::memory::Account;
 use crawler::model::crawl::{CharsetSource, FetchRecord, Page, PageContext, PageText};
 use crawler::model::id::Digest;
 use crawler::model::plugin::Limits;
@@ -63,6 +64,7 @@ pub(crate) fn config(change: impl FnOnce(&mut Limits), params: &[(&str, &str)]) 
     CallConfig {
         params: Arc::new(params),
         limits,
+        account: Account::default(),
     }
 }
 

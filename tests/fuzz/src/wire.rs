@@ -11,6 +11,7 @@ use crawler::fetch::gate::{Gate, GateSettings};
 use crawler::fetch::guard::Guard;
 use crawler::fetch::http::{FetchSettings, HttpFetcher};
 use crawler::fetch::{Fetch as _, FetchError, FetchRequest};
+use crawler::memory::Account;
 use crawler::model::settings::Robots;
 use tokio::runtime::{Builder, Runtime};
 
@@ -56,6 +57,7 @@ pub(super) fn send(
         content_types: Default::default(),
         robots: Robots::Ignore,
         max_crawl_delay: Duration::ZERO,
+        account: Account::default(),
     };
     let fetched = wire.runtime.block_on(wire.fetcher.fetch(request));
     fetched.map_err(|failure| failure.error)?;

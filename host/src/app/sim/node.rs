@@ -26,6 +26,7 @@ use crate::frontier::twin::FrontiersTwin;
 use crate::master::control::Control;
 use crate::master::housekeeping::Compaction;
 use crate::master::reconcile::PlacementSettings;
+use crate::memory::Memory;
 use crate::model::id::{Incarnation, NodeId};
 use crate::model::node::{CallToken, Node as Registered, Role};
 use crate::model::plugin::LimitOverrides;
@@ -297,6 +298,7 @@ impl Start {
                 frontiers: world.frontiers.clone(),
                 links: Arc::new(Reach { world }),
                 limit_ceilings: LimitOverrides::default(),
+                memory: Memory::unwatched(),
                 crawls: crawls_told,
             };
             agent::run(Arc::new(parts), stop).await;

@@ -25,6 +25,7 @@ use tokio_util::io::StreamReader;
 
 use super::{FetchSettings, failed};
 use crate::fetch::FetchError;
+use crate::memory::Held;
 
 /// What every request says of the codings that are understood.
 pub(super) const ACCEPTED: &str = "gzip, br, zstd, deflate";
@@ -51,13 +52,15 @@ pub(super) struct Body {
     pub(super) n_received: u64,
 }
 
-/// The body of an answer to such a request, with these codings in it.
+/// The body of an answer to such a request, with these codings in it. What there is of it is held while
+/// it is read.
 pub(super) async fn read(
     response: Response,
     method: &Method,
     codings: &[String],
     settings: &FetchSettings,
     max_body: u64,
+    mut held: Held,
 ) -> Result<Body, FetchError> {
     let is_about_another = *method == Method::HEAD || response.status() == 304;
     let announced = response.headers().get(header::CONTENT_LENGTH);
@@ -82,7 +85,9 @@ pub(super) async fn read(
     // One byte more than the limit tells whether there is more.
     let enough = max_body.saturating_add(1);
     let mut body = match codings {
-        [] => joined(chunks, reserved, enough).await.map_err(failed)?,
+        [] => joined(chunks, reserved, enough, &mut held)
+            .await
+            .map_err(failed)?,
         _ => match first(&mut chunks).await.map_err(failed)? {
             // Nothing is nothing in any coding.
             None => Bytes::new(),
@@ -91,7 +96,9 @@ pub(super) async fn read(
                 let mut body = BytesMut::with_capacity(usize::try_from(reserved).unwrap_or(0));
                 let decoded = decoded(raw, codings).await.map_err(failed)?;
                 let mut whole = decoded.take(enough);
-                while whole.read_buf(&mut body).await.map_err(failed)? > 0 {}
+                while whole.read_buf(&mut body).await.map_err(failed)? > 0 {
+                    held.set(body.len() as u64);
+                }
                 body.freeze()
             }
         },
@@ -127,6 +134,7 @@ async fn joined(
     mut chunks: impl Stream<Item = io::Result<Bytes>> + Unpin,
     reserved: u64,
     enough: u64,
+    held: &mut Held,
 ) -> io::Result<Bytes> {
     let is_enough = |n: usize| n as u64 >= enough;
     let Some(only) = first(&mut chunks).await? else {
@@ -152,6 +160,7 @@ async fn joined(
         && let Some(chunk) = chunks.try_next().await?
     {
         all.extend_from_slice(&chunk);
+        held.set(all.len() as u64);
     }
     Ok(all.freeze())
 }
@@ -249,6 +258,7 @@ fn is_zlib(begin: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::Account;
 
     #[tokio::test]
     async fn chunks_are_one_body_as_far_as_it_is_wanted() {
@@ -272,11 +282,34 @@ mod tests {
                 .iter()
                 .map(|c| Ok(Bytes::from(c.to_string())))
                 .collect();
-            let body = joined(stream::iter(all), 3, enough).await.unwrap();
-            assert_eq!(body, expected, "{chunks:?}");
+            let account = Account::default();
+            let mut held = account.hold(0);
+            let body = joined(stream::iter(all), 3, enough, &mut held);
+            assert_eq!(body.await.unwrap(), expected, "{chunks:?}");
         }
         let broken = [Ok(Bytes::from("a")), Err(io::Error::other("reset"))];
-        assert!(joined(stream::iter(broken), 0, 9).await.is_err());
+        let mut held = Account::default().hold(0);
+        let broken = joined(stream::iter(broken), 0, 9, &mut held);
+        assert!(broken.await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_body_counts_while_it_is_read() {
+        let account = Account::default();
+        let mut held = account.hold(0);
+        let (give, chunks) = tokio::sync::mpsc::channel(4);
+        let chunks = tokio_stream::wrappers::ReceiverStream::new(chunks);
+        let mut body = Box::pin(joined(chunks, 0, u64::MAX, &mut held));
+        for _ in 0..3 {
+            give.try_send(Ok(Bytes::from(vec![0; 1 << 20]))).unwrap();
+        }
+        assert!(futures::poll!(&mut body).is_pending());
+        assert!(account.bytes() >= 3 << 20, "{}", account.bytes());
+        drop(give);
+        assert_eq!(body.as_mut().await.unwrap().len(), 3 << 20);
+        drop(body);
+        drop(held);
+        assert_eq!(account.bytes(), 0);
     }
 
     /// A body of so many bytes in every so many seconds.

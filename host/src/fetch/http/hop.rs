@@ -18,6 +18,7 @@ use super::FetchSettings;
 use super::body::{ACCEPTED, Body, codings, read};
 use super::failed;
 use super::routes::Pool;
+use crate::memory::Account;
 use crate::model::headers::Headers;
 use crate::model::page::FetchRecord;
 use crate::model::settings::{ContentTypes, CredentialNames};
@@ -54,6 +55,8 @@ pub(super) struct Hop {
     pub(super) pool: Option<Arc<Pool>>,
     /// Shown to the hosts that they are for.
     credentials: CredentialNames,
+    /// Where the body of the answer is counted while it is read.
+    account: Account,
 }
 
 /// What became of one sending.
@@ -105,6 +108,7 @@ impl Hop {
             content_types: ContentTypes::default(),
             pool,
             credentials: CredentialNames::default(),
+            account: Account::default(),
         }
     }
 
@@ -160,6 +164,7 @@ impl Hop {
             content_types: request.content_types,
             pool,
             credentials: request.credentials,
+            account: request.account,
         })
     }
 
@@ -308,7 +313,15 @@ impl Hop {
             body,
             truncated,
             n_received,
-        } = read(response, &self.method, &codings, settings, max_body).await?;
+        } = read(
+            response,
+            &self.method,
+            &codings,
+            settings,
+            max_body,
+            self.account.hold(0),
+        )
+        .await?;
         record.body = begun.elapsed();
         record.n_received = n_received;
         Ok(Outcome::Received(Received {

@@ -10,6 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 use crate::fetch::gate::GateSettings;
+use crate::memory::Account;
 use crate::model::frontier::Validators;
 use crate::model::settings::{DEFAULT_MAX_CRAWL_DELAY, DEFAULT_MAX_URL_LENGTH, Robots};
 use crate::task::TaskScope;
@@ -171,6 +172,7 @@ fn get(url: Url) -> FetchRequest {
         unless: None,
         robots: Robots::Ignore,
         max_crawl_delay: DEFAULT_MAX_CRAWL_DELAY,
+        account: Account::default(),
     }
 }
 

@@ -165,6 +165,11 @@ impl Cache {
         rules.delay()
     }
 
+    /// Keeps no more than a quarter of what it may: sites are asked anew for what goes, so not all does.
+    pub(in crate::fetch) fn shrink(&self) {
+        self.origins().make_room(MAX_ORIGINS / 4, MAX_BYTES / 4);
+    }
+
     fn origin(&self, url: &Url, way: Way<'_>) -> Arc<Origin> {
         let name = name_of(url, way);
         let mut origins = self.origins();
@@ -172,7 +177,7 @@ impl Cache {
             return Arc::clone(origin);
         }
         if origins.by_name.len() >= MAX_ORIGINS {
-            origins.make_room();
+            origins.make_room(MAX_ORIGINS / 4 * 3, MAX_BYTES / 4 * 3);
         }
         let origin = Arc::new(Origin {
             turn: tokio::sync::Mutex::default(),
@@ -190,7 +195,7 @@ impl Cache {
         let mut origins = self.origins();
         origins.n_bytes = (origins.n_bytes + after).saturating_sub(before);
         if origins.n_bytes > MAX_BYTES {
-            origins.make_room();
+            origins.make_room(MAX_ORIGINS / 4 * 3, MAX_BYTES / 4 * 3);
         }
     }
 
@@ -200,9 +205,9 @@ impl Cache {
 }
 
 impl Origins {
-    /// Forgets those that were used least lately, down to three quarters of either bound. Those that
-    /// somebody is asking about stay.
-    fn make_room(&mut self) {
+    /// Forgets those that were used least lately, down to so many origins and bytes. Those that somebody
+    /// is asking about stay.
+    fn make_room(&mut self, n_origins: usize, n_bytes: usize) {
         let mut unused: Vec<(Instant, String)> = self
             .by_name
             .iter()
@@ -211,7 +216,7 @@ impl Origins {
             .collect();
         unused.sort();
         for (_, name) in unused {
-            if self.by_name.len() < MAX_ORIGINS / 4 * 3 && self.n_bytes < MAX_BYTES / 4 * 3 {
+            if self.by_name.len() < n_origins && self.n_bytes < n_bytes {
                 break;
             }
             if let Some(origin) = self.by_name.remove(&name) {

@@ -63,6 +63,7 @@ pub(super) async fn refill(inner: Weak<Inner>, stop: CancellationToken) {
         }
         tokio::select! {
             () = frontier.hungry.notified() => {}
+            () = frontier.room.shrunk() => {}
             _ = tidy.tick() => {
                 let mut state = frontier.state();
                 let now = state.time.latest();

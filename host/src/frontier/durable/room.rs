@@ -7,6 +7,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::Notify;
+
 use super::DurableSettings;
 
 /// Bytes that may wait to be written of any database.
@@ -18,11 +20,15 @@ const LEAST_BUFFERED: usize = 1_024;
 #[derive(Debug, Default)]
 pub(super) struct Rooms {
     taken: Mutex<Taken>,
+    /// Memory has become short.
+    shrunk: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Taken {
     n_open: usize,
+    /// The process has little memory: each frontier keeps the least.
+    is_short: bool,
     unflushed_bytes: usize,
     n_buffered: usize,
 }
@@ -39,6 +45,14 @@ pub(super) struct Room {
 impl Rooms {
     fn taken(&self) -> MutexGuard<'_, Taken> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Memory is short, or is so no more.
+    pub(super) fn shrink(&self, is_short: bool) {
+        self.taken().is_short = is_short;
+        if is_short {
+            self.shrunk.notify_waiters();
+        }
     }
 
     /// For a frontier that is about to be opened.
@@ -63,7 +77,15 @@ impl Room {
         let others = taken.n_buffered - *own;
         taken.n_buffered = others + n_buffered;
         *own = n_buffered;
-        settings.buffered_share(taken.n_open, others)
+        match taken.is_short {
+            true => LEAST_BUFFERED.min(settings.max_buffered),
+            false => settings.buffered_share(taken.n_open, others),
+        }
+    }
+
+    /// Waits until memory becomes short.
+    pub(super) async fn shrunk(&self) {
+        self.rooms.shrunk.notified().await;
     }
 
     fn n_buffered(&self) -> MutexGuard<'_, usize> {
@@ -164,6 +186,18 @@ mod tests {
             let even = (all / n).min(settings.max_buffered);
             assert!(kept.iter().all(|kept| *kept >= even / 2), "{kept:?}");
         }
+    }
+
+    #[test]
+    fn while_memory_is_short_each_keeps_the_least() {
+        let settings = DurableSettings::default();
+        let rooms = Arc::new(Rooms::default());
+        let room = rooms.open(&settings);
+        assert_eq!(room.max_buffered(0, &settings), settings.max_buffered);
+        rooms.shrink(true);
+        assert_eq!(room.max_buffered(0, &settings), LEAST_BUFFERED);
+        rooms.shrink(false);
+        assert_eq!(room.max_buffered(0, &settings), settings.max_buffered);
     }
 
     #[test]

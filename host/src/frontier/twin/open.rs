@@ -15,7 +15,7 @@ use super::shared::{Shared, State};
 use super::{FrontiersTwin, Writer};
 use crate::frontier::{
     Claim, Commit, Committed, Frontier, FrontierError, LinkBatch, LinkBounds, LinkPolicy,
-    NewRequest, OpenFrontier, OutboxBatch, Take,
+    NewRequest, OpenFrontier, OutboxBatch, Take, URL_BYTES,
 };
 use crate::model::crawl::{Counts, Request, UnixMillis};
 use crate::model::frontier::SinkMark;
@@ -253,6 +253,10 @@ impl Frontier for Opened {
             return Err(FrontierError::Damaged { shard, why });
         }
         Ok(())
+    }
+
+    fn held_bytes(&self) -> u64 {
+        (self.shared.state().plain.urls.len() * URL_BYTES) as u64
     }
 
     fn stalled(&self) -> Option<String> {

@@ -19,6 +19,7 @@ use tokio::process::{Child, Command};
 use wasmtime::component::{Component, Linker};
 
 use super::{Outcome, Refusal, describe, frame};
+use crate::memory::Account;
 use crate::model::guest_text::GuestText;
 use crate::model::id::Digest;
 use crate::model::plugin::Limits;
@@ -275,6 +276,7 @@ fn compile_here(memories: Memories, bytes: &[u8]) -> wasmtime::Result<Described>
         config: CallConfig {
             params: Arc::default(),
             limits: describe_limits(),
+            account: Account::default(),
         },
         now: 0,
         seed: *Digest::of(bytes).as_bytes(),

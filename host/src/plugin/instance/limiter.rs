@@ -3,6 +3,8 @@
 
 use wasmtime::ResourceLimiter;
 
+use crate::memory::{Account, Held};
+
 /// What one element of a table costs: a pointer.
 const TABLE_ELEMENT_BYTES: usize = 8;
 const MAX_CORE_INSTANCES: usize = super::super::engine::CORE_INSTANCES_PER_COMPONENT as usize;
@@ -19,16 +21,19 @@ pub(crate) struct MemoryLimiter {
     last_grant: usize,
     /// Bytes that the last refused growth would have led to.
     refused: Option<usize>,
+    /// What is used, for others to see.
+    held: Held,
 }
 
 impl MemoryLimiter {
-    pub(crate) fn new(limit: u64) -> Self {
+    pub(crate) fn new(limit: u64, account: &Account) -> Self {
         Self {
             limit: usize::try_from(limit).unwrap_or(usize::MAX),
             used: 0,
             peak: 0,
             last_grant: 0,
             refused: None,
+            held: account.hold(0),
         }
     }
 
@@ -49,6 +54,7 @@ impl MemoryLimiter {
             return false;
         }
         self.used = total;
+        self.held.set(total as u64);
         self.last_grant = more;
         self.peak = self.peak.max(total);
         true
@@ -56,6 +62,7 @@ impl MemoryLimiter {
 
     fn take_back(&mut self) {
         self.used -= self.last_grant;
+        self.held.set(self.used as u64);
         self.last_grant = 0;
     }
 }
@@ -111,21 +118,26 @@ mod tests {
 
     #[test]
     fn memories_and_tables_share_one_budget() {
-        let mut limiter = MemoryLimiter::new(1_000);
+        let account = Account::default();
+        let mut limiter = MemoryLimiter::new(1_000, &account);
         assert!(limiter.memory_growing(0, 600, None).unwrap());
         assert!(limiter.table_growing(0, 50, None).unwrap());
         assert!(!limiter.memory_growing(0, 1, None).unwrap());
         assert_eq!(limiter.refused(), Some(1_001));
-        assert_eq!(limiter.peak(), 1_000);
+        assert_eq!((limiter.peak(), account.bytes()), (1_000, 1_000));
+        drop(limiter);
+        assert_eq!(account.bytes(), 0);
     }
 
     #[test]
     fn growth_that_failed_for_want_of_room_is_given_back() {
-        let mut limiter = MemoryLimiter::new(1_000);
+        let account = Account::default();
+        let mut limiter = MemoryLimiter::new(1_000, &account);
         assert!(limiter.memory_growing(100, 1_000, None).unwrap());
         limiter
             .memory_grow_failed(wasmtime::Error::msg("no room"))
             .unwrap();
+        assert_eq!(account.bytes(), 0);
         assert!(limiter.memory_growing(100, 1_100, None).unwrap());
     }
 }

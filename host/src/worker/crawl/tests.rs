@@ -28,6 +28,7 @@ use crate::plugin::{CallConfig, CallFailure, CallOutput, CallReport, KillReport,
 use crate::sink::SinkError;
 
 mod bench;
+mod memory;
 mod twin;
 mod unchanged;
 

@@ -12,6 +12,7 @@ use crate::fetch::{Answer, Failure, Fetch, FetchRequest, Fetched};
 use crate::frontier::durable::{DurableSettings, Frontiers};
 use crate::frontier::memory::{MemoryFrontier, MemorySettings};
 use crate::frontier::{Frontier, LinkPolicy, OpenAs, OpenFrontiers as _};
+use crate::memory::Seat;
 use crate::model::crawl::{Item, ItemRecord, Page, PageContext, Request};
 use crate::model::frontier::SinkMark;
 use crate::model::id::{Digest, Epoch, ResourceId, Run};
@@ -229,6 +230,7 @@ fn parts(frontier: Arc<dyn Frontier>, part: Option<Part>, settings: CrawlSetting
         starts: Starts::default(),
         part,
         rest_after: None,
+        seat: Seat::default(),
     }
 }
 

@@ -260,3 +260,17 @@ async fn those_used_least_lately_go_when_there_are_too_many_or_they_are_too_larg
         assert!(sum <= MAX_BYTES, "{sum}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn where_memory_is_short_a_quarter_stays_of_those_used_last() {
+    let (cache, site) = (cache(), Site::default());
+    for n in 0..MAX_ORIGINS {
+        site.may(&cache, &url(&format!("http://{n}.test/"))).await;
+    }
+    cache.shrink();
+    let origins = cache.origins();
+    let n_known = origins.by_name.len();
+    assert!(n_known > 0 && n_known <= MAX_ORIGINS / 4, "{n_known}");
+    let last = format!("http://{}.test", MAX_ORIGINS - 1);
+    assert!(origins.by_name.contains_key(&last));
+}

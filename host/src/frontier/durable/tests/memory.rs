@@ -1,5 +1,7 @@
 //! URLs that memory has no room for are read in when their turn comes, and none is lost by it.
 
+use slatedb::db_cache::DbCache as _;
+
 use super::*;
 
 #[tokio::test]
@@ -74,4 +76,43 @@ async fn frontiers_of_one_process_share_the_memory_for_urls() {
         frontier.commit(parsed(claim)).await.unwrap();
     }
     assert_eq!(take(&frontier, 0, 1).await, Take::Empty);
+}
+
+#[tokio::test]
+async fn a_frontier_gives_memory_back_where_it_is_short_and_loses_nothing() {
+    const LEAST: usize = 1_024;
+    const ALL: usize = 3_000;
+    let objects = Arc::new(InMemory::new());
+    let frontiers = frontiers_in(&objects, settings());
+    let open_as = open_as(&frontiers, 1).await;
+    let frontier = Arc::new(frontiers.open(open_as).await.unwrap());
+    let hosts = (0..ALL).map(|n| new(&format!("http://h{n}.test/")));
+    frontier.seed(hosts.collect()).await.unwrap();
+    frontier.settle().await.unwrap();
+    let kept = || frontier.inner.state().bench.n_buffered();
+    assert_eq!(kept(), ALL);
+    let before = frontier.held_bytes();
+    let shrinking = async {
+        while kept() > LEAST {
+            frontiers.shrink(true);
+            tokio::task::yield_now().await;
+        }
+    };
+    let shrunk = tokio::time::timeout(Duration::from_secs(30), shrinking).await;
+    assert!(shrunk.is_ok(), "{} are kept", kept());
+    assert!(frontier.held_bytes() < before / 2);
+    assert_eq!(frontiers.blocks.entry_count(), 0);
+    frontiers.shrink(false);
+    let open: Arc<dyn Frontier> = frontier.clone();
+    for n_left in (0..ALL).rev() {
+        let claim = loop {
+            match take(&open, 0, 1).await {
+                Take::Ready(claim) => break claim,
+                Take::Blocked => open.take_changed().await,
+                other => panic!("{other:?} with {n_left} left"),
+            }
+        };
+        open.commit(parsed(claim)).await.unwrap();
+    }
+    assert_eq!(take(&open, 0, 1).await, Take::Empty);
 }

@@ -52,7 +52,7 @@ pub(super) fn settings() -> CrawlSettings {
 
 /// The clock of the runtime, which the tests pause.
 #[derive(Clone, Copy)]
-struct RuntimeClock(Instant);
+pub(super) struct RuntimeClock(pub(super) Instant);
 
 impl Clock for RuntimeClock {
     fn unix_nanos(&self) -> u64 {
@@ -428,6 +428,7 @@ pub(super) fn parts(
         clock: Arc::new(SystemClock),
         links: Arc::new(NoOtherWorker),
         limit_ceilings: LimitOverrides::default(),
+        memory: Memory::unwatched(),
         crawls: Crawls::default(),
     };
     (folder, store, parts)

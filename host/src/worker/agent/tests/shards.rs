@@ -84,6 +84,7 @@ impl Pair {
                 frontiers: first.frontiers.clone(),
                 links: links.clone(),
                 limit_ceilings: first.limit_ceilings.clone(),
+                memory: Memory::unwatched(),
                 crawls,
             });
             let scope = TaskScope::new();

@@ -271,18 +271,19 @@ pub(super) async fn crawl_on(
     crawl_or_rest(frontier, roots, settings, sink, stop, Rest::default()).await
 }
 
-/// When a crawl may end as resting, and the pages that it has begun before.
+/// When a crawl may end as resting, the pages that it has begun before, and where it sits.
 #[derive(Clone, Default)]
 pub(super) struct Rest {
     pub(super) after: Option<Duration>,
     pub(super) starts: Starts,
+    pub(super) seat: Seat,
 }
 
 impl Rest {
     pub(super) fn after(seconds: u64) -> Self {
         Self {
             after: Some(Duration::from_secs(seconds)),
-            starts: Starts::default(),
+            ..Self::default()
         }
     }
 }
@@ -329,6 +330,7 @@ pub(super) async fn crawl_or_rest(
         starts: rest.starts,
         part: None,
         rest_after: rest.after,
+        seat: rest.seat,
     };
     let run = run(parts, Box::new(sink.clone()), stop);
     let end = tokio::time::timeout(Duration::from_secs(60), run)

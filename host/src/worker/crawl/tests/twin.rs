@@ -179,6 +179,10 @@ impl Frontier for FrontierTwin {
         self.inner.0.check_empty().await
     }
 
+    fn held_bytes(&self) -> u64 {
+        self.inner.0.held_bytes()
+    }
+
     fn stalled(&self) -> Option<String> {
         self.inner.0.stalled()
     }

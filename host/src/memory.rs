@@ -1,0 +1,244 @@
+//! The memory of this process: how much it may use, what each crawl uses of it, and what happens when
+//! it becomes short.
+//!
+//! ```text
+//! limit     the default of `--memory`: a part of the cgroup's limit, or of the machine's memory
+//! resident  what the process uses at this moment
+//! account   the bytes that one crawl uses, as far as somebody counts them
+//! marks     pure: samples in, advice out
+//! seat      one crawl among those that share the memory
+//! trim      freed memory goes back to the operating system
+//! ```
+//!
+//! [`watch`] takes a sample every 200 ms. From the soft mark (7/8 of `--memory`) on no crawl takes a
+//! page and caches shrink, until less than 3/4 is used. At the hard mark (`--memory` itself) the crawl
+//! that uses most is put back: it ends its pages in flight, which stay due, and goes on once memory is
+//! free, with half as many pages at once. The same happens where memory stays short for ten seconds
+//! though nothing is taken. Crawls look at their [`Seat`]; this module ends none of them itself.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+
+mod account;
+pub mod limit;
+mod marks;
+pub mod resident;
+mod seat;
+mod trim;
+
+pub use account::{Account, Held};
+pub use marks::{Advice, Marks};
+pub use seat::Seat;
+
+use marks::Watch;
+use seat::Place;
+
+/// How often the memory is looked at.
+pub const EVERY: Duration = Duration::from_millis(200);
+
+/// Called with true where caches are to shrink, and with false once memory is free again.
+type Cache = Box<dyn Fn(bool) + Send + Sync>;
+
+/// The memory that all crawls of a process share. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Memory {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    /// No page is taken.
+    is_short: AtomicBool,
+    state: Mutex<State>,
+    caches: Mutex<Vec<Cache>>,
+}
+
+#[derive(Default)]
+struct State {
+    /// None: nobody watches.
+    watch: Option<Watch>,
+    /// As of the last sample.
+    resident: u64,
+    places: Vec<Weak<Place>>,
+}
+
+impl Memory {
+    /// Memory that never becomes short: nobody watches it.
+    pub fn unwatched() -> Self {
+        Self::default()
+    }
+
+    /// Memory of which the process may use so many bytes.
+    pub fn of(allowed: u64) -> Self {
+        let memory = Self::default();
+        memory.state().watch = Some(Watch::new(Marks::of(allowed)));
+        memory
+    }
+
+    /// A place for a crawl, for as long as the seat or one of its clones is held.
+    pub fn seat(&self) -> Seat {
+        let seat = Seat::in_memory(self.clone());
+        let mut state = self.state();
+        state.places.retain(|place| place.strong_count() > 0);
+        state.places.push(seat.place());
+        seat
+    }
+
+    /// Names a cache that shrinks where memory is short. It is called from a thread that may block.
+    pub fn shrinks(&self, cache: impl Fn(bool) + Send + Sync + 'static) {
+        self.caches().push(Box::new(cache));
+    }
+
+    /// Takes note of the bytes that the process uses now, tells all crawls what that means for them, and
+    /// answers what is left to do: to call [`shrink`](Self::shrink) or [`expand`](Self::expand).
+    pub fn note(&self, resident: u64) -> Advice {
+        let mut state = self.state();
+        state.resident = resident;
+        let Some(watch) = &mut state.watch else {
+            return Advice::default();
+        };
+        let advice = watch.step(resident);
+        let allowed = watch.marks().hard;
+        let was_short = self
+            .shared
+            .is_short
+            .swap(advice.is_short, Ordering::Relaxed);
+        let places: Vec<Arc<Place>> = state.places.iter().filter_map(Weak::upgrade).collect();
+        drop(state);
+        match (was_short, advice.is_short) {
+            (false, true) => tracing::warn!(
+                resident,
+                allowed,
+                "memory is short: no page is taken, and caches shrink"
+            ),
+            (true, false) => {
+                tracing::info!(resident, allowed, "memory is free again: pages are taken");
+            }
+            (true, true) | (false, false) => {}
+        }
+        if advice.puts_back {
+            put_back_largest(&places, resident, allowed);
+        }
+        for place in &places {
+            place.pass(advice.is_short);
+        }
+        if was_short != advice.is_short {
+            places.iter().for_each(|place| place.wake());
+        }
+        advice
+    }
+
+    /// Makes caches smaller, and gives what is free back to the operating system.
+    pub fn shrink(&self) {
+        self.caches().iter().for_each(|cache| cache(true));
+        trim::trim();
+    }
+
+    /// Lets caches grow again.
+    pub fn expand(&self) {
+        self.caches().iter().for_each(|cache| cache(false));
+    }
+
+    /// Why no page is taken; none while pages are.
+    fn short(&self) -> Option<String> {
+        if !self.is_short() {
+            return None;
+        }
+        let state = self.state();
+        let allowed = state.watch.as_ref().map_or(0, |watch| watch.marks().hard);
+        Some(format!(
+            "no page is taken while this worker uses {} of the {} that --memory allows",
+            mib(state.resident),
+            mib(allowed)
+        ))
+    }
+
+    fn is_short(&self) -> bool {
+        self.shared.is_short.load(Ordering::Relaxed)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        let state = self.shared.state.lock();
+        state.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn caches(&self) -> MutexGuard<'_, Vec<Cache>> {
+        let caches = self.shared.caches.lock();
+        caches.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Memory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let state = self.state();
+        f.debug_struct("Memory")
+            .field("watch", &state.watch)
+            .field("resident", &state.resident)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Tells the crawl that uses most that it is put back. One that uses nothing, or is put back already,
+/// would free nothing.
+fn put_back_largest(places: &[Arc<Place>], resident: u64, allowed: u64) {
+    let used = places
+        .iter()
+        .filter(|place| !place.is_put_back())
+        .map(|place| (place.bytes(), place));
+    let Some((bytes, largest)) = used
+        .filter(|(bytes, _)| *bytes > 0)
+        .max_by_key(|(bytes, _)| *bytes)
+    else {
+        return;
+    };
+    let (resident, allowed, bytes) = (mib(resident), mib(allowed), mib(bytes));
+    largest.put_back(format!(
+        "put back: this worker uses {resident} of the {allowed} that --memory allows, and this crawl has {bytes} in use, more than any other; nothing is lost, and it goes on with fewer pages at once when memory is free; raise --memory of the worker, or lower --concurrency, --limit memory or --limit body of the resource"
+    ));
+}
+
+fn mib(bytes: u64) -> String {
+    format!("{} MiB", bytes.div_ceil(1 << 20))
+}
+
+/// Looks at the memory until `stop`. Ends at once, with a warning, where nobody can tell how much is used.
+pub async fn watch(
+    memory: Memory,
+    mut resident: impl FnMut() -> Option<u64> + Send,
+    stop: CancellationToken,
+) {
+    let mut ticks = tokio::time::interval(EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut was_short = false;
+    loop {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        let Some(resident) = resident() else {
+            tracing::warn!(
+                "this system does not tell how much memory is used: --memory has no effect on crawls"
+            );
+            return;
+        };
+        let advice = memory.note(resident);
+        let is_free_again = std::mem::replace(&mut was_short, advice.is_short) && !advice.is_short;
+        let memory = memory.clone();
+        let caches = match (advice.shrinks, is_free_again) {
+            (true, _) => tokio::task::spawn_blocking(move || memory.shrink()),
+            (false, true) => tokio::task::spawn_blocking(move || memory.expand()),
+            (false, false) => continue,
+        };
+        if let Err(error) = caches.await {
+            tracing::error!(%error, "caches did not change their size");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! The bytes that one crawl uses, as far as somebody counts them: bodies on their way in and in flight,
+//! and the memories of calls that run. One atomic number, changed where memory is taken and given back.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The bytes that one crawl uses. Clones are the same account.
+#[derive(Debug, Clone, Default)]
+pub struct Account {
+    bytes: Arc<AtomicU64>,
+}
+
+impl Account {
+    /// Counts so many bytes until what this returns is dropped.
+    pub fn hold(&self, bytes: u64) -> Held {
+        let mut held = Held {
+            account: self.clone(),
+            bytes: 0,
+        };
+        held.set(bytes);
+        held
+    }
+
+    /// All that is held.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+}
+
+/// A part of an account, counted until it is dropped.
+#[derive(Debug)]
+pub struct Held {
+    account: Account,
+    bytes: u64,
+}
+
+impl Held {
+    /// It is so many bytes now.
+    pub fn set(&mut self, bytes: u64) {
+        let all = &self.account.bytes;
+        match bytes.checked_sub(self.bytes) {
+            Some(more) => all.fetch_add(more, Ordering::Relaxed),
+            None => all.fetch_sub(self.bytes - bytes, Ordering::Relaxed),
+        };
+        self.bytes = bytes;
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_counts_until_it_is_dropped() {
+        let account = Account::default();
+        let same = account.clone();
+        let body = account.hold(100);
+        let mut call = same.hold(0);
+        call.set(50);
+        assert_eq!((account.bytes(), same.bytes()), (150, 150));
+        call.set(20);
+        assert_eq!(account.bytes(), 120);
+        drop(body);
+        assert_eq!(account.bytes(), 20);
+        drop(call);
+        assert_eq!(account.bytes(), 0);
+    }
+}

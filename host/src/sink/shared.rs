@@ -1,0 +1,32 @@
+//! A sink that several lives of one crawl write to, one after the other.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::sync::Mutex;
+
+use super::{Sink, SinkError};
+use crate::model::crawl::ItemRecord;
+use crate::model::frontier::SinkMark;
+
+/// Clones write to the same sink.
+#[derive(Clone)]
+pub struct SharedSink {
+    sink: Arc<Mutex<Box<dyn Sink>>>,
+}
+
+impl SharedSink {
+    /// Makes one of this sink.
+    pub fn new(sink: Box<dyn Sink>) -> Self {
+        Self {
+            sink: Arc::new(Mutex::new(sink)),
+        }
+    }
+}
+
+#[async_trait]
+impl Sink for SharedSink {
+    async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError> {
+        self.sink.lock().await.write(items).await
+    }
+}
