@@ -15,7 +15,7 @@ use std::time::Duration;
 use crawler::model::crawl::{Kill, RuleError};
 use crawler::model::id::Digest;
 use crawler::model::plugin::Limits;
-use crawler::plugin::engine::Engine;
+use crawler::plugin::engine::{Engine, EngineSettings};
 use crawler::plugin::{CallFailure, CallReport, KillReport, LogLevel, Rules as _};
 use guests::{config, context, hostile, page, plugin, settings};
 
@@ -448,8 +448,12 @@ async fn f31_calls_that_find_the_pool_in_use_wait_for_their_turn() {
 }
 
 #[tokio::test]
-async fn a_call_with_much_memory_takes_the_room_of_several() {
-    let engine = Engine::new(settings(2)).expect("the engine starts");
+async fn calls_share_a_budget_of_memory_beside_the_slots_of_the_pool() {
+    let engine = Engine::new(EngineSettings {
+        call_memory: 128 << 20,
+        ..settings(2)
+    });
+    let engine = engine.expect("the engine starts");
     let loaded = engine.load(Digest::of(&hostile()), hostile()).await;
     let plugin = loaded.expect("the plugin is loaded");
     // The first is ended after a while, and what has room beside it has long ended by then.
@@ -471,6 +475,9 @@ async fn a_call_with_much_memory_takes_the_room_of_several() {
     };
     assert_eq!(first_to_end(64 << 20).await, "short");
     assert_eq!(first_to_end(65 << 20).await, "long");
-    // More than all the room there is waits for all of it, and not for ever.
-    assert_eq!(first_to_end(640 << 20).await, "long");
+    // More than there is for all calls would wait for ever.
+    let large = config(|limits| limits.memory = 640 << 20, &[]);
+    let report = plugin.parse(large, "ok", page(URL, ""), context()).await;
+    let message = "the call may use 640 MiB of memory, and all calls of this process together 128 MiB, which is half of --memory; raise --memory, or lower --limit memory of the resource";
+    check_kill(report, Kill::NoRoom, message);
 }

@@ -35,6 +35,9 @@ use crate::telemetry;
 
 mod access;
 
+/// Calls may use one part in so many of the memory of the process.
+const CALL_SHARE: u64 = 2;
+
 /// The identity of this cluster; made when the store is empty.
 pub(super) async fn cluster_id(catalog: &Catalog) -> anyhow::Result<String> {
     let key = catalog.keys().cluster();
@@ -91,15 +94,17 @@ pub(super) fn node(
 
 /// Settings of the sandbox: compiled code is kept in the state folder.
 pub(super) fn engine_settings(options: &EngineOptions) -> EngineSettings {
+    let usual = EngineSettings::default();
     EngineSettings {
         plugin_size: options.plugin_size,
         compile_time: options.compile_time,
         compile_memory: options.compile_memory,
         compiled_size: options.compiled_size,
         pool_instances: options.pool_instances,
+        call_memory: allowed_memory(options).map_or(usual.call_memory, |all| all / CALL_SHARE),
         cache_folder: Some(options.state.join("compiled")),
         child_program: config::program(),
-        ..EngineSettings::default()
+        ..usual
     }
 }
 

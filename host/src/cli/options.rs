@@ -272,7 +272,7 @@ pub(super) struct EngineArgs {
     /// Bytes of compiled code that are kept, those that were used last
     #[arg(long, value_name = "SIZE", default_value = "2GiB", value_parser = size)]
     compiled_size: u64,
-    /// Calls of rules that run at once, further ones wait; one with more memory counts once for each 64 MiB
+    /// Calls of rules that run at once; further ones wait, as they do for half of --memory
     #[arg(long, value_name = "N", default_value_t = POOL_INSTANCES, value_parser = clap::value_parser!(u32).range(1..=4_096))]
     pool_instances: u32,
     /// Memory that the process may use: from 7/8 of it on no page is taken, at all of it the crawl that uses

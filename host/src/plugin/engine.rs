@@ -25,9 +25,11 @@ use crate::model::guest_text::GuestText;
 use crate::model::id::Digest;
 use crate::model::plugin::Limits;
 
+mod budget;
 mod loaded;
 pub(crate) mod setup;
 
+use budget::Budget;
 pub use loaded::Plugin;
 pub(crate) use setup::{
     CORE_INSTANCES_PER_COMPONENT, MEMORIES_PER_COMPONENT, Memories, TABLES_PER_COMPONENT,
@@ -36,9 +38,10 @@ pub(crate) use setup::{
 /// How this machine loads and runs plugins.
 #[derive(Debug, Clone)]
 pub struct EngineSettings {
-    /// Calls that run at once, further ones wait: setting `pool-instances`. One that may use more memory than by
-    /// default counts as several.
+    /// Calls that run at once, further ones wait: setting `pool-instances`.
     pub pool_instances: u32,
+    /// Bytes of memory that all calls at once may use together, further ones wait: half of setting `memory`.
+    pub call_memory: u64,
     /// The largest plugin, in bytes: setting `plugin-size`.
     pub plugin_size: u64,
     /// Where compiled code is kept from one start to the next. None: it is not kept.
@@ -64,6 +67,7 @@ impl Default for EngineSettings {
     fn default() -> Self {
         Self {
             pool_instances: POOL_INSTANCES,
+            call_memory: u64::from(POOL_INSTANCES) * Limits::default().memory,
             plugin_size: 64 << 20,
             cache_folder: None,
             compiled_size: 2 << 30,
@@ -87,8 +91,7 @@ struct Shared {
     memories: Memories,
     settings: EngineSettings,
     cache: Option<Cache>,
-    /// As many permits as the pool has room for calls.
-    calls: Semaphore,
+    calls: Budget,
     compiles: Semaphore,
     loaded: Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<Weak<Plugin>>>>>,
     _ticker: Ticker,
@@ -107,7 +110,7 @@ impl Engine {
     pub fn new(settings: EngineSettings) -> Result<Self, PluginError> {
         let pooled = {
             let mut config = setup::config(Memories::Reserved);
-            config.allocation_strategy(setup::pool(settings.pool_instances));
+            config.allocation_strategy(setup::pool(settings.pool_instances, settings.call_memory));
             wasmtime::Engine::new(&config)
         };
         let (wasmtime, memories) = match pooled {
@@ -132,7 +135,7 @@ impl Engine {
         let ticker = Ticker::start(&wasmtime)?;
         Ok(Self {
             shared: Arc::new(Shared {
-                calls: Semaphore::new(settings.pool_instances.max(1) as usize),
+                calls: Budget::new(settings.pool_instances, settings.call_memory),
                 compiles: Semaphore::new(settings.n_compiling.max(1)),
                 wasmtime,
                 linker,
@@ -277,14 +280,6 @@ impl Engine {
         })
         .await?;
         Ok((interface, compiled))
-    }
-
-    /// The permits that a call takes which may use so much memory: all calls at once use no more than as many as
-    /// the pool has room for by default.
-    fn room(&self, memory: u64) -> u32 {
-        let room = memory.div_ceil(Limits::default().memory);
-        let all = self.shared.settings.pool_instances.max(1);
-        u32::try_from(room).unwrap_or(u32::MAX).clamp(1, all)
     }
 
     fn link(

@@ -106,26 +106,33 @@ pub enum CrawlEnd {
     Stopped,
 }
 
-/// Crawls until nothing is left, the crawl fails, or `stop` is cancelled.
-///
-/// Not cancel-safe: pages in flight and undelivered items would be left behind. Use `stop`.
-pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken) -> CrawlEnd {
-    // Put back, it ends as where it is told to stop: what is being written is written whole.
+/// Asks for the root requests. Put back meanwhile, the crawl ends as where it is told to stop: what is
+/// being written is written whole.
+async fn roots_or_put_back(
+    parts: &CrawlParts,
+    stop: &CancellationToken,
+) -> Result<Vec<Url>, CrawlEnd> {
     let halt = stop.child_token();
-    let rooted = roots(&parts, &halt);
+    let rooted = roots(parts, &halt);
     tokio::pin!(rooted);
-    let root_urls = tokio::select! {
+    tokio::select! {
         biased;
         root_urls = &mut rooted => root_urls,
         why = parts.seat.until_put_back() => {
             halt.cancel();
             match rooted.await {
-                Ok(_) | Err(CrawlEnd::Stopped) => return CrawlEnd::PutBack(why),
+                Ok(_) | Err(CrawlEnd::Stopped) => Err(CrawlEnd::PutBack(why)),
                 failed => failed,
             }
         }
-    };
-    let root_urls = match root_urls {
+    }
+}
+
+/// Crawls until nothing is left, the crawl fails, or `stop` is cancelled.
+///
+/// Not cancel-safe: pages in flight and undelivered items would be left behind. Use `stop`.
+pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken) -> CrawlEnd {
+    let root_urls = match roots_or_put_back(&parts, &stop).await {
         Ok(root_urls) => root_urls,
         Err(end) => return end,
     };

@@ -249,7 +249,7 @@ fn compile_here(memories: Memories, bytes: &[u8]) -> wasmtime::Result<Described>
     let mut config = setup::config(memories);
     if memories == Memories::Reserved {
         // What the worker's pool cannot hold is then refused here, with a reason.
-        config.allocation_strategy(setup::pool(1));
+        config.allocation_strategy(setup::pool(1, describe_limits().memory));
     }
     let engine = wasmtime::Engine::new(&config)?;
     let unfit = |error: wasmtime::Error| Refusal {

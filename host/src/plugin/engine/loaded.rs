@@ -6,8 +6,9 @@ use async_trait::async_trait;
 use crawler_schema::JsonSchema;
 use sha2::Digest as _;
 
+use super::budget::TooLarge;
 use super::{Engine, host_error};
-use crate::model::crawl::{Page, PageContext, RuleError, UnixMillis};
+use crate::model::crawl::{Kill, Page, PageContext, RuleError, UnixMillis};
 use crate::model::guest_text::GuestText;
 use crate::model::id::Digest;
 use crate::model::plugin::{Description, Schema};
@@ -16,7 +17,9 @@ use crate::plugin::bindings::PluginPre;
 use crate::plugin::host_calls::extract::Plans;
 use crate::plugin::host_calls::{CallState, Scene, Schemas};
 use crate::plugin::instance::{self, Call};
-use crate::plugin::{CallConfig, CallFailure, CallReport, PluginError, Rules, Usage, cache};
+use crate::plugin::{
+    CallConfig, CallFailure, CallReport, KillReport, PluginError, Rules, Usage, cache,
+};
 
 /// A plugin that is ready to run.
 pub struct Plugin {
@@ -80,7 +83,10 @@ impl Plugin {
         seed: [u8; 32],
     ) -> CallReport {
         let granted = config.limits.of_plugin(&self.description);
-        let room = self.engine.room(granted.memory);
+        let room = match self.engine.shared.calls.enter(granted.memory).await {
+            Ok(room) => room,
+            Err(refused) => return no_room(&refused),
+        };
         let call = Call {
             scene,
             description: Some(Arc::clone(&self.description)),
@@ -90,14 +96,9 @@ impl Plugin {
             now,
             seed,
         };
-        let _room = self
-            .engine
-            .shared
-            .calls
-            .acquire_many(room)
-            .await
-            .expect("the semaphore is never closed");
-        instance::run(&self.linked, call, rule).await
+        let report = instance::run(&self.linked, call, rule).await;
+        drop(room);
+        report
     }
 }
 
@@ -155,6 +156,21 @@ impl Rules for Plugin {
             seed.finish(),
         )
         .await
+    }
+}
+
+/// Other workers may have more, and this one when it is started anew, so the host is to blame, not the rule.
+fn no_room(refused: &TooLarge) -> CallReport {
+    CallReport {
+        result: Err(CallFailure::Killed(Box::new(KillReport {
+            kill: Kill::NoRoom,
+            message: GuestText::of(refused),
+            panic: None,
+            backtrace: Vec::new(),
+        }))),
+        logs: Vec::new(),
+        n_logs_dropped: 0,
+        usage: Usage::default(),
     }
 }
 

@@ -75,8 +75,12 @@ pub(crate) fn config(memories: Memories) -> Config {
     config
 }
 
-/// A pool in which `n` components have room at the same time, whatever they are made of.
-pub(crate) fn pool(n: u32) -> InstanceAllocationStrategy {
+/// Of the memory that calls may use, the share that memories of calls that are over may keep.
+const WARM_SHARE: u64 = 8;
+
+/// A pool in which `n` components have room at the same time, whatever they are made of, and whose calls may use
+/// so much memory together.
+pub(crate) fn pool(n: u32, call_memory: u64) -> InstanceAllocationStrategy {
     let mut pool = PoolingAllocationConfig::new();
     // Not with `pagemap_scan`: it passes over pages that were swapped out, so that a call could see
     // what an earlier one wrote there.
@@ -94,6 +98,30 @@ pub(crate) fn pool(n: u32) -> InstanceAllocationStrategy {
         .max_memory_size(MEMORY_MAX)
         .linear_memory_keep_resident(KEEP_RESIDENT)
         .table_keep_resident(KEEP_RESIDENT_TABLE)
-        .max_unused_warm_slots(n);
+        .max_unused_warm_slots(n_warm(n, call_memory));
     InstanceAllocationStrategy::Pooling(pool)
+}
+
+/// Memories of calls that are over which the pool keeps for the next ones.
+fn n_warm(n: u32, call_memory: u64) -> u32 {
+    let n_warm = call_memory / WARM_SHARE / KEEP_RESIDENT as u64;
+    u32::try_from(n_warm).unwrap_or(u32::MAX).clamp(1, n.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warm_memories_are_a_part_of_what_calls_may_use() {
+        for (n, call_memory, expected) in [
+            (64, 4 << 30, 64),
+            (64, 512 << 20, 16),
+            (64, 64 << 20, 2),
+            (64, 0, 1),
+            (1, 4 << 30, 1),
+        ] {
+            assert_eq!(n_warm(n, call_memory), expected, "{n} {call_memory}");
+        }
+    }
 }
