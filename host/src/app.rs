@@ -12,6 +12,7 @@ use crate::cli::{self, Command, WorkerOptions};
 
 mod author;
 mod cluster;
+mod confined;
 mod demo;
 mod doors;
 mod identity;
@@ -28,6 +29,8 @@ mod seeding;
 mod standalone;
 mod up;
 
+pub use confined::confined;
+
 /// A command was ended by Ctrl-C or SIGTERM before it was done.
 #[derive(Debug, thiserror::Error)]
 #[error("interrupted")]
@@ -40,12 +43,17 @@ const INTERRUPTED: u8 = 130;
 pub async fn run(command: Command) -> ExitCode {
     match until_told(command).await {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) if error.is::<Interrupted>() => ExitCode::from(INTERRUPTED),
-        Err(error) => {
-            cli::print_error(&error);
-            ExitCode::FAILURE
-        }
+        Err(error) => failed(&error),
     }
+}
+
+/// Says why a command failed; the exit code to end with.
+pub fn failed(error: &anyhow::Error) -> ExitCode {
+    if error.is::<Interrupted>() {
+        return ExitCode::from(INTERRUPTED);
+    }
+    cli::print_error(error);
+    ExitCode::FAILURE
 }
 
 async fn until_told(command: Command) -> anyhow::Result<()> {

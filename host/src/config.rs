@@ -97,6 +97,12 @@ pub fn program() -> Option<PathBuf> {
     Environment::read().bin
 }
 
+/// Certificates of authorities that the environment names: `SSL_CERT_FILE` and `SSL_CERT_DIR`.
+pub fn certificates() -> impl Iterator<Item = PathBuf> {
+    let named = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
+    named.into_iter().filter_map(variable).map(PathBuf::from)
+}
+
 /// Reads the named config file, or the default one if it is there.
 pub fn load(path: Option<&Path>) -> Result<FileConfig, ConfigError> {
     match path {

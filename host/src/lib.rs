@@ -31,7 +31,7 @@
 //! L4  api, cli, config, demo      doors: gRPC, HTTP, command line, files
 //! L3  master | worker | author    never each other
 //! L2  store | plugin | fetch | frontier | sink | data      siblings never import each other
-//! L1  clock, task, retry, limiter, memory, telemetry
+//! L1  clock, confine, task, retry, limiter, memory, telemetry
 //! L0  model                       nouns; no IO
 //! ```
 //!
@@ -247,6 +247,12 @@
 //! fuel, processor time, wall time and memory are limited; what a call hands over is kept only if the
 //! call succeeds; nothing of WASI answers with anything but constants. A killed call costs one page.
 //!
+//! Behind the sandbox stands the operating system, on Linux ([`confine`]): the process that compiles a plugin
+//! and calls its `describe` has no files, no sockets and no other processes, and `worker`, `up` and `run` reach
+//! their own files only. A process gives these rights up before it has seen a byte of a plugin, and while it
+//! has one thread: plugins that are folders are built before that, in `app`. `--confinement off` leaves all as it
+//! is; where the kernel lacks a part, the log tells which.
+//!
 //! A rule reads HTML by plans ([`crawler_extract`]): its `describe` says which elements are rows and which
 //! values are read from them, admission compiles that, and `page.extract` reads the page in one pass of
 //! the host, without a document tree. What crosses is one text and numbers that point into it; links that
@@ -259,6 +265,7 @@ pub mod author;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod confine;
 pub mod data;
 pub mod demo;
 pub mod fetch;

@@ -26,12 +26,17 @@ fn start() -> anyhow::Result<ExitCode> {
     let environment = Environment::read();
     let cli = Cli::parse(std::env::args_os(), &environment)?;
     telemetry::init(&environment.log, cli.command.default_log())?;
+    // Before the first other thread: each thread is confined by the one that starts it.
+    let command = match app::confined(cli.command) {
+        Ok(command) => command,
+        Err(error) => return Ok(app::failed(&error)),
+    };
     // Files and compilers block; beyond this many at once they wait, and cost no stack each.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS)
         .build()?;
-    let code = runtime.block_on(app::run(cli.command));
+    let code = runtime.block_on(app::run(command));
     // What is left was given its time; waiting for a blocked thread would hold the exit up.
     runtime.shutdown_background();
     Ok(code)

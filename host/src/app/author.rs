@@ -83,6 +83,7 @@ async fn check(options: &CheckOptions) -> anyhow::Result<()> {
         plugin_size: options.plugin_size,
         compile_time: options.compile_time,
         compile_memory: options.compile_memory,
+        confinement: options.confinement,
         child_program: config::program(),
         // What was compiled before would tell nothing of how long it takes.
         cache_folder: None,

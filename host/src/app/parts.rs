@@ -14,6 +14,7 @@ use crate::cli::options::EngineOptions;
 use crate::cli::plugin::build_plugin;
 use crate::clock::Clock;
 use crate::config::{self, EtcdConfig, FetchConfig, FixedHosts};
+use crate::confine::Confinement;
 use crate::data::DataRoot;
 use crate::fetch::gate::{Gate, GateSettings};
 use crate::fetch::guard::Guard;
@@ -102,6 +103,7 @@ pub(super) fn engine_settings(options: &EngineOptions) -> EngineSettings {
         compiled_size: options.compiled_size,
         pool_instances: options.pool_instances,
         call_memory: allowed_memory(options).map_or(usual.call_memory, |all| all / CALL_SHARE),
+        confinement: options.confinement,
         cache_folder: Some(options.state.join("compiled")),
         child_program: config::program(),
         ..usual
@@ -148,6 +150,11 @@ pub(super) fn shrink_when_short(
 
 /// The sandbox. Setting it up reserves address space, which takes a moment.
 pub(super) async fn engine(settings: EngineSettings) -> anyhow::Result<Engine> {
+    if settings.confinement == Confinement::Off {
+        tracing::warn!(
+            "not confined, as set by --confinement off: a plugin that broke out of the sandbox would have all rights of this user"
+        );
+    }
     let engine = tokio::task::spawn_blocking(move || Engine::new(settings)).await?;
     engine.context("cannot set up the sandbox")
 }

@@ -87,10 +87,16 @@ enum Read {
     No,
 }
 
-/// Builds, crawls, and says on stderr how it went.
-async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Result<Read> {
+/// The limits of calls; refuses settings that cannot be meant.
+pub(super) fn checked(options: &RunOptions) -> anyhow::Result<Limits> {
     let limits = Limits::default().with(&options.limits, &LimitOverrides::unlimited())?;
     options.crawl.check()?;
+    Ok(limits)
+}
+
+/// Builds, crawls, and says on stderr how it went.
+async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Result<Read> {
+    let limits = checked(options)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let guard = parts::guard(&options.allow_networks, &options.allow_ports);
     let fetch = parts::fetcher(guard, &options.fetch, &options.hosts, clock.clone())?;

@@ -13,6 +13,7 @@ use crate::author::mangled::Copies;
 use crate::author::saved::CallName;
 use crate::author::template::Language;
 use crate::config::Environment;
+use crate::confine::Confinement;
 use crate::model::id::PluginName;
 use crate::model::plugin::LimitOverrides;
 
@@ -76,6 +77,8 @@ pub struct CheckOptions {
     pub compile_time: Duration,
     /// Bytes of memory that compiling it may take.
     pub compile_memory: u64,
+    /// Whether the process that compiles it gives up what it does not need.
+    pub confinement: Confinement,
     /// JSON, not a table.
     pub is_json: bool,
 }
@@ -202,6 +205,7 @@ impl AuthorCommand {
                 plugin_size: args.admission.plugin_size,
                 compile_time: args.admission.compile_time,
                 compile_memory: args.admission.compile_memory,
+                confinement: args.admission.confinement(None),
                 is_json: args.output.is_json(),
             }),
             AuthorCommand::Test(args) => AuthorOptions::Test(TestOptions {
@@ -217,7 +221,7 @@ impl AuthorCommand {
                 is_watching: args.watch,
                 params: args.rules.params(),
                 limits: args.rules.limits(),
-                engine: args.engine.into_options(environment, "run", NO_PORT),
+                engine: args.engine.into_options(environment, "run", NO_PORT, None),
                 is_json: args.output.is_json(),
             }),
             AuthorCommand::Diff(args) => {

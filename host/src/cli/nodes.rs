@@ -250,10 +250,13 @@ impl NodeArgs {
             advertise: advertised(self.advertise.as_deref(), grpc)?,
             etcd: config.etcd.clone().with_endpoints(self.etcd)?,
             data: self.data,
+            engine: self.engine.into_options(
+                environment,
+                &role.to_string(),
+                grpc.port(),
+                config.confinement,
+            ),
             config,
-            engine: self
-                .engine
-                .into_options(environment, &role.to_string(), grpc.port()),
             lease_ttl: self.lease_ttl,
             limit_ceilings: overrides(&self.limit_ceilings),
             frontier_min_age: self.frontier_min_age,
@@ -329,7 +332,7 @@ impl WorkerArgs {
             let engine = self.node.engine;
             let config = config::load(self.node.config.as_deref())?;
             return Ok(WorkerOptions::Alone(Box::new(AloneOptions {
-                engine: engine.into_options(environment, "worker", NO_PORT),
+                engine: engine.into_options(environment, "worker", NO_PORT, config.confinement),
                 pprof: self.node.pprof,
                 allow_ports: self.networks.ports(&config),
                 config,

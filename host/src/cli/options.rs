@@ -15,6 +15,7 @@ use super::checks::{advertised, check_frontier_min_age, check_lease_ttl, check_o
 use super::requests::{CallArgs, CallOptions, RequestArgs};
 use crate::api::requests::RequestSettings;
 use crate::config::{self, Environment, FetchConfig, FileConfig, FixedHosts};
+use crate::confine::Confinement;
 use crate::frontier::memory::DEFAULT_MAX_URLS;
 use crate::model::plugin::{LimitName, LimitOverrides};
 use crate::model::resource::CrawlSettings;
@@ -113,6 +114,8 @@ pub struct EngineOptions {
     pub pool_instances: u32,
     /// Bytes of memory that the process may use. None: a part of what there is.
     pub memory: Option<u64>,
+    /// Whether processes that see plugins give up what they do not need.
+    pub confinement: Confinement,
     /// Keeps what is local to this machine: compiled code, and the id of a node.
     pub state: PathBuf,
 }
@@ -127,6 +130,7 @@ impl EngineOptions {
             compiled_size: DEFAULT_COMPILED_SIZE,
             pool_instances: POOL_INSTANCES,
             memory: None,
+            confinement: Confinement::On,
             state,
         }
     }
@@ -263,6 +267,17 @@ pub(super) struct AdmissionArgs {
     /// Bytes of memory that compiling a plugin may take
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = size)]
     pub(super) compile_memory: u64,
+    /// on or off: whether processes that see plugins give up, on Linux, files, sockets and other processes that they do
+    /// not need [default: on, or what the config file says]
+    #[arg(long, value_name = "WORD")]
+    pub(super) confinement: Option<Confinement>,
+}
+
+impl AdmissionArgs {
+    /// As asked for here, or else in the config file.
+    pub(super) fn confinement(&self, configured: Option<Confinement>) -> Confinement {
+        self.confinement.or(configured).unwrap_or_default()
+    }
 }
 
 #[derive(Debug, Args)]
@@ -321,9 +336,12 @@ impl UpArgs {
             calls: self.calls.into_options(),
             allow_ports: self.networks.ports(&config),
             advertise: advertised(self.advertise.as_deref(), self.grpc)?,
-            engine: self
-                .engine
-                .into_options(environment, "up", self.grpc.port()),
+            engine: self.engine.into_options(
+                environment,
+                "up",
+                self.grpc.port(),
+                config.confinement,
+            ),
             data: self.data,
             http: self.http,
             grpc: self.grpc,
@@ -341,7 +359,9 @@ impl RunArgs {
     pub(super) fn into_options(self, environment: &Environment) -> anyhow::Result<RunOptions> {
         let config = config::load(self.config.as_deref())?;
         Ok(RunOptions {
-            engine: self.engine.into_options(environment, "run", NO_PORT),
+            engine: self
+                .engine
+                .into_options(environment, "run", NO_PORT, config.confinement),
             params: self.rules.params(),
             limits: self.rules.limits(),
             crawl: self.crawl.settings(),
@@ -378,6 +398,7 @@ impl EngineArgs {
         environment: &Environment,
         role: &str,
         grpc_port: u16,
+        configured: Option<Confinement>,
     ) -> EngineOptions {
         EngineOptions {
             plugin_size: self.admission.plugin_size,
@@ -386,6 +407,7 @@ impl EngineArgs {
             compiled_size: self.compiled_size,
             pool_instances: self.pool_instances,
             memory: self.memory,
+            confinement: self.admission.confinement(configured),
             state: match self.state {
                 Some(state) => state,
                 None => environment.state_folder(role, grpc_port),

@@ -6,6 +6,7 @@ use super::*;
 use crate::api::requests::RequestSettings;
 use crate::cli::options::EngineOptions;
 use crate::cli::resource::ResourceCommand;
+use crate::confine::Confinement;
 use crate::model::placement::{Neighbour, PlacementChange};
 use crate::model::resource::{CrawlSettings, Robots, Unchanged};
 
@@ -77,6 +78,7 @@ fn up_takes_ports_of_this_machine_and_fills_in_defaults() {
     assert_eq!(options.engine.memory, None);
     assert_eq!(up("up --memory 2GiB").engine.memory, Some(2 << 30));
     check_refused("up --memory 100MiB", "a process needs at least 128MiB");
+    assert_eq!(options.engine.confinement, Confinement::On);
     assert_eq!(options.lease_ttl.as_secs(), 10);
     assert_eq!(options.frontier_min_age.as_secs(), 86_400);
     assert_eq!(

@@ -87,6 +87,12 @@ impl EtcdConfig {
         })
     }
 
+    /// Files that it names: certificates and secrets.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        let files = [&self.password_file, &self.ca, &self.certificate, &self.key];
+        files.into_iter().filter_map(Option::as_deref)
+    }
+
     /// Refuses what contradicts itself.
     pub(super) fn check(&self) -> Result<(), EtcdConfigError> {
         let pairs = [

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::access::{CredentialConfig, ProxyConfig};
+use super::secret::SecretRef;
 use crate::model::plugin::parse_bytes;
 use crate::model::settings::{AccessName, USUAL_AGENT};
 
@@ -49,6 +50,17 @@ pub struct FetchConfig {
     pub proxies: BTreeMap<AccessName, Vec<ProxyConfig>>,
     /// Of the table `[credentials]`.
     pub credentials: Vec<CredentialConfig>,
+}
+
+impl FetchConfig {
+    /// Files that it names: certificates and secrets.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        let logins = self.proxies.values().flatten();
+        let logins = logins.filter_map(|proxy| Some(&proxy.login.as_ref()?.1));
+        let credentials = self.credentials.iter().map(|credential| &credential.secret);
+        let secrets = logins.chain(credentials).filter_map(SecretRef::file);
+        self.ca.as_deref().into_iter().chain(secrets)
+    }
 }
 
 const MOST_HEADERS: u32 = 10_000;

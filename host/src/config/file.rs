@@ -14,10 +14,12 @@ use super::fetch::{FETCH, FetchConfig, FetchTable};
 use super::hosts::{self, Addresses, FixedHosts};
 use super::resource::{RESOURCE, ResourceTable};
 use super::suggest;
+use crate::confine::Confinement;
 use crate::model::resource::ResourceSpec;
 
-const TOP: [&str; 8] = [
+const TOP: [&str; 9] = [
     "allow-ports",
+    "confinement",
     "credentials",
     "etcd",
     "fetch",
@@ -50,6 +52,8 @@ pub struct FileConfig {
     pub hosts: FixedHosts,
     /// Ports that may be fetched from beside the usual ones.
     pub allow_ports: Vec<u16>,
+    /// Whether processes that see plugins give up what they do not need; none: as by default.
+    pub confinement: Option<Confinement>,
 }
 
 /// Where a plugin comes from.
@@ -160,6 +164,7 @@ impl FileConfig {
         });
         Ok(Self {
             allow_ports: file.allow_ports,
+            confinement: file.confinement,
             fetch: FetchConfig {
                 proxies: proxies.collect::<Result<_, _>>()?,
                 credentials: credentials.collect::<Result<_, _>>()?,
@@ -178,6 +183,7 @@ impl FileConfig {
 struct File {
     #[serde(default)]
     allow_ports: Vec<u16>,
+    confinement: Option<Confinement>,
     etcd: Option<Spanned<EtcdConfig>>,
     fetch: Option<Spanned<FetchTable>>,
     hosts: Option<Spanned<BTreeMap<String, Addresses>>>,
@@ -346,6 +352,7 @@ mod tests {
         ];
         assert_eq!(config.hosts, hosts.into());
         assert_eq!(config.allow_ports, [81, 8_000]);
+        assert_eq!(config.confinement, Some(Confinement::On));
         for key in RESOURCE.iter().chain(&PLUGIN).chain(&ETCD) {
             let written = EXAMPLE
                 .lines()
@@ -366,6 +373,11 @@ mod tests {
             "allow-port = [81]",
             "c.toml:1: the file has an unknown key \"allow-port\"",
             "did you mean \"allow-ports\"?",
+        );
+        check_refused(
+            "confinement = 'no'",
+            "c.toml:1: unknown variant `no`, expected `on` or `off`",
+            "",
         );
         check_refused(
             "[[plugin]]\npath = 'a'\n[[resource]]\nname = 'a'\nmax_pages = 3\n",

@@ -26,6 +26,14 @@ impl SecretRef {
         }
     }
 
+    /// The file that holds it.
+    pub(super) fn file(&self) -> Option<&Path> {
+        match self {
+            SecretRef::File(path) => Some(path),
+            SecretRef::Variable(_) => None,
+        }
+    }
+
     /// The secret, or where it should be and is not.
     pub fn read(&self) -> Result<String, String> {
         let secret = match self {

@@ -19,7 +19,7 @@ pub(crate) mod checks;
 pub(crate) mod child;
 mod describe;
 
-pub use child::child_main;
+pub use child::{child_main, own_program};
 pub(crate) use describe::compiled_plans;
 
 /// What the compiling process found.

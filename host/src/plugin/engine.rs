@@ -21,6 +21,7 @@ use super::cache::Cache;
 use super::host_calls::{self, CallState};
 use super::instance::TICK;
 use super::{Admit, Admitted, PluginError};
+use crate::confine::Confinement;
 use crate::model::guest_text::GuestText;
 use crate::model::id::Digest;
 use crate::model::plugin::Limits;
@@ -58,6 +59,8 @@ pub struct EngineSettings {
     /// Time that compiling one plugin may take, on the clock and, for each processor, at work: setting
     /// `compile-time`.
     pub compile_time: Duration,
+    /// Whether compiling processes give up what they do not need: setting `confinement`.
+    pub confinement: Confinement,
 }
 
 /// Calls that run at once unless told otherwise.
@@ -75,6 +78,7 @@ impl Default for EngineSettings {
             n_compiling: 2,
             compile_memory: 1 << 30,
             compile_time: Duration::from_secs(120),
+            confinement: Confinement::On,
         }
     }
 }

@@ -133,7 +133,7 @@ impl DiffArgs {
             n_times: self.repeat,
             params: self.rules.params(),
             limits: self.rules.limits(),
-            engine: self.engine.into_options(environment, "run", NO_PORT),
+            engine: self.engine.into_options(environment, "run", NO_PORT, None),
             masters,
             is_json: self.output.is_json(),
         })

@@ -3,13 +3,15 @@
 //!
 //! The parent writes the component to the child's standard input and reads one frame from its
 //! standard output. The child limits itself before it reads: memory and processor time are ended
-//! by the kernel, time on the clock by the parent, which always reaps it.
+//! by the kernel, time on the clock by the parent, which always reaps it. It gives up files, sockets
+//! and other processes as well ([`confine::compiler`]).
 
 use std::ffi::OsString;
 use std::io::{Read as _, Write as _};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,6 +21,7 @@ use tokio::process::{Child, Command};
 use wasmtime::component::{Component, Linker};
 
 use super::{Outcome, Refusal, describe, frame};
+use crate::confine::{self, Confinement, Missing};
 use crate::memory::Account;
 use crate::model::guest_text::GuestText;
 use crate::model::id::Digest;
@@ -39,6 +42,8 @@ const OUT_OF_MEMORY: [&str; 3] = [
     "Cannot allocate memory",
     "Resource temporarily unavailable",
 ];
+/// What a process says whose confinement denied something.
+const DENIED: [&str; 2] = ["Operation not permitted", "Permission denied"];
 /// Bytes of the child's complaints that are kept.
 const STDERR_MAX: u64 = 8 << 10;
 
@@ -63,13 +68,27 @@ pub(crate) async fn compile(
     };
     let (status, output, complaints) = said.map_err(host("talk to the compiling process"))?;
     if status.success() {
+        note_missing(&complaints);
         return Ok(Bytes::from(output));
     }
     Err(failure(settings, status, &complaints))
 }
 
-/// This program, or the one beside it.
-fn own_program() -> Result<PathBuf, PluginError> {
+/// Logs once which parts of the confinement this system lacks: a child that succeeds complains of nothing else.
+fn note_missing(complaints: &str) {
+    static NOTED: Once = Once::new();
+    if !complaints.is_empty() {
+        NOTED.call_once(|| {
+            tracing::warn!(
+                missing = complaints,
+                "this system lacks a part of the confinement of compiling processes"
+            );
+        });
+    }
+}
+
+/// The program that compiles where no other is named: this one, or the one beside it.
+pub fn own_program() -> Result<PathBuf, PluginError> {
     let own = std::env::current_exe().map_err(host("find the program that compiles"))?;
     if own.file_stem().is_some_and(|name| name == "crawler") {
         return Ok(own);
@@ -96,7 +115,10 @@ fn start(
         .arg(memories.as_str())
         .arg(settings.compile_memory.to_string())
         .arg(settings.compile_time.as_secs().max(1).to_string())
+        .arg(settings.confinement.to_string())
         .env_clear()
+        // It cannot look at its cgroup's share of the processors any more.
+        .env("RAYON_NUM_THREADS", n_processors().to_string())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -106,6 +128,10 @@ fn start(
             doing: "start the compiling process",
             why: format!("{}: {e}", program.display()),
         })
+}
+
+fn n_processors() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
 async fn talk(
@@ -165,9 +191,13 @@ fn failure(settings: &EngineSettings, status: ExitStatus, complaints: &str) -> P
         }
         .into();
     }
+    let hint = match DENIED.iter().any(|words| complaints.contains(words)) {
+        true => "; if --confinement off makes a difference, its confinement is the reason",
+        false => "",
+    };
     PluginError::Host {
         doing: "compile the plugin",
-        why: format!("the compiling process ended with {status}: {complaints}"),
+        why: format!("the compiling process ended with {status}: {complaints}{hint}"),
     }
 }
 
@@ -189,7 +219,7 @@ fn host(doing: &'static str) -> impl FnOnce(std::io::Error) -> PluginError {
     }
 }
 
-/// What `crawler __compile MEMORIES BYTES SECONDS` does: reads a component from standard input,
+/// What `crawler __compile MEMORIES BYTES SECONDS CONFINEMENT` does: reads a component from standard input,
 /// writes a frame to standard output. For the parent only; the form of both may change.
 #[expect(
     clippy::print_stderr,
@@ -210,8 +240,9 @@ fn serve(args: impl IntoIterator<Item = OsString>) -> wasmtime::Result<()> {
         .into_iter()
         .map(|arg| arg.to_string_lossy().into_owned())
         .collect();
-    let usage = || wasmtime::Error::msg("usage: crawler __compile reserved|moving BYTES SECONDS");
-    let [memories, n_bytes, n_seconds] = args.as_slice() else {
+    let usage =
+        || wasmtime::Error::msg("usage: crawler __compile reserved|moving BYTES SECONDS on|off");
+    let [memories, n_bytes, n_seconds, confinement] = args.as_slice() else {
         return Err(usage());
     };
     let memories = Memories::ALL
@@ -221,6 +252,10 @@ fn serve(args: impl IntoIterator<Item = OsString>) -> wasmtime::Result<()> {
     limit(Resource::Data, n_bytes.parse()?)?;
     limit(Resource::Cpu, n_seconds.parse()?)?;
     limit(Resource::Core, 0)?;
+    let confinement: Confinement = confinement.parse().map_err(wasmtime::Error::msg)?;
+    if confinement == Confinement::On {
+        note(&confine::compiler());
+    }
 
     let mut component = Vec::new();
     std::io::stdin().lock().read_to_end(&mut component)?;
@@ -230,6 +265,17 @@ fn serve(args: impl IntoIterator<Item = OsString>) -> wasmtime::Result<()> {
     };
     std::io::stdout().lock().write_all(&frame)?;
     Ok(())
+}
+
+/// Tells the parent, which has a log.
+#[expect(
+    clippy::print_stderr,
+    reason = "standard error is where the parent reads what the child lacks"
+)]
+fn note(missing: &[Missing]) {
+    for missing in missing {
+        eprintln!("{missing}");
+    }
 }
 
 fn limit(resource: Resource, value: u64) -> wasmtime::Result<()> {

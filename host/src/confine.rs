@@ -1,0 +1,137 @@
+//! Confinement by the operating system: what a process may still do if a plugin breaks out of WebAssembly.
+//!
+//! The sandbox of wasmtime is the first wall. This is the second: a process takes rights from itself, for
+//! good, before it has seen a byte of a plugin. The kernel holds it to that, whatever code it runs then.
+//!
+//! | process | what it gives up | by |
+//! |---|---|---|
+//! | the compiling process ([`compiler`]) | new privileges; every system call that threads, memory and the open pipes do not need: it opens no file and no socket, starts no program and no process, sends no signal to others and raises no limit | `no_new_privs`, Landlock, seccomp |
+//! | `worker`, `up` and `run` ([`process`]) | new privileges; files outside of its [`Reach`]; signals and abstract sockets to processes outside | `no_new_privs`, Landlock |
+//!
+//! A call that is denied fails with "Operation not permitted" or "Permission denied"; it does not end the
+//! process. Libraries cope with that, and the message says what was tried.
+//!
+//! The network of a worker is not confined here: to fetch is its work, and the fetcher's guard judges
+//! addresses. Nor is `crawler master`, which runs no plugin: its compiling processes are confined like all.
+//!
+//! `--confinement off` turns all of it off. Where the kernel lacks a part, the others hold, and the caller
+//! gets the [`Missing`] part to log. Other systems than Linux lack all of it.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+#[cfg(target_os = "linux")]
+mod landlock;
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "linux")]
+mod seccomp;
+
+/// The setting `confinement`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Confinement {
+    /// Processes give up what they do not need.
+    #[default]
+    On,
+    /// They keep all rights of their user.
+    Off,
+}
+
+impl fmt::Display for Confinement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Confinement::On => "on",
+            Confinement::Off => "off",
+        })
+    }
+}
+
+impl FromStr for Confinement {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "on" => Ok(Confinement::On),
+            "off" => Ok(Confinement::Off),
+            _ => Err(format!("confinement is on or off, not {text:?}")),
+        }
+    }
+}
+
+/// Files and folders that a process reaches, beside those that every program needs: libraries, the
+/// resolver's files, certificates, and its own entries in `/proc`.
+///
+/// A folder stands for everything below it. What is not there is left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reach {
+    /// It reads these.
+    pub read: Vec<PathBuf>,
+    /// It reads, writes, makes and removes these.
+    pub write: Vec<PathBuf>,
+    /// It reads these programs, and starts them.
+    pub execute: Vec<PathBuf>,
+}
+
+/// A part of the confinement that this system does not have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// Name of the part, like "seccomp".
+    pub part: &'static str,
+    /// Reason, as far as the system told one, and what is not confined for it.
+    pub why: String,
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.part, self.why)
+    }
+}
+
+/// Confines this process to what it reaches. Landlock holds the calling thread and those that it starts
+/// later, so this comes before the first other thread. Returns the parts that are missing.
+pub fn process(reach: &Reach) -> Vec<Missing> {
+    #[cfg(target_os = "linux")]
+    let missing = linux::process(reach);
+    #[cfg(not(target_os = "linux"))]
+    let missing = {
+        let _everything = reach;
+        vec![not_available()]
+    };
+    missing
+}
+
+/// Confines this process to threads, memory and the files that it has open. It is the last thing that the
+/// compiling process does before it reads a plugin. Returns the parts that are missing.
+pub fn compiler() -> Vec<Missing> {
+    #[cfg(target_os = "linux")]
+    let missing = linux::compiler();
+    #[cfg(not(target_os = "linux"))]
+    let missing = vec![not_available()];
+    missing
+}
+
+#[cfg(not(target_os = "linux"))]
+fn not_available() -> Missing {
+    Missing {
+        part: "confinement",
+        why: "it is available on Linux only".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_setting_is_one_of_two_words() {
+        for confinement in [Confinement::On, Confinement::Off] {
+            assert_eq!(confinement.to_string().parse(), Ok(confinement));
+        }
+        let error = "no".parse::<Confinement>().unwrap_err();
+        assert_eq!(error, "confinement is on or off, not \"no\"");
+    }
+}

@@ -1,0 +1,170 @@
+//! Seccomp: the system calls of the compiling process. All others fail with "Operation not permitted".
+//!
+//! The list holds what threads, memory and open pipes need, on x86-64 and on 64-bit ARM. A call that is
+//! not on it fails instead of ending the process: libraries try calls that they can do without, and an
+//! error tells the parent more than a signal.
+
+use std::collections::BTreeMap;
+
+use libc::c_long;
+use seccompiler::SeccompCmpArgLen::{Dword, Qword};
+use seccompiler::{
+    BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition,
+    SeccompFilter, SeccompRule, TargetArch,
+};
+
+use super::Missing;
+
+/// Calls that are free, whatever their arguments.
+const FREE: [c_long; 41] = [
+    // Pipes that are open.
+    libc::SYS_read,
+    libc::SYS_write,
+    libc::SYS_readv,
+    libc::SYS_writev,
+    libc::SYS_pread64,
+    libc::SYS_pwrite64,
+    libc::SYS_lseek,
+    libc::SYS_close,
+    libc::SYS_fstat,
+    libc::SYS_fcntl,
+    // Memory; files in memory hold the images of guests.
+    libc::SYS_brk,
+    libc::SYS_mmap,
+    libc::SYS_munmap,
+    libc::SYS_mremap,
+    libc::SYS_mprotect,
+    libc::SYS_madvise,
+    libc::SYS_memfd_create,
+    libc::SYS_ftruncate,
+    libc::SYS_membarrier,
+    // Threads; clone3 is refused by a filter of its own.
+    libc::SYS_clone3,
+    libc::SYS_set_robust_list,
+    libc::SYS_set_tid_address,
+    libc::SYS_rseq,
+    libc::SYS_futex,
+    libc::SYS_sched_yield,
+    libc::SYS_sched_getaffinity,
+    libc::SYS_getcpu,
+    libc::SYS_gettid,
+    libc::SYS_getpid,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+    // Signals of its own.
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_sigaltstack,
+    libc::SYS_restart_syscall,
+    // Time, chance, and the size of the machine.
+    libc::SYS_clock_gettime,
+    libc::SYS_clock_getres,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_getrandom,
+    libc::SYS_sysinfo,
+];
+
+/// The filter cannot be used.
+#[derive(Debug, thiserror::Error)]
+enum FilterError {
+    #[error("the filter cannot be built: {0}")]
+    Build(#[from] BackendError),
+    #[error("the kernel does not take the filter: {0}")]
+    Apply(#[from] seccompiler::Error),
+}
+
+/// Leaves all threads of this process the calls of the list.
+pub(super) fn compiler() -> Result<(), Missing> {
+    apply().map_err(|e| Missing {
+        part: "seccomp",
+        why: format!("{e}: system calls of the compiling process are not confined"),
+    })
+}
+
+fn apply() -> Result<(), FilterError> {
+    let arch = TargetArch::try_from(std::env::consts::ARCH)?;
+    // Its flags lie in memory, where a filter does not see them. Libraries fall back to clone where it is
+    // not implemented, and only there.
+    let not_implemented = filter(
+        [(libc::SYS_clone3, Vec::new())].into(),
+        SeccompAction::Allow,
+        SeccompAction::Errno(libc::ENOSYS.cast_unsigned()),
+        arch,
+    )?;
+    let allowed = filter(
+        rules()?,
+        SeccompAction::Errno(libc::EPERM.cast_unsigned()),
+        SeccompAction::Allow,
+        arch,
+    )?;
+    seccompiler::apply_filter_all_threads(&not_implemented)?;
+    seccompiler::apply_filter_all_threads(&allowed)?;
+    Ok(())
+}
+
+fn filter(
+    rules: BTreeMap<c_long, Vec<SeccompRule>>,
+    otherwise: SeccompAction,
+    matched: SeccompAction,
+    arch: TargetArch,
+) -> Result<BpfProgram, BackendError> {
+    SeccompFilter::new(rules, otherwise, matched, arch)?.try_into()
+}
+
+fn rules() -> Result<BTreeMap<c_long, Vec<SeccompRule>>, BackendError> {
+    let threads = libc::CLONE_THREAD as u64;
+    let own_id = u64::from(std::process::id());
+    let conditional = [
+        // Threads, not processes.
+        (
+            libc::SYS_clone,
+            argument(0, Qword, SeccompCmpOp::MaskedEq(threads), threads)?,
+        ),
+        // A process may end itself: it aborts by a signal to its own thread.
+        (
+            libc::SYS_tgkill,
+            argument(0, Dword, SeccompCmpOp::Eq, own_id)?,
+        ),
+        // Limits are read, and never set.
+        (
+            libc::SYS_prlimit64,
+            argument(2, Qword, SeccompCmpOp::Eq, 0)?,
+        ),
+        // Threads are named.
+        (
+            libc::SYS_prctl,
+            argument(0, Dword, SeccompCmpOp::Eq, libc::PR_SET_NAME as u64)?,
+        ),
+    ];
+    let free = FREE.into_iter().map(|call| (call, Vec::new()));
+    let conditional = conditional
+        .into_iter()
+        .map(|(call, rule)| (call, vec![rule]));
+    Ok(free.chain(conditional).collect())
+}
+
+/// The upper half of a register tells nothing where the argument is an `int`.
+fn argument(
+    n: u8,
+    width: SeccompCmpArgLen,
+    compared: SeccompCmpOp,
+    value: u64,
+) -> Result<SeccompRule, BackendError> {
+    let condition = SeccompCondition::new(n, width, compared, value)?;
+    SeccompRule::new(vec![condition])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_filter_builds_for_both_kinds_of_processors() {
+        for arch in [TargetArch::x86_64, TargetArch::aarch64] {
+            let refused = SeccompAction::Errno(libc::EPERM.cast_unsigned());
+            let program = filter(rules().unwrap(), refused, SeccompAction::Allow, arch);
+            assert!(!program.unwrap().is_empty());
+        }
+    }
+}
