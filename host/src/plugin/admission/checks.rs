@@ -15,6 +15,8 @@ const PACKAGE: &str = "crawler:rules/";
 /// The interfaces of our package that a plugin may import.
 const OWN_IMPORTS: [&str; 5] = ["config", "log", "output", "page", "types"];
 const EXPORT: &str = "rules";
+/// Components and modules inside each other. Validating takes the square of the depth; toolchains nest three deep.
+const DEPTH_MAX: usize = 64;
 
 /// The version of `crawler:rules` that these bytes export.
 pub(crate) fn check(
@@ -24,6 +26,7 @@ pub(crate) fn check(
 ) -> Result<String, PluginError> {
     check_size(bytes, plugin_size)?;
     check_form(bytes)?;
+    check_depth(bytes)?;
     if let Err(e) = Validator::new_with_features(features).validate_all(bytes) {
         return Err(refused(
             format_args!("the component is damaged or uses a feature that is switched off: {e}"),
@@ -88,6 +91,27 @@ fn check_form(bytes: &[u8]) -> Result<(), PluginError> {
         "bytes that are not WebAssembly"
     };
     Err(refused(found, ALLOWED, PUSH_BUILT))
+}
+
+/// No component is so deep inside of others that validating it would take long.
+fn check_depth(bytes: &[u8]) -> Result<(), PluginError> {
+    let mut depth = 0_usize;
+    // What cannot be read is told by the validator.
+    for payload in Parser::new(0).parse_all(bytes).map_while(Result::ok) {
+        match payload {
+            Payload::Version { .. } => depth += 1,
+            Payload::End(_) => depth -= 1,
+            _ => {}
+        }
+        if depth > DEPTH_MAX {
+            return Err(refused(
+                format!("more than {DEPTH_MAX} components inside each other"),
+                "usual components nest three deep",
+                "build it with the plugin SDK",
+            ));
+        }
+    }
+    Ok(())
 }
 
 #[derive(Default)]

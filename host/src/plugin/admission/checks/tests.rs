@@ -89,6 +89,27 @@ fn f31_a_feature_that_is_switched_off_is_refused() {
     );
 }
 
+/// A component in as many others, one in each; nothing in it is as long as 2^14 bytes.
+fn nested(n: usize) -> Vec<u8> {
+    const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
+    (0..n).fold(EMPTY.to_vec(), |inner, _| {
+        let n_bytes = [(inner.len() & 0x7f) as u8 | 0x80, (inner.len() >> 7) as u8];
+        [EMPTY, &[4], &n_bytes, &inner].concat()
+    })
+}
+
+#[test]
+fn f31_components_deep_inside_others_are_refused_unvalidated() {
+    check_bytes(
+        &nested(DEPTH_MAX - 1),
+        "a component that exports nothing; a plugin exports crawler:rules/rules@0.1.0; build it with the plugin SDK",
+    );
+    check_bytes(
+        &nested(DEPTH_MAX),
+        "more than 64 components inside each other; usual components nest three deep; build it with the plugin SDK",
+    );
+}
+
 #[test]
 fn f31_a_foreign_import_is_named() {
     check_wat(
