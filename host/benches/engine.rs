@@ -2,6 +2,10 @@
 //! a page costs is in the benchmark `extract`.
 
 #[path = "../tests/engine/guests.rs"]
+#[expect(
+    dead_code,
+    reason = "shared with the tests of the engine, which need more"
+)]
 mod guests;
 
 use std::hint::black_box;

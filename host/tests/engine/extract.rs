@@ -7,8 +7,7 @@ use crawler::model::plugin::Limits;
 use crawler::plugin::{CallReport, Rules as _};
 use serde_json::{Value, json};
 
-use crate::guests::{config, context, page, plugin, plugin_of};
-use crate::load::describing;
+use crate::guests::{config, context, describing, page, plugin, plugin_of};
 use crate::{URL, check_kill, gave_up};
 
 /// The end tags are left out, as HTML lets authors do.

@@ -26,6 +26,19 @@ pub(crate) fn hostile() -> Bytes {
         .clone()
 }
 
+/// The hostile plugin with another `describe`.
+pub(crate) fn describing(behaviour: &str) -> Bytes {
+    const HONEST: &[u8; 24] = b"describe=honest.........";
+    let mut bytes = hostile().to_vec();
+    let at = bytes
+        .windows(24)
+        .position(|w| w == HONEST)
+        .expect("the text is there");
+    let text = format!("{:.<24}", format!("describe={behaviour}"));
+    bytes[at..at + 24].copy_from_slice(text.as_bytes());
+    bytes.into()
+}
+
 /// Settings for an engine with room for `n` calls, compiling with the program under test.
 pub(crate) fn settings(n: u32) -> EngineSettings {
     EngineSettings {

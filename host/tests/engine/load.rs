@@ -9,20 +9,7 @@ use crawler::model::id::Digest;
 use crawler::plugin::engine::{Engine, EngineSettings};
 use crawler::plugin::{Admit as _, PluginError, Rules as _};
 
-use crate::guests::{config, context, hostile, page, settings};
-
-/// The hostile plugin with another `describe`.
-pub(crate) fn describing(behaviour: &str) -> Bytes {
-    const HONEST: &[u8; 24] = b"describe=honest.........";
-    let mut bytes = hostile().to_vec();
-    let at = bytes
-        .windows(24)
-        .position(|w| w == HONEST)
-        .expect("the text is there");
-    let text = format!("{:.<24}", format!("describe={behaviour}"));
-    bytes[at..at + 24].copy_from_slice(text.as_bytes());
-    bytes.into()
-}
+use crate::guests::{config, context, describing, hostile, page, settings};
 
 async fn check_refused(settings: EngineSettings, bytes: Bytes, expected: &str) {
     let engine = Engine::new(settings).expect("the engine starts");

@@ -1,0 +1,67 @@
+//! Cases 40 to 74: URLs, pages, bytes that are pushed, and what keeps two rules apart.
+
+use crate::case::Guest::Hostile;
+use crate::case::Own::{Cut, Marks, Params, Replay, Root, Twins};
+use crate::case::{Case, case, elsewhere, gave_up, items, not_here, own, page, push};
+use crate::guests::describing;
+use crate::{bytes, pages};
+
+// One case a line, however long: it is read as a table.
+#[rustfmt::skip]
+pub(crate) const CASES: &[Case] = &[
+    case(40, "schemes but http and https", elsewhere(&["only_http_without_credentials_is_fetched", "a_redirect_to_another_scheme_or_with_a_password_is_refused_with_its_reason"]), ""),
+    case(41, "addresses that are not public, in any spelling", elsewhere(&["no_spelling_of_an_address_that_is_not_public_passes", "what_is_not_one_host_is_no_url", "the_host_that_is_judged_is_the_one_that_is_gone_to"]), ""),
+    case(41, "odd ports", elsewhere(&["a_port_is_fetched_from_if_it_is_usual_allowed_or_named_and_any_within_allowed_networks"]), ""),
+    case(42, "names of private addresses, and rebinding", elsewhere(&["only_public_addresses_of_a_name_are_connected_to", "a_name_is_resolved_once_and_what_was_judged_is_connected_to", "a_name_that_moves_between_the_judgement_of_its_port_and_the_connection_is_judged_twice"]), ""),
+    case(43, "redirects to the inside and in circles", elsewhere(&["a_redirect_to_an_address_that_is_not_public_reaches_nothing", "a_redirect_loop_ends"]), ""),
+    case(44, "URL of 64 KiB", elsewhere(&["links_resolve_against_the_page", "a_url_that_is_too_long_is_not_followed", "a_redirect_within_the_host_to_a_url_that_is_too_long_is_not_followed"]), ""),
+    case(45, "links to other hosts", elsewhere(&["f25_links_go_to_root_hosts_and_scope_and_no_deeper_than_they_may"]), ""),
+    case(46, "depth, priority and waits at their ends", elsewhere(&["depth_and_pages_are_limited", "s22_links_deeper_than_the_limit_are_counted_and_not_followed", "ready_keys_sort_by_priority_then_due_time_then_age_and_are_read_back", "attempts_and_waits_are_bounded_by_their_settings"]), ""),
+    case(46, "requests that pass for others", elsewhere(&["f25_method_canonical_url_and_body_make_the_fingerprint_and_nothing_else", "s24_pages_are_fetched_once_by_method_url_and_body_unless_they_ask_to_be_reloaded"]), ""),
+    case(47, "calendars without end", elsewhere(&["a_path_that_repeats_itself_is_not_followed", "a_budget_of_pages_is_for_the_whole_run_however_often_the_process_is_killed", "bytes_are_limited_over_all_lives_of_a_run"]), ""),
+    case(48, "bombs of gzip, br and zstd", elsewhere(&["a_bomb_of_any_coding_is_cut_at_the_limit_like_the_page_it_would_be", "an_archive_without_end_is_cut_too", "codings_within_codings_and_unknown_ones_are_refused_by_name", "zstd_sets_no_more_aside_than_http_allows"]), ""),
+    case(49, "gzip that is cut or concatenated", elsewhere(&["an_archive_that_ends_early_is_tried_again", "archives_one_after_the_other_are_one_body"]), ""),
+    case(50, "lists nested in 512 KB", page(Hostile, "extract", pages::lists, gave_up("too deep")), "a_page_that_cannot_be_read_within_its_limits_is_refused_with_the_way_out"),
+    case(50, "formatting nested in 512 KB", page(Hostile, "extract", pages::bold, gave_up("too deep")), "elements_nest_as_deep_as_the_memory_allows"),
+    case(50, "formatting that crosses", page(Hostile, "extract", pages::crossing, gave_up("too deep")), "crossing_and_stray_tags_are_read"),
+    case(50, "text between the parts of tables", page(Hostile, "extract", pages::fostered, items(1)), "hostile_pages_are_linear_work"),
+    case(51, "1 million attributes", page(Hostile, "extract", pages::attributes, items(1)), "one_huge_tag_is_linear_work"),
+    case(51, "attribute of 8 MiB", page(Hostile, "extract", pages::attribute, items(1)), "a_tag_is_as_long_as_the_page_may_be"),
+    case(51, "1 million siblings", page(Hostile, "extract", pages::siblings, items(1)), "captures_are_as_many_as_the_budget_allows"),
+    case(52, ":has in a plan", push(|| describing("unsupported"), "plan"), "a_plan_that_one_pass_cannot_follow_is_refused_with_the_way_out"),
+    case(52, "10 000 selectors in a plan", push(|| describing("selectors"), "plan"), "text_is_bounded_before_it_is_parsed"),
+    case(52, "selectors nested 1 000 deep", push(|| describing("1000-nots"), "plan"), "the_longest_selector_that_is_allowed_compiles_and_runs_on_a_small_stack"),
+    case(53, "wrong charsets, marks and mixtures", elsewhere(&["a_byte_order_mark_comes_first_and_is_no_text", "the_header_comes_before_the_document", "declarations_broken_in_any_way_cost_nothing_but_themselves", "a_page_of_a_charset_that_does_not_exist_is_read_all_the_same"]), ""),
+    case(54, "slow bodies, no length, headers without end", elsewhere(&["a_byte_now_and_then_does_not_keep_an_answer_alive", "a_body_without_length_ends_with_the_connection", "headers_beyond_all_bounds_are_an_error"]), ""),
+    case(55, "entities that multiply", page(Hostile, "extract", pages::entities, items(1)), ""),
+    case(56, "depth within svg", page(Hostile, "extract", pages::svg, gave_up("too deep")), "svg_and_math_end_where_html_begins"),
+    case(56, "depth within math", page(Hostile, "extract", pages::math, gave_up("too deep")), "svg_and_math_end_where_html_begins"),
+    case(56, "depth within templates", page(Hostile, "extract", pages::templates, gave_up("too deep")), "a_template_is_a_world_of_its_own"),
+    case(57, "core module", push(bytes::core_module, "a core module"), "f31_what_is_not_a_component_is_refused_by_name"),
+    case(58, "machine code", push(bytes::machine_code, "code that wasmtime compiled for one kind of machine"), "f31_machine_code_is_refused_whatever_it_is_called"),
+    case(59, "wasi:sockets", push(bytes::importing_sockets, "imports wasi:sockets/tcp@0.2.0, which rules are not given"), "f31_a_foreign_import_is_named"),
+    case(59, "wasi:http", push(bytes::importing_http, "imports wasi:http/outgoing-handler@0.2.0, which rules are not given"), "f31_a_foreign_import_is_named"),
+    case(59, "interface that nobody knows", push(bytes::importing_the_unknown, "imports evil:corp/backdoor, which rules are not given"), "f31_a_foreign_import_is_named"),
+    case(60, "right names, describe of another type", push(bytes::of_another_type, "expected 0-tuple, found 1-tuple"), ""),
+    case(60, "right names, parse of another type", push(bytes::parse_of_another_type, "expected `u32` found `u64`"), ""),
+    case(61, "version from the future", push(bytes::too_new, "was built for crawler:rules 9.0.0"), "f31_another_version_of_the_interface_is_refused_with_both_ranges"),
+    case(61, "version from the past", push(bytes::too_old, "was built for crawler:rules 0.0.1"), "f31_another_version_of_the_interface_is_refused_with_both_ranges"),
+    case(62, "no exports", push(bytes::without_rules, "a component that exports nothing"), "f31_a_component_without_rules_is_refused"),
+    case(62, "interface without functions", push(bytes::without_functions, "the component cannot be used"), ""),
+    case(63, "noise", push(bytes::noise, "bytes that are not WebAssembly"), "f31_what_is_not_a_component_is_refused_by_name"),
+    case(63, "noise that begins like a component", push(bytes::noise_in_a_component, "the component is damaged"), ""),
+    case(63, "plugin cut after every KiB", own(Cut), "f31_a_plugin_cut_anywhere_is_refused_without_a_panic"),
+    case(64, "names that lead out of a folder", elsewhere(&["names_that_could_leave_a_folder_or_a_key_are_refused", "a_description_is_refused_for_what_is_wrong_with_it", "f31_plugins_keep_their_names_and_cannot_collide"]), ""),
+    case(64, "tricks of zip and OCI", not_here("plugins come as single files, in neither"), ""),
+    case(65, "other bytes under a name and version", elsewhere(&["f31_other_bytes_under_a_name_and_version_are_refused_with_both_digests", "a_version_never_changes_its_bytes"]), ""),
+    case(66, "bad signatures and old records", not_here("plugins are not signed; a name and version keep their digest"), ""),
+    case(67, "other bytes than those of the digest", elsewhere(&["f31_bytes_that_are_not_those_of_the_digest_are_not_loaded"]), ""),
+    case(68, "cache that others write to, links, flipped bits", elsewhere(&["a_folder_that_others_may_write_to_is_refused", "a_link_is_not_followed", "a_file_that_was_changed_is_deleted_and_not_loaded", "f31_code_from_the_cache_runs_without_being_compiled_and_damaged_code_is_compiled_again"]), ""),
+    case(69, "plugins equal but for a custom section", own(Twins), ""),
+    case(70, "marks in memory, tables and globals", own(Marks), "f31_a_page_cannot_read_what_another_page_left_in_memory"),
+    case(71, "same page twice", own(Replay), "the_same_page_gives_the_same_items_for_the_same_fuel"),
+    case(72, "params of another resource", own(Params), ""),
+    case(73, "root that traps, loops or asks for a page", own(Root), "f31_root_has_no_page_and_no_more_time_than_parse"),
+    case(73, "a job after root has failed", elsewhere(&["f31_a_root_that_does_not_end_or_gives_nothing_fails_the_resource_with_the_reason", "a_root_without_requests_fails_the_crawl"]), ""),
+    case(74, "kill in the middle of a page", elsewhere(&["kills_lose_nothing_that_was_answered", "the_kill_loop_loses_nothing_and_repeats_little", "f23_a_crash_loses_neither_urls_nor_items_nor_what_was_seen"]), ""),
+];
