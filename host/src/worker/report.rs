@@ -1,10 +1,13 @@
 //! The log of one crawl: the last lines, and a stream for whoever follows.
+//!
+//! Its memory is bounded in lines and in bytes, whatever rules log and however many read: a reader has
+//! a place in the log and holds one line at a time. One that is too slow is told how many it missed.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::stream::{self, BoxStream, StreamExt as _};
-use tokio::sync::broadcast;
+use tokio::sync::watch;
 
 use crate::clock::Clock;
 use crate::model::status::LogLine;
@@ -12,8 +15,16 @@ use crate::plugin::{CallFailure, CallReport, KillReport};
 
 /// Lines kept per crawl.
 const KEPT_LINES: usize = 1_000;
-/// Lines that a slow follower may lag behind before it misses some.
-const FOLLOW_BUFFER: usize = 1_024;
+/// Bytes kept per crawl.
+const KEPT_BYTES: usize = 1 << 20;
+/// Bytes of one line; a longer one is cut.
+const LINE_BYTES: usize = 8 << 10;
+/// Bytes of the URL of a line, so that a long one leaves room for the message.
+const URL_BYTES: usize = 2 << 10;
+/// Bytes of the rule's name in a line.
+const RULE_BYTES: usize = 256;
+/// Stands at the end of a text that was cut.
+const CUT_MARK: &str = " … (cut here)";
 
 /// A crawl's log; cheap to clone. Lines go to the process's own log too, as `debug`.
 #[derive(Clone)]
@@ -28,9 +39,22 @@ struct Shared {
 }
 
 struct Lines {
-    kept: VecDeque<LogLine>,
-    /// None once the crawl is over.
-    follow: Option<broadcast::Sender<LogLine>>,
+    kept: VecDeque<Arc<LogLine>>,
+    /// Bytes of the lines that are kept.
+    n_bytes: usize,
+    /// Number of the next line; the first of a crawl is 0.
+    next: u64,
+    /// Wakes readers that follow. None once the crawl is over.
+    changed: Option<watch::Sender<()>>,
+}
+
+/// Where a reader stands.
+struct Reader {
+    shared: Arc<Shared>,
+    /// Number of the next line to read.
+    next: u64,
+    /// Number of the line to stop before. None: the reader follows until the crawl is over.
+    end: Option<u64>,
 }
 
 impl CrawlLog {
@@ -38,7 +62,9 @@ impl CrawlLog {
     pub fn new(resource: impl Into<String>, clock: Arc<dyn Clock>) -> Self {
         let lines = Lines {
             kept: VecDeque::new(),
-            follow: Some(broadcast::Sender::new(FOLLOW_BUFFER)),
+            n_bytes: 0,
+            next: 0,
+            changed: Some(watch::Sender::new(())),
         };
         Self {
             shared: Arc::new(Shared {
@@ -60,6 +86,9 @@ impl CrawlLog {
     }
 
     fn add(&self, level: &'static str, url: &str, rule: &str, message: String) {
+        let url = cut(url.to_owned(), URL_BYTES);
+        let rule = cut(rule.to_owned(), RULE_BYTES);
+        let message = cut(message, LINE_BYTES - url.len() - rule.len());
         tracing::debug!(
             resource = self.shared.resource,
             level,
@@ -68,85 +97,125 @@ impl CrawlLog {
             message,
             "crawl log"
         );
-        let at = self.shared.clock.unix_millis();
         let line = LogLine {
-            at,
+            at: self.shared.clock.unix_millis(),
             level,
-            url: url.to_owned(),
-            rule: rule.to_owned(),
+            url,
+            rule,
             message,
         };
-        let mut lines = self
-            .shared
-            .lines
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if lines.kept.len() == KEPT_LINES {
-            lines.kept.pop_front();
-        }
-        if let Some(follow) = &lines.follow {
-            // Nobody follows: nobody misses anything.
-            let _n_followers = follow.send(line.clone());
-        }
-        lines.kept.push_back(line);
+        self.shared.lines().push(line);
     }
 
     /// Ends the streams of those who follow, once they have read what is there.
     pub fn close(&self) {
-        self.shared
-            .lines
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .follow = None;
+        self.shared.lines().changed = None;
     }
 
     /// The last lines that tell what went wrong, the latest last.
     pub fn last_errors(&self, max: usize) -> Vec<LogLine> {
-        let lines = self
-            .shared
-            .lines
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let lines = self.shared.lines();
         let wrong = lines.kept.iter().rev();
         let wrong = wrong.filter(|line| matches!(line.level, "warn" | "error"));
-        let mut wrong: Vec<LogLine> = wrong.take(max).cloned().collect();
+        let mut wrong: Vec<LogLine> = wrong.take(max).map(|line| (**line).clone()).collect();
         wrong.reverse();
         wrong
     }
 
     /// The lines kept; with `follow`, those to come until the crawl is over.
     pub fn read(&self, follow: bool) -> BoxStream<'static, LogLine> {
-        let (kept, receiver) = {
-            let lines = self
-                .shared
-                .lines
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            let receiver = lines
-                .follow
-                .as_ref()
-                .filter(|_| follow)
-                .map(broadcast::Sender::subscribe);
-            (lines.kept.clone(), receiver)
+        let reader = {
+            let lines = self.shared.lines();
+            Reader {
+                shared: self.shared.clone(),
+                next: lines.first(),
+                end: (!follow).then_some(lines.next),
+            }
         };
-        let clock = self.shared.clock.clone();
-        let coming = stream::unfold((receiver, clock), |(receiver, clock)| async move {
-            let mut receiver = receiver?;
-            let line = match receiver.recv().await {
-                Ok(line) => line,
-                Err(broadcast::error::RecvError::Lagged(n)) => LogLine {
-                    at: clock.unix_millis(),
-                    level: "warn",
-                    url: String::new(),
-                    rule: String::new(),
-                    message: format!("{n} lines were too many to follow and are not shown"),
-                },
-                Err(broadcast::error::RecvError::Closed) => return None,
-            };
-            Some((line, (Some(receiver), clock)))
+        let lines = stream::unfold(reader, |mut reader| async move {
+            let line = reader.read().await?;
+            Some((line, reader))
         });
-        stream::iter(kept).chain(coming).boxed()
+        lines.boxed()
     }
+}
+
+impl Shared {
+    fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lines {
+    /// Number of the oldest line that is kept.
+    fn first(&self) -> u64 {
+        self.next - self.kept.len() as u64
+    }
+
+    fn push(&mut self, line: LogLine) {
+        self.n_bytes += size(&line);
+        self.kept.push_back(Arc::new(line));
+        self.next += 1;
+        while (self.kept.len() > KEPT_LINES || self.n_bytes > KEPT_BYTES)
+            && let Some(oldest) = self.kept.pop_front()
+        {
+            self.n_bytes -= size(&oldest);
+        }
+        if let Some(changed) = &self.changed {
+            changed.send_replace(());
+        }
+    }
+}
+
+impl Reader {
+    /// The next line. None at the end.
+    async fn read(&mut self) -> Option<LogLine> {
+        loop {
+            let mut changed = {
+                let lines = self.shared.lines();
+                if self.end.is_some_and(|end| self.next >= end) {
+                    return None;
+                }
+                let n_missed = lines.first().saturating_sub(self.next);
+                if n_missed > 0 {
+                    self.next += n_missed;
+                    return Some(LogLine {
+                        at: self.shared.clock.unix_millis(),
+                        level: "warn",
+                        url: String::new(),
+                        rule: String::new(),
+                        message: format!(
+                            "{n_missed} lines were too many to follow and are not shown"
+                        ),
+                    });
+                }
+                let place = (self.next - lines.first()) as usize;
+                if let Some(line) = lines.kept.get(place) {
+                    self.next += 1;
+                    return Some((**line).clone());
+                }
+                lines.changed.as_ref()?.subscribe()
+            };
+            // An error says that the crawl is over: the next look reads what is left, and ends.
+            let _is_over = changed.changed().await;
+        }
+    }
+}
+
+/// Bytes of the texts of a line.
+fn size(line: &LogLine) -> usize {
+    line.url.len() + line.rule.len() + line.message.len()
+}
+
+/// The text with at most this many bytes, the mark included if it had more.
+fn cut(mut text: String, max: usize) -> String {
+    if text.len() > max {
+        text.truncate(text.floor_char_boundary(max.saturating_sub(CUT_MARK.len())));
+        text.push_str(CUT_MARK);
+        // The rest of a long text would be held for as long as the line.
+        text.shrink_to_fit();
+    }
+    text
 }
 
 /// Writes what a call logged, and why it was ended, into the crawl's log.
@@ -219,5 +288,44 @@ mod tests {
         }
         let lines: Vec<LogLine> = log.read(false).collect().await;
         assert_eq!((lines.len(), lines[0].message.as_str()), (KEPT_LINES, "5"));
+    }
+
+    #[tokio::test]
+    async fn r05_a_long_line_is_cut_between_characters_and_marked() {
+        let log = CrawlLog::new("books", Arc::new(SystemClock));
+        let url = format!("http://a.test/{}", "ü".repeat(4_000));
+        for shift in 0..4 {
+            let message = format!("{}{}", "x".repeat(shift), "🦀".repeat(22 << 10));
+            log.on_page("info", &url, &"r".repeat(300), message);
+        }
+        log.on_page("info", "http://a.test/", "page", "as it is");
+        let lines: Vec<LogLine> = log.read(false).collect().await;
+        for line in &lines[..4] {
+            assert!(size(line) <= LINE_BYTES && size(line) > LINE_BYTES - 8);
+            for text in [&line.url, &line.rule, &line.message] {
+                assert!(text.ends_with(CUT_MARK), "{text}");
+            }
+        }
+        let last = &lines[4];
+        assert_eq!((&*last.url, &*last.message), ("http://a.test/", "as it is"));
+    }
+
+    #[tokio::test]
+    async fn r05_the_log_of_a_crawl_is_bounded_in_bytes() {
+        let log = CrawlLog::new("books", Arc::new(SystemClock));
+        let slow = log.read(true);
+        for n in 0..KEPT_LINES {
+            log.note("info", format!("{n} {}", "x".repeat(88 << 10)));
+        }
+        let n_kept = log.shared.lines().kept.len();
+        assert!(log.shared.lines().n_bytes <= KEPT_BYTES);
+        assert_eq!(n_kept, KEPT_BYTES / LINE_BYTES);
+        log.close();
+        // One who follows holds nothing beyond that, and is told of what is gone.
+        let heard: Vec<LogLine> = slow.collect().await;
+        assert_eq!(heard.len(), n_kept + 1);
+        let n_missed = KEPT_LINES - n_kept;
+        assert!(heard[0].message.starts_with(&format!("{n_missed} lines")));
+        assert!(heard[n_kept].message.starts_with("999 x"));
     }
 }
