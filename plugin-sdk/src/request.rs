@@ -87,7 +87,9 @@ impl Request {
             .header("content-type", "application/x-www-form-urlencoded")
     }
 
-    /// Adds a header.
+    /// Adds a header. Where the site redirects to another host, scheme or port, only headers that every
+    /// site may see go along: `accept`, `accept-*`, `cache-control`, `dnt`, `pragma`,
+    /// `upgrade-insecure-requests` and `user-agent`.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), value.into()));

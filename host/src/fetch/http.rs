@@ -24,7 +24,7 @@ use super::resolve::GuardedResolver;
 use super::robots::Cache;
 use super::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched, charset};
 use crate::clock::Clock;
-use crate::model::crawl::{Page, UnixMillis, host_of};
+use crate::model::crawl::{Page, UnixMillis, host_of, is_same_host};
 use crate::model::resource::DEFAULT_DELAY;
 use crate::model::settings::{AccessName, USUAL_AGENT};
 use failed::within;
@@ -312,7 +312,8 @@ impl Fetch for HttpFetcher {
                     let now = self.clock.unix_millis();
                     Answer::Page(Box::new(page(hop.url, on_the_way, answer, now)))
                 }
-                Ok(Outcome::Redirect { to, .. }) if host_of(&to) != host_of(&hop.url) => {
+                // Of another scheme too: headers of a rule do not go from https to http at one port.
+                Ok(Outcome::Redirect { to, .. }) if !is_same_host(&to, &hop.url) => {
                     Answer::Elsewhere { to }
                 }
                 Ok(Outcome::Redirect { .. }) if on_the_way.len() >= self.settings.max_redirects => {

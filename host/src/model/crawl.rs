@@ -46,17 +46,19 @@ pub const URL_MAX: usize = 8 << 10;
 impl Request {
     /// The request that a redirect leads to, where it is one of its own.
     ///
-    /// It asks for the page and hands over nothing that was meant for another host: no body, and no
-    /// credentials unless only the scheme has become https. To another host it never reloads, or two
-    /// pages that redirect to each other would be fetched without end.
+    /// It asks for the page and hands over nothing that was meant for another origin: no body, and
+    /// of the headers only those that every site may see. Any header of a rule can be a secret
+    /// (`x-api-key`), so the neutral ones are named, not the others. As in the fetch standard and in
+    /// reqwest, a change of scheme or port is another origin, even from http to https. To another origin
+    /// the request never reloads, or two pages that redirect to each other would be fetched without end.
     pub fn redirected(&self, to: Url) -> Self {
         let is_same_host = self.is_same_host(&to);
-        let is_safe = to.host_str() == self.url.host_str() && to.scheme() == "https";
-        let stays = |name: &str| match name.to_ascii_lowercase().as_str() {
-            "authorization" | "cookie" => is_same_host || is_safe,
-            name => !name.starts_with("content-"),
+        let stays = |name: &str| match is_same_host {
+            true => !name.starts_with("content-"),
+            false => is_neutral(name),
         };
-        let headers = self.headers.iter().filter(|(name, _)| stays(name));
+        let headers = self.headers.iter();
+        let headers = headers.filter(|(name, _)| stays(&name.to_ascii_lowercase()));
         Self {
             method: if self.method == "HEAD" { "HEAD" } else { "GET" }.into(),
             headers: headers.cloned().collect(),
@@ -71,7 +73,7 @@ impl Request {
 
     /// Whether a URL is of the same scheme, host and port.
     pub fn is_same_host(&self, url: &Url) -> bool {
-        self.url.scheme() == url.scheme() && self.host() == host_of(url)
+        is_same_host(&self.url, url)
     }
 
     /// A plain `GET`.
@@ -109,6 +111,24 @@ impl Request {
     pub fn host(&self) -> String {
         host_of(&self.url)
     }
+}
+
+/// True if two URLs are of the same scheme, host and port.
+pub fn is_same_host(one: &Url, other: &Url) -> bool {
+    one.scheme() == other.scheme() && host_of(one) == host_of(other)
+}
+
+/// True if a request header, in lower case, says only how a page is wanted.
+fn is_neutral(name: &str) -> bool {
+    const NEUTRAL: &[&str] = &[
+        "accept",
+        "cache-control",
+        "dnt",
+        "pragma",
+        "upgrade-insecure-requests",
+        "user-agent",
+    ];
+    NEUTRAL.contains(&name) || name.starts_with("accept-")
 }
 
 /// The host that politeness counts by: name and port.
@@ -357,10 +377,55 @@ mod tests {
         };
         assert_eq!(names("https://b.test/"), "accept-language");
         assert_eq!(names("http://a.test:8080/"), "accept-language");
-        let same_site = "Authorization cookie accept-language";
-        assert_eq!(names("https://a.test/login"), same_site);
         let at_home = login.redirected("http://a.test/other".parse().unwrap());
         assert_eq!((at_home.headers.len(), at_home.reload), (3, true));
+    }
+
+    #[test]
+    fn r07_only_neutral_headers_follow_a_redirect_to_another_host() {
+        let mut page = request("https://a.test/");
+        page.headers = [
+            "X-Api-Key",
+            "x-csrf-token",
+            "Referer",
+            "Accept",
+            "ACCEPT-Language",
+            "User-Agent",
+            "cache-control",
+        ]
+        .map(|name| (name.to_owned(), "x".to_owned()))
+        .into();
+        let names = |to: &str| {
+            let request = page.redirected(to.parse().unwrap());
+            let names = request.headers.into_iter().map(|(name, _)| name);
+            names.collect::<Vec<_>>().join(" ")
+        };
+        let neutral = "Accept ACCEPT-Language User-Agent cache-control";
+        assert_eq!(names("https://b.test/"), neutral);
+        assert_eq!(names("https://www.a.test/"), neutral);
+        let all = "X-Api-Key x-csrf-token Referer Accept ACCEPT-Language User-Agent cache-control";
+        assert_eq!(names("https://a.test/next"), all);
+    }
+
+    #[test]
+    fn r08_a_change_of_scheme_or_port_is_another_host() {
+        let secrets = |from: &str, to: &str| {
+            let mut page = request(from);
+            page.headers = ["authorization", "cookie", "x-api-key"]
+                .map(|name| (name.to_owned(), "x".to_owned()))
+                .into();
+            page.redirected(to.parse().unwrap()).headers.len()
+        };
+        for (from, to, n_kept) in [
+            ("https://h.test:8443/", "https://h.test:8443/next", 3),
+            ("https://h.test/", "https://h.test:443/next", 3),
+            ("https://h.test:8443/", "http://h.test:8443/", 0),
+            ("https://h.test/", "http://h.test/", 0),
+            ("https://h.test/", "https://h.test:8443/", 0),
+            ("http://h.test/", "https://h.test/", 0),
+        ] {
+            assert_eq!(secrets(from, to), n_kept, "{from} {to}");
+        }
     }
 
     #[test]

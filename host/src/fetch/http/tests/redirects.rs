@@ -109,6 +109,22 @@ async fn a_redirect_to_another_host_is_for_the_caller() {
     assert_eq!((to, other.heard().len()), (other.url("/there"), 0));
 }
 
+/// Or headers of a rule would go from https to http, where everybody on the way reads them.
+#[tokio::test]
+async fn r08_a_redirect_to_another_scheme_at_the_same_port_is_for_the_caller() {
+    let web = Web::new(|request| {
+        let host = request.lines().find_map(|line| line.strip_prefix("host: "));
+        let location = format!("location: https://{}/there", host.unwrap());
+        Reply::Close(answer("302 Found", &[&location], b""))
+    })
+    .await;
+    let mut to = web.url("/there");
+    to.set_scheme("https").unwrap();
+    let fetched = fetcher().fetch(get(web.url("/"))).await.unwrap();
+    assert!(matches!(fetched.answer, Answer::Elsewhere { to: other } if other == to));
+    assert_eq!(web.heard().len(), 1);
+}
+
 #[tokio::test]
 async fn a_redirect_to_an_address_that_is_not_public_reaches_nothing() {
     let hidden = "location: http://[::ffff:169.254.169.254]/latest/meta-data/";
