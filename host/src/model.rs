@@ -21,4 +21,5 @@ pub mod scope;
 pub mod settings;
 mod shard;
 pub mod status;
+pub mod suffix;
 mod text;

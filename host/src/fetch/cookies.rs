@@ -1,5 +1,8 @@
 //! The cookies of one crawl (RFC 6265): what sites have set, and what the resource begins with.
 //!
+//! A site sets cookies for itself and for the domain that it belongs to, never for a public suffix
+//! such as `co.uk`, where others would be sent them. What a user sets in the resource is taken as it is.
+//!
 //! They live in the frontier, so that a login outlives the process. All is bounded: a site cannot make
 //! them grow without end, nor drive out those of another.
 
@@ -11,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::model::settings::CookieSeed;
+use crate::model::suffix::is_public_suffix;
 use domains::Domains;
 
 mod domains;
@@ -61,7 +65,9 @@ impl CookieJar {
             tracing::warn!(%error, "the cookies that were kept cannot be read; the crawl goes on without");
             None
         });
-        let (known, cookies) = saved.map_or_else(Default::default, |s| (s.seeds, s.cookies));
+        let (known, mut cookies) = saved.map_or_else(Default::default, |s| (s.seeds, s.cookies));
+        // Earlier versions took those of sites.
+        cookies.retain(|cookie| suffix_of(cookie).is_none_or(|suffix| is_seed_for(suffix, seeds)));
         let is_meant = |seed: &CookieSeed| seeds.contains(seed);
         let (known, withdrawn): (Vec<_>, Vec<_>) = known.into_iter().partition(is_meant);
         let cookies = Domains::of(cookies);
@@ -180,10 +186,6 @@ impl State {
         let Some(domain) = cookie.domain.as_cow() else {
             return;
         };
-        // Not for all of a top-level domain.
-        if matches!(cookie.domain, CookieDomain::Suffix(_)) && !domain.contains('.') {
-            return;
-        }
         self.forget(expired(self.cookies.of_domain(&domain)));
         if self.n_bytes + size(&cookie) > MAX_BYTES {
             self.forget(expired(self.cookies.iter()));
@@ -226,8 +228,29 @@ fn heard<'a>(text: &'a str, url: &Url) -> Option<Cookie<'a>> {
     // Both are about pages of other sites, and would be kept with a `Secure` that the site has not set.
     raw.set_same_site(None);
     raw.set_partitioned(None);
-    let cookie = Cookie::try_from_raw_cookie(&raw, url).ok()?;
+    let mut cookie = Cookie::try_from_raw_cookie(&raw, url).ok()?;
+    if let Some(suffix) = suffix_of(&cookie) {
+        // RFC 6265, 5.3: a host that is a suffix itself may set cookies for itself alone.
+        if Some(suffix) != url.host_str() {
+            return None;
+        }
+        cookie.domain = CookieDomain::HostOnly(suffix.to_owned());
+    }
     cookie.domain.matches(url).then(|| cookie.into_owned())
+}
+
+/// The public suffix that a cookie is for, with all names below it.
+fn suffix_of<'a>(cookie: &'a Cookie<'_>) -> Option<&'a str> {
+    match &cookie.domain {
+        CookieDomain::Suffix(domain) if is_public_suffix(domain) => Some(domain),
+        _ => None,
+    }
+}
+
+/// True if the user has set a cookie for all names below this one.
+fn is_seed_for(domain: &str, seeds: &[CookieSeed]) -> bool {
+    let mut seeds = seeds.iter();
+    seeds.any(|seed| seed.and_below && seed.host == domain)
 }
 
 /// Domain, path and name of those that would hold a place for ever.
@@ -264,6 +287,47 @@ mod tests {
         sent.sort();
         sent.retain(|cookie| !cookie.is_empty());
         sent
+    }
+
+    #[test]
+    fn r09_a_site_sets_no_cookie_for_a_public_suffix() {
+        let jar = CookieJar::open(None, &["*.gov.uk:lang=en".parse().unwrap()]);
+        let set = [
+            "a=1; Domain=co.uk; Path=/",
+            "b=2; Domain=.CO.uk; Path=/",
+            "c=3; Domain=uk; Path=/",
+            "d=4; Domain=evil.co.uk; Path=/",
+        ];
+        hear(&jar, "https://www.evil.co.uk/", &set);
+        assert_eq!(sent(&jar, "https://bank.co.uk/"), Vec::<String>::new());
+        assert_eq!(sent(&jar, "https://evil.co.uk/"), ["d=4"]);
+        // A host that is a suffix itself, for itself.
+        hear(
+            &jar,
+            "https://github.io/",
+            &["own=1; Domain=github.io; Path=/"],
+        );
+        hear(
+            &jar,
+            "http://localhost/",
+            &["own=2; Domain=localhost; Path=/"],
+        );
+        assert_eq!(sent(&jar, "https://github.io/"), ["own=1"]);
+        assert_eq!(sent(&jar, "https://ann.github.io/"), Vec::<String>::new());
+        assert_eq!(sent(&jar, "http://localhost/"), ["own=2"]);
+        // What the user says is meant.
+        assert_eq!(sent(&jar, "https://www.gov.uk/"), ["lang=en"]);
+    }
+
+    #[test]
+    fn r09_cookies_for_a_suffix_that_were_kept_are_forgotten() {
+        let old = br#"{"seeds":[],"cookies":[
+                {"raw_cookie":"a=1; Domain=co.uk","path":["/",true],"domain":{"Suffix":"co.uk"},"expires":"SessionEnd"},
+                {"raw_cookie":"b=2; Domain=shop.co.uk","path":["/",true],"domain":{"Suffix":"shop.co.uk"},"expires":"SessionEnd"}
+            ]}"#;
+        let jar = CookieJar::open(Some(old), &[]);
+        assert_eq!(sent(&jar, "https://shop.co.uk/"), ["b=2"]);
+        assert_eq!(sent(&jar, "https://other.co.uk/"), Vec::<String>::new());
     }
 
     #[test]
