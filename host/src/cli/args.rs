@@ -89,8 +89,9 @@ pub(super) struct CrawlArgs {
     /// What hosts want to see: names from [credentials] of the workers' config file [default: none]
     #[arg(long, value_name = "NAME,…")]
     credentials: Option<CredentialNames>,
-    /// Hosts beyond those of the root requests: example.org, *.example.org or
-    /// *; with a port, example.org:9000, that one may be fetched from
+    /// Hosts beyond those of the root requests: example.org, *.example.org,
+    /// site:example.co.uk (a registrable domain and all below it) or *; with a
+    /// port, example.org:9000, that one may be fetched from
     #[arg(long, value_name = "HOST,…", value_delimiter = ',')]
     scope: Vec<HostPattern>,
 }

@@ -9,6 +9,7 @@ use url::Url;
 use super::secret::SecretRef;
 use crate::model::scope::HostPattern;
 use crate::model::settings::AccessName;
+use crate::model::settings::SettingError;
 
 /// Proxies of one name.
 const MAX_PROXIES: usize = 100;
@@ -169,11 +170,14 @@ impl CredentialTable {
 fn host(name: &str, text: &str) -> Result<HostPattern, String> {
     let pattern = text.parse::<HostPattern>().ok();
     let pattern = pattern.filter(|pattern| !pattern.is_any_host() && pattern.port().is_none());
-    pattern.ok_or_else(|| {
+    let pattern = pattern.ok_or_else(|| {
         format!(
             "hosts of {name} are like shop.example, or *.shop.example for that and all below it, without ports, not {text:?}"
         )
-    })
+    })?;
+    let is_meant = pattern.check("hosts");
+    is_meant.map_err(|SettingError { why, .. }| format!("hosts of {name}: it {why}"))?;
+    Ok(pattern)
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use url::{Position, Url};
 
 use super::crawl::{Request, URL_MAX, host_of};
 use super::settings::{CrawlSettings, SettingError};
+use super::suffix::{is_address, registrable};
 use super::text::as_text;
 
 /// What a crawl may reach from its root requests.
@@ -211,13 +212,16 @@ fn has(sorted: &[String], text: &str) -> bool {
     found.is_ok()
 }
 
-/// Hosts that a crawl may visit: `example.org`, `*.example.org` (with all below it) or `*` (all), at any
-/// port that the guard lets through. With a port, `example.org:9000`, that port alone is meant, and
-/// the guard lets it through.
+/// Hosts that a crawl may visit: `example.org`, `*.example.org` (with all below it),
+/// `site:example.co.uk` (the same, but for a registrable domain only) or `*` (all), at any port that
+/// the guard lets through. With a port, `example.org:9000`, that port alone is meant, and the guard
+/// lets it through.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HostPattern {
     host: String,
     port: Option<u16>,
+    /// It is written `site:`; its host begins with `*.`.
+    is_site: bool,
 }
 
 impl HostPattern {
@@ -240,6 +244,29 @@ impl HostPattern {
         };
         is_host && (self.port.is_none() || self.port == port)
     }
+
+    /// Refuses `site:` with anything but a registrable domain.
+    ///
+    /// Parsing does not: what was stored can still be read when the list of suffixes has changed.
+    pub fn check(&self, setting: &'static str) -> Result<(), SettingError> {
+        let Some(name) = self.host.strip_prefix("*.").filter(|_| self.is_site) else {
+            return Ok(());
+        };
+        let way_out = match registrable(name) {
+            Some(domain) if domain == name.trim_end_matches('.') => return Ok(()),
+            Some(domain) => format!(
+                "is only a part of the registrable domain {domain}; write site:{domain} for all of it, or *.{name} for this part"
+            ),
+            None if is_address(name) => {
+                format!("is an IP address and has no names below it; write {name}")
+            }
+            None => format!(
+                "is a public suffix, whose names have different owners; write the domain that is registered below it, like site:example.{name}, or *.{name} for all of them"
+            ),
+        };
+        let why = format!("has {self}, and {name} {way_out}");
+        Err(SettingError { setting, why })
+    }
 }
 
 impl FromStr for HostPattern {
@@ -249,8 +276,14 @@ impl FromStr for HostPattern {
         let refused = || SettingError {
             setting: "scope",
             why: format!(
-                "has {text:?}, which is not a host; write example.org, *.example.org, *, or one of them with a port"
+                "has {text:?}, which is not a host; write example.org, *.example.org, site:example.org, *, or one of them with a port"
             ),
+        };
+        let (is_site, text) = match text.strip_prefix("site:") {
+            // A host that is called `site`, with a port.
+            Some(name) if name.parse::<u16>().is_ok() => (false, text),
+            Some(name) => (true, name),
+            None => (false, text),
         };
         let (pattern, port) = match text.rsplit_once(':') {
             // The groups of an address without brackets are no port.
@@ -259,26 +292,38 @@ impl FromStr for HostPattern {
             }
             _ => (text, None),
         };
-        if pattern == "*" {
+        if pattern == "*" && !is_site {
             let host = pattern.to_owned();
-            return Ok(Self { host, port });
+            return Ok(Self {
+                host,
+                port,
+                is_site,
+            });
         }
         let (stars, host) = match pattern.strip_prefix("*.") {
-            Some(host) => ("*.", host),
-            None => ("", pattern),
+            Some(host) if !is_site => ("*.", host),
+            None if is_site => ("*.", pattern),
+            Some(_) | None => ("", pattern),
         };
         let host = url::Host::parse(host).map_err(|_| refused())?.to_string();
         if host.contains('*') {
             return Err(refused());
         }
         let host = format!("{stars}{host}");
-        Ok(Self { host, port })
+        Ok(Self {
+            host,
+            port,
+            is_site,
+        })
     }
 }
 
 impl fmt::Display for HostPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.host)?;
+        match self.host.strip_prefix("*.") {
+            Some(name) if self.is_site => write!(f, "site:{name}")?,
+            Some(_) | None => f.write_str(&self.host)?,
+        }
         match self.port {
             Some(port) => write!(f, ":{port}"),
             None => Ok(()),
@@ -459,6 +504,56 @@ mod tests {
         check_scope("*.example.org", "example.org", true);
         check_scope("*.example.org", "badexample.org", false);
         check_scope("*", "anything.test", true);
+    }
+
+    #[test]
+    fn r09_a_site_is_a_registrable_domain_and_all_below_it() {
+        let site = "site:example.co.uk";
+        check_scope(site, "example.co.uk", true);
+        check_scope(site, "a.b.example.co.uk", true);
+        check_scope(site, "badexample.co.uk", false);
+        check_scope(site, "other.co.uk", false);
+        for (text, written, refusal) in [
+            (site, site, ""),
+            ("site:Example.org:9000", "site:example.org:9000", ""),
+            ("site:bücher.example", "site:xn--bcher-kva.example", ""),
+            ("*.co.uk", "*.co.uk", ""),
+            // A host and its port, as before.
+            ("site:80", "site:80", ""),
+            (
+                "site:co.uk",
+                "site:co.uk",
+                "setting scope has site:co.uk, and co.uk is a public suffix, whose names have different owners; write the domain that is registered below it, like site:example.co.uk, or *.co.uk for all of them",
+            ),
+            (
+                "site:www.example.co.uk",
+                "site:www.example.co.uk",
+                "setting scope has site:www.example.co.uk, and www.example.co.uk is only a part of the registrable domain example.co.uk; write site:example.co.uk for all of it, or *.www.example.co.uk for this part",
+            ),
+            (
+                "site:127.0.0.1",
+                "site:127.0.0.1",
+                "setting scope has site:127.0.0.1, and 127.0.0.1 is an IP address and has no names below it; write 127.0.0.1",
+            ),
+            (
+                "site:[::1]:81",
+                "site:[::1]:81",
+                "setting scope has site:[::1]:81, and [::1] is an IP address and has no names below it; write [::1]",
+            ),
+        ] {
+            let pattern: HostPattern = text.parse().unwrap();
+            assert_eq!(pattern.to_string(), written);
+            assert_eq!(written.parse().as_ref(), Ok(&pattern), "{written}");
+            let settings = CrawlSettings {
+                scope: vec![pattern],
+                ..CrawlSettings::default()
+            };
+            let found = settings.check().err().map(|error| error.to_string());
+            assert_eq!(found.unwrap_or_default(), refusal);
+        }
+        for text in ["site:", "site:*", "site:*.example.org", "site:a b"] {
+            assert!(text.parse::<HostPattern>().is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -267,7 +267,10 @@ impl CrawlSettings {
         at_least_one("max-attempts", self.max_attempts)?;
         at_least_one("max-retry-wait", self.max_retry_wait_ms)?;
         at_most_a_day("max-retry-wait", self.max_retry_wait_ms)?;
-        at_most_a_day("max-crawl-delay", self.max_crawl_delay_ms)
+        at_most_a_day("max-crawl-delay", self.max_crawl_delay_ms)?;
+        self.scope
+            .iter()
+            .try_for_each(|pattern| pattern.check("scope"))
     }
 }
 

@@ -79,7 +79,11 @@ fn what_cannot_be_meant_is_refused_before_anything_is_done() {
         ),
         (
             "run a.wasm --scope http://a.test",
-            format!("2: invalid value 'http://a.test' for '--scope <HOST,…>': setting scope has \"http://a.test\", which is not a host; write example.org, *.example.org, *, or one of them with a port{USAGE}"),
+            format!("2: invalid value 'http://a.test' for '--scope <HOST,…>': setting scope has \"http://a.test\", which is not a host; write example.org, *.example.org, site:example.org, *, or one of them with a port{USAGE}"),
+        ),
+        (
+            "run a.wasm --scope site:co.uk",
+            "1: setting scope has site:co.uk, and co.uk is a public suffix, whose names have different owners; write the domain that is registered below it, like site:example.co.uk, or *.co.uk for all of them".into(),
         ),
         (
             "up --http 8081",

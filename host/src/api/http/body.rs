@@ -510,7 +510,7 @@ mod tests {
         );
         check_refused(
             r#"{"name":"a","crawl":{"scope":["http://a"]}}"#,
-            "setting scope has \"http://a\", which is not a host; write example.org, *.example.org, *, or one of them with a port",
+            "setting scope has \"http://a\", which is not a host; write example.org, *.example.org, site:example.org, *, or one of them with a port",
             "",
         );
     }
