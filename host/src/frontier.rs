@@ -21,12 +21,11 @@
 //! the process.
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use object_store::path::Path as ObjectPath;
 use url::Url;
 
 use crate::model::crawl::{Counts, Done, Fingerprint, ItemRecord, Request, UnixMillis};
-use crate::model::frontier::{SinkMark, Validators};
+use crate::model::frontier::{KeptCookies, SinkMark, Validators};
 use crate::model::id::Shard;
 use crate::model::resource::{FRONTIER_MISSING, LinkTotals, ShardId};
 
@@ -156,8 +155,9 @@ pub struct Commit {
     pub final_url: Option<Request>,
     /// What the next run can tell by whether the page has changed.
     pub validators: Option<Validators>,
-    /// The cookies of the crawl, where they are to be kept as they are now.
-    pub cookies: Option<Bytes>,
+    /// The cookies of the crawl, where they are to be kept as they are now. Pages end in any order: those
+    /// that are older than what is kept are passed over.
+    pub cookies: Option<KeptCookies>,
 }
 
 /// What a batch came to.
@@ -214,7 +214,7 @@ pub trait Frontier: Send + Sync + 'static {
     async fn suspect(&self, claim: &Claim) -> Result<(), FrontierError>;
 
     /// The cookies of the crawl as they were kept last, in whatever run.
-    fn cookies(&self) -> Option<Bytes>;
+    fn cookies(&self) -> Option<KeptCookies>;
 
     /// One atomic batch. What it leads to can be taken when this returns.
     async fn commit(&self, commit: Commit) -> Result<Committed, FrontierError>;

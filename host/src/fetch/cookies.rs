@@ -8,11 +8,11 @@
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use bytes::Bytes;
 use cookie_store::{Cookie, CookieDomain, RawCookie, StoreAction};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use crate::model::frontier::KeptCookies;
 use crate::model::settings::CookieSeed;
 use crate::model::suffix::is_public_suffix;
 use domains::Domains;
@@ -38,6 +38,8 @@ struct State {
     n_bytes: usize,
     /// Those of the resource that were put in.
     seeds: Vec<CookieSeed>,
+    /// Number of the changes that were kept: of two records, the one with the higher is newer.
+    version: u64,
     is_changed: bool,
 }
 
@@ -59,8 +61,10 @@ impl std::fmt::Debug for CookieJar {
 impl CookieJar {
     /// What was kept, and those of the resource that were not put in yet. What cannot be read any more
     /// is told and forgotten.
-    pub fn open(saved: Option<&[u8]>, seeds: &[CookieSeed]) -> Self {
-        let saved = saved.map(serde_json::from_slice::<Saved>).transpose();
+    pub fn open(kept: Option<&KeptCookies>, seeds: &[CookieSeed]) -> Self {
+        let version = kept.map_or(0, |kept| kept.version);
+        let saved = kept.map(|kept| serde_json::from_slice::<Saved>(&kept.jar));
+        let saved = saved.transpose();
         let saved = saved.unwrap_or_else(|error| {
             tracing::warn!(%error, "the cookies that were kept cannot be read; the crawl goes on without");
             None
@@ -76,6 +80,7 @@ impl CookieJar {
             cookies,
             n_bytes,
             seeds: known,
+            version,
             is_changed: false,
         };
         for gone in withdrawn {
@@ -120,8 +125,9 @@ impl CookieJar {
         }
     }
 
-    /// What is to be kept, where it has changed since this was asked last.
-    pub fn unsaved(&self) -> Option<Bytes> {
+    /// What is to be kept, where it has changed since this was asked last. Each has a higher version
+    /// than the one before: two tasks may hand theirs to the frontier in either order.
+    pub fn unsaved(&self) -> Option<KeptCookies> {
         let mut state = self.write();
         if !state.is_changed {
             return None;
@@ -132,8 +138,12 @@ impl CookieJar {
             cookies: unexpired.cloned().collect(),
         };
         state.is_changed = false;
+        state.version += 1;
         match serde_json::to_vec(&saved) {
-            Ok(bytes) => Some(bytes.into()),
+            Ok(bytes) => Some(KeptCookies {
+                version: state.version,
+                jar: bytes.into(),
+            }),
             Err(error) => {
                 tracing::error!(%error, "cookies cannot be written down");
                 None
@@ -289,6 +299,12 @@ mod tests {
         sent
     }
 
+    /// As it was kept before there were versions.
+    fn of_old(jar: &'static [u8]) -> KeptCookies {
+        let jar = jar.into();
+        KeptCookies { version: 0, jar }
+    }
+
     #[test]
     fn r09_a_site_sets_no_cookie_for_a_public_suffix() {
         let jar = CookieJar::open(None, &["*.gov.uk:lang=en".parse().unwrap()]);
@@ -321,13 +337,33 @@ mod tests {
 
     #[test]
     fn r09_cookies_for_a_suffix_that_were_kept_are_forgotten() {
-        let old = br#"{"seeds":[],"cookies":[
+        let old = of_old(
+            br#"{"seeds":[],"cookies":[
                 {"raw_cookie":"a=1; Domain=co.uk","path":["/",true],"domain":{"Suffix":"co.uk"},"expires":"SessionEnd"},
                 {"raw_cookie":"b=2; Domain=shop.co.uk","path":["/",true],"domain":{"Suffix":"shop.co.uk"},"expires":"SessionEnd"}
-            ]}"#;
-        let jar = CookieJar::open(Some(old), &[]);
+            ]}"#,
+        );
+        let jar = CookieJar::open(Some(&old), &[]);
         assert_eq!(sent(&jar, "https://shop.co.uk/"), ["b=2"]);
         assert_eq!(sent(&jar, "https://other.co.uk/"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn r11_each_change_has_a_higher_version_also_after_a_restart() {
+        let old = of_old(br#"{"seeds":[],"cookies":[]}"#);
+        let jar = CookieJar::open(Some(&old), &[]);
+        let mut version = 0;
+        let mut last = None;
+        for n in 0..3 {
+            hear(&jar, "http://a.test/", &[&format!("login={n}; Path=/")]);
+            let kept = jar.unsaved().unwrap();
+            assert!(kept.version > version);
+            version = kept.version;
+            last = Some(kept);
+        }
+        let jar = CookieJar::open(last.as_ref(), &[]);
+        hear(&jar, "http://a.test/", &["login=9; Path=/"]);
+        assert!(jar.unsaved().unwrap().version > version);
     }
 
     #[test]
@@ -472,9 +508,9 @@ mod tests {
         // What says where else it may be sent from is no less one for http.
         let from_elsewhere = ["any=1; SameSite=None", "each=2; Partitioned"];
         hear(&jar, "http://c.test/", &from_elsewhere);
-        let again = CookieJar::open(jar.unsaved().as_deref(), &seeds);
+        let again = CookieJar::open(jar.unsaved().as_ref(), &seeds);
         assert_eq!(sent(&again, "http://c.test/"), ["any=1", "each=2"]);
-        let damaged = CookieJar::open(Some(b"?"), &seeds);
+        let damaged = CookieJar::open(Some(&of_old(b"?")), &seeds);
         assert_eq!(sent(&damaged, "http://a.test/"), ["s=1"]);
     }
 

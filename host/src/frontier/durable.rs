@@ -38,7 +38,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use object_store::ObjectStore;
 use slatedb::{Db, DbStatus};
 use tokio::sync::{Notify, Semaphore, watch};
@@ -50,7 +49,7 @@ use super::{
     NewRequest, OpenFrontier, OutboxBatch, Take, URL_BYTES,
 };
 use crate::model::crawl::{Counts, Request, UnixMillis};
-use crate::model::frontier::SinkMark;
+use crate::model::frontier::{KeptCookies, SinkMark};
 use crate::model::id::{Run, Shard};
 use crate::model::resource::{LinkTotals, Redrive, ShardId};
 use crate::task::TaskScope;
@@ -268,7 +267,7 @@ impl Frontier for DurableFrontier {
         self.inner.commit(commit).await
     }
 
-    fn cookies(&self) -> Option<Bytes> {
+    fn cookies(&self) -> Option<KeptCookies> {
         self.inner.state().cookies.clone()
     }
 

@@ -11,7 +11,6 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use tokio::sync::Notify;
 use url::Url;
 
@@ -22,7 +21,7 @@ use super::{
     NewRequest, OutboxBatch, Take, URL_BYTES,
 };
 use crate::model::crawl::{Counts, Done, Fingerprint, ItemRecord, Request, UnixMillis};
-use crate::model::frontier::SinkMark;
+use crate::model::frontier::{KeptCookies, SinkMark};
 use crate::model::id::{ResourceId, Shard};
 use crate::model::resource::{LinkTotals, ShardId};
 use crate::model::scope::PATTERN_URLS;
@@ -88,7 +87,7 @@ struct State {
     /// Hosts by name and port, numbered as they come.
     hosts: HashMap<String, HostId>,
     time: SteadyTime,
-    cookies: Option<Bytes>,
+    cookies: Option<KeptCookies>,
     seen: HashMap<Fingerprint, Seen>,
     patterns: Patterns,
     /// By entry.
@@ -227,7 +226,7 @@ impl Frontier for MemoryFrontier {
         Ok(committed)
     }
 
-    fn cookies(&self) -> Option<Bytes> {
+    fn cookies(&self) -> Option<KeptCookies> {
         self.state().cookies.clone()
     }
 

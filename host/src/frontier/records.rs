@@ -94,6 +94,9 @@ pub(super) struct Batch {
     /// When it was made, by the clock of the database.
     #[prost(uint64, tag = "7")]
     pub(super) made_at: u64,
+    /// Version of the cookies that are kept. 0 for those that an earlier program has kept.
+    #[prost(uint64, tag = "8")]
+    pub(super) cookies_version: u64,
 }
 
 #[derive(Clone, PartialEq, Message)]

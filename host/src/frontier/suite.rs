@@ -13,6 +13,7 @@ use super::{
     Claim, Commit, Committed, Ended, Frontier, FrontierError, NewRequest, Take, keys, path_of,
 };
 use crate::model::crawl::{Done, Item, ItemKey, ItemRecord, Request, UnixMillis};
+use crate::model::frontier::KeptCookies;
 use crate::model::id::{ResourceId, Run};
 use crate::model::resource::ShardId;
 
@@ -96,6 +97,11 @@ pub(crate) fn commit_of(claim: Box<Claim>, ended: Ended) -> Commit {
         validators: None,
         cookies: None,
     }
+}
+
+pub(crate) fn cookies(version: u64, jar: &'static str) -> KeptCookies {
+    let jar = jar.into();
+    KeptCookies { version, jar }
 }
 
 pub(crate) fn retry(at: UnixMillis) -> Ended {
@@ -233,11 +239,33 @@ pub(crate) async fn cookies_are_kept_with_a_page_until_others_are(frontier: Arc<
     let urls = vec![new("http://a/1"), new("http://a/2"), new("http://a/3")];
     frontier.seed(urls).await.unwrap();
     assert_eq!(frontier.cookies(), None);
-    for (kept, expected) in [(Some("a=1"), "a=1"), (None, "a=1"), (Some("a=2"), "a=2")] {
+    let (first, second) = (cookies(1, "a=1"), cookies(2, "a=2"));
+    for (kept, expected) in [
+        (Some(&first), &first),
+        (None, &first),
+        (Some(&second), &second),
+    ] {
         let mut commit = parsed(ready(take(&frontier, 0, 1).await));
-        commit.cookies = kept.map(Into::into);
+        commit.cookies = kept.cloned();
         frontier.commit(commit).await.unwrap();
-        assert_eq!(frontier.cookies(), Some(expected.into()));
+        assert_eq!(frontier.cookies().as_ref(), Some(expected));
+    }
+}
+
+pub(crate) async fn r11_older_cookies_do_not_replace_newer_ones(frontier: Arc<dyn Frontier>) {
+    let urls = vec![new("http://a/1"), new("http://b/1"), new("http://c/1")];
+    frontier.seed(urls).await.unwrap();
+    // The page that has logged in anew ends first.
+    for (version, jar, expected) in [
+        (2, "login=new", "login=new"),
+        (1, "login=old", "login=new"),
+        (3, "login=newest", "login=newest"),
+    ] {
+        let mut commit = parsed(ready(take(&frontier, 0, 1).await));
+        commit.cookies = Some(cookies(version, jar));
+        frontier.commit(commit).await.unwrap();
+        let kept = frontier.cookies().map(|kept| kept.jar);
+        assert_eq!(kept.as_deref(), Some(expected.as_bytes()));
     }
 }
 

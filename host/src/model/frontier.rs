@@ -1,6 +1,7 @@
 //! What is known of URLs: where each stands, what tells whether a page has changed, and what a sink
 //! says of the items it has.
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::crawl::{Counts, Done, Page, Request, UnixMillis};
@@ -59,6 +60,26 @@ pub struct UrlEntry {
     pub state: UrlState,
     /// When it came to stand there. 0 for one that was never tried.
     pub since: UnixMillis,
+}
+
+/// The cookies of a crawl, as a frontier keeps them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptCookies {
+    /// Grows with each change. 0 for cookies that were kept before there were versions.
+    pub version: u64,
+    /// Understood by the jar alone.
+    pub jar: Bytes,
+}
+
+impl KeptCookies {
+    /// Takes the place of the cookies that are kept, unless those are as new. True if it did.
+    pub fn replace(self, kept: &mut Option<Self>) -> bool {
+        let is_newer = kept.as_ref().is_none_or(|kept| kept.version < self.version);
+        if is_newer {
+            *kept = Some(self);
+        }
+        is_newer
+    }
 }
 
 /// Which URLs are asked for.
@@ -194,7 +215,7 @@ mod tests {
             redirects: redirects.iter().map(|url| url.parse().unwrap()).collect(),
             fetched_at: 0,
             truncated: false,
-            body: bytes::Bytes::from_static(b"body"),
+            body: Bytes::from_static(b"body"),
             text: PageText {
                 charset: "UTF-8",
                 source: CharsetSource::Valid,

@@ -147,7 +147,7 @@ pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken
     let seeds = parts.config.borrow().settings.cookie_seeds.clone();
     let kept = parts.frontier.cookies();
     let shared = Arc::new(Shared {
-        cookies: Arc::new(CookieJar::open(kept.as_deref(), &seeds)),
+        cookies: Arc::new(CookieJar::open(kept.as_ref(), &seeds)),
         n_ended: AtomicU64::new(counts.pages()),
         n_bytes: AtomicU64::new(counts.bytes),
         parts,

@@ -11,6 +11,7 @@ use super::{Inner, OpenAs};
 use crate::frontier::workbench::{Cursor, HostClock, HostId, LaneId, Turn};
 use crate::frontier::{FrontierError, keys, records};
 use crate::model::crawl::{Counts, UnixMillis};
+use crate::model::frontier::KeptCookies;
 use crate::model::id::Digest;
 
 /// How long hosts wait because of an opening, beside what is stored of each.
@@ -79,7 +80,9 @@ impl Inner {
         let counts = totals.transpose()?.map(Counts::from).unwrap_or_default();
         let settings = &self.frontiers.settings;
         let mut state = State::new(open.run, head, last, counts, settings);
-        state.cookies = self.get(Bytes::from_static(keys::COOKIES)).await?;
+        let jar = self.get(Bytes::from_static(keys::COOKIES)).await?;
+        let version = state.last.cookies_version;
+        state.cookies = jar.map(|jar| KeptCookies { version, jar });
         let now = state.time.now(open.now);
         if is_unclean {
             state.n_careful = 2 * settings.max_undurable;

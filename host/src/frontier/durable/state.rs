@@ -4,7 +4,6 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use bytes::Bytes;
 use prost::Message as _;
 use slatedb::WriteBatch;
 use tokio::sync::OwnedSemaphorePermit;
@@ -19,7 +18,7 @@ use crate::frontier::steady::SteadyTime;
 use crate::frontier::workbench::{LaneId, Next, Turn, Workbench};
 use crate::frontier::{Claim, FrontierError, Take, keys};
 use crate::model::crawl::{Counts, Fingerprint, Request, UnixMillis};
-use crate::model::frontier::Validators;
+use crate::model::frontier::{KeptCookies, Validators};
 use crate::model::id::{Run, Shard};
 
 mod commit;
@@ -93,7 +92,7 @@ pub(super) struct State {
     /// Until then hosts wait for longer than what is stored of them says.
     pub(super) held_until: UnixMillis,
     pub(super) head: Head,
-    pub(super) cookies: Option<Bytes>,
+    pub(super) cookies: Option<KeptCookies>,
     pub(super) last: records::Batch,
     pub(super) counts: Counts,
     pub(super) undurable: VecDeque<Written>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use object_store::memory::InMemory;
 
 use super::*;
-use crate::frontier::suite::{self, commit_of, item_of, new, parsed, ready, retry, take};
+use crate::frontier::suite::{self, commit_of, cookies, item_of, new, parsed, ready, retry, take};
 use crate::frontier::{Ended, Take};
 use crate::model::id::{Digest, Epoch, ResourceId};
 
@@ -85,6 +85,7 @@ suite! {
     f25_a_url_is_stored_once_unless_it_asks_to_be_reloaded
     a_claim_that_is_given_back_is_as_it_was
     cookies_are_kept_with_a_page_until_others_are
+    r11_older_cookies_do_not_replace_newer_ones
     a_host_is_left_alone_for_as_long_as_a_claim_of_it_is_given_back
     a_claim_ends_once
     a_host_is_left_alone_until_its_clock

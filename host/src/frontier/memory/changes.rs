@@ -75,8 +75,8 @@ impl State {
 
     /// All of a commit but its requests.
     pub(super) fn end(&mut self, commit: Commit) {
-        if commit.cookies.is_some() {
-            self.cookies = commit.cookies;
+        if let Some(cookies) = commit.cookies {
+            cookies.replace(&mut self.cookies);
         }
         let counts = &mut self.counts;
         counts.bytes += commit.bytes;

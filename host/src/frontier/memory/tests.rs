@@ -30,6 +30,7 @@ passes! {
     f26_failures_are_tried_again_at_their_time_and_hold_up_nothing
     a_claim_that_is_given_back_is_as_it_was
     cookies_are_kept_with_a_page_until_others_are
+    r11_older_cookies_do_not_replace_newer_ones
     a_host_is_left_alone_for_as_long_as_a_claim_of_it_is_given_back
     a_claim_ends_once
     a_host_is_left_alone_until_its_clock

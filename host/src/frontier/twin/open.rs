@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -18,7 +17,7 @@ use crate::frontier::{
     NewRequest, OpenFrontier, OutboxBatch, Take, URL_BYTES,
 };
 use crate::model::crawl::{Counts, Request, UnixMillis};
-use crate::model::frontier::SinkMark;
+use crate::model::frontier::{KeptCookies, SinkMark};
 use crate::model::id::Shard;
 use crate::model::resource::{LinkTotals, Redrive};
 use crate::task::TaskScope;
@@ -138,7 +137,7 @@ impl Frontier for Opened {
         })
     }
 
-    fn cookies(&self) -> Option<Bytes> {
+    fn cookies(&self) -> Option<KeptCookies> {
         self.shared.state().plain.cookies.clone()
     }
 

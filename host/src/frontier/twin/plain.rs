@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use bytes::Bytes;
 use url::Url;
 
 use super::Marks;
@@ -13,6 +12,7 @@ use crate::frontier::{
     Commit, Committed, Ended, FrontierError, LinkBatch, LinkPolicy, NewRequest, OpenAs,
 };
 use crate::model::crawl::{Counts, Done, Fingerprint, ItemRecord, Request, UnixMillis};
+use crate::model::frontier::KeptCookies;
 use crate::model::id::{Run, Shard};
 use crate::model::pattern::{PatternKey, path_pattern};
 use crate::model::resource::{Redrive, ShardId};
@@ -62,7 +62,7 @@ pub(crate) struct Plain {
     pub(super) counts: Counts,
     /// Links to other shards, and from them.
     pub(super) peers: Peers,
-    pub(super) cookies: Option<Bytes>,
+    pub(super) cookies: Option<KeptCookies>,
     /// It was closed, and its clocks tell of every request.
     pub(super) has_exact_clocks: bool,
     /// Until then hosts wait because of the opening.
@@ -144,8 +144,8 @@ impl Plain {
     pub(super) fn end(&mut self, commit: Commit) -> Committed {
         let (ready_at, answered_at) = (commit.host_ready_at, commit.answered_at);
         self.land(&commit.claim.request.host(), ready_at, answered_at);
-        if commit.cookies.is_some() {
-            self.cookies = commit.cookies;
+        if let Some(cookies) = commit.cookies {
+            cookies.replace(&mut self.cookies);
         }
         self.counts.bytes += commit.bytes;
         self.counts.items += commit.items.len() as u64;

@@ -111,7 +111,7 @@ async fn a_redirect_to_another_host_is_for_the_caller() {
 
 /// Or headers of a rule would go from https to http, where everybody on the way reads them.
 #[tokio::test]
-async fn r08_a_redirect_to_another_scheme_at_the_same_port_is_for_the_caller() {
+async fn r08_a_redirect_to_another_scheme_is_for_the_caller() {
     let web = Web::new(|request| {
         let host = request.lines().find_map(|line| line.strip_prefix("host: "));
         let location = format!("location: https://{}/there", host.unwrap());

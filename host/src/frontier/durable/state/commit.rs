@@ -59,8 +59,11 @@ impl State {
             batch.delete(keys::suspect(page.fingerprint));
         }
         if let Some(cookies) = commit.cookies {
-            batch.put(Bytes::from_static(keys::COOKIES), cookies.clone());
-            self.cookies = Some(cookies);
+            let (version, jar) = (cookies.version, cookies.jar.clone());
+            if cookies.replace(&mut self.cookies) {
+                batch.put(Bytes::from_static(keys::COOKIES), jar);
+                self.last.cookies_version = version;
+            }
         }
         self.counts.bytes += commit.bytes;
         for (reason, n) in commit.refused {

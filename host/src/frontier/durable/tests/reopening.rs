@@ -45,11 +45,30 @@ async fn cookies_are_there_after_a_restart() {
     let frontier = open_with(&objects, 0, 500).await;
     frontier.seed(urls(&["1", "2"])).await.unwrap();
     let mut commit = parsed(ready(next(&frontier, 10_000).await));
-    commit.cookies = Some("a=1".into());
+    let kept = cookies(7, "a=1");
+    commit.cookies = Some(kept.clone());
     frontier.commit(commit).await.unwrap();
     frontier.close().await.unwrap();
     let frontier = open_with(&objects, 20_000, 500).await;
-    assert_eq!(frontier.cookies(), Some("a=1".into()));
+    assert_eq!(frontier.cookies(), Some(kept));
+}
+
+#[tokio::test]
+async fn r11_versions_of_cookies_hold_over_openings() {
+    let objects = Arc::new(InMemory::new());
+    let frontier = open_with(&objects, 0, 0).await;
+    frontier.seed(urls(&["1", "2", "3"])).await.unwrap();
+    // The records are those of a program that knows no versions: 0 is not written.
+    for (version, jar, expected) in [(0, "a=0", "a=0"), (2, "a=2", "a=2"), (1, "a=1", "a=2")] {
+        let frontier = open_with(&objects, 10_000, 0).await;
+        let mut commit = parsed(ready(next(&frontier, 10_000).await));
+        commit.cookies = Some(cookies(version, jar));
+        frontier.commit(commit).await.unwrap();
+        frontier.close().await.unwrap();
+        let frontier = open_with(&objects, 10_000, 0).await;
+        let kept = frontier.cookies().map(|kept| kept.jar);
+        assert_eq!(kept.as_deref(), Some(expected.as_bytes()));
+    }
 }
 
 #[tokio::test]

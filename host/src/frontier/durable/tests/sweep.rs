@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use bytes::Bytes;
+
 use super::*;
 use crate::frontier::keys;
 use crate::frontier::records;

@@ -105,7 +105,7 @@ impl Frontier for FrontierTwin {
         self.inner.0.commit(commit).await
     }
 
-    fn cookies(&self) -> Option<Bytes> {
+    fn cookies(&self) -> Option<KeptCookies> {
         self.inner.0.cookies()
     }
 
