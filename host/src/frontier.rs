@@ -258,6 +258,12 @@ pub trait Frontier: Send + Sync + 'static {
     /// Whether this run has stored the request, was led to it, or has sent it to another shard.
     async fn knows(&self, request: &Request) -> Result<bool, FrontierError>;
 
+    /// Bytes on disk, as of a look some seconds ago; 0 before the first, and for what is in memory alone.
+    fn disk_bytes(&self) -> u64;
+
+    /// Bytes of items that wait for their sink.
+    fn undelivered_bytes(&self) -> u64;
+
     /// Totals of this run.
     fn counts(&self) -> Counts;
 

@@ -97,7 +97,7 @@
 //! A resource may be split by host into up to 32 shards, which are placed and crawled each by itself:
 //! every URL of a host is in one of them ([`model::links`]), so spacing per host is nobody else's
 //! matter. `root` runs in each, as of the moment that the run began, and each keeps the root requests of
-//! its hosts; `max-pages` and `max-bytes` are shared out evenly, concurrency is that of each. A run
+//! its hosts; `max-pages`, `max-bytes`, `max-disk` and `max-undelivered` are shared out evenly, concurrency is that of each. A run
 //! with another number of shards uses nothing that earlier ones knew of URLs: a host may be in another
 //! shard then.
 //!
@@ -206,7 +206,8 @@
 //! | frontier of a deleted resource | its age since nobody writes to it | the master's loop, with its record | `--frontier-min-age` | `a_frontier_goes_at_its_age_and_the_items_stay_as_they_were_read` |
 //! | URL states, seen URLs, hosts, patterns and totals over runs | the present run; states of the one before it too, and hosts that may not be asked yet | a sweep when a run begins | none | `a_new_run_begins_anew_and_what_the_last_left_goes`, `states_hosts_and_patterns_of_earlier_runs_go_once_nothing_needs_them` |
 //! | dead letters | the URLs of the present run | the same sweep; `crawler frontier redrive` | `--max-pages` | `dead_letters_are_tried_again_by_reason` |
-//! | items that wait for their sink | 100 000 or 256 MiB a shard | the sink; no page is taken meanwhile | none | `no_page_is_taken_while_the_outbox_is_full_before_and_after_an_opening` |
+//! | a frontier on disk | 32 GiB over all shards, as of a look every 10 s; links beyond are refused | the sweep of a new run, the collector | `--max-disk` | `links_are_refused_and_counted_while_the_frontier_fills_its_disk`, `a_frontier_knows_how_many_bytes_it_has_on_disk` |
+//! | items that wait for their sink | 100 000 a shard, and 256 MiB over all shards | the sink; no page is taken meanwhile | `--max-undelivered` | `no_page_is_taken_while_the_outbox_is_full_before_and_after_an_opening`, `no_page_is_taken_until_the_sink_has_caught_up` |
 //! | links for other shards | those of the present run; 100 000 of a shard may wait | the shard they are for; the same sweep; no page is taken meanwhile | none | `links_of_earlier_runs_go_when_a_run_begins_and_numbers_begin_anew`, `no_page_is_taken_while_too_many_links_wait_before_and_after_an_opening` |
 //! | items | none: they are what is crawled for | `crawler resource delete --purge` | none | `a_purge_waits_for_those_who_may_still_write_and_the_frontier_for_its_age` |
 //! | line files | 256 MiB each, and one for each opening of a frontier that brings items | with the items; what does not count, with the frontier | none | `a_file_is_followed_by_the_next_at_its_bound_and_none_is_written_over`, `files_that_were_cut_to_their_marks_are_read_without_them` |

@@ -40,6 +40,14 @@ pub(super) struct CrawlArgs {
     /// Links of one host that differ only in numbers, long tokens or query values [default: 100000]
     #[arg(long, value_name = "N")]
     max_pattern_urls: Option<u64>,
+    /// Bytes of the frontier on disk, of all shards together, like 10GiB; links found beyond them
+    /// are refused, and the crawl goes on with those it has [default: 32GiB]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    max_disk: Option<u64>,
+    /// Bytes of items that wait for their sink, of all shards together, at most 256MiB; with more
+    /// no page is taken until the sink has caught up [default: 256MiB]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    max_undelivered: Option<u64>,
     /// Attempts at one page before it is given up [default: 5]
     #[arg(long, value_name = "N")]
     max_attempts: Option<u32>,
@@ -107,6 +115,8 @@ impl CrawlArgs {
             max_url_length: self.max_url_length,
             max_segment_repeats: self.max_segment_repeats,
             max_pattern_urls: self.max_pattern_urls,
+            max_disk: self.max_disk,
+            max_undelivered: self.max_undelivered,
             max_attempts: self.max_attempts,
             max_retry_wait_ms: self.max_retry_wait,
             unchanged: self.unchanged,

@@ -302,6 +302,8 @@ mod tests {
                 max_url_length: Some(1_000),
                 max_segment_repeats: Some(2),
                 max_pattern_urls: Some(5_000),
+                max_disk: Some(2 << 30),
+                max_undelivered: Some(64 << 20),
                 max_attempts: Some(3),
                 max_retry_wait_ms: Some(60_000),
                 unchanged: Some(Unchanged::Skip),

@@ -11,7 +11,7 @@ use crate::model::plugin::{LimitOverrides, parse_bytes};
 use crate::model::resource::{CrawlSettings, HostPattern, PlacementSpec, ResourceSpec};
 
 /// The keys of the table.
-pub(super) const RESOURCE: [&str; 33] = [
+pub(super) const RESOURCE: [&str; 35] = [
     "name",
     "plugin",
     "params",
@@ -24,6 +24,8 @@ pub(super) const RESOURCE: [&str; 33] = [
     "max-url-length",
     "max-segment-repeats",
     "max-pattern-urls",
+    "max-disk",
+    "max-undelivered",
     "max-attempts",
     "max-retry-wait",
     "unchanged",
@@ -64,6 +66,8 @@ pub(super) struct ResourceTable {
     max_url_length: Option<u32>,
     max_segment_repeats: Option<u32>,
     max_pattern_urls: Option<u64>,
+    max_disk: Option<toml::Value>,
+    max_undelivered: Option<toml::Value>,
     max_attempts: Option<u32>,
     max_retry_wait: Option<String>,
     unchanged: Option<String>,
@@ -118,6 +122,8 @@ impl ResourceTable {
             max_url_length: self.max_url_length,
             max_segment_repeats: self.max_segment_repeats,
             max_pattern_urls: self.max_pattern_urls,
+            max_disk: bytes("max-disk", self.max_disk.as_ref())?,
+            max_undelivered: bytes("max-undelivered", self.max_undelivered.as_ref())?,
             max_attempts: self.max_attempts,
             max_retry_wait_ms: millis("max-retry-wait", self.max_retry_wait.as_deref())?,
             unchanged: setting("unchanged", self.unchanged.as_deref())?,

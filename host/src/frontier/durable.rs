@@ -19,6 +19,7 @@
 //! writer     one batch at a time, numbered; what is durable
 //! keeper     in the background: reads URLs in, hears what is durable, forgets idle hosts
 //! outbox     items on their way out
+//! disk       how many bytes it has there
 //! suspects   pages that may have ended the process
 //! root       the same for calls of `root`
 //! sweep      what earlier runs have left
@@ -33,7 +34,7 @@
 //! whoever has it.
 
 use std::collections::VecDeque;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -56,6 +57,7 @@ use crate::task::TaskScope;
 
 mod blocks;
 mod clock;
+mod disk;
 mod group;
 mod keeper;
 mod links;
@@ -175,6 +177,8 @@ struct Inner {
     /// Pages that wait for their batch.
     queue: Mutex<VecDeque<Queued>>,
     broken: Mutex<Option<FrontierError>>,
+    /// As of the last look.
+    disk_bytes: AtomicU64,
     /// URLs are to be read in.
     hungry: Notify,
     take_changed: Notify,
@@ -310,6 +314,14 @@ impl Frontier for DurableFrontier {
 
     async fn knows(&self, request: &Request) -> Result<bool, FrontierError> {
         self.inner.knows(request).await
+    }
+
+    fn disk_bytes(&self) -> u64 {
+        self.inner.disk_bytes.load(Ordering::Relaxed)
+    }
+
+    fn undelivered_bytes(&self) -> u64 {
+        self.inner.state().last.outbox_bytes
     }
 
     fn counts(&self) -> Counts {

@@ -291,9 +291,16 @@ impl Frontier for MemoryFrontier {
             return Ok(last);
         }
         let new = batch.links.into_iter().skip((expected - first) as usize);
-        let requests = fingerprinted(new.filter(policy.may_follow).collect());
+        let (new, refused) = policy.part(new);
         let max_pattern_urls = Some(policy.max_pattern_urls);
-        state.store(requests, self.settings.max_urls, max_pattern_urls);
+        state.store(fingerprinted(new), self.settings.max_urls, max_pattern_urls);
+        for (reason, n) in refused {
+            *state
+                .counts
+                .refused_links
+                .entry(reason.to_owned())
+                .or_default() += n;
+        }
         state.peers.applied.insert(from, end - 1);
         drop(state);
         self.take_changed.notify_one();
@@ -306,6 +313,14 @@ impl Frontier for MemoryFrontier {
 
     async fn knows(&self, request: &Request) -> Result<bool, FrontierError> {
         Ok(self.state().seen.contains_key(&request.fingerprint()))
+    }
+
+    fn disk_bytes(&self) -> u64 {
+        0
+    }
+
+    fn undelivered_bytes(&self) -> u64 {
+        self.state().outbox.n_bytes as u64
     }
 
     fn counts(&self) -> Counts {

@@ -1,5 +1,7 @@
 //! What is on its way out of a frontier: items to their sink, and links to other shards.
 
+use std::collections::BTreeMap;
+
 use super::NewRequest;
 use crate::model::crawl::ItemRecord;
 
@@ -28,22 +30,30 @@ impl LinkBatch {
     }
 }
 
-/// Which links of another shard are stored; the others are passed over like those that are known.
+/// What becomes of links that another shard has found.
 #[derive(Clone, Copy)]
 pub struct LinkPolicy<'a> {
     /// Setting `max-pattern-urls`.
     pub max_pattern_urls: u64,
-    /// Returns true for a link that this shard would follow if one of its own pages had it.
-    pub may_follow: &'a (dyn Fn(&NewRequest) -> bool + Send + Sync),
+    /// Returns what a link is counted by that is refused; none where it is stored if it is new.
+    pub refusal: &'a (dyn Fn(&NewRequest) -> Option<&'static str> + Send + Sync),
 }
 
 impl LinkPolicy<'_> {
-    /// A policy that looks at the patterns of URLs alone.
-    pub fn of_patterns(max_pattern_urls: u64) -> Self {
-        Self {
-            max_pattern_urls,
-            may_follow: &|_| true,
+    /// Returns the links that are not refused, and counts the others by reason.
+    pub(super) fn part(
+        &self,
+        links: impl Iterator<Item = NewRequest>,
+    ) -> (Vec<NewRequest>, BTreeMap<&'static str, u64>) {
+        let mut refused = BTreeMap::new();
+        let mut admitted = Vec::with_capacity(links.size_hint().0);
+        for link in links {
+            match (self.refusal)(&link) {
+                Some(reason) => *refused.entry(reason).or_default() += 1,
+                None => admitted.push(link),
+            }
         }
+        (admitted, refused)
     }
 }
 

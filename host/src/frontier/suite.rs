@@ -30,7 +30,7 @@ pub(crate) use links::{
     links_of_another_shard_are_stored_once_as_those_of_a_page_are,
     links_of_other_shards_are_kept_once_in_order_until_they_are_there,
     links_that_ask_for_a_reload_are_sent_each_time,
-    r14_links_that_a_policy_leaves_out_count_as_taken,
+    r14_links_that_a_policy_refuses_are_counted_and_do_not_come_again,
 };
 pub(crate) use model::any_order_of_calls_gives_what_a_plain_list_gives;
 pub(crate) use patterns::f25_links_of_one_pattern_are_stored_up_to_their_bound;

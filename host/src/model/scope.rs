@@ -112,6 +112,11 @@ pub enum Refusal {
         /// As set.
         max: u32,
     },
+    /// Setting `max-disk`. [`Bounds::refusal`] cannot know it: the worker looks at the frontier.
+    Disk {
+        /// Bytes, as set.
+        max: u64,
+    },
     /// Setting `max-pattern-urls`. [`Bounds::refusal`] cannot know it: the frontier counts.
     PatternUrls {
         /// As set.
@@ -122,6 +127,9 @@ pub enum Refusal {
 /// What links are counted by that setting `max-pattern-urls` keeps out.
 pub const PATTERN_URLS: &str = "max-pattern-urls";
 
+/// What links are counted by that setting `max-disk` keeps out.
+pub const DISK: &str = "max-disk";
+
 impl Refusal {
     /// What refused links are counted by.
     pub fn as_str(self) -> &'static str {
@@ -131,6 +139,7 @@ impl Refusal {
             Refusal::OutOfScope => "out-of-scope",
             Refusal::Depth { .. } => "max-depth",
             Refusal::SegmentRepeats { .. } => "max-segment-repeats",
+            Refusal::Disk { .. } => DISK,
             Refusal::PatternUrls { .. } => PATTERN_URLS,
         }
     }
@@ -155,6 +164,10 @@ impl fmt::Display for Refusal {
             Refusal::SegmentRepeats { max } => write!(
                 f,
                 "its path has one segment more than {max} times, and setting max-segment-repeats allows no more"
+            ),
+            Refusal::Disk { max } => write!(
+                f,
+                "the frontier has as many bytes on disk as setting max-disk allows, which is {max} for all shards together"
             ),
             Refusal::PatternUrls { max } => write!(
                 f,
@@ -424,6 +437,7 @@ mod tests {
             Refusal::UrlLength { length: 9, max: 8 },
             Refusal::Depth { depth: 9, max: 8 },
             Refusal::SegmentRepeats { max: 8 },
+            Refusal::Disk { max: 8 },
             Refusal::PatternUrls { max: 8 },
         ] {
             let text = refusal.to_string();

@@ -66,6 +66,14 @@ pub struct CrawlSettings {
     /// URLs of one host and one pattern in one run. None: [`DEFAULT_MAX_PATTERN_URLS`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_pattern_urls: Option<u64>,
+    /// Bytes of the frontier on disk; with as many, no link is followed that is found from then on. The
+    /// shards share them. None: [`DEFAULT_MAX_DISK`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_disk: Option<u64>,
+    /// Bytes of items that wait for their sink; with as many, no page is taken until the sink has
+    /// caught up. The shards share them. None: [`DEFAULT_MAX_UNDELIVERED`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_undelivered: Option<u64>,
     /// Attempts at one page before it is given up. None: [`DEFAULT_MAX_ATTEMPTS`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<u32>,
@@ -124,6 +132,13 @@ pub const DEFAULT_MAX_SEGMENT_REPEATS: u32 = 3;
 /// URLs of one host and one pattern: a tenth of the pages of a run, so that an endless calendar cannot
 /// use it up, and more products, threads or articles than most sites have.
 pub const DEFAULT_MAX_PATTERN_URLS: u64 = 100_000;
+/// Bytes of a frontier on disk: a URL takes half a kilobyte with all that is known of it, so that links
+/// end here at about 60 million, when far more than the pages of a run are known.
+pub const DEFAULT_MAX_DISK: u64 = 32 << 30;
+/// Bytes of items that wait for their sink.
+pub const DEFAULT_MAX_UNDELIVERED: u64 = 256 << 20;
+/// No setting may ask for more bytes of waiting items: a frontier takes no page above it.
+pub const MAX_UNDELIVERED: u64 = 256 << 20;
 /// Attempts at one page before it is given up.
 pub const DEFAULT_MAX_ATTEMPTS: u32 = 5;
 /// The longest wait before another attempt.
@@ -176,6 +191,16 @@ impl CrawlSettings {
     /// URLs of one host and one pattern in one run.
     pub fn max_pattern_urls(&self) -> u64 {
         self.max_pattern_urls.unwrap_or(DEFAULT_MAX_PATTERN_URLS)
+    }
+
+    /// Bytes of the frontier on disk.
+    pub fn max_disk(&self) -> u64 {
+        self.max_disk.unwrap_or(DEFAULT_MAX_DISK)
+    }
+
+    /// Bytes of items that wait for their sink.
+    pub fn max_undelivered(&self) -> u64 {
+        self.max_undelivered.unwrap_or(DEFAULT_MAX_UNDELIVERED)
     }
 
     /// Attempts at one page before it is given up.
@@ -235,6 +260,8 @@ impl CrawlSettings {
             max_url_length: self.max_url_length.or(present.max_url_length),
             max_segment_repeats: self.max_segment_repeats.or(present.max_segment_repeats),
             max_pattern_urls: self.max_pattern_urls.or(present.max_pattern_urls),
+            max_disk: self.max_disk.or(present.max_disk),
+            max_undelivered: self.max_undelivered.or(present.max_undelivered),
             max_attempts: self.max_attempts.or(present.max_attempts),
             max_retry_wait_ms: self.max_retry_wait_ms.or(present.max_retry_wait_ms),
             unchanged: self.unchanged.or(present.unchanged),
@@ -264,6 +291,9 @@ impl CrawlSettings {
         at_most("max-url-length", self.max_url_length, URL_MAX as u32)?;
         at_least_one("max-segment-repeats", self.max_segment_repeats)?;
         at_least_one("max-pattern-urls", self.max_pattern_urls)?;
+        at_least_one("max-disk", self.max_disk)?;
+        at_least_one("max-undelivered", self.max_undelivered)?;
+        at_most("max-undelivered", self.max_undelivered, MAX_UNDELIVERED)?;
         at_least_one("max-attempts", self.max_attempts)?;
         at_least_one("max-retry-wait", self.max_retry_wait_ms)?;
         at_most_a_day("max-retry-wait", self.max_retry_wait_ms)?;
@@ -296,8 +326,13 @@ fn at_least_one(setting: &'static str, value: Option<impl Into<u64>>) -> Result<
     }
 }
 
-fn at_most(setting: &'static str, value: Option<u32>, max: u32) -> Result<(), SettingError> {
-    match value {
+fn at_most<T: Into<u64>>(
+    setting: &'static str,
+    value: Option<T>,
+    max: T,
+) -> Result<(), SettingError> {
+    let max = max.into();
+    match value.map(Into::into) {
         Some(n) if n > max => Err(SettingError {
             setting,
             why: format!("is {n}; at most {max} are allowed"),
@@ -350,6 +385,12 @@ mod tests {
             &zero("max-segment-repeats"),
         );
         check(|s| s.max_pattern_urls = Some(0), &zero("max-pattern-urls"));
+        check(|s| s.max_disk = Some(0), &zero("max-disk"));
+        check(|s| s.max_undelivered = Some(0), &zero("max-undelivered"));
+        check(
+            |s| s.max_undelivered = Some((256 << 20) + 1),
+            "setting max-undelivered is 268435457; at most 268435456 are allowed",
+        );
         check(|s| s.max_attempts = Some(0), &zero("max-attempts"));
         check(|s| s.max_retry_wait_ms = Some(0), &zero("max-retry-wait"));
         check(
@@ -410,6 +451,8 @@ mod tests {
             max_url_length: Some(6),
             max_segment_repeats: Some(7),
             max_pattern_urls: Some(8),
+            max_disk: Some(17),
+            max_undelivered: Some(18),
             max_attempts: Some(9),
             max_retry_wait_ms: Some(10),
             unchanged: Some(Unchanged::Skip),

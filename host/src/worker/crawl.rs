@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
@@ -36,6 +37,8 @@ use crate::task::TaskScope;
 
 /// How long pages in flight may take to notice that the crawl ends; they only put back what they hold.
 const STOP_GRACE: Duration = Duration::from_secs(2);
+/// How long the log says nothing more of a sink that is slow.
+const TELL_AGAIN: Duration = Duration::from_secs(60);
 /// Root requests by which the connections per host are judged.
 const JUDGED_ROOTS: usize = 8;
 
@@ -155,6 +158,7 @@ pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken
         progress: Notify::new(),
         items: Notify::new(),
         told_of_pattern: Once::new(),
+        told_of_disk: Once::new(),
         early_end: Mutex::new(None),
     });
     let no_more_items = CancellationToken::new();
@@ -210,6 +214,7 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
     let frontier = &shared.parts.frontier;
     let tasks = TaskScope::under(stop);
     let (told_of_bound, told_of_memory) = (Once::new(), Once::new());
+    let mut told_of_sink: Option<Instant> = None;
     let mut robots = Robots::Obey;
     let starts = &shared.parts.starts;
     let end = loop {
@@ -271,6 +276,17 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
                 Some(end) => break end,
                 None => continue,
             }
+        }
+        // With nothing left to take, the end waits for the sink.
+        if frontier.counts().due > 0
+            && let Some(why) = shared.is_behind(&settings)
+        {
+            if told_of_sink.is_none_or(|told| told.elapsed() >= TELL_AGAIN) {
+                told_of_sink = Some(Instant::now());
+                shared.parts.log.note("warn", why);
+            }
+            wait(shared, None, &tasks).await;
+            continue;
         }
         if frontier.counts().due > 0
             && let Some(until) = starts.next_at(&settings, &shared.parts)

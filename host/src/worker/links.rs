@@ -62,9 +62,14 @@ impl Part {
 
     /// What of a bound of the whole resource is this shard's.
     pub(super) fn share(&self, max: u64) -> u64 {
-        let n_shards = u64::from(self.n_shards.get());
-        max / n_shards + u64::from(u64::from(self.own.0) < max % n_shards)
+        share_of(max, self.own, self.n_shards)
     }
+}
+
+/// What of a bound of a whole resource is a shard's, of so many.
+pub(super) fn share_of(max: u64, shard: Shard, n_shards: NonZeroU32) -> u64 {
+    let n_shards = u64::from(n_shards.get());
+    max / n_shards + u64::from(u64::from(shard.0) < max % n_shards)
 }
 
 /// Whether a crawl has nothing to do, as it says itself. From then on it does nothing until somebody

@@ -12,6 +12,7 @@ use super::harvest::{Harvest, Unended, harvest};
 use super::shared::Shared;
 use crate::frontier::{Claim, Commit, Ended, FrontierError};
 use crate::model::scope::Refusal;
+use crate::model::settings::CrawlSettings;
 
 /// Fetches, parses and commits one page; on `stop` puts it back.
 pub(super) async fn attempt(shared: Arc<Shared>, claim: Box<Claim>, stop: CancellationToken) {
@@ -27,7 +28,7 @@ pub(super) async fn attempt(shared: Arc<Shared>, claim: Box<Claim>, stop: Cancel
         () = stop.cancelled() => return put_back(claim, 0),
         harvest = AssertUnwindSafe(harvested).catch_unwind() => harvest,
     };
-    let harvest = match harvest {
+    let mut harvest = match harvest {
         Ok(Ok(harvest)) => harvest,
         Ok(Err(Unended::NotNow { host_ready_at })) => return put_back(claim, host_ready_at),
         Ok(Err(Unended::Frontier(error))) => {
@@ -52,6 +53,9 @@ pub(super) async fn attempt(shared: Arc<Shared>, claim: Box<Claim>, stop: Cancel
             .parts
             .log
             .on_page("warn", request.url.as_str(), &request.rule, message);
+    }
+    if shared.is_disk_full(&config.settings) {
+        refuse_links(&shared, &config.settings, &mut harvest);
     }
     let has_items = !harvest.items.is_empty();
     let is_over = !matches!(harvest.ended, Ended::Retry { .. });
@@ -98,4 +102,21 @@ pub(super) async fn attempt(shared: Arc<Shared>, claim: Box<Claim>, stop: Cancel
         Err(error) => shared.lost_frontier(error),
     }
     shared.progress.notify_one();
+}
+
+/// Counts the links of a page as refused: its frontier has as many bytes on disk as it may.
+fn refuse_links(shared: &Shared, settings: &CrawlSettings, harvest: &mut Harvest) {
+    let n_links = harvest.requests.len() + harvest.for_others.len();
+    if n_links == 0 {
+        return;
+    }
+    harvest.requests.clear();
+    harvest.for_others.clear();
+    let max = settings.max_disk();
+    let refusal = Refusal::Disk { max };
+    harvest.refused.push((refusal.as_str(), n_links as u64));
+    shared.told_of_disk.call_once(|| {
+        let message = format!("links are not followed from here on: {refusal}");
+        shared.parts.log.note("warn", message);
+    });
 }

@@ -15,13 +15,13 @@ use tokio_util::sync::CancellationToken;
 use super::Crawls;
 use super::assigned::{Assigned, REST_AFTER, Stop};
 use super::crawl::CrawlEnd;
-use super::links::{MAX_LINKS, Part, Quiet};
+use super::links::{MAX_LINKS, Part, Quiet, share_of};
 use super::others::Others;
 use crate::frontier::{Frontier, FrontierError, LinkBatch, LinkPolicy, NewRequest, OpenFrontier};
 use crate::model::id::{Epoch, Run, Shard};
 use crate::model::links::shard_of;
 use crate::model::resource::{CrawlSettings, ShardId, ShardState};
-use crate::model::scope::{Bounds, RootHosts};
+use crate::model::scope::{Bounds, DISK, RootHosts};
 
 /// A shard says that it is idle once it has been so for this long: one that gets links again and again
 /// would otherwise write two records for each.
@@ -29,6 +29,8 @@ const IDLE_AFTER: Duration = Duration::from_millis(500);
 /// Calls that wait for one shard; one more is refused, and comes again. All of them are made durable
 /// together.
 const MAX_WAITING: usize = 64;
+/// What links are counted by that another shard should have got.
+const OTHER_SHARD: &str = "other-shard";
 /// How long links may take to become durable before whoever gave them gives them again.
 pub const GIVE_DEADLINE: Duration = Duration::from_secs(10);
 
@@ -229,14 +231,7 @@ impl Receiver {
         if self.recorded != Recorded::Busy {
             self.record_busy(assigned).await?;
         }
-        let settings = assigned.config.borrow().settings.clone();
-        let roots = frontier.roots().unwrap_or_default();
-        let judge = Judge {
-            root_hosts: RootHosts::of(&roots),
-            settings,
-            own: assigned.shard.id.shard,
-            n_shards: assigned.resource.spec.placement.n_shards(),
-        };
+        let judge = Judge::of(assigned, frontier);
         let stored = store(frontier, calls, &judge).await;
         self.quiet.end();
         for (answer, stored) in stored {
@@ -338,21 +333,39 @@ struct Judge {
     settings: CrawlSettings,
     own: Shard,
     n_shards: NonZeroU32,
+    /// The frontier takes as much of the disk as it may.
+    is_full: bool,
 }
 
 impl Judge {
-    fn may_follow(&self, link: &NewRequest) -> bool {
+    fn of(assigned: &Assigned, frontier: &dyn Frontier) -> Self {
+        let settings = assigned.config.borrow().settings.clone();
+        let n_shards = assigned.resource.spec.placement.n_shards();
+        let own = assigned.shard.id.shard;
+        Self {
+            root_hosts: RootHosts::of(&frontier.roots().unwrap_or_default()),
+            is_full: frontier.disk_bytes() >= share_of(settings.max_disk(), own, n_shards),
+            settings,
+            own,
+            n_shards,
+        }
+    }
+
+    /// Returns what a link is counted by that this shard does not follow. Whoever gives it is not
+    /// held up: its run would never end.
+    fn refusal(&self, link: &NewRequest) -> Option<&'static str> {
+        if self.is_full {
+            return Some(DISK);
+        }
+        if shard_of(&link.request.url, self.n_shards) != self.own {
+            return Some(OTHER_SHARD);
+        }
         let bounds = Bounds {
             root_hosts: &self.root_hosts,
             settings: &self.settings,
         };
-        let url = &link.request.url;
-        let is_own = shard_of(url, self.n_shards) == self.own;
-        let may_follow = is_own && bounds.refusal(&link.request, link.depth).is_none();
-        if !may_follow {
-            tracing::debug!(%url, depth = link.depth, is_own, "link of another shard left out");
-        }
-        may_follow
+        let refusal = bounds.refusal(&link.request, link.depth);
+        refusal.map(|refusal| refusal.as_str())
     }
 }
 
@@ -366,7 +379,7 @@ async fn store(
     let mut stored = Vec::with_capacity(calls.len());
     let policy = LinkPolicy {
         max_pattern_urls: judge.settings.max_pattern_urls(),
-        may_follow: &|link| judge.may_follow(link),
+        refusal: &|link| judge.refusal(link),
     };
     for call in calls {
         let last = frontier.apply(call.from, call.batch, policy);
@@ -396,6 +409,7 @@ mod tests {
             settings,
             own: Shard(0),
             n_shards: NonZeroU32::MIN,
+            is_full: false,
         }
     }
 
@@ -410,19 +424,23 @@ mod tests {
             request: Request::get(url.parse().unwrap(), "page"),
             depth,
         };
-        assert!(judge.may_follow(&link("http://a/1", 2)));
-        assert!(!judge.may_follow(&link("http://a/1", 3)), "too deep");
-        assert!(!judge.may_follow(&link("http://b/1", 1)), "out of scope");
-        assert!(!judge.may_follow(&link("ftp://a/1", 1)));
+        assert_eq!(judge.refusal(&link("http://a/1", 2)), None);
+        assert_eq!(judge.refusal(&link("http://a/1", 3)), Some("max-depth"));
+        assert_eq!(judge.refusal(&link("http://b/1", 1)), Some("out-of-scope"));
+        assert_eq!(judge.refusal(&link("ftp://a/1", 1)), Some("scheme"));
         let n_shards = NonZeroU32::new(64).unwrap();
         let own = shard_of(&"http://a/".parse().unwrap(), n_shards);
-        let of = |own| Judge {
+        let of = |own, is_full| Judge {
             own,
             n_shards,
+            is_full,
             ..judge_of_one()
         };
-        assert!(of(own).may_follow(&link("http://a/1", 1)));
-        assert!(!of(Shard(own.0 ^ 1)).may_follow(&link("http://a/1", 1)));
+        let link = link("http://a/1", 1);
+        assert_eq!(of(own, false).refusal(&link), None);
+        assert_eq!(of(own, true).refusal(&link), Some(DISK));
+        let other = Shard(own.0 ^ 1);
+        assert_eq!(of(other, false).refusal(&link), Some(OTHER_SHARD));
     }
 
     fn judge_of_one() -> Judge {

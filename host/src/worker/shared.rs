@@ -31,6 +31,8 @@ pub(super) struct Shared {
     pub(super) n_bytes: AtomicU64,
     /// The log tells once that a pattern has as many URLs as it may.
     pub(super) told_of_pattern: Once,
+    /// The log tells once that the frontier has as many bytes on disk as it may.
+    pub(super) told_of_disk: Once,
     pub(super) early_end: Mutex<Option<CrawlEnd>>,
 }
 
@@ -85,13 +87,34 @@ impl Shared {
         }
     }
 
-    /// The bound of the run that leaves no room for another page, as the log tells it.
-    pub(super) fn spent(&self, settings: &CrawlSettings, in_flight: u64) -> Option<String> {
-        let share = |max| match &self.parts.part {
+    /// What of a bound of the whole resource is this shard's.
+    fn share(&self, max: u64) -> u64 {
+        match &self.parts.part {
             Some(part) => part.share(max),
             None => max,
-        };
-        let (max_pages, max_bytes) = (share(settings.max_pages()), share(settings.max_bytes()));
+        }
+    }
+
+    /// True if no more links are to be stored: setting `max-disk`.
+    pub(super) fn is_disk_full(&self, settings: &CrawlSettings) -> bool {
+        self.parts.frontier.disk_bytes() >= self.share(settings.max_disk())
+    }
+
+    /// Why no page is taken until the sink has caught up, as the log tells it.
+    pub(super) fn is_behind(&self, settings: &CrawlSettings) -> Option<String> {
+        let max = self.share(settings.max_undelivered());
+        let n_bytes = self.parts.frontier.undelivered_bytes();
+        (n_bytes >= max).then(|| {
+            format!(
+                "no page is taken until the sink has caught up: {n_bytes} bytes of items wait for it, and --max-undelivered allows {max} here"
+            )
+        })
+    }
+
+    /// The bound of the run that leaves no room for another page, as the log tells it.
+    pub(super) fn spent(&self, settings: &CrawlSettings, in_flight: u64) -> Option<String> {
+        let max_pages = self.share(settings.max_pages());
+        let max_bytes = self.share(settings.max_bytes());
         if self.n_ended.load(Ordering::Relaxed) + in_flight >= max_pages {
             return Some(format!(
                 "stopped at {max_pages} pages, the limit set by --max-pages"

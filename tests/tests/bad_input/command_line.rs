@@ -62,6 +62,10 @@ fn what_cannot_be_meant_is_refused_before_anything_is_done() {
         ),
         ("run a.wasm --max-segment-repeats 0", "1: setting max-segment-repeats must be above zero".into()),
         ("run a.wasm --max-pattern-urls 0", "1: setting max-pattern-urls must be above zero".into()),
+        (
+            "run a.wasm --max-undelivered 1GiB",
+            "1: setting max-undelivered is 1073741824; at most 268435456 are allowed".into(),
+        ),
         ("run a.wasm --max-attempts 0", "1: setting max-attempts must be above zero".into()),
         ("run a.wasm --max-retry-wait 2d", "1: setting max-retry-wait is longer than a day".into()),
         (

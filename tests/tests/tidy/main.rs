@@ -20,7 +20,15 @@ use code::{collect_literals, collect_words, count_selects, crate_paths, cycle, w
 /// The modules of `host/src` by layer, lowest first. Arrows point down only.
 const LAYERS: [&[&str]; 6] = [
     &["model"],
-    &["clock", "confine", "task", "retry", "limiter", "memory", "telemetry"],
+    &[
+        "clock",
+        "confine",
+        "task",
+        "retry",
+        "limiter",
+        "memory",
+        "telemetry",
+    ],
     &["store", "plugin", "fetch", "frontier", "sink", "data"],
     &["master", "worker", "author"],
     &["api", "ui", "cli", "config", "demo"],

@@ -108,6 +108,8 @@ fn the_readme_tells_the_defaults_of_settings() {
                 crawl.max_segment_repeats().to_string(),
             ),
             ("--max-pattern-urls", number(crawl.max_pattern_urls())),
+            ("--max-disk", bytes(crawl.max_disk())),
+            ("--max-undelivered", bytes(crawl.max_undelivered())),
             ("--limit body", bytes(Limits::default().body)),
         ],
     );

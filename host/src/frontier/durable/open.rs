@@ -1,7 +1,7 @@
 //! Opening: ends the writing of whoever had the frontier, and starts what goes on beside the calls.
 
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -13,7 +13,7 @@ use super::clock::DatabaseClock;
 use super::state::State;
 use super::suspects::MAX_ALONE;
 use super::writer::{failed, in_time};
-use super::{DurableFrontier, Frontiers, Inner, keeper, sweep};
+use super::{DurableFrontier, Frontiers, Inner, disk, keeper, sweep};
 use crate::frontier::reader::FrontierReader;
 use crate::frontier::{
     Commit, Ended, FrontierError, OpenAs, OpenFrontier, OpenFrontiers, path_of, records,
@@ -120,6 +120,7 @@ impl Frontiers {
             writer: tokio::sync::Mutex::default(),
             queue: Mutex::default(),
             broken: Mutex::default(),
+            disk_bytes: AtomicU64::new(0),
             hungry: Notify::new(),
             take_changed: Notify::new(),
             outbox_changed: Notify::new(),
@@ -227,6 +228,8 @@ impl DurableFrontier {
         let status = inner.status.clone();
         let durability = keeper::watch_durability(weak(), status, stop());
         self.keeper.spawn("durability of a frontier", durability);
+        let disk = disk::watch(weak(), stop());
+        self.keeper.spawn("disk of a frontier", disk);
         let refill = keeper::refill(weak(), stop());
         self.keeper.spawn("reading in of a frontier", refill);
         let sweep = sweep::run(weak(), stop());

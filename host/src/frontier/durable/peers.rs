@@ -244,8 +244,8 @@ impl Inner {
         // Whatever can be done without the turn is: nobody else writes while that is held.
         let n_passed_over = n_stored(self.state().peers.last_applied(from));
         let new = links.links.into_iter().skip(n_passed_over as usize);
-        let new = new.filter(policy.may_follow);
-        let new = self.links(new.collect(), Vec::new());
+        let (new, refused) = policy.part(new);
+        let new = self.links(new, Vec::new());
         let turn = self.writer.lock().await;
         // Whoever had the turn before may have been cut off.
         self.check()?;
@@ -282,7 +282,7 @@ impl Inner {
         cut_off.is_armed = false;
         let sorted = sorted.inspect_err(|_| self.state().patterns.clear())?;
         let stored = self.seen_keys(&sorted);
-        let batch = self.store_of(from, end - 1, sorted);
+        let batch = self.store_of(from, end - 1, sorted, refused);
         self.write(&turn, batch, 0).await?;
         self.remember(stored);
         drop(turn);
@@ -291,13 +291,22 @@ impl Inner {
     }
 
     /// The batch of links of another shard, of which this is the last.
-    fn store_of(&self, from: Shard, last: u64, sorted: Sorted) -> WriteBatch {
+    fn store_of(
+        &self,
+        from: Shard,
+        last: u64,
+        sorted: Sorted,
+        refused: BTreeMap<&'static str, u64>,
+    ) -> WriteBatch {
         let mut batch = WriteBatch::new();
         let mut state = self.state();
         let state = &mut *state;
-        if sorted.n_over_pattern > 0 {
-            let refused = &mut state.counts.refused_links;
-            *refused.entry(PATTERN_URLS.to_owned()).or_default() += sorted.n_over_pattern;
+        let over_pattern = (PATTERN_URLS, sorted.n_over_pattern);
+        for (reason, n) in refused.into_iter().chain([over_pattern]) {
+            if n > 0 {
+                let refused = state.counts.refused_links.entry(reason.to_owned());
+                *refused.or_default() += n;
+            }
         }
         let mut hosts = BTreeSet::new();
         state.store(sorted.links, self.plugin, &mut hosts, &mut batch);

@@ -61,6 +61,8 @@ pub struct DurableSettings {
     pub seen_cache_bytes: usize,
     /// How long replaced files stay at the most; those that only space is lost by go sooner.
     pub min_age: Duration,
+    /// Time between two looks at how many bytes a frontier has on disk.
+    pub disk_interval: Duration,
     /// How long one call of the object store may take, over all tries, where somebody waits for it.
     pub deadline: Duration,
     /// Nothing became durable for so long though something should have: the crawl is shown as waiting.
@@ -84,6 +86,7 @@ impl Default for DurableSettings {
             meta_cache_bytes: 16 << 20,
             seen_cache_bytes: 64 << 20,
             min_age: Duration::from_secs(24 * 60 * 60),
+            disk_interval: Duration::from_secs(10),
             deadline: Duration::from_secs(30),
             stall_after: Duration::from_secs(5),
         }

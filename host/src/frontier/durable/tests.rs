@@ -96,7 +96,7 @@ suite! {
     a_run_is_not_over_while_links_wait_or_come
     a_shard_without_root_requests_of_its_own_is_over_until_links_come
     links_of_another_shard_are_stored_once_as_those_of_a_page_are
-    r14_links_that_a_policy_leaves_out_count_as_taken
+    r14_links_that_a_policy_refuses_are_counted_and_do_not_come_again
     links_of_other_shards_are_kept_once_in_order_until_they_are_there
     links_that_ask_for_a_reload_are_sent_each_time
 }

@@ -15,12 +15,12 @@ use crate::frontier::{
 use crate::model::id::Shard;
 use crate::model::links::shard_of;
 use crate::model::resource::LinkTotals;
-use crate::model::scope::PATTERN_URLS;
+use crate::model::scope::{DISK, PATTERN_URLS};
 
-/// Takes every link.
-const ANY: LinkPolicy<'_> = LinkPolicy {
+/// Every link that is new.
+pub(crate) const ALL: LinkPolicy<'_> = LinkPolicy {
     max_pattern_urls: u64::MAX,
-    may_follow: &|_| true,
+    refusal: &|_| None,
 };
 
 pub(crate) fn bounds(n: usize) -> LinkBounds {
@@ -113,7 +113,7 @@ pub(crate) async fn links_that_ask_for_a_reload_are_sent_each_time(frontier: Arc
 }
 
 pub(crate) async fn a_run_is_not_over_while_links_wait_or_come(frontier: Arc<dyn Frontier>) {
-    let early = frontier.apply(Shard(1), batch(1, &[new("http://a/1")]), ANY);
+    let early = frontier.apply(Shard(1), batch(1, &[new("http://a/1")]), ALL);
     let early = early.await.unwrap_err();
     assert!(matches!(early, FrontierError::Unseeded { .. }), "{early}");
     let roots = ["http://a/", "http://b/"].map(|url| url.parse().unwrap());
@@ -126,14 +126,14 @@ pub(crate) async fn a_run_is_not_over_while_links_wait_or_come(frontier: Arc<dyn
     assert_eq!(take(&frontier, 0, 9).await, Take::Empty);
     frontier.check_empty().await.unwrap();
     let link = batch(1, &[new("http://a/1")]);
-    assert_eq!(frontier.apply(Shard(1), link.clone(), ANY).await, Ok(1));
+    assert_eq!(frontier.apply(Shard(1), link.clone(), ALL).await, Ok(1));
     frontier.settle().await.unwrap();
     frontier
         .commit(parsed(ready(take(&frontier, 0, 9).await)))
         .await
         .unwrap();
     assert_eq!(take(&frontier, 0, 9).await, Take::Empty);
-    assert_eq!(frontier.apply(Shard(1), link, ANY).await, Ok(1));
+    assert_eq!(frontier.apply(Shard(1), link, ALL).await, Ok(1));
     assert_eq!(take(&frontier, 0, 9).await, Take::Empty);
 }
 
@@ -145,7 +145,7 @@ pub(crate) async fn a_shard_without_root_requests_of_its_own_is_over_until_links
     assert_eq!(frontier.roots(), Some(roots));
     assert_eq!(take(&frontier, 0, 9).await, Take::Empty);
     let link = batch(1, &[new("http://a/1")]);
-    assert_eq!(frontier.apply(Shard(1), link, ANY).await, Ok(1));
+    assert_eq!(frontier.apply(Shard(1), link, ALL).await, Ok(1));
     ready(take(&frontier, 0, 9).await);
 }
 
@@ -164,7 +164,11 @@ pub(crate) async fn links_of_another_shard_are_stored_once_as_those_of_a_page_ar
         new("http://a/x"),
     ];
     links[3].depth = 7;
-    let apply = |from, batch| frontier.apply(Shard(from), batch, LinkPolicy::of_patterns(1));
+    let one_each = LinkPolicy {
+        max_pattern_urls: 1,
+        ..ALL
+    };
+    let apply = |from, batch| frontier.apply(Shard(from), batch, one_each);
     assert_eq!(apply(1, batch(1, &links[..2])).await, Ok(2));
     // A reload that came twice would be one visit more.
     let again = ready(take(&frontier, 0, 9).await);
@@ -229,7 +233,7 @@ impl Shards<'_> {
         let mut applied = 0;
         for _ in 0..rng.random_range(1..3) {
             let receiver = self.frontiers[to].clone();
-            let answer = receiver.apply(Shard(from as u32), batch.clone(), ANY).await;
+            let answer = receiver.apply(Shard(from as u32), batch.clone(), ALL).await;
             applied = answer.unwrap();
             // More, where the sender was killed before it had forgotten them.
             assert!(applied >= batch.end() - 1);
@@ -332,20 +336,23 @@ pub(crate) async fn a_crawl_of_several_shards_gives_each_page_once(
     }
 }
 
-pub(crate) async fn r14_links_that_a_policy_leaves_out_count_as_taken(receiver: Arc<dyn Frontier>) {
-    receiver.seed(vec![new("http://a/")]).await.unwrap();
+pub(crate) async fn r14_links_that_a_policy_refuses_are_counted_and_do_not_come_again(
+    frontier: Arc<dyn Frontier>,
+) {
+    frontier.seed(vec![new("http://a/")]).await.unwrap();
+    let links = [new("http://b/1"), new("http://a/2"), new("http://b/3")];
     let policy = LinkPolicy {
-        may_follow: &|link| link.request.url.host_str() == Some("a"),
-        ..ANY
+        refusal: &|link| (link.request.url.host_str() == Some("b")).then_some(DISK),
+        ..ALL
     };
-    let links = batch(
-        1,
-        &[new("http://b/1"), new("http://a/2"), new("http://b/3")],
-    );
-    assert_eq!(receiver.apply(Shard(1), links, policy).await, Ok(3));
-    assert_eq!(receiver.counts().due, 2);
-    assert!(!receiver.knows(&new("http://b/1").request).await.unwrap());
-    let next = batch(4, &[new("http://a/4")]);
-    assert_eq!(receiver.apply(Shard(1), next, policy).await, Ok(4));
-    assert_eq!(receiver.counts().due, 3);
+    let apply = |batch, policy| frontier.apply(Shard(1), batch, policy);
+    assert_eq!(apply(batch(1, &links), policy).await, Ok(3));
+    // The answer was lost: those that have come are not counted once more.
+    assert_eq!(apply(batch(1, &links), policy).await, Ok(3));
+    let counts = frontier.counts();
+    assert_eq!((counts.due, counts.refused_links[DISK]), (2, 2));
+    assert!(!frontier.knows(&links[0].request).await.unwrap());
+    // There is room again.
+    assert_eq!(apply(batch(4, &links[..1]), ALL).await, Ok(4));
+    assert_eq!(frontier.counts().due, 3);
 }

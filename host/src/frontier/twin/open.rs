@@ -223,6 +223,16 @@ impl Frontier for Opened {
         Ok(self.shared.state().plain.knows(request.fingerprint()))
     }
 
+    fn disk_bytes(&self) -> u64 {
+        0
+    }
+
+    fn undelivered_bytes(&self) -> u64 {
+        let state = self.shared.state();
+        let items = state.plain.outbox.iter();
+        items.map(|item| item.item.get().len() as u64).sum()
+    }
+
     fn counts(&self) -> Counts {
         self.shared.state().plain.counts()
     }

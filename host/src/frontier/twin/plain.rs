@@ -230,9 +230,15 @@ impl Plain {
             });
         }
         let n_known = usize::try_from(expected - first).unwrap_or(usize::MAX);
-        let new = batch.links.into_iter().skip(n_known);
-        let new: Vec<NewRequest> = new.filter(policy.may_follow).collect();
+        let (new, refused) = policy.part(batch.links.into_iter().skip(n_known));
         self.store(new, Some(policy.max_pattern_urls));
+        for (reason, n) in refused {
+            *self
+                .counts
+                .refused_links
+                .entry(reason.to_owned())
+                .or_default() += n;
+        }
         let last = last.max(end - 1);
         self.peers.applied.insert(from, last);
         Ok(last)

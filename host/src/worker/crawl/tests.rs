@@ -29,6 +29,7 @@ use crate::sink::SinkError;
 
 mod bench;
 mod memory;
+mod quotas;
 mod twin;
 mod unchanged;
 
@@ -385,7 +386,7 @@ async fn root_is_called_as_often_as_a_page_is_tried_and_waited_for_no_longer() {
         max_retry_wait_ms: Some(5_000),
         ..CrawlSettings::default()
     };
-    let started = tokio::time::Instant::now();
+    let started = Instant::now();
     let ended = crawl(&["/retry"], settings, Kept::default()).await;
     let reason = "root failed 3 times, the last time: not yet";
     assert_eq!(ended.end, CrawlEnd::Failed(reason.into()));

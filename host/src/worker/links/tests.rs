@@ -11,7 +11,8 @@ use crate::clock::{Clock, SystemClock};
 use crate::fetch::{Answer, Failure, Fetch, FetchRequest, Fetched};
 use crate::frontier::durable::{DurableSettings, Frontiers};
 use crate::frontier::memory::{MemoryFrontier, MemorySettings};
-use crate::frontier::{Frontier, LinkPolicy, OpenAs, OpenFrontiers as _};
+use crate::frontier::suite::links::ALL;
+use crate::frontier::{Frontier, OpenAs, OpenFrontiers as _};
 use crate::memory::Seat;
 use crate::model::crawl::{Item, ItemRecord, Page, PageContext, Request};
 use crate::model::frontier::SinkMark;
@@ -168,9 +169,7 @@ impl HandOver for Neighbours {
         let (tell, told) = tokio::sync::oneshot::channel();
         // Whoever gives links may be killed meanwhile, and takes nothing with it.
         self.process.receivers.spawn("receiver", async move {
-            let applied = frontier
-                .apply(from, batch, LinkPolicy::of_patterns(u64::MAX))
-                .await;
+            let applied = frontier.apply(from, batch, ALL).await;
             let settled = frontier.settle().await;
             drop(tell.send(settled.and(applied)));
         });

@@ -1,9 +1,8 @@
 //! Links between shards, whose processes are killed.
 
 use super::*;
-use crate::frontier::LinkPolicy;
 use crate::frontier::reader::FrontierReader;
-use crate::frontier::suite::links::{Shards, bounds, reload};
+use crate::frontier::suite::links::{ALL, Shards, bounds, reload};
 use crate::frontier::{LinkBatch, keys};
 use crate::model::frontier::UrlState;
 
@@ -113,12 +112,7 @@ async fn a_link_is_applied_once_wherever_one_of_both_is_killed() {
             }
             assert_eq!((batch.first, batch.links.len()), (1, 1), "{killed:?}");
             let end = batch.end();
-            assert_eq!(
-                receiver
-                    .apply(Shard(0), batch, LinkPolicy::of_patterns(u64::MAX))
-                    .await,
-                Ok(1)
-            );
+            assert_eq!(receiver.apply(Shard(0), batch, ALL).await, Ok(1));
             if lost == ReceiverBeforeItIsDurable {
                 (receiver, lost) = (open_shard(&objects, 1, 1).await, Nobody);
                 continue;
@@ -165,7 +159,7 @@ async fn calls_with_the_same_links_at_the_same_time_store_each_once() {
                 first: 1,
                 links: links.collect(),
             },
-            LinkPolicy::of_patterns(u64::MAX),
+            ALL,
         )
     };
     let turn = durable.inner.writer.lock().await;
@@ -209,11 +203,7 @@ async fn whoever_is_overtaken_applies_and_forgets_no_links() {
     first.settle().await.unwrap();
     let second: Arc<dyn Frontier> = open_shard(&objects, 0, 1).await;
     let links = vec![new("http://a/1")];
-    let mut applied = first.apply(
-        Shard(1),
-        LinkBatch { first: 1, links },
-        LinkPolicy::of_patterns(u64::MAX),
-    );
+    let mut applied = first.apply(Shard(1), LinkBatch { first: 1, links }, ALL);
     let mut applied = (&mut applied).await.map(drop);
     if applied.is_ok() {
         applied = first.settle().await;
@@ -262,11 +252,7 @@ async fn links_of_earlier_runs_go_when_a_run_begins_and_numbers_begin_anew() {
         assert_eq!(frontier.link_totals(), LinkTotals::default());
         send(&frontier, new("http://b/1")).await;
         let links = vec![new("http://a/2")];
-        let applied = frontier.apply(
-            Shard(1),
-            LinkBatch { first: 1, links },
-            LinkPolicy::of_patterns(u64::MAX),
-        );
+        let applied = frontier.apply(Shard(1), LinkBatch { first: 1, links }, ALL);
         assert_eq!(applied.await, Ok(1));
         frontier.settle().await.unwrap();
         let found = frontier.links_for(Shard(1), bounds(9)).await.unwrap();

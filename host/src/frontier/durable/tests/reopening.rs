@@ -343,3 +343,40 @@ async fn a_page_larger_than_what_may_wait_to_be_written_is_committed_whole() {
     let again = reopen(&objects, 1).await;
     assert_eq!(again.outbox(100).await.unwrap().items.len(), 12);
 }
+
+#[tokio::test]
+async fn a_frontier_knows_how_many_bytes_it_has_on_disk() {
+    let objects = Arc::new(InMemory::new());
+    let disk_interval = Duration::from_millis(5);
+    let settings = DurableSettings {
+        disk_interval,
+        ..settings()
+    };
+    let frontiers = frontiers_in(&objects, settings);
+    let open_as = open_as(&frontiers, 1).await;
+    let frontier: Arc<dyn Frontier> = Arc::new(frontiers.open(open_as).await.unwrap());
+    let until = async |n_bytes| {
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
+        while frontier.disk_bytes() < n_bytes {
+            assert!(tokio::time::Instant::now() < deadline);
+            tokio::time::sleep(disk_interval).await;
+        }
+    };
+    until(1).await;
+    let before = frontier.disk_bytes();
+    frontier.seed(urls(&["1"])).await.unwrap();
+    until(before + 1).await;
+    // Items that wait are among them, and are counted by themselves.
+    let mut commit = parsed(ready(next(&frontier, 10_000).await));
+    let mut item = item_of(&commit.claim, 0);
+    let long = format!("\"{}\"", "x".repeat(100_000));
+    item.item = serde_json::value::RawValue::from_string(long).unwrap();
+    commit.items = vec![item];
+    frontier.commit(commit).await.unwrap();
+    assert!(frontier.undelivered_bytes() > 100_000);
+    frontier.settle().await.unwrap();
+    until(before + 1_000).await;
+    let end = frontier.outbox(9).await.unwrap().end;
+    frontier.clear_outbox(end, None).await.unwrap();
+    assert_eq!(frontier.undelivered_bytes(), 0);
+}

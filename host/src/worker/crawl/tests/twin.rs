@@ -18,6 +18,8 @@ pub(in crate::worker) struct FrontierTwin {
     /// Number of ends of the process that are told of `root`.
     pub(super) root_ends: u32,
     pub(super) n_entered_root: AtomicUsize,
+    /// What it says that it has on disk.
+    pub(super) disk_bytes: u64,
 }
 
 impl FrontierTwin {
@@ -152,6 +154,14 @@ impl Frontier for FrontierTwin {
 
     async fn knows(&self, request: &Request) -> Result<bool, FrontierError> {
         self.inner.0.knows(request).await
+    }
+
+    fn disk_bytes(&self) -> u64 {
+        self.disk_bytes
+    }
+
+    fn undelivered_bytes(&self) -> u64 {
+        self.inner.0.undelivered_bytes()
     }
 
     fn counts(&self) -> Counts {

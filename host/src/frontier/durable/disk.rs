@@ -1,0 +1,40 @@
+//! How many bytes a frontier has on disk: everything in its folder, with the log and with what
+//! compactions have replaced and nobody has removed yet.
+//!
+//! A look now and then is exact enough for a quota, and costs the pages nothing.
+
+use std::sync::Weak;
+use std::sync::atomic::Ordering;
+
+use futures::TryStreamExt as _;
+use object_store::ObjectStore;
+use tokio_util::sync::CancellationToken;
+
+use super::Inner;
+use crate::frontier::path_of;
+
+/// Looks until the frontier is closed or gone.
+pub(super) async fn watch(inner: Weak<Inner>, stop: CancellationToken) {
+    loop {
+        let Some(frontier) = inner.upgrade() else {
+            return;
+        };
+        let (shard, interval) = (frontier.shard, frontier.frontiers.settings.disk_interval);
+        let path = path_of(shard);
+        let files = frontier.frontiers.objects.list(Some(&path));
+        let sum = files.try_fold(0, async |sum, file| Ok(sum + file.size));
+        match stop.run_until_cancelled(sum).await {
+            None => return,
+            Some(Ok(n_bytes)) => frontier.disk_bytes.store(n_bytes, Ordering::Relaxed),
+            // What was seen last holds; whoever writes will hear of it too.
+            Some(Err(error)) => {
+                tracing::warn!(%shard, %error, "the files of the frontier cannot be listed");
+            }
+        }
+        drop(frontier);
+        tokio::select! {
+            () = tokio::time::sleep(interval) => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}
