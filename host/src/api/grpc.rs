@@ -24,8 +24,10 @@ use crate::master::ControlError;
 use crate::model::node::CallToken;
 use crate::worker::Crawls;
 
+mod gate;
 mod worker;
 
+use gate::Gate;
 use worker::Worker;
 
 /// Bytes of a call with links: one alone may have all that a rule may ask for at once.
@@ -69,11 +71,14 @@ pub async fn serve(
     }
     let worker = services.worker.map(|door| {
         let worker = Worker {
-            door,
+            crawls: door.crawls,
             calls: Calls::new("worker"),
             stop: stop.clone(),
         };
-        CrawlerWorkerServer::new(worker).max_decoding_message_size(LINKS_MAX)
+        Gate {
+            worker: CrawlerWorkerServer::new(worker).max_decoding_message_size(LINKS_MAX),
+            call_token: door.call_token,
+        }
     });
     if worker.is_some() {
         reporter.set_serving::<CrawlerWorkerServer<Worker>>().await;

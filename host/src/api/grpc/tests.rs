@@ -131,3 +131,23 @@ async fn r03_a_grpc_connection_that_says_nothing_is_closed() {
     tokio::time::sleep(Duration::from_millis(500)).await;
     client.get_status(request()).await.unwrap();
 }
+
+/// Before any of their links is read, and with what else a worker answers as it was.
+#[tokio::test]
+async fn r14_links_are_taken_from_callers_who_know_the_token() {
+    let (address, _scope) = worker(RequestSettings::default()).await;
+    let mut client = client(address);
+    let mut stranger = links(1 << 10);
+    stranger.metadata_mut().remove(CALL_TOKEN);
+    let refused = client.apply_links(stranger).await.unwrap_err();
+    assert_eq!(refused.code(), Code::Unauthenticated, "{refused}");
+    let mut wrong = links(1 << 10);
+    let other = CallToken::of([8; 32]).expose().parse().unwrap();
+    wrong.metadata_mut().insert(CALL_TOKEN, other);
+    let refused = client.apply_links(wrong).await.unwrap_err();
+    assert_eq!(refused.code(), Code::Unauthenticated, "{refused}");
+    let known = client.apply_links(links(1 << 10)).await.unwrap_err();
+    assert_eq!(known.message(), "shard 7/1 is not crawled here");
+    let status = proto::WorkerStatusRequest::default();
+    client.get_status(status).await.unwrap();
+}

@@ -1,0 +1,57 @@
+//! Who may bring links, judged by the head of a request.
+//!
+//! A body of links becomes many times larger in memory than it was on the wire. So those who do not
+//! know the token of this worker are refused before any of it is read.
+
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::task::{Context, Poll};
+
+use futures::future::Either;
+use hyper::{Request, Response};
+use tonic::Status;
+use tonic::server::NamedService;
+use tower::Service;
+
+use crate::api::client::CALL_TOKEN;
+use crate::model::node::CallToken;
+
+/// The path of the one call that needs the token.
+const APPLY_LINKS: &str = "/CrawlerWorker/ApplyLinks";
+
+/// The service of a worker behind its token.
+#[derive(Clone)]
+pub(super) struct Gate<S> {
+    pub(super) worker: S,
+    pub(super) call_token: CallToken,
+}
+
+impl<S: NamedService> NamedService for Gate<S> {
+    const NAME: &'static str = S::NAME;
+}
+
+impl<S, B, R> Service<Request<B>> for Gate<S>
+where
+    S: Service<Request<B>, Response = Response<R>, Error = Infallible>,
+    R: Default,
+{
+    type Response = Response<R>;
+    type Error = Infallible;
+    type Future = Either<S::Future, Ready<Result<Response<R>, Infallible>>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.worker.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let shown = request.headers().get(CALL_TOKEN);
+        let knows_token = || shown.is_some_and(|shown| self.call_token.is(shown.as_bytes()));
+        if request.uri().path() == APPLY_LINKS && !knows_token() {
+            let refused = Status::unauthenticated(
+                "links are taken from workers of the cluster only, which find the token in the store",
+            );
+            return Either::Right(ready(Ok(refused.into_http())));
+        }
+        Either::Left(self.worker.call(request))
+    }
+}
