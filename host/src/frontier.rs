@@ -199,7 +199,7 @@ pub trait Frontier: Send + Sync + 'static {
     fn root_ends(&self) -> u32;
 
     /// Notes durably that `root` is about to be called, so that one that ends the process can be told
-    /// from one that fails. Cleared by [`leave_root`](Self::leave_root), by the seed, and by closing.
+    /// from one that fails. Cleared by [`leave_root`](Self::leave_root), and by closing.
     async fn enter_root(&self) -> Result<(), FrontierError>;
 
     /// Notes durably that `root` has come back, whatever it said.

@@ -432,7 +432,7 @@ fn rows(table: &str) -> Vec<(String, String)> {
     let cells = table
         .lines()
         .filter_map(|line| line.strip_prefix("| ")?.strip_suffix('|')?.split_once('|'));
-    let is_id = |id: &str| id.starts_with(['S', 'F']) && id[1..].parse::<u32>().is_ok();
+    let is_id = |id: &str| id.starts_with(['S', 'F', 'R']) && id[1..].parse::<u32>().is_ok();
     cells
         .map(|(id, rest)| (id.trim().to_owned(), rest.trim().to_owned()))
         .filter(|(id, _)| is_id(id))

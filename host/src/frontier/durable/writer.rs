@@ -151,7 +151,6 @@ impl Inner {
                 state.save_host(host, &mut batch);
             }
             state.head.is_seeded = true;
-            state.head.forget_root();
             state.head.roots = roots.into_iter().map(String::from).collect();
             batch.put(keys::HEAD, state.head.encode_to_vec());
             committed
@@ -160,7 +159,6 @@ impl Inner {
         self.remember(stored);
         drop(turn);
         self.settle().await?;
-        self.state().root_permit = None;
         Ok(committed)
     }
 

@@ -181,11 +181,6 @@ async fn r01_a_root_that_comes_back_counts_for_nothing() {
     frontier.enter_root().await.unwrap();
     frontier.leave_root().await.unwrap();
     assert_eq!(reopen(&objects, 1).await.root_ends(), 0);
-    die_in_root(&objects, 1, 1).await;
-    let frontier = reopen(&objects, 1).await;
-    frontier.enter_root().await.unwrap();
-    frontier.seed(urls(&["1"])).await.unwrap();
-    assert_eq!(reopen(&objects, 1).await.root_ends(), 0);
 }
 
 #[tokio::test]
