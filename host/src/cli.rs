@@ -29,6 +29,7 @@ use crate::telemetry::chain;
 mod args;
 pub mod author;
 mod checks;
+pub mod engine;
 mod frontier;
 mod items;
 mod node;

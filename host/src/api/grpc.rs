@@ -4,7 +4,6 @@ use std::future::Future;
 use std::io;
 use std::time::Duration;
 
-use bytes::BytesMut;
 use crawler_proto as proto;
 use futures::stream::{BoxStream, StreamExt as _};
 use proto::crawler_master_server::{CrawlerMaster, CrawlerMasterServer};
@@ -19,15 +18,17 @@ use super::forward::{FORWARDED, Origin, REQUEST_ID};
 use super::problem::Problem;
 use super::requests::Requests;
 use super::spec::invalid;
-use super::{Api, CALLS_MAX, PushSaid, REQUEST_MAX, Upload, convert};
+use super::{Api, CALLS_MAX, PushSaid, REQUEST_MAX, convert};
 use crate::master::ControlError;
 use crate::model::node::CallToken;
 use crate::worker::Crawls;
 
 mod gate;
+mod upload;
 mod worker;
 
 use gate::Gate;
+use upload::upload;
 use worker::Worker;
 
 /// Bytes of a call with links: one alone may have all that a rule may ask for at once.
@@ -370,35 +371,6 @@ impl CrawlerMaster for Master {
         let request = request.into_inner();
         stream(self.api.logs(&request.name, request.follow)).await
     }
-}
-
-/// Gathers the pieces of a plugin, no more of them than a plugin may have.
-async fn upload(
-    mut pieces: Streaming<proto::PushPluginRequest>,
-    max: u64,
-) -> Result<Upload, Problem> {
-    let mut said = None;
-    let mut bytes = BytesMut::new();
-    let broken = |status: Status| {
-        Problem::invalid(
-            format!("the plugin did not arrive whole: {}", status.message()),
-            "push it again",
-        )
-    };
-    while let Some(piece) = pieces.message().await.map_err(broken)? {
-        said.get_or_insert(PushSaid {
-            push_as: piece.r#as,
-            allow_breaking: piece.allow_breaking,
-        });
-        if bytes.len() as u64 + piece.chunk.len() as u64 > max {
-            return Err(ControlError::PluginTooLarge { max }.into());
-        }
-        bytes.extend_from_slice(&piece.chunk);
-    }
-    Ok(Upload {
-        said: said.unwrap_or_default(),
-        bytes: bytes.freeze(),
-    })
 }
 
 #[cfg(test)]

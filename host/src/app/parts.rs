@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use ipnet::IpNet;
 
-use crate::cli::options::EngineOptions;
+use crate::cli::engine::EngineOptions;
 use crate::cli::plugin::build_plugin;
 use crate::clock::Clock;
 use crate::config::{self, EtcdConfig, FetchConfig, FixedHosts};

@@ -8,7 +8,8 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use super::args::{OutputArgs, RuleArgs};
-use super::options::{AdmissionArgs, EngineArgs, EngineOptions, NO_PORT};
+use super::engine::{AdmissionArgs, EngineArgs, EngineOptions};
+use super::options::NO_PORT;
 use crate::author::mangled::Copies;
 use crate::author::saved::CallName;
 use crate::author::template::Language;

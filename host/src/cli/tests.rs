@@ -4,7 +4,7 @@ use clap::CommandFactory as _;
 
 use super::*;
 use crate::api::requests::RequestSettings;
-use crate::cli::options::EngineOptions;
+use crate::cli::engine::EngineOptions;
 use crate::cli::resource::ResourceCommand;
 use crate::confine::Confinement;
 use crate::model::placement::{Neighbour, PlacementChange};

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use super::*;
 use crate::api::requests::RequestSettings;
 use crate::cli::CallOptions;
-use crate::cli::options::EngineOptions;
+use crate::cli::engine::EngineOptions;
 use crate::config::{EtcdConfig, FileConfig};
 use crate::master::reconcile::PlacementSettings;
 use crate::model::node::Contender;

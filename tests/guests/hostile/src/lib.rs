@@ -19,9 +19,12 @@ use crawler::rules::types::{ItemSchema, OutputError, Request, Retry, RuleInfo};
 use crawler::rules::{config, log, output, page};
 use exports::crawler::rules::rules::{Description, Guest, RuleError};
 
+mod memory;
 mod plans;
 mod poll;
 mod shapes;
+
+use memory::{SECRET, recurse, scan_memory};
 
 include!(concat!(env!("OUT_DIR"), "/long_name.rs"));
 
@@ -256,8 +259,6 @@ const RULES: &[(&str, Behaviour)] = &[
     ("nothing", || Ok(())),
 ];
 
-const SECRET: u64 = 0x5ec2_e75e_c2e7_0bad;
-
 unsafe extern "C" {
     fn getentropy(buffer: *mut u8, n_bytes: usize) -> i32;
 }
@@ -390,28 +391,4 @@ fn text(error: &OutputError) -> String {
         OutputError::Refused(why) => format!("refused: {why}"),
         OutputError::Other((code, why)) => format!("{code}: {why}"),
     }
-}
-
-#[inline(never)]
-fn recurse(n: u64) -> u64 {
-    if black_box(n) == 0 {
-        return 0;
-    }
-    black_box(recurse(n + 1)) + n
-}
-
-/// How often the secret lies in this instance's whole memory, grown by what a page before may have
-/// had.
-fn scan_memory() -> usize {
-    core::arch::wasm32::memory_grow::<0>(64);
-    let n_bytes = core::arch::wasm32::memory_size::<0>() << 16;
-    let mut n_found = 0;
-    let mut at = 8;
-    while at < n_bytes {
-        // Every address below the memory's size may be read; the word is only compared.
-        let word = unsafe { std::ptr::read_volatile(at as *const u64) };
-        n_found += usize::from(word == black_box(!SECRET) ^ u64::MAX);
-        at += 8;
-    }
-    n_found
 }

@@ -1,0 +1,131 @@
+//! How this machine loads and runs plugins: what commands are told of it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::args::{memory, size};
+use crate::config::Environment;
+use crate::confine::Confinement;
+use crate::plugin::engine::POOL_INSTANCES;
+
+/// Bytes that a plugin may have unless told otherwise; `--plugin-size` shows it.
+const DEFAULT_PLUGIN_SIZE: u64 = 64 << 20;
+/// Time that compiling a plugin may take unless told otherwise; `--compile-time` shows it. One in Python takes
+/// 12 s on two processors that do nothing else.
+const DEFAULT_COMPILE_TIME: Duration = Duration::from_secs(120);
+/// Memory that compiling a plugin may take unless told otherwise; `--compile-memory` shows it.
+const DEFAULT_COMPILE_MEMORY: u64 = 1 << 30;
+/// Bytes of compiled code that are kept unless told otherwise; `--compiled-size` shows it.
+const DEFAULT_COMPILED_SIZE: u64 = 2 << 30;
+
+/// How plugins are loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineOptions {
+    /// Bytes that a plugin may have.
+    pub plugin_size: u64,
+    /// Time that compiling a plugin may take.
+    pub compile_time: Duration,
+    /// Bytes of memory that compiling a plugin may take.
+    pub compile_memory: u64,
+    /// Bytes of compiled code that are kept.
+    pub compiled_size: u64,
+    /// Calls of rules that run at once.
+    pub pool_instances: u32,
+    /// Bytes of memory that the process may use. None: a part of what there is.
+    pub memory: Option<u64>,
+    /// Whether processes that see plugins give up what they do not need.
+    pub confinement: Confinement,
+    /// Keeps what is local to this machine: compiled code, and the id of a node.
+    pub state: PathBuf,
+}
+
+impl EngineOptions {
+    /// As usual, with what is kept in this folder.
+    pub fn in_folder(state: PathBuf) -> Self {
+        Self {
+            plugin_size: DEFAULT_PLUGIN_SIZE,
+            compile_time: DEFAULT_COMPILE_TIME,
+            compile_memory: DEFAULT_COMPILE_MEMORY,
+            compiled_size: DEFAULT_COMPILED_SIZE,
+            pool_instances: POOL_INSTANCES,
+            memory: None,
+            confinement: Confinement::On,
+            state,
+        }
+    }
+}
+
+/// What a plugin may cost before any of its rules runs.
+#[derive(Debug, Args)]
+pub(super) struct AdmissionArgs {
+    /// Bytes that a plugin may have
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size)]
+    pub(super) plugin_size: u64,
+    /// Time that compiling a plugin may take
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = humantime::parse_duration)]
+    pub(super) compile_time: Duration,
+    /// Bytes of memory that compiling a plugin may take
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = size)]
+    pub(super) compile_memory: u64,
+    /// on or off: whether processes that see plugins give up, on Linux, files, sockets and other processes that they do
+    /// not need [default: on, or what the config file says]
+    #[arg(long, value_name = "WORD")]
+    pub(super) confinement: Option<Confinement>,
+}
+
+impl AdmissionArgs {
+    /// As asked for here, or else in the config file.
+    pub(super) fn confinement(&self, configured: Option<Confinement>) -> Confinement {
+        self.confinement.or(configured).unwrap_or_default()
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct EngineArgs {
+    #[command(flatten)]
+    admission: AdmissionArgs,
+    /// Bytes of compiled code that are kept, those that were used last
+    #[arg(long, value_name = "SIZE", default_value = "2GiB", value_parser = size)]
+    compiled_size: u64,
+    /// Calls of rules that run at once; further ones wait, as they do for half of --memory
+    #[arg(long, value_name = "N", default_value_t = POOL_INSTANCES, value_parser = clap::value_parser!(u32).range(1..=4_096))]
+    pool_instances: u32,
+    /// Memory that the process may use: from 7/8 of it on no page is taken, at all of it the crawl that uses
+    /// most is put back [default: 80 % of what the cgroup or the machine has]
+    #[arg(long, value_name = "SIZE", value_parser = memory)]
+    memory: Option<u64>,
+    /// Keeps compiled code; local to this machine [default: a folder in ~/.local/state/crawler]
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+}
+
+impl EngineArgs {
+    /// Bytes of the largest request, and the setting that allows it.
+    pub(super) fn largest_upload(&self) -> (u64, &'static str) {
+        (self.admission.plugin_size, "a plugin of --plugin-size")
+    }
+
+    pub(super) fn into_options(
+        self,
+        environment: &Environment,
+        role: &str,
+        grpc_port: u16,
+        configured: Option<Confinement>,
+    ) -> EngineOptions {
+        EngineOptions {
+            plugin_size: self.admission.plugin_size,
+            compile_time: self.admission.compile_time,
+            compile_memory: self.admission.compile_memory,
+            compiled_size: self.compiled_size,
+            pool_instances: self.pool_instances,
+            memory: self.memory,
+            confinement: self.admission.confinement(configured),
+            state: match self.state {
+                Some(state) => state,
+                None => environment.state_folder(role, grpc_port),
+            },
+        }
+    }
+}
