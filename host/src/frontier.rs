@@ -24,11 +24,12 @@ use async_trait::async_trait;
 use object_store::path::Path as ObjectPath;
 use url::Url;
 
-use crate::model::crawl::{Counts, Done, Fingerprint, ItemRecord, Request, UnixMillis};
+use crate::model::crawl::{Counts, Fingerprint, Request, UnixMillis};
 use crate::model::frontier::{KeptCookies, SinkMark, Validators};
 use crate::model::id::Shard;
 use crate::model::resource::{FRONTIER_MISSING, LinkTotals, ShardId};
 
+mod commit;
 pub mod durable;
 mod keys;
 pub mod memory;
@@ -44,6 +45,7 @@ pub(crate) mod suite;
 pub(crate) mod twin;
 mod workbench;
 
+pub use commit::{Commit, Committed, Ended};
 pub use opening::{OpenAs, OpenFrontier, OpenFrontiers};
 pub use out::{LinkBatch, LinkBounds, LinkPolicy, OutboxBatch};
 
@@ -103,77 +105,6 @@ pub enum Take {
     Empty,
 }
 
-/// What became of an attempt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ended {
-    /// For good.
-    Done(Done),
-    /// It is tried again, not before this moment.
-    Retry {
-        /// Not before.
-        at: UnixMillis,
-        /// Why: as it would be given up for.
-        reason: String,
-    },
-    /// It is given up, for this reason: a short word that counts are kept by.
-    Dead {
-        /// `timeout`, `status-500`, `out-of-fuel`, …
-        reason: String,
-    },
-}
-
-/// All that one attempt leads to: one atomic batch.
-#[derive(Debug)]
-pub struct Commit {
-    /// What was taken.
-    pub claim: Box<Claim>,
-    /// What became of it.
-    pub ended: Ended,
-    /// What the record of a page that is given up tells beyond its reason; mostly nothing.
-    pub detail: String,
-    /// Bytes of the body.
-    pub bytes: u64,
-    /// Links to follow; those already known are passed over.
-    pub requests: Vec<NewRequest>,
-    /// Links whose hosts belong to other shards, which are never this one. Of those that this run has
-    /// had before, only reloads are sent again.
-    pub for_others: Vec<(Shard, NewRequest)>,
-    /// Of the links that this run has stored so far, no more than so many may have one
-    /// [pattern](crate::model::pattern::path_pattern); one beyond that is not stored. Root requests do not count.
-    pub max_pattern_urls: u64,
-    /// Links not taken, by reason.
-    pub refused: Vec<(&'static str, u64)>,
-    /// Items for the outbox.
-    pub items: Vec<ItemRecord>,
-    /// No request to this host before this moment; 0 where nothing was asked of it, or nobody knows.
-    pub host_ready_at: UnixMillis,
-    /// When the host had answered, or failed to, or it was known that it is not asked; 0 where nobody
-    /// knows. So much earlier than `host_ready_at` is what the host is given after an opening, however
-    /// late this comes.
-    pub answered_at: UnixMillis,
-    /// Where redirects within the host led to: known from here on, like a URL that was stored.
-    pub final_url: Option<Request>,
-    /// What the next run can tell by whether the page has changed.
-    pub validators: Option<Validators>,
-    /// The cookies of the crawl, where they are to be kept as they are now. Pages end in any order: those
-    /// that are older than what is kept are passed over.
-    pub cookies: Option<KeptCookies>,
-}
-
-/// What a batch came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Committed {
-    /// URLs that were not known before.
-    pub n_new: u64,
-    /// Links that will be sent to other shards.
-    pub n_sent: u64,
-    /// URLs not stored for want of room: limit `frontier-urls`.
-    pub n_no_room: u64,
-    /// URLs not stored because their pattern has as many as it may: setting `max-pattern-urls`.
-    /// Counted among the refused links as [`PATTERN_URLS`](crate::model::scope::PATTERN_URLS).
-    pub n_over_pattern: u64,
-}
-
 /// One shard's frontier. Shared by the tasks of one crawl; every call is safe to make at any time.
 #[async_trait]
 pub trait Frontier: Send + Sync + 'static {
@@ -197,6 +128,10 @@ pub trait Frontier: Send + Sync + 'static {
     /// Number of times that the process has ended while this run's `root` was being called and
     /// nothing else was to blame. 0 where nothing survives the process.
     fn root_ends(&self) -> u32;
+
+    /// Waits, where `root` is suspected of ending the process, until nothing else is that is tried alone.
+    /// Cancel-safe, unlike what follows it.
+    async fn root_turn(&self);
 
     /// Notes durably that `root` is about to be called, so that one that ends the process can be told
     /// from one that fails. Cleared by [`leave_root`](Self::leave_root), and by closing.

@@ -104,6 +104,8 @@ pub struct Frontiers {
     seen: SeenCache,
     last_fault: LastFault,
     n_opened: AtomicUsize,
+    /// Tells this process from earlier ones; never 0.
+    process: u64,
     /// Who has it tries a page alone: an end of the process counts against one page only.
     alone: Arc<Semaphore>,
     /// The memory that those that are open share.
@@ -125,6 +127,7 @@ impl Frontiers {
             settings,
             last_fault: Arc::new(|| None),
             n_opened: AtomicUsize::new(1),
+            process: rand::random::<u64>() | 1,
             alone: Arc::new(Semaphore::new(1)),
             rooms: Arc::default(),
             background: TaskScope::new(),
@@ -244,6 +247,10 @@ impl Frontier for DurableFrontier {
 
     fn root_ends(&self) -> u32 {
         self.inner.state().head.n_root_ends
+    }
+
+    async fn root_turn(&self) {
+        self.inner.root_turn().await;
     }
 
     async fn enter_root(&self) -> Result<(), FrontierError> {

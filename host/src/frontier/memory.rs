@@ -169,6 +169,8 @@ impl Frontier for MemoryFrontier {
         0
     }
 
+    async fn root_turn(&self) {}
+
     /// A crash leaves nothing behind that a note could be of use to.
     async fn enter_root(&self) -> Result<(), FrontierError> {
         Ok(())

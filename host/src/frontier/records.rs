@@ -62,10 +62,13 @@ pub(super) struct Head {
     /// When it was closed, hosts waited still because of an opening before: until then. 0: they did not.
     #[prost(uint64, tag = "16")]
     pub(super) held_until: u64,
-    /// `root` was called and has not come back.
-    #[prost(bool, tag = "17")]
-    pub(super) is_in_root: bool,
-    /// Calls of `root`, in a row, that had nothing to blame beside them and did not come back.
+    /// The process that called `root`, which has not come back; 0: it has.
+    #[prost(fixed64, tag = "17")]
+    pub(super) in_root: u64,
+    /// That call has nothing to blame beside it if the process ends.
+    #[prost(bool, tag = "20")]
+    pub(super) in_root_alone: bool,
+    /// Ends of a process, in a row, within such calls.
     #[prost(uint32, tag = "18")]
     pub(super) n_root_ends: u32,
     /// The plugin whose `root` these were, by its number in `plugins`.

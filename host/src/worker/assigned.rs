@@ -172,6 +172,8 @@ impl Assigned {
                     self.wait_for_memory(why, &mut put_back, live, log).await?;
                 }
                 CrawlEnd::Frontier(error) => {
+                    // What it holds of the process is free while this one waits.
+                    drop(frontier);
                     if since.elapsed() > LONGEST_WAIT {
                         backoff.reset();
                     }

@@ -17,7 +17,7 @@ use url::Url;
 use super::leave::Leave;
 use super::links::{self, Part};
 use super::report::CrawlLog;
-use super::roots::roots;
+use super::roots::roots_or_put_back;
 use super::shared::Shared;
 use super::starts::Starts;
 use super::{drain, page};
@@ -107,28 +107,6 @@ pub enum CrawlEnd {
     Unread,
     /// It was told to stop.
     Stopped,
-}
-
-/// Asks for the root requests. Put back meanwhile, the crawl ends as where it is told to stop: what is
-/// being written is written whole.
-async fn roots_or_put_back(
-    parts: &CrawlParts,
-    stop: &CancellationToken,
-) -> Result<Vec<Url>, CrawlEnd> {
-    let halt = stop.child_token();
-    let rooted = roots(parts, &halt);
-    tokio::pin!(rooted);
-    tokio::select! {
-        biased;
-        root_urls = &mut rooted => root_urls,
-        why = parts.seat.until_put_back() => {
-            halt.cancel();
-            match rooted.await {
-                Ok(_) | Err(CrawlEnd::Stopped) => Err(CrawlEnd::PutBack(why)),
-                failed => failed,
-            }
-        }
-    }
 }
 
 /// Crawls until nothing is left, the crawl fails, or `stop` is cancelled.

@@ -16,13 +16,32 @@ use crate::retry::Backoff;
 /// Ends of the process that `root` may cause before its crawl fails; as many as a page may.
 const MAX_ROOT_ENDS: u32 = 3;
 
-/// Where this run began. A run that goes on after a restart has asked `root` already.
-///
-/// Told to stop, it leaves the frontier as whole as before.
-pub(super) async fn roots(
+/// Asks for the root requests. Put back meanwhile, the crawl ends as where it is told to stop: what is
+/// being written is written whole.
+pub(super) async fn roots_or_put_back(
     parts: &CrawlParts,
     stop: &CancellationToken,
 ) -> Result<Vec<Url>, CrawlEnd> {
+    let halt = stop.child_token();
+    let rooted = roots(parts, &halt);
+    tokio::pin!(rooted);
+    tokio::select! {
+        biased;
+        root_urls = &mut rooted => root_urls,
+        why = parts.seat.until_put_back() => {
+            halt.cancel();
+            match rooted.await {
+                Ok(_) | Err(CrawlEnd::Stopped) => Err(CrawlEnd::PutBack(why)),
+                failed => failed,
+            }
+        }
+    }
+}
+
+/// Where this run began. A run that goes on after a restart has asked `root` already.
+///
+/// Told to stop, it leaves the frontier as whole as before.
+async fn roots(parts: &CrawlParts, stop: &CancellationToken) -> Result<Vec<Url>, CrawlEnd> {
     if let Some(urls) = parts.frontier.roots() {
         return Ok(urls);
     }
@@ -110,6 +129,8 @@ async fn noted_root(
         )));
     }
     let lost = CrawlEnd::Frontier;
+    let turn = stop.run_until_cancelled(parts.frontier.root_turn()).await;
+    turn.ok_or(CrawlEnd::Stopped)?;
     parts.frontier.enter_root().await.map_err(lost)?;
     let root = parts.rules.root(config, parts.run_started_at);
     // Where it is cut off, closing the frontier tells that the process has not ended.

@@ -75,6 +75,7 @@ impl Inner {
         if head.root_plugin != self.plugin {
             head.forget_root();
         }
+        let root_is_suspect = head.count_root_end(self.frontiers.process);
         let totals = self.get(keys::totals(open.run)).await?;
         let totals = totals.map(|bytes| self.decode::<records::Totals>(&bytes, "totals"));
         let counts = totals.transpose()?.map(Counts::from).unwrap_or_default();
@@ -82,6 +83,7 @@ impl Inner {
         let mut state = State::new(open.run, head, last, counts, settings);
         let jar = self.get(Bytes::from_static(keys::COOKIES)).await?;
         let version = state.last.cookies_version;
+        state.root_is_suspect = root_is_suspect;
         state.cookies = jar.map(|jar| KeptCookies { version, jar });
         let now = state.time.now(open.now);
         if is_unclean {

@@ -1,39 +1,59 @@
 //! Calls of `root` that may have ended the process.
 //!
-//! A call is noted durably before it begins and cleared when it comes back, so a note that is found
-//! at the next opening means that the process ended meanwhile. Like a page that is tried alone, a
-//! call counts only while it holds the permit of which the process has one; a first call goes on
-//! without it where another has it, and counts for nothing then.
+//! A call is noted durably before it begins and cleared when it comes back. Where a later process finds the
+//! note, an earlier one ended meanwhile: that is what counts, and not that this frontier was opened anew.
+//! Like a page that is tried alone, a call counts only while it holds the permit of which the process has
+//! one; a first call goes on without it where another has it, and counts for nothing then.
 
 use prost::Message as _;
 use slatedb::WriteBatch;
 
 use super::Inner;
+use super::state::State;
 use crate::frontier::records::Head;
 use crate::frontier::{FrontierError, keys};
 
 impl Head {
     /// Forgets calls of `root`: one has come back, or another run or plugin is to be tried.
     pub(super) fn forget_root(&mut self) {
-        (self.is_in_root, self.n_root_ends) = (false, 0);
+        (self.in_root, self.in_root_alone, self.n_root_ends) = (0, false, 0);
+    }
+
+    /// Counts the end of a process within `root`. Returns true if there was one, whether it counts or not.
+    pub(super) fn count_root_end(&mut self, process: u64) -> bool {
+        let has_ended = self.in_root != 0 && self.in_root != process;
+        self.n_root_ends += u32::from(has_ended && self.in_root_alone);
+        (self.in_root, self.in_root_alone) = (0, false);
+        has_ended
+    }
+}
+
+impl State {
+    /// Forgets the call that is on, which has ended nothing.
+    pub(super) fn root_is_cut_off(&mut self) {
+        (self.head.in_root, self.head.in_root_alone) = (0, false);
+        self.root_permit = None;
     }
 }
 
 impl Inner {
+    pub(super) async fn root_turn(&self) {
+        if self.state().root_is_suspect {
+            let permit = self.frontiers.alone.clone().acquire_owned().await;
+            self.state().root_permit = permit.ok();
+        }
+    }
+
     pub(super) async fn enter_root(&self) -> Result<(), FrontierError> {
         self.check()?;
-        let alone = self.frontiers.alone.clone();
-        let is_suspect = self.state().head.is_in_root;
-        let permit = match is_suspect {
-            true => alone.acquire_owned().await.ok(),
-            false => alone.try_acquire_owned().ok(),
-        };
         {
             let mut state = self.state();
-            state.head.is_in_root = true;
+            if state.root_permit.is_none() {
+                state.root_permit = self.frontiers.alone.clone().try_acquire_owned().ok();
+            }
+            state.head.in_root = self.frontiers.process;
+            state.head.in_root_alone = state.root_permit.is_some();
             state.head.root_plugin = self.plugin;
-            state.head.n_root_ends += u32::from(permit.is_some());
-            state.root_permit = permit;
         }
         self.write_head().await
     }
@@ -43,7 +63,8 @@ impl Inner {
         self.state().head.forget_root();
         let written = self.write_head().await;
         // Until then an end of the process counts against it.
-        self.state().root_permit = None;
+        let mut state = self.state();
+        (state.root_permit, state.root_is_suspect) = (None, false);
         written
     }
 

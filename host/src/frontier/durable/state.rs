@@ -99,6 +99,8 @@ pub(super) struct State {
     pub(super) n_undurable: usize,
     /// Of a call of `root` that counts against it, until it has come back.
     pub(super) root_permit: Option<OwnedSemaphorePermit>,
+    /// A process has ended while `root` was called.
+    pub(super) root_is_suspect: bool,
     /// Of a page that was alone and whose end is in the batch that is made.
     pub(super) left_alone: Option<OwnedSemaphorePermit>,
     pub(super) outbox: Outbox,
@@ -133,6 +135,7 @@ impl State {
             undurable: VecDeque::new(),
             n_undurable: 0,
             root_permit: None,
+            root_is_suspect: false,
             left_alone: None,
             outbox: Outbox::new(settings),
             peers: Peers::new(settings.max_links),

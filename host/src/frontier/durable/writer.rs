@@ -274,10 +274,7 @@ impl Inner {
             // The next opening goes on with that wait, and begins none anew.
             state.head.held_until = if is_held { state.held_until } else { 0 };
             state.head.n_unclean_stops = 0;
-            if state.root_permit.take().is_some() {
-                // A call that is cut off by a stop has ended nothing.
-                state.head.n_root_ends -= 1;
-            }
+            state.root_is_cut_off();
             batch.put(keys::HEAD, state.head.encode_to_vec());
         }
         self.write(&turn, batch, 0).await.map(drop)

@@ -80,6 +80,8 @@ impl Frontier for Opened {
         0
     }
 
+    async fn root_turn(&self) {}
+
     async fn enter_root(&self) -> Result<(), FrontierError> {
         self.shared.check()
     }

@@ -188,8 +188,9 @@ async fn r01_a_root_that_is_cut_off_by_a_stop_counts_for_nothing() {
     let objects = Arc::new(InMemory::new());
     die_in_root(&objects, 1, 1).await;
     let frontier = reopen(&objects, 1).await;
+    frontier.root_turn().await;
     frontier.enter_root().await.unwrap();
-    assert_eq!(frontier.root_ends(), 2);
+    assert_eq!(frontier.root_ends(), 1);
     frontier.close().await.unwrap();
     assert_eq!(reopen(&objects, 1).await.root_ends(), 1);
 }
@@ -210,22 +211,44 @@ async fn r01_the_root_of_another_plugin_is_tried_anew() {
 #[tokio::test]
 async fn r01_only_one_call_of_root_at_a_time_counts() {
     let objects = Arc::new(InMemory::new());
-    let frontiers = frontiers_in(&objects, settings());
-    let of = async |id| {
+    let of = async |id, frontiers: &Arc<Frontiers>| {
         let shard = ShardId::only(ResourceId(id));
+        let storage_epoch = frontiers.storage_epoch(shard).await.unwrap();
         let open_as = OpenAs {
             shard,
-            storage_epoch: 0,
-            created: false,
-            ..open_as(&frontiers, 1).await
+            storage_epoch,
+            created: storage_epoch > 0,
+            ..open_as(frontiers, 1).await
         };
         frontiers.open(open_as).await.unwrap()
     };
-    let (one, other) = (of(1).await, of(2).await);
+    let process = frontiers_in(&objects, settings());
+    let (one, other) = (of(1, &process).await, of(2, &process).await);
     one.enter_root().await.unwrap();
     other.enter_root().await.unwrap();
+    let next = frontiers_in(&objects, settings());
+    let (one, other) = (of(1, &next).await, of(2, &next).await);
     assert_eq!((one.root_ends(), other.root_ends()), (1, 0));
+    // Both are tried alone now, one after the other.
+    one.root_turn().await;
+    let mut turn = Box::pin(other.root_turn());
+    let early = tokio::time::timeout(Duration::from_millis(50), &mut turn).await;
+    assert!(early.is_err(), "two are tried at a time");
+    one.enter_root().await.unwrap();
     one.leave_root().await.unwrap();
-    other.leave_root().await.unwrap();
-    assert_eq!(frontiers.alone.available_permits(), 1);
+    let in_time = tokio::time::timeout(Duration::from_secs(30), turn).await;
+    in_time.expect("the first has come back");
+}
+
+/// A store that does not answer for a while, say: the process goes on.
+#[tokio::test]
+async fn r01_a_frontier_that_is_opened_anew_is_no_end_of_the_process() {
+    let objects = Arc::new(InMemory::new());
+    let process = frontiers_in(&objects, settings());
+    for _ in 0..3 {
+        let open_as = open_as(&process, 1).await;
+        let frontier = process.open(open_as).await.unwrap();
+        frontier.enter_root().await.unwrap();
+        assert_eq!(frontier.root_ends(), 0);
+    }
 }

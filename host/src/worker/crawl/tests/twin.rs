@@ -67,6 +67,10 @@ impl Frontier for FrontierTwin {
         self.root_ends
     }
 
+    async fn root_turn(&self) {
+        self.inner.0.root_turn().await;
+    }
+
     async fn enter_root(&self) -> Result<(), FrontierError> {
         self.n_entered_root.fetch_add(1, Ordering::Relaxed);
         self.inner.0.enter_root().await
