@@ -231,7 +231,14 @@ impl Receiver {
         if self.recorded != Recorded::Busy {
             self.record_busy(assigned).await?;
         }
-        let judge = Judge::of(assigned, frontier);
+        let Some(judge) = Judge::of(assigned, frontier) else {
+            // Nobody can tell yet where this run may go: they come again.
+            for call in calls {
+                let why = "root has not run here yet".to_owned();
+                drop(call.answer.send(Err(GiveError::NotNow(why))));
+            }
+            return Ok(());
+        };
         let stored = store(frontier, calls, &judge).await;
         self.quiet.end();
         for (answer, stored) in stored {
@@ -338,17 +345,19 @@ struct Judge {
 }
 
 impl Judge {
-    fn of(assigned: &Assigned, frontier: &dyn Frontier) -> Self {
+    /// Returns the judge of this run; none before its root requests are stored.
+    fn of(assigned: &Assigned, frontier: &dyn Frontier) -> Option<Self> {
+        let roots = frontier.roots()?;
         let settings = assigned.config.borrow().settings.clone();
         let n_shards = assigned.resource.spec.placement.n_shards();
         let own = assigned.shard.id.shard;
-        Self {
-            root_hosts: RootHosts::of(&frontier.roots().unwrap_or_default()),
+        Some(Self {
+            root_hosts: RootHosts::of(&roots),
             is_full: frontier.disk_bytes() >= share_of(settings.max_disk(), own, n_shards),
             settings,
             own,
             n_shards,
-        }
+        })
     }
 
     /// Returns what a link is counted by that this shard does not follow. Whoever gives it is not

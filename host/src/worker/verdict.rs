@@ -7,7 +7,8 @@
 //! | no address, no connection, no answer in time; 408, 425, 5xx but 501 and 505 | tried again, from 1 s on |
 //! | 429; a rule says `blocked`; a robots.txt that the site does not give | tried again, from 30 s on |
 //! | a rule says `retry` | tried again when it says, else from 1 s on |
-//! | a call used up its time, on the first attempt only; the host had no room | tried again, from 1 s on |
+//! | a call used up its time, on the first attempt only | tried again, from 1 s on |
+//! | the host had no room for a call | tried again, however often it was |
 //! | 404, 410; a rule says `skip`; setting `content-types` leaves it out | done |
 //! | its robots.txt forbids it; every other status; any other end of a call; a redirect without end; the guard | given up |
 //!
@@ -132,7 +133,14 @@ pub(super) fn of_rule_error(error: &RuleError, attempt: Attempt) -> Ended {
 /// machine can cause them; the others would only happen again.
 pub(super) fn of_kill(kill: Kill, attempt: Attempt) -> Ended {
     match kill {
-        Kill::NoRoom => retry_or_dead(kill.as_str(), None, FIRST_RETRY, attempt),
+        // The page is not to blame, so it is never given up for it.
+        Kill::NoRoom => {
+            let attempt = Attempt {
+                max: u32::MAX,
+                ..attempt
+            };
+            retry_or_dead(kill.as_str(), None, FIRST_RETRY, attempt)
+        }
         Kill::OutOfCpu | Kill::OutOfTime if attempt.n == 1 => {
             retry_or_dead(kill.as_str(), None, FIRST_RETRY, attempt)
         }
@@ -373,6 +381,9 @@ mod tests {
         };
         let Ended::Retry { at: 250..=500, .. } = of_kill(Kill::NoRoom, after(1)) else {
             panic!("the back-off keeps to the longest wait")
+        };
+        let Ended::Retry { .. } = of_kill(Kill::NoRoom, after(9)) else {
+            panic!("no page is given up for what the host lacks")
         };
         let no_longer_than_time = CrawlSettings {
             max_attempts: Some(u32::MAX),
