@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
@@ -214,6 +215,8 @@ pub async fn watch(
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut was_short = false;
+    // What caches are to do next, and what they are doing.
+    let (mut wanted, mut changing): (Option<bool>, Option<JoinHandle<()>>) = (None, None);
     loop {
         tokio::select! {
             biased;
@@ -228,15 +231,28 @@ pub async fn watch(
         };
         let advice = memory.note(resident);
         let is_free_again = std::mem::replace(&mut was_short, advice.is_short) && !advice.is_short;
-        let memory = memory.clone();
-        let caches = match (advice.shrinks, is_free_again) {
-            (true, _) => tokio::task::spawn_blocking(move || memory.shrink()),
-            (false, true) => tokio::task::spawn_blocking(move || memory.expand()),
-            (false, false) => continue,
-        };
-        if let Err(error) = caches.await {
+        if advice.shrinks || is_free_again {
+            wanted = Some(advice.shrinks);
+        }
+        // Threads for work that blocks may all be in use: samples are taken all the same.
+        if changing
+            .as_ref()
+            .is_some_and(|changing| !changing.is_finished())
+        {
+            continue;
+        }
+        if let Some(changed) = changing.take()
+            && let Err(error) = changed.await
+        {
             tracing::error!(%error, "caches did not change their size");
         }
+        changing = wanted.take().map(|shrinks| {
+            let memory = memory.clone();
+            tokio::task::spawn_blocking(move || match shrinks {
+                true => memory.shrink(),
+                false => memory.expand(),
+            })
+        });
     }
 }
 

@@ -6,7 +6,8 @@ const SHRINK_EVERY: u32 = 5;
 const N_HARD: u32 = 2;
 /// Samples between two crawls that are put back: what the first one frees must be seen.
 const SETTLE: u32 = 5;
-/// Samples for which memory may stay short, below the hard mark, before a crawl is put back all the same.
+/// Samples for which memory may stay short, below the hard mark, before a crawl is put back all the same, or, below
+/// the soft mark, pages are taken again.
 const STUCK: u32 = 50;
 
 /// Bytes at which something changes.
@@ -87,6 +88,11 @@ impl Watch {
             true => self.n_hard.saturating_add(1),
             false => 0,
         };
+        if self.n_since >= STUCK && resident < self.marks.soft {
+            // What is left is in use by nobody who could give it back: waiting for less would never end.
+            *self = Self::new(self.marks);
+            return Advice::default();
+        }
         let is_settled = self.n_since >= SETTLE || self.n_short == self.n_since;
         let puts_back = self.n_hard >= N_HARD && is_settled || self.n_since >= STUCK;
         if puts_back {
@@ -156,6 +162,13 @@ mod tests {
             .map(|(n, _)| n)
             .collect();
         assert_eq!(at, [49, 99]);
+    }
+
+    #[test]
+    fn pages_are_taken_again_where_less_memory_is_never_used() {
+        let all = advice([75].into_iter().chain(std::iter::repeat_n(65, 60)));
+        assert!(!all.contains(['b', 'B']), "{all}");
+        assert_eq!(all.find('.'), Some(49), "{all}");
     }
 
     #[test]
