@@ -14,20 +14,25 @@
 use std::fs::{DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context as _;
 
-use super::{Interrupted, Signals, run};
-use crate::cli::options::EngineOptions;
+use super::{Interrupted, Signals, doors, parts, run};
+use crate::cli::engine::EngineOptions;
 use crate::cli::plugin::build_plugin;
 use crate::cli::{Command, WorkerOptions};
-use crate::config::{self, FileConfig};
+use crate::clock::SystemClock;
+use crate::config::{self, FetchConfig, FileConfig, FixedHosts};
 use crate::confine::{self, Confinement, Reach};
 use crate::data::DataRoot;
 use crate::plugin::admission;
 
 /// Builds what the command is to build and confines this process to what it needs then. Called before
 /// the process has other threads, and before it has seen a byte of a plugin.
+///
+/// A rule is about a folder that is there, so what would end the command is looked for before any is
+/// made.
 pub fn confined(mut command: Command) -> anyhow::Result<Command> {
     match &mut command {
         Command::Run(options) if options.is_watching => {
@@ -35,24 +40,32 @@ pub fn confined(mut command: Command) -> anyhow::Result<Command> {
         }
         Command::Run(options) if is_wanted(&options.engine) => {
             run::checked(options)?;
+            check_fetch(&options.fetch, &options.hosts)?;
             build_all([&mut options.plugin])?;
             let mut reach = reach(&options.engine)?;
             reach.read.push(options.plugin.clone());
             reach.read.extend(options.fetch.files().map(Path::to_owned));
             if let Some(output) = &options.output {
-                // A rule is about a file that is there. What it has stays until the first item comes.
-                let opened = File::options().append(true).create(true).open(output);
-                opened.with_context(|| format!("cannot create {}", output.display()))?;
+                if !output.exists() {
+                    // A rule is about a file that is there.
+                    let created = File::create_new(output);
+                    created.with_context(|| format!("cannot create {}", output.display()))?;
+                }
                 reach.write.push(output.clone());
             }
             confine(&reach);
         }
         Command::Up(options) if is_wanted(&options.engine) => {
+            doors::check_port(options.grpc, "--grpc")?;
+            doors::check_port(options.http, "--http")?;
             confine_server(&options.engine, &options.data, &mut options.config)?;
         }
         Command::Worker(options) => match &mut **options {
             WorkerOptions::Cluster(options) if is_wanted(&options.node.engine) => {
                 let node = &options.node;
+                doors::check_port(node.grpc, "--grpc")?;
+                doors::check_port(node.http, "--http")?;
+                check_fetch(&node.config.fetch, &node.config.hosts)?;
                 let mut reach = reach(&node.engine)?;
                 let files = node.etcd.files().chain(node.config.fetch.files());
                 reach.read.extend(files.map(Path::to_owned));
@@ -84,6 +97,7 @@ fn confine_server(
     data: &str,
     config: &mut FileConfig,
 ) -> anyhow::Result<()> {
+    check_fetch(&config.fetch, &config.hosts)?;
     build_all(config.plugins.iter_mut().map(|plugin| &mut plugin.path))?;
     let mut reach = reach(engine)?;
     let plugins = config.plugins.iter().map(|plugin| plugin.path.as_path());
@@ -92,6 +106,11 @@ fn confine_server(
     reach.write.push(data_folder(data)?);
     confine(&reach);
     Ok(())
+}
+
+/// Finds what is wrong with the files that fetching needs, before any folder is made.
+fn check_fetch(config: &FetchConfig, hosts: &FixedHosts) -> anyhow::Result<()> {
+    parts::fetcher(parts::guard(&[], &[]), config, hosts, Arc::new(SystemClock)).map(drop)
 }
 
 /// What every process reaches that runs plugins.
@@ -118,7 +137,7 @@ fn data_folder(data: &str) -> anyhow::Result<PathBuf> {
 
 fn confine(reach: &Reach) {
     let missing = confine::process(reach);
-    tracing::info!(writes = ?reach.write, "confined");
+    tracing::debug!(writes = ?reach.write, "confined");
     for missing in missing {
         let (part, why) = (missing.part, missing.why);
         tracing::warn!(part, why, "this system lacks a part of the confinement");

@@ -106,9 +106,20 @@ pub(super) async fn listen(address: SocketAddr, flag: &str) -> anyhow::Result<Tc
         socket.bind(address)?;
         socket.listen(BACKLOG)
     };
-    listening().with_context(|| {
-        format!("cannot listen on {address}; choose another address with {flag}, or port 0 for a free one")
-    })
+    listening().with_context(|| cannot_listen(address, flag))
+}
+
+/// Says which setting would choose another port where this one cannot be taken. It is free again when
+/// this returns: for what has to be known before anything is made.
+pub(super) fn check_port(address: SocketAddr, flag: &str) -> anyhow::Result<()> {
+    let taken = std::net::TcpListener::bind(address).map(drop);
+    taken.with_context(|| cannot_listen(address, flag))
+}
+
+fn cannot_listen(address: SocketAddr, flag: &str) -> String {
+    format!(
+        "cannot listen on {address}; choose another address with {flag}, or port 0 for a free one"
+    )
 }
 
 async fn served<E: std::error::Error>(

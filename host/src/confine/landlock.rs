@@ -1,5 +1,6 @@
 //! Landlock: which files a process reaches. A right that no rule grants is gone for good.
 
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -93,9 +94,13 @@ fn grant(
     let Ok(handle) = PathFd::new(path) else {
         return Ok(rules);
     };
-    let access = match path.is_dir() {
-        true => access,
-        false => access & AccessFs::from_file(VERSION),
+    let access = match path.metadata() {
+        Ok(found) if found.is_dir() => access,
+        // Pipes and sockets have no rules, and need none.
+        Ok(found) if found.file_type().is_fifo() || found.file_type().is_socket() => {
+            return Ok(rules);
+        }
+        _ => access & AccessFs::from_file(VERSION),
     };
     rules.add_rule(PathBeneath::new(handle, access))
 }
