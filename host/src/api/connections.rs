@@ -4,7 +4,7 @@
 //! little for a second at the most, and a few of them at once.
 
 use std::future::Future;
-use std::io;
+use std::io::{self, Write as _};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -123,8 +123,13 @@ impl Connections {
         tracing::debug!(max = self.max, "refused a connection");
         let refusal = self.refusal.clone();
         let Ok(permit) = Arc::clone(&self.refusing).try_acquire_owned() else {
-            // A new connection takes so little at once; if not, it is closed all the same.
-            drop(stream.try_write(&refusal));
+            // A new connection takes so little at once; if not, it is closed all the same. Nobody has waited
+            // for the runtime to find that it can be written to, so it is asked itself.
+            drop(
+                stream
+                    .into_std()
+                    .and_then(|mut stream| stream.write(&refusal)),
+            );
             return;
         };
         self.refusals.spawn("refusal of a connection", async move {

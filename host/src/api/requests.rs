@@ -116,6 +116,10 @@ impl Requests {
 impl Share {
     /// Takes so many bytes more, if there are as many.
     fn take(&self, n_bytes: u64) -> Result<(), Problem> {
+        if n_bytes == 0 {
+            // The end of a body that is paid for.
+            return Ok(());
+        }
         let max = self.budget.max;
         let own = self.taken.load(Ordering::Relaxed);
         let max_for_this = match own + n_bytes > SMALL {

@@ -3,7 +3,7 @@
 
 use crawler::model::crawl::Counts;
 use crawler::model::id::{Epoch, Generation, Incarnation, NodeId, ResourceId, ResourceName, Run};
-use crawler::model::node::{Node, Role};
+use crawler::model::node::{CallToken, Node, Role};
 use crawler::model::plugin::PluginRecord;
 use crawler::model::resource::{
     Assignment, CrawlSettings, Order, Owner, PinnedPlugin, Resource, ResourceSpec, ShardId,
@@ -44,6 +44,7 @@ pub(crate) fn node(n: u64) -> Node {
         interface: "0.1.0".to_owned(),
         draining: false,
         started_at: 1_700_000_000_000,
+        call_token: CallToken::default(),
     }
 }
 
