@@ -42,6 +42,7 @@ pub mod crawl;
 mod drain;
 mod give_back;
 mod harvest;
+mod judge;
 pub mod leave;
 pub mod links;
 mod look;

@@ -15,13 +15,12 @@ use tokio_util::sync::CancellationToken;
 use super::Crawls;
 use super::assigned::{Assigned, REST_AFTER, Stop};
 use super::crawl::CrawlEnd;
-use super::links::{MAX_LINKS, Part, Quiet, share_of};
+use super::judge::Judge;
+use super::links::{MAX_LINKS, Part, Quiet};
 use super::others::Others;
-use crate::frontier::{Frontier, FrontierError, LinkBatch, LinkPolicy, NewRequest, OpenFrontier};
+use crate::frontier::{Frontier, FrontierError, LinkBatch, LinkPolicy, OpenFrontier};
 use crate::model::id::{Epoch, Run, Shard};
-use crate::model::links::shard_of;
-use crate::model::resource::{CrawlSettings, ShardId, ShardState};
-use crate::model::scope::{Bounds, DISK, RootHosts};
+use crate::model::resource::{ShardId, ShardState};
 
 /// A shard says that it is idle once it has been so for this long: one that gets links again and again
 /// would otherwise write two records for each.
@@ -29,8 +28,6 @@ const IDLE_AFTER: Duration = Duration::from_millis(500);
 /// Calls that wait for one shard; one more is refused, and comes again. All of them are made durable
 /// together.
 const MAX_WAITING: usize = 64;
-/// What links are counted by that another shard should have got.
-const OTHER_SHARD: &str = "other-shard";
 /// How long links may take to become durable before whoever gave them gives them again.
 pub const GIVE_DEADLINE: Duration = Duration::from_secs(10);
 
@@ -334,50 +331,6 @@ async fn lasting(quiet: &Quiet) {
     tokio::time::sleep(IDLE_AFTER).await;
 }
 
-/// Judges links again that another shard has judged: by what applies here, and now.
-struct Judge {
-    root_hosts: RootHosts,
-    settings: CrawlSettings,
-    own: Shard,
-    n_shards: NonZeroU32,
-    /// The frontier takes as much of the disk as it may.
-    is_full: bool,
-}
-
-impl Judge {
-    /// Returns the judge of this run; none before its root requests are stored.
-    fn of(assigned: &Assigned, frontier: &dyn Frontier) -> Option<Self> {
-        let roots = frontier.roots()?;
-        let settings = assigned.config.borrow().settings.clone();
-        let n_shards = assigned.resource.spec.placement.n_shards();
-        let own = assigned.shard.id.shard;
-        Some(Self {
-            root_hosts: RootHosts::of(&roots),
-            is_full: frontier.disk_bytes() >= share_of(settings.max_disk(), own, n_shards),
-            settings,
-            own,
-            n_shards,
-        })
-    }
-
-    /// Returns what a link is counted by that this shard does not follow. Whoever gives it is not
-    /// held up: its run would never end.
-    fn refusal(&self, link: &NewRequest) -> Option<&'static str> {
-        if self.is_full {
-            return Some(DISK);
-        }
-        if shard_of(&link.request.url, self.n_shards) != self.own {
-            return Some(OTHER_SHARD);
-        }
-        let bounds = Bounds {
-            root_hosts: &self.root_hosts,
-            settings: &self.settings,
-        };
-        let refusal = bounds.refusal(&link.request, link.depth);
-        refusal.map(|refusal| refusal.as_str())
-    }
-}
-
 /// Stores the links of these calls, one after the other, and makes all of them durable at once. What
 /// each is to be answered.
 async fn store(
@@ -387,7 +340,7 @@ async fn store(
 ) -> Vec<(Answer, Result<u64, FrontierError>)> {
     let mut stored = Vec::with_capacity(calls.len());
     let policy = LinkPolicy {
-        max_pattern_urls: judge.settings.max_pattern_urls(),
+        max_pattern_urls: judge.max_pattern_urls(),
         refusal: &|link| judge.refusal(link),
     };
     for call in calls {
@@ -407,54 +360,10 @@ async fn store(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frontier::NewRequest;
     use crate::frontier::suite::new;
-    use crate::model::crawl::Request;
     use crate::worker::crawl::tests::FrontierTwin;
-
-    /// Takes what has host `a`, of a resource of one shard.
-    fn judge(settings: CrawlSettings) -> Judge {
-        Judge {
-            root_hosts: RootHosts::of(&["http://a/".parse().unwrap()]),
-            settings,
-            own: Shard(0),
-            n_shards: NonZeroU32::MIN,
-            is_full: false,
-        }
-    }
-
-    #[test]
-    fn r14_links_of_other_shards_are_judged_again() {
-        let settings = CrawlSettings {
-            max_depth: Some(2),
-            ..CrawlSettings::default()
-        };
-        let judge = judge(settings);
-        let link = |url: &str, depth| NewRequest {
-            request: Request::get(url.parse().unwrap(), "page"),
-            depth,
-        };
-        assert_eq!(judge.refusal(&link("http://a/1", 2)), None);
-        assert_eq!(judge.refusal(&link("http://a/1", 3)), Some("max-depth"));
-        assert_eq!(judge.refusal(&link("http://b/1", 1)), Some("out-of-scope"));
-        assert_eq!(judge.refusal(&link("ftp://a/1", 1)), Some("scheme"));
-        let n_shards = NonZeroU32::new(64).unwrap();
-        let own = shard_of(&"http://a/".parse().unwrap(), n_shards);
-        let of = |own, is_full| Judge {
-            own,
-            n_shards,
-            is_full,
-            ..judge_of_one()
-        };
-        let link = link("http://a/1", 1);
-        assert_eq!(of(own, false).refusal(&link), None);
-        assert_eq!(of(own, true).refusal(&link), Some(DISK));
-        let other = Shard(own.0 ^ 1);
-        assert_eq!(of(other, false).refusal(&link), Some(OTHER_SHARD));
-    }
-
-    fn judge_of_one() -> Judge {
-        judge(CrawlSettings::default())
-    }
+    use crate::worker::judge::tests::judge_of_one;
 
     fn links(urls: &[&str], first: u64) -> LinkBatch {
         let links: Vec<NewRequest> = urls.iter().map(|url| new(url)).collect();
