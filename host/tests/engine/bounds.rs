@@ -4,10 +4,11 @@ use super::*;
 
 /// Bytes that the process has held at the most so far.
 fn peak_memory() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kib = peak.unwrap().trim().strip_suffix(" kB").unwrap();
-    kib.parse::<u64>().unwrap() << 10
+    let kib = peak.and_then(|peak| peak.trim().strip_suffix(" kB"));
+    let kib: Option<u64> = kib.and_then(|kib| kib.parse().ok());
+    kib.expect("it is told in kB") << 10
 }
 
 /// Demangled, the symbol of the function that traps has gigabytes.

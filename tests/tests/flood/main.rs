@@ -171,10 +171,13 @@ fn site() -> Web {
     Site::new().handle("/*", page).open()
 }
 
-/// A crawl whose every page traps.
+/// A crawl whose every page traps, in a function whose name shows as gigabytes when it is demangled.
 fn begin_traps(up: &Up, web: &Web) {
     let root = format!("--param=root={}", web.url("/"));
-    let rules = format!("--param=rules={}", vec!["trap"; N_TRAPS].join(","));
+    let rules = format!(
+        "--param=rules={}",
+        vec!["trap-in-long-name"; N_TRAPS].join(",")
+    );
     let add = [
         "resource",
         "add",

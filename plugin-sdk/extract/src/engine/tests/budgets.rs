@@ -248,7 +248,7 @@ fn a_long_text_of_nothing_but_space_is_given_up_on_the_way() {
     let fields = (0..30).map(|n| format!("g{n} < body\ng{n}.f{n} = div"));
     let plan = fields.collect::<Vec<_>>().join("\n");
     for first in [" ", "&#32;"] {
-        let page = format!("<body><div>a{first}{}</div></body>", " ".repeat(400_000));
+        let page = format!("<body><div>a{first}{}</div></body>", " ".repeat(1_600_000));
         check_given_up(&plan, &page);
     }
 }
