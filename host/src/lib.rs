@@ -106,6 +106,8 @@
 //! ([`worker::links`], `worker::others`), which answers once it is durable. Numbers tell what comes a
 //! second time, so it is stored once, whoever is killed on the way. Links to a shard that nobody has
 //! wait, and above 100 000 of them no page is taken.
+//! A worker takes links from those who show the token of its registration, which only the store tells,
+//! and judges them again by its own root hosts, depth and shard.
 //!
 //! A shard with nothing left says that it is idle, with how many links it has sent to each other one
 //! and stored from it; before it stores another link it says that it is not ([`worker::receive`]). So

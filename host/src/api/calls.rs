@@ -1,4 +1,4 @@
-//! How many calls are carried out at once. Further ones are turned away, and told to come again.
+//! Bound on the calls that are carried out at once. Further ones are turned away, and told to come again.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::master::Code;
 /// The calls in hand of a master or a worker, over all clients.
 #[derive(Debug, Clone)]
 pub(super) struct Calls {
-    /// Who carries them out, for messages.
+    /// Name of the part that carries them out, for messages.
     whose: &'static str,
     all: Arc<Semaphore>,
     streams: Arc<Semaphore>,

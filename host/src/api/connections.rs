@@ -22,11 +22,11 @@ use super::problem::Problem;
 use super::requests::RequestSettings;
 use crate::task::TaskScope;
 
-/// How long a client that is refused may take to read that.
+/// Time that a client has to read that it is refused.
 const REFUSAL_DEADLINE: Duration = Duration::from_secs(1);
 /// Clients that are refused at once; further ones are told in a hurry.
 const REFUSALS_MAX: usize = 64;
-/// How long nothing is accepted after the system would not give another connection.
+/// Pause after the system would not give another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 /// Bytes with which every client of HTTP/2 begins.
 const PREFACE: usize = 24;
@@ -50,12 +50,12 @@ pub(super) struct Connection {
 }
 
 impl Connections {
-    /// Those beyond the bound are refused as HTTP/1 does it.
+    /// Refuses connections beyond the bound as HTTP/1 does it.
     pub(super) fn of_http(listener: TcpListener, settings: &RequestSettings) -> Self {
         Self::new(listener, settings, http_refusal)
     }
 
-    /// Those beyond the bound are refused as HTTP/2 does it.
+    /// Refuses connections beyond the bound as HTTP/2 does it.
     pub(super) fn of_grpc(listener: TcpListener, settings: &RequestSettings) -> Self {
         Self::new(listener, settings, grpc_refusal)
     }

@@ -47,12 +47,12 @@ pub struct Services {
     pub worker: Option<WorkerDoor>,
 }
 
-/// What a worker answers calls with.
+/// Parts of a worker that answer calls.
 #[derive(Clone)]
 pub struct WorkerDoor {
-    /// Its crawls.
+    /// Crawls of this worker.
     pub crawls: Crawls,
-    /// What callers show who bring links.
+    /// Token that callers show who bring links.
     pub call_token: CallToken,
 }
 

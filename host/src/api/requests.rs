@@ -38,7 +38,7 @@ pub struct RequestSettings {
     pub memory: u64,
     /// Connections of each listener at once: setting `connections`.
     pub connections: usize,
-    /// How long a client may take for the head of a request, or for the next piece of its body:
+    /// Time that a client may take for the head of a request, or for the next piece of its body:
     /// setting `stall-timeout`.
     pub stall_timeout: Duration,
 }
@@ -73,7 +73,7 @@ struct Budget {
     taken: AtomicU64,
 }
 
-/// What one request has taken of the budget. Dropping it gives all of it back.
+/// Share of the budget that one request has taken. Dropping it gives all of it back.
 #[derive(Debug)]
 struct Share {
     budget: Arc<Budget>,

@@ -30,7 +30,7 @@ impl LinkBatch {
     }
 }
 
-/// What becomes of links that another shard has found.
+/// Policy for links that another shard has found.
 #[derive(Clone, Copy)]
 pub struct LinkPolicy<'a> {
     /// Setting `max-pattern-urls`.

@@ -61,7 +61,7 @@ pub struct Node {
     pub draining: bool,
     /// Milliseconds since 1970.
     pub started_at: u64,
-    /// What other workers show to be let in with links; empty where nobody is.
+    /// Token that other workers show to be let in with links; empty where nobody is.
     #[serde(default, skip_serializing_if = "CallToken::is_empty")]
     pub call_token: CallToken,
 }

@@ -10,7 +10,7 @@ use crate::model::links::shard_of;
 use crate::model::resource::CrawlSettings;
 use crate::model::scope::{Bounds, DISK, RootHosts};
 
-/// What links are counted by that another shard should have got.
+/// Reason that links are counted by which another shard should have got.
 const OTHER_SHARD: &str = "other-shard";
 
 /// Judges links again that another shard has judged: by what applies here, and now.

@@ -1,4 +1,4 @@
-//! Who may bring links, judged by the head of a request.
+//! The gate for links: judged by the head of a request.
 //!
 //! A body of links becomes many times larger in memory than it was on the wire. So those who do not
 //! know the token of this worker are refused before any of it is read.

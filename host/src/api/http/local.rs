@@ -17,7 +17,7 @@ use axum::response::{IntoResponse as _, Response};
 
 use crate::api::problem::Problem;
 
-/// Where a browser says that a request comes from.
+/// Header in which a browser says where a request comes from.
 const FETCH_SITE: &str = "sec-fetch-site";
 
 /// Passes on what was sent to an address or to `localhost`, and by no other website.
