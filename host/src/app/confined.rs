@@ -113,7 +113,7 @@ fn check_fetch(config: &FetchConfig, hosts: &FixedHosts) -> anyhow::Result<()> {
     parts::fetcher(parts::guard(&[], &[]), config, hosts, Arc::new(SystemClock)).map(drop)
 }
 
-/// What every process reaches that runs plugins.
+/// Returns the reach of every process that runs plugins.
 fn reach(engine: &EngineOptions) -> anyhow::Result<Reach> {
     // The engine says why where it cannot be made.
     let _made = DirBuilder::new()

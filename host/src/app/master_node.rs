@@ -45,7 +45,7 @@ pub(super) struct MasterSettings {
     pub(super) lease_ttl: Duration,
     pub(super) limit_ceilings: LimitOverrides,
     pub(super) plugin_size: u64,
-    /// What clients may ask for at once.
+    /// Bounds on what clients ask for at once.
     pub(super) calls: CallOptions,
     pub(super) frontier_min_age: Duration,
     /// Of the store's history; none: somebody else looks after it.

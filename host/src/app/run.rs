@@ -37,7 +37,7 @@ use crate::worker::starts::Starts;
 
 /// How often progress is shown.
 const PROGRESS: Duration = Duration::from_millis(100);
-/// How long memory may stay short while nothing is in flight.
+/// Time that memory may stay short while nothing is in flight.
 const MEMORY_PATIENCE: Duration = Duration::from_secs(60);
 /// How long the last lines of the log may take to be printed.
 const LOG_GRACE: Duration = Duration::from_secs(2);

@@ -78,7 +78,7 @@ pub struct CheckOptions {
     pub compile_time: Duration,
     /// Bytes of memory that compiling it may take.
     pub compile_memory: u64,
-    /// Whether the process that compiles it gives up what it does not need.
+    /// Confinement of the process that compiles it.
     pub confinement: Confinement,
     /// JSON, not a table.
     pub is_json: bool,

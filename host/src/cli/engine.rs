@@ -1,4 +1,4 @@
-//! How this machine loads and runs plugins: what commands are told of it.
+//! Options of the engine: the loading and running of plugins on this machine.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub struct EngineOptions {
     pub pool_instances: u32,
     /// Bytes of memory that the process may use. None: a part of what there is.
     pub memory: Option<u64>,
-    /// Whether processes that see plugins give up what they do not need.
+    /// Confinement of processes that see plugins.
     pub confinement: Confinement,
     /// Keeps what is local to this machine: compiled code, and the id of a node.
     pub state: PathBuf,

@@ -55,7 +55,7 @@ pub struct NodeOptions {
     pub config: FileConfig,
     /// Of the sandbox; its folder keeps the id too.
     pub engine: EngineOptions,
-    /// What clients may send.
+    /// Bounds on what clients send.
     pub requests: RequestSettings,
     /// How long a node that went silent counts as there.
     pub lease_ttl: Duration,
@@ -70,7 +70,7 @@ pub struct NodeOptions {
 pub struct MasterOptions {
     /// What every process of a cluster is.
     pub node: NodeOptions,
-    /// What clients may ask for at once.
+    /// Bounds on what clients ask for at once.
     pub calls: CallOptions,
     /// Of etcd's history; none: etcd looks after it itself.
     pub compaction: Option<Compaction>,

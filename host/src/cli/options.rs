@@ -50,9 +50,9 @@ pub struct UpOptions {
     pub limit_ceilings: LimitOverrides,
     /// Of the sandbox.
     pub engine: EngineOptions,
-    /// What clients may send.
+    /// Bounds on what clients send.
     pub requests: RequestSettings,
-    /// What clients may ask for at once.
+    /// Bounds on what clients ask for at once.
     pub calls: CallOptions,
     /// How long a node that went silent counts as there.
     pub lease_ttl: Duration,

@@ -1,4 +1,4 @@
-//! What becomes of clients that send too much, or are too many.
+//! Clients that send too much, or are too many.
 
 use std::net::SocketAddr;
 
