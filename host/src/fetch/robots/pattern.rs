@@ -47,6 +47,12 @@ impl Pattern {
         })
     }
 
+    /// What every path that it matches begins with.
+    pub(super) fn head(&self) -> &[u8] {
+        let end = self.wildcards.first().map(|&end| end as usize);
+        &self.literals[..end.unwrap_or(self.literals.len())]
+    }
+
     /// By this length a rule is more or less specific than others.
     pub(super) fn n_octets(&self) -> u32 {
         self.n_octets

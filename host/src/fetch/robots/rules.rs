@@ -24,6 +24,8 @@ const SHOWN: usize = 120;
 pub struct Rules {
     /// The most specific first; of equals, those that allow.
     rules: Vec<Rule>,
+    /// Their places by what they begin with: a path is compared only with those that begin like it.
+    by_head: Vec<u32>,
     delay: Option<Duration>,
 }
 
@@ -73,8 +75,38 @@ impl Rules {
             return None;
         }
         let path = decoded(path);
-        let deciding = self.rules.iter().find(|rule| rule.pattern.matches(&path))?;
+        let mut deciding: Option<(u32, &Rule)> = None;
+        self.each_beginning_like(&path, |place, rule| {
+            let is_before = deciding.is_none_or(|(before, _)| place < before);
+            if is_before && rule.pattern.matches(&path) {
+                deciding = Some((place, rule));
+            }
+        });
+        let (_, deciding) = deciding?;
         (!deciding.allows).then_some(&deciding.line)
+    }
+
+    /// Rules that begin with nothing else than the path, in no order.
+    fn each_beginning_like<'a>(&'a self, path: &[u8], mut each: impl FnMut(u32, &'a Rule)) {
+        let rule = |place: u32| &self.rules[place as usize];
+        let mut alike = self.by_head.as_slice();
+        for length in 0..=path.len() {
+            // All of these begin with so many octets of the path; those with no more come first.
+            let begins = |place: &u32| rule(*place).pattern.head().len() == length;
+            let n_whole = alike.partition_point(begins);
+            let (whole, longer) = alike.split_at(n_whole);
+            whole.iter().for_each(|&place| each(place, rule(place)));
+            let Some(&next) = path.get(length) else {
+                return;
+            };
+            let octet = |place: &u32| rule(*place).pattern.head()[length];
+            let from = longer.partition_point(|place| octet(place) < next);
+            let to = longer.partition_point(|place| octet(place) <= next);
+            alike = &longer[from..to];
+            if alike.is_empty() {
+                return;
+            }
+        }
     }
 
     /// The time between two requests that `crawl-delay` asks for; of several, the longest.
@@ -84,8 +116,9 @@ impl Rules {
 
     /// Bytes that this takes in memory, about.
     pub fn n_bytes(&self) -> usize {
-        let of_rule =
-            |rule: &Rule| size_of::<Rule>() + rule.pattern.n_bytes() + rule.line.text.len();
+        let of_rule = |rule: &Rule| {
+            size_of::<Rule>() + size_of::<u32>() + rule.pattern.n_bytes() + rule.line.text.len()
+        };
         size_of::<Self>() + self.rules.iter().map(of_rule).sum::<usize>()
     }
 }
@@ -177,6 +210,12 @@ impl Reading {
             std::cmp::Reverse((n_octets, rule.allows))
         });
         group.rules.shrink_to_fit();
+        let n_rules = u32::try_from(group.rules.len()).unwrap_or(u32::MAX);
+        group.by_head = (0..n_rules).collect();
+        let head = |place: &u32| group.rules[*place as usize].pattern.head();
+        group
+            .by_head
+            .sort_by(|one, other| head(one).cmp(head(other)));
         group
     }
 }

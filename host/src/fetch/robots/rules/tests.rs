@@ -326,3 +326,48 @@ fn no_file_makes_matching_slow() {
     let text = format!("user-agent: *\ndisallow: {pattern}\n").repeat(40);
     assert!(rules(text).allows(&path));
 }
+
+#[test]
+fn r12_a_path_is_compared_with_rules_that_begin_like_it() {
+    use std::fmt::Write as _;
+    let mut file = "user-agent: *\ndisallow: /*.pdf\n".to_owned();
+    for n in 0..10_000 {
+        writeln!(file, "disallow: /shop/{n}/private").unwrap();
+    }
+    let rules = rules(&file);
+    let mut n_compared = 0;
+    rules.each_beginning_like(b"/shop/9999/private/x", |_, _| n_compared += 1);
+    assert_eq!(n_compared, 2);
+    assert_eq!(rules.forbidding("/shop/17/private").unwrap().n, 20);
+    assert_eq!(rules.forbidding("/shop/17/a.pdf").unwrap().n, 2);
+    assert!(rules.allows("/shop/17/public"));
+}
+
+/// Whatever is passed over, the first that matches decides.
+#[test]
+fn r12_the_same_rule_decides_as_if_all_were_compared() {
+    use rand::{RngExt as _, SeedableRng as _};
+    let mut random = rand::rngs::StdRng::seed_from_u64(12);
+    let mut piece = |letters: &[u8], most: usize| {
+        let n = random.random_range(0..=most);
+        let letter = |_| char::from(letters[random.random_range(0..letters.len())]);
+        (0..n).map(letter).collect::<String>()
+    };
+    for _ in 0..500 {
+        let mut file = "user-agent: *\n".to_owned();
+        for _ in 0..12 {
+            let field = ["allow", "disallow"][piece(b"x", 1).len()];
+            file += &format!("{field}: /{}\n", piece(b"ab*$", 4));
+        }
+        let rules = rules(&file);
+        for _ in 0..20 {
+            let path = format!("/{}", piece(b"ab", 5));
+            let all = rules.rules.iter();
+            let first = all
+                .clone()
+                .find(|rule| rule.pattern.matches(path.as_bytes()));
+            let expected = first.filter(|rule| !rule.allows).map(|rule| &rule.line);
+            assert_eq!(rules.forbidding(&path), expected, "{path} in\n{file}");
+        }
+    }
+}
