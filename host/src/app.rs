@@ -15,6 +15,7 @@ mod cluster;
 mod confined;
 mod demo;
 mod doors;
+mod files;
 mod identity;
 mod late_store;
 mod leaving;
@@ -30,6 +31,7 @@ mod standalone;
 mod up;
 
 pub use confined::confined;
+pub use files::open_more_files;
 
 /// A command was ended by Ctrl-C or SIGTERM before it was done.
 #[derive(Debug, thiserror::Error)]

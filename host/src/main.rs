@@ -31,6 +31,7 @@ fn start() -> anyhow::Result<ExitCode> {
         Ok(command) => command,
         Err(error) => return Ok(app::failed(&error)),
     };
+    app::open_more_files();
     // Files and compilers block; beyond this many at once they wait, and cost no stack each.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
