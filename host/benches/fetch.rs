@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use crawler::clock::SystemClock;
 use crawler::fetch::cookies::CookieJar;
-use crawler::fetch::gate::{Gate, GateSettings};
+use crawler::fetch::gate::{Asker, Gate, GateSettings};
 use crawler::fetch::guard::Guard;
 use crawler::fetch::http::{FetchSettings, HttpFetcher};
 use crawler::fetch::{Fetch as _, FetchRequest};
@@ -162,6 +162,8 @@ impl Asked {
             robots,
             max_crawl_delay: usual.max_crawl_delay(),
             account: Account::default(),
+            asker: Asker::waiting(),
+            place: None,
         });
         match fetched.await.expect("it is served").answer {
             crawler::fetch::Answer::Page(page) => page.body.len(),

@@ -24,6 +24,7 @@ use crate::model::frontier::Validators;
 use crate::model::settings::{ContentTypes, CredentialNames, ProxyChoice, Rates, Robots};
 use agents::Identity;
 use cookies::CookieJar;
+use gate::Asker;
 
 pub mod agents;
 pub mod charset;
@@ -39,6 +40,7 @@ mod resolve;
 pub mod robots;
 
 pub use error::FetchError;
+pub use resolve::{NameSettings, Resolver};
 
 /// One page to fetch.
 #[derive(Debug, Clone)]
@@ -82,6 +84,20 @@ pub struct FetchRequest {
     pub max_crawl_delay: Duration,
     /// Where the body is counted while it is read.
     pub account: Account,
+    /// Who asks for the turn of its host.
+    pub asker: Asker,
+    /// Its place among the requests in flight. None: it takes nobody's.
+    pub place: Option<Arc<dyn Place>>,
+}
+
+/// A place among the requests in flight, which is given up where a redirect has to wait for its host.
+#[async_trait]
+pub trait Place: std::fmt::Debug + Send + Sync {
+    /// Gives it up.
+    fn leave(&self);
+
+    /// Waits until there is one again. Whoever gives up waiting has none.
+    async fn take(&self);
 }
 
 /// What came of a fetch.
@@ -106,11 +122,33 @@ pub enum Answer {
     },
 }
 
+/// What was found out about a host before its pages are fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Prepared {
+    /// No request to the host before this moment; 0 where nothing was asked of it.
+    pub host_ready_at: UnixMillis,
+    /// True if the host has answered now; what is known of it may be older.
+    pub has_answered: bool,
+}
+
 /// Fetches pages. Called by many tasks at once.
 #[async_trait]
 pub trait Fetch: Send + Sync + 'static {
-    /// Waits for the host's turn, fetches one page, and tells when the host may be asked again.
+    /// Fetches one page, and tells when the host may be asked again. What [`prepare`](Self::prepare)
+    /// would find out is found out here where it is not known.
     async fn fetch(&self, request: FetchRequest) -> Result<Fetched, Failure>;
+
+    /// True if everything is known that comes before a page of the request's host: the addresses of its
+    /// name and its robots.txt. Always true where nothing has to be known.
+    fn is_prepared(&self, _request: &FetchRequest) -> bool {
+        true
+    }
+
+    /// Looks the host's name up and reads its robots.txt, where that is not known. An error that no other attempt can mend is that of the page alone, and
+    /// [`fetch`](Self::fetch) tells it too.
+    async fn prepare(&self, _request: FetchRequest) -> Result<Prepared, Failure> {
+        Ok(Prepared::default())
+    }
 
     /// How many requests to one host may run at once, given the delay that a resource asks for.
     fn per_host(&self, host: &Url, delay: Option<Duration>) -> u32;
@@ -125,4 +163,17 @@ pub struct Failure {
     pub error: FetchError,
     /// No request to the host before this moment; 0 where nothing was asked of it.
     pub host_ready_at: UnixMillis,
+    /// True if the host could not be reached: the same would come of each of its pages.
+    pub is_of_host: bool,
+}
+
+impl Failure {
+    /// Nothing was asked of the host, and what is wrong is the page's own.
+    pub(crate) fn of_page(error: FetchError) -> Self {
+        Self {
+            error,
+            host_ready_at: 0,
+            is_of_host: false,
+        }
+    }
 }

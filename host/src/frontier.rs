@@ -48,6 +48,7 @@ mod workbench;
 pub use commit::{Commit, Committed, Ended};
 pub use opening::{OpenAs, OpenFrontier, OpenFrontiers};
 pub use out::{LinkBatch, LinkBounds, LinkPolicy, OutboxBatch};
+pub use workbench::{HostFailure, HostStanding, TakeFrom};
 
 /// What a URL takes in memory while it waits, roughly.
 const URL_BYTES: usize = 512;
@@ -89,6 +90,26 @@ pub struct Claim {
     pub alone: bool,
     /// Of the page as an earlier run saw it.
     pub validators: Option<Box<Validators>>,
+    /// What is known of its host.
+    pub host: HostStanding,
+}
+
+/// What a claim that is given back has shown of its host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostNews {
+    /// Nothing: it may or may not have been asked.
+    None,
+    /// Nothing was asked of it, and it is not asked before this moment.
+    NotBefore(UnixMillis),
+    /// Everything is known that comes before its pages.
+    Ready {
+        /// It is not asked before this moment; 0 where nothing was asked of it.
+        not_before: UnixMillis,
+        /// True if it has answered.
+        has_answered: bool,
+    },
+    /// Something that comes before its pages is not known any more.
+    Unready,
 }
 
 /// What the frontier has to do next.
@@ -140,9 +161,17 @@ pub trait Frontier: Send + Sync + 'static {
     /// Notes durably that `root` has come back, whatever it said.
     async fn leave_root(&self) -> Result<(), FrontierError>;
 
-    /// The next URL, by host clock, priority and age. At most `per_host` URLs of one host are in
-    /// flight. Touches memory only.
-    fn take(&self, now: UnixMillis, per_host: u32) -> Result<Take, FrontierError>;
+    /// The next URL, by host clock, priority and age, of the hosts that are wanted; those that are ready
+    /// come first. At most so many URLs of one host are in flight. Touches memory only.
+    fn take_from(&self, now: UnixMillis, may: TakeFrom) -> Result<Take, FrontierError>;
+
+    /// [`take_from`](Self::take_from) all hosts alike.
+    fn take(&self, now: UnixMillis, per_host: u32) -> Result<Take, FrontierError> {
+        self.take_from(now, TakeFrom::all(per_host.max(1)))
+    }
+
+    /// Number of hosts that are ready and have URLs that wait in memory.
+    fn n_ready_hosts(&self) -> usize;
 
     /// Notes that this page is about to enter its rule, so that one that ends the process can be told
     /// from those that do not. Cleared by the page's commit, and by giving it back.
@@ -154,9 +183,14 @@ pub trait Frontier: Send + Sync + 'static {
     /// One atomic batch. What it leads to can be taken when this returns.
     async fn commit(&self, commit: Commit) -> Result<Committed, FrontierError>;
 
-    /// Puts a claim back as it was. With a moment, nothing was asked of its host, which is not asked before
-    /// it; with 0 it may have been. One that is not in flight is ignored, with a warning.
-    fn give_back(&self, claim: Box<Claim>, host_ready_at: UnixMillis);
+    /// Puts a claim back as it was, with what it has shown of its host. One that is not in flight is
+    /// ignored, with a warning.
+    fn give_back(&self, claim: Box<Claim>, news: HostNews);
+
+    /// Puts a claim back as it was, and its host off with all URLs: it could not be reached. That is
+    /// counted once for claims that were taken before it was known, and ends with a page or other answer
+    /// of the host. One that is not in flight is ignored, with a warning.
+    async fn put_off(&self, claim: Box<Claim>, failure: HostFailure) -> Result<(), FrontierError>;
 
     /// The oldest items of the outbox that are durable, at most `max`; they stay there.
     async fn outbox(&self, max: usize) -> Result<OutboxBatch, FrontierError>;

@@ -49,7 +49,8 @@
 //! worker ───────▶ sees its assignment, loads the plugin by digest (compiled code is cached),
 //!                 opens the frontier, which ends the writing of whoever had it before,
 //!                 calls root() once per run
-//!                 loop: ready URL -> guard, robots.txt, host gate, fetch -> fresh instance, parse -> one commit
+//!                 loop: new host  -> its name looked up, its robots.txt read -> ready
+//!                       ready URL -> guard, host gate, fetch -> fresh instance, parse -> one commit
 //!                       (page done, new URLs, items into the outbox, host clock)
 //!                 beside it: what is durable in the outbox -> line file, synced, then in one batch:
 //!                       outbox emptied, length of the file
@@ -112,6 +113,24 @@
 //! A shard with nothing left says that it is idle, with how many links it has sent to each other one
 //! and stored from it; before it stores another link it says that it is not ([`worker::receive`]). So
 //! where all are idle and the numbers agree, nothing is on its way, and the master finishes all at once.
+//!
+//! # Hosts
+//!
+//! A page holds a place among the `--concurrency` pages in flight only while it is fetched, parsed and
+//! committed. What comes before the first page of a host has places of its own: its name is looked up and
+//! its robots.txt read ([`fetch::Fetch::prepare`]), for four hosts at once for each page that may be in
+//! flight, 64 at least. While 4 096 hosts are ready and wait for their turn, an eighth of these places is
+//! left to others: what was found out would be forgotten before it is used.
+//!
+//! Whose turn it is the frontier knows by its clocks, and the gate by those of all crawls of the process.
+//! A page that comes early is put back with the moment to come again, and holds nothing; where several crawls
+//! want one host, the gate keeps a turn for each that it has sent away ([`fetch::gate`]). Redirects within a host,
+//! which cannot be put back, give up their place while they wait.
+//!
+//! A host that cannot be reached (no address, no connection, no robots.txt) is put off with all its URLs, and
+//! that is counted once and written at once. After as many failures on end as a page has attempts, or twice
+//! as many if the host has answered in this run, it is given up: its URLs come one by one and are given up for
+//! the host's reason, until a longer time is over; then one of them tries again. An answer ends all that.
 //!
 //! # A cluster
 //!
@@ -230,8 +249,8 @@
 //! | bodies of requests in hand, in memory | 256 MiB, the last eighth for small ones | the answer to a request; further ones are refused | `--request-memory` | `r03_bodies_beyond_the_budget_are_refused_until_it_is_free` |
 //! | connections of clients | 4 096 of each listener | their end; one that sends nothing ends after 10 s | `--connections`, `--stall-timeout` | `r03_connections_beyond_the_cap_are_refused_others_go_on` |
 //! | frontiers that are read for clients | 32 | the end of a read; further ones wait | `--frontier-readers` | `r03_reads_of_frontiers_wait_for_one_of_few_readers` |
-//! | robots.txt of sites, in a worker | 10 000 origins and 64 MiB of rules, each of 500 KiB of file | those used least lately, for new ones | none | `those_used_least_lately_go_when_there_are_too_many_or_they_are_too_large` |
-//! | addresses of names, in a worker | 10 000 names, each for a minute | the next one that is asked for; time | `dns-ttl` of `[fetch]` | `the_addresses_of_many_names_are_not_remembered_all` |
+//! | robots.txt of sites, in a worker | 65 536 origins and 64 MiB of rules, each of 500 KiB of file | those used least lately, for new ones | none | `those_used_least_lately_go_when_there_are_too_many_or_they_are_too_large` |
+//! | addresses of names, in a worker | 50 000 names, each for as long as DNS says, from 30 s to 1 h; 10 000 answers that a name does not exist, each for 5 min at most | the next one that is asked for; time | `dns-min-ttl`, `dns-ttl` of `[fetch]` | `the_addresses_of_many_names_are_not_remembered_all` |
 //! | addresses of own nodes, in a worker | those that were registered in the last hour | a look every 30 seconds | none | `an_address_is_given_up_an_hour_after_its_node_left` |
 //! | workers that were told to drain | one small record each | `crawler node drain --undo` | none | `a_worker_that_was_told_to_drain_gets_nothing_more_and_the_last_one_may_drain_too` |
 //! | the history of etcd | twice 100 000 revisions | the leader, where it is that long, and every 10 minutes | `--keep-revisions`, `--compact-interval` | `the_history_is_short_however_much_is_written_between_two_looks` |

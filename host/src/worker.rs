@@ -38,6 +38,7 @@ use crate::model::status::{CrawlStatus, LogLine};
 
 pub mod agent;
 mod assigned;
+mod at_rest;
 pub mod crawl;
 mod drain;
 mod give_back;
@@ -52,8 +53,10 @@ mod page;
 pub mod put_back;
 pub mod receive;
 pub mod report;
+mod request;
 mod roots;
 mod shared;
+mod slot;
 pub mod starts;
 mod told;
 mod totals;

@@ -117,6 +117,7 @@ fn end(claim: Box<Claim>, ended: Ended) -> Commit {
         refused: Vec::new(),
         items: Vec::new(),
         host_ready_at: 1_000_500,
+        host_answered: false,
         answered_at: 0,
         final_url: None,
         validators: None,
@@ -204,6 +205,7 @@ async fn check(folder: &Path) {
         at: 1_900_000,
         attempt: 2,
         failure: "status-503".to_owned(),
+        host: None,
     };
     assert_eq!(retried.state, state);
     let done = reader

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use crawler::frontier::Frontier as _;
 use crawler::frontier::durable::DurableSettings;
+use crawler::frontier::{Frontier as _, HostNews};
 
 use super::work::{self, Site};
 
@@ -33,7 +33,7 @@ pub(crate) async fn run() {
         let began = Instant::now();
         let claim = work::take(&frontier, 1).await;
         let first = began.elapsed();
-        frontier.give_back(claim, 0);
+        frontier.give_back(claim, HostNews::None);
         frontier.close().await.expect("it closes");
         println!(
             "  opened in {:.1} ms, first URL {:.1} ms later (goal: below 10)",

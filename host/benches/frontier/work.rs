@@ -90,6 +90,7 @@ pub(crate) fn commit(claim: Box<Claim>, requests: Vec<NewRequest>) -> Commit {
         refused: Vec::new(),
         items: vec![item],
         host_ready_at: 0,
+        host_answered: false,
         answered_at: 0,
         final_url: None,
         validators: None,

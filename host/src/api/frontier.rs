@@ -228,6 +228,7 @@ impl From<UrlEntry> for UrlAnswer {
                 at,
                 attempt,
                 failure,
+                host: _,
             } => Self {
                 at,
                 attempt,
@@ -330,6 +331,7 @@ mod tests {
             at: 5,
             attempt: 2,
             failure: "status-503".into(),
+            host: None,
         });
         assert_eq!(
             (due.at, due.attempt, due.reason.as_str()),

@@ -16,6 +16,7 @@ use crate::clock::Clock;
 use crate::config::{self, EtcdConfig, FetchConfig, FixedHosts};
 use crate::confine::Confinement;
 use crate::data::DataRoot;
+use crate::fetch::NameSettings;
 use crate::fetch::gate::{Gate, GateSettings};
 use crate::fetch::guard::Guard;
 use crate::fetch::http::{FetchSettings, HttpFetcher};
@@ -216,7 +217,12 @@ pub(super) fn fetcher(
         check_certificates: config
             .check_certificates
             .unwrap_or(usual.check_certificates),
-        dns_ttl: config.dns_ttl.unwrap_or(usual.dns_ttl),
+        preparing: config.preparing.map_or(usual.preparing, |n| n as usize),
+        names: NameSettings {
+            resolver: config.resolver.unwrap_or(usual.names.resolver),
+            min_ttl: config.dns_min_ttl.unwrap_or(usual.names.min_ttl),
+            max_ttl: config.dns_ttl.unwrap_or(usual.names.max_ttl),
+        },
         proxies: access::proxies(&config.proxies)?,
         proxy_resolves: config.proxy_resolves.unwrap_or(usual.proxy_resolves),
         credentials: access::credentials(&config.credentials)?,

@@ -3,6 +3,7 @@
 use url::Url;
 
 use crate::fetch::agents::identity;
+use crate::fetch::gate::Asker;
 use crate::fetch::{Answer, Failure, Fetch, FetchError, FetchRequest};
 use crate::memory::Account;
 use crate::model::crawl::{Page, Request};
@@ -61,6 +62,8 @@ pub async fn page(
             robots: settings.robots(),
             max_crawl_delay: settings.max_crawl_delay(),
             account: Account::default(),
+            asker: Asker::waiting(),
+            place: None,
         };
         let fetched = fetch.fetch(fetch_request).await;
         let fetched = fetched.map_err(|Failure { error, .. }| NoPage::Failed {

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::access::{CredentialConfig, ProxyConfig};
 use super::secret::SecretRef;
+use crate::fetch::Resolver;
 use crate::model::plugin::parse_bytes;
 use crate::model::settings::{AccessName, USUAL_AGENT};
 
@@ -38,7 +39,13 @@ pub struct FetchConfig {
     pub max_host_pause: Option<Duration>,
     /// How far the delay grows with the time that answers take; none: not at all.
     pub max_adaptive_delay: Option<Duration>,
-    /// How long the addresses of a name count; none: each connection asks.
+    /// Hosts that are made ready at once.
+    pub preparing: Option<u32>,
+    /// Who is asked for the addresses of names.
+    pub resolver: Option<Resolver>,
+    /// The shortest time for which the addresses of a name count.
+    pub dns_min_ttl: Option<Duration>,
+    /// The longest such time; none: each connection asks.
     pub dns_ttl: Option<Duration>,
     /// A file with certificates, in PEM, of those who vouch for servers beside those of the system.
     pub ca: Option<PathBuf>,
@@ -66,7 +73,7 @@ impl FetchConfig {
 const MOST_HEADERS: u32 = 10_000;
 
 /// The keys of the table.
-pub(super) const FETCH: [&str; 17] = [
+pub(super) const FETCH: [&str; 20] = [
     "user-agent",
     "contact",
     "timeout",
@@ -80,6 +87,9 @@ pub(super) const FETCH: [&str; 17] = [
     "host-failures",
     "max-host-pause",
     "max-adaptive-delay",
+    "preparing",
+    "resolver",
+    "dns-min-ttl",
     "dns-ttl",
     "proxy-resolves",
     "ca",
@@ -103,6 +113,9 @@ pub(super) struct FetchTable {
     host_failures: Option<u32>,
     max_host_pause: Option<String>,
     max_adaptive_delay: Option<String>,
+    preparing: Option<u32>,
+    resolver: Option<String>,
+    dns_min_ttl: Option<String>,
     dns_ttl: Option<String>,
     proxy_resolves: Option<bool>,
     ca: Option<PathBuf>,
@@ -114,6 +127,7 @@ impl FetchTable {
     pub(super) fn into_config(self, folder: &Path) -> Result<FetchConfig, String> {
         for (key, number) in [
             ("parallel", self.parallel),
+            ("preparing", self.preparing),
             ("host-failures", self.host_failures),
         ] {
             if number == Some(0) {
@@ -166,12 +180,23 @@ impl FetchTable {
             host_failures: self.host_failures,
             max_host_pause: time("max-host-pause", self.max_host_pause)?,
             max_adaptive_delay: time("max-adaptive-delay", self.max_adaptive_delay)?,
+            preparing: self.preparing,
+            resolver: self.resolver.as_deref().map(resolver).transpose()?,
+            dns_min_ttl: time("dns-min-ttl", self.dns_min_ttl)?,
             dns_ttl: time("dns-ttl", self.dns_ttl)?,
             proxy_resolves: self.proxy_resolves,
             ca: self.ca.map(|ca| folder.join(ca)),
             check_certificates: self.check_certificates,
             ..FetchConfig::default()
         })
+    }
+}
+
+fn resolver(text: &str) -> Result<Resolver, String> {
+    match text {
+        "dns" => Ok(Resolver::Dns),
+        "system" => Ok(Resolver::System),
+        _ => Err(format!("resolver is \"dns\" or \"system\", not {text:?}")),
     }
 }
 
@@ -236,7 +261,12 @@ mod tests {
                 "max-host-pause = 'long'",
                 "max-host-pause takes a time like 30s or 5m, not \"long\"",
             ),
+            (
+                "resolver = 'mdns'",
+                "resolver is \"dns\" or \"system\", not \"mdns\"",
+            ),
             ("parallel = 0", "parallel is at least 1"),
+            ("preparing = 0", "preparing is at least 1"),
             ("host-failures = 0", "host-failures is at least 1"),
             ("max-headers = 0", "max-headers is from 1 to 10000, not 0"),
             (

@@ -1,6 +1,9 @@
 //! Why a fetch brought no answer, and what that means for another attempt.
 
+use std::io;
 use std::time::Duration;
+
+use rustix::io::Errno;
 
 use super::robots::RuleLine;
 
@@ -120,6 +123,11 @@ pub enum FetchError {
         /// Until the first may be tried again.
         pause: Duration,
     },
+    /// This process has as many connections and files open as it may; nothing was asked.
+    #[error(
+        "no connection can be opened: this process has as many files open as the system lets it; raise its limit (ulimit -n)"
+    )]
+    OpenFiles,
     /// A redirect has to wait, and cannot be a page of its own: all of it is to be done again.
     #[error("the redirects were not followed to their end: {why}")]
     Interrupted {
@@ -204,6 +212,7 @@ impl FetchError {
             FetchError::Paused { .. } => ("paused", AGAIN),
             FetchError::Proxy { .. } => ("proxy", AGAIN),
             FetchError::NoProxy { .. } => ("no-proxy", AGAIN),
+            FetchError::OpenFiles => ("open-files", AGAIN),
             FetchError::Interrupted { .. } => ("interrupted", AGAIN),
             FetchError::NotSetUp { .. } => ("not-set-up", AGAIN),
             FetchError::Robots { .. } => ("robots", NEVER),
@@ -226,7 +235,10 @@ impl FetchError {
 
     /// Whether nothing was asked, and the page comes again as it is, at a moment that is known.
     pub fn is_held(&self) -> bool {
-        matches!(self, FetchError::Paused { .. } | FetchError::NoProxy { .. })
+        matches!(
+            self,
+            FetchError::Paused { .. } | FetchError::NoProxy { .. } | FetchError::OpenFiles
+        )
     }
 
     /// What whoever asks for the page later is to know beyond the reason, in at most 512 bytes.
@@ -239,6 +251,12 @@ impl FetchError {
         }
         detail
     }
+}
+
+/// True if the system lets this process, or all of them, open no more files.
+pub(super) fn is_out_of_files(error: &io::Error) -> bool {
+    let code = error.raw_os_error().map(Errno::from_raw_os_error);
+    matches!(code, Some(Errno::MFILE | Errno::NFILE))
 }
 
 #[cfg(test)]

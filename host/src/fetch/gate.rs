@@ -1,8 +1,9 @@
 //! When a host may be asked: one gate for each process, shared by all resources.
 //!
-//! A request waits for its host's turn, in order of arrival. The delay counts from the end of one
-//! answer to the next request, and while it is above zero there is one request at a time. Resources
-//! that ask for different delays on one host all keep the longest of them, for as long as the one
+//! The delay counts from the end of one answer to the next request, and while it is above zero there is one
+//! request at a time. A crawl that comes before its host's turn is sent away with the moment to come again
+//! ([`Asker`]), so that it holds nothing while the host waits; turns go round the crawls that were sent away.
+//! Resources that ask for different delays on one host all keep the longest of them, for as long as the one
 //! that asked for it keeps coming (it is forgotten [`STRICT_FOR`] and twice itself after it was last
 //! asked for). Beyond the delay there may be a little more by chance, drawn anew after each answer. Rates
 //! bind all in the same way: who asks for one has every request to the host counted.
@@ -10,14 +11,14 @@
 //! A host in trouble is left alone for a while, whoever asks: for as long as it asks itself
 //! (`Retry-After`), and otherwise longer with each failure on end, less up to a half of it by chance.
 //! What was asked before the last failure was noted says nothing new and is not counted. After a pause it
-//! gets one request at a time until it answers. Nobody waits here for a pause that is longer than
-//! [`PATIENCE`]: who comes is told when to come again. A host that is slow to answer is asked less often
+//! gets one request at a time until it answers. A host that is slow to answer is asked less often
 //! than it was told to be: the delay grows to the time that its answers take.
 //!
 //! Giving up a wait loses nothing: the next in line takes its place. A host that nobody waits for is
 //! forgotten once its delay is over.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -26,18 +27,19 @@ use tokio::time::Instant;
 
 use rand::RngExt as _;
 
-use crate::limiter::Limiter;
-use crate::model::settings::{Rate, Rates};
-use health::Health;
+use crate::model::settings::Rates;
+use host::{HostState, Turn};
 
 mod health;
+mod host;
+mod line;
 
 pub use health::Sign;
 
 /// How long a delay is kept by all, beyond twice itself.
 pub const STRICT_FOR: Duration = Duration::from_secs(60);
 
-/// The longest pause of a host that a request waits for at the gate.
+/// How long a request waits at the gate that nobody would bring again.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Hosts known when the first sweep is due.
@@ -93,6 +95,32 @@ impl Pace {
     }
 }
 
+/// Who asks for a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asker {
+    /// Number of the crawl; crawls with different numbers take turns at a host.
+    pub crawl: u64,
+    /// The longest wait at the gate itself; whoever would wait longer is sent away. None: it waits for
+    /// every delay, and for [`PATIENCE`] where the host is in trouble.
+    pub patience: Option<Duration>,
+}
+
+impl Asker {
+    /// An asker of its own that waits at the gate.
+    pub fn waiting() -> Self {
+        Self {
+            crawl: Self::new_crawl(),
+            patience: None,
+        }
+    }
+
+    /// The number of another crawl; no two of a process are the same.
+    pub fn new_crawl() -> u64 {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
 /// The clocks and connections of all hosts.
 #[derive(Debug, Default)]
 pub struct Gate {
@@ -109,29 +137,13 @@ struct Hosts {
 
 #[derive(Debug, Default)]
 struct HostGate {
-    /// Held by the first in line while it waits; it is handed on in order of arrival.
+    /// Held by the first of those who wait for a connection; it is handed on in order of arrival.
     line: tokio::sync::Mutex<()>,
     state: Mutex<HostState>,
-    /// A place was freed.
+    /// A place was freed, for the first of those who wait for one.
     freed: Notify,
-}
-
-#[derive(Debug, Default)]
-struct HostState {
-    n_in_use: u32,
-    rates: HeldRates,
-    /// Of the last answer, and how long by chance beyond the delay.
-    ended: Option<(Instant, Duration)>,
-    /// The longest delay asked for lately, and until when it binds the others.
-    strictest: Option<(Duration, Instant)>,
-    health: Health,
-}
-
-/// The rates of all who ask, each until it is forgotten.
-#[derive(Debug, Default)]
-struct HeldRates {
-    by_rate: BTreeMap<Rate, Instant>,
-    limiter: Limiter,
+    /// A request has ended, for all who wait for a moment: it may come sooner or later than they know.
+    ended: Notify,
 }
 
 /// A host is left alone for so long.
@@ -140,6 +152,8 @@ struct HeldRates {
 pub struct Paused {
     /// From now on.
     pub pause: Duration,
+    /// True if the host is in trouble or its rate is used up, beyond its delay.
+    pub is_in_trouble: bool,
 }
 
 /// A place at a host. The host's delay starts when it is dropped.
@@ -169,42 +183,36 @@ impl Gate {
         }
     }
 
-    /// Waits for the turn of a host (`name:port`).
-    pub async fn enter(&self, host: &str, pace: &Pace) -> Result<Permit, Paused> {
+    /// Takes the turn of a host, by the name of its [clock](crate::model::crawl::clock_of): waits for one that comes within the asker's patience, and
+    /// tells when to come again for a later one. Where the host keeps no delay, a free connection is
+    /// waited for, however long that takes.
+    pub async fn enter(&self, host: &str, pace: &Pace, asker: Asker) -> Result<Permit, Paused> {
         let host = self.host(host);
-        host.state().ask(pace, &self.settings);
-        host.state().check_pause(Instant::now())?;
-        let turn = host.line.lock().await;
+        let asked = Instant::now();
+        // A waiting asker that is given up keeps no turn; one that is sent away does.
+        let waiting = asker.patience.is_none().then(|| Waiting {
+            host: &host,
+            crawl: asker.crawl,
+        });
+        let mut first = None;
         let entered = loop {
-            let ready_at = {
-                let mut state = host.state();
-                // Not before: what is noted of the host now is older than this request.
-                let now = Instant::now();
-                let delay = state.ask(pace, &self.settings);
-                state.check_pause(now)?;
-                let after_last = state.ended.map(|(ended, random)| ended + delay + random);
-                let ready_at = after_last.max(state.paused_until(now));
-                let max_in_use = match state.health.paused_until() {
-                    Some(_) => 1,
-                    None if !delay.is_zero() => 1,
-                    None => self.parallel(pace),
-                };
-                if state.n_in_use >= max_in_use {
-                    None
-                } else if ready_at.is_none_or(|at| at <= now) {
-                    state.n_in_use += 1;
-                    state.rates.limiter.count(now);
-                    break now;
-                } else {
-                    ready_at
+            let turn = host.state().take_turn(pace, asker, asked, &self.settings)?;
+            match turn {
+                Turn::Now(now) => break now,
+                Turn::At(at) => {
+                    first = None;
+                    tokio::select! {
+                        biased;
+                        () = host.ended.notified() => {}
+                        () = tokio::time::sleep_until(at) => {}
+                    }
                 }
-            };
-            match ready_at {
-                Some(at) => tokio::time::sleep_until(at).await,
-                None => host.freed.notified().await,
+                // In order of arrival.
+                Turn::Freed if first.is_none() => first = Some(host.line.lock().await),
+                Turn::Freed => host.freed.notified().await,
             }
         };
-        drop(turn);
+        drop((first, waiting));
         Ok(Permit {
             host,
             settings: Arc::clone(&self.settings),
@@ -226,6 +234,18 @@ impl Gate {
         let host = Arc::<HostGate>::default();
         hosts.by_name.insert(name.to_owned(), Arc::clone(&host));
         host
+    }
+}
+
+/// An asker that waits at the gate.
+struct Waiting<'a> {
+    host: &'a HostGate,
+    crawl: u64,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.host.state().line.leave(self.crawl);
     }
 }
 
@@ -266,6 +286,7 @@ impl Drop for Permit {
             state.ended = Some((Instant::now(), random));
         }
         self.host.freed.notify_one();
+        self.host.ended.notify_waiters();
     }
 }
 
@@ -284,76 +305,8 @@ impl HostGate {
         };
         let is_over = state.strictest.is_none_or(is_past);
         let counts = state.rates.by_rate.values().any(|until| now < *until);
-        let is_well = !state.health.is_remembered(now);
+        let is_well = !state.health.is_remembered(now) && state.line.is_empty(now);
         is_over && is_well && !counts && Arc::strong_count(self) == 1
-    }
-}
-
-impl HeldRates {
-    fn ask(&mut self, rates: &Rates) {
-        if rates.is_empty() && self.by_rate.is_empty() {
-            return;
-        }
-        let now = Instant::now();
-        let n_before = self.by_rate.len();
-        self.by_rate.retain(|_, until| now < *until);
-        let mut is_other = self.by_rate.len() != n_before;
-        for rate in rates.iter() {
-            let until = now + 2 * rate.per + STRICT_FOR;
-            is_other |= self.by_rate.insert(rate, until).is_none();
-        }
-        if is_other {
-            let rates = self.by_rate.keys().map(|rate| (rate.n, rate.per));
-            self.limiter.set(rates);
-        }
-    }
-}
-
-impl HostState {
-    /// The delay that one who asks for `delay` has to keep.
-    fn delay(&self, delay: Duration, settings: &GateSettings) -> Duration {
-        let to_keep = match self.strictest {
-            Some((strictest, until)) if Instant::now() < until => delay.max(strictest),
-            Some(_) | None => delay,
-        };
-        // Who asks for none says that the host is its own.
-        match to_keep.is_zero() {
-            true => to_keep,
-            false => to_keep.max(self.health.latency().min(settings.max_adaptive_delay)),
-        }
-    }
-
-    /// The same, and makes the others keep this pace.
-    fn ask(&mut self, pace: &Pace, settings: &GateSettings) -> Duration {
-        self.rates.ask(&pace.rates);
-        let delay = pace.delay;
-        let is_strictest = match self.strictest {
-            Some((strictest, until)) => strictest <= delay || until <= Instant::now(),
-            None => true,
-        };
-        if is_strictest && !delay.is_zero() {
-            self.strictest = Some((delay, Instant::now() + 2 * delay + STRICT_FOR));
-        }
-        self.delay(delay, settings)
-    }
-
-    /// Before this moment it is left alone, whatever the delay; none where that is past.
-    fn paused_until(&self, now: Instant) -> Option<Instant> {
-        let in_trouble = self.health.paused_until();
-        let until = in_trouble.max(self.rates.limiter.ready_at(now))?;
-        (until > now).then_some(until)
-    }
-
-    fn pause(&self, now: Instant) -> Duration {
-        self.paused_until(now)
-            .map_or(Duration::ZERO, |until| until - now)
-    }
-
-    fn check_pause(&self, now: Instant) -> Result<(), Paused> {
-        match self.pause(now) {
-            pause if pause > PATIENCE => Err(Paused { pause }),
-            _ => Ok(()),
-        }
     }
 }
 

@@ -15,22 +15,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
-use url::Url;
+use url::{Host, Url};
 
-use super::gate::{Gate, Pace, Paused};
+use super::gate::{Asker, Gate, Pace};
 use super::guard::Guard;
-use super::resolve::GuardedResolver;
+use super::resolve::{GuardedResolver, ResolveError};
 use super::robots::Cache;
-use super::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched, charset};
+use super::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched, Prepared, charset};
 use crate::clock::Clock;
-use crate::model::crawl::{Page, UnixMillis, host_of, is_same_host};
+use crate::model::crawl::{Page, UnixMillis, is_same_host};
 use crate::model::resource::DEFAULT_DELAY;
 use crate::model::settings::{AccessName, USUAL_AGENT};
 use failed::within;
 use hop::{Exchange, Hop, Outcome};
 use judge::Manner;
 use routes::Routes;
+use send::{OPEN_FILES_WAIT, Sent};
 
 mod body;
 mod client;
@@ -41,6 +43,7 @@ pub mod fuzz;
 mod hop;
 mod judge;
 mod routes;
+mod send;
 mod settings;
 mod sign;
 
@@ -57,6 +60,8 @@ pub struct HttpFetcher {
     resolver: GuardedResolver,
     gate: Arc<Gate>,
     robots: Cache,
+    /// Places of hosts that are made ready.
+    preparing: Semaphore,
     clock: Arc<dyn Clock>,
     /// Sites were asked by one who does not tell how to reach him.
     is_nameless: AtomicBool,
@@ -78,8 +83,8 @@ impl HttpFetcher {
         gate: Arc<Gate>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, SetupError> {
-        let (fixed, ttl) = (settings.hosts.clone(), settings.dns_ttl);
-        let resolver = GuardedResolver::new(Arc::clone(&guard), fixed, ttl);
+        let fixed = settings.hosts.clone();
+        let resolver = GuardedResolver::new(Arc::clone(&guard), fixed, &settings.names);
         Self::resolving(resolver, settings, guard, gate, clock)
     }
 
@@ -93,6 +98,7 @@ impl HttpFetcher {
         Ok(Self {
             routes: Routes::new(&settings, &resolver)?,
             robots: Cache::new(judge::product_of(&settings.user_agent)),
+            preparing: Semaphore::new(settings.preparing),
             settings,
             guard,
             resolver,
@@ -172,63 +178,6 @@ impl HttpFetcher {
         let manner = Manner::of(&request, pool.clone());
         Ok((manner, Hop::first(request, pool)?))
     }
-
-    /// One hop, and when its host may be asked again; 0 where nothing was asked of it.
-    async fn send(
-        &self,
-        hop: &Hop,
-        max_body: u64,
-        pace: &Pace,
-    ) -> (Result<Outcome, FetchError>, UnixMillis) {
-        if let Err(denied) = self.guard.check(&hop.url) {
-            return (Err(denied), 0);
-        }
-        if let Some(pool) = &hop.pool
-            && let Err(resting) = pool.check()
-        {
-            let rest = rest_of(&resting);
-            return (Err(resting), after(self.clock.unix_millis(), rest));
-        }
-        let may_look_up = !self.is_proxys_to_resolve(hop);
-        // Nearly always; then no clock is needed.
-        if !self.resolver.is_port_open(&hop.url, hop.names_port) {
-            let check = (self.resolver).check_port(&hop.url, hop.names_port, may_look_up);
-            if let Err(denied) = self.while_connecting(check).await {
-                return (Err(denied), 0);
-            }
-        }
-        let host = host_of(&hop.url);
-        let asked = Instant::now();
-        let permit = match self.gate.enter(&host, pace).await {
-            Ok(permit) => permit,
-            Err(Paused { pause }) => {
-                let host_ready_at = after(self.clock.unix_millis(), pause);
-                return (Err(FetchError::Paused { host, pause }), host_ready_at);
-            }
-        };
-        let Exchange {
-            mut outcome, took, ..
-        } = self.exchange(hop, max_body).await;
-        // Now, because it is known where the host is.
-        if outcome.is_ok() {
-            self.want_contact(&hop.url);
-        }
-        if let Ok(Outcome::Received(answer)) = &mut outcome {
-            answer.record.waited = permit.entered().duration_since(asked);
-        }
-        let now = self.clock.unix_millis();
-        let left_alone = permit.finish(sign::of(&outcome, took, now));
-        let rest = outcome.as_ref().err().map(rest_of).unwrap_or_default();
-        (outcome, after(now, left_alone.max(rest)))
-    }
-}
-
-/// How long the proxies of a page rest, where that is why it was not sent.
-fn rest_of(error: &FetchError) -> Duration {
-    match error {
-        FetchError::NoProxy { pause, .. } => *pause,
-        _ => Duration::ZERO,
-    }
 }
 
 /// One line for each hop, sent or not, for `CRAWLER_LOG=crawler::fetch=debug`. What it took includes what
@@ -275,28 +224,33 @@ fn after(now: UnixMillis, pause: Duration) -> UnixMillis {
 impl Fetch for HttpFetcher {
     async fn fetch(&self, request: FetchRequest) -> Result<Fetched, Failure> {
         let (max_body, max_url_length) = (request.max_body, request.max_url_length);
-        let prepared = self.prepared(request).map_err(|error| Failure {
-            error,
-            host_ready_at: 0,
-        });
-        let (manner, mut hop) = prepared?;
+        let (manner, mut hop) = self.prepared(request).map_err(Failure::of_page)?;
+        // Nobody would bring the hops so far again.
+        let mut asker = manner.asker;
         let mut on_the_way = Vec::new();
         // After all hops so far: a later one that is not made gives the host no less time.
         let mut host_ready_at = 0;
         loop {
             let begun = Instant::now();
-            let (outcome, ready_at) = match self.judge(&hop.url, &manner).await {
-                Ok(pace) => self.send(&hop, max_body, &pace).await,
-                Err(Failure {
-                    error,
-                    host_ready_at,
-                }) => (Err(error), host_ready_at),
+            let sent = match self.judge(&hop.url, &manner).await {
+                Ok(pace) => self.send(&hop, max_body, &pace, asker).await,
+                Err(failure) => Sent {
+                    outcome: Err(failure.error),
+                    host_ready_at: failure.host_ready_at,
+                    is_of_host: failure.is_of_host,
+                },
             };
+            let Sent {
+                outcome,
+                is_of_host,
+                ..
+            } = sent;
             tell(&hop, &outcome, begun);
-            host_ready_at = host_ready_at.max(ready_at);
+            host_ready_at = host_ready_at.max(sent.host_ready_at);
             let failure = |error| Failure {
                 error,
                 host_ready_at,
+                is_of_host,
             };
             let answer = match outcome {
                 // The hops so far would be made again: the rest is a page of its own, if it can be.
@@ -326,6 +280,7 @@ impl Fetch for HttpFetcher {
                 }
                 Ok(Outcome::Redirect { to, status }) => {
                     on_the_way.push(hop.redirect(to, status));
+                    asker = Asker::waiting();
                     continue;
                 }
             };
@@ -334,6 +289,55 @@ impl Fetch for HttpFetcher {
                 host_ready_at,
             });
         }
+    }
+
+    fn is_prepared(&self, request: &FetchRequest) -> bool {
+        // What is not set up is told by the fetch.
+        let Ok(pool) = self.routes.pool(request.proxy.as_ref()) else {
+            return true;
+        };
+        let way = pool.as_ref().map(|pool| pool.name());
+        // Where no delay is kept, connections are open while a name is looked up anew.
+        let needs_name = pool.is_none() && !self.delay(&request.url, request.delay).is_zero();
+        (!needs_name || self.resolver.is_known(&request.url))
+            && self.is_wanted_known(&request.url, request.robots, way)
+    }
+
+    async fn prepare(&self, request: FetchRequest) -> Result<Prepared, Failure> {
+        let (manner, hop) = self.prepared(request).map_err(Failure::of_page)?;
+        let url = &hop.url;
+        self.guard.check(url).map_err(Failure::of_page)?;
+        // It is never closed.
+        let _place = self.preparing.acquire().await;
+        if hop.pool.is_none()
+            && let Some(Host::Domain(name)) = url.host()
+        {
+            let found = async {
+                let found = self.resolver.found(name).await;
+                found.map(drop).map_err(ResolveError::into_fetch_error)
+            };
+            let looked_up = self.while_connecting(found).await;
+            looked_up.map_err(|error| match error {
+                FetchError::OpenFiles => Failure {
+                    error,
+                    host_ready_at: after(self.clock.unix_millis(), OPEN_FILES_WAIT),
+                    is_of_host: false,
+                },
+                error => Failure {
+                    error,
+                    host_ready_at: 0,
+                    is_of_host: true,
+                },
+            })?;
+        }
+        if manner.obeys_nothing() {
+            return Ok(Prepared::default());
+        }
+        let (wanted, host_ready_at) = self.wanted(url, &manner).await?;
+        Ok(Prepared {
+            host_ready_at,
+            has_answered: wanted.is_new,
+        })
     }
 
     fn per_host(&self, host: &Url, delay: Option<Duration>) -> u32 {

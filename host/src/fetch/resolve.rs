@@ -8,20 +8,17 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
-use moka::future::Cache;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Url};
 
 use super::FetchError;
 use super::guard::{Denial, Guard};
 use super::phases;
+use names::Names;
+pub use names::{NameSettings, Resolver};
 
-/// Names whose addresses are remembered.
-const MAX_REMEMBERED: u64 = 10_000;
+mod names;
 
 /// Names remembered as lying inside the allowed networks.
 const MAX_INSIDE: usize = 10_000;
@@ -32,15 +29,11 @@ pub(super) struct GuardedResolver {
     guard: Arc<Guard>,
     /// Names whose addresses are known.
     fixed: Arc<BTreeMap<String, Vec<IpAddr>>>,
-    look_up: LookUp,
+    names: Names,
     /// Where this resolver's client finds its proxy: a name of the operator, judged by nobody.
     proxy: Option<Arc<str>>,
     state: Arc<Mutex<State>>,
 }
-
-/// Asks for the addresses of a name.
-type LookUp = Arc<dyn Fn(String) -> BoxFuture<'static, Found> + Send + Sync>;
-type Found = Result<Vec<IpAddr>, ResolveError>;
 
 #[derive(Debug, Default)]
 struct State {
@@ -78,6 +71,12 @@ pub(super) enum ResolveError {
         /// Why that one.
         denial: Denial,
     },
+    /// The system lets this process open no socket to ask with.
+    #[error("{name} cannot be looked up: no more files can be opened")]
+    OpenFiles {
+        /// The name that was asked for.
+        name: String,
+    },
     /// It has no address.
     #[error("{name} cannot be resolved: {why}")]
     Unknown {
@@ -96,20 +95,20 @@ impl ResolveError {
                 address,
                 denial,
             } => denial.into_error(&name, address),
+            ResolveError::OpenFiles { .. } => FetchError::OpenFiles,
             ResolveError::Unknown { name, why } => FetchError::Resolve { host: name, why },
         }
     }
 }
 
 impl GuardedResolver {
-    /// Asks the system's resolver, unless a name is fixed or was asked for within this time.
+    /// Asks for names as the settings say, unless they are fixed.
     pub(super) fn new(
         guard: Arc<Guard>,
         fixed: BTreeMap<String, Vec<IpAddr>>,
-        ttl: Duration,
+        settings: &NameSettings,
     ) -> Self {
-        let look_up = Arc::new(|name| looked_up(name).boxed());
-        Self::asking(remembering(look_up, ttl, MAX_REMEMBERED), guard, fixed)
+        Self::asking(Names::new(settings), guard, fixed)
     }
 
     /// The same for a client that goes through this proxy.
@@ -120,11 +119,11 @@ impl GuardedResolver {
         }
     }
 
-    fn asking(look_up: LookUp, guard: Arc<Guard>, fixed: BTreeMap<String, Vec<IpAddr>>) -> Self {
+    fn asking(names: Names, guard: Arc<Guard>, fixed: BTreeMap<String, Vec<IpAddr>>) -> Self {
         Self {
             guard,
             fixed: Arc::new(fixed),
-            look_up,
+            names,
             proxy: None,
             state: Arc::default(),
         }
@@ -287,7 +286,15 @@ impl GuardedResolver {
         }
         match self.fixed.get(name) {
             Some(fixed) => Ok(fixed.clone()),
-            None => (self.look_up)(name.to_owned()).await,
+            None => self.names.addresses(name).await,
+        }
+    }
+
+    /// True if the addresses of a URL's host are known, or are looked up with each connection anyway.
+    pub(super) fn is_known(&self, url: &Url) -> bool {
+        match url.host() {
+            Some(Host::Domain(name)) => self.fixed.contains_key(name) || self.names.is_known(name),
+            Some(Host::Ipv4(_) | Host::Ipv6(_)) | None => true,
         }
     }
 
@@ -315,33 +322,6 @@ impl Resolve for GuardedResolver {
             Ok(Box::new(addresses) as Addrs)
         })
     }
-}
-
-/// Remembers what was found; what was not is asked for again. Who asks for a name that is being asked for
-/// waits for that.
-fn remembering(look_up: LookUp, ttl: Duration, max: u64) -> LookUp {
-    if ttl.is_zero() {
-        return look_up;
-    }
-    let cache = Cache::builder().max_capacity(max).time_to_live(ttl).build();
-    Arc::new(move |name: String| {
-        let (cache, found) = (cache.clone(), look_up(name.clone()));
-        async move {
-            let found = cache.try_get_with(name, found).await;
-            found.map_err(|error: Arc<ResolveError>| ResolveError::clone(&error))
-        }
-        .boxed()
-    })
-}
-
-/// What the system's resolver says.
-async fn looked_up(name: String) -> Found {
-    let found = tokio::net::lookup_host((name.clone(), 0)).await;
-    let found = found.map_err(|e| ResolveError::Unknown {
-        name,
-        why: e.to_string(),
-    })?;
-    Ok(found.map(|address| address.ip()).collect())
 }
 
 impl Drop for Want {

@@ -8,11 +8,11 @@
 //! | 2xx | its rules count, for a day; an older file goes on counting while it cannot be fetched anew |
 //! | 4xx but 429; more than five redirects | everything may be fetched |
 //! | anything else; a redirect to what cannot be had | nothing is fetched, and tried again later; after 30 days everything may be |
-//! | nothing: no address, no connection, no answer in time | the page fails for that reason, as it would by itself |
+//! | nothing: no address, no connection, no answer in time | the host is put off for that reason, with all its pages |
 
 pub use rules::{MAX_BYTES, RuleLine, Rules};
 
-pub(super) use cache::{Cache, Received, Way};
+pub(super) use cache::{Cache, Received, Wanted, Way};
 pub(super) use rules::product_token;
 
 mod cache;

@@ -49,6 +49,8 @@ pub struct Commit {
     pub items: Vec<ItemRecord>,
     /// No request to this host before this moment; 0 where nothing was asked of it, or nobody knows.
     pub host_ready_at: UnixMillis,
+    /// True if the host has answered, with whatever: its failures so far do not count any more.
+    pub host_answered: bool,
     /// When the host had answered, or failed to, or it was known that it is not asked; 0 where nobody
     /// knows. So much earlier than `host_ready_at` is what the host is given after an opening, however
     /// late this comes.

@@ -15,6 +15,7 @@
 //! state      what is known in memory, and how a commit changes it and its batch
 //! links      which links of a page are new
 //! peers      links to other shards and from them
+//! hosts      hosts that could not be reached
 //! group      pages that come to their end, with one batch for those that do so at the same time
 //! writer     one batch at a time, numbered; what is durable
 //! keeper     in the background: reads URLs in, hears what is durable, forgets idle hosts
@@ -46,8 +47,8 @@ use url::Url;
 
 use super::seen::{Opening, SeenCache};
 use super::{
-    Claim, Commit, Committed, Frontier, FrontierError, LinkBatch, LinkBounds, LinkPolicy,
-    NewRequest, OpenFrontier, OutboxBatch, Take, URL_BYTES,
+    Claim, Commit, Committed, Frontier, FrontierError, HostFailure, HostNews, LinkBatch,
+    LinkBounds, LinkPolicy, NewRequest, OpenFrontier, OutboxBatch, Take, TakeFrom, URL_BYTES,
 };
 use crate::model::crawl::{Counts, Request, UnixMillis};
 use crate::model::frontier::{KeptCookies, SinkMark};
@@ -59,6 +60,7 @@ mod blocks;
 mod clock;
 mod disk;
 mod group;
+mod hosts;
 mod keeper;
 mod links;
 mod load;
@@ -261,9 +263,13 @@ impl Frontier for DurableFrontier {
         self.inner.leave_root().await
     }
 
-    fn take(&self, now: UnixMillis, per_host: u32) -> Result<Take, FrontierError> {
+    fn n_ready_hosts(&self) -> usize {
+        self.inner.state().bench.n_ready()
+    }
+
+    fn take_from(&self, now: UnixMillis, may: TakeFrom) -> Result<Take, FrontierError> {
         self.inner.check()?;
-        let (take, is_hungry) = self.inner.state().take(now, per_host);
+        let (take, is_hungry) = self.inner.state().take(now, may);
         if is_hungry {
             self.inner.hungry.notify_one();
         }
@@ -282,8 +288,12 @@ impl Frontier for DurableFrontier {
         self.inner.state().cookies.clone()
     }
 
-    fn give_back(&self, claim: Box<Claim>, host_ready_at: UnixMillis) {
-        self.inner.state().give_back(*claim, host_ready_at);
+    fn give_back(&self, claim: Box<Claim>, news: HostNews) {
+        self.inner.state().give_back(*claim, news);
+    }
+
+    async fn put_off(&self, claim: Box<Claim>, failure: HostFailure) -> Result<(), FrontierError> {
+        self.inner.put_off(*claim, &failure).await
     }
 
     async fn outbox(&self, max: usize) -> Result<OutboxBatch, FrontierError> {

@@ -15,10 +15,10 @@ use tokio::sync::Notify;
 use url::Url;
 
 use super::steady::SteadyTime;
-use super::workbench::{HostId, LaneId, Next, Turn, Workbench};
+use super::workbench::{HostId, HostLife, LaneId, Next, Turn, Workbench};
 use super::{
-    Claim, Commit, Committed, Ended, Frontier, FrontierError, LinkBatch, LinkBounds, LinkPolicy,
-    NewRequest, OutboxBatch, Take, URL_BYTES,
+    Claim, Commit, Committed, Ended, Frontier, FrontierError, HostFailure, HostNews, LinkBatch,
+    LinkBounds, LinkPolicy, NewRequest, OutboxBatch, Take, TakeFrom, URL_BYTES,
 };
 use crate::model::crawl::{Counts, Done, Fingerprint, ItemRecord, Request, UnixMillis};
 use crate::model::frontier::{KeptCookies, SinkMark};
@@ -92,6 +92,8 @@ struct State {
     patterns: Patterns,
     /// By entry.
     in_flight: HashMap<u64, InFlight>,
+    /// Number of claims in flight whose hosts are not ready.
+    n_preparing: usize,
     next_entry: u64,
     outbox: Outbox,
     peers: Peers,
@@ -127,6 +129,8 @@ struct InFlight {
     attempt: u32,
     lane: LaneId,
     turn: Turn,
+    /// Its host is not ready: it will not be parsed before it was put back.
+    is_preparing: bool,
 }
 
 impl MemoryFrontier {
@@ -180,7 +184,11 @@ impl Frontier for MemoryFrontier {
         Ok(())
     }
 
-    fn take(&self, now: UnixMillis, per_host: u32) -> Result<Take, FrontierError> {
+    fn n_ready_hosts(&self) -> usize {
+        self.state().workbench.n_ready()
+    }
+
+    fn take_from(&self, now: UnixMillis, may: TakeFrom) -> Result<Take, FrontierError> {
         let mut state = self.state();
         if state.roots.is_none() {
             return Ok(Take::Blocked);
@@ -190,15 +198,15 @@ impl Frontier for MemoryFrontier {
             let is_over = state.in_flight.is_empty() && state.peers.n_waiting() == 0;
             return Ok(if is_over { Take::Empty } else { Take::Blocked });
         }
-        if state.in_flight.len() >= self.settings.max_undurable
+        if state.in_flight.len() - state.n_preparing >= self.settings.max_undurable
             || state.outbox.items.len() >= self.settings.max_outbox_items
             || state.outbox.n_bytes >= self.settings.max_outbox_bytes
             || state.peers.n_waiting() >= self.settings.max_links
         {
             return Ok(Take::Blocked);
         }
-        Ok(match state.workbench.take(now, per_host.max(1)) {
-            Next::Url(lane, turn, waiting) => Take::Ready(state.claim(lane, turn, waiting)),
+        Ok(match state.workbench.take(now, may) {
+            Next::Url(lane, turn, waiting) => Take::Ready(state.claim(lane, turn, waiting, now)),
             Next::At(at) => Take::WaitUntil(state.time.to_wall(at)),
             Next::Full => Take::Blocked,
         })
@@ -217,7 +225,10 @@ impl Frontier for MemoryFrontier {
         let for_others = for_others.collect();
         let max_pattern_urls = Some(commit.max_pattern_urls);
         let mut state = self.state();
-        state.land(&commit.claim, commit.host_ready_at)?;
+        let host = state.land(&commit.claim, commit.host_ready_at)?.lane.host;
+        if commit.host_answered {
+            state.workbench.live(host, HostLife::answer);
+        }
         state.end(commit);
         let (n_sent, n_unsent) = state.send(for_others, self.settings.max_urls);
         let mut committed = state.store(requests, self.settings.max_urls, max_pattern_urls);
@@ -232,12 +243,13 @@ impl Frontier for MemoryFrontier {
         self.state().cookies.clone()
     }
 
-    fn give_back(&self, claim: Box<Claim>, host_ready_at: UnixMillis) {
-        let mut state = self.state();
-        match state.land(&claim, host_ready_at) {
-            Ok(InFlight { turn, attempt, .. }) => state.wait_again(*claim, turn.due, attempt),
-            Err(error) => tracing::warn!(%error, "a claim was given back twice"),
-        }
+    fn give_back(&self, claim: Box<Claim>, news: HostNews) {
+        self.state().give_back(*claim, news);
+    }
+
+    async fn put_off(&self, claim: Box<Claim>, failure: HostFailure) -> Result<(), FrontierError> {
+        self.state().put_off(*claim, &failure);
+        Ok(())
     }
 
     async fn outbox(&self, max: usize) -> Result<OutboxBatch, FrontierError> {

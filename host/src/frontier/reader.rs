@@ -18,6 +18,7 @@ use slatedb::{DbReader, DbReaderMode};
 
 use super::durable::failed;
 use super::records::{self, Stage};
+use super::workbench::{LaneId, Turn};
 use super::{FrontierError, keys, path_of};
 use crate::model::crawl::{Counts, Done, Fingerprint, Request};
 use crate::model::frontier::{FrontierStats, UrlEntry, UrlFilter, UrlState};
@@ -26,6 +27,7 @@ use crate::model::resource::ShardId;
 use scan::Records;
 
 mod delivery;
+mod hosts;
 pub mod pool;
 mod scan;
 
@@ -228,18 +230,20 @@ impl FrontierReader {
         let Some(state) = state.filter(|state| state.run == self.run.0) else {
             return self.led_to(request, fingerprint).await;
         };
-        let lane = super::workbench::LaneId {
+        let lane = LaneId {
             host,
             priority: state.priority,
         };
-        let turn = super::workbench::Turn {
+        let turn = Turn {
             due: state.due,
             entry: state.entry,
         };
         if state.stage() == Stage::Due {
             let key = keys::ready(self.run, lane, turn);
             let record = self.get(&key).await?;
-            return record.map(|value| self.ready(&key, &value)).transpose();
+            let entry = record.map(|value| self.ready(&key, &value)).transpose()?;
+            let unreached = self.unreached(host).await?;
+            return Ok(entry.map(|entry| entry.at_host(unreached)));
         }
         if state.stage() == Stage::Dead {
             let key = keys::dead_letter(self.run, host, fingerprint);
@@ -289,6 +293,7 @@ impl FrontierReader {
                 at: turn.map_or(0, |turn| turn.due),
                 attempt: record.attempt,
                 failure: record.failure,
+                host: None,
             },
             since: 0,
         })

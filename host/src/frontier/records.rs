@@ -255,6 +255,24 @@ pub(super) struct Host {
     pub(super) delay: u64,
     #[prost(message, repeated, tag = "4")]
     pub(super) lanes: Vec<LaneCursor>,
+    /// In that run.
+    #[prost(bool, tag = "5")]
+    pub(super) has_answered: bool,
+    #[prost(message, optional, tag = "6")]
+    pub(super) trouble: Option<Trouble>,
+}
+
+/// Times on end, in the run of its host's record, that the host could not be reached.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Trouble {
+    #[prost(uint32, tag = "1")]
+    pub(super) n: u32,
+    /// The word by which the last one is counted.
+    #[prost(string, tag = "2")]
+    pub(super) reason: String,
+    /// Its URLs are given up until its clock.
+    #[prost(bool, tag = "3")]
+    pub(super) is_given_up: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -10,7 +10,8 @@ use prost::Message as _;
 
 use super::records::{FORMAT, Head};
 use super::{
-    Claim, Commit, Committed, Ended, Frontier, FrontierError, NewRequest, Take, keys, path_of,
+    Claim, Commit, Committed, Ended, Frontier, FrontierError, HostNews, NewRequest, Take, keys,
+    path_of,
 };
 use crate::model::crawl::{Done, Item, ItemKey, ItemRecord, Request, UnixMillis};
 use crate::model::frontier::KeptCookies;
@@ -19,11 +20,13 @@ use crate::model::resource::ShardId;
 
 mod fencing;
 pub(crate) mod hanging;
+mod hosts;
 pub(crate) mod links;
 mod model;
 mod patterns;
 
 pub(crate) use fencing::*;
+pub(crate) use hosts::*;
 pub(crate) use links::{
     a_run_is_not_over_while_links_wait_or_come,
     a_shard_without_root_requests_of_its_own_is_over_until_links_come,
@@ -92,6 +95,7 @@ pub(crate) fn commit_of(claim: Box<Claim>, ended: Ended) -> Commit {
         refused: Vec::new(),
         items: Vec::new(),
         host_ready_at: 0,
+        host_answered: false,
         answered_at: 0,
         final_url: None,
         validators: None,
@@ -212,7 +216,7 @@ pub(crate) async fn a_claim_that_is_given_back_is_as_it_was(frontier: Arc<dyn Fr
     let urls = vec![new("http://a/1"), new("http://a/2")];
     frontier.seed(urls).await.unwrap();
     let claim = ready(take(&frontier, 0, 1).await);
-    frontier.give_back(claim.clone(), 0);
+    frontier.give_back(claim.clone(), HostNews::None);
     assert_eq!(frontier.in_flight(), 0);
     assert_eq!(ready(take(&frontier, 0, 1).await), claim);
 }
@@ -224,14 +228,14 @@ pub(crate) async fn a_host_is_left_alone_for_as_long_as_a_claim_of_it_is_given_b
     frontier.seed(urls).await.unwrap();
     let claim = ready(take(&frontier, 0, 2).await);
     assert_eq!(claim.request.host(), "a:80");
-    frontier.give_back(claim.clone(), 1_000);
+    frontier.give_back(claim.clone(), HostNews::NotBefore(1_000));
     let other = ready(take(&frontier, 0, 2).await);
     assert_eq!(other.request.host(), "b:80");
     frontier.commit(parsed(other)).await.unwrap();
     assert_eq!(take(&frontier, 999, 2).await, Take::WaitUntil(1_000));
     assert_eq!(ready(take(&frontier, 1_000, 2).await), claim);
     // No earlier than it was told before.
-    frontier.give_back(claim, 500);
+    frontier.give_back(claim, HostNews::NotBefore(500));
     assert!(matches!(take(&frontier, 1_000, 2).await, Take::Ready(_)));
 }
 
@@ -282,7 +286,7 @@ pub(crate) async fn a_claim_ends_once(frontier: Arc<dyn Frontier>) {
         matches!(error, FrontierError::NotInFlight { .. }),
         "{error}"
     );
-    frontier.give_back(claim, 0);
+    frontier.give_back(claim, HostNews::None);
     assert_eq!((frontier.in_flight(), frontier.counts().items), (1, 0));
     frontier.commit(parsed(again)).await.unwrap();
     assert_eq!(take(&frontier, 0, 1).await, Take::Empty);

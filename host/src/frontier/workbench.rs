@@ -20,15 +20,19 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use crate::model::crawl::UnixMillis;
 
 mod host;
+mod hosts;
 mod lane;
+mod life;
 mod sleep;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use host::HostClock;
-use host::{Host, Place};
+use host::{Host, Kind, Level, Place};
 use lane::Lane;
 pub(crate) use lane::{Put, Turn};
+pub use life::{HostFailure, HostStanding};
+pub(crate) use life::{HostLife, Trouble};
 
 /// A host, by hash of its name and port. Two that share a hash share their clock and their lanes,
 /// which is slower for both and wrong for neither.
@@ -53,6 +57,25 @@ pub(crate) enum Next<T> {
     Full,
 }
 
+/// How many URLs of one host may be in flight, by what is known of it. None: nothing of such hosts is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TakeFrom {
+    /// Of a host of which everything is known that comes before its pages.
+    pub ready: Option<u32>,
+    /// Of any other.
+    pub unready: Option<u32>,
+}
+
+impl TakeFrom {
+    /// As many of one as of the other.
+    pub fn all(per_host: u32) -> Self {
+        Self {
+            ready: Some(per_host),
+            unready: Some(per_host),
+        }
+    }
+}
+
 /// Lanes of one host: with each page of it, where each of them begins is written, and is looked through.
 const MAX_LANES: usize = 64;
 
@@ -69,7 +92,7 @@ pub(crate) struct Workbench<T> {
     hosts: HashMap<HostId, Host<T>>,
     /// By URLs in flight, then by the moment the host has something to fetch and may be asked.
     /// Only hosts with a URL that is here; no more levels than there are places in flight.
-    turns: BTreeMap<u32, BTreeSet<(UnixMillis, HostId)>>,
+    turns: BTreeMap<Level, BTreeSet<(UnixMillis, HostId)>>,
     /// By the moment that the host has something to fetch and may be asked.
     asleep: BTreeSet<(UnixMillis, HostId)>,
     /// Lanes to be read in; not all of them still are hungry.
@@ -117,9 +140,15 @@ impl<T> Workbench<T> {
     }
 
     /// A host as an earlier life left it: its URLs are read in from its cursors on.
-    pub(crate) fn restore(&mut self, host: HostId, clock: HostClock, cursors: &[Cursor]) {
+    pub(crate) fn restore(
+        &mut self,
+        host: HostId,
+        clock: HostClock,
+        life: HostLife,
+        cursors: &[Cursor],
+    ) {
         self.change(host, |host| {
-            host.clock = clock;
+            (host.clock, host.life) = (clock, life);
             for cursor in cursors {
                 let lane = Box::new(Lane::from_cursor(cursor.at));
                 host.lanes.insert(Reverse(cursor.priority), lane);
@@ -158,11 +187,15 @@ impl<T> Workbench<T> {
         self.change(lane.host, |host| host.n_in_flight += 1);
     }
 
-    /// The next URL, from a host with fewer than `per_host` in flight.
-    pub(crate) fn take(&mut self, now: UnixMillis, per_host: u32) -> Next<T> {
+    /// The next URL, from a host with fewer in flight than it may have. Hosts that are ready come first.
+    pub(crate) fn take(&mut self, now: UnixMillis, may: TakeFrom) -> Next<T> {
         self.wake();
         let heads = || {
-            let levels = self.turns.range(..per_host);
+            let of = |kind, n: Option<u32>| {
+                let level = |n_in_flight| Level { kind, n_in_flight };
+                self.turns.range(level(0)..level(n.unwrap_or(0)))
+            };
+            let levels = of(Kind::Ready, may.ready).chain(of(Kind::Unready, may.unready));
             levels.filter_map(|(_, turns)| turns.first().copied())
         };
         let Some((_, host)) = heads().find(|&(at, _)| at <= now) else {
@@ -193,11 +226,10 @@ impl<T> Workbench<T> {
         self.in_lane(lane, |lane| lane.land(turn));
         self.change(lane.host, |host| {
             host.n_in_flight = host.n_in_flight.saturating_sub(1);
-            if not_before > 0 {
-                host.clock
-                    .land(not_before, not_before.saturating_sub(answered));
-            }
         });
+        if not_before > 0 {
+            self.land_host(lane.host, answered, not_before);
+        }
         self.feed(lane.host);
     }
 

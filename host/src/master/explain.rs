@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use crate::model::crawl::{Done, Request, UnixMillis};
-use crate::model::frontier::{FrontierStats, UrlEntry, UrlState};
+use crate::model::frontier::{FrontierStats, UnreachedHost, UrlEntry, UrlState};
 use crate::model::id::{ResourceName, Run};
 use crate::model::resource::{Resource, ShardRecord, ShardState, Waits};
 use crate::model::scope::{DISK, PATTERN_URLS, Refusal};
@@ -121,15 +121,22 @@ fn stored(question: &Question<'_>, entry: &UrlEntry) -> (Standing, String) {
             at,
             attempt,
             failure,
+            host,
         } => {
+            let at = host.as_ref().map_or(*at, |host| host.until.max(*at));
             let when = match at {
-                at if *at > question.now => format!("not before {}", time(*at)),
+                at if at > question.now => format!("not before {}", time(at)),
                 _ => "as soon as its turn comes".to_owned(),
             };
             let mut text = match failure.as_str() {
                 "" => format!("due: not tried yet, {when}"),
                 failure => format!("due: attempt {attempt} {when}, after {failure}"),
             };
+            if let Some(UnreachedHost { n, reason, .. }) = host {
+                let times = if *n == 1 { "time" } else { "times on end" };
+                let why = format!("; its host could not be reached {n} {times} ({reason})");
+                text.push_str(&why);
+            }
             if let Some(why) = &question.held_up {
                 text.push_str(&format!("; nothing is fetched now: {why}"));
             }
@@ -264,6 +271,7 @@ mod tests {
             at,
             attempt,
             failure,
+            host: None,
         }
     }
 
@@ -334,6 +342,40 @@ mod tests {
             Standing::Due,
             "due: attempt 3 as soon as its turn comes, after status-503",
         );
+        for (n, until, text) in [
+            (
+                1,
+                2_000,
+                "not before 2023-11-14T22:13:22Z; its host could not be reached 1 time (resolve)",
+            ),
+            (
+                3,
+                0,
+                "as soon as its turn comes; its host could not be reached 3 times on end (resolve)",
+            ),
+        ] {
+            let UrlState::Due {
+                at,
+                attempt,
+                failure,
+                ..
+            } = due(1, 0, "")
+            else {
+                unreachable!()
+            };
+            let host = Some(UnreachedHost {
+                n,
+                reason: "resolve".to_owned(),
+                until: MOMENT + until,
+            });
+            let state = UrlState::Due {
+                at,
+                attempt,
+                failure,
+                host,
+            };
+            check_stored(state, Standing::Due, &format!("due: not tried yet, {text}"));
+        }
         check_stored(
             UrlState::Done(Done::Parsed),
             Standing::Done,

@@ -107,7 +107,7 @@ impl Request {
         Fingerprint(fingerprint)
     }
 
-    /// The host that politeness counts by: name and port.
+    /// The host that it is stored by: name and port.
     pub fn host(&self) -> String {
         host_of(&self.url)
     }
@@ -131,7 +131,18 @@ fn is_neutral(name: &str) -> bool {
     NEUTRAL.contains(&name) || name.starts_with("accept-")
 }
 
-/// The host that politeness counts by: name and port.
+/// Name of the clock that all requests to a host share: http and https of one name have one, with and
+/// without a dot at its end; another port has its own.
+pub fn clock_of(url: &Url) -> String {
+    let name = url.host_str().unwrap_or_default();
+    let name = name.strip_suffix('.').unwrap_or(name);
+    match url.port_or_known_default() {
+        Some(80 | 443) | None => name.to_owned(),
+        Some(port) => format!("{name}:{port}"),
+    }
+}
+
+/// The host that URLs are stored by: name and port.
 pub fn host_of(url: &Url) -> String {
     let written = &url[Position::BeforeHost..Position::AfterPort];
     match url.port_or_known_default() {
@@ -342,20 +353,30 @@ mod tests {
     }
 
     #[test]
-    fn politeness_counts_by_name_and_port_in_one_spelling() {
-        for (url, host) in [
-            ("http://a.test", "a.test:80"),
-            ("https://a.test/x", "a.test:443"),
-            ("HTTP://A.Test:80/", "a.test:80"),
-            ("https://a.test:80/", "a.test:80"),
-            ("http://ann:p@a.test:8080/?q#f", "a.test:8080"),
-            ("http://[::1]/", "[::1]:80"),
-            ("http://[0:0::1]:81/", "[::1]:81"),
-            ("http://127.1/", "127.0.0.1:80"),
-            ("http://a.test./", "a.test.:80"),
-            ("data:text/plain,x", ""),
+    fn r10_http_and_https_of_one_name_share_their_clock() {
+        for (url, host, clock) in [
+            ("http://a.test", "a.test:80", "a.test"),
+            ("https://a.test/x", "a.test:443", "a.test"),
+            ("HTTP://A.Test:80/", "a.test:80", "a.test"),
+            ("https://a.test:80/", "a.test:80", "a.test"),
+            (
+                "http://ann:p@a.test:8080/?q#f",
+                "a.test:8080",
+                "a.test:8080",
+            ),
+            ("https://a.test.:8443/", "a.test.:8443", "a.test:8443"),
+            ("http://[::1]/", "[::1]:80", "[::1]"),
+            ("http://[0:0::1]:81/", "[::1]:81", "[::1]:81"),
+            ("http://127.1/", "127.0.0.1:80", "127.0.0.1"),
+            ("http://a.test./", "a.test.:80", "a.test"),
+            ("data:text/plain,x", "", ""),
         ] {
-            assert_eq!(host_of(&url.parse().unwrap()), host, "{url}");
+            let url: Url = url.parse().unwrap();
+            assert_eq!(
+                (host_of(&url), clock_of(&url)),
+                (host.into(), clock.into()),
+                "{url}"
+            );
         }
     }
 

@@ -18,6 +18,8 @@ pub enum UrlState {
         attempt: u32,
         /// Why the last attempt failed; empty before the first.
         failure: String,
+        /// Its host, where that could not be reached lately. Only of a URL that is asked for by itself.
+        host: Option<UnreachedHost>,
     },
     /// It came to its end.
     Done(Done),
@@ -33,6 +35,17 @@ pub enum UrlState {
         /// Whose.
         to: Shard,
     },
+}
+
+/// A host that could not be reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreachedHost {
+    /// Times on end.
+    pub n: u32,
+    /// The word by which the last one is counted: `resolve`, `connection`, …
+    pub reason: String,
+    /// It is left alone until this moment.
+    pub until: UnixMillis,
 }
 
 impl UrlState {
@@ -60,6 +73,16 @@ pub struct UrlEntry {
     pub state: UrlState,
     /// When it came to stand there. 0 for one that was never tried.
     pub since: UnixMillis,
+}
+
+impl UrlEntry {
+    /// The same with what is known of its host, where it waits for that.
+    pub fn at_host(mut self, unreached: Option<UnreachedHost>) -> Self {
+        if let UrlState::Due { host, .. } = &mut self.state {
+            *host = unreached;
+        }
+        self
+    }
 }
 
 /// The cookies of a crawl, as a frontier keeps them.

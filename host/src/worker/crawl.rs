@@ -14,17 +14,20 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
+use super::at_rest::{is_all_delivered, may_rest};
 use super::leave::Leave;
 use super::links::{self, Part};
 use super::report::CrawlLog;
 use super::roots::roots_or_put_back;
 use super::shared::Shared;
+use super::slot::{Places, Slot, n_preparing};
 use super::starts::Starts;
 use super::{drain, page};
 use crate::clock::Clock;
 use crate::fetch::Fetch;
 use crate::fetch::cookies::CookieJar;
-use crate::frontier::{Frontier, FrontierError, Take};
+use crate::fetch::gate::Asker;
+use crate::frontier::{Frontier, FrontierError, Take, TakeFrom};
 use crate::memory::Seat;
 use crate::model::crawl::UnixMillis;
 use crate::model::id::{ResourceId, Run};
@@ -39,6 +42,9 @@ use crate::task::TaskScope;
 const STOP_GRACE: Duration = Duration::from_secs(2);
 /// How long the log says nothing more of a sink that is slow.
 const TELL_AGAIN: Duration = Duration::from_secs(60);
+/// How long a page waits at the gate for the turn of its host: clocks of the frontier and of the gate may
+/// differ by so much. For a later turn it is put back.
+const PATIENCE: Duration = Duration::from_millis(50);
 /// Root requests by which the connections per host are judged.
 const JUDGED_ROOTS: usize = 8;
 
@@ -138,6 +144,12 @@ pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken
         told_of_pattern: Once::new(),
         told_of_disk: Once::new(),
         early_end: Mutex::new(None),
+        asker: Asker {
+            crawl: Asker::new_crawl(),
+            patience: Some(PATIENCE),
+        },
+        pages: Places::default(),
+        preparing: Places::default(),
     });
     let no_more_items = CancellationToken::new();
     // A crawl that cannot go on says so, though links wait for a shard that nobody has.
@@ -233,18 +245,22 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
         if std::mem::replace(&mut robots, settings.robots()) != settings.robots() {
             tell_of_robots(&shared.parts, robots);
         }
-        let in_flight = frontier.in_flight() as u64;
+        // Until their tasks are over: a page is out of flight before its batch is written.
+        let in_flight = shared.pages.n_tasks() + shared.preparing.n_tasks();
         let may_fly = u64::from(shared.parts.seat.share(settings.concurrency()));
+        shared.pages.set_max(may_fly);
+        shared.preparing.set_max(n_preparing(shared, may_fly));
+        let (has_slot, may_prepare) = (shared.pages.is_free(), shared.preparing.is_free());
         // A crawl with nothing left ends, however short memory is.
         let has_more = || in_flight > 0 || frontier.counts().due > 0;
-        if in_flight >= may_fly && has_more() {
+        if !has_slot && !may_prepare && has_more() {
             if let Some(why) = shared.parts.seat.short() {
                 told_of_memory.call_once(|| shared.parts.log.note("warn", why));
             }
             wait(shared, None, &tasks).await;
             continue;
         }
-        if let Some(why) = shared.spent(&settings, in_flight) {
+        if let Some(why) = shared.spent(&settings, shared.pages.n_tasks()) {
             if in_flight > 0 {
                 wait(shared, None, &tasks).await;
                 continue;
@@ -283,17 +299,27 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
             .map(|url| shared.parts.fetch.per_host(url, delay))
             .max()
             .unwrap_or(1);
-        let take = match frontier.take(shared.parts.clock.unix_millis(), per_host) {
+        let may = TakeFrom {
+            ready: has_slot.then_some(per_host),
+            unready: may_prepare.then_some(1),
+        };
+        let take = match frontier.take_from(shared.parts.clock.unix_millis(), may) {
             Ok(take) => take,
             Err(error) => break CrawlEnd::Frontier(error),
         };
+        let stop_signal = tasks.stop_signal();
         match take {
-            Take::Ready(claim) => {
+            // One that is tried alone has all places to itself.
+            Take::Ready(claim) if claim.host.is_ready || claim.alone => {
                 starts.count();
-                tasks.spawn(
-                    "page",
-                    page::attempt(shared.clone(), claim, tasks.stop_signal()),
-                );
+                let slot = Slot::hold(shared, |shared| &shared.pages);
+                let attempt = page::attempt(shared.clone(), slot, claim, stop_signal);
+                tasks.spawn("page", attempt);
+            }
+            Take::Ready(claim) => {
+                let slot = Slot::hold(shared, |shared| &shared.preparing);
+                let prepare = page::prepare(shared.clone(), slot, claim, stop_signal);
+                tasks.spawn("host", prepare);
             }
             Take::WaitUntil(until) => match may_rest(shared, in_flight, until).await {
                 Ok(true) => break CrawlEnd::Resting { until },
@@ -312,21 +338,6 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
     end
 }
 
-/// Whether the crawl may end as resting until this moment: nothing is under way, and no link waits for another
-/// shard. One that is not durable yet waits too; it would be delivered before the end, however long that takes.
-async fn may_rest(
-    shared: &Shared,
-    in_flight: u64,
-    until: UnixMillis,
-) -> Result<bool, FrontierError> {
-    let frontier = &shared.parts.frontier;
-    if in_flight > 0 || !shared.may_rest(until) {
-        return Ok(false);
-    }
-    frontier.settle().await?;
-    Ok(frontier.peers().is_empty())
-}
-
 /// The end of a crawl that has nothing left to fetch. One of several shards is quiet then, once
 /// everything is where it belongs: another may have links for it.
 async fn nothing_left(shared: &Shared, tasks: &TaskScope, n_ends: Option<u64>) -> Option<CrawlEnd> {
@@ -339,20 +350,6 @@ async fn nothing_left(shared: &Shared, tasks: &TaskScope, n_ends: Option<u64>) -
         Err(error) => return Some(CrawlEnd::Frontier(error)),
     }
     None
-}
-
-/// Whether no item waits for its sink, and no link for another shard.
-async fn is_all_delivered(frontier: &dyn Frontier) -> Result<bool, FrontierError> {
-    frontier.settle().await?;
-    if !frontier.peers().is_empty() || !frontier.outbox(1).await?.items.is_empty() {
-        return Ok(false);
-    }
-    // What has emptied it may be younger than that.
-    frontier.settle().await?;
-    if frontier.counts().due == 0 {
-        frontier.check_empty().await?;
-    }
-    Ok(true)
 }
 
 /// Waits until something may be different: a page has ended, a moment has come, memory is short or free,

@@ -7,12 +7,13 @@ use serde_json::value::RawValue;
 
 use super::crawl::CrawlConfig;
 use super::report::note_logs;
+use super::request::fetch_request;
 use super::shared::Shared;
+use super::slot::Held;
 use super::unchanged;
 use super::verdict::{self, Attempt, Verdict};
-use crate::fetch::agents::identity;
-use crate::fetch::{Answer, Failure, FetchError, FetchRequest};
-use crate::frontier::{Claim, Ended, FrontierError, NewRequest};
+use crate::fetch::{Answer, Failure, FetchError, Fetched, Prepared};
+use crate::frontier::{Claim, Ended, FrontierError, HostFailure, HostNews, NewRequest};
 use crate::model::crawl::{
     Done, Item, ItemKey, ItemRecord, NO_RULE, Page, PageContext, Request, RuleError, UnixMillis,
 };
@@ -33,6 +34,7 @@ pub(super) struct Harvest {
     pub(super) refused: Vec<(&'static str, u64)>,
     pub(super) items: Vec<ItemRecord>,
     pub(super) host_ready_at: UnixMillis,
+    pub(super) host_answered: bool,
     pub(super) final_url: Option<Request>,
     pub(super) validators: Option<Validators>,
 }
@@ -48,6 +50,7 @@ impl Harvest {
             refused: Vec::new(),
             items: Vec::new(),
             host_ready_at,
+            host_answered: false,
             final_url: None,
             validators: None,
         }
@@ -57,11 +60,20 @@ impl Harvest {
 /// Why an attempt came to nothing, and its page is put back.
 pub(super) enum Unended {
     Frontier(FrontierError),
-    /// The leave to fetch ended before there was an answer, or the host is left alone until this
-    /// moment (0: as before).
-    NotNow {
-        host_ready_at: UnixMillis,
-    },
+    /// It is to be taken again, and this is known of its host.
+    NotNow(HostNews),
+    /// Its host could not be reached.
+    PutOff(HostFailure),
+}
+
+impl Unended {
+    /// Its host is left alone until this moment; 0: as before.
+    fn not_before(moment: UnixMillis) -> Self {
+        Self::NotNow(match moment {
+            0 => HostNews::None,
+            moment => HostNews::NotBefore(moment),
+        })
+    }
 }
 
 impl From<FrontierError> for Unended {
@@ -70,86 +82,118 @@ impl From<FrontierError> for Unended {
     }
 }
 
-/// Fetches, takes note of when that was over, and parses.
-pub(super) async fn harvest(
+/// Finds out what comes before the pages of a claim's host.
+pub(super) async fn prepare(
     shared: &Shared,
+    slot: &Held,
     claim: &Claim,
     config: &CrawlConfig,
     answered_at: &AtomicU64,
 ) -> Result<Harvest, Unended> {
-    let request = &claim.request;
+    let prepare = shared
+        .parts
+        .fetch
+        .prepare(fetch_request(shared, slot, claim, config));
+    let prepared = shared.parts.leave.while_given(prepare).await;
+    answered_at.store(shared.parts.clock.unix_millis(), Ordering::Relaxed);
+    match prepared {
+        None => Err(Unended::NotNow(HostNews::None)),
+        Some(Ok(Prepared {
+            host_ready_at,
+            has_answered,
+        })) => Err(Unended::NotNow(HostNews::Ready {
+            not_before: host_ready_at,
+            has_answered,
+        })),
+        Some(Err(failure)) => failed(shared, claim, config, failure),
+    }
+}
+
+/// Fetches, takes note of when that was over, and parses.
+pub(super) async fn harvest(
+    shared: &Shared,
+    slot: &Held,
+    claim: &Claim,
+    config: &CrawlConfig,
+    answered_at: &AtomicU64,
+) -> Result<Harvest, Unended> {
     let plugin = shared.parts.rules.description();
-    if !plugin.rules.contains(&request.rule) {
+    if !plugin.rules.contains(&claim.request.rule) {
         let ended = Ended::Dead {
             reason: NO_RULE.to_owned(),
         };
         return Ok(Harvest::nothing(ended, 0));
     }
-    let unless = unchanged::condition(claim, &config.settings);
-    let fetch_request = FetchRequest {
-        url: request.url.clone(),
-        names_port: shared.bounds(&config.settings).names_port(&request.url),
-        method: request.method.clone(),
-        headers: request.headers.clone(),
-        identity: identity(&config.settings.user_agents, &request.url, claim.attempt),
-        cookies: shared.cookies(&config.settings),
-        proxy: config.settings.proxy.clone(),
-        credentials: config.settings.credentials.clone().unwrap_or_default(),
-        body: request.body.clone(),
-        max_url_length: config.settings.max_url_length(),
-        content_types: config.settings.content_types.clone().unwrap_or_default(),
-        max_body: config.limits.body,
-        delay: config.settings.delay(),
-        random_delay: config.settings.random_delay(),
-        host_rate: config.settings.host_rate.clone().unwrap_or_default(),
-        unless: unless.cloned(),
-        robots: config.settings.robots(),
-        max_crawl_delay: config.settings.max_crawl_delay(),
-        account: shared.parts.seat.account().clone(),
-    };
-    let now = || shared.parts.clock.unix_millis();
-    let attempt = || Attempt::ended(claim.attempt, &config.settings, now());
-    let fetch = shared.parts.fetch.fetch(fetch_request);
+    let request = fetch_request(shared, slot, claim, config);
+    // What was known when the host became ready may have been forgotten since.
+    if !claim.alone && !shared.parts.fetch.is_prepared(&request) {
+        return Err(Unended::NotNow(HostNews::Unready));
+    }
+    let fetch = shared.parts.fetch.fetch(request);
     let fetched = shared.parts.leave.while_given(fetch).await;
-    answered_at.store(now(), Ordering::Relaxed);
-    let fetched = match fetched {
-        None => return Err(Unended::NotNow { host_ready_at: 0 }),
-        Some(Ok(fetched)) => fetched,
-        Some(Err(Failure {
-            error,
-            host_ready_at,
-        })) if error.is_held() => return Err(Unended::NotNow { host_ready_at }),
-        // Whoever sets the worker up mends it, or another worker has it: no page is lost by that.
-        Some(Err(Failure {
-            error: error @ FetchError::NotSetUp { .. },
-            ..
-        })) => {
-            let log = &shared.parts.log;
-            log.on_page(
-                "error",
-                request.url.as_str(),
-                &request.rule,
-                error.to_string(),
-            );
-            let host_ready_at = now().saturating_add(NOT_SET_UP_WAIT_MS);
-            return Err(Unended::NotNow { host_ready_at });
-        }
-        Some(Err(failure)) => {
-            let message = format!("attempt {} failed: {}", claim.attempt, failure.error);
-            shared
-                .parts
-                .log
-                .on_page("warn", request.url.as_str(), &request.rule, message);
-            let ended = verdict::of_fetch_error(&failure.error, attempt());
-            let left_out =
-                (ended == Ended::Done(Done::Denied)).then(|| (failure.error.reason(), 1));
-            return Ok(Harvest {
-                detail: failure.error.detail(),
-                refused: left_out.into_iter().collect(),
-                ..Harvest::nothing(ended, failure.host_ready_at)
-            });
-        }
+    answered_at.store(shared.parts.clock.unix_millis(), Ordering::Relaxed);
+    match fetched {
+        None => Err(Unended::NotNow(HostNews::None)),
+        Some(Ok(fetched)) => Ok(Harvest {
+            host_answered: true,
+            ..answered(shared, claim, config, fetched).await?
+        }),
+        Some(Err(failure)) => failed(shared, claim, config, failure),
+    }
+}
+
+/// What comes of a request without an answer.
+fn failed(
+    shared: &Shared,
+    claim: &Claim,
+    config: &CrawlConfig,
+    failure: Failure,
+) -> Result<Harvest, Unended> {
+    let (request, now) = (&claim.request, shared.parts.clock.unix_millis());
+    let tell = |level, message| {
+        let (log, url) = (&shared.parts.log, request.url.as_str());
+        log.on_page(level, url, &request.rule, message);
     };
+    let error = &failure.error;
+    if error.is_held() {
+        return Err(Unended::not_before(failure.host_ready_at));
+    }
+    // Whoever sets the worker up mends it, or another worker has it: no page is lost by that.
+    if let FetchError::NotSetUp { .. } = error {
+        tell("error", error.to_string());
+        return Err(Unended::not_before(now.saturating_add(NOT_SET_UP_WAIT_MS)));
+    }
+    // A page that is tried alone keeps all others waiting: it ends by its own attempts.
+    if failure.is_of_host && !claim.alone {
+        let host = &claim.host;
+        let put_off = verdict::of_host(error, host, &config.settings, now, failure.host_ready_at);
+        let (n, name) = (host.n_failures.saturating_add(1), request.host());
+        tell(
+            "warn",
+            format!("{name} could not be reached, attempt {n}: {error}"),
+        );
+        return Err(Unended::PutOff(put_off));
+    }
+    let message = format!("attempt {} failed: {error}", claim.attempt);
+    tell("warn", message);
+    let attempt = Attempt::ended(claim.attempt, &config.settings, now);
+    let ended = verdict::of_fetch_error(error, attempt);
+    let left_out = (ended == Ended::Done(Done::Denied)).then(|| (error.reason(), 1));
+    Ok(Harvest {
+        detail: error.detail(),
+        refused: left_out.into_iter().collect(),
+        ..Harvest::nothing(ended, failure.host_ready_at)
+    })
+}
+
+/// What comes of an answer.
+async fn answered(
+    shared: &Shared,
+    claim: &Claim,
+    config: &CrawlConfig,
+    fetched: Fetched,
+) -> Result<Harvest, Unended> {
+    let request = &claim.request;
     let page = match fetched.answer {
         Answer::Page(page) => Arc::new(*page),
         Answer::Elsewhere { to } => {
@@ -169,7 +213,7 @@ pub(super) async fn harvest(
         }
     };
     let _held = shared.parts.seat.account().hold(page.body.len() as u64);
-    if let Some(known) = unless
+    if let Some(known) = unchanged::condition(claim, &config.settings)
         && page.status == 304
         && page.redirects.is_empty()
     {
@@ -179,7 +223,9 @@ pub(super) async fn harvest(
             ..Harvest::nothing(ended, fetched.host_ready_at)
         });
     }
-    let mut harvest = match verdict::of_status(&page, attempt()) {
+    let now = shared.parts.clock.unix_millis();
+    let attempt = Attempt::ended(claim.attempt, &config.settings, now);
+    let mut harvest = match verdict::of_status(&page, attempt) {
         Verdict::End(ended) => Harvest::nothing(ended, fetched.host_ready_at),
         Verdict::Parse => parse(shared, claim, config, &page, fetched.host_ready_at).await?,
     };

@@ -1,6 +1,8 @@
-//! One attempt at one page: fetch, parse, commit. Whatever happens in it ends in one commit, or
+//! One attempt at one page: fetch, parse, commit; and before the first of a host, what has to be known
+//! of it. Whatever happens in it ends in one commit, or
 //! with the page put back when the crawl stops or its frontier fails.
 
+use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,32 +10,98 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use futures::FutureExt as _;
 use tokio_util::sync::CancellationToken;
 
-use super::harvest::{Harvest, Unended, harvest};
+use super::crawl::CrawlConfig;
+use super::harvest::{self, Harvest, Unended, harvest};
 use super::shared::Shared;
-use crate::frontier::{Claim, Commit, Ended, FrontierError};
+use super::slot::Held;
+use crate::frontier::{Claim, Commit, Ended, FrontierError, HostNews};
+use crate::model::crawl::UnixMillis;
 use crate::model::scope::Refusal;
 use crate::model::settings::CrawlSettings;
 
 /// Fetches, parses and commits one page; on `stop` puts it back.
-pub(super) async fn attempt(shared: Arc<Shared>, claim: Box<Claim>, stop: CancellationToken) {
+pub(super) async fn attempt(
+    shared: Arc<Shared>,
+    slot: Held,
+    claim: Box<Claim>,
+    stop: CancellationToken,
+) {
     let config = shared.config();
-    let put_back = |claim, host_ready_at| {
-        shared.parts.frontier.give_back(claim, host_ready_at);
-        shared.progress.notify_one();
-    };
     let answered_at = AtomicU64::new(0);
-    let harvested = harvest(&shared, &claim, &config, &answered_at);
-    let harvest = tokio::select! {
-        biased;
-        () = stop.cancelled() => return put_back(claim, 0),
-        harvest = AssertUnwindSafe(harvested).catch_unwind() => harvest,
+    let harvest = Box::pin(harvest(&shared, &slot, &claim, &config, &answered_at));
+    let harvest = until_stop(harvest, &stop).await;
+    end(&shared, &config, claim, harvest, answered_at.into_inner()).await;
+    drop(slot);
+}
+
+/// Finds out what comes before the pages of a claim's host, and puts the claim back with that. One whose
+/// host is given up is given up.
+pub(super) async fn prepare(
+    shared: Arc<Shared>,
+    slot: Held,
+    claim: Box<Claim>,
+    stop: CancellationToken,
+) {
+    let config = shared.config();
+    let answered_at = AtomicU64::new(0);
+    let prepared = match claim.host.given_up.clone() {
+        Some(reason) => {
+            answered_at.store(shared.parts.clock.unix_millis(), Ordering::Relaxed);
+            Ok(Ok(Harvest {
+                detail: format!("{} cannot be reached", claim.request.host()),
+                ..Harvest::nothing(Ended::Dead { reason }, 0)
+            }))
+        }
+        None => {
+            let prepare = Box::pin(harvest::prepare(
+                &shared,
+                &slot,
+                &claim,
+                &config,
+                &answered_at,
+            ));
+            until_stop(prepare, &stop).await
+        }
     };
+    end(&shared, &config, claim, prepared, answered_at.into_inner()).await;
+    drop(slot);
+}
+
+/// What came of an attempt; the outer error is a panic.
+type Caught = Result<Result<Harvest, Unended>, Box<dyn Any + Send>>;
+
+async fn until_stop(
+    harvest: impl Future<Output = Result<Harvest, Unended>>,
+    stop: &CancellationToken,
+) -> Caught {
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => Ok(Err(Unended::NotNow(HostNews::None))),
+        harvest = AssertUnwindSafe(harvest).catch_unwind() => harvest,
+    }
+}
+
+/// Commits what an attempt came to, or puts its page back.
+async fn end(
+    shared: &Shared,
+    config: &CrawlConfig,
+    claim: Box<Claim>,
+    harvest: Caught,
+    mut answered_at: UnixMillis,
+) {
+    let frontier = &shared.parts.frontier;
     let mut harvest = match harvest {
         Ok(Ok(harvest)) => harvest,
-        Ok(Err(Unended::NotNow { host_ready_at })) => return put_back(claim, host_ready_at),
+        Ok(Err(Unended::NotNow(news))) => return frontier.give_back(claim, news),
+        Ok(Err(Unended::PutOff(failure))) => {
+            if let Err(error) = frontier.put_off(claim, failure).await {
+                shared.lost_frontier(error);
+            }
+            return;
+        }
         Ok(Err(Unended::Frontier(error))) => {
             shared.lost_frontier(error);
-            return put_back(claim, 0);
+            return frontier.give_back(claim, HostNews::None);
         }
         // A panic here is a bug of the host. It costs this page and is told; the crawl goes on.
         Err(_panic) => {
@@ -42,7 +110,7 @@ pub(super) async fn attempt(shared: Arc<Shared>, claim: Box<Claim>, stop: Cancel
                 reason: "host-panic".to_owned(),
             };
             // Whether its host was asked before, nobody knows.
-            answered_at.store(0, Ordering::Relaxed);
+            answered_at = 0;
             Harvest::nothing(ended, 0)
         }
     };
@@ -55,10 +123,11 @@ pub(super) async fn attempt(shared: Arc<Shared>, claim: Box<Claim>, stop: Cancel
             .on_page("warn", request.url.as_str(), &request.rule, message);
     }
     if shared.is_disk_full(&config.settings) {
-        refuse_links(&shared, &config.settings, &mut harvest);
+        refuse_links(shared, &config.settings, &mut harvest);
     }
     let has_items = !harvest.items.is_empty();
-    let is_over = !matches!(harvest.ended, Ended::Retry { .. });
+    // One that was given up with its host was asked for by nobody.
+    let is_over = !matches!(harvest.ended, Ended::Retry { .. }) && claim.host.given_up.is_none();
     let commit = Commit {
         claim,
         ended: harvest.ended,
@@ -70,7 +139,8 @@ pub(super) async fn attempt(shared: Arc<Shared>, claim: Box<Claim>, stop: Cancel
         refused: harvest.refused,
         items: harvest.items,
         host_ready_at: harvest.host_ready_at,
-        answered_at: answered_at.into_inner(),
+        host_answered: harvest.host_answered,
+        answered_at,
         final_url: harvest.final_url,
         validators: harvest.validators,
         cookies: shared.cookies.unsaved(),
@@ -101,7 +171,6 @@ pub(super) async fn attempt(shared: Arc<Shared>, claim: Box<Claim>, stop: Cancel
         }
         Err(error) => shared.lost_frontier(error),
     }
-    shared.progress.notify_one();
 }
 
 /// Counts the links of a page as refused: its frontier has as many bytes on disk as it may.

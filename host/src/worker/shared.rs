@@ -7,7 +7,9 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use super::crawl::{CrawlConfig, CrawlEnd, CrawlParts};
+use super::slot::Places;
 use crate::fetch::cookies::CookieJar;
+use crate::fetch::gate::Asker;
 use crate::frontier::FrontierError;
 use crate::model::crawl::UnixMillis;
 use crate::model::plugin::Limits;
@@ -34,6 +36,12 @@ pub(super) struct Shared {
     /// The log tells once that the frontier has as many bytes on disk as it may.
     pub(super) told_of_disk: Once,
     pub(super) early_end: Mutex<Option<CrawlEnd>>,
+    /// How the crawl asks for the turns of hosts.
+    pub(super) asker: Asker,
+    /// Places of pages that are fetched, parsed or committed.
+    pub(super) pages: Places,
+    /// Places of claims for whose hosts something else is found out first.
+    pub(super) preparing: Places,
 }
 
 impl Shared {

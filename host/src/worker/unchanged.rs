@@ -64,6 +64,7 @@ mod tests {
             entry: 0,
             alone: false,
             validators: Some(Box::new(seen())),
+            host: crate::frontier::HostStanding::default(),
             request,
         };
         let mut settings = CrawlSettings {

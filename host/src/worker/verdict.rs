@@ -22,7 +22,7 @@ use std::time::Duration;
 use super::links::Part;
 use crate::fetch::FetchError;
 use crate::fetch::http::retry_after;
-use crate::frontier::{Ended, NewRequest};
+use crate::frontier::{Ended, HostFailure, HostStanding, NewRequest};
 use crate::model::crawl::{Done, Kill, Page, Request, RuleError, UnixMillis};
 use crate::model::id::Shard;
 use crate::model::resource::CrawlSettings;
@@ -106,6 +106,38 @@ pub(super) fn of_fetch_error(error: &FetchError, attempt: Attempt) -> Ended {
         Ended::Dead {
             reason: error.reason().to_owned(),
         }
+    }
+}
+
+/// What it means for a host that it could not be reached, after the failures that were known. It is given up,
+/// with all its URLs, after as many as a page has attempts; one that has answered in this run after twice as
+/// many, because it is likely to come back.
+pub(super) fn of_host(
+    error: &FetchError,
+    host: &HostStanding,
+    settings: &CrawlSettings,
+    now: UnixMillis,
+    ready_at: UnixMillis,
+) -> HostFailure {
+    let n = host.n_failures.saturating_add(1);
+    let max = match host.has_answered {
+        true => settings.max_attempts().saturating_mul(2),
+        false => settings.max_attempts(),
+    };
+    let longest_wait = settings.max_retry_wait();
+    let gives_up = n >= max;
+    let wait = match (gives_up, error) {
+        (true, _) => longest_wait,
+        (false, FetchError::RobotsUnavailable { .. }) => {
+            delay_after(FIRST_BLOCKED_RETRY, longest_wait, n - 1)
+        }
+        (false, _) => delay_after(FIRST_RETRY, longest_wait, n - 1),
+    };
+    let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+    HostFailure {
+        until: now.saturating_add(wait).max(ready_at),
+        reason: error.reason().to_owned(),
+        gives_up,
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use crawler::clock::SystemClock;
-use crawler::fetch::gate::{Gate, GateSettings};
+use crawler::fetch::gate::{Asker, Gate, GateSettings};
 use crawler::fetch::guard::Guard;
 use crawler::fetch::http::{FetchSettings, HttpFetcher};
 use crawler::fetch::{Fetch as _, FetchError, FetchRequest};
@@ -58,6 +58,8 @@ pub(super) fn send(
         robots: Robots::Ignore,
         max_crawl_delay: Duration::ZERO,
         account: Account::default(),
+        asker: Asker::waiting(),
+        place: None,
     };
     let fetched = wire.runtime.block_on(wire.fetcher.fetch(request));
     fetched.map_err(|failure| failure.error)?;

@@ -152,6 +152,7 @@ fn write(folder: &Path, l0_bytes: usize, is_calm: bool) {
                         refused: Vec::new(),
                         items: vec![item(&claim.request)],
                         host_ready_at: 0,
+                        host_answered: false,
                         answered_at: 0,
                         final_url: None,
                         max_pattern_urls: u64::MAX,

@@ -15,7 +15,7 @@ use url::Url;
 use super::fault::Fault;
 use super::sky::Sky;
 use crate::clock::Clock;
-use crate::fetch::gate::{Gate, GateSettings, Pace};
+use crate::fetch::gate::{Gate, GateSettings, Pace, Paused};
 use crate::fetch::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched};
 use crate::model::crawl::{CharsetSource, FetchRecord, Item, Page, PageContext, PageText, Request};
 use crate::model::headers::Headers;
@@ -183,13 +183,31 @@ impl Web {
     }
 }
 
+fn in_millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
 #[async_trait]
 impl Fetch for Web {
     async fn fetch(&self, request: FetchRequest) -> Result<Fetched, Failure> {
         let (host, life, page) = parse(&request.url).expect("a URL of the site");
         let delay = request.delay.unwrap_or(DELAY);
-        let entered = self.gate.enter(&host, &Pace::of_delay(delay)).await;
-        let permit = entered.expect("no host is paused, because nobody tells how it is");
+        let entered = self
+            .gate
+            .enter(&host, &Pace::of_delay(delay), request.asker)
+            .await;
+        let permit = match entered {
+            Ok(permit) => permit,
+            Err(Paused { pause, .. }) => {
+                let host_ready_at = self.clock.unix_millis() + in_millis(pause);
+                let error = FetchError::Paused { host, pause };
+                return Err(Failure {
+                    error,
+                    host_ready_at,
+                    is_of_host: false,
+                });
+            }
+        };
         let sky = &self.sky;
         sky.note(format_args!("{} asks {host}/{page}", self.label));
         let found = sky
@@ -203,7 +221,7 @@ impl Fetch for Web {
         }
         drop(permit);
         drop(asked);
-        let ready_at = self.clock.unix_millis() + u64::try_from(delay.as_millis()).unwrap_or(0);
+        let ready_at = self.clock.unix_millis() + in_millis(delay);
         match answer {
             Ok(page) => Ok(Fetched {
                 answer: Answer::Page(Box::new(page)),
@@ -212,6 +230,7 @@ impl Fetch for Web {
             Err(error) => Err(Failure {
                 error,
                 host_ready_at: ready_at,
+                is_of_host: false,
             }),
         }
     }

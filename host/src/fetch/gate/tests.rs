@@ -24,9 +24,12 @@ fn well(took: Duration) -> Option<Sign> {
 /// Enters, and comes again when it is told to.
 async fn enter(gate: &Gate, host: &str, delay: Duration) -> Permit {
     loop {
-        match gate.enter(host, &Pace::of_delay(delay)).await {
+        match gate
+            .enter(host, &Pace::of_delay(delay), Asker::waiting())
+            .await
+        {
             Ok(permit) => return permit,
-            Err(Paused { pause }) => tokio::time::sleep(pause).await,
+            Err(Paused { pause, .. }) => tokio::time::sleep(pause).await,
         }
     }
 }
@@ -65,9 +68,13 @@ async fn a_random_wait_is_added_to_the_delay_and_is_another_each_time() {
     };
     let mut waits = Vec::new();
     for _ in 0..20 {
-        let told = gate.enter("a:80", &pace).await.unwrap().finish(None);
+        let told = gate
+            .enter("a:80", &pace, Asker::waiting())
+            .await
+            .unwrap()
+            .finish(None);
         let asked = Instant::now();
-        drop(gate.enter("a:80", &pace).await.unwrap());
+        drop(gate.enter("a:80", &pace, Asker::waiting()).await.unwrap());
         let waited = asked.elapsed();
         assert!(waited >= told && waited <= told + Duration::from_millis(2));
         assert!((SECOND..=11 * SECOND).contains(&told), "{told:?}");
@@ -224,19 +231,25 @@ async fn nobody_waits_here_for_a_long_pause_of_a_host() {
     let gate = gate();
     let first = enter(&gate, "a:80", SECOND).await;
     let pace = Pace::of_delay(SECOND);
-    let mut second = std::pin::pin!(gate.enter("a:80", &pace));
+    let mut second = std::pin::pin!(gate.enter("a:80", &pace, Asker::waiting()));
     assert!(second.as_mut().now_or_never().is_none());
     let pause = PATIENCE + SECOND;
     let sign = Sign::Busy { pause: Some(pause) };
     assert_eq!(first.finish(Some(sign)), pause);
     // Neither one in line nor one who comes.
-    assert_eq!(second.await.unwrap_err(), Paused { pause });
+    assert_eq!(second.await.unwrap_err().pause, pause);
     tokio::time::advance(SECOND / 2).await;
     let pause = pause - SECOND / 2;
-    let third = gate.enter("a:80", &Pace::of_delay(NONE)).await;
-    assert_eq!(third.unwrap_err(), Paused { pause });
+    let third = gate
+        .enter("a:80", &Pace::of_delay(NONE), Asker::waiting())
+        .await;
+    assert_eq!(third.unwrap_err().pause, pause);
     tokio::time::advance(pause).await;
-    drop(gate.enter("a:80", &Pace::of_delay(NONE)).await.unwrap());
+    drop(
+        gate.enter("a:80", &Pace::of_delay(NONE), Asker::waiting())
+            .await
+            .unwrap(),
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -313,7 +326,11 @@ async fn beyond_the_delay_a_host_is_left_alone_by_chance() {
     };
     let mut waits = Vec::new();
     for _ in 0..20 {
-        let told = gate.enter("a:80", &pace).await.unwrap().finish(None);
+        let told = gate
+            .enter("a:80", &pace, Asker::waiting())
+            .await
+            .unwrap()
+            .finish(None);
         assert!((SECOND..=5 * SECOND).contains(&told), "{told:?}");
         drop(check_wait(&gate, "a:80", SECOND, told).await);
         waits.push(told);
@@ -340,26 +357,117 @@ async fn rates_of_a_host_hold_for_all_who_ask_it() {
     let mut at = Vec::new();
     for n in 0..6 {
         let pace = if n % 2 == 0 { &counted } else { &free };
-        drop(gate.enter("a:80", pace).await.unwrap());
+        drop(gate.enter("a:80", pace, Asker::waiting()).await.unwrap());
         at.push(began.elapsed().as_secs());
     }
     assert_eq!(at, [0, 0, 1, 4, 4, 5]);
     // Other hosts have their own.
-    let permit = gate.enter("b:80", &counted).await.unwrap();
+    let permit = gate
+        .enter("b:80", &counted, Asker::waiting())
+        .await
+        .unwrap();
     assert_eq!(permit.finish(None), NONE);
-    drop(gate.enter("b:80", &counted).await.unwrap());
+    drop(
+        gate.enter("b:80", &counted, Asker::waiting())
+            .await
+            .unwrap(),
+    );
     drop(check_wait(&gate, "b:80", NONE, SECOND).await);
     // One who would wait for long is told to come again.
     let hourly = Pace {
         rates: "1/h".parse().unwrap(),
         ..Pace::default()
     };
-    drop(gate.enter("c:80", &hourly).await.unwrap());
-    let other = gate.enter("c:80", &free).await;
+    drop(gate.enter("c:80", &hourly, Asker::waiting()).await.unwrap());
+    let other = gate.enter("c:80", &free, Asker::waiting()).await;
     let pause = 3_600 * SECOND;
-    assert_eq!(other.unwrap_err(), Paused { pause });
+    assert_eq!(other.unwrap_err().pause, pause);
     // It is forgotten when nobody asks for it any more, or knows of it.
     tokio::time::advance(3 * 3_600 * SECOND + STRICT_FOR).await;
-    drop(gate.enter("c:80", &free).await.unwrap());
-    drop(gate.enter("c:80", &free).await.unwrap());
+    drop(gate.enter("c:80", &free, Asker::waiting()).await.unwrap());
+    drop(gate.enter("c:80", &free, Asker::waiting()).await.unwrap());
+}
+
+/// A crawl that holds nothing while it waits.
+fn crawl(number: u64) -> Asker {
+    Asker {
+        crawl: number,
+        patience: Some(Duration::from_millis(20)),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crawl_that_comes_early_is_told_when_to_come_again() {
+    let gate = gate();
+    let pace = Pace::of_delay(SECOND);
+    let permit = gate.enter("a:80", &pace, crawl(1)).await.unwrap();
+    // The request in flight may take long: its end is not waited for.
+    let asked = Instant::now();
+    let Err(Paused { pause, .. }) = gate.enter("a:80", &pace, crawl(1)).await else {
+        panic!("one request at a time")
+    };
+    assert_eq!((pause, asked.elapsed()), (SECOND, NONE));
+    drop(permit);
+    tokio::time::advance(SECOND - Duration::from_millis(200)).await;
+    let Err(Paused { pause, .. }) = gate.enter("a:80", &pace, crawl(1)).await else {
+        panic!("it is early")
+    };
+    assert_eq!(pause, Duration::from_millis(200));
+    // The last milliseconds are waited for at the gate.
+    tokio::time::advance(pause - Duration::from_millis(10)).await;
+    drop(gate.enter("a:80", &pace, crawl(1)).await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn turns_go_round_the_crawls_that_come_again() {
+    let gate = gate();
+    let pace = Pace::of_delay(SECOND);
+    let turns = Mutex::new(Vec::new());
+    // The first always comes before the others.
+    let one = |number: u64, head_start: Duration| {
+        let (gate, pace, turns) = (&gate, &pace, &turns);
+        async move {
+            for _ in 0..4 {
+                loop {
+                    match gate.enter("a:80", pace, crawl(number)).await {
+                        Ok(permit) => {
+                            turns.lock().unwrap().push(number);
+                            tokio::time::sleep(permit.finish(None)).await;
+                            break;
+                        }
+                        Err(Paused { pause, .. }) => tokio::time::sleep(pause + head_start).await,
+                    }
+                }
+            }
+        }
+    };
+    let late = Duration::from_millis(3);
+    futures::join!(one(1, NONE), one(2, late), one(3, late));
+    let turns = turns.into_inner().unwrap();
+    for (n, three) in turns.chunks(3).enumerate() {
+        let mut crawls = three.to_vec();
+        crawls.sort_unstable();
+        assert_eq!(crawls, [1, 2, 3], "round {n} of {turns:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crawl_that_does_not_come_again_holds_up_the_others_once() {
+    let gate = gate();
+    let pace = Pace::of_delay(SECOND);
+    drop(gate.enter("a:80", &pace, crawl(1)).await.unwrap());
+    let Err(Paused { pause, .. }) = gate.enter("a:80", &pace, crawl(2)).await else {
+        panic!("it is early")
+    };
+    tokio::time::advance(pause).await;
+    // The turn is kept for the second.
+    let Err(Paused { pause: behind, .. }) = gate.enter("a:80", &pace, crawl(1)).await else {
+        panic!("it is the turn of another")
+    };
+    assert_eq!(behind, SECOND);
+    tokio::time::advance(behind).await;
+    for _ in 0..2 {
+        drop(gate.enter("a:80", &pace, crawl(1)).await.unwrap());
+        tokio::time::advance(SECOND).await;
+    }
 }

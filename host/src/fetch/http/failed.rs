@@ -1,12 +1,14 @@
 //! How a request fails: in the client, or by taking too long.
 
 use std::error::Error;
+use std::io;
 use std::time::Duration;
 
 use futures::FutureExt as _;
 
 use super::FetchSettings;
 use crate::fetch::FetchError;
+use crate::fetch::error::is_out_of_files;
 use crate::fetch::resolve::ResolveError;
 
 /// What it comes to, if that takes no longer than this setting of `[fetch]` lets it.
@@ -30,6 +32,10 @@ pub(super) fn in_client(error: reqwest::Error, settings: &FetchSettings) -> Fetc
     };
     if let Some(unresolved) = causes().find_map(|cause| cause.downcast_ref::<ResolveError>()) {
         return unresolved.clone().into_fetch_error();
+    }
+    let mut of_system = causes().filter_map(|cause| cause.downcast_ref::<io::Error>());
+    if of_system.any(is_out_of_files) {
+        return FetchError::OpenFiles;
     }
     if error.is_timeout() {
         return FetchError::Timeout {

@@ -13,7 +13,7 @@ use url::Url;
 
 use super::super::cookies::CookieJar;
 use super::super::phases::Phases;
-use super::super::{FetchError, FetchRequest};
+use super::super::{FetchError, FetchRequest, Place};
 use super::FetchSettings;
 use super::body::{ACCEPTED, Body, codings, read};
 use super::failed;
@@ -57,6 +57,8 @@ pub(super) struct Hop {
     credentials: CredentialNames,
     /// Where the body of the answer is counted while it is read.
     account: Account,
+    /// Given up while it waits for the turn of a host.
+    pub(super) place: Option<Arc<dyn Place>>,
 }
 
 /// What became of one sending.
@@ -109,6 +111,7 @@ impl Hop {
             pool,
             credentials: CredentialNames::default(),
             account: Account::default(),
+            place: None,
         }
     }
 
@@ -165,6 +168,7 @@ impl Hop {
             pool,
             credentials: request.credentials,
             account: request.account,
+            place: request.place,
         })
     }
 

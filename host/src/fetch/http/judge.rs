@@ -12,8 +12,8 @@ use super::failed::within;
 use super::hop::{Hop, Outcome};
 use super::routes::Pool;
 use super::{HttpFetcher, UnixMillis, after, tell};
-use crate::fetch::gate::Pace;
-use crate::fetch::robots::{MAX_BYTES, MAX_REDIRECTS, Received, Way, product_token};
+use crate::fetch::gate::{Asker, Pace};
+use crate::fetch::robots::{MAX_BYTES, MAX_REDIRECTS, Received, Wanted, Way, product_token};
 use crate::fetch::{Failure, FetchError, FetchRequest};
 use crate::model::crawl::host_of;
 use crate::model::settings::{Rates, Robots};
@@ -30,6 +30,7 @@ pub(super) struct Manner {
     robots: Robots,
     max_crawl_delay: Duration,
     pool: Option<Arc<Pool>>,
+    pub(super) asker: Asker,
 }
 
 impl Manner {
@@ -42,7 +43,13 @@ impl Manner {
             robots: request.robots,
             max_crawl_delay: request.max_crawl_delay,
             pool,
+            asker: request.asker,
         }
+    }
+
+    /// What the site wants left alone does not count.
+    pub(super) fn obeys_nothing(&self) -> bool {
+        self.robots == Robots::Ignore
     }
 
     fn way(&self) -> Way<'_> {
@@ -67,35 +74,54 @@ pub(super) fn product_of(user_agent: &str) -> String {
 impl HttpFetcher {
     /// The pace that a hop is to keep, if it may be made at all.
     pub(super) async fn judge(&self, url: &Url, manner: &Manner) -> Result<Pace, Failure> {
-        let ready_at = AtomicU64::new(0);
-        let judged = self.judged(url, manner, &ready_at).await;
-        judged.map_err(|error| {
-            let mut host_ready_at = ready_at.into_inner();
-            // Until then the same would be said of every page of the host.
-            if let FetchError::RobotsUnavailable { .. } = error {
-                let hold = self.robots.hold(url, manner.way()).unwrap_or_default();
-                host_ready_at = host_ready_at.max(after(self.clock.unix_millis(), hold));
-            }
-            Failure {
-                error,
-                host_ready_at,
-            }
+        if manner.obeys_nothing() {
+            self.guard.check(url).map_err(Failure::of_page)?;
+            return Ok(manner.pace(self.delay(url, manner.delay)));
+        }
+        let (wanted, host_ready_at) = self.wanted(url, manner).await?;
+        let judged = self.judged(url, manner, &wanted);
+        judged.map_err(|error| Failure {
+            error,
+            host_ready_at,
+            is_of_host: false,
         })
     }
 
-    async fn judged(
+    /// True if the robots.txt of a URL is known, or does not count.
+    pub(super) fn is_wanted_known(&self, url: &Url, robots: Robots, way: Way<'_>) -> bool {
+        robots == Robots::Ignore || self.robots.is_known(url, way)
+    }
+
+    /// What the origin of a URL wants, and when its host may be asked again: 0 where it was not asked.
+    pub(super) async fn wanted(
         &self,
         url: &Url,
         manner: &Manner,
-        ready_at: &AtomicU64,
-    ) -> Result<Pace, FetchError> {
-        self.guard.check(url)?;
-        if manner.robots == Robots::Ignore {
-            return Ok(manner.pace(self.delay(url, manner.delay)));
-        }
+    ) -> Result<(Wanted, UnixMillis), Failure> {
+        self.guard.check(url).map_err(Failure::of_page)?;
+        let ready_at = AtomicU64::new(0);
         // Seldom, so that it takes no room in the page's future.
-        let get = |robots| self.robots_file(robots, manner, ready_at).boxed();
-        let wanted = self.robots.wanted(url, manner.way(), get).await?;
+        let get = |robots| self.robots_file(robots, manner, &ready_at).boxed();
+        let wanted = self.robots.wanted(url, manner.way(), get).await;
+        let mut host_ready_at = ready_at.into_inner();
+        wanted
+            .map(|wanted| (wanted, host_ready_at))
+            .map_err(|error| {
+                // Until then the same would be said of every page of the host.
+                if let FetchError::RobotsUnavailable { .. } = error {
+                    let hold = self.robots.hold(url, manner.way()).unwrap_or_default();
+                    host_ready_at = host_ready_at.max(after(self.clock.unix_millis(), hold));
+                }
+                Failure {
+                    // Proxies may be to blame for one page and not for the next.
+                    is_of_host: manner.pool.is_none() && error.is_transient() && !error.is_held(),
+                    error,
+                    host_ready_at,
+                }
+            })
+    }
+
+    fn judged(&self, url: &Url, manner: &Manner, wanted: &Wanted) -> Result<Pace, FetchError> {
         let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
         if let Some(rule) = wanted.rules.forbidding(path) {
             return Err(FetchError::Robots {
@@ -132,21 +158,23 @@ impl HttpFetcher {
         for n_followed in 0..=MAX_REDIRECTS {
             let pace = manner.pace(self.delay(&hop.url, manner.delay));
             let begun = Instant::now();
-            let sent = self.send(&hop, max_body, &pace);
             let outcome = if n_followed == 0 {
-                let (outcome, host_ready_at): (_, UnixMillis) = sent.await;
-                ready_at.store(host_ready_at, Ordering::Relaxed);
-                outcome
+                let sent = self.send(&hop, max_body, &pace, manner.asker).await;
+                ready_at.store(sent.host_ready_at, Ordering::Relaxed);
+                sent.outcome
             } else {
                 // However many wait for that other host.
                 let limit = self.settings.timeout;
-                let (outcome, held_until) = within(limit, "timeout", sent.map(Ok))
-                    .await
-                    .unwrap_or_else(|slow| (Err(slow), 0));
-                if outcome.as_ref().is_err_and(FetchError::is_held) {
-                    ready_at.fetch_max(held_until, Ordering::Relaxed);
+                let sent = self.send(&hop, max_body, &pace, Asker::waiting());
+                match within(limit, "timeout", sent.map(Ok)).await {
+                    Ok(sent) => {
+                        if sent.outcome.as_ref().is_err_and(FetchError::is_held) {
+                            ready_at.fetch_max(sent.host_ready_at, Ordering::Relaxed);
+                        }
+                        sent.outcome
+                    }
+                    Err(slow) => Err(slow),
                 }
-                outcome
             };
             tell(&hop, &outcome, begun);
             match outcome {

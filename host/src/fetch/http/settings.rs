@@ -7,6 +7,7 @@ use std::time::Duration;
 use reqwest::Certificate;
 
 use super::ProxySettings;
+use crate::fetch::NameSettings;
 use crate::fetch::credentials::Credentials;
 use crate::model::settings::{AccessName, USUAL_AGENT};
 
@@ -36,8 +37,11 @@ pub struct FetchSettings {
     pub max_header_bytes: usize,
     /// Where these names are, whatever the system's resolver says: table `[hosts]`.
     pub hosts: BTreeMap<String, Vec<IpAddr>>,
-    /// How long the addresses of a name count, if nobody could be asked before. Zero: each connection asks.
-    pub dns_ttl: Duration,
+    /// Hosts that are made ready at once, over all crawls: their names are looked up, and their robots.txt is
+    /// read. Setting `preparing` of `[fetch]`.
+    pub preparing: usize,
+    /// How other names are looked up.
+    pub names: NameSettings,
     /// By the names that resources use: table `[proxies]`.
     pub proxies: BTreeMap<AccessName, Vec<ProxySettings>>,
     /// Names behind a proxy are looked up by it alone, so that nobody judges their addresses.
@@ -60,7 +64,8 @@ impl Default for FetchSettings {
             max_headers: 256,
             max_header_bytes: 64 << 10,
             hosts: BTreeMap::new(),
-            dns_ttl: Duration::from_secs(60),
+            preparing: 1_024,
+            names: NameSettings::default(),
             proxies: BTreeMap::new(),
             proxy_resolves: false,
             credentials: BTreeMap::new(),

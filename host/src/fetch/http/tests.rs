@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
-use crate::fetch::gate::GateSettings;
+use crate::fetch::gate::{Asker, GateSettings};
 use crate::memory::Account;
 use crate::model::frontier::Validators;
 use crate::model::settings::{DEFAULT_MAX_CRAWL_DELAY, DEFAULT_MAX_URL_LENGTH, Robots};
@@ -20,6 +20,7 @@ mod broken;
 mod http2;
 mod identity;
 mod ports;
+mod prepare;
 mod proxies;
 mod reach;
 mod records;
@@ -173,6 +174,8 @@ fn get(url: Url) -> FetchRequest {
         robots: Robots::Ignore,
         max_crawl_delay: DEFAULT_MAX_CRAWL_DELAY,
         account: Account::default(),
+        asker: Asker::waiting(),
+        place: None,
     }
 }
 

@@ -1,13 +1,42 @@
 //! What is connected to of what a resolver says, which here says whatever a test wants.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
+use futures::FutureExt as _;
+
+use super::names::{Known, LookUp};
 use super::*;
 
 fn resolver(networks: &[&str], own: &[&str]) -> GuardedResolver {
     let guard = Guard::new(networks.iter().map(|n| n.parse().unwrap()).collect());
     guard.set_own_nodes(own.iter().map(|&node| node.to_owned()));
-    GuardedResolver::new(Arc::new(guard), BTreeMap::new(), Duration::ZERO)
+    let settings = NameSettings {
+        resolver: Resolver::System,
+        ..NameSettings::default()
+    };
+    GuardedResolver::new(Arc::new(guard), BTreeMap::new(), &settings)
+}
+
+/// The addresses of a name count for no longer than this.
+fn for_at_most(max_ttl: Duration) -> NameSettings {
+    NameSettings {
+        min_ttl: Duration::ZERO,
+        max_ttl,
+        ..NameSettings::default()
+    }
+}
+
+/// An answer that counts for a day.
+fn known(texts: &[&str]) -> Known {
+    Known {
+        addresses: ips(texts),
+        ttl: Duration::from_secs(24 * 60 * 60),
+    }
+}
+
+fn names(look_up: LookUp) -> Names {
+    Names::remembering(look_up, &for_at_most(Duration::ZERO), 0)
 }
 
 fn ips(texts: &[&str]) -> Vec<IpAddr> {
@@ -79,7 +108,7 @@ async fn the_systems_answer_is_judged() {
 /// A resolver that never answers.
 pub(in super::super) fn silent(guard: Arc<Guard>) -> GuardedResolver {
     let never = |_name| futures::future::pending().boxed();
-    GuardedResolver::asking(Arc::new(never), guard, BTreeMap::new())
+    GuardedResolver::asking(names(Arc::new(never)), guard, BTreeMap::new())
 }
 
 /// A resolver of these answers, one after the other; the last one stays.
@@ -87,7 +116,7 @@ pub(in super::super) fn by_rote(
     guard: Arc<Guard>,
     answers: &[&[&str]],
 ) -> (GuardedResolver, Arc<Mutex<usize>>) {
-    let answers: Vec<Vec<IpAddr>> = answers.iter().map(|&answer| ips(answer)).collect();
+    let answers: Vec<Known> = answers.iter().map(|&answer| known(answer)).collect();
     let answers = Mutex::new(VecDeque::from(answers));
     let n_asked = Arc::<Mutex<usize>>::default();
     let asked = n_asked.clone();
@@ -100,7 +129,7 @@ pub(in super::super) fn by_rote(
         }
         async { Ok(answer) }.boxed()
     };
-    let resolver = GuardedResolver::asking(Arc::new(look_up), guard, BTreeMap::new());
+    let resolver = GuardedResolver::asking(names(Arc::new(look_up)), guard, BTreeMap::new());
     (resolver, n_asked)
 }
 
@@ -187,7 +216,7 @@ async fn what_was_found_is_remembered_and_what_was_not_is_asked_for_again() {
             let mut n = noted.lock().unwrap();
             *n += 1;
             match name.as_str() {
-                "a.test" => Ok(ips(&["8.8.8.8"])),
+                "a.test" => Ok(known(&["8.8.8.8"])),
                 _ => Err(ResolveError::Unknown {
                     name,
                     why: "gone".to_owned(),
@@ -196,21 +225,26 @@ async fn what_was_found_is_remembered_and_what_was_not_is_asked_for_again() {
         }
         .boxed()
     });
-    let asked = |look_up: LookUp, name: &str| {
-        let (one, other) = (look_up(name.to_owned()), look_up(name.to_owned()));
-        async move { tokio::join!(one, other).0.is_ok() }
+    let asked = async |names: &Names, name: &str| {
+        tokio::join!(names.addresses(name), names.addresses(name))
+            .0
+            .is_ok()
     };
-    let remembered = remembering(Arc::clone(&look_up), Duration::from_secs(60), 10);
+    let remembered = Names::remembering(
+        Arc::clone(&look_up),
+        &for_at_most(Duration::from_secs(60)),
+        10,
+    );
     let count = || std::mem::take(&mut *n_asked.lock().unwrap());
-    assert!(asked(Arc::clone(&remembered), "a.test").await);
-    assert!(asked(Arc::clone(&remembered), "a.test").await);
+    assert!(asked(&remembered, "a.test").await);
+    assert!(asked(&remembered, "a.test").await);
     assert_eq!(count(), 1);
-    assert!(!asked(Arc::clone(&remembered), "b.test").await);
+    assert!(!asked(&remembered, "b.test").await);
     assert!(count() >= 1);
-    assert!(!asked(remembered, "b.test").await);
+    assert!(!asked(&remembered, "b.test").await);
     assert!(count() >= 1);
-    let forgetful = remembering(look_up, Duration::ZERO, 10);
-    assert!(asked(forgetful, "a.test").await);
+    let forgetful = Names::remembering(look_up, &for_at_most(Duration::ZERO), 10);
+    assert!(asked(&forgetful, "a.test").await);
     assert_eq!(count(), 2);
 }
 
@@ -220,12 +254,12 @@ async fn what_was_found_is_asked_for_again_when_its_time_is_over() {
     let noted = Arc::clone(&n_asked);
     let look_up: LookUp = Arc::new(move |_| {
         *noted.lock().unwrap() += 1;
-        std::future::ready(Ok(ips(&["8.8.8.8"]))).boxed()
+        std::future::ready(Ok(known(&["8.8.8.8"]))).boxed()
     });
-    let remembered = remembering(look_up, Duration::from_millis(50), 10);
+    let remembered = Names::remembering(look_up, &for_at_most(Duration::from_millis(50)), 10);
     let until_asked_again = async {
         while *n_asked.lock().unwrap() < 2 {
-            remembered("a.test".to_owned()).await.unwrap();
+            remembered.addresses("a.test").await.unwrap();
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
@@ -240,12 +274,12 @@ async fn the_addresses_of_many_names_are_not_remembered_all() {
     let noted = Arc::clone(&n_asked);
     let look_up: LookUp = Arc::new(move |_| {
         *noted.lock().unwrap() += 1;
-        std::future::ready(Ok(ips(&["8.8.8.8"]))).boxed()
+        std::future::ready(Ok(known(&["8.8.8.8"]))).boxed()
     });
-    let remembered = remembering(look_up, Duration::from_secs(60), 10);
+    let remembered = Names::remembering(look_up, &for_at_most(Duration::from_secs(60)), 10);
     for _ in 0..2 {
         for n in 0..1_000 {
-            remembered(format!("{n}.test")).await.unwrap();
+            remembered.addresses(&format!("{n}.test")).await.unwrap();
         }
     }
     let n_asked = *n_asked.lock().unwrap();

@@ -27,7 +27,7 @@ const LONG_GONE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 const FIRST_HOLD: Duration = Duration::from_secs(10);
 const LONGEST_HOLD: Duration = Duration::from_secs(10 * 60);
 /// Origins that are known.
-const MAX_ORIGINS: usize = 10_000;
+const MAX_ORIGINS: usize = 65_536;
 /// Bytes of all their rules.
 const MAX_BYTES: usize = 64 << 20;
 
@@ -92,7 +92,7 @@ pub(in crate::fetch) type Way<'a> = Option<&'a AccessName>;
 #[derive(Debug, Clone)]
 pub(in crate::fetch) struct Wanted {
     pub(in crate::fetch) rules: Arc<Rules>,
-    /// It was fetched for this call.
+    /// True if the site has told it for this call.
     pub(in crate::fetch) is_new: bool,
 }
 
@@ -132,6 +132,7 @@ impl Cache {
         }
         let robots = robots_url(url);
         let received = get(robots.clone()).await;
+        let is_new = matches!(received, Ok(Received::File(_) | Received::None));
         let (before, after, rules) = {
             let mut state = origin.state();
             let before = state.n_bytes();
@@ -142,10 +143,7 @@ impl Cache {
             (before, state.n_bytes(), rules)
         };
         self.grown(before, after);
-        rules.map(|rules| Wanted {
-            rules,
-            is_new: true,
-        })
+        rules.map(|rules| Wanted { rules, is_new })
     }
 
     /// How long the origin of a URL is not asked again for what it did not give.
@@ -168,6 +166,12 @@ impl Cache {
     /// Keeps no more than a quarter of what it may: sites are asked anew for what goes, so not all does.
     pub(in crate::fetch) fn shrink(&self) {
         self.origins().make_room(MAX_ORIGINS / 4, MAX_BYTES / 4);
+    }
+
+    /// True if [`wanted`](Self::wanted) would not ask the site.
+    pub(in crate::fetch) fn is_known(&self, url: &Url, way: Way<'_>) -> bool {
+        let origin = self.origins().by_name.get(&*name_of(url, way)).cloned();
+        origin.is_some_and(|origin| origin.state().answer(None).is_some())
     }
 
     fn origin(&self, url: &Url, way: Way<'_>) -> Arc<Origin> {

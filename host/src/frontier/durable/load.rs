@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::state::State;
 use super::suspects::MAX_ALONE;
 use super::{Inner, OpenAs};
-use crate::frontier::workbench::{Cursor, HostClock, HostId, LaneId, Turn};
+use crate::frontier::workbench::{Cursor, HostClock, HostId, HostLife, LaneId, Trouble, Turn};
 use crate::frontier::{FrontierError, keys, records};
 use crate::model::crawl::{Counts, UnixMillis};
 use crate::model::frontier::KeptCookies;
@@ -137,7 +137,7 @@ impl Inner {
             let record: records::Host = self.decode(&value, "host")?;
             let earliest = match hold {
                 Hold::Until(moment) => moment,
-                Hold::Delay(delay) if record.clock == 0 => {
+                Hold::Delay(delay) if record.delay == 0 => {
                     now.saturating_add(u64::try_from(delay.as_millis()).unwrap_or(u64::MAX))
                 }
                 Hold::Delay(_) => now.saturating_add(record.delay),
@@ -161,7 +161,12 @@ impl Inner {
                 })
                 .collect();
             if !cursors.is_empty() || clock.at > now {
-                state.bench.restore(host, clock, &cursors);
+                let trouble = record.trouble.map(Trouble::from);
+                let life = match is_present {
+                    true => HostLife::restored(record.has_answered, trouble),
+                    false => HostLife::default(),
+                };
+                state.bench.restore(host, clock, life, &cursors);
             }
         }
         Ok(())

@@ -215,6 +215,7 @@ impl DurableFrontier {
                     refused: Vec::new(),
                     items: Vec::new(),
                     host_ready_at: 0,
+                    host_answered: false,
                     answered_at: 0,
                     final_url: None,
                     validators: None,

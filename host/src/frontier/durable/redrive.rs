@@ -9,7 +9,7 @@ use slatedb::WriteBatch;
 use super::Inner;
 use super::state::{State, Waiting};
 use crate::frontier::records::{self, Stage};
-use crate::frontier::workbench::{HostId, Turn};
+use crate::frontier::workbench::{HostId, HostLife, Turn};
 use crate::frontier::{FrontierError, keys};
 use crate::model::crawl::Request;
 use crate::model::resource::Redrive;
@@ -96,6 +96,7 @@ impl State {
         let lane = self
             .bench
             .lane_for(keys::host_of(&request), request.priority);
+        self.bench.live(lane.host, HostLife::forgive);
         let at = Turn {
             due: self.time.latest(),
             entry: self.last.next_entry,
@@ -125,8 +126,8 @@ impl State {
             validators: None,
             plugin: letter.plugin,
         };
-        if self.wait(lane, at, waiting, batch) {
-            hosts.insert(lane.host);
-        }
+        // Saved in any case: its failures were forgotten.
+        hosts.insert(lane.host);
+        self.wait(lane, at, waiting, batch);
     }
 }

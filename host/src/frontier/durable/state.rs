@@ -2,7 +2,7 @@
 //!
 //! Everything here happens under one lock and waits for nothing.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use prost::Message as _;
 use slatedb::WriteBatch;
@@ -15,8 +15,8 @@ use super::peers::Peers;
 use super::settings::DurableSettings;
 use crate::frontier::records::{self, Head};
 use crate::frontier::steady::SteadyTime;
-use crate::frontier::workbench::{LaneId, Next, Turn, Workbench};
-use crate::frontier::{Claim, FrontierError, Take, keys};
+use crate::frontier::workbench::{HostId, LaneId, Next, TakeFrom, Turn, Workbench};
+use crate::frontier::{Claim, FrontierError, HostNews, Take, keys};
 use crate::model::crawl::{Counts, Fingerprint, Request, UnixMillis};
 use crate::model::frontier::{KeptCookies, Validators};
 use crate::model::id::{Run, Shard};
@@ -56,6 +56,8 @@ pub(super) struct InFlight {
     failure: String,
     plugin: u32,
     alone: bool,
+    /// Its host is not ready: it will not be parsed before it was put back.
+    is_preparing: bool,
     /// It was noted as suspect.
     pub(super) is_suspect: bool,
     /// Of a page that is alone, from its note on.
@@ -81,6 +83,8 @@ pub(super) struct State {
     pub(super) time: SteadyTime,
     pub(super) bench: Workbench<Box<Waiting>>,
     in_flight: HashMap<u64, InFlight>,
+    /// Number of claims in flight whose hosts are not ready.
+    n_preparing: usize,
     /// Suspects, which are tried one at a time and before everything else.
     pub(super) alone: VecDeque<(LaneId, Turn, Box<Waiting>)>,
     /// So many pages are noted durably before they enter their rule.
@@ -89,6 +93,8 @@ pub(super) struct State {
     given_back: Vec<Fingerprint>,
     /// A host may have been asked without that its clock tells.
     pub(super) has_unsure_clocks: bool,
+    /// Hosts whose clocks here are not those that are stored.
+    pub(super) unsaved: BTreeSet<HostId>,
     /// Until then hosts wait for longer than what is stored of them says.
     pub(super) held_until: UnixMillis,
     pub(super) head: Head,
@@ -123,10 +129,12 @@ impl State {
             time: SteadyTime::from(last.latest),
             bench: Workbench::default(),
             in_flight: HashMap::new(),
+            n_preparing: 0,
             alone: VecDeque::new(),
             n_careful: 0,
             given_back: Vec::new(),
             has_unsure_clocks: false,
+            unsaved: BTreeSet::new(),
             held_until: 0,
             head,
             cookies: None,
@@ -168,7 +176,7 @@ impl State {
     }
 
     /// What comes next, and whether URLs should be read in.
-    pub(super) fn take(&mut self, wall: UnixMillis, per_host: u32) -> (Take, bool) {
+    pub(super) fn take(&mut self, wall: UnixMillis, may: TakeFrom) -> (Take, bool) {
         if !self.head.is_seeded {
             return (Take::Blocked, false);
         }
@@ -179,15 +187,16 @@ impl State {
             return (if is_over { Take::Empty } else { Take::Blocked }, false);
         }
         let n_in_flight = self.in_flight.len();
+        let n_pages = n_in_flight - self.n_preparing;
         let is_full = self.outbox.is_full(&self.last) || self.peers.is_full();
-        if n_in_flight + self.n_undurable >= self.max_undurable || is_full {
+        if n_pages + self.n_undurable >= self.max_undurable || is_full {
             return (Take::Blocked, false);
         }
         let is_one_alone = n_in_flight == 1 && self.in_flight.values().any(|page| page.alone);
         if !self.alone.is_empty() || is_one_alone {
             return (self.take_alone(now), false);
         }
-        let take = match self.bench.take(now, per_host.max(1)) {
+        let take = match self.bench.take(now, may) {
             Next::Url(lane, turn, waiting) => Take::Ready(self.claim(lane, turn, *waiting, false)),
             Next::At(at) => {
                 let at = match self.head.is_carrying {
@@ -229,6 +238,9 @@ impl State {
     }
 
     fn claim(&mut self, lane: LaneId, turn: Turn, waiting: Waiting, alone: bool) -> Box<Claim> {
+        let host = self.bench.standing(lane.host, self.time.latest());
+        let is_preparing = !host.is_ready && !alone;
+        self.n_preparing += usize::from(is_preparing);
         let in_flight = InFlight {
             fingerprint: waiting.fingerprint,
             attempt: waiting.attempt,
@@ -237,6 +249,7 @@ impl State {
             failure: waiting.failure,
             plugin: waiting.plugin,
             alone,
+            is_preparing,
             is_suspect: alone,
             permit: None,
         };
@@ -250,6 +263,7 @@ impl State {
             entry: turn.entry,
             alone,
             validators: waiting.validators,
+            host,
         })
     }
 
@@ -280,22 +294,48 @@ impl State {
         self.in_flight.contains_key(&entry)
     }
 
-    pub(super) fn give_back(&mut self, claim: Claim, host_ready_at: UnixMillis) {
-        if let Err(error) = self.find(&claim) {
-            tracing::warn!(%error, "a claim was given back twice");
-            return;
-        }
-        let Some(page) = self.in_flight.remove(&claim.entry) else {
+    /// Puts a claim back, with what it has shown of its host.
+    pub(super) fn give_back(&mut self, claim: Claim, news: HostNews) {
+        let Some(page) = self.landed(&claim) else {
             return;
         };
-        match host_ready_at {
+        let host = page.lane.host;
+        match news {
             // It may have been asked for.
-            0 => self.has_unsure_clocks = true,
-            wall => {
+            HostNews::None => self.has_unsure_clocks = true,
+            HostNews::NotBefore(wall) => {
                 let until = self.time.of_wall(wall);
-                self.bench.postpone(page.lane.host, until);
+                self.bench.postpone(host, until);
             }
+            HostNews::Ready { not_before, .. } if not_before > 0 => {
+                let (now, until) = (self.time.latest(), self.time.of_wall(not_before));
+                self.bench.land_host(host, now, until);
+                self.unsaved.insert(host);
+            }
+            HostNews::Ready { .. } | HostNews::Unready => {}
         }
+        self.bench.live(host, |life| life.hear(news));
+        self.wait_again(claim, page);
+    }
+
+    /// Takes a claim out of flight that is to be put back.
+    pub(super) fn landed(&mut self, claim: &Claim) -> Option<InFlight> {
+        if let Err(error) = self.find(claim) {
+            tracing::warn!(%error, "a claim was given back twice");
+            return None;
+        }
+        self.land(claim.entry)
+    }
+
+    /// Takes a page out of flight.
+    pub(super) fn land(&mut self, entry: u64) -> Option<InFlight> {
+        let page = self.in_flight.remove(&entry)?;
+        self.n_preparing -= usize::from(page.is_preparing);
+        Some(page)
+    }
+
+    /// Puts a page back that was taken out of flight, as it was.
+    pub(super) fn wait_again(&mut self, claim: Claim, page: InFlight) {
         if page.is_suspect {
             self.given_back.push(page.fingerprint);
         }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use object_store::memory::InMemory;
 
 use super::*;
-use crate::frontier::suite::{self, commit_of, cookies, item_of, new, parsed, ready, retry, take};
+use crate::frontier::suite::{
+    self, commit_of, cookies, item_of, make_ready, new, parsed, ready, retry, take,
+};
 use crate::frontier::{Ended, Take};
 use crate::model::id::{Digest, Epoch, ResourceId};
 
@@ -89,6 +91,11 @@ suite! {
     a_host_is_left_alone_for_as_long_as_a_claim_of_it_is_given_back
     a_claim_ends_once
     a_host_is_left_alone_until_its_clock
+    hosts_that_are_ready_have_places_of_their_own
+    a_host_that_was_asked_while_it_became_ready_waits
+    a_host_that_could_not_be_reached_waits_with_all_its_urls
+    a_host_that_is_given_up_brings_its_urls_at_once
+    a_failure_from_before_an_answer_puts_nothing_off
     a_host_has_as_many_in_flight_as_it_may
     items_stay_in_the_outbox_in_order_until_cleared
     where_redirects_led_to_is_known_like_a_stored_url
@@ -322,6 +329,7 @@ async fn no_more_pages_are_taken_than_may_be_lost() {
     let all: Vec<String> = (0..50).map(|n| n.to_string()).collect();
     let names: Vec<&str> = all.iter().map(String::as_str).collect();
     frontier.seed(urls(&names)).await.unwrap();
+    make_ready(&frontier, 1);
     let mut claims = Vec::new();
     for _ in 0..3 {
         claims.push(ready(frontier.take(0, 9).unwrap()));

@@ -275,6 +275,9 @@ impl Inner {
             state.head.held_until = if is_held { state.held_until } else { 0 };
             state.head.n_unclean_stops = 0;
             state.root_is_cut_off();
+            for host in std::mem::take(&mut state.unsaved) {
+                state.save_host(host, &mut batch);
+            }
             batch.put(keys::HEAD, state.head.encode_to_vec());
         }
         self.write(&turn, batch, 0).await.map(drop)

@@ -5,16 +5,25 @@ use std::collections::HashSet;
 use super::*;
 
 impl State {
-    pub(super) fn claim(&mut self, lane: LaneId, turn: Turn, waiting: Waiting) -> Box<Claim> {
+    pub(super) fn claim(
+        &mut self,
+        lane: LaneId,
+        turn: Turn,
+        waiting: Waiting,
+        now: UnixMillis,
+    ) -> Box<Claim> {
         if let Some(seen) = self.seen.get_mut(&waiting.fingerprint) {
             seen.n_waiting -= 1;
         }
+        let host = self.workbench.standing(lane.host, now);
         let in_flight = InFlight {
             fingerprint: waiting.fingerprint,
             attempt: waiting.attempt,
             lane,
             turn,
+            is_preparing: !host.is_ready,
         };
+        self.n_preparing += usize::from(!host.is_ready);
         self.in_flight.insert(turn.entry, in_flight);
         Box::new(Claim {
             request: waiting.request,
@@ -25,6 +34,7 @@ impl State {
             entry: turn.entry,
             alone: false,
             validators: None,
+            host,
         })
     }
 
@@ -41,11 +51,50 @@ impl State {
         let in_flight = landed.ok_or_else(|| FrontierError::NotInFlight {
             url: claim.request.url.to_string(),
         })?;
+        self.n_preparing -= usize::from(in_flight.is_preparing);
         let ready_at = self.time.of_wall(host_ready_at);
         let now = self.time.latest();
         self.workbench
             .land(in_flight.lane, in_flight.turn, now, ready_at);
         Ok(in_flight)
+    }
+
+    /// Puts a claim back, with what it has shown of its host.
+    pub(super) fn give_back(&mut self, claim: Claim, news: HostNews) {
+        let host_ready_at = match news {
+            HostNews::None | HostNews::Unready => 0,
+            HostNews::NotBefore(until) => until,
+            HostNews::Ready { not_before, .. } => not_before,
+        };
+        let Some(page) = self.landed(&claim, host_ready_at) else {
+            return;
+        };
+        self.workbench.live(page.lane.host, |life| life.hear(news));
+        self.wait_again(claim, page.turn.due, page.attempt);
+    }
+
+    /// Puts a claim back, and its host off.
+    pub(super) fn put_off(&mut self, claim: Claim, failure: &HostFailure) {
+        let Some(page) = self.landed(&claim, 0) else {
+            return;
+        };
+        let (host, n_before) = (page.lane.host, claim.host.n_failures);
+        if self
+            .workbench
+            .live(host, |life| life.fail(n_before, failure))
+        {
+            let until = self.time.of_wall(failure.until);
+            self.workbench.postpone(host, until);
+        }
+        self.wait_again(claim, page.turn.due, page.attempt);
+    }
+
+    /// Takes a claim out of flight that is to be put back.
+    fn landed(&mut self, claim: &Claim, host_ready_at: UnixMillis) -> Option<InFlight> {
+        let landed = self.land(claim, host_ready_at);
+        landed
+            .inspect_err(|error| tracing::warn!(%error, "a claim was given back twice"))
+            .ok()
     }
 
     pub(super) fn wait_again(&mut self, claim: Claim, due: UnixMillis, attempt: u32) {

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::frontier::suite::{self, commit_of, item_of, new, parsed, ready, retry, take};
+use crate::frontier::TakeFrom;
+use crate::frontier::suite::{
+    self, commit_of, item_of, make_ready, new, parsed, ready, retry, take,
+};
 
 fn frontier() -> Arc<dyn Frontier> {
     bounded(MemorySettings::default())
@@ -34,6 +37,11 @@ passes! {
     a_host_is_left_alone_for_as_long_as_a_claim_of_it_is_given_back
     a_claim_ends_once
     a_host_is_left_alone_until_its_clock
+    hosts_that_are_ready_have_places_of_their_own
+    a_host_that_was_asked_while_it_became_ready_waits
+    a_host_that_could_not_be_reached_waits_with_all_its_urls
+    a_host_that_is_given_up_brings_its_urls_at_once
+    a_failure_from_before_an_answer_puts_nothing_off
     a_host_has_as_many_in_flight_as_it_may
     items_stay_in_the_outbox_in_order_until_cleared
     f25_links_of_one_pattern_are_stored_up_to_their_bound
@@ -150,11 +158,32 @@ async fn pages_in_flight_are_bounded_over_all_hosts() {
     });
     let roots = (0..3).map(|n| new(&format!("http://{n}.test/"))).collect();
     frontier.seed(roots).await.unwrap();
+    make_ready(&frontier, 3);
     let claim = ready(take(&frontier, 0, 9).await);
     ready(take(&frontier, 0, 9).await);
     assert_eq!(take(&frontier, 0, 9).await, Take::Blocked);
     frontier.commit(commit_of(claim, retry(0))).await.unwrap();
     ready(take(&frontier, 0, 9).await);
+}
+
+#[tokio::test]
+async fn hosts_that_are_made_ready_take_no_place_of_a_page() {
+    let frontier = bounded(MemorySettings {
+        max_undurable: 1,
+        ..MemorySettings::default()
+    });
+    let roots = (0..5).map(|n| new(&format!("http://{n}.test/"))).collect();
+    frontier.seed(roots).await.unwrap();
+    make_ready(&frontier, 1);
+    let of_unready = TakeFrom {
+        ready: None,
+        unready: Some(1),
+    };
+    for _ in 0..4 {
+        ready(frontier.take_from(0, of_unready).unwrap());
+    }
+    ready(frontier.take(0, 1).unwrap());
+    assert_eq!(frontier.take(0, 1), Ok(Take::Blocked));
 }
 
 /// Counts steps, not seconds: the turns of a host with very many URLs are those of one with few.

@@ -2,9 +2,30 @@
 
 use bytes::Bytes;
 
-use super::{Header, ReasonCount, RequestRecord, Stage, Totals, ValidatorsRecord};
+use super::{Header, ReasonCount, RequestRecord, Stage, Totals, Trouble, ValidatorsRecord};
+use crate::frontier::workbench;
 use crate::model::crawl::{Counts, Done, Request};
 use crate::model::frontier::{ContentHash, Validators};
+
+impl From<workbench::Trouble> for Trouble {
+    fn from(trouble: workbench::Trouble) -> Self {
+        Self {
+            n: trouble.n,
+            reason: trouble.reason,
+            is_given_up: trouble.is_given_up,
+        }
+    }
+}
+
+impl From<Trouble> for workbench::Trouble {
+    fn from(record: Trouble) -> Self {
+        Self {
+            n: record.n,
+            reason: record.reason,
+            is_given_up: record.is_given_up,
+        }
+    }
+}
 
 impl From<&Request> for RequestRecord {
     fn from(request: &Request) -> Self {

@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
 use super::{commit_of, new, parsed, retry, take};
-use crate::frontier::{Claim, Frontier, NewRequest, Take};
+use crate::frontier::{Claim, Frontier, HostNews, NewRequest, Take};
 use crate::model::crawl::UnixMillis;
 
 /// One URL as the plainest possible model knows it.
@@ -86,7 +86,7 @@ pub(crate) async fn any_order_of_calls_gives_what_a_plain_list_gives(
         let draw = if draining { 9 } else { rng.random_range(0..10) };
         if draw == 0 {
             list[index].in_flight = false;
-            frontier.give_back(claim, 0);
+            frontier.give_back(claim, HostNews::None);
             continue;
         }
         let mut commit = if draw < 3 {

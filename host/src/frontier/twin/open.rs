@@ -1,6 +1,6 @@
 //! One opening of a frontier: its calls change its own copy of what is known.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use super::plain::Plain;
 use super::shared::{Shared, State};
 use super::{FrontiersTwin, Writer};
 use crate::frontier::{
-    Claim, Commit, Committed, Frontier, FrontierError, LinkBatch, LinkBounds, LinkPolicy,
-    NewRequest, OpenFrontier, OutboxBatch, Take, URL_BYTES,
+    Claim, Commit, Committed, Frontier, FrontierError, HostFailure, HostNews, LinkBatch,
+    LinkBounds, LinkPolicy, NewRequest, OpenFrontier, OutboxBatch, Take, TakeFrom, URL_BYTES,
 };
 use crate::model::crawl::{Counts, Request, UnixMillis};
 use crate::model::frontier::{KeptCookies, SinkMark};
@@ -90,7 +90,14 @@ impl Frontier for Opened {
         self.shared.check()
     }
 
-    fn take(&self, now: UnixMillis, per_host: u32) -> Result<Take, FrontierError> {
+    fn n_ready_hosts(&self) -> usize {
+        let state = self.shared.state();
+        let hosts = state.waiting().map(|(_, known)| known.request.host());
+        let ready = hosts.filter(|host| state.plain.standing(host).is_ready);
+        ready.collect::<BTreeSet<_>>().len()
+    }
+
+    fn take_from(&self, now: UnixMillis, wanted: TakeFrom) -> Result<Take, FrontierError> {
         self.shared.check()?;
         let mut state = self.shared.state();
         if state.plain.roots.is_none() {
@@ -105,20 +112,30 @@ impl Frontier for Opened {
         if state.in_flight.len() >= BOUNDS.0 || state.plain.outbox.len() >= BOUNDS.1 {
             return Ok(Take::Blocked);
         }
-        let per_host = per_host.max(1) as usize;
         let may = state.waiting().filter_map(|(entry, known)| {
             let host = known.request.host();
-            (state.n_of_host(&host) < per_host).then(|| (state.plain.turn(known), host, *entry))
+            let is_unready = !state.plain.standing(&host).is_ready;
+            let per_host = if is_unready {
+                wanted.unready
+            } else {
+                wanted.ready
+            };
+            let has_room = state.n_of_host(&host) < per_host.unwrap_or(0) as usize;
+            has_room.then(|| (state.plain.turn(known), is_unready, host, *entry))
         });
-        let may: Vec<(UnixMillis, String, u64)> = may.collect();
-        let Some((turn, host, _)) = may.iter().min().cloned() else {
+        let may: Vec<(UnixMillis, bool, String, u64)> = may.collect();
+        let Some(soonest) = may.iter().map(|(turn, ..)| *turn).min() else {
             return Ok(Take::Blocked);
         };
-        if turn > now {
-            return Ok(Take::WaitUntil(state.plain.time.to_wall(turn)));
+        if soonest > now {
+            return Ok(Take::WaitUntil(state.plain.time.to_wall(soonest)));
         }
-        let of_host = may.iter().filter(|(t, h, _)| *h == host && *t <= now);
-        let best = of_host.map(|(_, _, entry)| *entry).min_by_key(|entry| {
+        // Hosts that are ready come first.
+        let due = may.iter().filter(|(turn, ..)| *turn <= now);
+        let host = due.min_by_key(|(turn, is_unready, host, _)| (*is_unready, *turn, host.clone()));
+        let (_, _, host, _) = host.expect("one is due").clone();
+        let of_host = may.iter().filter(|(t, _, h, _)| *h == host && *t <= now);
+        let best = of_host.map(|(.., entry)| *entry).min_by_key(|entry| {
             let known = &state.plain.urls[entry];
             (-i64::from(known.request.priority), known.due, *entry)
         });
@@ -143,15 +160,36 @@ impl Frontier for Opened {
         self.shared.state().plain.cookies.clone()
     }
 
-    fn give_back(&self, claim: Box<Claim>, host_ready_at: UnixMillis) {
+    fn give_back(&self, claim: Box<Claim>, news: HostNews) {
         let mut state = self.shared.state();
-        match state.land(&claim) {
-            Ok(()) => match host_ready_at {
-                0 => state.has_unsure_clocks = true,
-                until => state.plain.postpone(&claim.request.host(), until),
-            },
-            Err(error) => tracing::warn!(%error, "a claim was given back twice"),
+        if let Err(error) = state.land(&claim) {
+            tracing::warn!(%error, "a claim was given back twice");
+            return;
         }
+        let host = claim.request.host();
+        match news {
+            HostNews::None => state.has_unsure_clocks = true,
+            HostNews::NotBefore(until) => state.plain.postpone(&host, until),
+            HostNews::Ready { not_before, .. } => state.plain.land(&host, not_before, 0),
+            HostNews::Unready => {}
+        }
+        state.plain.life(host).hear(news);
+    }
+
+    async fn put_off(&self, claim: Box<Claim>, failure: HostFailure) -> Result<(), FrontierError> {
+        self.shared.check()?;
+        self.shared.change(|state| {
+            if let Err(error) = state.land(&claim) {
+                tracing::warn!(%error, "a claim was given back twice");
+                return;
+            }
+            let host = claim.request.host();
+            let n_before = claim.host.n_failures;
+            if state.plain.life(host.clone()).fail(n_before, &failure) {
+                state.plain.postpone(&host, failure.until);
+            }
+        });
+        Ok(())
     }
 
     async fn outbox(&self, max: usize) -> Result<OutboxBatch, FrontierError> {

@@ -7,9 +7,10 @@ use url::Url;
 use super::Marks;
 use crate::frontier::memory::peers::Peers;
 use crate::frontier::steady::SteadyTime;
-use crate::frontier::workbench::HostClock;
+use crate::frontier::workbench::{HostClock, HostLife};
 use crate::frontier::{
-    Commit, Committed, Ended, FrontierError, LinkBatch, LinkPolicy, NewRequest, OpenAs,
+    Commit, Committed, Ended, FrontierError, HostStanding, LinkBatch, LinkPolicy, NewRequest,
+    OpenAs,
 };
 use crate::model::crawl::{Counts, Done, Fingerprint, ItemRecord, Request, UnixMillis};
 use crate::model::frontier::KeptCookies;
@@ -53,6 +54,7 @@ pub(crate) struct Plain {
     seen: BTreeMap<Fingerprint, Seen>,
     patterns: BTreeMap<PatternKey, u64>,
     pub(super) hosts: BTreeMap<String, HostClock>,
+    pub(super) lives: BTreeMap<String, HostLife>,
     pub(super) time: SteadyTime,
     next_entry: u64,
     pub(crate) outbox: VecDeque<ItemRecord>,
@@ -88,12 +90,16 @@ impl Plain {
                 ..Self::default()
             };
         }
+        for life in self.lives.values_mut() {
+            let trouble = life.trouble.take().map(|trouble| *trouble);
+            *life = HostLife::restored(life.has_answered, trouble);
+        }
         let now = self.time.now(open.now);
         let is_exact = std::mem::take(&mut self.has_exact_clocks);
         let held_until = std::mem::take(&mut self.held_until);
         let delay = u64::try_from(open.delay.as_millis()).unwrap_or(u64::MAX);
         for clock in self.hosts.values_mut() {
-            let delay = if clock.at == 0 { delay } else { clock.delay };
+            let delay = if clock.delay == 0 { delay } else { clock.delay };
             let earliest = if is_exact { held_until } else { now + delay };
             if earliest > clock.at {
                 clock.at = earliest;
@@ -116,8 +122,26 @@ impl Plain {
 
     /// A moment before which the host of a URL is not to be asked.
     pub(super) fn turn(&self, known: &Known) -> UnixMillis {
-        let clock = self.hosts.get(&known.request.host());
-        known.due.max(clock.map_or(0, |clock| clock.at))
+        let host = known.request.host();
+        match self.lives.get(&host).is_some_and(HostLife::is_given_up) {
+            true => known.due,
+            false => known.due.max(self.clock(&host)),
+        }
+    }
+
+    pub(super) fn clock(&self, host: &str) -> UnixMillis {
+        self.hosts.get(host).map_or(0, |clock| clock.at)
+    }
+
+    /// What a claim is told that is taken now.
+    pub(super) fn standing(&self, host: &str) -> HostStanding {
+        let life = self.lives.get(host).cloned().unwrap_or_default();
+        life.standing(self.clock(host), self.time.latest())
+    }
+
+    /// What is known of a host, to be changed.
+    pub(super) fn life(&mut self, host: String) -> &mut HostLife {
+        self.lives.entry(host).or_default()
     }
 
     pub(super) fn land(&mut self, host: &str, ready_at: UnixMillis, answered_at: UnixMillis) {
@@ -144,6 +168,9 @@ impl Plain {
     pub(super) fn end(&mut self, commit: Commit) -> Committed {
         let (ready_at, answered_at) = (commit.host_ready_at, commit.answered_at);
         self.land(&commit.claim.request.host(), ready_at, answered_at);
+        if commit.host_answered {
+            self.life(commit.claim.request.host()).answer();
+        }
         if let Some(cookies) = commit.cookies {
             cookies.replace(&mut self.cookies);
         }
@@ -317,6 +344,9 @@ impl Plain {
                 *n -= 1;
             }
             (known.stage, known.attempt, known.due) = (Stage::Due, 1, now);
+            if let Some(life) = self.lives.get_mut(&known.request.host()) {
+                life.forgive();
+            }
             n += 1;
         }
         n

@@ -156,6 +156,7 @@ impl State {
             entry,
             alone: false,
             validators: None,
+            host: self.plain.standing(&known.request.host()),
         })
     }
 }

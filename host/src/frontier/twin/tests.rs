@@ -61,6 +61,11 @@ passes! { fresh().await =>
     a_host_is_left_alone_for_as_long_as_a_claim_of_it_is_given_back
     a_claim_ends_once
     a_host_is_left_alone_until_its_clock
+    hosts_that_are_ready_have_places_of_their_own
+    a_host_that_was_asked_while_it_became_ready_waits
+    a_host_that_could_not_be_reached_waits_with_all_its_urls
+    a_host_that_is_given_up_brings_its_urls_at_once
+    a_failure_from_before_an_answer_puts_nothing_off
     a_host_has_as_many_in_flight_as_it_may
     items_stay_in_the_outbox_in_order_until_cleared
     f25_links_of_one_pattern_are_stored_up_to_their_bound

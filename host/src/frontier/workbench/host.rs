@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::lane::{Lane, Turn};
+use super::life::HostLife;
 use crate::model::crawl::UnixMillis;
 
 /// When a host may be asked.
@@ -35,13 +36,29 @@ impl HostClock {
     }
 }
 
+/// Hosts among which turns go by time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Level {
+    pub(super) kind: Kind,
+    pub(super) n_in_flight: u32,
+}
+
+/// What has to be done for a URL of a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    /// It can be fetched.
+    Ready,
+    /// Something about its host comes first.
+    Unready,
+}
+
 /// Among which of the hosts it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// Nothing of it is here, or what is here has to wait for what is read in.
     Nowhere,
-    /// It has so many URLs in flight, and may be asked for another from this moment on.
-    Turn(u32, UnixMillis),
+    /// It may be asked for another URL from this moment on.
+    Turn(Level, UnixMillis),
     /// Its URLs need not be here before this moment.
     Asleep(UnixMillis),
 }
@@ -49,6 +66,7 @@ pub(super) enum Place {
 #[derive(Debug)]
 pub(super) struct Host<T> {
     pub(super) clock: HostClock,
+    pub(super) life: HostLife,
     pub(super) n_in_flight: u32,
     /// By priority, the highest first. In boxes: most hosts have one, and a node of the tree has
     /// room for many.
@@ -71,6 +89,7 @@ impl<T> Default for Host<T> {
     fn default() -> Self {
         Self {
             clock: HostClock::default(),
+            life: HostLife::default(),
             n_in_flight: 0,
             lanes: BTreeMap::new(),
             asleep: None,
@@ -90,8 +109,13 @@ impl<T> Host<T> {
     }
 
     pub(super) fn place(&self) -> Place {
+        let clock = match self.life.is_given_up() {
+            // Its URLs are not asked for.
+            true => 0,
+            false => self.clock.at,
+        };
         if let Some(due) = self.asleep {
-            return Place::Asleep(due.max(self.clock.at));
+            return Place::Asleep(due.max(clock));
         }
         let mut first: Option<UnixMillis> = None;
         for lane in self.lanes.values() {
@@ -102,9 +126,13 @@ impl<T> Host<T> {
                 first = Some(first.map_or(turn.due, |due| due.min(turn.due)));
             }
         }
-        first.map_or(Place::Nowhere, |due| {
-            Place::Turn(self.n_in_flight, due.max(self.clock.at))
-        })
+        let kind = match self.life.is_ready() {
+            true => Kind::Ready,
+            false => Kind::Unready,
+        };
+        let n_in_flight = self.n_in_flight;
+        let level = Level { kind, n_in_flight };
+        first.map_or(Place::Nowhere, |due| Place::Turn(level, due.max(clock)))
     }
 
     pub(super) fn pop(&mut self, now: UnixMillis) -> Option<(i32, Turn, T)> {

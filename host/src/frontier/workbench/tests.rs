@@ -18,7 +18,7 @@ fn turn(due: UnixMillis, entry: u64) -> Turn {
 
 #[track_caller]
 fn check(bench: &mut Workbench<&str>, now: UnixMillis, per_host: u32, expected: &str) {
-    let found = match bench.take(now, per_host) {
+    let found = match bench.take(now, TakeFrom::all(per_host)) {
         Next::Url(_, _, url) => url.to_owned(),
         Next::At(at) => format!("at {at}"),
         Next::Full => "full".to_owned(),
@@ -48,7 +48,12 @@ fn what_ends_while_urls_are_read_in_is_not_taken_again() {
         priority: 0,
         at: turn(0, 1),
     };
-    bench.restore(HostId(1), HostClock::default(), &[begin]);
+    bench.restore(
+        HostId(1),
+        HostClock::default(),
+        HostLife::default(),
+        &[begin],
+    );
     for entry in [1, 2] {
         bench.hold(lane(1, 0), turn(0, entry));
     }
@@ -102,6 +107,7 @@ fn a_host_that_waits_for_its_urls_to_be_read_in_holds_up_no_other() {
     bench.restore(
         HostId(1),
         HostClock::default(),
+        HostLife::default(),
         &[Cursor { priority: 0, at }],
     );
     bench.put(lane(2, 0), turn(0, 9), "b");
@@ -121,7 +127,12 @@ fn no_moment_is_named_while_something_that_may_come_sooner_is_read_in() {
         priority: 0,
         at: turn(0, 7),
     };
-    bench.restore(HostId(1), HostClock::default(), &[begin]);
+    bench.restore(
+        HostId(1),
+        HostClock::default(),
+        HostLife::default(),
+        &[begin],
+    );
     bench.put(lane(2, 0), turn(500, 9), "b");
     check(&mut bench, 5, 9, "full");
     let (hungry, _) = bench.begin_refill().unwrap();
@@ -159,7 +170,7 @@ fn a_host_of_many_priorities_has_few_lanes_and_loses_no_url() {
     assert_eq!(bench.n_lanes(), MAX_LANES);
     assert_eq!(bench.save(host).1.len(), MAX_LANES);
     let mut taken = Vec::new();
-    while let Next::Url(lane, turn, priority) = bench.take(0, 1) {
+    while let Next::Url(lane, turn, priority) = bench.take(0, TakeFrom::all(1)) {
         bench.land(lane, turn, 0, 0);
         taken.push(priority);
     }
@@ -202,7 +213,12 @@ fn a_lane_that_was_saved_before_it_was_read_in_still_begins_with_its_first() {
     let mut cursors = vec![first];
     for _ in 0..3 {
         let mut bench = Workbench::<&str>::default();
-        bench.restore(HostId(1), HostClock::default(), &cursors);
+        bench.restore(
+            HostId(1),
+            HostClock::default(),
+            HostLife::default(),
+            &cursors,
+        );
         let (_, after) = bench.begin_refill().unwrap();
         assert!(after < first.at, "{after:?}");
         cursors = bench.save(HostId(1)).1;
@@ -278,7 +294,7 @@ fn any_room_gives_what_an_endless_one_gives() {
                 }
                 5 if rng.random_range(0..50) == 0 => now += 15_000,
                 _ => {
-                    if let Next::Url(id, at, url) = bench.take(now, 100) {
+                    if let Next::Url(id, at, url) = bench.take(now, TakeFrom::all(100)) {
                         assert_eq!(at, url);
                         let is_waiting = |t: &&Turn| !flying.contains(&(id, **t));
                         let first = disk.0[&id].iter().find(is_waiting);
@@ -309,7 +325,7 @@ fn any_room_gives_what_an_endless_one_gives() {
                 bench.fill(id, urls, is_all);
                 has_moved = true;
             }
-            if let Next::Url(id, at, _) = bench.take(now, 100) {
+            if let Next::Url(id, at, _) = bench.take(now, TakeFrom::all(100)) {
                 flying.push((id, at));
             }
             if let Some((id, at)) = flying.pop() {
@@ -353,7 +369,7 @@ fn where_there_is_no_room_those_whose_turn_comes_last_sleep() {
     for host in 0..1_000 {
         let now = host * 1_000;
         let found = loop {
-            match bench.take(now, 1) {
+            match bench.take(now, TakeFrom::all(1)) {
                 Next::Url(_, _, found) => break found,
                 Next::Full => {
                     let (id, _) = bench.begin_refill().unwrap();
@@ -381,7 +397,7 @@ fn where_the_room_shrinks_what_is_beyond_it_leaves_the_memory_at_once() {
     bench.set_room(100, 4);
     let mut found = BTreeSet::new();
     while found.len() < 100 {
-        match bench.take(0, 1) {
+        match bench.take(0, TakeFrom::all(1)) {
             Next::Url(_, _, host) => assert!(found.insert(host)),
             Next::Full => {
                 let (id, _) = bench.begin_refill().unwrap();
@@ -402,7 +418,7 @@ fn hosts_that_wait_long_make_room_for_those_that_need_not() {
     }
     // Those that are here are all to be asked in an hour only.
     let mut n_taken = 0;
-    while let Next::Url(id, at, _) = bench.take(0, 1) {
+    while let Next::Url(id, at, _) = bench.take(0, TakeFrom::all(1)) {
         n_taken += 1;
         bench.land(id, at, 0, 3_600_000);
         bench.put(id, turn(3_600_000, at.entry), id.host.0);

@@ -32,6 +32,7 @@ mod memory;
 mod quotas;
 mod twin;
 mod unchanged;
+mod wide;
 
 use bench::*;
 pub(in crate::worker) use bench::{page, report, requests};
@@ -107,6 +108,22 @@ async fn a_crawl_that_ignores_robots_says_so_once() {
         let told = ended.log.iter().filter(|line| line.contains("--robots"));
         assert_eq!(told.count(), n_told, "{:?}", ended.log);
     }
+}
+
+#[tokio::test]
+async fn a_page_that_is_tried_alone_ends_by_its_own_attempts() {
+    let frontier = Arc::new(FrontierTwin {
+        is_alone: true,
+        ..FrontierTwin::default()
+    });
+    let settings = CrawlSettings {
+        max_attempts: Some(1),
+        ..CrawlSettings::default()
+    };
+    let stop = CancellationToken::new();
+    let ended = crawl_on(frontier, &["/unreached"], settings, Kept::default(), stop).await;
+    assert_eq!(ended.end, CrawlEnd::Finished);
+    assert_eq!(ended.counts.dead_by_reason["connection"], 1);
 }
 
 /// Each page has four bytes.

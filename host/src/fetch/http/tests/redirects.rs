@@ -1,6 +1,9 @@
 //! What becomes of redirects.
 
+use async_trait::async_trait;
+
 use super::*;
+use crate::fetch::Place;
 
 #[tokio::test]
 async fn a_redirect_within_the_host_is_followed() {
@@ -155,4 +158,41 @@ async fn a_redirect_within_the_host_to_a_url_that_is_too_long_is_not_followed() 
 async fn a_redirect_without_a_target_is_a_page() {
     let web = Web::saying(answer("302 Found", &[], b"where to?")).await;
     assert_eq!(page(get(web.url("/"))).await.status, 302);
+}
+
+/// Notes what becomes of a place.
+#[derive(Debug, Default)]
+struct Noted(Mutex<Vec<&'static str>>);
+
+#[async_trait]
+impl Place for Noted {
+    fn leave(&self) {
+        self.0.lock().unwrap().push("left");
+    }
+
+    async fn take(&self) {
+        self.0.lock().unwrap().push("taken");
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_that_waits_for_its_host_gives_up_its_place() {
+    let web = Web::new(|request| {
+        Reply::Close(match request.starts_with("GET /moved ") {
+            true => answer("302 Found", &["location: /new"], b""),
+            false => answer("200 OK", &[], b"all"),
+        })
+    })
+    .await;
+    for (delay, expected) in [(0, [].as_slice()), (100, &["left", "taken"])] {
+        let place = Arc::new(Noted::default());
+        let request = FetchRequest {
+            delay: Some(Duration::from_millis(delay)),
+            place: Some(place.clone()),
+            ..get(web.url("/moved"))
+        };
+        let page = page(request).await;
+        assert_eq!(page.redirects, [web.url("/moved")]);
+        assert_eq!(*place.0.lock().unwrap(), expected, "{delay} ms");
+    }
 }

@@ -9,7 +9,7 @@ use slatedb::WriteBatch;
 use super::{State, Waiting};
 use crate::frontier::durable::links::{NewLink, Sorted};
 use crate::frontier::records::{self, Stage};
-use crate::frontier::workbench::{HostId, LaneId, Turn};
+use crate::frontier::workbench::{HostId, HostLife, LaneId, Turn};
 use crate::frontier::{Commit, Committed, Ended, FrontierError, keys};
 use crate::model::crawl::Done;
 use crate::model::scope::PATTERN_URLS;
@@ -34,7 +34,7 @@ impl State {
     ) -> Result<Committed, FrontierError> {
         self.find(&commit.claim)?;
         let claim = commit.claim;
-        let Some(page) = self.in_flight.remove(&claim.entry) else {
+        let Some(page) = self.land(claim.entry) else {
             return Ok(Committed::default());
         };
         if page.permit.is_some() {
@@ -54,6 +54,9 @@ impl State {
             wall => self.time.of_wall(wall).min(now),
         };
         self.bench.land(lane, page.turn, answered, ready_at);
+        if commit.host_answered {
+            self.bench.live(lane.host, HostLife::answer);
+        }
         batch.delete(keys::ready(self.run, lane, page.turn));
         if page.is_suspect {
             batch.delete(keys::suspect(page.fingerprint));
@@ -277,12 +280,16 @@ impl State {
             due: cursor.at.due,
             entry: cursor.at.entry,
         });
+        let life = self.bench.life(host);
         let record = records::Host {
             run: self.run.0,
             clock: clock.at,
             delay: clock.delay,
             lanes: lanes.collect(),
+            has_answered: life.has_answered,
+            trouble: life.trouble.map(|trouble| (*trouble).into()),
         };
+        self.unsaved.remove(&host);
         batch.put(keys::host(host), record.encode_to_vec());
     }
 }

@@ -77,7 +77,7 @@ async fn a_host_whose_page_was_given_back_may_have_been_asked() {
     let frontier = open_with(&objects, 0, 500).await;
     frontier.seed(urls(&["1", "2"])).await.unwrap();
     ask_once(&frontier, 10_000, 10_500).await;
-    frontier.give_back(ready(next(&frontier, 20_000).await), 0);
+    frontier.give_back(ready(next(&frontier, 20_000).await), HostNews::None);
     frontier.close().await.unwrap();
     let frontier = open_with(&objects, 20_100, 500).await;
     assert_eq!(next(&frontier, 20_100).await, Take::WaitUntil(20_600));
@@ -117,7 +117,7 @@ async fn what_a_host_is_given_after_an_opening_is_no_less_because_its_page_took_
     (commit.answered_at, commit.host_ready_at) = (10_000, 10_500);
     assert_eq!(frontier.take(10_450, 1).unwrap(), Take::Blocked);
     frontier.commit(commit).await.unwrap();
-    frontier.give_back(ready(next(&frontier, 20_000).await), 0);
+    frontier.give_back(ready(next(&frontier, 20_000).await), HostNews::None);
     frontier.close().await.unwrap();
     let frontier = open_with(&objects, 20_100, 500).await;
     assert_eq!(next(&frontier, 20_100).await, Take::WaitUntil(20_600));
@@ -379,4 +379,51 @@ async fn a_frontier_knows_how_many_bytes_it_has_on_disk() {
     let end = frontier.outbox(9).await.unwrap().end;
     frontier.clear_outbox(end, None).await.unwrap();
     assert_eq!(frontier.undelivered_bytes(), 0);
+}
+
+fn unreachable_until(until: u64) -> HostFailure {
+    HostFailure {
+        until,
+        reason: "resolve".to_owned(),
+        gives_up: false,
+    }
+}
+
+#[tokio::test]
+async fn failures_of_a_host_outlive_a_crash_and_no_run() {
+    let objects = Arc::new(InMemory::new());
+    let frontier = open_with(&objects, 0, 0).await;
+    frontier.seed(urls(&["1"])).await.unwrap();
+    for n in 0..2 {
+        let claim = ready(next(&frontier, 10_000 * n).await);
+        let failure = unreachable_until(10_000 * (n + 1));
+        frontier.put_off(claim, failure).await.unwrap();
+    }
+    frontier.settle().await.unwrap();
+    let frontier = open_with(&objects, 15_000, 0).await;
+    assert_eq!(next(&frontier, 15_000).await, Take::WaitUntil(20_000));
+    let claim = ready(next(&frontier, 20_000).await);
+    assert_eq!((claim.host.n_failures, claim.host.is_ready), (2, false));
+    frontier.close().await.unwrap();
+    let frontier = open(&objects, 2).await;
+    frontier.seed(urls(&["1"])).await.unwrap();
+    let claim = ready(next(&(frontier as Arc<dyn Frontier>), 30_000).await);
+    assert_eq!(claim.host.n_failures, 0);
+}
+
+#[tokio::test]
+async fn a_host_that_became_ready_keeps_its_clock_after_a_stop() {
+    let objects = Arc::new(InMemory::new());
+    let frontier = open_with(&objects, 0, 500).await;
+    frontier.seed(urls(&["1"])).await.unwrap();
+    let claim = ready(next(&frontier, 10_000).await);
+    let asked = HostNews::Ready {
+        not_before: 10_500,
+        has_answered: true,
+    };
+    frontier.give_back(claim, asked);
+    frontier.close().await.unwrap();
+    // The clock is exact, so no other host would have to wait because of the opening.
+    let frontier = open_with(&objects, 10_100, 500).await;
+    assert_eq!(next(&frontier, 10_100).await, Take::WaitUntil(10_500));
 }

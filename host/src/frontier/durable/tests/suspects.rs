@@ -55,7 +55,7 @@ async fn a_suspect_whose_host_is_left_alone_waits_like_any_other_page() {
     let frontier = reopen(&objects, 1).await;
     let claim = ready(next(&frontier, 60_000).await);
     assert!(claim.alone);
-    frontier.give_back(claim, 90_000);
+    frontier.give_back(claim, HostNews::NotBefore(90_000));
     assert_eq!(next(&frontier, 60_000).await, Take::WaitUntil(90_000));
     assert!(ready(next(&frontier, 90_000).await).alone);
 }
@@ -67,7 +67,7 @@ async fn pages_that_are_given_back_are_not_suspects() {
     frontier.seed(urls(&["1"])).await.unwrap();
     let claim = ready(take(&frontier, 0, 9).await);
     frontier.suspect(&claim).await.unwrap();
-    frontier.give_back(claim, 0);
+    frontier.give_back(claim, HostNews::None);
     frontier.close().await.unwrap();
     let again = reopen(&objects, 1).await;
     assert!(!ready(next(&again, 0).await).alone);
@@ -150,7 +150,7 @@ async fn an_end_counts_against_one_page_of_all_crawls_of_the_process() {
     one.settle().await.unwrap();
     let in_time = tokio::time::timeout(Duration::from_secs(30), note).await;
     in_time.expect("the first is durable").unwrap();
-    other.give_back(waiting, 0);
+    other.give_back(waiting, HostNews::None);
     // Given back, it stands in nobody's way.
     assert_eq!(again.alone.available_permits(), 1);
 }

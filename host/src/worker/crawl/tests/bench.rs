@@ -50,6 +50,7 @@ impl Fetch for Site {
                 return Err(Failure {
                     error,
                     host_ready_at: 0,
+                    is_of_host: false,
                 });
             }
             "/paused" if self.flaky.fetch_add(1, Ordering::Relaxed) < 3 => {
@@ -59,6 +60,7 @@ impl Fetch for Site {
                         pause: Duration::from_millis(10),
                     },
                     host_ready_at: SystemClock.unix_millis() + 10,
+                    is_of_host: false,
                 });
             }
             "/etag" | "/rude" if is_known || url.path() == "/rude" => {
@@ -71,11 +73,20 @@ impl Fetch for Site {
                 page.redirects = vec![url.clone()];
                 Answer::Page(page)
             }
+            "/unreached" => {
+                let why = "refused".into();
+                return Err(Failure {
+                    error: FetchError::Connection { why },
+                    host_ready_at: 0,
+                    is_of_host: true,
+                });
+            }
             "/film" => {
                 let content_type = "video/mp4".to_owned();
                 return Err(Failure {
                     error: FetchError::ContentType { content_type },
                     host_ready_at: 0,
+                    is_of_host: false,
                 });
             }
             "/unset" => {
@@ -87,6 +98,7 @@ impl Fetch for Site {
                 return Err(Failure {
                     error,
                     host_ready_at: 0,
+                    is_of_host: false,
                 });
             }
             "/gone" => Answer::Page(page(url, url, 404)),
@@ -288,6 +300,49 @@ impl Rest {
     }
 }
 
+pub(super) fn description() -> Description {
+    Description {
+        name: "links".parse().unwrap(),
+        version: "1.0.0".parse().unwrap(),
+        rules: vec!["page".into()],
+        schemas: Vec::new(),
+        plans: Vec::new(),
+        hosts: Vec::new(),
+        limits: BTreeMap::new(),
+    }
+}
+
+/// A crawl of the only shard of a resource.
+pub(super) fn parts(
+    frontier: Arc<dyn Frontier>,
+    rules: Arc<dyn Rules>,
+    fetch: Arc<dyn Fetch>,
+    clock: Arc<dyn Clock>,
+    settings: CrawlSettings,
+) -> CrawlParts {
+    let config = CrawlConfig {
+        limits: Limits::default(),
+        settings,
+    };
+    CrawlParts {
+        resource: ResourceId(1),
+        run: Run(1),
+        run_started_at: 0,
+        params: Arc::default(),
+        config: watch::channel(config).1,
+        rules,
+        frontier,
+        fetch,
+        log: CrawlLog::new("links", clock.clone()),
+        clock,
+        leave: Leave::always(),
+        starts: Starts::default(),
+        part: None,
+        rest_after: None,
+        seat: Seat::default(),
+    }
+}
+
 pub(super) async fn crawl_or_rest(
     frontier: Arc<dyn Frontier>,
     roots: &[&'static str],
@@ -296,42 +351,24 @@ pub(super) async fn crawl_or_rest(
     stop: CancellationToken,
     rest: Rest,
 ) -> Ended {
-    let description = Description {
-        name: "links".parse().unwrap(),
-        version: "1.0.0".parse().unwrap(),
-        rules: vec!["page".into()],
-        schemas: Vec::new(),
-        plans: Vec::new(),
-        hosts: Vec::new(),
-        limits: BTreeMap::new(),
-    };
     let site = Arc::new(Site::default());
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let log = CrawlLog::new("links", clock.clone());
+    let rules = Arc::new(Links {
+        description: description(),
+        roots: roots.to_vec(),
+    });
     let parts = CrawlParts {
-        resource: ResourceId(1),
-        run: Run(1),
-        run_started_at: 0,
-        params: Arc::default(),
-        config: watch::channel(CrawlConfig {
-            limits: Limits::default(),
-            settings,
-        })
-        .1,
-        rules: Arc::new(Links {
-            description,
-            roots: roots.to_vec(),
-        }),
-        frontier: frontier.clone(),
-        fetch: site.clone(),
-        log: log.clone(),
-        clock,
-        leave: Leave::always(),
         starts: rest.starts,
-        part: None,
         rest_after: rest.after,
         seat: rest.seat,
+        ..parts(
+            frontier.clone(),
+            rules,
+            site.clone(),
+            Arc::new(SystemClock),
+            settings,
+        )
     };
+    let log = parts.log.clone();
     let run = run(parts, Box::new(sink.clone()), stop);
     let end = tokio::time::timeout(Duration::from_secs(60), run)
         .await

@@ -1,6 +1,7 @@
 //! A frontier in memory with faults, which notes what a crawl tells it.
 
 use super::*;
+use crate::frontier::{HostFailure, HostNews, TakeFrom};
 
 /// A frontier with a fault, or with a memory of an earlier run.
 #[derive(Default)]
@@ -9,6 +10,8 @@ pub(in crate::worker) struct FrontierTwin {
     pub(super) panics_on_commit: bool,
     pub(super) fails_on_commit: bool,
     pub(super) fails_on_suspect: bool,
+    /// All of its pages are tried alone.
+    pub(super) is_alone: bool,
     /// Of the earlier run, for every page.
     pub(super) known: Option<Validators>,
     /// In order: which pages were about to enter their rule, and what was left of each that ended.
@@ -80,10 +83,15 @@ impl Frontier for FrontierTwin {
         self.inner.0.leave_root().await
     }
 
-    fn take(&self, now: u64, per_host: u32) -> Result<Take, FrontierError> {
-        let take = self.inner.0.take(now, per_host)?;
+    fn n_ready_hosts(&self) -> usize {
+        self.inner.0.n_ready_hosts()
+    }
+
+    fn take_from(&self, now: u64, may: TakeFrom) -> Result<Take, FrontierError> {
+        let take = self.inner.0.take_from(now, may)?;
         Ok(match take {
             Take::Ready(mut claim) => {
+                claim.alone = self.is_alone;
                 claim.validators = self.known.clone().map(Box::new);
                 Take::Ready(claim)
             }
@@ -115,8 +123,13 @@ impl Frontier for FrontierTwin {
         self.inner.0.cookies()
     }
 
-    fn give_back(&self, claim: Box<Claim>, host_ready_at: UnixMillis) {
-        self.inner.0.give_back(claim, host_ready_at);
+    fn give_back(&self, claim: Box<Claim>, news: HostNews) {
+        self.inner.0.give_back(claim, news);
+    }
+
+    async fn put_off(&self, claim: Box<Claim>, failure: HostFailure) -> Result<(), FrontierError> {
+        assert!(!claim.alone, "it would keep all others waiting");
+        self.inner.0.put_off(claim, failure).await
     }
 
     async fn outbox(&self, max: usize) -> Result<OutboxBatch, FrontierError> {

@@ -1,0 +1,166 @@
+//! What a gate knows of one host, and whose turn it is there.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::health::Health;
+use super::line::Line;
+use super::{Asker, GateSettings, PATIENCE, Pace, Paused, STRICT_FOR};
+use crate::limiter::Limiter;
+use crate::model::settings::{Rate, Rates};
+
+/// How long a turn is expected to take, where a host keeps no delay and has one request at a time.
+const SHORTEST_TURN: Duration = Duration::from_millis(20);
+
+#[derive(Debug, Default)]
+pub(super) struct HostState {
+    pub(super) n_in_use: u32,
+    pub(super) rates: HeldRates,
+    /// Of the last answer, and how long by chance beyond the delay.
+    pub(super) ended: Option<(Instant, Duration)>,
+    /// The longest delay asked for lately, and until when it binds the others.
+    pub(super) strictest: Option<(Duration, Instant)>,
+    pub(super) health: Health,
+    /// Crawls that were sent away before their turn.
+    pub(super) line: Line,
+}
+
+/// The rates of all who ask, each until it is forgotten.
+#[derive(Debug, Default)]
+pub(super) struct HeldRates {
+    pub(super) by_rate: BTreeMap<Rate, Instant>,
+    pub(super) limiter: Limiter,
+}
+
+/// When a host may be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// At this moment, which is the present one.
+    Now(Instant),
+    /// Not before this moment. A request in flight may put it off further.
+    At(Instant),
+    /// As soon as a connection is free.
+    Freed,
+}
+
+impl HeldRates {
+    fn ask(&mut self, rates: &Rates) {
+        if rates.is_empty() && self.by_rate.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        let n_before = self.by_rate.len();
+        self.by_rate.retain(|_, until| now < *until);
+        let mut is_other = self.by_rate.len() != n_before;
+        for rate in rates.iter() {
+            let until = now + 2 * rate.per + STRICT_FOR;
+            is_other |= self.by_rate.insert(rate, until).is_none();
+        }
+        if is_other {
+            let rates = self.by_rate.keys().map(|rate| (rate.n, rate.per));
+            self.limiter.set(rates);
+        }
+    }
+}
+
+impl HostState {
+    /// The delay that one who asks for `delay` has to keep.
+    pub(super) fn delay(&self, delay: Duration, settings: &GateSettings) -> Duration {
+        let to_keep = match self.strictest {
+            Some((strictest, until)) if Instant::now() < until => delay.max(strictest),
+            Some(_) | None => delay,
+        };
+        // Who asks for none says that the host is its own.
+        match to_keep.is_zero() {
+            true => to_keep,
+            false => to_keep.max(self.health.latency().min(settings.max_adaptive_delay)),
+        }
+    }
+
+    /// The same, and makes the others keep this pace.
+    fn ask(&mut self, pace: &Pace, settings: &GateSettings) -> Duration {
+        self.rates.ask(&pace.rates);
+        let delay = pace.delay;
+        let is_strictest = match self.strictest {
+            Some((strictest, until)) => strictest <= delay || until <= Instant::now(),
+            None => true,
+        };
+        if is_strictest && !delay.is_zero() {
+            self.strictest = Some((delay, Instant::now() + 2 * delay + STRICT_FOR));
+        }
+        self.delay(delay, settings)
+    }
+
+    /// Before this moment it is left alone, whatever the delay; none where that is past.
+    pub(super) fn paused_until(&self, now: Instant) -> Option<Instant> {
+        let in_trouble = self.health.paused_until();
+        let until = in_trouble.max(self.rates.limiter.ready_at(now))?;
+        (until > now).then_some(until)
+    }
+
+    /// Takes the turn of one who keeps this pace and has come at `asked`, if it has come; an error sends it
+    /// away. Whoever has to wait is in the line from then on.
+    pub(super) fn take_turn(
+        &mut self,
+        pace: &Pace,
+        asker: Asker,
+        asked: Instant,
+        settings: &GateSettings,
+    ) -> Result<Turn, Paused> {
+        let turn = self.turn(pace, asker, asked, settings)?;
+        if let Turn::Now(now) = turn {
+            self.line.leave(asker.crawl);
+            self.n_in_use += 1;
+            self.rates.limiter.count(now);
+        }
+        Ok(turn)
+    }
+
+    fn turn(
+        &mut self,
+        pace: &Pace,
+        asker: Asker,
+        asked: Instant,
+        settings: &GateSettings,
+    ) -> Result<Turn, Paused> {
+        // Taken here: what is noted of the host from now on is older than this request.
+        let now = Instant::now();
+        let delay = self.ask(pace, settings);
+        let after_last = self.ended.map(|(ended, random)| ended + delay + random);
+        let paused_until = self.paused_until(now);
+        let free_at = after_last.max(paused_until);
+        let ready_at = free_at.map_or(now, |at| at.max(now));
+        let is_spaced = pace.is_spaced() || !delay.is_zero();
+        let max_in_use = match is_spaced || self.health.paused_until().is_some() {
+            true => 1,
+            false => settings.parallel.max(1),
+        };
+        let turn_length = delay.max(SHORTEST_TURN);
+        let n_before = self.line.n_before(asker.crawl, free_at, now);
+        let at = if self.n_in_use < max_in_use {
+            if n_before == 0 && ready_at <= now {
+                return Ok(Turn::Now(now));
+            }
+            ready_at + turn_length * n_before
+        } else if max_in_use > 1 {
+            return Ok(Turn::Freed);
+        } else {
+            // What is in flight ends after now, and the delay counts from then on.
+            ready_at.max(now + turn_length * (n_before + 1))
+        };
+        let is_too_late = match asker.patience {
+            Some(patience) => at > asked + patience,
+            None => paused_until.is_some_and(|until| until > now + PATIENCE),
+        };
+        self.line.promise(asker.crawl, at);
+        if !is_too_late {
+            return Ok(Turn::At(at));
+        }
+        Err(Paused {
+            pause: at - now,
+            is_in_trouble: paused_until.is_some(),
+        })
+    }
+}

@@ -1,0 +1,135 @@
+//! One hop, sent when its host has its turn.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::hop::{Exchange, Hop, Outcome};
+use super::{HttpFetcher, after, sign};
+use crate::fetch::FetchError;
+use crate::fetch::gate::{Asker, PATIENCE, Pace, Paused, Permit};
+use crate::model::crawl::{UnixMillis, clock_of};
+
+/// What came of one hop.
+pub(super) struct Sent {
+    pub(super) outcome: Result<Outcome, FetchError>,
+    /// When its host may be asked again; 0 where nothing was asked of it.
+    pub(super) host_ready_at: UnixMillis,
+    /// True if the host could not be reached.
+    pub(super) is_of_host: bool,
+}
+
+impl Sent {
+    /// Nothing was asked of the host.
+    fn nothing(error: FetchError, host_ready_at: UnixMillis) -> Self {
+        Self {
+            outcome: Err(error),
+            host_ready_at,
+            is_of_host: false,
+        }
+    }
+}
+
+/// How long a page waits where no connection can be opened: idle ones are closed meanwhile.
+pub(super) const OPEN_FILES_WAIT: Duration = Duration::from_secs(1);
+
+/// How long the proxies of a page rest, where that is why it was not sent.
+fn rest_of(error: &FetchError) -> Duration {
+    match error {
+        FetchError::NoProxy { pause, .. } => *pause,
+        FetchError::OpenFiles => OPEN_FILES_WAIT,
+        _ => Duration::ZERO,
+    }
+}
+
+impl HttpFetcher {
+    /// One hop.
+    pub(super) async fn send(&self, hop: &Hop, max_body: u64, pace: &Pace, asker: Asker) -> Sent {
+        if let Err(denied) = self.guard.check(&hop.url) {
+            return Sent::nothing(denied, 0);
+        }
+        if let Some(pool) = &hop.pool
+            && let Err(resting) = pool.check()
+        {
+            let rest = rest_of(&resting);
+            return Sent::nothing(resting, after(self.clock.unix_millis(), rest));
+        }
+        let may_look_up = !self.is_proxys_to_resolve(hop);
+        // Nearly always; then no clock is needed.
+        if !self.resolver.is_port_open(&hop.url, hop.names_port) {
+            let check = (self.resolver).check_port(&hop.url, hop.names_port, may_look_up);
+            if let Err(denied) = self.while_connecting(check).await {
+                return Sent::nothing(denied, 0);
+            }
+        }
+        let host = clock_of(&hop.url);
+        let asked = Instant::now();
+        let permit = match self.turn(&host, pace, hop, asker).await {
+            Ok(permit) => permit,
+            Err(Paused { pause, .. }) => {
+                let host_ready_at = after(self.clock.unix_millis(), pause);
+                return Sent::nothing(FetchError::Paused { host, pause }, host_ready_at);
+            }
+        };
+        let Exchange {
+            mut outcome,
+            took,
+            was_not_connected,
+        } = self.exchange(hop, max_body).await;
+        // Now, because it is known where the host is.
+        if outcome.is_ok() {
+            self.want_contact(&hop.url);
+        }
+        if let Ok(Outcome::Received(answer)) = &mut outcome {
+            answer.record.waited = permit.entered().duration_since(asked);
+        }
+        let now = self.clock.unix_millis();
+        let error = outcome.as_ref().err();
+        let rest = error.map(rest_of).unwrap_or_default();
+        // Proxies may be to blame for one page and not for the next.
+        let is_held = error.is_some_and(FetchError::is_held);
+        let is_of_host = hop.pool.is_none()
+            && was_not_connected
+            && !is_held
+            && error.is_some_and(FetchError::is_transient);
+        // Whoever asked puts off the host that was not reached: another port of the name may answer.
+        let sign = match is_of_host || is_held {
+            true => None,
+            false => sign::of(&outcome, took, now),
+        };
+        let left_alone = permit.finish(sign);
+        Sent {
+            is_of_host,
+            outcome,
+            host_ready_at: after(now, left_alone.max(rest)),
+        }
+    }
+
+    /// The turn of a hop's host. A redirect gives up its place among the requests in flight while it waits.
+    async fn turn(
+        &self,
+        host: &str,
+        pace: &Pace,
+        hop: &Hop,
+        asker: Asker,
+    ) -> Result<Permit, Paused> {
+        let Some(place) = hop.place.as_ref().filter(|_| asker.patience.is_none()) else {
+            return self.gate.enter(host, pace, asker).await;
+        };
+        let asker = Asker {
+            patience: Some(Duration::ZERO),
+            ..asker
+        };
+        loop {
+            match self.gate.enter(host, pace, asker).await {
+                Err(paused) if !paused.is_in_trouble || paused.pause <= PATIENCE => {
+                    place.leave();
+                    tokio::time::sleep(paused.pause).await;
+                    // The turn is taken with the place in hand: nobody waits for this page meanwhile.
+                    place.take().await;
+                }
+                entered => return entered,
+            }
+        }
+    }
+}

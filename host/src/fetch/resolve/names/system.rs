@@ -1,0 +1,116 @@
+//! Names as the system's library knows them, on threads of their own: a name server that does not answer
+//! holds up nothing else that waits for the machine.
+
+use std::io;
+use std::net::{IpAddr, ToSocketAddrs as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use tokio::runtime::{Builder, Runtime};
+
+use super::{Found, Known, LookUp, ResolveError};
+
+/// Lookups at once; others wait for one of them.
+const THREADS: usize = 32;
+/// The library does not tell how long addresses count.
+const TTL: Duration = Duration::from_secs(60);
+
+/// Asks the system's library.
+pub(super) fn look_up() -> LookUp {
+    on_threads(|name| {
+        let found = (name, 0).to_socket_addrs()?;
+        Ok(found.map(|address| address.ip()).collect())
+    })
+}
+
+/// Threads that end with the last lookup.
+struct Threads(Option<Runtime>);
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            // One that waits for a name server is waited for by nobody.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+fn on_threads(ask: fn(&str) -> io::Result<Vec<IpAddr>>) -> LookUp {
+    let runtime = Builder::new_current_thread()
+        .max_blocking_threads(THREADS)
+        .thread_name("names")
+        .build();
+    let threads = Arc::new(runtime.map(|runtime| Threads(Some(runtime))));
+    Arc::new(move |name: String| {
+        let threads = Arc::clone(&threads);
+        async move {
+            let asked = name.clone();
+            let found = match &*threads {
+                Ok(Threads(Some(runtime))) => {
+                    let found = runtime.spawn_blocking(move || ask(&asked)).await;
+                    found.unwrap_or_else(|error| Err(io::Error::other(error)))
+                }
+                Ok(Threads(None)) => Err(io::Error::other("the threads have ended")),
+                Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
+            };
+            let addresses = found.map_err(|error| ResolveError::Unknown {
+                name,
+                why: error.to_string(),
+            })?;
+            Ok(Known {
+                addresses,
+                ttl: TTL,
+            })
+        }
+        .boxed() as futures::future::BoxFuture<'static, Found>
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Condvar, Mutex};
+
+    use super::*;
+    use crate::task::TaskScope;
+
+    /// Lookups begun, and whether they may end.
+    static LOOKUPS: (Mutex<(usize, bool)>, Condvar) = (Mutex::new((0, false)), Condvar::new());
+
+    fn wait(_name: &str) -> io::Result<Vec<IpAddr>> {
+        let (state, changed) = &LOOKUPS;
+        let mut state = state.lock().unwrap();
+        state.0 += 1;
+        let _state = changed.wait_while(state, |(_, may_end)| !*may_end).unwrap();
+        Err(io::Error::other("nobody has answered"))
+    }
+
+    #[test]
+    fn r04_names_of_the_system_hold_up_no_files() {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .max_blocking_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let look_up = on_threads(wait);
+            let lookups = TaskScope::new();
+            for n in 0..64 {
+                let lookup = look_up(format!("{n}.test"));
+                let failed = lookup.map(|found| assert!(found.is_err()));
+                lookups.spawn("lookup", failed);
+            }
+            while LOOKUPS.0.lock().unwrap().0 < THREADS {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            let read = tokio::fs::read("Cargo.toml");
+            let read = tokio::time::timeout(Duration::from_secs(2), read).await;
+            assert!(read.expect("files are read meanwhile").is_ok());
+            LOOKUPS.0.lock().unwrap().1 = true;
+            LOOKUPS.1.notify_all();
+            lookups.stop(Duration::from_secs(20)).await;
+            assert!(!lookups.failed().is_cancelled());
+        });
+    }
+}

@@ -1,0 +1,43 @@
+//! What is known of each host, and how it changes.
+
+use super::host::Kind;
+use super::{HostId, HostLife, HostStanding, Workbench};
+use crate::model::crawl::UnixMillis;
+
+impl<T> Workbench<T> {
+    /// A host has answered something else than a page at `answered`, and is not asked before `not_before`.
+    pub(crate) fn land_host(&mut self, host: HostId, answered: UnixMillis, not_before: UnixMillis) {
+        let delay = not_before.saturating_sub(answered);
+        self.change(host, |host| host.clock.land(not_before, delay));
+    }
+
+    /// What is known of a host to one who takes a URL of it now.
+    pub(crate) fn standing(&self, host: HostId, now: UnixMillis) -> HostStanding {
+        let known = self.hosts.get(&host);
+        known.map_or_else(HostStanding::default, |host| {
+            host.life.standing(host.clock.at, now)
+        })
+    }
+
+    /// What is kept of a host's life.
+    pub(crate) fn life(&self, host: HostId) -> HostLife {
+        self.hosts
+            .get(&host)
+            .map(|host| host.life.clone())
+            .unwrap_or_default()
+    }
+
+    /// Changes what is known of a host.
+    pub(crate) fn live<R>(&mut self, host: HostId, change: impl FnOnce(&mut HostLife) -> R) -> R {
+        self.change(host, |host| change(&mut host.life))
+    }
+
+    /// Hosts that are ready and have a URL here.
+    pub(crate) fn n_ready(&self) -> usize {
+        let ready = self
+            .turns
+            .iter()
+            .filter(|(level, _)| level.kind == Kind::Ready);
+        ready.map(|(_, turns)| turns.len()).sum()
+    }
+}
