@@ -41,7 +41,7 @@ use tokio_util::sync::CancellationToken;
 #[path = "common/loopback.rs"]
 mod loopback;
 
-/// What each answer takes.
+/// Time from a request to its answer.
 const LATENCY: Duration = Duration::from_millis(20);
 const DELAY: Duration = Duration::from_secs(1);
 

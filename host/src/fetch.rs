@@ -84,7 +84,7 @@ pub struct FetchRequest {
     pub max_crawl_delay: Duration,
     /// Where the body is counted while it is read.
     pub account: Account,
-    /// Who asks for the turn of its host.
+    /// The asker for the turn of its host.
     pub asker: Asker,
     /// Its place among the requests in flight. None: it takes nobody's.
     pub place: Option<Arc<dyn Place>>,
@@ -122,7 +122,7 @@ pub enum Answer {
     },
 }
 
-/// What was found out about a host before its pages are fetched.
+/// Findings about a host before its pages are fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Prepared {
     /// No request to the host before this moment; 0 where nothing was asked of it.

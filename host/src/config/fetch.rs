@@ -41,7 +41,7 @@ pub struct FetchConfig {
     pub max_adaptive_delay: Option<Duration>,
     /// Hosts that are made ready at once.
     pub preparing: Option<u32>,
-    /// Who is asked for the addresses of names.
+    /// The resolver that is asked for the addresses of names.
     pub resolver: Option<Resolver>,
     /// The shortest time for which the addresses of a name count.
     pub dns_min_ttl: Option<Duration>,

@@ -39,7 +39,7 @@ pub use health::Sign;
 /// How long a delay is kept by all, beyond twice itself.
 pub const STRICT_FOR: Duration = Duration::from_secs(60);
 
-/// How long a request waits at the gate that nobody would bring again.
+/// The longest wait at the gate of a request that nobody would bring again.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Hosts known when the first sweep is due.
@@ -95,7 +95,7 @@ impl Pace {
     }
 }
 
-/// Who asks for a turn.
+/// A crawl or other caller that asks for a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asker {
     /// Number of the crawl; crawls with different numbers take turns at a host.

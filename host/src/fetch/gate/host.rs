@@ -1,4 +1,4 @@
-//! What a gate knows of one host, and whose turn it is there.
+//! The gate's knowledge of one host, and the order of turns there.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::{Asker, GateSettings, PATIENCE, Pace, Paused, STRICT_FOR};
 use crate::limiter::Limiter;
 use crate::model::settings::{Rate, Rates};
 
-/// How long a turn is expected to take, where a host keeps no delay and has one request at a time.
+/// The expected length of a turn, where a host keeps no delay and has one request at a time.
 const SHORTEST_TURN: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Default)]

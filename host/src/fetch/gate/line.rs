@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long a turn is kept for a crawl that does not come.
+/// Time for which a turn is kept for a crawl that does not come.
 const GRACE: Duration = Duration::from_millis(100);
 
-/// Who has a turn before whom.
+/// The order in which crawls have their turns.
 #[derive(Debug, Default)]
 pub(super) struct Line {
     waiting: VecDeque<Promise>,

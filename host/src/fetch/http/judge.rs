@@ -47,7 +47,7 @@ impl Manner {
         }
     }
 
-    /// What the site wants left alone does not count.
+    /// True if the site's robots.txt does not count.
     pub(super) fn obeys_nothing(&self) -> bool {
         self.robots == Robots::Ignore
     }
@@ -92,7 +92,7 @@ impl HttpFetcher {
         robots == Robots::Ignore || self.robots.is_known(url, way)
     }
 
-    /// What the origin of a URL wants, and when its host may be asked again: 0 where it was not asked.
+    /// Returns what the origin of a URL wants, and when its host may be asked again: 0 where it was not asked.
     pub(super) async fn wanted(
         &self,
         url: &Url,

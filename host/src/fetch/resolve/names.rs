@@ -20,7 +20,7 @@ const MAX_REMEMBERED: u64 = 50_000;
 /// A name is looked up before the first page of its host is fetched, and has to be known by then.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// Who is asked for the addresses of a name.
+/// The resolver that is asked for the addresses of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Resolver {
     /// The name servers of `/etc/resolv.conf`, after `/etc/hosts`. Any number of lookups wait at once.

@@ -8,7 +8,7 @@ use crate::fetch::gate::{Gate, GateSettings, Pace, Paused};
 
 const DELAY: Duration = Duration::from_secs(1);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// What each answer takes.
+/// Time from a request to its answer.
 const LATENCY: Duration = Duration::from_millis(20);
 /// What it takes until nobody has answered for a name.
 const LOOKUP: Duration = Duration::from_secs(5);
