@@ -47,6 +47,13 @@ impl Limiter {
         (ready_at > now).then_some(ready_at)
     }
 
+    /// Takes one back that was counted at this moment, after all.
+    pub fn take_back(&mut self, moment: Instant) {
+        for window in &mut self.windows {
+            window.take_back(moment);
+        }
+    }
+
     /// Counts one.
     pub fn count(&mut self, now: Instant) {
         for window in &mut self.windows {
@@ -56,6 +63,12 @@ impl Limiter {
 }
 
 impl Window {
+    fn take_back(&mut self, moment: Instant) {
+        if let Some(place) = self.moments.iter().rposition(|&counted| counted == moment) {
+            self.moments.remove(place);
+        }
+    }
+
     fn ready_at(&self) -> Option<Instant> {
         let first_of_n = self.moments.len().checked_sub(self.n)?;
         Some(*self.moments.get(first_of_n)? + self.per)
@@ -103,6 +116,22 @@ mod tests {
         // And no less: ten in ten seconds is what it comes to.
         let took = counted[199] - counted[0];
         assert!(took < 200 * SECOND, "{took:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_taken_back_leaves_room_for_another() {
+        let mut limiter = Limiter::default();
+        limiter.set([(2, 5 * SECOND)].into_iter());
+        let first = Instant::now();
+        limiter.count(first);
+        tokio::time::advance(SECOND).await;
+        let second = Instant::now();
+        limiter.count(second);
+        assert_eq!(limiter.ready_at(second), Some(first + 5 * SECOND));
+        limiter.take_back(second);
+        assert_eq!(limiter.ready_at(second), None);
+        limiter.count(second);
+        assert_eq!(limiter.ready_at(second), Some(first + 5 * SECOND));
     }
 
     #[tokio::test(start_paused = true)]

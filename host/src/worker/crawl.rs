@@ -20,7 +20,7 @@ use super::links::{self, Part};
 use super::report::CrawlLog;
 use super::roots::roots_or_put_back;
 use super::shared::Shared;
-use super::slot::{Places, Slot, n_preparing};
+use super::slot::{Places, n_preparing};
 use super::starts::Starts;
 use super::{drain, page};
 use crate::clock::Clock;
@@ -133,13 +133,16 @@ pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken
     let counts = parts.frontier.counts();
     let seeds = parts.config.borrow().settings.cookie_seeds.clone();
     let kept = parts.frontier.cookies();
+    let progress = Arc::new(Notify::new());
     let shared = Arc::new(Shared {
         cookies: Arc::new(CookieJar::open(kept.as_ref(), &seeds)),
         n_ended: AtomicU64::new(counts.pages()),
         n_bytes: AtomicU64::new(counts.bytes),
         parts,
         root_hosts: RootHosts::of(&root_urls),
-        progress: Notify::new(),
+        pages: Places::new(&progress),
+        preparing: Places::new(&progress),
+        progress,
         items: Notify::new(),
         told_of_pattern: Once::new(),
         told_of_disk: Once::new(),
@@ -148,8 +151,6 @@ pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken
             crawl: Asker::new_crawl(),
             patience: Some(PATIENCE),
         },
-        pages: Places::default(),
-        preparing: Places::default(),
     });
     let no_more_items = CancellationToken::new();
     // A crawl that cannot go on says so, though links wait for a shard that nobody has.
@@ -311,13 +312,13 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
         match take {
             // One that is tried alone has all places to itself.
             Take::Ready(claim) if claim.host.is_ready || claim.alone => {
-                starts.count();
-                let slot = Slot::hold(shared, |shared| &shared.pages);
-                let attempt = page::attempt(shared.clone(), slot, claim, stop_signal);
+                let start = starts.count();
+                let slot = shared.pages.hold();
+                let attempt = page::attempt(shared.clone(), slot, start, claim, stop_signal);
                 tasks.spawn("page", attempt);
             }
             Take::Ready(claim) => {
-                let slot = Slot::hold(shared, |shared| &shared.preparing);
+                let slot = shared.preparing.hold();
                 let prepare = page::prepare(shared.clone(), slot, claim, stop_signal);
                 tasks.spawn("host", prepare);
             }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::FutureExt as _;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::crawl::CrawlConfig;
@@ -19,10 +20,11 @@ use crate::model::crawl::UnixMillis;
 use crate::model::scope::Refusal;
 use crate::model::settings::CrawlSettings;
 
-/// Fetches, parses and commits one page; on `stop` puts it back.
+/// Fetches, parses and commits one page that was counted as begun at `start`; on `stop` puts it back.
 pub(super) async fn attempt(
     shared: Arc<Shared>,
     slot: Held,
+    start: Instant,
     claim: Box<Claim>,
     stop: CancellationToken,
 ) {
@@ -30,6 +32,9 @@ pub(super) async fn attempt(
     let answered_at = AtomicU64::new(0);
     let harvest = Box::pin(harvest(&shared, &slot, &claim, &config, &answered_at));
     let harvest = until_stop(harvest, &stop).await;
+    if let Ok(Err(Unended::NotNow(HostNews::NotBefore(_) | HostNews::Unready))) = &harvest {
+        shared.parts.starts.take_back(start);
+    }
     end(&shared, &config, claim, harvest, answered_at.into_inner()).await;
     drop(slot);
 }

@@ -24,7 +24,7 @@ pub(super) struct Shared {
     pub(super) root_hosts: RootHosts,
     pub(super) cookies: Arc<CookieJar>,
     /// A page has ended, or the outbox has room: the loop looks again.
-    pub(super) progress: Notify,
+    pub(super) progress: Arc<Notify>,
     /// The outbox has items.
     pub(super) items: Notify,
     /// Pages that came to an end in this run.
@@ -39,9 +39,9 @@ pub(super) struct Shared {
     /// How the crawl asks for the turns of hosts.
     pub(super) asker: Asker,
     /// Places of pages that are fetched, parsed or committed.
-    pub(super) pages: Places,
+    pub(super) pages: Arc<Places>,
     /// Places of claims for whose hosts something else is found out first.
-    pub(super) preparing: Places,
+    pub(super) preparing: Arc<Places>,
 }
 
 impl Shared {

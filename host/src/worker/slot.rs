@@ -1,6 +1,5 @@
 //! Places among the pages in flight, and among the hosts that are made ready.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -18,8 +17,8 @@ const MIN_PREPARING: u64 = 64;
 /// Of the hosts that are made ready at once, one in so many goes on above that.
 const SHARE_ABOVE: u64 = 8;
 
-/// How many places there are, and who has them.
-#[derive(Debug, Default)]
+/// Places of one kind, and the tasks that have them.
+#[derive(Debug)]
 pub(super) struct Places {
     max: AtomicU64,
     n_held: AtomicU64,
@@ -28,10 +27,34 @@ pub(super) struct Places {
     /// Those who gave up their place for a while and want one again: they come before anybody new.
     n_returning: AtomicU64,
     freed: Notify,
+    /// The loop of the crawl looks again.
+    progress: Arc<Notify>,
 }
 
 impl Places {
-    /// From now on there are so many; whoever has one keeps it.
+    /// No places yet. The loop is told through `progress` when one is free.
+    pub(super) fn new(progress: &Arc<Notify>) -> Arc<Self> {
+        Arc::new(Self {
+            max: AtomicU64::new(0),
+            n_held: AtomicU64::new(0),
+            n_tasks: AtomicU64::new(0),
+            n_returning: AtomicU64::new(0),
+            freed: Notify::new(),
+            progress: Arc::clone(progress),
+        })
+    }
+
+    /// Gives a place to a new task. The loop has found that there is one.
+    pub(super) fn hold(self: &Arc<Self>) -> Held {
+        self.n_held.fetch_add(1, Ordering::Relaxed);
+        self.n_tasks.fetch_add(1, Ordering::Relaxed);
+        Held(Arc::new(Slot {
+            places: Arc::clone(self),
+            is_held: AtomicBool::new(true),
+        }))
+    }
+
+    /// Sets the number of places; whoever has one keeps it.
     pub(super) fn set_max(&self, max: u64) {
         if self.max.swap(max, Ordering::Relaxed) < max {
             self.freed.notify_waiters();
@@ -61,35 +84,10 @@ impl Places {
 pub(super) struct Held(Arc<Slot>);
 
 /// A place that may be left for a while.
-pub(super) struct Slot {
-    shared: Arc<Shared>,
-    places: fn(&Shared) -> &Places,
+#[derive(Debug)]
+struct Slot {
+    places: Arc<Places>,
     is_held: AtomicBool,
-}
-
-impl Slot {
-    /// A place for somebody new, which the loop has found to be free.
-    pub(super) fn hold(shared: &Arc<Shared>, places: fn(&Shared) -> &Places) -> Held {
-        places(shared).n_held.fetch_add(1, Ordering::Relaxed);
-        places(shared).n_tasks.fetch_add(1, Ordering::Relaxed);
-        Held(Arc::new(Self {
-            shared: Arc::clone(shared),
-            places,
-            is_held: AtomicBool::new(true),
-        }))
-    }
-
-    fn places(&self) -> &Places {
-        (self.places)(&self.shared)
-    }
-}
-
-impl fmt::Debug for Slot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Slot")
-            .field("is_held", &self.is_held)
-            .finish_non_exhaustive()
-    }
 }
 
 /// Somebody who wants a place again, until they have one or do not want it any more.
@@ -105,14 +103,14 @@ impl Drop for Returning<'_> {
 impl Place for Slot {
     fn leave(&self) {
         if self.is_held.swap(false, Ordering::Relaxed) {
-            self.places().n_held.fetch_sub(1, Ordering::Relaxed);
-            self.places().freed.notify_waiters();
-            self.shared.progress.notify_one();
+            self.places.n_held.fetch_sub(1, Ordering::Relaxed);
+            self.places.freed.notify_waiters();
+            self.places.progress.notify_one();
         }
     }
 
     async fn take(&self) {
-        let places = self.places();
+        let places = &*self.places;
         places.n_returning.fetch_add(1, Ordering::Relaxed);
         let returning = Returning(&places.n_returning);
         loop {
@@ -125,7 +123,7 @@ impl Place for Slot {
         }
         drop(returning);
         // It was counted twice for a moment, in which the loop may have looked.
-        self.shared.progress.notify_one();
+        self.places.progress.notify_one();
     }
 }
 
@@ -139,9 +137,9 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         self.0.leave();
-        self.0.places().n_tasks.fetch_sub(1, Ordering::Relaxed);
+        self.0.places.n_tasks.fetch_sub(1, Ordering::Relaxed);
         // Its page may have changed what there is to do, though it had no place any more.
-        self.0.shared.progress.notify_one();
+        self.0.places.progress.notify_one();
     }
 }
 
@@ -155,5 +153,64 @@ pub(super) fn n_preparing(shared: &Shared, may_fly: u64) -> u64 {
     match shared.parts.frontier.n_ready_hosts() < HOSTS_AHEAD {
         true => max,
         false => max / SHARE_ABOVE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    fn places(max: u64) -> Arc<Places> {
+        let places = Places::new(&Arc::new(Notify::new()));
+        places.set_max(max);
+        places
+    }
+
+    #[test]
+    fn who_comes_back_goes_before_who_is_new() {
+        let places = places(1);
+        let first = places.hold();
+        assert!(!places.is_free());
+        let place = first.place();
+        place.leave();
+        place.leave();
+        assert!(places.is_free());
+        let second = places.hold();
+        let mut back = place.take();
+        assert!(back.as_mut().now_or_never().is_none());
+        drop(second);
+        assert!(!places.is_free(), "the place is for the one who comes back");
+        assert!(back.as_mut().now_or_never().is_some());
+        assert_eq!((places.is_free(), places.n_tasks()), (false, 1));
+        drop(first);
+        assert_eq!((places.is_free(), places.n_tasks()), (true, 0));
+    }
+
+    #[test]
+    fn who_gives_up_coming_back_takes_no_place() {
+        let places = places(1);
+        let away = places.hold();
+        away.place().leave();
+        let other = places.hold();
+        let place = away.place();
+        let mut back = place.take();
+        assert!(back.as_mut().now_or_never().is_none());
+        drop(back);
+        drop((away, other));
+        assert_eq!((places.is_free(), places.n_tasks()), (true, 0));
+    }
+
+    #[test]
+    fn more_places_are_for_those_who_wait_for_one() {
+        let places = places(0);
+        let away = places.hold();
+        let place = away.place();
+        place.leave();
+        let mut back = place.take();
+        assert!(back.as_mut().now_or_never().is_none());
+        places.set_max(1);
+        assert!(back.as_mut().now_or_never().is_some());
     }
 }

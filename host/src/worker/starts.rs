@@ -45,9 +45,16 @@ impl Starts {
         opens_at.max(has_room_at)
     }
 
-    /// A page is begun.
-    pub(super) fn count(&self) {
-        self.begun().limiter.count(Instant::now());
+    /// Counts a page as begun at the moment that it returns.
+    pub(super) fn count(&self) -> Instant {
+        let now = Instant::now();
+        self.begun().limiter.count(now);
+        now
+    }
+
+    /// Takes a page back that was counted as begun at `start`: it was not asked for.
+    pub(super) fn take_back(&self, start: Instant) {
+        self.begun().limiter.take_back(start);
     }
 
     fn begun(&self) -> MutexGuard<'_, Begun> {

@@ -255,6 +255,27 @@ async fn hosts_that_are_made_ready_are_not_among_the_most_pages() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_page_that_is_sent_away_does_not_count_for_the_rate() {
+    let (web, began) = (Web::new(), Instant::now());
+    let urls = |crawl| {
+        (0..20)
+            .map(|n| format!("http://site.test/{crawl}/{n}"))
+            .collect()
+    };
+    // As often as it has its turn beside the other.
+    let settings = CrawlSettings {
+        rate: Some("1/2s".parse().unwrap()),
+        ..CrawlSettings::default()
+    };
+    tokio::join!(
+        crawl_with(&web, urls("one"), settings),
+        crawl_all(&web, urls("other"), 4),
+    );
+    let took = began.elapsed();
+    assert!(took < (DELAY + LATENCY) * 46, "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn two_crawls_share_the_turns_of_a_host() {
     let (web, began) = (Web::new(), Instant::now());
     let urls = |crawl| {
