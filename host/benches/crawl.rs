@@ -16,6 +16,8 @@ use url::Url;
 mod bare;
 #[path = "../tests/engine/components.rs"]
 mod components;
+#[path = "common/frontier.rs"]
+mod frontier;
 #[path = "common/loopback.rs"]
 mod loopback;
 #[path = "crawl/sandboxed.rs"]

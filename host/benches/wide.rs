@@ -18,14 +18,12 @@ use crawler::fetch::gate::{Gate, GateSettings};
 use crawler::fetch::guard::Guard;
 use crawler::fetch::http::{FetchSettings, HttpFetcher};
 use crawler::frontier::Frontier;
-use crawler::frontier::durable::{DurableSettings, Frontiers, OpenAs};
 use crawler::frontier::memory::{MemoryFrontier, MemorySettings};
 use crawler::memory::Seat;
 use crawler::model::crawl::{ItemRecord, Page, PageContext, Request};
 use crawler::model::frontier::SinkMark;
-use crawler::model::id::{Digest, Epoch, ResourceId, Run};
+use crawler::model::id::{ResourceId, Run};
 use crawler::model::plugin::{Description, Limits};
-use crawler::model::resource::ShardId;
 use crawler::model::settings::CrawlSettings;
 use crawler::plugin::{CallConfig, CallOutput, CallReport, Rules, Usage};
 use crawler::sink::{Sink, SinkError};
@@ -33,11 +31,12 @@ use crawler::worker::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
 use crawler::worker::leave::Leave;
 use crawler::worker::report::CrawlLog;
 use crawler::worker::starts::Starts;
-use object_store::local::LocalFileSystem;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+#[path = "common/frontier.rs"]
+mod frontier;
 #[path = "common/loopback.rs"]
 mod loopback;
 
@@ -199,22 +198,7 @@ impl Wide {
         if !self.is_durable {
             return Arc::new(MemoryFrontier::new(MemorySettings::default()));
         }
-        let objects = LocalFileSystem::new_with_prefix(folder).expect("it is there");
-        let objects = Arc::new(objects.with_fsync(true));
-        let frontiers = Arc::new(Frontiers::new(objects, DurableSettings::default()));
-        let open_as = OpenAs {
-            shard: ShardId::only(ResourceId(1)),
-            cluster: "bench".to_owned(),
-            epoch: Epoch(1),
-            run: Run(1),
-            plugin: Digest::of(b"plugin"),
-            created: false,
-            storage_epoch: 0,
-            now: SystemClock.unix_millis(),
-            delay: Duration::ZERO,
-            carry: None,
-        };
-        Arc::new(frontiers.open(open_as).await.expect("it opens"))
+        frontier::durable(folder).await
     }
 
     fn fetcher(self, clock: Arc<dyn Clock>) -> HttpFetcher {

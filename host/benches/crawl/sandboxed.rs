@@ -3,19 +3,16 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crawler::clock::{Clock, SystemClock};
 use crawler::fetch::gate::{Gate, GateSettings};
 use crawler::fetch::guard::Guard;
 use crawler::fetch::http::{FetchSettings, HttpFetcher};
 use crawler::frontier::Frontier;
-use crawler::frontier::durable::{DurableSettings, Frontiers, OpenAs};
 use crawler::frontier::memory::{MemoryFrontier, MemorySettings};
 use crawler::memory::Seat;
-use crawler::model::id::{Digest, Epoch, ResourceId, Run};
+use crawler::model::id::{Digest, ResourceId, Run};
 use crawler::model::plugin::Limits;
-use crawler::model::resource::ShardId;
 use crawler::model::settings::{CrawlSettings, DEFAULT_CONCURRENCY};
 use crawler::plugin::engine::{Engine, EngineSettings, Plugin};
 use crawler::sink::lines::{LineFiles, LineSettings};
@@ -23,13 +20,13 @@ use crawler::worker::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
 use crawler::worker::leave::Leave;
 use crawler::worker::report::CrawlLog;
 use crawler::worker::starts::Starts;
-use object_store::local::LocalFileSystem;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::Harvest;
 use super::components::component;
+use super::frontier::durable;
 
 /// Pages in flight, here and in the bare loop.
 pub(crate) const CONCURRENCY: u32 = DEFAULT_CONCURRENCY;
@@ -100,24 +97,7 @@ pub(crate) enum Kept {
 async fn frontier(kept: Kept, folder: &Path) -> Arc<dyn Frontier> {
     match kept {
         Kept::InMemory => Arc::new(MemoryFrontier::new(MemorySettings::default())),
-        Kept::Durably => {
-            let objects = LocalFileSystem::new_with_prefix(folder).expect("it is there");
-            let objects = Arc::new(objects.with_fsync(true));
-            let frontiers = Arc::new(Frontiers::new(objects, DurableSettings::default()));
-            let open_as = OpenAs {
-                shard: ShardId::only(ResourceId(1)),
-                cluster: "bench".to_owned(),
-                epoch: Epoch(1),
-                run: Run(1),
-                plugin: Digest::of(b"plugin"),
-                created: false,
-                storage_epoch: 0,
-                now: SystemClock.unix_millis(),
-                delay: Duration::ZERO,
-                carry: None,
-            };
-            Arc::new(frontiers.open(open_as).await.expect("it opens"))
-        }
+        Kept::Durably => durable(folder).await,
     }
 }
 
