@@ -90,11 +90,11 @@ pub struct Claim {
     pub alone: bool,
     /// Of the page as an earlier run saw it.
     pub validators: Option<Box<Validators>>,
-    /// What is known of its host.
+    /// Standing of its host.
     pub host: HostStanding,
 }
 
-/// What a claim that is given back has shown of its host.
+/// News of its host that a claim brings when it is given back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostNews {
     /// Nothing: it may or may not have been asked.

@@ -18,7 +18,7 @@ const SHORTEST_TURN: Duration = Duration::from_millis(20);
 pub(super) struct HostState {
     pub(super) n_in_use: u32,
     pub(super) rates: HeldRates,
-    /// Of the last answer, and how long by chance beyond the delay.
+    /// End of the last answer, and the time by chance beyond the delay.
     pub(super) ended: Option<(Instant, Duration)>,
     /// The longest delay asked for lately, and until when it binds the others.
     pub(super) strictest: Option<(Duration, Instant)>,
@@ -41,7 +41,7 @@ pub(super) enum Turn {
     Now(Instant),
     /// Not before this moment. A request in flight may put it off further.
     At(Instant),
-    /// As soon as a connection is free.
+    /// The moment at which a connection is free.
     Freed,
 }
 

@@ -10,7 +10,7 @@ use crate::fetch::FetchError;
 use crate::fetch::gate::{Asker, PATIENCE, Pace, Paused, Permit};
 use crate::model::crawl::{UnixMillis, clock_of};
 
-/// What came of one hop.
+/// The outcome of one hop.
 pub(super) struct Sent {
     pub(super) outcome: Result<Outcome, FetchError>,
     /// When its host may be asked again; 0 where nothing was asked of it.
@@ -30,10 +30,10 @@ impl Sent {
     }
 }
 
-/// How long a page waits where no connection can be opened: idle ones are closed meanwhile.
+/// Wait of a page where no connection can be opened: idle ones are closed meanwhile.
 pub(super) const OPEN_FILES_WAIT: Duration = Duration::from_secs(1);
 
-/// How long the proxies of a page rest, where that is why it was not sent.
+/// Returns how long the proxies of a page rest, where that is why it was not sent.
 fn rest_of(error: &FetchError) -> Duration {
     match error {
         FetchError::NoProxy { pause, .. } => *pause,

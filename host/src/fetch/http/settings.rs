@@ -40,7 +40,7 @@ pub struct FetchSettings {
     /// Hosts that are made ready at once, over all crawls: their names are looked up, and their robots.txt is
     /// read. Setting `preparing` of `[fetch]`.
     pub preparing: usize,
-    /// How other names are looked up.
+    /// Lookup of all other names.
     pub names: NameSettings,
     /// By the names that resources use: table `[proxies]`.
     pub proxies: BTreeMap<AccessName, Vec<ProxySettings>>,

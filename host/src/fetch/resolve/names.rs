@@ -30,7 +30,7 @@ pub enum Resolver {
     System,
 }
 
-/// How names are looked up.
+/// Settings of the lookup of names.
 #[derive(Debug, Clone)]
 pub struct NameSettings {
     /// Setting `resolver` of `[fetch]`.

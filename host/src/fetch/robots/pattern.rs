@@ -47,7 +47,7 @@ impl Pattern {
         })
     }
 
-    /// What every path that it matches begins with.
+    /// Returns what every path that it matches begins with.
     pub(super) fn head(&self) -> &[u8] {
         let end = self.wildcards.first().map(|&end| end as usize);
         &self.literals[..end.unwrap_or(self.literals.len())]

@@ -1,4 +1,4 @@
-//! What a frontier knows of the hosts of its URLs.
+//! A frontier's knowledge of the hosts of its URLs.
 
 use super::FrontierReader;
 use crate::frontier::workbench::HostId;

@@ -1,4 +1,4 @@
-//! What a frontier knows of hosts: which are ready, which could not be reached.
+//! A frontier's knowledge of hosts: which are ready, which could not be reached.
 
 use std::sync::Arc;
 

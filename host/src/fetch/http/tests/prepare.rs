@@ -1,4 +1,4 @@
-//! What is found out about a host before its first page.
+//! Findings about a host before its first page.
 
 use super::*;
 use crate::fetch::Prepared;

@@ -112,7 +112,7 @@ mod tests {
         }
     }
 
-    /// What is sent back for a query (RFC 1035, 4.1).
+    /// Returns what is sent back for a query (RFC 1035, 4.1).
     fn answer(query: &[u8]) -> Option<Vec<u8>> {
         let end_of_name = 12 + query[12..].iter().position(|&byte| byte == 0)?;
         let question = query.get(12..end_of_name + 5)?;

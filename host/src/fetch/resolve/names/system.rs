@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 
-use super::{Found, Known, LookUp, ResolveError};
+use super::{Known, LookUp, ResolveError};
+use crate::fetch::error::is_out_of_files;
 
 /// Lookups at once; others wait for one of them.
 const THREADS: usize = 32;
@@ -24,46 +25,59 @@ pub(super) fn look_up() -> LookUp {
     })
 }
 
-/// Threads that end with the last lookup.
-struct Threads(Option<Runtime>);
+/// Threads for lookups; those that are idle end with this.
+struct Threads {
+    handle: Handle,
+    /// None only while it is dropped.
+    runtime: Option<Runtime>,
+}
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        if let Some(runtime) = self.0.take() {
+        if let Some(runtime) = self.runtime.take() {
             // One that waits for a name server is waited for by nobody.
             runtime.shutdown_background();
         }
     }
 }
 
-fn on_threads(ask: fn(&str) -> io::Result<Vec<IpAddr>>) -> LookUp {
+fn threads() -> io::Result<Threads> {
     let runtime = Builder::new_current_thread()
         .max_blocking_threads(THREADS)
         .thread_name("names")
-        .build();
-    let threads = Arc::new(runtime.map(|runtime| Threads(Some(runtime))));
+        .build()?;
+    Ok(Threads {
+        handle: runtime.handle().clone(),
+        runtime: Some(runtime),
+    })
+}
+
+fn on_threads(ask: fn(&str) -> io::Result<Vec<IpAddr>>) -> LookUp {
+    let threads = Arc::new(threads());
     Arc::new(move |name: String| {
         let threads = Arc::clone(&threads);
-        async move {
+        let lookup = async move {
             let asked = name.clone();
             let found = match &*threads {
-                Ok(Threads(Some(runtime))) => {
-                    let found = runtime.spawn_blocking(move || ask(&asked)).await;
+                Ok(threads) => {
+                    let found = threads.handle.spawn_blocking(move || ask(&asked)).await;
                     found.unwrap_or_else(|error| Err(io::Error::other(error)))
                 }
-                Ok(Threads(None)) => Err(io::Error::other("the threads have ended")),
                 Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
             };
-            let addresses = found.map_err(|error| ResolveError::Unknown {
-                name,
-                why: error.to_string(),
-            })?;
-            Ok(Known {
-                addresses,
-                ttl: TTL,
-            })
-        }
-        .boxed() as futures::future::BoxFuture<'static, Found>
+            match found {
+                Ok(addresses) => Ok(Known {
+                    addresses,
+                    ttl: TTL,
+                }),
+                Err(error) if is_out_of_files(&error) => Err(ResolveError::OpenFiles { name }),
+                Err(error) => Err(ResolveError::Unknown {
+                    name,
+                    why: error.to_string(),
+                }),
+            }
+        };
+        lookup.boxed()
     })
 }
 
