@@ -276,6 +276,21 @@ async fn a_page_that_is_sent_away_does_not_count_for_the_rate() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn r15_a_host_that_another_crawl_asks_holds_no_place() {
+    let (web, began) = (Web::new(), Instant::now());
+    let shared = |crawl| (0..20).map(move |n| format!("http://shared.test/{crawl}/{n}"));
+    let own = (0..200).map(|n| format!("http://site{n}.test/"));
+    tokio::join!(
+        crawl_all(&web, shared("one").chain(own).collect(), 1),
+        crawl_all(&web, shared("other").collect(), 1),
+    );
+    let last = (0..200).filter_map(|n| web.paths_of(&format!("site{n}.test")).pop());
+    let took = last.max().unwrap() - began;
+    // The delay after each robots.txt, and the pages one after the other.
+    assert!(took < DELAY + LATENCY * 225, "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn two_crawls_share_the_turns_of_a_host() {
     let (web, began) = (Web::new(), Instant::now());
     let urls = |crawl| {
