@@ -12,6 +12,7 @@ use moka::policy::EvictionPolicy;
 use super::ResolveError;
 
 mod dns;
+mod of_files;
 mod system;
 
 /// Names whose addresses are remembered.

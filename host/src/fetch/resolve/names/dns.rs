@@ -8,6 +8,7 @@ use hickory_resolver::TokioResolver;
 use hickory_resolver::config::LookupIpStrategy;
 use hickory_resolver::net::NetError;
 
+use super::of_files::OfFiles;
 use super::{Found, Known, LookUp, NameSettings, ResolveError};
 use crate::fetch::error::is_out_of_files;
 
@@ -18,21 +19,28 @@ const MAX_ABSENT: Duration = Duration::from_secs(5 * 60);
 /// Questions that one connection to a name server may have on it.
 const MAX_QUESTIONS: usize = 1_024;
 
+/// Files that tell who is asked, and what need not be asked for.
+const FILES: [&str; 2] = ["/etc/resolv.conf", "/etc/hosts"];
+
 /// Asks the name servers of this machine; an error tells why they are not known.
 pub(super) fn look_up(settings: &NameSettings) -> Result<LookUp, String> {
-    let builder = TokioResolver::builder_tokio().map_err(|error| error.to_string())?;
-    of_resolver(builder, settings)
+    let max_ttl = settings.max_ttl;
+    let make = move || {
+        let builder = TokioResolver::builder_tokio().map_err(|error| error.to_string())?;
+        resolver(builder, max_ttl)
+    };
+    let resolver = Arc::new(OfFiles::new(&FILES, Box::new(make))?);
+    Ok(Arc::new(move |name| found(resolver.get(), name).boxed()))
 }
 
-fn of_resolver(mut builder: Builder, settings: &NameSettings) -> Result<LookUp, String> {
+fn resolver(mut builder: Builder, max_ttl: Duration) -> Result<TokioResolver, String> {
     let options = builder.options_mut();
     options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
     options.cache_size = MAX_ANSWERS;
-    options.positive_max_ttl = Some(settings.max_ttl);
+    options.positive_max_ttl = Some(max_ttl);
     options.negative_max_ttl = Some(MAX_ABSENT);
     options.max_active_requests = MAX_QUESTIONS;
-    let resolver = builder.build().map_err(|error| error.to_string())?;
-    Ok(Arc::new(move |name| found(resolver.clone(), name).boxed()))
+    builder.build().map_err(|error| error.to_string())
 }
 
 type Builder =
@@ -108,7 +116,8 @@ mod tests {
             let config = ResolverConfig::from_parts(None, Vec::new(), vec![server]);
             let provider = TokioRuntimeProvider::default();
             let builder = TokioResolver::builder_with_config(config, provider);
-            of_resolver(builder, &NameSettings::default()).unwrap()
+            let resolver = resolver(builder, Duration::from_secs(3_600)).unwrap();
+            Arc::new(move |name| found(resolver.clone(), name).boxed())
         }
     }
 

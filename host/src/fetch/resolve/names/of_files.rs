@@ -1,0 +1,121 @@
+//! A value that is made of files of the system, and made anew once one of them has changed.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Time between two looks at the files.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+/// A value of files, see the module.
+pub(super) struct OfFiles<T> {
+    files: Vec<PathBuf>,
+    make: Make<T>,
+    look_again: Duration,
+    made: Mutex<Made<T>>,
+}
+
+type Make<T> = Box<dyn Fn() -> Result<T, String> + Send + Sync>;
+
+struct Made<T> {
+    value: T,
+    stamps: Vec<Option<Stamp>>,
+    looked_at: Instant,
+}
+
+/// Identity and moment of the last change of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    inode: u64,
+    seconds: i64,
+    nanoseconds: i64,
+}
+
+impl<T: Clone> OfFiles<T> {
+    /// Makes the value for the first time; an error is that of `make`.
+    pub(super) fn new(files: &[&str], make: Make<T>) -> Result<Self, String> {
+        let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
+        let made = Made {
+            // Looked at first: what changes meanwhile is made anew.
+            stamps: stamps(&files),
+            value: make()?,
+            looked_at: Instant::now(),
+        };
+        Ok(Self {
+            files,
+            make,
+            look_again: LOOK_AGAIN,
+            made: Mutex::new(made),
+        })
+    }
+
+    /// Returns the present value. Where it cannot be made anew, the old one stays, and the log tells.
+    pub(super) fn get(&self) -> T {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if made.looked_at.elapsed() >= self.look_again {
+            made.looked_at = Instant::now();
+            let stamps = stamps(&self.files);
+            if stamps != made.stamps {
+                made.stamps = stamps;
+                match (self.make)() {
+                    Ok(value) => made.value = value,
+                    Err(why) => tracing::warn!(
+                        why,
+                        files = ?self.files,
+                        "files of the system have changed and cannot be read; the old ones go on counting"
+                    ),
+                }
+            }
+        }
+        made.value.clone()
+    }
+}
+
+fn stamps(files: &[PathBuf]) -> Vec<Option<Stamp>> {
+    let stamp = |file: &PathBuf| {
+        let known = fs::metadata(file).ok()?;
+        Some(Stamp {
+            inode: known.ino(),
+            seconds: known.mtime(),
+            nanoseconds: known.mtime_nsec(),
+        })
+    };
+    files.iter().map(stamp).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_changed_file_is_read_anew_and_one_that_cannot_be_read_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("conf");
+        let replace = |text: &str| {
+            let new = folder.path().join("new");
+            fs::write(&new, text).unwrap();
+            fs::rename(new, &file).unwrap();
+        };
+        replace("one");
+        let read = file.clone();
+        let make = move || fs::read_to_string(&read).map_err(|error| error.to_string());
+        let mut value = OfFiles::new(&[file.to_str().unwrap()], Box::new(make)).unwrap();
+        replace("two");
+        assert_eq!(value.get(), "one", "it was looked at a moment ago");
+        value.look_again = Duration::ZERO;
+        assert_eq!(value.get(), "two");
+        fs::remove_file(&file).unwrap();
+        assert_eq!(value.get(), "two");
+        replace("three");
+        assert_eq!(value.get(), "three");
+    }
+
+    #[test]
+    fn what_cannot_be_made_at_first_is_an_error() {
+        let make = || Err::<(), _>("no name server".to_owned());
+        let made = OfFiles::new(&["/nowhere"], Box::new(make));
+        assert_eq!(made.err().as_deref(), Some("no name server"));
+    }
+}
