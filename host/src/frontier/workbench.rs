@@ -15,7 +15,7 @@
 //! This is arithmetic on moments that are handed in. Seen URLs, items and locks are for the caller.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::model::crawl::UnixMillis;
 
@@ -24,6 +24,7 @@ mod hosts;
 mod lane;
 mod life;
 mod sleep;
+mod table;
 #[cfg(test)]
 mod tests;
 
@@ -33,6 +34,7 @@ use lane::Lane;
 pub(crate) use lane::{Put, Turn};
 pub use life::{HostFailure, HostStanding};
 pub(crate) use life::{HostLife, Trouble};
+use table::Hosts;
 
 /// A host, by hash of its name and port. Two that share a hash share their clock and their lanes,
 /// which is slower for both and wrong for neither.
@@ -89,12 +91,14 @@ pub(crate) struct Cursor {
 /// Hosts, their clocks, and the first of the URLs that wait for each.
 #[derive(Debug)]
 pub(crate) struct Workbench<T> {
-    hosts: HashMap<HostId, Host<T>>,
+    hosts: Hosts<T>,
     /// By URLs in flight, then by the moment the host has something to fetch and may be asked.
     /// Only hosts with a URL that is here; no more levels than there are places in flight.
     turns: BTreeMap<Level, BTreeSet<(UnixMillis, HostId)>>,
     /// By the moment that the host has something to fetch and may be asked.
     asleep: BTreeSet<(UnixMillis, HostId)>,
+    /// Hosts that have nothing left, by the moment that they may be asked again.
+    idle: BTreeSet<(UnixMillis, HostId)>,
     /// Lanes to be read in; not all of them still are hungry.
     hungry: VecDeque<LaneId>,
     n_hungry: usize,
@@ -108,7 +112,8 @@ pub(crate) struct Workbench<T> {
 impl<T> Default for Workbench<T> {
     fn default() -> Self {
         Self {
-            hosts: HashMap::new(),
+            hosts: Hosts::default(),
+            idle: BTreeSet::new(),
             turns: BTreeMap::new(),
             asleep: BTreeSet::new(),
             hungry: VecDeque::new(),
@@ -160,7 +165,7 @@ impl<T> Workbench<T> {
     /// The lane for a new URL: that of its priority, or, in a host that has as many lanes as it may, of
     /// the nearest below that has one; below all of them, of the lowest.
     pub(crate) fn lane_for(&self, host: HostId, priority: i32) -> LaneId {
-        let lanes = self.hosts.get(&host).map(|known| &known.lanes);
+        let lanes = self.hosts.whole(host).map(|known| &known.lanes);
         let priority = match lanes {
             Some(lanes) if lanes.len() >= MAX_LANES => {
                 let nearest = lanes.range(Reverse(priority)..).next();
@@ -240,50 +245,38 @@ impl<T> Workbench<T> {
     }
 
     /// The clock of a host and where each of its lanes begins, which counts as saved from now on.
-    /// Lanes in which nothing is left are dropped.
     pub(crate) fn save(&mut self, host: HostId) -> (HostClock, Vec<Cursor>) {
-        let Some(known) = self.hosts.get_mut(&host) else {
+        if !self.hosts.contains(host) {
             return (HostClock::default(), Vec::new());
-        };
-        let n_lanes = known.lanes.len();
-        known.lanes.retain(|_, lane| !lane.is_over());
-        self.n_lanes -= n_lanes - known.lanes.len();
-        let cursors: Vec<Cursor> = known
-            .lanes
-            .iter_mut()
-            .filter_map(|(priority, lane)| {
-                let at = lane.save()?;
-                Some(Cursor {
-                    priority: priority.0,
-                    at,
-                })
-            })
-            .collect();
-        let clock = known.clock;
-        (clock, cursors)
+        }
+        self.change(host, |host| {
+            let save = |(priority, lane): (&Reverse<i32>, &mut Box<Lane<T>>)| {
+                let (priority, at) = (priority.0, lane.save()?);
+                Some(Cursor { priority, at })
+            };
+            let cursors = host.lanes.iter_mut().filter_map(save).collect();
+            (host.clock, cursors)
+        })
     }
 
     /// Not before this moment is a host asked.
     pub(crate) fn clock(&self, host: HostId) -> UnixMillis {
-        self.hosts.get(&host).map_or(0, |host| host.clock.at)
+        self.hosts.about(host).map_or(0, |(clock, _)| clock.at)
     }
 
     /// Whether anything is known of a host.
     pub(crate) fn knows(&self, host: HostId) -> bool {
-        self.hosts.contains_key(&host)
+        self.hosts.contains(host)
     }
 
     /// Forgets hosts that have nothing left and may be asked again by now.
     pub(crate) fn forget_idle(&mut self, now: UnixMillis) {
-        let n_lanes = &mut self.n_lanes;
-        self.hosts.retain(|_, host| {
-            let is_idle = host.n_in_flight == 0 && host.lanes.values().all(|lane| lane.is_over());
-            let stays = !is_idle || host.clock.at > now;
-            if !stays {
-                *n_lanes -= host.lanes.len();
-            }
-            stays
-        });
+        while let Some(&(at, id)) = self.idle.first()
+            && at <= now
+        {
+            self.idle.pop_first();
+            self.hosts.forget(id);
+        }
     }
 
     /// URLs should be read in.
@@ -295,7 +288,7 @@ impl<T> Workbench<T> {
     pub(crate) fn begin_refill(&mut self) -> Option<(LaneId, Turn)> {
         self.wake();
         while let Some(id) = self.hungry.pop_front() {
-            let host = self.hosts.get_mut(&id.host);
+            let host = self.hosts.whole_mut(id.host);
             let lane = host.and_then(|host| host.lanes.get_mut(&Reverse(id.priority)));
             if let Some(after) = lane.and_then(|lane| lane.begin_refill()) {
                 return Some((id, after));
@@ -315,7 +308,7 @@ impl<T> Workbench<T> {
     /// Lanes of a host that have few URLs are hungry, up to the first that is dry: those behind it
     /// are not asked before that.
     fn feed(&mut self, id: HostId) {
-        let Some(host) = self.hosts.get_mut(&id) else {
+        let Some(host) = self.hosts.whole_mut(id) else {
             return;
         };
         let few = self.room / 4;
@@ -337,8 +330,10 @@ impl<T> Workbench<T> {
 
     /// Changes a host, and with it its place and what is counted of all.
     fn change<R>(&mut self, id: HostId, change: impl FnOnce(&mut Host<T>) -> R) -> R {
-        let host = self.hosts.entry(id).or_default();
-        let (place, sums) = (host.place(), host.sums());
+        let is_new = !self.hosts.contains(id);
+        let host = self.hosts.expand(id);
+        let place = if is_new { Place::Nowhere } else { host.place() };
+        let sums = host.sums();
         let result = change(host);
         let (new_place, new_sums) = (host.place(), host.sums());
         let updated = |all: usize, before: usize, after: usize| all + after - before;
@@ -349,6 +344,7 @@ impl<T> Workbench<T> {
             self.leave(id, place);
             self.enter(id, new_place);
         }
+        self.hosts.shorten(id);
         result
     }
 
@@ -366,6 +362,9 @@ impl<T> Workbench<T> {
             Place::Asleep(at) => {
                 self.asleep.remove(&(at, id));
             }
+            Place::Idle(at) => {
+                self.idle.remove(&(at, id));
+            }
         }
     }
 
@@ -377,6 +376,9 @@ impl<T> Workbench<T> {
             }
             Place::Asleep(at) => {
                 self.asleep.insert((at, id));
+            }
+            Place::Idle(at) => {
+                self.idle.insert((at, id));
             }
         }
     }

@@ -14,7 +14,7 @@ use crate::frontier::workbench::{LaneId, Turn};
 use crate::frontier::{FrontierError, keys, records};
 
 /// How often hosts that are idle are forgotten.
-const TIDY: Duration = Duration::from_secs(60);
+const TIDY: Duration = Duration::from_secs(10);
 
 /// Hears what is durable until the frontier is closed or gone.
 pub(super) async fn watch_durability(

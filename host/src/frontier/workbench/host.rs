@@ -61,6 +61,8 @@ pub(super) enum Place {
     Turn(Level, UnixMillis),
     /// Its URLs need not be here before this moment.
     Asleep(UnixMillis),
+    /// It has nothing left, and may be asked again from this moment on.
+    Idle(UnixMillis),
 }
 
 #[derive(Debug)]
@@ -114,6 +116,9 @@ impl<T> Host<T> {
             true => 0,
             false => self.clock.at,
         };
+        if self.lanes.is_empty() && self.n_in_flight == 0 {
+            return Place::Idle(self.clock.at);
+        }
         if let Some(due) = self.asleep {
             return Place::Asleep(due.max(clock));
         }
@@ -158,6 +163,9 @@ impl<T> Host<T> {
         let result = change(lane);
         self.n_buffered = self.n_buffered + lane.n_buffered() - n_buffered;
         self.n_hungry = self.n_hungry + usize::from(lane.is_hungry()) - usize::from(is_hungry);
+        if lane.is_over() {
+            self.lanes.remove(&Reverse(priority));
+        }
         result
     }
 

@@ -13,18 +13,16 @@ impl<T> Workbench<T> {
 
     /// What is known of a host to one who takes a URL of it now.
     pub(crate) fn standing(&self, host: HostId, now: UnixMillis) -> HostStanding {
-        let known = self.hosts.get(&host);
-        known.map_or_else(HostStanding::default, |host| {
-            host.life.standing(host.clock.at, now)
+        let known = self.hosts.about(host);
+        known.map_or_else(HostStanding::default, |(clock, life)| {
+            life.standing(clock.at, now)
         })
     }
 
     /// What is kept of a host's life.
     pub(crate) fn life(&self, host: HostId) -> HostLife {
-        self.hosts
-            .get(&host)
-            .map(|host| host.life.clone())
-            .unwrap_or_default()
+        let known = self.hosts.about(host);
+        known.map(|(_, life)| life.clone()).unwrap_or_default()
     }
 
     /// Changes what is known of a host.

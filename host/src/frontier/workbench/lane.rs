@@ -145,6 +145,18 @@ impl<T> Lane<T> {
         self.first().or(self.more_after)
     }
 
+    /// The cursor that [`from_cursor`](Self::from_cursor) makes the same lane of; none where that would lose
+    /// something.
+    pub(super) fn as_cursor(&self) -> Option<Turn> {
+        let is_empty = self.buffer.is_empty() && self.in_flight.is_empty();
+        let is_read_in = self.is_hungry || self.put_meanwhile.is_some();
+        let after = self.more_after.filter(|_| is_empty && !is_read_in)?;
+        Some(Turn {
+            entry: after.entry.saturating_add(1),
+            ..after
+        })
+    }
+
     /// Keeps nothing here.
     pub(super) fn spill(&mut self) {
         if let Some(first) = self.first() {

@@ -24,6 +24,8 @@ use crate::model::crawl::UnixMillis;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct HostLife {
     is_ready: bool,
+    /// True if this run has, or had, a URL of it.
+    pub(crate) is_met: bool,
     /// True if it has answered in this run. Forgotten with a host that has no URLs left.
     pub(crate) has_answered: bool,
     /// None: it has not failed since it last answered.
@@ -64,10 +66,11 @@ pub struct HostFailure {
 }
 
 impl HostLife {
-    /// The life of a host as an earlier opening has left it.
+    /// The life of a host of this run, as an earlier opening has left it.
     pub(crate) fn restored(has_answered: bool, trouble: Option<Trouble>) -> Self {
         Self {
             is_ready: false,
+            is_met: true,
             has_answered,
             trouble: trouble.map(Box::new),
         }

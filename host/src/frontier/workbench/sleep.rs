@@ -28,7 +28,7 @@ impl<T> Workbench<T> {
     /// later.
     pub(super) fn wake(&mut self) {
         while let Some(&(at, id)) = self.asleep.first() {
-            let n_lanes = self.hosts.get(&id).map_or(0, |host| host.lanes.len());
+            let n_lanes = self.hosts.n_lanes(id);
             let expected = (self.n_hungry + n_lanes).saturating_mul(self.room);
             let is_room = self.n_buffered.saturating_add(expected) <= self.max_buffered
                 || self.n_buffered + self.n_hungry == 0;
@@ -46,7 +46,7 @@ impl<T> Workbench<T> {
     /// Who of those that may be put to sleep comes last. Of a lane that is being read in nobody knows
     /// yet when its turn is.
     fn last_turn(&self) -> Option<(UnixMillis, HostId)> {
-        let is_known = |id: &HostId| self.hosts.get(id).is_some_and(|host| !host.is_hungry());
+        let is_known = |id: &HostId| self.hosts.whole(*id).is_some_and(|host| !host.is_hungry());
         let levels = self.turns.values();
         let last = levels.filter_map(|turns| turns.iter().rev().find(|(_, id)| is_known(id)));
         last.max().copied()

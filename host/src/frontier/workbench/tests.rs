@@ -344,16 +344,20 @@ fn any_room_gives_what_an_endless_one_gives() {
 
 /// What is counted is what is there, and no more is kept than there is room for.
 fn check_sums(bench: &Workbench<Turn>) {
-    let lanes = || bench.hosts.values().flat_map(|host| host.lanes.values());
+    let lanes = || bench.hosts.all_whole().flat_map(|host| host.lanes.values());
     let n_buffered: usize = lanes().map(|lane| lane.n_buffered()).sum();
     assert_eq!(bench.n_buffered, n_buffered);
-    assert_eq!(bench.n_lanes, lanes().count());
+    let n_asleep = bench
+        .asleep
+        .iter()
+        .filter(|(_, id)| bench.hosts.whole(*id).is_none());
+    assert_eq!(bench.n_lanes, lanes().count() + n_asleep.count());
     assert_eq!(
         bench.n_hungry,
         lanes().filter(|lane| lane.is_hungry()).count()
     );
     let mut turns = bench.turns.values().flatten();
-    let is_hungry = |(_, id): &&(u64, HostId)| bench.hosts[id].is_hungry();
+    let is_hungry = |(_, id): &&(u64, HostId)| bench.hosts.whole(*id).unwrap().is_hungry();
     let may_sleep = turns.clone().count() > 1 && !turns.all(|turn| is_hungry(&turn));
     assert!(n_buffered <= bench.max_buffered || !may_sleep);
 }
@@ -429,6 +433,44 @@ fn hosts_that_wait_long_make_room_for_those_that_need_not() {
     }
     assert_eq!(n_taken, 16);
     assert!(bench.n_buffered() <= 8);
+}
+
+#[test]
+fn hosts_that_wait_keep_nothing_but_a_cursor() {
+    let mut bench = Workbench::<u64>::default();
+    bench.set_room(8, 4);
+    for host in 0..1_000 {
+        bench.put(lane(host, 7), turn(host, host + 1), host);
+    }
+    let (n_whole, n_short) = bench.hosts.counted();
+    assert_eq!((n_whole + n_short, bench.n_lanes()), (1_000, 1_000));
+    assert!(n_whole <= 8, "{n_whole}");
+    // Its place is behind its URL, so that what is put before it has the cursor saved again.
+    assert_eq!(bench.save(HostId(999)).1[0].at, turn(999, 999));
+    let put = |bench: &mut Workbench<u64>, due| bench.put(lane(999, 7), turn(due, 2_000), 0);
+    assert!(!put(&mut bench, 1_000).precedes_cursor);
+    assert!(put(&mut bench, 998).precedes_cursor);
+}
+
+#[test]
+fn a_host_with_nothing_left_is_forgotten_once_its_clock_is_over() {
+    let mut bench = Workbench::<&str>::default();
+    bench.put(lane(1, 0), turn(0, 1), "page");
+    bench.live(HostId(1), HostLife::answer);
+    check(&mut bench, 0, 1, "page");
+    bench.forget_idle(1_000);
+    bench.land(lane(1, 0), turn(0, 1), 0, 500);
+    assert_eq!(bench.hosts.counted(), (0, 1));
+    bench.forget_idle(499);
+    assert!(bench.knows(HostId(1)));
+    assert_eq!(bench.clock(HostId(1)), 500);
+    assert!(bench.life(HostId(1)).has_answered);
+    bench.forget_idle(500);
+    assert!(!bench.knows(HostId(1)));
+    // One that was never anything is forgotten too.
+    bench.live(HostId(2), |_| {});
+    bench.forget_idle(0);
+    assert_eq!(bench.hosts.counted(), (0, 0));
 }
 
 fn save(bench: &mut Workbench<Turn>, host: HostId, saved: &mut BTreeMap<LaneId, Turn>) {

@@ -1,0 +1,144 @@
+//! All hosts that the workbench knows: most of them in a short form.
+//!
+//! A crawl of a million hosts asks few of them at any moment. A host that sleeps with one lane, or that has
+//! nothing left, needs its clock, its life and one cursor: about a hundred bytes, where the lanes of a host
+//! whose URLs are here take five hundred and more. Ordered maps, because a hash table of a million entries
+//! doubles at once.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+
+use super::host::{Host, HostClock};
+use super::lane::Lane;
+use super::life::HostLife;
+use super::{Cursor, HostId};
+
+/// Hosts by id, each in one of two forms.
+#[derive(Debug)]
+pub(super) struct Hosts<T> {
+    whole: HashMap<HostId, Host<T>>,
+    short: BTreeMap<HostId, ShortHost>,
+}
+
+/// A host of which nothing is here but this.
+#[derive(Debug)]
+struct ShortHost {
+    clock: HostClock,
+    life: HostLife,
+    /// Start of its only lane. None: it has nothing left.
+    cursor: Option<Cursor>,
+}
+
+impl<T> Default for Hosts<T> {
+    fn default() -> Self {
+        Self {
+            whole: HashMap::new(),
+            short: BTreeMap::new(),
+        }
+    }
+}
+
+impl<T> Hosts<T> {
+    pub(super) fn contains(&self, id: HostId) -> bool {
+        self.whole.contains_key(&id) || self.short.contains_key(&id)
+    }
+
+    /// Returns what is known of a host beside its URLs.
+    pub(super) fn about(&self, id: HostId) -> Option<(HostClock, &HostLife)> {
+        let short = || self.short.get(&id).map(|host| (host.clock, &host.life));
+        let whole = self.whole.get(&id).map(|host| (host.clock, &host.life));
+        whole.or_else(short)
+    }
+
+    /// Returns a host, unless it is kept in the short form: then no URL of it is here or wanted.
+    pub(super) fn whole(&self, id: HostId) -> Option<&Host<T>> {
+        self.whole.get(&id)
+    }
+
+    /// Returns a host to change, with the same exception.
+    pub(super) fn whole_mut(&mut self, id: HostId) -> Option<&mut Host<T>> {
+        self.whole.get_mut(&id)
+    }
+
+    /// Returns a host to change, whatever its form; a new one where it is not known.
+    pub(super) fn expand(&mut self, id: HostId) -> &mut Host<T> {
+        let short = &mut self.short;
+        self.whole
+            .entry(id)
+            .or_insert_with(|| short.remove(&id).map(Host::from).unwrap_or_default())
+    }
+
+    /// Brings a host into the short form, if it can be.
+    pub(super) fn shorten(&mut self, id: HostId) {
+        let short = self.whole.get(&id).and_then(Host::short);
+        if let Some(short) = short {
+            self.whole.remove(&id);
+            self.short.insert(id, short);
+        }
+    }
+
+    /// Returns the number of a host's lanes.
+    pub(super) fn n_lanes(&self, id: HostId) -> usize {
+        match self.whole.get(&id) {
+            Some(host) => host.lanes.len(),
+            None => {
+                let short = self.short.get(&id);
+                short.map_or(0, |host| usize::from(host.cursor.is_some()))
+            }
+        }
+    }
+
+    /// Forgets a host that has nothing left.
+    pub(super) fn forget(&mut self, id: HostId) {
+        self.whole.remove(&id);
+        self.short.remove(&id);
+    }
+
+    /// Every host, in the form that can be looked at.
+    #[cfg(test)]
+    pub(super) fn counted(&self) -> (usize, usize) {
+        (self.whole.len(), self.short.len())
+    }
+
+    /// Hosts whose URLs are here or wanted.
+    #[cfg(test)]
+    pub(super) fn all_whole(&self) -> impl Iterator<Item = &Host<T>> {
+        self.whole.values()
+    }
+}
+
+impl<T> Host<T> {
+    /// The short form; none where it would lose something.
+    fn short(&self) -> Option<ShortHost> {
+        if self.n_in_flight > 0 {
+            return None;
+        }
+        let mut lanes = self.lanes.iter();
+        let cursor = match (lanes.next(), lanes.next()) {
+            (None, _) => None,
+            (Some((priority, lane)), None) if self.is_asleep() => Some(Cursor {
+                priority: priority.0,
+                at: lane.as_cursor()?,
+            }),
+            (Some(_), _) => return None,
+        };
+        Some(ShortHost {
+            clock: self.clock,
+            life: self.life.clone(),
+            cursor,
+        })
+    }
+}
+
+impl<T> From<ShortHost> for Host<T> {
+    fn from(short: ShortHost) -> Self {
+        let mut host = Self::default();
+        (host.clock, host.life) = (short.clock, short.life);
+        if let Some(Cursor { priority, at }) = short.cursor {
+            let lane = Box::new(Lane::from_cursor(at));
+            host.lanes.insert(Reverse(priority), lane);
+            host.sleep();
+        }
+        host
+    }
+}
