@@ -95,7 +95,7 @@ pub(crate) fn commit(claim: Box<Claim>, requests: Vec<NewRequest>) -> Commit {
         final_url: None,
         validators: None,
         cookies: None,
-        max_pattern_urls: u64::MAX,
+        growth: GrowthBounds::NONE,
     }
 }
 

@@ -199,6 +199,7 @@ impl From<CountsAnswer> for proto::Counts {
             bytes: totals.bytes,
             due: totals.due,
             in_flight: answer.in_flight,
+            hosts: totals.hosts,
             refused_links: totals.refused_links.into_iter().collect(),
             dead_by_reason: totals.dead_by_reason.into_iter().collect(),
         }
@@ -216,6 +217,7 @@ impl From<proto::Counts> for CountsAnswer {
                 items: message.items,
                 bytes: message.bytes,
                 due: message.due,
+                hosts: message.hosts,
                 refused_links: message.refused_links.into_iter().collect(),
                 dead_by_reason: message.dead_by_reason.into_iter().collect(),
             },

@@ -40,6 +40,10 @@ pub(super) struct CrawlArgs {
     /// Links of one host that differ only in numbers, long tokens or query values [default: 100000]
     #[arg(long, value_name = "N")]
     max_pattern_urls: Option<u64>,
+    /// Hosts with a URL in one run, of all shards together; links to further hosts are refused
+    /// [default: 1000000]
+    #[arg(long, value_name = "N")]
+    max_hosts: Option<u64>,
     /// Bytes of the frontier on disk, of all shards together, like 10GiB; links found beyond them
     /// are refused, and the crawl goes on with those it has [default: 32GiB]
     #[arg(long, value_name = "SIZE", value_parser = size)]
@@ -115,6 +119,7 @@ impl CrawlArgs {
             max_url_length: self.max_url_length,
             max_segment_repeats: self.max_segment_repeats,
             max_pattern_urls: self.max_pattern_urls,
+            max_hosts: self.max_hosts,
             max_disk: self.max_disk,
             max_undelivered: self.max_undelivered,
             max_attempts: self.max_attempts,

@@ -137,7 +137,7 @@ fn s16_a_worker_is_alone_or_says_that_clusters_are_not_there() {
 fn run_takes_params_limits_and_settings() {
     let Ok(Command::Run(options)) = parse(
         "run p --param a=b=c --param d= -o i.jsonl --max-pages 3 --scope a.test,*.b.test --limit cpu=1s --delay 0s \
-         --max-bytes 2GiB --max-url-length 99 --max-segment-repeats 4 --max-pattern-urls 5 --max-attempts 6 --max-disk 3GiB --max-undelivered 4MiB \
+         --max-bytes 2GiB --max-url-length 99 --max-segment-repeats 4 --max-pattern-urls 5 --max-hosts 6 --max-attempts 6 --max-disk 3GiB --max-undelivered 4MiB \
          --max-retry-wait 7s --unchanged skip --robots ignore --max-crawl-delay 8s --random-delay 9s \
          --rate 1/s,2/m --host-rate 3/h --hours 01:00-02:00,03:00-04:00 \
          --user-agent browser --user-agent x/1 --cookies ignore --cookie a.test:b=c --credentials a --proxy direct --content-types text/*",
@@ -158,6 +158,7 @@ fn run_takes_params_limits_and_settings() {
         max_url_length: Some(99),
         max_segment_repeats: Some(4),
         max_pattern_urls: Some(5),
+        max_hosts: Some(6),
         max_attempts: Some(6),
         max_disk: Some(3 << 30),
         max_undelivered: Some(4 << 20),

@@ -302,6 +302,7 @@ mod tests {
                 max_url_length: Some(1_000),
                 max_segment_repeats: Some(2),
                 max_pattern_urls: Some(5_000),
+                max_hosts: Some(10_000),
                 max_disk: Some(2 << 30),
                 max_undelivered: Some(64 << 20),
                 max_attempts: Some(3),

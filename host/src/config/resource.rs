@@ -11,7 +11,7 @@ use crate::model::plugin::{LimitOverrides, parse_bytes};
 use crate::model::resource::{CrawlSettings, HostPattern, PlacementSpec, ResourceSpec};
 
 /// The keys of the table.
-pub(super) const RESOURCE: [&str; 35] = [
+pub(super) const RESOURCE: [&str; 36] = [
     "name",
     "plugin",
     "params",
@@ -24,6 +24,7 @@ pub(super) const RESOURCE: [&str; 35] = [
     "max-url-length",
     "max-segment-repeats",
     "max-pattern-urls",
+    "max-hosts",
     "max-disk",
     "max-undelivered",
     "max-attempts",
@@ -66,6 +67,7 @@ pub(super) struct ResourceTable {
     max_url_length: Option<u32>,
     max_segment_repeats: Option<u32>,
     max_pattern_urls: Option<u64>,
+    max_hosts: Option<u64>,
     max_disk: Option<toml::Value>,
     max_undelivered: Option<toml::Value>,
     max_attempts: Option<u32>,
@@ -122,6 +124,7 @@ impl ResourceTable {
             max_url_length: self.max_url_length,
             max_segment_repeats: self.max_segment_repeats,
             max_pattern_urls: self.max_pattern_urls,
+            max_hosts: self.max_hosts,
             max_disk: bytes("max-disk", self.max_disk.as_ref())?,
             max_undelivered: bytes("max-undelivered", self.max_undelivered.as_ref())?,
             max_attempts: self.max_attempts,

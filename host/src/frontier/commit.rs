@@ -4,6 +4,7 @@ use super::{Claim, NewRequest};
 use crate::model::crawl::{Done, ItemRecord, Request, UnixMillis};
 use crate::model::frontier::{KeptCookies, Validators};
 use crate::model::id::Shard;
+use crate::model::scope::GrowthBounds;
 
 /// What became of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,9 +41,8 @@ pub struct Commit {
     /// Links whose hosts belong to other shards, which are never this one. Of those that this run has
     /// had before, only reloads are sent again.
     pub for_others: Vec<(Shard, NewRequest)>,
-    /// Of the links that this run has stored so far, no more than so many may have one
-    /// [pattern](crate::model::pattern::path_pattern); one beyond that is not stored. Root requests do not count.
-    pub max_pattern_urls: u64,
+    /// How far the links may add to what this run has stored; one beyond that is not stored.
+    pub growth: GrowthBounds,
     /// Links not taken, by reason.
     pub refused: Vec<(&'static str, u64)>,
     /// Items for the outbox.
@@ -76,4 +76,7 @@ pub struct Committed {
     /// URLs not stored because their pattern has as many as it may: setting `max-pattern-urls`.
     /// Counted among the refused links as [`PATTERN_URLS`](crate::model::scope::PATTERN_URLS).
     pub n_over_pattern: u64,
+    /// URLs not stored because there are as many hosts as there may be: setting `max-hosts`.
+    /// Counted among the refused links as [`HOSTS`](crate::model::scope::HOSTS).
+    pub n_over_hosts: u64,
 }

@@ -12,6 +12,7 @@
 //! u <host> <fingerprint>               state of a URL
 //! r <run> <host> <priority> <due> <entry>   ready, or in flight
 //! h <host>                             clock, and a cursor for each priority
+//! n <host>                             name
 //! o <sequence>                         item that no sink has yet
 //! p <file>                             how much of a file of items counts
 //! d <run> <host> <fingerprint>         dead letter
@@ -43,6 +44,7 @@ pub(super) const PEERS: &[u8] = b"mx";
 pub(super) const READY: &[u8] = b"r";
 pub(super) const STATES: &[u8] = b"u";
 pub(super) const HOSTS: &[u8] = b"h";
+pub(super) const NAMES: &[u8] = b"n";
 pub(super) const OUTBOX: &[u8] = b"o";
 pub(super) const MARKS: &[u8] = b"p";
 
@@ -106,11 +108,14 @@ pub(super) fn ready_of(run: Run) -> Bytes {
     key(&[b"r", &run.0.to_be_bytes()])
 }
 
+pub(super) fn ready_of_host(run: Run, host: HostId) -> Bytes {
+    key(&[&ready_of(run), &host.0.to_be_bytes()])
+}
+
 /// Higher priorities sort first.
 pub(super) fn ready_of_lane(run: Run, lane: LaneId) -> Bytes {
     let priority = (i64::from(i32::MAX) - i64::from(lane.priority)) as u32;
-    let (host, priority) = (lane.host.0.to_be_bytes(), priority.to_be_bytes());
-    key(&[&ready_of(run), &host, &priority])
+    key(&[&ready_of_host(run, lane.host), &priority.to_be_bytes()])
 }
 
 /// Host, priority and turn of a ready key.
@@ -144,7 +149,11 @@ pub(super) fn host(host: HostId) -> Bytes {
     key(&[HOSTS, &host.0.to_be_bytes()])
 }
 
-/// The host of a host key, or of a key of states.
+pub(super) fn host_name(host: HostId) -> Bytes {
+    key(&[NAMES, &host.0.to_be_bytes()])
+}
+
+/// The host of a key of hosts, of names, or of states.
 pub(super) fn parse_host(key: &[u8]) -> Option<HostId> {
     let (host, _) = key.get(1..)?.split_first_chunk::<8>()?;
     Some(HostId(u64::from_be_bytes(*host)))

@@ -24,7 +24,7 @@ use crate::model::crawl::{Counts, Done, Fingerprint, ItemRecord, Request, UnixMi
 use crate::model::frontier::{KeptCookies, SinkMark};
 use crate::model::id::{ResourceId, Shard};
 use crate::model::resource::{LinkTotals, ShardId};
-use crate::model::scope::PATTERN_URLS;
+use crate::model::scope::{GrowthBounds, HOSTS, PATTERN_URLS};
 use outbox::Outbox;
 use patterns::Patterns;
 use peers::Peers;
@@ -223,7 +223,7 @@ impl Frontier for MemoryFrontier {
         let for_others = std::mem::take(&mut commit.for_others).into_iter();
         let for_others = for_others.map(|(to, new)| (to, new.request.fingerprint(), new));
         let for_others = for_others.collect();
-        let max_pattern_urls = Some(commit.max_pattern_urls);
+        let growth = Some(commit.growth);
         let mut state = self.state();
         let host = state.land(&commit.claim, commit.host_ready_at)?.lane.host;
         if commit.host_answered {
@@ -231,7 +231,7 @@ impl Frontier for MemoryFrontier {
         }
         state.end(commit);
         let (n_sent, n_unsent) = state.send(for_others, self.settings.max_urls);
-        let mut committed = state.store(requests, self.settings.max_urls, max_pattern_urls);
+        let mut committed = state.store(requests, self.settings.max_urls, growth);
         drop(state);
         self.links_changed.notify_one();
         committed.n_sent = n_sent;
@@ -306,8 +306,8 @@ impl Frontier for MemoryFrontier {
         }
         let new = batch.links.into_iter().skip((expected - first) as usize);
         let (new, refused) = policy.part(new);
-        let max_pattern_urls = Some(policy.max_pattern_urls);
-        state.store(fingerprinted(new), self.settings.max_urls, max_pattern_urls);
+        let growth = Some(policy.growth);
+        state.store(fingerprinted(new), self.settings.max_urls, growth);
         for (reason, n) in refused {
             *state
                 .counts

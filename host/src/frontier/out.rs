@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::NewRequest;
 use crate::model::crawl::ItemRecord;
+use crate::model::scope::GrowthBounds;
 
 /// Items in the order they were committed; the first has this number.
 #[derive(Debug, Clone, Default)]
@@ -33,8 +34,8 @@ impl LinkBatch {
 /// Policy for links that another shard has found.
 #[derive(Clone, Copy)]
 pub struct LinkPolicy<'a> {
-    /// Setting `max-pattern-urls`.
-    pub max_pattern_urls: u64,
+    /// How far they may add to what this run has stored.
+    pub growth: GrowthBounds,
     /// Returns what a link is counted by that is refused; none where it is stored if it is new.
     pub refusal: &'a (dyn Fn(&NewRequest) -> Option<&'static str> + Send + Sync),
 }

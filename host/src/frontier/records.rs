@@ -262,6 +262,17 @@ pub(super) struct Host {
     pub(super) trouble: Option<Trouble>,
 }
 
+/// The name of a host, beside its record: that is written with every page of the host, this once in a run.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct HostName {
+    /// The last run that has met it.
+    #[prost(uint64, tag = "1")]
+    pub(super) run: u64,
+    /// Name and port.
+    #[prost(string, tag = "2")]
+    pub(super) name: String,
+}
+
 /// Times on end, in the run of its host's record, that the host could not be reached.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Trouble {
@@ -338,6 +349,8 @@ pub(super) struct Totals {
     pub(super) refused_links: Vec<ReasonCount>,
     #[prost(message, repeated, tag = "9")]
     pub(super) dead_by_reason: Vec<ReasonCount>,
+    #[prost(uint64, tag = "10")]
+    pub(super) hosts: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]

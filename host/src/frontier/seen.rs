@@ -15,6 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ahash::RandomState;
 
+use super::workbench::HostId;
 use crate::model::canonical::canonical;
 use crate::model::crawl::Request;
 
@@ -113,6 +114,12 @@ impl SeenCache {
             }
             u128::from(hasher.finish())
         });
+        SeenKey((high << 64 | low) ^ opening.id)
+    }
+
+    /// Returns the key of a host that was met.
+    pub(super) fn host_key(&self, opening: Opening, host: HostId) -> SeenKey {
+        let [high, low] = [0, 1].map(|n| u128::from(self.hashes[n].hash_one(host.0)));
         SeenKey((high << 64 | low) ^ opening.id)
     }
 

@@ -17,6 +17,7 @@ use crate::model::crawl::{Done, Item, ItemKey, ItemRecord, Request, UnixMillis};
 use crate::model::frontier::KeptCookies;
 use crate::model::id::{ResourceId, Run};
 use crate::model::resource::ShardId;
+use crate::model::scope::GrowthBounds;
 
 mod fencing;
 pub(crate) mod hanging;
@@ -36,7 +37,9 @@ pub(crate) use links::{
     r14_links_that_a_policy_refuses_are_counted_and_do_not_come_again,
 };
 pub(crate) use model::any_order_of_calls_gives_what_a_plain_list_gives;
-pub(crate) use patterns::f25_links_of_one_pattern_are_stored_up_to_their_bound;
+pub(crate) use patterns::{
+    f25_links_of_one_pattern_are_stored_up_to_their_bound, links_to_new_hosts_end_at_their_bound,
+};
 
 pub(crate) fn new(url: &str) -> NewRequest {
     NewRequest {
@@ -91,7 +94,7 @@ pub(crate) fn commit_of(claim: Box<Claim>, ended: Ended) -> Commit {
         bytes: 0,
         requests: Vec::new(),
         for_others: Vec::new(),
-        max_pattern_urls: u64::MAX,
+        growth: GrowthBounds::NONE,
         refused: Vec::new(),
         items: Vec::new(),
         host_ready_at: 0,

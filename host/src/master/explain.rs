@@ -8,12 +8,12 @@ use crate::model::crawl::{Done, Request, UnixMillis};
 use crate::model::frontier::{FrontierStats, UnreachedHost, UrlEntry, UrlState};
 use crate::model::id::{ResourceName, Run};
 use crate::model::resource::{Resource, ShardRecord, ShardState, Waits};
-use crate::model::scope::{DISK, PATTERN_URLS, Refusal};
+use crate::model::scope::{DISK, HOSTS, PATTERN_URLS, Refusal};
 use crate::model::settings::CrawlSettings;
 
 /// Links are refused by these for what was stored before or led to them, so that a URL alone does not
 /// tell whether it was among them.
-const UNSURE: [&str; 4] = ["max-depth", PATTERN_URLS, DISK, "frontier-urls"];
+const UNSURE: [&str; 5] = ["max-depth", PATTERN_URLS, HOSTS, DISK, "frontier-urls"];
 
 /// What is asked, and what is known about it.
 #[derive(Debug)]

@@ -25,6 +25,8 @@ pub struct Counts {
     pub bytes: u64,
     /// Known and waiting.
     pub due: u64,
+    /// Hosts that have, or had, a URL.
+    pub hosts: u64,
     /// Links not taken, and pages of kinds that are not wanted, by reason.
     pub refused_links: BTreeMap<String, u64>,
     /// Pages given up, by reason.
@@ -46,6 +48,7 @@ impl Counts {
         self.items += other.items;
         self.bytes += other.bytes;
         self.due += other.due;
+        self.hosts += other.hosts;
         let add = |sums: &mut BTreeMap<String, u64>, others: &BTreeMap<String, u64>| {
             for (reason, n) in others {
                 *sums.entry(reason.clone()).or_default() += n;

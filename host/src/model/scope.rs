@@ -122,10 +122,35 @@ pub enum Refusal {
         /// As set.
         max: u64,
     },
+    /// Setting `max-hosts`. [`Bounds::refusal`] cannot know it: the frontier counts.
+    Hosts {
+        /// Number of hosts, as set.
+        max: u64,
+    },
+}
+
+/// How far the links of a crawl may add to what its frontier keeps. Root requests do not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GrowthBounds {
+    /// URLs of one host and one [pattern](crate::model::pattern::path_pattern): setting `max-pattern-urls`.
+    pub pattern_urls: u64,
+    /// Hosts with a URL in the frontier's run: setting `max-hosts`, or this shard's share of it.
+    pub hosts: u64,
+}
+
+impl GrowthBounds {
+    /// No bounds.
+    pub const NONE: Self = Self {
+        pattern_urls: u64::MAX,
+        hosts: u64::MAX,
+    };
 }
 
 /// What links are counted by that setting `max-pattern-urls` keeps out.
 pub const PATTERN_URLS: &str = "max-pattern-urls";
+
+/// The word by which links are counted that setting `max-hosts` keeps out.
+pub const HOSTS: &str = "max-hosts";
 
 /// What links are counted by that setting `max-disk` keeps out.
 pub const DISK: &str = "max-disk";
@@ -141,6 +166,7 @@ impl Refusal {
             Refusal::SegmentRepeats { .. } => "max-segment-repeats",
             Refusal::Disk { .. } => DISK,
             Refusal::PatternUrls { .. } => PATTERN_URLS,
+            Refusal::Hosts { .. } => HOSTS,
         }
     }
 }
@@ -172,6 +198,10 @@ impl fmt::Display for Refusal {
             Refusal::PatternUrls { max } => write!(
                 f,
                 "{max} URLs that differ from it only in numbers, tokens or query values are stored, and setting max-pattern-urls allows no more"
+            ),
+            Refusal::Hosts { max } => write!(
+                f,
+                "it would be the first of its host, and setting max-hosts allows {max} hosts for all shards together"
             ),
         }
     }
@@ -439,6 +469,7 @@ mod tests {
             Refusal::SegmentRepeats { max: 8 },
             Refusal::Disk { max: 8 },
             Refusal::PatternUrls { max: 8 },
+            Refusal::Hosts { max: 8 },
         ] {
             let text = refusal.to_string();
             assert!(

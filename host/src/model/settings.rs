@@ -66,6 +66,9 @@ pub struct CrawlSettings {
     /// URLs of one host and one pattern in one run. None: [`DEFAULT_MAX_PATTERN_URLS`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_pattern_urls: Option<u64>,
+    /// Hosts with a URL in one run; the shards share them. None: [`DEFAULT_MAX_HOSTS`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_hosts: Option<u64>,
     /// Bytes of the frontier on disk; with as many, no link is followed that is found from then on. The
     /// shards share them. None: [`DEFAULT_MAX_DISK`].
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -132,6 +135,9 @@ pub const DEFAULT_MAX_SEGMENT_REPEATS: u32 = 3;
 /// URLs of one host and one pattern: a tenth of the pages of a run, so that an endless calendar cannot
 /// use it up, and more products, threads or articles than most sites have.
 pub const DEFAULT_MAX_PATTERN_URLS: u64 = 100_000;
+/// Number of hosts with a URL in one run: a worker keeps about 120 bytes of each in memory for as long as it
+/// has something left.
+pub const DEFAULT_MAX_HOSTS: u64 = 1_000_000;
 /// Bytes of a frontier on disk: a URL takes half a kilobyte with all that is known of it, so that links
 /// end here at about 60 million, when far more than the pages of a run are known.
 pub const DEFAULT_MAX_DISK: u64 = 32 << 30;
@@ -191,6 +197,11 @@ impl CrawlSettings {
     /// URLs of one host and one pattern in one run.
     pub fn max_pattern_urls(&self) -> u64 {
         self.max_pattern_urls.unwrap_or(DEFAULT_MAX_PATTERN_URLS)
+    }
+
+    /// Returns the number of hosts with a URL in one run, of all shards together.
+    pub fn max_hosts(&self) -> u64 {
+        self.max_hosts.unwrap_or(DEFAULT_MAX_HOSTS)
     }
 
     /// Bytes of the frontier on disk.
@@ -260,6 +271,7 @@ impl CrawlSettings {
             max_url_length: self.max_url_length.or(present.max_url_length),
             max_segment_repeats: self.max_segment_repeats.or(present.max_segment_repeats),
             max_pattern_urls: self.max_pattern_urls.or(present.max_pattern_urls),
+            max_hosts: self.max_hosts.or(present.max_hosts),
             max_disk: self.max_disk.or(present.max_disk),
             max_undelivered: self.max_undelivered.or(present.max_undelivered),
             max_attempts: self.max_attempts.or(present.max_attempts),
@@ -291,6 +303,7 @@ impl CrawlSettings {
         at_most("max-url-length", self.max_url_length, URL_MAX as u32)?;
         at_least_one("max-segment-repeats", self.max_segment_repeats)?;
         at_least_one("max-pattern-urls", self.max_pattern_urls)?;
+        at_least_one("max-hosts", self.max_hosts)?;
         at_least_one("max-disk", self.max_disk)?;
         at_least_one("max-undelivered", self.max_undelivered)?;
         at_most("max-undelivered", self.max_undelivered, MAX_UNDELIVERED)?;
@@ -385,6 +398,7 @@ mod tests {
             &zero("max-segment-repeats"),
         );
         check(|s| s.max_pattern_urls = Some(0), &zero("max-pattern-urls"));
+        check(|s| s.max_hosts = Some(0), &zero("max-hosts"));
         check(|s| s.max_disk = Some(0), &zero("max-disk"));
         check(|s| s.max_undelivered = Some(0), &zero("max-undelivered"));
         check(
@@ -451,6 +465,7 @@ mod tests {
             max_url_length: Some(6),
             max_segment_repeats: Some(7),
             max_pattern_urls: Some(8),
+            max_hosts: Some(17),
             max_disk: Some(17),
             max_undelivered: Some(18),
             max_attempts: Some(9),

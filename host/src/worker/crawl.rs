@@ -145,6 +145,7 @@ pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken
         progress,
         items: Notify::new(),
         told_of_pattern: Once::new(),
+        told_of_hosts: Once::new(),
         told_of_disk: Once::new(),
         early_end: Mutex::new(None),
         asker: Asker {

@@ -8,7 +8,7 @@ use crate::frontier::{Frontier, NewRequest};
 use crate::model::id::Shard;
 use crate::model::links::shard_of;
 use crate::model::resource::CrawlSettings;
-use crate::model::scope::{Bounds, DISK, RootHosts};
+use crate::model::scope::{Bounds, DISK, GrowthBounds, RootHosts};
 
 /// Reason that links are counted by which another shard should have got.
 const OTHER_SHARD: &str = "other-shard";
@@ -39,8 +39,12 @@ impl Judge {
         })
     }
 
-    pub(super) fn max_pattern_urls(&self) -> u64 {
-        self.settings.max_pattern_urls()
+    pub(super) fn growth(&self) -> GrowthBounds {
+        let hosts = share_of(self.settings.max_hosts(), self.own, self.n_shards);
+        GrowthBounds {
+            pattern_urls: self.settings.max_pattern_urls(),
+            hosts,
+        }
     }
 
     /// Returns what a link is counted by that this shard does not follow. Whoever gives it is not

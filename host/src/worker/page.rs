@@ -4,8 +4,8 @@
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Once};
 
 use futures::FutureExt as _;
 use tokio::time::Instant;
@@ -140,7 +140,7 @@ async fn end(
         bytes: harvest.bytes,
         requests: harvest.requests,
         for_others: harvest.for_others,
-        max_pattern_urls: config.settings.max_pattern_urls(),
+        growth: shared.growth(&config.settings),
         refused: harvest.refused,
         items: harvest.items,
         host_ready_at: harvest.host_ready_at,
@@ -158,14 +158,18 @@ async fn end(
     shared.n_bytes.fetch_add(commit.bytes, Ordering::Relaxed);
     match shared.parts.frontier.commit(commit).await {
         Ok(committed) => {
+            let settings = &config.settings;
             if committed.n_over_pattern > 0 {
-                shared.told_of_pattern.call_once(|| {
-                    let max = config.settings.max_pattern_urls();
-                    let refusal = Refusal::PatternUrls { max };
-                    let message =
-                        format!("a link is not followed, and others may not be: {refusal}");
-                    shared.parts.log.note("warn", message);
-                });
+                let max = settings.max_pattern_urls();
+                tell_once(
+                    shared,
+                    &shared.told_of_pattern,
+                    Refusal::PatternUrls { max },
+                );
+            }
+            if committed.n_over_hosts > 0 {
+                let max = settings.max_hosts();
+                tell_once(shared, &shared.told_of_hosts, Refusal::Hosts { max });
             }
             if has_items {
                 shared.items.notify_one();
@@ -176,6 +180,14 @@ async fn end(
         }
         Err(error) => shared.lost_frontier(error),
     }
+}
+
+/// Says in the log why a link is not followed: once for all such links of the crawl.
+fn tell_once(shared: &Shared, told: &Once, refusal: Refusal) {
+    told.call_once(|| {
+        let message = format!("a link is not followed, and others may not be: {refusal}");
+        shared.parts.log.note("warn", message);
+    });
 }
 
 /// Counts the links of a page as refused: its frontier has as many bytes on disk as it may.

@@ -340,7 +340,7 @@ async fn store(
 ) -> Vec<(Answer, Result<u64, FrontierError>)> {
     let mut stored = Vec::with_capacity(calls.len());
     let policy = LinkPolicy {
-        max_pattern_urls: judge.max_pattern_urls(),
+        growth: judge.growth(),
         refusal: &|link| judge.refusal(link),
     };
     for call in calls {

@@ -14,7 +14,7 @@ use crate::frontier::FrontierError;
 use crate::model::crawl::UnixMillis;
 use crate::model::plugin::Limits;
 use crate::model::resource::{Cookies, CrawlSettings};
-use crate::model::scope::{Bounds, RootHosts};
+use crate::model::scope::{Bounds, GrowthBounds, RootHosts};
 use crate::plugin::CallConfig;
 
 /// What the tasks of one crawl share.
@@ -33,6 +33,8 @@ pub(super) struct Shared {
     pub(super) n_bytes: AtomicU64,
     /// The log tells once that a pattern has as many URLs as it may.
     pub(super) told_of_pattern: Once,
+    /// The log tells once that there are as many hosts as there may be.
+    pub(super) told_of_hosts: Once,
     /// The log tells once that the frontier has as many bytes on disk as it may.
     pub(super) told_of_disk: Once,
     pub(super) early_end: Mutex<Option<CrawlEnd>>,
@@ -100,6 +102,13 @@ impl Shared {
         match &self.parts.part {
             Some(part) => part.share(max),
             None => max,
+        }
+    }
+
+    pub(super) fn growth(&self, settings: &CrawlSettings) -> GrowthBounds {
+        GrowthBounds {
+            pattern_urls: settings.max_pattern_urls(),
+            hosts: self.share(settings.max_hosts()),
         }
     }
 

@@ -62,6 +62,7 @@ fn what_cannot_be_meant_is_refused_before_anything_is_done() {
         ),
         ("run a.wasm --max-segment-repeats 0", "1: setting max-segment-repeats must be above zero".into()),
         ("run a.wasm --max-pattern-urls 0", "1: setting max-pattern-urls must be above zero".into()),
+        ("run a.wasm --max-hosts 0", "1: setting max-hosts must be above zero".into()),
         (
             "run a.wasm --max-undelivered 1GiB",
             "1: setting max-undelivered is 1073741824; at most 268435456 are allowed".into(),

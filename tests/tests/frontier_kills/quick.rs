@@ -10,6 +10,7 @@ use crawler::frontier::durable::DurableSettings;
 use crawler::frontier::{Commit, Ended, Frontier as _, NewRequest, Take};
 use crawler::model::crawl::{Done, ItemKey, ItemRecord, Request};
 use crawler::model::id::Run;
+use crawler::model::scope::GrowthBounds;
 use crawler_tests::process::Process;
 use crawler_tests::random::Random;
 use crawler_tests::{PATIENCE, child, soak, until};
@@ -155,7 +156,7 @@ fn write(folder: &Path, l0_bytes: usize, is_calm: bool) {
                         host_answered: false,
                         answered_at: 0,
                         final_url: None,
-                        max_pattern_urls: u64::MAX,
+                        growth: GrowthBounds::NONE,
                         validators: None,
                         cookies: None,
                         claim,

@@ -110,6 +110,7 @@ fn the_readme_tells_the_defaults_of_settings() {
                 crawl.max_segment_repeats().to_string(),
             ),
             ("--max-pattern-urls", number(crawl.max_pattern_urls())),
+            ("--max-hosts", number(crawl.max_hosts())),
             ("--max-disk", bytes(crawl.max_disk())),
             ("--max-undelivered", bytes(crawl.max_undelivered())),
             ("--limit body", bytes(Limits::default().body)),

@@ -28,7 +28,7 @@ const SPEC: [&str; 10] = [
 ];
 const CHANGES: [&str; 5] = ["plugin", "params", "limits", "crawl", "placement"];
 const PLACEMENT: [&str; 5] = ["shards", "weight", "selector", "near", "apart"];
-const CRAWL: [&str; 26] = [
+const CRAWL: [&str; 27] = [
     "delay_ms",
     "concurrency",
     "max_pages",
@@ -38,6 +38,7 @@ const CRAWL: [&str; 26] = [
     "max_url_length",
     "max_segment_repeats",
     "max_pattern_urls",
+    "max_hosts",
     "unchanged",
     "max_attempts",
     "max_retry_wait_ms",
@@ -173,6 +174,7 @@ fn crawl(fields: &mut Fields) -> Result<CrawlSettings, Problem> {
         max_url_length: fields.number("max_url_length")?,
         max_segment_repeats: fields.number("max_segment_repeats")?,
         max_pattern_urls: fields.number("max_pattern_urls")?,
+        max_hosts: fields.number("max_hosts")?,
         max_disk: fields.number("max_disk")?,
         max_undelivered: fields.number("max_undelivered")?,
         max_attempts: fields.number("max_attempts")?,
@@ -362,7 +364,7 @@ mod tests {
         let snake = spec(
             br#"{"name":"b","plugin":"p@1.0.0","params":{"a":"1"},"limits":{"memory":"8MiB","cpu":100},
                 "crawl":{"delay_ms":0,"max_pages":"10","concurrency":2,"max_depth":3,"scope":["*.a.test"],
-                "max_bytes":4,"max_url_length":5,"max_segment_repeats":6,"max_pattern_urls":7,"max_disk":12,"max_undelivered":13,
+                "max_bytes":4,"max_url_length":5,"max_segment_repeats":6,"max_pattern_urls":7,"max_hosts":14,"max_disk":12,"max_undelivered":13,
                 "unchanged":"skip","max_attempts":8,"max_retry_wait_ms":9,
                 "robots":"ignore","max_crawl_delay_ms":10,"random_delay_ms":11,
                 "host_rate":"1/s","rate":"none","hours":"01:00-02:00",
@@ -372,7 +374,7 @@ mod tests {
         let camel = spec(
             br#"{"name":"b","plugin":"p@1.0.0","params":{"a":"1"},"limits":{"memory":8388608,"cpu":"100ms"},
                 "crawl":{"delayMs":"0","maxPages":10,"concurrency":2,"maxDepth":3,"scope":["*.a.test"],
-                "maxBytes":"4","maxUrlLength":5,"maxSegmentRepeats":6,"maxPatternUrls":7,"maxDisk":"12","maxUndelivered":13,
+                "maxBytes":"4","maxUrlLength":5,"maxSegmentRepeats":6,"maxPatternUrls":7,"maxHosts":"14","maxDisk":"12","maxUndelivered":13,
                 "unchanged":"skip","maxAttempts":8,"maxRetryWaitMs":9,
                 "robots":"ignore","maxCrawlDelayMs":"10","randomDelayMs":"11",
                 "hostRate":"1/s","rate":"none","hours":"01:00-02:00",
@@ -386,6 +388,7 @@ mod tests {
         assert_eq!((crawl.max_bytes, crawl.max_url_length), (Some(4), Some(5)));
         assert_eq!(crawl.max_segment_repeats, Some(6));
         assert_eq!(crawl.max_pattern_urls, Some(7));
+        assert_eq!(crawl.max_hosts, Some(14));
         assert_eq!(
             (crawl.max_disk, crawl.max_undelivered),
             (Some(12), Some(13))

@@ -151,7 +151,7 @@ impl Inner {
         let around = Around {
             ending: Some(fingerprint),
             led_to: led_to.map(|(fingerprint, _)| fingerprint),
-            max_pattern_urls: Some(commit.max_pattern_urls),
+            growth: Some(commit.growth),
             stored_here: std::mem::take(&mut group.stored_here),
         };
         let mut sorted = self.sort_out(links, around).await?;

@@ -1,11 +1,45 @@
-//! Hosts that could not be reached.
+//! Hosts that could not be reached, and hosts that links lead to.
 
 use slatedb::WriteBatch;
 
 use super::Inner;
-use crate::frontier::{Claim, FrontierError, HostFailure};
+use crate::frontier::workbench::{HostClock, HostId};
+use crate::frontier::{Claim, FrontierError, HostFailure, keys, records};
 
 impl Inner {
+    /// Returns true if this run has met no URL of a host yet. A host that was forgotten while it had nothing
+    /// left is known again after this, with its clock and its life.
+    pub(super) async fn is_new_host(&self, host: HostId) -> Result<bool, FrontierError> {
+        if self.state().bench.life(host).is_met {
+            return Ok(false);
+        }
+        let seen = &self.frontiers.seen;
+        let is_met = seen.knows(seen.host_key(self.opening, host));
+        if !is_met && seen.is_complete(self.opening) {
+            return Ok(true);
+        }
+        let Some(record) = self.get(keys::host(host)).await? else {
+            return Ok(true);
+        };
+        let record: records::Host = self.decode(&record, "host")?;
+        if record.run != self.run.0 {
+            return Ok(true);
+        }
+        let mut state = self.state();
+        if state.bench.knows(host) {
+            // Dead letters of it are tried again.
+            state.bench.live(host, |life| life.is_met = true);
+        } else {
+            let clock = HostClock {
+                at: record.clock,
+                delay: record.delay,
+            };
+            let (life, cursors) = (record.life(), record.cursors());
+            state.bench.restore(host, clock, life, &cursors);
+        }
+        Ok(false)
+    }
+
     /// Puts a claim back and its host off, and writes that: a crash must not begin the count anew.
     pub(super) async fn put_off(
         &self,

@@ -13,6 +13,7 @@ use crate::model::crawl::{Fingerprint, Request};
 use crate::model::frontier::Validators;
 use crate::model::id::Shard;
 use crate::model::pattern::{PatternKey, path_pattern};
+use crate::model::scope::{GrowthBounds, HOSTS, PATTERN_URLS};
 
 /// Patterns whose numbers are kept in memory.
 const MAX_PATTERNS: usize = 16 << 10;
@@ -26,8 +27,20 @@ pub(super) struct Sorted {
     pub(super) for_others: Vec<LinkOut>,
     /// Kept out by setting `max-pattern-urls`.
     pub(super) n_over_pattern: u64,
+    /// Kept out by setting `max-hosts`.
+    pub(super) n_over_hosts: u64,
     /// Of all links that are stored in the batch, these and those before.
     pub(super) stored_here: HashSet<Fingerprint>,
+}
+
+impl Sorted {
+    /// Returns how many links were kept out, by the word that they are counted by.
+    pub(super) fn over_bounds(&self) -> [(&'static str, u64); 2] {
+        [
+            (PATTERN_URLS, self.n_over_pattern),
+            (HOSTS, self.n_over_hosts),
+        ]
+    }
 }
 
 /// What tells which links are new, beside the links.
@@ -37,8 +50,8 @@ pub(super) struct Around {
     pub(super) ending: Option<Fingerprint>,
     /// Where redirects have led it.
     pub(super) led_to: Option<Fingerprint>,
-    /// None: patterns do not count.
-    pub(super) max_pattern_urls: Option<u64>,
+    /// None: links are stored however many there are.
+    pub(super) growth: Option<GrowthBounds>,
     /// Links that other pages have stored in the same batch.
     pub(super) stored_here: HashSet<Fingerprint>,
 }
@@ -56,6 +69,8 @@ pub(super) struct NewLink {
     pub(super) validators: Option<Box<Validators>>,
     /// Its pattern of paths, and how many URLs of it are stored with this one.
     pub(super) pattern: Option<([u8; 8], u64)>,
+    /// True for the first of its host in this run.
+    pub(super) meets_host: bool,
 }
 
 /// A link that another shard gets.
@@ -148,7 +163,10 @@ impl Inner {
     ) -> Result<Sorted, FrontierError> {
         links.sort_by_key(|link| (link.host, link.fingerprint));
         let (mut new_links, mut for_others) = (Vec::new(), Vec::new());
-        let mut n_over_pattern = 0;
+        let (mut n_over_pattern, mut n_over_hosts) = (0, 0);
+        let mut n_met = 0;
+        // Links to one host stand side by side.
+        let mut last_met = None;
         let mut stored_here = around.stored_here;
         stored_here.extend(around.led_to);
         for link in links {
@@ -178,8 +196,17 @@ impl Inner {
                 continue;
             }
             let link = if !is_stored {
-                let pattern = match around.max_pattern_urls {
-                    Some(max) => self.count_pattern(&new.request, max).await?,
+                let meets_host = last_met != Some(host) && self.is_new_host(host).await?;
+                let max_hosts = around.growth.map_or(u64::MAX, |growth| growth.hosts);
+                if meets_host && self.state().counts.hosts + n_met >= max_hosts {
+                    n_over_hosts += 1;
+                    continue;
+                }
+                let pattern = match around.growth {
+                    Some(growth) => {
+                        let max = growth.pattern_urls;
+                        self.count_pattern(&new.request, max).await?
+                    }
                     None => Counted::Uncounted,
                 };
                 let pattern = match pattern {
@@ -191,8 +218,16 @@ impl Inner {
                     Counted::Uncounted => None,
                 };
                 stored_here.insert(fingerprint);
+                if meets_host {
+                    last_met = Some(host);
+                    n_met += 1;
+                }
                 let link = self.first_visit(host, fingerprint, new).await?;
-                NewLink { pattern, ..link }
+                NewLink {
+                    pattern,
+                    meets_host,
+                    ..link
+                }
             } else if new.request.reload && !stored_here.contains(&fingerprint) {
                 match self
                     .next_visit(host, fingerprint, new, around.ending)
@@ -212,6 +247,7 @@ impl Inner {
             links: new_links.into_iter().map(|(_, link)| link).collect(),
             for_others: for_others.into_iter().map(|(_, link)| link).collect(),
             n_over_pattern,
+            n_over_hosts,
             stored_here,
         })
     }
@@ -224,12 +260,15 @@ impl Inner {
         }
     }
 
-    /// Of all that the batch stores as seen.
+    /// Returns the keys of all requests and hosts that the batch stores as seen.
     pub(super) fn seen_keys(&self, sorted: &Sorted) -> Vec<SeenKey> {
         let own = sorted.links.iter().map(|link| &link.request);
         let for_others = sorted.for_others.iter().map(|link| &link.new.request);
         let requests = own.chain(for_others);
-        requests.map(|request| self.seen_key(request)).collect()
+        let requests = requests.map(|request| self.seen_key(request));
+        let met = sorted.links.iter().filter(|link| link.meets_host);
+        let hosts = met.map(|link| self.frontiers.seen.host_key(self.opening, link.host));
+        requests.chain(hosts).collect()
     }
 
     pub(super) fn seen_key(&self, request: &Request) -> SeenKey {
@@ -302,6 +341,7 @@ impl Inner {
             visit: 0,
             validators: validators.map(|validators| Box::new(validators.into())),
             pattern: None,
+            meets_host: false,
         })
     }
 
@@ -330,6 +370,7 @@ impl Inner {
             visit: state.visit.saturating_add(1),
             validators: None,
             pattern: None,
+            meets_host: false,
         }))
     }
 

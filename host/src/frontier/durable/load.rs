@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::state::State;
 use super::suspects::MAX_ALONE;
 use super::{Inner, OpenAs};
-use crate::frontier::workbench::{Cursor, HostClock, HostId, HostLife, LaneId, Trouble, Turn};
+use crate::frontier::workbench::{HostClock, HostId, HostLife, LaneId, Turn};
 use crate::frontier::{FrontierError, keys, records};
 use crate::model::crawl::{Counts, UnixMillis};
 use crate::model::frontier::KeptCookies;
@@ -149,23 +149,11 @@ impl Inner {
             if clock.at > record.clock {
                 state.held_until = state.held_until.max(clock.at);
             }
-            let is_present = record.run == self.run.0;
-            let lanes = record.lanes.iter().filter(|_| is_present);
-            let cursors: Vec<Cursor> = lanes
-                .map(|lane| Cursor {
-                    priority: lane.priority,
-                    at: Turn {
-                        due: lane.due,
-                        entry: lane.entry,
-                    },
-                })
-                .collect();
+            let (life, cursors) = match record.run == self.run.0 {
+                true => (record.life(), record.cursors()),
+                false => (HostLife::default(), Vec::new()),
+            };
             if !cursors.is_empty() || clock.at > now {
-                let trouble = record.trouble.map(Trouble::from);
-                let life = match is_present {
-                    true => HostLife::restored(record.has_answered, trouble),
-                    false => HostLife::default(),
-                };
                 state.bench.restore(host, clock, life, &cursors);
             }
         }

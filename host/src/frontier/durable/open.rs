@@ -21,6 +21,7 @@ use crate::frontier::{
 use crate::model::crawl::Counts;
 use crate::model::id::Run;
 use crate::model::resource::ShardId;
+use crate::model::scope::GrowthBounds;
 use crate::task::TaskScope;
 
 #[async_trait]
@@ -220,7 +221,7 @@ impl DurableFrontier {
                     final_url: None,
                     validators: None,
                     cookies: None,
-                    max_pattern_urls: u64::MAX,
+                    growth: GrowthBounds::NONE,
                 })
                 .await?;
         }

@@ -19,7 +19,6 @@ use crate::frontier::{
 };
 use crate::model::id::Shard;
 use crate::model::resource::LinkTotals;
-use crate::model::scope::PATTERN_URLS;
 
 /// Where the links to and from other shards stand.
 #[derive(Debug)]
@@ -275,7 +274,7 @@ impl Inner {
             is_armed: true,
         };
         let around = Around {
-            max_pattern_urls: Some(policy.max_pattern_urls),
+            growth: Some(policy.growth),
             ..Around::default()
         };
         let sorted = self.sort_out(new, around).await;
@@ -301,8 +300,7 @@ impl Inner {
         let mut batch = WriteBatch::new();
         let mut state = self.state();
         let state = &mut *state;
-        let over_pattern = (PATTERN_URLS, sorted.n_over_pattern);
-        for (reason, n) in refused.into_iter().chain([over_pattern]) {
+        for (reason, n) in refused.into_iter().chain(sorted.over_bounds()) {
             if n > 0 {
                 let refused = state.counts.refused_links.entry(reason.to_owned());
                 *refused.or_default() += n;

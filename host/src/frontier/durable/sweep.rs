@@ -77,6 +77,7 @@ impl Inner {
         ];
         let states = [Bytes::from_static(keys::STATES)..keys::end_of(keys::STATES)];
         let hosts = [Bytes::from_static(keys::HOSTS)..keys::end_of(keys::HOSTS)];
+        let names = [Bytes::from_static(keys::NAMES)..keys::end_of(keys::NAMES)];
         let is_swept = self
             .sweep_all(over, &Piece::Remove(|_, _, _| Ok(true)), stop)
             .await?
@@ -85,6 +86,9 @@ impl Inner {
                 .await?
             && self
                 .sweep_all(hosts, &Piece::Remove(Inner::is_old_host), stop)
+                .await?
+            && self
+                .sweep_all(names, &Piece::Remove(Inner::is_old_name), stop)
                 .await?;
         if is_swept {
             let run = self.run.0;
@@ -188,6 +192,12 @@ impl Inner {
         let state = self.state();
         let is_known = keys::parse_host(key).is_some_and(|host| state.bench.knows(host));
         Ok(host.run < self.run.0 && host.clock <= state.time.latest() && !is_known)
+    }
+
+    /// The name of a host that this run has not met.
+    fn is_old_name(&self, _key: &Bytes, value: &Bytes) -> Result<bool, FrontierError> {
+        let name: records::HostName = self.decode(value, "host name")?;
+        Ok(name.run < self.run.0)
     }
 
     /// Makes due again what earlier runs had found: pages, what waited, and what was given up.

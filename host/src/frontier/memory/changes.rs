@@ -120,6 +120,11 @@ impl State {
         let host = *self.hosts.entry(waiting.request.host()).or_insert(next);
         let lane = self.workbench.lane_for(host, waiting.request.priority);
         self.workbench.put(lane, turn, waiting);
+        self.counts.hosts = self.hosts.len() as u64;
+    }
+
+    fn is_host_too_many(&self, request: &Request, growth: GrowthBounds) -> bool {
+        self.hosts.len() as u64 >= growth.hosts && !self.hosts.contains_key(&request.host())
     }
 
     /// All of a commit but its requests.
@@ -205,11 +210,13 @@ impl State {
         &mut self,
         requests: Vec<(Fingerprint, NewRequest)>,
         max_urls: u64,
-        max_pattern_urls: Option<u64>,
+        growth: Option<GrowthBounds>,
     ) -> Committed {
         let mut committed = Committed::default();
         for (fingerprint, NewRequest { request, depth }) in requests {
             let has_room = (self.seen.len() as u64) < max_urls;
+            let is_host_too_many =
+                growth.is_some_and(|growth| self.is_host_too_many(&request, growth));
             let (depth, visit) = match self.seen.get_mut(&fingerprint) {
                 Some(seen) if request.reload && seen.n_waiting == 0 => {
                     seen.visit = seen.visit.saturating_add(1);
@@ -220,8 +227,13 @@ impl State {
                     committed.n_no_room += 1;
                     continue;
                 }
-                None if max_pattern_urls
-                    .is_some_and(|max| !self.patterns.admit(&request.url, max)) =>
+                None if is_host_too_many => {
+                    committed.n_over_hosts += 1;
+                    continue;
+                }
+                None if growth.is_some_and(|growth| {
+                    !self.patterns.admit(&request.url, growth.pattern_urls)
+                }) =>
                 {
                     committed.n_over_pattern += 1;
                     continue;
@@ -254,6 +266,7 @@ impl State {
         for (reason, n) in [
             (NO_ROOM, committed.n_no_room),
             (PATTERN_URLS, committed.n_over_pattern),
+            (HOSTS, committed.n_over_hosts),
         ] {
             if n > 0 {
                 let refused = self.counts.refused_links.entry(reason.to_owned());

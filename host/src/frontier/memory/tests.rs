@@ -45,6 +45,7 @@ passes! {
     a_host_has_as_many_in_flight_as_it_may
     items_stay_in_the_outbox_in_order_until_cleared
     f25_links_of_one_pattern_are_stored_up_to_their_bound
+    links_to_new_hosts_end_at_their_bound
     where_redirects_led_to_is_known_like_a_stored_url
     a_run_is_not_over_while_links_wait_or_come
     a_shard_without_root_requests_of_its_own_is_over_until_links_come

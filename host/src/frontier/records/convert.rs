@@ -2,10 +2,43 @@
 
 use bytes::Bytes;
 
-use super::{Header, ReasonCount, RequestRecord, Stage, Totals, Trouble, ValidatorsRecord};
-use crate::frontier::workbench;
-use crate::model::crawl::{Counts, Done, Request};
-use crate::model::frontier::{ContentHash, Validators};
+use super::{Header, Host, ReasonCount, RequestRecord, Stage, Totals, Trouble, ValidatorsRecord};
+use crate::frontier::workbench::{self, Cursor, HostLife, Turn};
+use crate::model::crawl::{Counts, Done, Request, UnixMillis};
+use crate::model::frontier::{ContentHash, HostState, Validators};
+
+impl Host {
+    /// Returns the life of the host in the run of the record.
+    pub(in crate::frontier) fn life(&self) -> HostLife {
+        let trouble = self.trouble.clone().map(workbench::Trouble::from);
+        HostLife::restored(self.has_answered, trouble)
+    }
+
+    /// Returns what the host waits for at a moment.
+    pub(in crate::frontier) fn state(&self, now: UnixMillis) -> HostState {
+        let is_held = self.clock > now;
+        match &self.trouble {
+            _ if self.lanes.is_empty() => HostState::Idle,
+            Some(trouble) if is_held && trouble.is_given_up => HostState::GivenUp,
+            Some(_) if is_held => HostState::BackingOff,
+            None if is_held => HostState::Waiting,
+            Some(_) | None => HostState::Ready,
+        }
+    }
+
+    /// Returns where the lanes of that run begin.
+    pub(in crate::frontier) fn cursors(&self) -> Vec<Cursor> {
+        let lanes = self.lanes.iter();
+        let cursors = lanes.map(|lane| Cursor {
+            priority: lane.priority,
+            at: Turn {
+                due: lane.due,
+                entry: lane.entry,
+            },
+        });
+        cursors.collect()
+    }
+}
 
 impl From<workbench::Trouble> for Trouble {
     fn from(trouble: workbench::Trouble) -> Self {
@@ -142,6 +175,7 @@ impl From<&Counts> for Totals {
             items: counts.items,
             bytes: counts.bytes,
             due: counts.due,
+            hosts: counts.hosts,
             refused_links: reasons(&counts.refused_links),
             dead_by_reason: reasons(&counts.dead_by_reason),
         }
@@ -160,6 +194,7 @@ impl From<Totals> for Counts {
             items: totals.items,
             bytes: totals.bytes,
             due: totals.due,
+            hosts: totals.hosts,
             refused_links: map(totals.refused_links),
             dead_by_reason: map(totals.dead_by_reason),
         }

@@ -15,11 +15,11 @@ use crate::frontier::{
 use crate::model::id::Shard;
 use crate::model::links::shard_of;
 use crate::model::resource::LinkTotals;
-use crate::model::scope::{DISK, PATTERN_URLS};
+use crate::model::scope::{DISK, GrowthBounds, PATTERN_URLS};
 
 /// Every link that is new.
 pub(crate) const ALL: LinkPolicy<'_> = LinkPolicy {
-    max_pattern_urls: u64::MAX,
+    growth: GrowthBounds::NONE,
     refusal: &|_| None,
 };
 
@@ -165,7 +165,10 @@ pub(crate) async fn links_of_another_shard_are_stored_once_as_those_of_a_page_ar
     ];
     links[3].depth = 7;
     let one_each = LinkPolicy {
-        max_pattern_urls: 1,
+        growth: GrowthBounds {
+            pattern_urls: 1,
+            ..GrowthBounds::NONE
+        },
         ..ALL
     };
     let apply = |from, batch| frontier.apply(Shard(from), batch, one_each);

@@ -17,7 +17,7 @@ use crate::model::frontier::KeptCookies;
 use crate::model::id::{Run, Shard};
 use crate::model::pattern::{PatternKey, path_pattern};
 use crate::model::resource::{Redrive, ShardId};
-use crate::model::scope::PATTERN_URLS;
+use crate::model::scope::{GrowthBounds, HOSTS, PATTERN_URLS};
 
 /// What is known of a URL.
 #[derive(Debug, Clone)]
@@ -53,6 +53,8 @@ pub(crate) struct Plain {
     pub(crate) urls: BTreeMap<u64, Known>,
     seen: BTreeMap<Fingerprint, Seen>,
     patterns: BTreeMap<PatternKey, u64>,
+    /// Hosts that this run has, or had, a URL of.
+    met: BTreeSet<String>,
     pub(super) hosts: BTreeMap<String, HostClock>,
     pub(super) lives: BTreeMap<String, HostLife>,
     pub(super) time: SteadyTime,
@@ -213,7 +215,7 @@ impl Plain {
         let n_sent = self.send(commit.for_others);
         Committed {
             n_sent,
-            ..self.store(commit.requests, Some(commit.max_pattern_urls))
+            ..self.store(commit.requests, Some(commit.growth))
         }
     }
 
@@ -258,7 +260,7 @@ impl Plain {
         }
         let n_known = usize::try_from(expected - first).unwrap_or(usize::MAX);
         let (new, refused) = policy.part(batch.links.into_iter().skip(n_known));
-        self.store(new, Some(policy.max_pattern_urls));
+        self.store(new, Some(policy.growth));
         for (reason, n) in refused {
             *self
                 .counts
@@ -271,7 +273,7 @@ impl Plain {
         Ok(last)
     }
 
-    fn store(&mut self, requests: Vec<NewRequest>, max_pattern_urls: Option<u64>) -> Committed {
+    fn store(&mut self, requests: Vec<NewRequest>, growth: Option<GrowthBounds>) -> Committed {
         let mut committed = Committed::default();
         for NewRequest { request, depth } in requests {
             let fingerprint = request.fingerprint();
@@ -280,7 +282,11 @@ impl Plain {
                     (seen.depth, seen.visit + 1)
                 }
                 Some(_) => continue,
-                None if max_pattern_urls.is_some_and(|max| !self.admit(&request.url, max)) => {
+                None if growth.is_some_and(|growth| self.is_host_too_many(&request, growth)) => {
+                    committed.n_over_hosts += 1;
+                    continue;
+                }
+                None if growth.is_some_and(|g| !self.admit(&request.url, g.pattern_urls)) => {
                     committed.n_over_pattern += 1;
                     continue;
                 }
@@ -291,6 +297,8 @@ impl Plain {
             };
             self.seen.insert(fingerprint, Seen { depth, visit });
             self.hosts.entry(request.host()).or_default();
+            self.met.insert(request.host());
+            self.counts.hosts = self.met.len() as u64;
             let known = Known {
                 fingerprint,
                 depth,
@@ -303,9 +311,14 @@ impl Plain {
             self.urls.insert(self.next_entry, known);
             self.next_entry += 1;
         }
-        if committed.n_over_pattern > 0 {
-            let refused = self.counts.refused_links.entry(PATTERN_URLS.to_owned());
-            *refused.or_default() += committed.n_over_pattern;
+        for (reason, n) in [
+            (PATTERN_URLS, committed.n_over_pattern),
+            (HOSTS, committed.n_over_hosts),
+        ] {
+            if n > 0 {
+                let refused = self.counts.refused_links.entry(reason.to_owned());
+                *refused.or_default() += n;
+            }
         }
         committed
     }
@@ -317,6 +330,10 @@ impl Plain {
     fn waits(&self, fingerprint: Fingerprint) -> bool {
         let mut known = self.urls.values();
         known.any(|known| known.fingerprint == fingerprint && known.stage == Stage::Due)
+    }
+
+    fn is_host_too_many(&self, request: &Request, growth: GrowthBounds) -> bool {
+        self.met.len() as u64 >= growth.hosts && !self.met.contains(&request.host())
     }
 
     fn admit(&mut self, url: &Url, max: u64) -> bool {

@@ -12,7 +12,6 @@ use crate::frontier::records::{self, Stage};
 use crate::frontier::workbench::{HostId, HostLife, LaneId, Turn};
 use crate::frontier::{Commit, Committed, Ended, FrontierError, keys};
 use crate::model::crawl::Done;
-use crate::model::scope::PATTERN_URLS;
 
 /// What the database knows of a page that ends.
 pub(in crate::frontier::durable) struct Before {
@@ -161,13 +160,15 @@ impl State {
             let host = keys::host_of(request);
             batch.put(keys::seen(self.run, host, request.fingerprint()), []);
         }
-        let n_over_pattern = sorted.n_over_pattern;
-        if n_over_pattern > 0 {
-            let refused = self.counts.refused_links.entry(PATTERN_URLS.to_owned());
-            *refused.or_default() += n_over_pattern;
+        for (reason, n) in sorted.over_bounds() {
+            if n > 0 {
+                let refused = self.counts.refused_links.entry(reason.to_owned());
+                *refused.or_default() += n;
+            }
         }
         let committed = Committed {
-            n_over_pattern,
+            n_over_pattern: sorted.n_over_pattern,
+            n_over_hosts: sorted.n_over_hosts,
             n_sent: self.send(sorted.for_others, batch),
             ..self.store(sorted.links, plugin, &mut hosts, batch)
         };
@@ -212,6 +213,15 @@ impl State {
                 batch.put(keys::HEAD, self.head.encode_to_vec());
             }
             committed.n_new += u64::from(link.visit == 0);
+            if link.meets_host {
+                self.counts.hosts += 1;
+                self.bench.live(link.host, |life| life.is_met = true);
+                let name = records::HostName {
+                    run: self.run.0,
+                    name: link.request.host(),
+                };
+                batch.put(keys::host_name(link.host), name.encode_to_vec());
+            }
             if link.visit == 0 {
                 batch.put(keys::seen(self.run, lane.host, link.fingerprint), []);
             }
