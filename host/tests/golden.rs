@@ -18,6 +18,7 @@ use crawler::model::crawl::{Done, ItemKey, ItemRecord, Request};
 use crawler::model::frontier::{ContentHash, SinkMark, UrlFilter, UrlState, Validators};
 use crawler::model::id::{Digest, Epoch, ResourceId, Run};
 use crawler::model::resource::ShardId;
+use crawler::model::scope::GrowthBounds;
 use object_store::local::LocalFileSystem;
 use serde_json::value::RawValue;
 
@@ -122,7 +123,10 @@ fn end(claim: Box<Claim>, ended: Ended) -> Commit {
         final_url: None,
         validators: None,
         cookies: None,
-        max_pattern_urls: 100,
+        growth: GrowthBounds {
+            pattern_urls: 100,
+            ..GrowthBounds::NONE
+        },
     }
 }
 
@@ -176,7 +180,7 @@ async fn check(folder: &Path) {
     let objects = LocalFileSystem::new_with_prefix(folder).unwrap();
     let reader = FrontierReader::open(Arc::new(objects), SHARD).await;
     let reader = reader.unwrap().expect("there is one");
-    let stats = reader.stats().await.unwrap();
+    let stats = reader.stats(0).await.unwrap();
     assert_eq!(
         (stats.run, stats.seeded, stats.n_undelivered),
         (Run(1), true, 2)

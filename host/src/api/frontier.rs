@@ -1,5 +1,7 @@
 //! The calls that look into a frontier: what they answer, and their form before gRPC and HTTP.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::client::Client;
@@ -9,10 +11,10 @@ use super::spec::{invalid, resource_name};
 use super::{Api, CALL_DEADLINE, page_max};
 use crate::config::suggest;
 use crate::master::ControlError;
-use crate::master::control::frontier::{Asked, UrlsFrom, UrlsPage};
+use crate::master::control::frontier::{Asked, HostsFrom, HostsPage, UrlsFrom, UrlsPage};
 use crate::master::explain::Explanation;
 use crate::model::crawl::Counts;
-use crate::model::frontier::{FrontierStats, UrlEntry, UrlFilter, UrlState};
+use crate::model::frontier::{FrontierStats, HostEntry, HostState, UrlEntry, UrlFilter, UrlState};
 use crate::model::id::Shard;
 
 /// Bytes of a body that an entry shows.
@@ -32,6 +34,7 @@ pub struct FrontierAnswer {
     pub seeded: bool,
     pub root_hosts: Vec<String>,
     pub hosts: u64,
+    pub hosts_by_state: BTreeMap<String, u64>,
     pub undelivered: u64,
     pub dead_letters: u64,
     pub suspects: u64,
@@ -65,6 +68,29 @@ pub struct UrlAnswer {
     pub attempt: u32,
     pub at: u64,
     pub since: u64,
+}
+
+/// Part of the list of hosts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HostsAnswer {
+    /// Hosts, shard by shard.
+    pub hosts: Vec<HostAnswer>,
+    /// Empty at the end.
+    pub next_page_token: String,
+}
+
+/// A host of a resource.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[expect(missing_docs, reason = "the fields of the message HostEntry")]
+pub struct HostAnswer {
+    pub name: String,
+    pub state: String,
+    pub due: u64,
+    pub not_before: u64,
+    pub delay_ms: u64,
+    pub has_answered: bool,
+    pub failures: u32,
+    pub reason: String,
 }
 
 /// Why a URL was, or was not, fetched.
@@ -114,6 +140,29 @@ impl Api {
         self.within(CALL_DEADLINE, Box::pin(call)).await
     }
 
+    pub(crate) async fn hosts(
+        &self,
+        name: &str,
+        state: &str,
+        page_size: u32,
+        page_token: &str,
+    ) -> Result<HostsAnswer, Problem> {
+        let call = async {
+            let name = resource_name(name)?;
+            let only = match state {
+                "" => None,
+                state => Some(host_state(state)?),
+            };
+            let from = match page_token {
+                "" => None,
+                token => Some(hosts_from(token).ok_or_else(bad_token)?),
+            };
+            let page = self.control.hosts(&name, only, from, page_max(page_size));
+            Ok::<_, Problem>(page.await?.into())
+        };
+        self.within(CALL_DEADLINE, Box::pin(call)).await
+    }
+
     pub(crate) async fn explain_url(
         &self,
         name: &str,
@@ -155,6 +204,39 @@ fn filter(state: &str) -> Result<UrlFilter, Problem> {
     })
 }
 
+fn host_state(state: &str) -> Result<HostState, Problem> {
+    let known = HostState::ALL.into_iter();
+    let mut known = known.filter(|known| known.as_str() == state);
+    known.next().ok_or_else(|| {
+        Problem::invalid(
+            format!("there is no state {state:?} of hosts"),
+            suggest::hint(state, &HostState::ALL.map(HostState::as_str)),
+        )
+    })
+}
+
+/// A page token of hosts: the shard, and where in it.
+fn hosts_from(token: &str) -> Option<HostsFrom> {
+    let (shard, place) = token.split_once(':')?;
+    let place = hex::decode(place).ok()?;
+    Some(HostsFrom {
+        shard: Shard(shard.parse().ok()?),
+        place: Some(place).filter(|place| !place.is_empty()),
+    })
+}
+
+fn hosts_token(from: HostsFrom) -> String {
+    let place = hex::encode(from.place.unwrap_or_default());
+    format!("{}:{place}", from.shard)
+}
+
+fn bad_token() -> ControlError {
+    invalid(
+        "page_token",
+        "page_token is not one that an answer to the same question gave",
+    )
+}
+
 /// A page token: the state, the shard, and where in it.
 fn place(token: &str, only: Option<UrlFilter>) -> Result<UrlsFrom, ControlError> {
     let parsed = token.split_once(':').and_then(|(state, place)| {
@@ -169,12 +251,7 @@ fn place(token: &str, only: Option<UrlFilter>) -> Result<UrlsFrom, ControlError>
     });
     parsed
         .filter(|from| only.is_none_or(|only| only == from.state))
-        .ok_or_else(|| {
-            invalid(
-                "page_token",
-                "page_token is not one that an answer to the same question gave",
-            )
-        })
+        .ok_or_else(bad_token)
 }
 
 fn token(from: UrlsFrom) -> String {
@@ -191,11 +268,43 @@ impl From<FrontierStats> for FrontierAnswer {
             seeded: stats.seeded,
             root_hosts: stats.root_hosts,
             hosts: stats.n_hosts,
+            hosts_by_state: by_state(stats.hosts_by_state),
             undelivered: stats.n_undelivered,
             dead_letters: stats.n_dead_letters,
             suspects: stats.n_suspects,
             unclean_stops: stats.n_unclean_stops,
             counts: stats.counts,
+        }
+    }
+}
+
+fn by_state(hosts: BTreeMap<HostState, u64>) -> BTreeMap<String, u64> {
+    let hosts = hosts.into_iter();
+    hosts
+        .map(|(state, n)| (state.as_str().to_owned(), n))
+        .collect()
+}
+
+impl From<HostsPage> for HostsAnswer {
+    fn from(page: HostsPage) -> Self {
+        Self {
+            hosts: page.entries.into_iter().map(Into::into).collect(),
+            next_page_token: page.next.map(hosts_token).unwrap_or_default(),
+        }
+    }
+}
+
+impl From<HostEntry> for HostAnswer {
+    fn from(entry: HostEntry) -> Self {
+        Self {
+            name: entry.name,
+            state: entry.state.as_str().to_owned(),
+            due: entry.n_due,
+            not_before: entry.not_before,
+            delay_ms: entry.delay_ms,
+            has_answered: entry.has_answered,
+            failures: entry.n_failures,
+            reason: entry.reason,
         }
     }
 }
@@ -299,6 +408,18 @@ mod tests {
         }
         for text in ["due", "due:00", "due:0:0", "lost:0:00", ":", "\0"] {
             assert!(place(text, None).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_page_token_of_hosts_leads_back_to_its_place() {
+        for place in [None, Some(vec![b'h', 0, 255])] {
+            let shard = Shard(3);
+            let from = HostsFrom { shard, place };
+            assert_eq!(hosts_from(&hosts_token(from.clone())), Some(from));
+        }
+        for text in ["", "0", "x:00", "0:0", ":", "\0"] {
+            assert_eq!(hosts_from(text), None, "{text:?}");
         }
     }
 

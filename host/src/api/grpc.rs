@@ -340,6 +340,19 @@ impl CrawlerMaster for Master {
         answer(self.api.urls(&name, &state, page_size, &page_token)).await
     }
 
+    async fn list_hosts(
+        &self,
+        request: Request<proto::ListHostsRequest>,
+    ) -> Answer<proto::ListHostsResponse> {
+        let proto::ListHostsRequest {
+            name,
+            state,
+            page_size,
+            page_token,
+        } = request.into_inner();
+        answer(self.api.hosts(&name, &state, page_size, &page_token)).await
+    }
+
     async fn explain_url(
         &self,
         request: Request<proto::ExplainUrlRequest>,

@@ -11,6 +11,7 @@
 //! POST   /crawler/resource/NAME/resume   {}; lets it go on where it was
 //! GET    /crawler/resource/NAME/items  ?follow ?envelope ?after=POSITION; JSON lines
 //! GET    /crawler/resource/NAME/logs   ?follow; JSON lines
+//! GET    /crawler/resource/NAME/hosts  ?state=ready|waiting|backing-off|given-up|idle ?page_size ?page_token
 //! GET    /crawler/resource/NAME/frontier          totals
 //! GET    /crawler/resource/NAME/frontier/urls     ?state=due|done|dead ?page_size ?page_token
 //! GET    /crawler/resource/NAME/frontier/why      ?url ?method ?body; for every URL, known or not

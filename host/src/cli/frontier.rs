@@ -143,6 +143,8 @@ fn rows(stats: &FrontierAnswer) -> Vec<(&'static str, String)> {
         1 => format!("{}, on 1 host", counts.due),
         hosts => format!("{}, on {hosts} hosts", counts.due),
     };
+    let hosts = stats.hosts_by_state.iter();
+    let hosts = hosts.map(|(state, n)| format!("{state} {n}"));
     let unclean = match stats.unclean_stops {
         0 => String::new(),
         n => format!("{n} in a row"),
@@ -151,6 +153,7 @@ fn rows(stats: &FrontierAnswer) -> Vec<(&'static str, String)> {
     let rows = [
         ("run", run),
         ("root hosts", stats.root_hosts.join(", ")),
+        ("hosts", hosts.collect::<Vec<_>>().join(", ")),
         ("due", due),
         ("parsed", counts.parsed.to_string()),
         ("other done", counts.other_done.to_string()),
@@ -310,6 +313,7 @@ mod tests {
             seeded: true,
             root_hosts: vec!["a.test".into()],
             hosts: 1,
+            hosts_by_state: [("ready".to_owned(), 1), ("idle".to_owned(), 4)].into(),
             undelivered: 0,
             dead_letters: 4,
             suspects: 0,
@@ -332,7 +336,7 @@ mod tests {
         };
         assert_eq!(
             text(&stats),
-            "run=2|root hosts=a.test|due=3, on 1 host|parsed=10|other done=0|dead=4|=timeout 3, connection 1|items=9|not taken=out-of-scope 7"
+            "run=2|root hosts=a.test|hosts=idle 4, ready 1|due=3, on 1 host|parsed=10|other done=0|dead=4|=timeout 3, connection 1|items=9|not taken=out-of-scope 7"
         );
         (stats.seeded, stats.unclean_stops) = (false, 2);
         let said = text(&stats);

@@ -13,6 +13,7 @@ use crate::api::spec::SpecRequest;
 use crate::model::id::{PluginRef, ResourceName};
 use crate::model::status::LogLine;
 
+mod hosts;
 mod wait;
 
 /// Resources asked for at once when listing.
@@ -41,6 +42,11 @@ pub(super) enum ResourceCommand {
         #[command(flatten)]
         output: OutputArgs,
     },
+    /// List the hosts of the present run: what each waits for, and why
+    #[command(
+        after_help = "Examples:\n  crawler resource hosts books\n  crawler resource hosts books --state given-up --limit 1000 -o json"
+    )]
+    Hosts(hosts::HostsArgs),
     /// Wait until a crawl is over; success only if it finished
     #[command(
         after_help = "Example:\n  crawler resource wait books --timeout 1h && crawler items books"
@@ -136,6 +142,7 @@ pub(super) async fn run(command: ResourceCommand, client: Client) -> anyhow::Res
             table::print_line(&format!("resource {name} changed; generation {generation}"))?;
         }
         ResourceCommand::List(output) => list(all(&client).await?, &output)?,
+        ResourceCommand::Hosts(args) => hosts::list(&client, args).await?,
         ResourceCommand::Get { name, output } => {
             show(&client.resource(&name).await?, &output)?;
         }
@@ -280,6 +287,7 @@ fn show(resource: &ResourceAnswer, output: &OutputArgs) -> anyhow::Result<()> {
         ),
         ("added", table::time(spec.creation_time / 1_000_000)),
         ("pages", pages),
+        ("hosts", some(counts.totals.hosts)),
         ("items", counts.totals.items.to_string()),
         ("bytes", table::size(counts.totals.bytes)),
         ("dead", by_reason(&counts.totals.dead_by_reason)),
@@ -297,6 +305,13 @@ fn show(resource: &ResourceAnswer, output: &OutputArgs) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+fn some(n: u64) -> String {
+    match n {
+        0 => String::new(),
+        n => n.to_string(),
+    }
 }
 
 /// Who has it, and how far it has come.

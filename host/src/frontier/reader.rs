@@ -4,6 +4,7 @@
 //! moment late. A reading that lasts so long that the owner's collector removes its files fails, and
 //! is to be tried again.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,10 +21,11 @@ use super::durable::failed;
 use super::records::{self, Stage};
 use super::workbench::{LaneId, Turn};
 use super::{FrontierError, keys, path_of};
-use crate::model::crawl::{Counts, Done, Fingerprint, Request};
+use crate::model::crawl::{Counts, Done, Fingerprint, Request, UnixMillis};
 use crate::model::frontier::{FrontierStats, UrlEntry, UrlFilter, UrlState};
 use crate::model::id::{Run, Shard};
 use crate::model::resource::ShardId;
+pub use hosts::HostPage;
 use scan::Records;
 
 mod delivery;
@@ -135,18 +137,21 @@ impl FrontierReader {
         self.run
     }
 
-    /// Totals.
-    pub async fn stats(&self) -> Result<FrontierStats, FrontierError> {
+    /// Totals; what hosts wait for is told as of `now`.
+    pub async fn stats(&self, now: UnixMillis) -> Result<FrontierStats, FrontierError> {
         let head = self.head().await?.unwrap_or_default();
         let run = Run(head.run);
         let totals = keys::totals(run);
         let totals: Option<records::Totals> = self.record(&totals, "totals").await?;
         let counts = totals.map(Counts::from).unwrap_or_default();
         let last = self.last_batch().await?;
-        let mut n_hosts = 0;
+        let (mut n_hosts, mut hosts_by_state) = (0, BTreeMap::new());
         let mut found = self.scan_prefix(keys::HOSTS).await?;
         while let Some((_, host)) = found.next::<records::Host>("host").await? {
-            n_hosts += u64::from(host.run == run.0 && !host.lanes.is_empty());
+            if host.run == run.0 {
+                n_hosts += u64::from(!host.lanes.is_empty());
+                *hosts_by_state.entry(host.state(now)).or_default() += 1;
+            }
         }
         let mut n_suspects = 0;
         let mut found = self.scan_prefix(keys::SUSPECTS).await?;
@@ -167,6 +172,7 @@ impl FrontierReader {
             seeded: head.is_seeded,
             root_hosts,
             n_hosts,
+            hosts_by_state,
             n_undelivered: last.outbox_next - last.outbox_first,
             n_dead_letters: counts.dead,
             n_suspects,

@@ -1,6 +1,8 @@
 //! What is known of URLs: where each stands, what tells whether a page has changed, and what a sink
 //! says of the items it has.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -116,6 +118,69 @@ pub enum UrlFilter {
     Dead,
 }
 
+/// What a host waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HostState {
+    /// It may be asked now.
+    Ready,
+    /// It is not asked before its delay, or what it has asked for, is over.
+    Waiting,
+    /// It could not be reached, and is tried again later.
+    BackingOff,
+    /// It could not be reached as often as it is tried: its URLs are given up.
+    GivenUp,
+    /// Nothing of it is left to fetch.
+    Idle,
+}
+
+impl HostState {
+    /// All states, in the order in which they are told.
+    pub const ALL: [Self; 5] = [
+        Self::Ready,
+        Self::Waiting,
+        Self::BackingOff,
+        Self::GivenUp,
+        Self::Idle,
+    ];
+
+    /// Returns the word for it: `ready`, `waiting`, `backing-off`, `given-up` or `idle`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            HostState::Ready => "ready",
+            HostState::Waiting => "waiting",
+            HostState::BackingOff => "backing-off",
+            HostState::GivenUp => "given-up",
+            HostState::Idle => "idle",
+        }
+    }
+}
+
+/// A host that this run has, or had, a URL of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostEntry {
+    /// Name and port.
+    pub name: String,
+    /// What it waits for.
+    pub state: HostState,
+    /// Number of its URLs that wait or are in flight, counted up to [`MAX_DUE`](Self::MAX_DUE).
+    pub n_due: u64,
+    /// It is not asked before this moment.
+    pub not_before: UnixMillis,
+    /// Milliseconds between its last answer and the next request, as they were kept last.
+    pub delay_ms: u64,
+    /// True if it has answered in this run.
+    pub has_answered: bool,
+    /// Number of times on end that it could not be reached.
+    pub n_failures: u32,
+    /// The word by which the last of these is counted: `resolve`, `connection`, …
+    pub reason: String,
+}
+
+impl HostEntry {
+    /// URLs of one host that are counted.
+    pub const MAX_DUE: u64 = 1_000;
+}
+
 /// Totals of a frontier.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FrontierStats {
@@ -127,6 +192,8 @@ pub struct FrontierStats {
     pub root_hosts: Vec<String>,
     /// Hosts with a URL that waits.
     pub n_hosts: u64,
+    /// Number of hosts in each state, of all that have, or had, a URL.
+    pub hosts_by_state: BTreeMap<HostState, u64>,
     /// Items that no sink has yet.
     pub n_undelivered: u64,
     /// Dead letters: URLs that `redrive` would try again.
@@ -150,6 +217,9 @@ impl FrontierStats {
             }
         }
         self.n_hosts += other.n_hosts;
+        for (state, n) in &other.hosts_by_state {
+            *self.hosts_by_state.entry(*state).or_default() += n;
+        }
         self.n_undelivered += other.n_undelivered;
         self.n_dead_letters += other.n_dead_letters;
         self.n_suspects += other.n_suspects;

@@ -13,6 +13,7 @@ const NO_RESOURCE: &str =
 const NEVER: &str = "resource waits was never crawled: it has no frontier yet";
 const LOOK: &str = "`crawler resource get waits` shows what it waits for";
 const STATE: &str = "there are due, done, dead";
+const HOST_STATE: &str = "there are ready, waiting, backing-off, given-up, idle";
 const TOKEN: &str = "page_token is not one that an answer to the same question gave";
 const RELATIVE: &str =
     r#"url "/page" is relative; write the whole of it, like http://example.org/page"#;
@@ -123,6 +124,12 @@ async fn grpc_cases(server: &Server) -> Vec<(String, String)> {
         page_token: page_token.into(),
         ..Default::default()
     };
+    let hosts = |name: &str, state: &str, page_token: &str| proto::ListHostsRequest {
+        name: name.into(),
+        state: state.into(),
+        page_token: page_token.into(),
+        ..Default::default()
+    };
     let why = |name: &str, url: &str, method: &str| proto::ExplainUrlRequest {
         name: name.into(),
         url: url.into(),
@@ -159,6 +166,18 @@ async fn grpc_cases(server: &Server) -> Vec<(String, String)> {
     );
     case(
         calls.list_urls(urls("there", "", "lost:")).await.err(),
+        &invalid(TOKEN),
+    );
+    case(calls.list_hosts(hosts("shop", "", "")).await.err(), unknown);
+    case(calls.list_hosts(hosts("waits", "", "")).await.err(), never);
+    case(
+        calls.list_hosts(hosts("there", "lost", "")).await.err(),
+        &invalid(&format!(
+            r#"there is no state "lost" of hosts; {HOST_STATE}"#
+        )),
+    );
+    case(
+        calls.list_hosts(hosts("there", "", "0")).await.err(),
         &invalid(TOKEN),
     );
     let page = "http://a.test/";

@@ -3,7 +3,7 @@
 use crawler_proto as proto;
 
 use super::{CALL_DEADLINE, Client, ClientError};
-use crate::api::frontier::{ExplanationAnswer, FrontierAnswer, UrlsAnswer};
+use crate::api::frontier::{ExplanationAnswer, FrontierAnswer, HostsAnswer, UrlsAnswer};
 use crate::master::control::frontier::Asked;
 use crate::model::id::ResourceName;
 
@@ -40,6 +40,30 @@ impl Client {
             .read(CALL_DEADLINE, |mut calls| {
                 let message = message.clone();
                 async move { calls.list_urls(message).await }
+            })
+            .await?;
+        Ok(page.into())
+    }
+
+    /// Part of the list of hosts, in one state or, where it is empty, in all; an empty token is its
+    /// beginning.
+    pub async fn hosts(
+        &self,
+        name: &ResourceName,
+        state: &str,
+        page_size: u32,
+        page_token: String,
+    ) -> Result<HostsAnswer, ClientError> {
+        let message = proto::ListHostsRequest {
+            name: name.to_string(),
+            state: state.to_owned(),
+            page_size,
+            page_token,
+        };
+        let page = self
+            .read(CALL_DEADLINE, |mut calls| {
+                let message = message.clone();
+                async move { calls.list_hosts(message).await }
             })
             .await?;
         Ok(page.into())

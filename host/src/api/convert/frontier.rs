@@ -4,7 +4,8 @@ use crawler_proto as proto;
 
 use crate::api::answer::CountsAnswer;
 use crate::api::frontier::{
-    ExplanationAnswer, FrontierAnswer, RedriveAnswer, UrlAnswer, UrlsAnswer,
+    ExplanationAnswer, FrontierAnswer, HostAnswer, HostsAnswer, RedriveAnswer, UrlAnswer,
+    UrlsAnswer,
 };
 use crate::master::control::frontier::Asked;
 
@@ -20,6 +21,7 @@ impl From<FrontierAnswer> for proto::FrontierStats {
             seeded: answer.seeded,
             root_hosts: answer.root_hosts,
             hosts: answer.hosts,
+            hosts_by_state: answer.hosts_by_state.into_iter().collect(),
             undelivered: answer.undelivered,
             dead_letters: answer.dead_letters,
             suspects: answer.suspects,
@@ -37,6 +39,7 @@ impl From<proto::FrontierStats> for FrontierAnswer {
             seeded: message.seeded,
             root_hosts: message.root_hosts,
             hosts: message.hosts,
+            hosts_by_state: message.hosts_by_state.into_iter().collect(),
             undelivered: message.undelivered,
             dead_letters: message.dead_letters,
             suspects: message.suspects,
@@ -60,6 +63,54 @@ impl From<proto::ListUrlsResponse> for UrlsAnswer {
         Self {
             urls: message.urls.into_iter().map(Into::into).collect(),
             next_page_token: message.next_page_token,
+        }
+    }
+}
+
+impl From<HostsAnswer> for proto::ListHostsResponse {
+    fn from(answer: HostsAnswer) -> Self {
+        Self {
+            hosts: answer.hosts.into_iter().map(Into::into).collect(),
+            next_page_token: answer.next_page_token,
+        }
+    }
+}
+
+impl From<proto::ListHostsResponse> for HostsAnswer {
+    fn from(message: proto::ListHostsResponse) -> Self {
+        Self {
+            hosts: message.hosts.into_iter().map(Into::into).collect(),
+            next_page_token: message.next_page_token,
+        }
+    }
+}
+
+impl From<HostAnswer> for proto::HostEntry {
+    fn from(answer: HostAnswer) -> Self {
+        Self {
+            name: answer.name,
+            state: answer.state,
+            due: answer.due,
+            not_before: answer.not_before,
+            delay_ms: answer.delay_ms,
+            has_answered: answer.has_answered,
+            failures: answer.failures,
+            reason: answer.reason,
+        }
+    }
+}
+
+impl From<proto::HostEntry> for HostAnswer {
+    fn from(message: proto::HostEntry) -> Self {
+        Self {
+            name: message.name,
+            state: message.state,
+            due: message.due,
+            not_before: message.not_before,
+            delay_ms: message.delay_ms,
+            has_answered: message.has_answered,
+            failures: message.failures,
+            reason: message.reason,
         }
     }
 }

@@ -16,6 +16,7 @@ pub(super) fn routes() -> Router<Api> {
         .route(&at("/urls"), get(list))
         .route(&at("/why"), get(why))
         .route(&at("/redrive"), post(redrive))
+        .route("/crawler/resource/{name}/hosts", get(hosts))
 }
 
 async fn stats(State(api): State<Api>, name: PathPart, params: Params) -> Answer {
@@ -29,6 +30,17 @@ async fn list(State(api): State<Api>, name: PathPart, params: Params) -> Answer 
     let mut text = |name| params.remove(name).unwrap_or_default();
     let (state, page_token) = (text("state"), text("page_token"));
     answer(api.urls(&part(name)?, &state, page_size, &page_token).await)
+}
+
+async fn hosts(State(api): State<Api>, name: PathPart, params: Params) -> Answer {
+    let mut params = known(params, &["state", "page_size", "page_token"])?;
+    let page_size = number(&params, "page_size")?;
+    let mut text = |name| params.remove(name).unwrap_or_default();
+    let (state, page_token) = (text("state"), text("page_token"));
+    answer(
+        api.hosts(&part(name)?, &state, page_size, &page_token)
+            .await,
+    )
 }
 
 async fn why(State(api): State<Api>, name: PathPart, params: Params) -> Answer {

@@ -13,6 +13,7 @@ use crate::model::id::{Digest, Epoch, ResourceId};
 
 mod group;
 mod growth;
+mod hosts;
 mod memory;
 mod peers;
 mod refused;
@@ -100,6 +101,7 @@ suite! {
     items_stay_in_the_outbox_in_order_until_cleared
     where_redirects_led_to_is_known_like_a_stored_url
     f25_links_of_one_pattern_are_stored_up_to_their_bound
+    links_to_new_hosts_end_at_their_bound
     a_run_is_not_over_while_links_wait_or_come
     a_shard_without_root_requests_of_its_own_is_over_until_links_come
     links_of_another_shard_are_stored_once_as_those_of_a_page_are

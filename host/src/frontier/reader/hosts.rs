@@ -1,11 +1,94 @@
-//! A frontier's knowledge of the hosts of its URLs.
+//! Hosts, as a frontier keeps them.
+
+use bytes::Bytes;
 
 use super::FrontierReader;
 use crate::frontier::workbench::HostId;
 use crate::frontier::{FrontierError, keys, records};
-use crate::model::frontier::UnreachedHost;
+use crate::model::crawl::UnixMillis;
+use crate::model::frontier::{HostEntry, HostState, UnreachedHost};
+
+/// Records that are read for one page at most, whatever is asked for.
+const MAX_READ: usize = 100_000;
+
+/// Some of the hosts asked for.
+#[derive(Debug, Default)]
+pub struct HostPage {
+    /// Hosts in the order of their keys.
+    pub entries: Vec<HostEntry>,
+    /// Where the next page begins: what [`FrontierReader::hosts`] takes. None: these were the last.
+    pub next: Option<Vec<u8>>,
+}
 
 impl FrontierReader {
+    /// Returns hosts of the present run, at most `max`, those in one state or all, from where an earlier page
+    /// ended. A page may have fewer, and others follow, where many had to be passed over.
+    pub async fn hosts(
+        &self,
+        only: Option<HostState>,
+        from: Option<Vec<u8>>,
+        max: usize,
+        now: UnixMillis,
+    ) -> Result<HostPage, FrontierError> {
+        let prefix = Bytes::from_static(keys::HOSTS);
+        let end = keys::end_of(&prefix);
+        let from = from
+            .map(Bytes::from)
+            .filter(|from| from.starts_with(&prefix));
+        let mut found = self.scan(from.unwrap_or(prefix)..end).await?;
+        let mut page = HostPage::default();
+        let mut n_read = 0;
+        while let Some((key, record)) = found.next::<records::Host>("host").await? {
+            if page.entries.len() == max || n_read == MAX_READ {
+                page.next = Some(key.to_vec());
+                break;
+            }
+            n_read += 1;
+            let state = record.state(now);
+            let is_wanted = only.is_none_or(|only| only == state);
+            if record.run == self.run.0 && is_wanted {
+                page.entries.push(self.host(&key, record, state).await?);
+            }
+        }
+        Ok(page)
+    }
+
+    async fn host(
+        &self,
+        key: &[u8],
+        record: records::Host,
+        state: HostState,
+    ) -> Result<HostEntry, FrontierError> {
+        let host = keys::parse_host(key);
+        let host = host.ok_or_else(|| self.damaged("a host key is too short".to_owned()))?;
+        let name: Option<records::HostName> =
+            self.record(&keys::host_name(host), "host name").await?;
+        let mut n_due = 0;
+        if state != HostState::Idle {
+            let mut due = self
+                .scan_prefix(&keys::ready_of_host(self.run, host))
+                .await?;
+            while n_due < HostEntry::MAX_DUE && due.next_bytes().await?.is_some() {
+                n_due += 1;
+            }
+        }
+        let (n_failures, reason) = match record.trouble {
+            Some(trouble) => (trouble.n, trouble.reason),
+            None => (0, String::new()),
+        };
+        Ok(HostEntry {
+            // Frontiers of earlier versions have no names.
+            name: name.map_or_else(|| format!("{:016x}", host.0), |name| name.name),
+            state,
+            n_due,
+            not_before: record.clock,
+            delay_ms: record.delay,
+            has_answered: record.has_answered,
+            n_failures,
+            reason,
+        })
+    }
+
     /// The host of a URL, where it could not be reached lately.
     pub(super) async fn unreached(
         &self,

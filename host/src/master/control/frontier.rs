@@ -7,7 +7,7 @@ use super::*;
 use crate::frontier::FrontierError;
 use crate::frontier::reader::pool::PooledReader;
 use crate::model::crawl::Request;
-use crate::model::frontier::{FrontierStats, UrlEntry, UrlFilter};
+use crate::model::frontier::{FrontierStats, HostEntry, HostState, UrlEntry, UrlFilter};
 use crate::model::id::Shard;
 use crate::model::links::shard_of;
 use crate::model::resource::{ShardId, ShardRecord};
@@ -36,6 +36,24 @@ pub struct UrlsPage {
     pub next: Option<UrlsFrom>,
 }
 
+/// Where a list of hosts goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostsFrom {
+    /// In this shard.
+    pub shard: Shard,
+    /// None: from the first in it.
+    pub place: Option<Vec<u8>>,
+}
+
+/// Part of a list of hosts.
+#[derive(Debug, Default)]
+pub struct HostsPage {
+    /// At most as many as asked for.
+    pub entries: Vec<HostEntry>,
+    /// Where to go on; none at the end.
+    pub next: Option<HostsFrom>,
+}
+
 /// A request whose fate is asked for, as it was typed.
 #[derive(Debug, Clone, Default)]
 pub struct Asked {
@@ -56,7 +74,7 @@ impl Control {
             let Some(reader) = self.frontier(id).await? else {
                 continue;
             };
-            let stats = Box::pin(reader.stats()).await;
+            let stats = Box::pin(reader.stats(self.parts.clock.unix_millis())).await;
             reader.close().await;
             match &mut sum {
                 Some(sum) => sum.add(&stats?),
@@ -75,6 +93,43 @@ impl Control {
         from: Option<UrlsFrom>,
         max: usize,
     ) -> Result<UrlsPage, ControlError> {
+        let shards = self.created_shards(name).await?;
+        Box::pin(self.list(&shards, only, from, max)).await
+    }
+
+    /// Hosts of the present run, at most `max`, those in one state or all, shard by shard.
+    pub async fn hosts(
+        &self,
+        name: &ResourceName,
+        only: Option<HostState>,
+        from: Option<HostsFrom>,
+        max: usize,
+    ) -> Result<HostsPage, ControlError> {
+        let shards = self.created_shards(name).await?;
+        let now = self.parts.clock.unix_millis();
+        let first = from.as_ref().map_or(Shard(0), |from| from.shard);
+        let mut place = from.and_then(|from| from.place);
+        let mut page = HostsPage::default();
+        for id in shards.iter().filter(|id| id.shard >= first) {
+            // The place is one of the shard that the list goes on with.
+            let place = place.take().filter(|_| id.shard == first);
+            let reader = self.opened(*id).await?;
+            let wanted = max - page.entries.len();
+            let hosts = Box::pin(reader.hosts(only, place, wanted, now)).await;
+            reader.close().await;
+            let hosts = hosts?;
+            page.entries.extend(hosts.entries);
+            if hosts.next.is_some() {
+                let (shard, place) = (id.shard, hosts.next);
+                page.next = Some(HostsFrom { shard, place });
+                break;
+            }
+        }
+        Ok(page)
+    }
+
+    /// The shards whose frontiers were opened.
+    async fn created_shards(&self, name: &ResourceName) -> Result<Vec<ShardId>, ControlError> {
         let resource = self.existing(name).await?.value;
         let mut shards = Vec::new();
         for id in resource.shard_ids() {
@@ -82,10 +137,10 @@ impl Control {
                 shards.push(id);
             }
         }
-        if shards.is_empty() {
-            return Err(never_crawled(name));
+        match shards.is_empty() {
+            true => Err(never_crawled(name)),
+            false => Ok(shards),
         }
-        Box::pin(self.list(&shards, only, from, max)).await
     }
 
     /// Reads shard by shard, and holds one reader at a time.
@@ -149,10 +204,12 @@ impl Control {
             resource: resource.id,
             shard: shard_of(&request.url, n_shards),
         };
+        let now = self.parts.clock.unix_millis();
         let (stats, entry) = match self.frontier(shard).await? {
             Some(reader) => {
-                let known =
-                    Box::pin(async { futures::try_join!(reader.stats(), reader.find(&request)) });
+                let known = Box::pin(async {
+                    futures::try_join!(reader.stats(now), reader.find(&request))
+                });
                 let known = known.await;
                 reader.close().await;
                 let (stats, entry) = known?;
@@ -178,7 +235,7 @@ impl Control {
             entry,
             settings: &resource.spec.crawl,
             held_up: record.and_then(|record| held_up(&resource, &record.value)),
-            now: self.parts.clock.unix_millis(),
+            now,
         }))
     }
 
