@@ -39,6 +39,8 @@ use tokio_util::sync::CancellationToken;
 mod frontier;
 #[path = "common/loopback.rs"]
 mod loopback;
+#[path = "wide/million.rs"]
+mod million;
 
 /// Time from a request to its answer.
 const LATENCY: Duration = Duration::from_millis(20);
@@ -54,12 +56,18 @@ struct Wide {
     delay: Duration,
     concurrency: u32,
     is_durable: bool,
+    /// The crawl ends with so many.
+    max_pages: Option<u64>,
 }
 
 #[expect(clippy::print_stdout, reason = "a benchmark reports to its terminal")]
 fn main() {
     let mut arguments = std::env::args().skip(1);
-    if arguments.next().as_deref() == Some(loopback::SERVE) {
+    let first = arguments.next();
+    if let Some(step) = first.as_deref().and_then(million::Step::of) {
+        return step.run(arguments);
+    }
+    if first.as_deref() == Some(loopback::SERVE) {
         let page = || async {
             tokio::time::sleep(LATENCY).await;
             Html("<a href='/'>home</a>")
@@ -82,6 +90,7 @@ fn main() {
         delay: Duration::ZERO,
         concurrency: 512,
         is_durable: true,
+        max_pages: None,
     };
     let small = Wide {
         n_hosts: 1_000,
@@ -136,6 +145,7 @@ fn main() {
         "  10 000 hosts of 5 pages, delay 1 s: {many:.0} pages/s, {:.2} times as many",
         many / single
     );
+    million::run(port, many);
 }
 
 impl Wide {
@@ -143,6 +153,24 @@ impl Wide {
     async fn crawl(self, port: u16) -> Duration {
         let folder = tempfile::tempdir().expect("a folder can be made");
         let frontier = self.frontier(folder.path()).await;
+        let took = self.crawl_on(&frontier, port).await;
+        let counts = frontier.counts();
+        let expected = (
+            u64::from(self.n_hosts * self.n_pages),
+            u64::from(self.n_dead),
+        );
+        assert_eq!(
+            (counts.parsed, counts.dead),
+            expected,
+            "{:?}",
+            counts.dead_by_reason
+        );
+        frontier.close().await.expect("it closes");
+        took
+    }
+
+    /// Until its last page is parsed.
+    async fn crawl_on(self, frontier: &Arc<dyn Frontier>, port: u16) -> Duration {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let rules = Arc::new(Listed::new(self, port));
         let (_config, config) = watch::channel(CrawlConfig {
@@ -151,6 +179,7 @@ impl Wide {
                 concurrency: Some(self.concurrency),
                 delay_ms: Some(u64::try_from(self.delay.as_millis()).expect("it is short")),
                 max_attempts: Some(1),
+                max_pages: self.max_pages,
                 ..CrawlSettings::default()
             },
         });
@@ -174,18 +203,6 @@ impl Wide {
         let began = Instant::now();
         let end = crawl::run(parts, Box::new(Nowhere), CancellationToken::new()).await;
         assert_eq!(end, CrawlEnd::Finished);
-        let counts = frontier.counts();
-        let expected = (
-            u64::from(self.n_hosts * self.n_pages),
-            u64::from(self.n_dead),
-        );
-        assert_eq!(
-            (counts.parsed, counts.dead),
-            expected,
-            "{:?}",
-            counts.dead_by_reason
-        );
-        frontier.close().await.expect("it closes");
         let last = rules
             .last
             .lock()
@@ -198,7 +215,7 @@ impl Wide {
         if !self.is_durable {
             return Arc::new(MemoryFrontier::new(MemorySettings::default()));
         }
-        frontier::durable(folder).await
+        Arc::new(frontier::durable(folder).await)
     }
 
     fn fetcher(self, clock: Arc<dyn Clock>) -> HttpFetcher {
