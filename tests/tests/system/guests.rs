@@ -1,6 +1,9 @@
 //! Plugins that misbehave: a page is lost, and nothing else.
 
+use std::process::Command;
+
 use crawler_tests::guests;
+use crawler_tests::process::program;
 use crawler_tests::web::Site;
 use serde_json::json;
 
@@ -130,4 +133,33 @@ fn f31_plugins_keep_their_names_and_cannot_collide() {
     assert_eq!(first, puppet);
     assert_eq!(second["version"], "0.2.0");
     assert_ne!(text(&first["digest"]), text(&second["digest"]));
+}
+
+#[test]
+fn every_plugin_of_the_repository_compiles_while_confined() {
+    let plugins = crawler_tests::repository().join("plugins");
+    let folders = std::fs::read_dir(plugins).expect("it is there");
+    let folders = folders.map(|folder| folder.expect("it can be listed").path());
+    // Those in other languages are compiled by the tests of these.
+    let members: Vec<_> = folders
+        .filter(|folder| folder.join("Cargo.toml").is_file())
+        .collect();
+    assert!(members.len() >= 4, "{members:?}");
+    for member in members {
+        let name = member.file_name().expect("it has a name").to_string_lossy();
+        let name = name.as_ref();
+        let component = std::fs::File::open(guests::guest(name)).expect("it is built");
+        let output = Command::new(program())
+            .args(["__compile", "reserved", "1073741824", "60", "on"])
+            .stdin(component)
+            .output()
+            .expect("it starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{name}: {said}");
+        if !said.is_empty() {
+            println!("not tested, for this kernel lacks a part of it: {said}");
+        }
+        // A refusal has no image: this is the description and the machine code.
+        assert!(output.stdout.len() > 100_000, "{name}: {said}");
+    }
 }
