@@ -36,6 +36,10 @@ pub(super) struct Checker {
     leaders: BTreeSet<String>,
     /// Answers of a page that were failures, by life and page.
     failures: BTreeMap<(u64, u64), u32>,
+    /// Times that a host could not be reached.
+    host_failures: BTreeMap<String, u32>,
+    /// Until when a host has no address.
+    nameless: BTreeMap<String, Duration>,
     pub(super) tally: Tally,
     openings: BTreeMap<ShardId, Vec<Opening>>,
     /// The last of each who asked, by host.
@@ -67,6 +71,8 @@ pub(super) enum Happening {
     Items,
     /// A page was given up.
     Dead,
+    /// A page was given up because its host could not be reached.
+    DeadWithItsHost,
     /// A resource was deleted, and what it leaves has gone.
     Removed,
     /// One was with its items.
@@ -78,7 +84,7 @@ pub(super) enum Happening {
 }
 
 impl Happening {
-    pub(super) const ALL: [Self; 14] = [
+    pub(super) const ALL: [Self; 15] = [
         Self::LedAfterAnother,
         Self::WorkerWrote,
         Self::GivenBack,
@@ -89,6 +95,7 @@ impl Happening {
         Self::AskedAfterAnother,
         Self::Items,
         Self::Dead,
+        Self::DeadWithItsHost,
         Self::Removed,
         Self::Purged,
         Self::RanAgain,
@@ -201,16 +208,36 @@ impl Checker {
         *self.failures.entry((life, page)).or_default() += 1;
     }
 
-    /// A page is given up only after as many failures as a resource allows.
+    /// A host has no address before this moment.
+    pub(super) fn has_no_address(&mut self, host: &str, until: Duration) {
+        self.nameless.insert(host.to_owned(), until);
+    }
+
+    pub(super) fn is_nameless(&self, host: &str, now: Duration) -> bool {
+        self.nameless.get(host).is_some_and(|until| now < *until)
+    }
+
+    /// A host could not be reached.
+    pub(super) fn on_host_failure(&mut self, host: &str) {
+        *self.host_failures.entry(host.to_owned()).or_default() += 1;
+    }
+
+    /// A page is given up only after as many failures as a resource allows, its own or its host's.
     pub(super) fn on_dead(&mut self, life: u64, page: u64, reason: &str) -> Found {
-        self.tally.count(Happening::Dead);
         let n = self.failures.get(&(life, page)).copied().unwrap_or(0);
-        match n >= DEFAULT_MAX_ATTEMPTS {
-            true => Ok(()),
-            false => Err(format!(
-                "page {page} of life {life} was given up as {reason} after {n} failures"
-            )),
+        let host = self.site_of(life).map(|site| site.host(page));
+        let n_of_host = host.and_then(|host| self.host_failures.get(&host));
+        let n_of_host = n_of_host.copied().unwrap_or(0);
+        if n >= DEFAULT_MAX_ATTEMPTS {
+            self.tally.count(Happening::Dead);
+        } else if n_of_host >= DEFAULT_MAX_ATTEMPTS {
+            self.tally.count(Happening::DeadWithItsHost);
+        } else {
+            return Err(format!(
+                "page {page} of life {life} was given up as {reason} after {n} failures, and {n_of_host} of its host"
+            ));
         }
+        Ok(())
     }
 
     /// A request is spaced, and made under a lease.

@@ -55,12 +55,16 @@ pub(super) enum Fault {
     SlowPage,
     /// A connection to a site is reset.
     Reset,
+    /// A name has no address.
+    NoAddress,
+    /// A host takes no connection.
+    NoConnection,
     /// No master has a plugin at this moment.
     NoPlugin,
 }
 
 impl Fault {
-    pub(super) const ALL: [Self; 27] = [
+    pub(super) const ALL: [Self; 29] = [
         Self::Stop,
         Self::StopAndReplace,
         Self::Kill,
@@ -87,6 +91,8 @@ impl Fault {
         Self::UnknownWrite,
         Self::SlowPage,
         Self::Reset,
+        Self::NoAddress,
+        Self::NoConnection,
         Self::NoPlugin,
     ];
 }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,8 +16,10 @@ use super::fault::Fault;
 use super::sky::Sky;
 use crate::clock::Clock;
 use crate::fetch::gate::{Gate, GateSettings, Pace, Paused};
-use crate::fetch::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched};
-use crate::model::crawl::{CharsetSource, FetchRecord, Item, Page, PageContext, PageText, Request};
+use crate::fetch::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched, Prepared};
+use crate::model::crawl::{
+    CharsetSource, FetchRecord, Item, Page, PageContext, PageText, Request, UnixMillis,
+};
 use crate::model::headers::Headers;
 use crate::model::id::{Digest, Shard};
 use crate::model::links;
@@ -60,8 +62,12 @@ impl Site {
         })
     }
 
+    pub(super) fn host(&self, page: u64) -> String {
+        format!("h{}.l{}.test", page % self.n_hosts, self.life)
+    }
+
     pub(super) fn url(&self, page: u64) -> Url {
-        let url = format!("http://h{}.l{}.test/{page}", page % self.n_hosts, self.life);
+        let url = format!("http://{}/{page}", self.host(page));
         url.parse().expect("a URL")
     }
 
@@ -135,7 +141,12 @@ pub(super) struct Web {
     pub(super) clock: Arc<dyn Clock>,
     /// Whose it is.
     pub(super) label: String,
+    /// Until when it is known what comes before the pages of a host.
+    prepared: Mutex<BTreeMap<String, Duration>>,
 }
+
+/// For so long it is known what comes before the pages of a host.
+const PREPARED_FOR: Duration = Duration::from_secs(20);
 
 impl Web {
     pub(super) fn new(sky: Arc<Sky>, clock: Arc<dyn Clock>, label: String) -> Self {
@@ -144,7 +155,60 @@ impl Web {
             gate: Gate::new(GateSettings::default()),
             clock,
             label,
+            prepared: Mutex::default(),
         }
+    }
+
+    fn prepared(&self) -> MutexGuard<'_, BTreeMap<String, Duration>> {
+        self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks a host for something when it has its turn: what it says of itself counts for all its pages.
+    async fn ask<T>(
+        &self,
+        request: &FetchRequest,
+        answer: impl Future<Output = Result<T, FetchError>>,
+    ) -> Result<(T, UnixMillis), Failure> {
+        let (host, life, page) = parse(&request.url).expect("a URL of the site");
+        let delay = request.delay.unwrap_or(DELAY);
+        let pace = Pace::of_delay(delay);
+        let entered = self.gate.enter(&host, &pace, request.asker).await;
+        let permit = entered.map_err(|Paused { pause, .. }| Failure {
+            host_ready_at: self.clock.unix_millis() + in_millis(pause),
+            error: FetchError::Paused {
+                host: host.clone(),
+                pause,
+            },
+            is_of_host: false,
+        })?;
+        let sky = &self.sky;
+        sky.note(format_args!("{} asks {host}/{page}", self.label));
+        let found = sky
+            .checker()
+            .on_request(&self.label, life, &host, sky.now());
+        sky.judge(found);
+        let asked = Asked {
+            web: self,
+            host: host.clone(),
+        };
+        let is_of_host = sky.fault(Fault::NoConnection, 2);
+        let answer = match is_of_host {
+            true => {
+                sky.checker().on_host_failure(&host);
+                let why = "refused".to_owned();
+                Err(FetchError::Connection { why })
+            }
+            false => answer.await,
+        };
+        drop(permit);
+        drop(asked);
+        let host_ready_at = self.clock.unix_millis() + in_millis(delay);
+        let failure = |error| Failure {
+            error,
+            host_ready_at,
+            is_of_host,
+        };
+        Ok((answer.map_err(failure)?, host_ready_at))
     }
 
     async fn answer(&self, url: &Url) -> Result<Page, FetchError> {
@@ -190,49 +254,56 @@ fn in_millis(time: Duration) -> u64 {
 #[async_trait]
 impl Fetch for Web {
     async fn fetch(&self, request: FetchRequest) -> Result<Fetched, Failure> {
-        let (host, life, page) = parse(&request.url).expect("a URL of the site");
-        let delay = request.delay.unwrap_or(DELAY);
-        let entered = self
-            .gate
-            .enter(&host, &Pace::of_delay(delay), request.asker)
-            .await;
-        let permit = match entered {
-            Ok(permit) => permit,
-            Err(Paused { pause, .. }) => {
-                let host_ready_at = self.clock.unix_millis() + in_millis(pause);
-                let error = FetchError::Paused { host, pause };
-                return Err(Failure {
-                    error,
-                    host_ready_at,
-                    is_of_host: false,
-                });
+        let (_, life, page) = parse(&request.url).expect("a URL of the site");
+        let answer = async {
+            let answer = self.answer(&request.url).await;
+            if answer.as_ref().map_or(true, |page| page.status == 500) {
+                self.sky.checker().on_failure(life, page);
             }
+            answer
         };
+        let (page, host_ready_at) = self.ask(&request, answer).await?;
+        Ok(Fetched {
+            answer: Answer::Page(Box::new(page)),
+            host_ready_at,
+        })
+    }
+
+    fn is_prepared(&self, request: &FetchRequest) -> bool {
+        let (host, ..) = parse(&request.url).expect("a URL of the site");
+        let until = self.prepared().get(&host).copied();
+        until.is_some_and(|until| self.sky.now() < until)
+    }
+
+    async fn prepare(&self, request: FetchRequest) -> Result<Prepared, Failure> {
+        let (host, ..) = parse(&request.url).expect("a URL of the site");
         let sky = &self.sky;
-        sky.note(format_args!("{} asks {host}/{page}", self.label));
-        let found = sky
-            .checker()
-            .on_request(&self.label, life, &host, sky.now());
-        sky.judge(found);
-        let asked = Asked { web: self, host };
-        let answer = self.answer(&request.url).await;
-        if answer.as_ref().map_or(true, |page| page.status == 500) {
-            sky.checker().on_failure(life, page);
+        tokio::time::sleep(sky.millis(5, 800)).await;
+        if sky.fault(Fault::NoAddress, 3) {
+            let until = sky.now() + sky.millis(100, 60_000);
+            sky.checker().has_no_address(&host, until);
         }
-        drop(permit);
-        drop(asked);
-        let ready_at = self.clock.unix_millis() + in_millis(delay);
-        match answer {
-            Ok(page) => Ok(Fetched {
-                answer: Answer::Page(Box::new(page)),
-                host_ready_at: ready_at,
-            }),
-            Err(error) => Err(Failure {
-                error,
-                host_ready_at: ready_at,
-                is_of_host: false,
-            }),
+        let is_nameless = sky.checker().is_nameless(&host, sky.now());
+        if is_nameless && sky.is_stormy() {
+            sky.checker().on_host_failure(&host);
+            let why = "it has no address".to_owned();
+            return Err(Failure {
+                error: FetchError::Resolve { host, why },
+                host_ready_at: 0,
+                is_of_host: true,
+            });
         }
+        let robots = async {
+            tokio::time::sleep(sky.millis(5, 300)).await;
+            Ok(())
+        };
+        let ((), host_ready_at) = self.ask(&request, robots).await?;
+        let until = sky.now() + PREPARED_FOR;
+        self.prepared().insert(host, until);
+        Ok(Prepared {
+            host_ready_at,
+            has_answered: true,
+        })
     }
 
     fn per_host(&self, _host: &Url, delay: Option<Duration>) -> u32 {
