@@ -195,6 +195,7 @@ pub(super) fn fetcher(
         max_adaptive_delay: config
             .max_adaptive_delay
             .unwrap_or(usual.max_adaptive_delay),
+        address_rate: config.address_rate.unwrap_or(usual.address_rate),
     }));
     let usual = FetchSettings::default();
     let settings = FetchSettings {

@@ -10,7 +10,7 @@ use super::access::{CredentialConfig, ProxyConfig};
 use super::secret::SecretRef;
 use crate::fetch::Resolver;
 use crate::model::plugin::parse_bytes;
-use crate::model::settings::{AccessName, USUAL_AGENT};
+use crate::model::settings::{AccessName, Rate, USUAL_AGENT};
 
 /// What differs from the defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,6 +39,8 @@ pub struct FetchConfig {
     pub max_host_pause: Option<Duration>,
     /// How far the delay grows with the time that answers take; none: not at all.
     pub max_adaptive_delay: Option<Duration>,
+    /// Requests to one address, over all hosts there. The inner none: as many as its hosts get.
+    pub address_rate: Option<Option<Rate>>,
     /// Hosts that are made ready at once.
     pub preparing: Option<u32>,
     /// The resolver that is asked for the addresses of names.
@@ -73,7 +75,7 @@ impl FetchConfig {
 const MOST_HEADERS: u32 = 10_000;
 
 /// The keys of the table.
-pub(super) const FETCH: [&str; 20] = [
+pub(super) const FETCH: [&str; 21] = [
     "user-agent",
     "contact",
     "timeout",
@@ -87,6 +89,7 @@ pub(super) const FETCH: [&str; 20] = [
     "host-failures",
     "max-host-pause",
     "max-adaptive-delay",
+    "address-rate",
     "preparing",
     "resolver",
     "dns-min-ttl",
@@ -113,6 +116,7 @@ pub(super) struct FetchTable {
     host_failures: Option<u32>,
     max_host_pause: Option<String>,
     max_adaptive_delay: Option<String>,
+    address_rate: Option<String>,
     preparing: Option<u32>,
     resolver: Option<String>,
     dns_min_ttl: Option<String>,
@@ -180,6 +184,7 @@ impl FetchTable {
             host_failures: self.host_failures,
             max_host_pause: time("max-host-pause", self.max_host_pause)?,
             max_adaptive_delay: time("max-adaptive-delay", self.max_adaptive_delay)?,
+            address_rate: self.address_rate.map(address_rate).transpose()?,
             preparing: self.preparing,
             resolver: self.resolver.as_deref().map(resolver).transpose()?,
             dns_min_ttl: time("dns-min-ttl", self.dns_min_ttl)?,
@@ -189,6 +194,16 @@ impl FetchTable {
             check_certificates: self.check_certificates,
             ..FetchConfig::default()
         })
+    }
+}
+
+/// None: no rate.
+fn address_rate(text: String) -> Result<Option<Rate>, String> {
+    match text.as_str() {
+        "off" => Ok(None),
+        _ => text.parse().map(Some).map_err(|()| {
+            format!("address-rate takes a rate like 4/s or 30/m, or \"off\", not {text:?}")
+        }),
     }
 }
 
@@ -255,7 +270,16 @@ mod tests {
         let config = parse("ca = 'more.pem'\ncheck-certificates = false").unwrap();
         assert_eq!(config.ca, Some("/etc/more.pem".into()));
         assert_eq!(config.check_certificates, Some(false));
+        let per = Duration::from_secs(60);
+        for (text, rate) in [("30/m", Some(Rate { n: 30, per })), ("off", None)] {
+            let config = parse(&format!("address-rate = '{text}'")).unwrap();
+            assert_eq!(config.address_rate, Some(rate));
+        }
         for (text, why) in [
+            (
+                "address-rate = '4'",
+                "address-rate takes a rate like 4/s or 30/m, or \"off\", not \"4\"",
+            ),
             ("timeout = '0s'", "timeout is longer than 0s"),
             (
                 "max-host-pause = 'long'",

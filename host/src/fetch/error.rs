@@ -107,6 +107,19 @@ pub enum FetchError {
         /// At most setting `max-host-pause` of `[fetch]`, or the time of a rate.
         pause: Duration,
     },
+    /// Other hosts at its address had the turn: it is left alone until the moment that the failure tells, and
+    /// nothing was asked.
+    #[error(
+        "{host} waits another {pause:?} for its turn at {address}, an address that hosts share; address-rate of [fetch] in the config file sets how often it is asked"
+    )]
+    AddressPaused {
+        /// Name and port.
+        host: String,
+        /// An IPv4 address, or the network /64 of an IPv6 address.
+        address: String,
+        /// Until the moment that its host was promised.
+        pause: Duration,
+    },
     /// The proxy does not pass it on.
     #[error(
         "proxy {proxy} answers with status 407, so it does not accept user and password, or the site says that itself"
@@ -209,7 +222,7 @@ impl FetchError {
             FetchError::TooSlow { .. } => ("min-rate", AGAIN),
             FetchError::ContentType { .. } => ("content-type", NEVER),
             FetchError::Headers { .. } => ("headers", NEVER),
-            FetchError::Paused { .. } => ("paused", AGAIN),
+            FetchError::Paused { .. } | FetchError::AddressPaused { .. } => ("paused", AGAIN),
             FetchError::Proxy { .. } => ("proxy", AGAIN),
             FetchError::NoProxy { .. } => ("no-proxy", AGAIN),
             FetchError::OpenFiles => ("open-files", AGAIN),
@@ -237,7 +250,10 @@ impl FetchError {
     pub fn is_held(&self) -> bool {
         matches!(
             self,
-            FetchError::Paused { .. } | FetchError::NoProxy { .. } | FetchError::OpenFiles
+            FetchError::Paused { .. }
+                | FetchError::AddressPaused { .. }
+                | FetchError::NoProxy { .. }
+                | FetchError::OpenFiles
         )
     }
 

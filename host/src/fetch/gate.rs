@@ -14,6 +14,9 @@
 //! gets one request at a time until it answers. A host that is slow to answer is asked less often
 //! than it was told to be: the delay grows to the time that its answers take.
 //!
+//! Names that share an address share its turns too, where whoever asks says so ([`Shared`]): the host's turn
+//! comes only once its address may be asked.
+//!
 //! Giving up a wait loses nothing: the next in line takes its place. A host that nobody waits for is
 //! forgotten once its delay is over.
 
@@ -27,13 +30,17 @@ use tokio::time::Instant;
 
 use rand::RngExt as _;
 
-use crate::model::settings::Rates;
-use host::{HostState, Turn};
+use super::FetchError;
+use crate::model::settings::{Rate, Rates};
+use address::Addresses;
+use host::{AtAddress, HostState, Turn};
 
+mod address;
 mod health;
 mod host;
 mod line;
 
+pub use address::{Address, Shared};
 pub use health::Sign;
 
 /// How long a delay is kept by all, beyond twice itself.
@@ -56,6 +63,9 @@ pub struct GateSettings {
     pub max_host_pause: Duration,
     /// How far the delay grows with the time that answers take: setting `max-adaptive-delay` of `[fetch]`.
     pub max_adaptive_delay: Duration,
+    /// Requests to one address, over all hosts there, evenly spaced: setting `address-rate` of `[fetch]`. None: as
+    /// many as its hosts get.
+    pub address_rate: Option<Rate>,
 }
 
 impl Default for GateSettings {
@@ -65,7 +75,18 @@ impl Default for GateSettings {
             host_failures: 5,
             max_host_pause: Duration::from_secs(5 * 60),
             max_adaptive_delay: Duration::from_secs(60),
+            address_rate: Some(Rate {
+                n: 4,
+                per: Duration::from_secs(1),
+            }),
         }
+    }
+}
+
+impl GateSettings {
+    /// Time between the starts of two requests to one address.
+    fn address_interval(&self) -> Option<Duration> {
+        self.address_rate.map(|rate| rate.per / rate.n.max(1))
     }
 }
 
@@ -90,7 +111,7 @@ impl Pace {
     }
 
     /// There is one request at a time.
-    fn is_spaced(&self) -> bool {
+    pub(super) fn is_spaced(&self) -> bool {
         !self.delay.is_zero() || !self.random.is_zero()
     }
 }
@@ -126,6 +147,7 @@ impl Asker {
 pub struct Gate {
     settings: Arc<GateSettings>,
     hosts: Mutex<Hosts>,
+    addresses: Addresses,
 }
 
 #[derive(Debug, Default)]
@@ -154,6 +176,23 @@ pub struct Paused {
     pub pause: Duration,
     /// True if the host is in trouble or its rate is used up, beyond its delay.
     pub is_in_trouble: bool,
+    /// The address that may not be asked yet, though the host itself may.
+    pub address: Option<Address>,
+}
+
+impl Paused {
+    /// The error of a request to this host.
+    pub(super) fn into_error(self, host: String) -> FetchError {
+        let pause = self.pause;
+        match self.address {
+            None => FetchError::Paused { host, pause },
+            Some(address) => FetchError::AddressPaused {
+                host,
+                address: address.to_string(),
+                pause,
+            },
+        }
+    }
 }
 
 /// A place at a host. The host's delay starts when it is dropped.
@@ -172,7 +211,13 @@ impl Gate {
         Self {
             settings: Arc::new(settings),
             hosts: Mutex::default(),
+            addresses: Addresses::default(),
         }
+    }
+
+    /// True if requests to one address are spaced.
+    pub(super) fn spaces_addresses(&self) -> bool {
+        self.settings.address_rate.is_some()
     }
 
     /// Requests to one host at once, at this pace.
@@ -187,7 +232,25 @@ impl Gate {
     /// tells when to come again for a later one. Where the host keeps no delay, a free connection is
     /// waited for, however long that takes.
     pub async fn enter(&self, host: &str, pace: &Pace, asker: Asker) -> Result<Permit, Paused> {
-        let host = self.host(host);
+        self.enter_at(host, None, pace, asker).await
+    }
+
+    /// Takes the turn of a host together with that of its address.
+    pub async fn enter_at(
+        &self,
+        name: &str,
+        shared: Option<Shared>,
+        pace: &Pace,
+        asker: Asker,
+    ) -> Result<Permit, Paused> {
+        let interval = self.settings.address_interval();
+        let at_address = shared.zip(interval).map(|(shared, interval)| AtAddress {
+            addresses: &self.addresses,
+            shared,
+            interval,
+            name,
+        });
+        let host = self.host(name);
         let asked = Instant::now();
         // A waiting asker that is given up keeps no turn; one that is sent away does.
         let waiting = asker.patience.is_none().then(|| Waiting {
@@ -196,8 +259,8 @@ impl Gate {
         });
         let mut first = None;
         let entered = loop {
-            let turn = host.state().take_turn(pace, asker, asked, &self.settings)?;
-            match turn {
+            let turn = (host.state()).take_turn(pace, asker, asked, at_address, &self.settings);
+            match turn? {
                 Turn::Now(now) => break now,
                 Turn::At(at) => {
                     first = None;

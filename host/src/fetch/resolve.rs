@@ -290,6 +290,28 @@ impl GuardedResolver {
         }
     }
 
+    /// The address where a connection to a URL's host is tried first: the first that the guard lets through, in
+    /// the order of its records, which counts for as long as they do. A name that is not known is looked
+    /// up. None where no lookup is remembered: each connection may find another order.
+    pub(super) async fn first_address(&self, url: &Url, names_port: bool) -> Option<IpAddr> {
+        let name = match url.host()? {
+            Host::Ipv4(ip) => return Some(ip.into()),
+            Host::Ipv6(ip) => return Some(ip.into()),
+            Host::Domain(name) => name,
+        };
+        if !self.fixed.contains_key(name) && !self.names.are_remembered() {
+            return None;
+        }
+        let found = match self.names.known(name).await {
+            Some(found) => found,
+            // Why there is none is told by the connection.
+            None => self.found(name).await.ok()?,
+        };
+        let port = [Some(self.port(url, names_port))];
+        let mut admitted = found.into_iter();
+        admitted.find(|&ip| self.judge(name, ip, &port).is_ok())
+    }
+
     /// True if the addresses of a URL's host are known, or are looked up with each connection anyway.
     pub(super) fn is_known(&self, url: &Url) -> bool {
         match url.host() {

@@ -80,6 +80,11 @@ fn the_readme_tells_the_defaults_of_settings() {
             ("host-failures", gate.host_failures.to_string()),
             ("max-host-pause", time(gate.max_host_pause)),
             ("max-adaptive-delay", time(gate.max_adaptive_delay)),
+            (
+                "address-rate",
+                gate.address_rate
+                    .map_or("off".to_owned(), |rate| rate.to_string()),
+            ),
         ],
     );
     let (requests, calls) = (RequestSettings::default(), CallOptions::default());

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::address::{Addresses, Shared};
 use super::health::Health;
 use super::line::Line;
 use super::{Asker, GateSettings, PATIENCE, Pace, Paused, STRICT_FOR};
@@ -32,6 +33,16 @@ pub(super) struct HostState {
 pub(super) struct HeldRates {
     pub(super) by_rate: BTreeMap<Rate, Instant>,
     pub(super) limiter: Limiter,
+}
+
+/// The address of a host, whose turn is taken together with the host's.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AtAddress<'a> {
+    pub(super) addresses: &'a Addresses,
+    pub(super) shared: Shared,
+    pub(super) interval: Duration,
+    /// Name of the host's clock.
+    pub(super) name: &'a str,
 }
 
 /// When a host may be asked.
@@ -101,20 +112,36 @@ impl HostState {
     }
 
     /// Takes the turn of one who keeps this pace and has come at `asked`, if it has come; an error sends it
-    /// away. Whoever has to wait is in the line from then on.
+    /// away. Whoever has to wait for the host is in the line from then on. Who is sent away for the address
+    /// is not: the moment there is promised to the host, whichever crawl comes then.
     pub(super) fn take_turn(
         &mut self,
         pace: &Pace,
         asker: Asker,
         asked: Instant,
+        at_address: Option<AtAddress<'_>>,
         settings: &GateSettings,
     ) -> Result<Turn, Paused> {
         let turn = self.turn(pace, asker, asked, settings)?;
-        if let Turn::Now(now) = turn {
+        let Turn::Now(now) = turn else {
+            return Ok(turn);
+        };
+        if let Some(at_address) = at_address
+            && let Err(at) = at_address.take(now)
+        {
+            if asker.patience.is_none_or(|patience| at <= asked + patience) {
+                return Ok(Turn::At(at));
+            }
             self.line.leave(asker.crawl);
-            self.n_in_use += 1;
-            self.rates.limiter.count(now);
+            return Err(Paused {
+                pause: at - now,
+                is_in_trouble: false,
+                address: Some(at_address.shared.address),
+            });
         }
+        self.line.leave(asker.crawl);
+        self.n_in_use += 1;
+        self.rates.limiter.count(now);
         Ok(turn)
     }
 
@@ -161,6 +188,13 @@ impl HostState {
         Err(Paused {
             pause: at - now,
             is_in_trouble: paused_until.is_some(),
+            address: None,
         })
+    }
+}
+
+impl AtAddress<'_> {
+    fn take(&self, now: Instant) -> Result<(), Instant> {
+        (self.addresses).take(self.shared, self.name, self.interval, now)
     }
 }

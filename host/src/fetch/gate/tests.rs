@@ -3,6 +3,8 @@
 use super::*;
 use futures::FutureExt as _;
 
+mod addresses;
+
 const SECOND: Duration = Duration::from_secs(1);
 const NONE: Duration = Duration::ZERO;
 
@@ -12,6 +14,7 @@ fn gate() -> Gate {
         host_failures: 3,
         max_host_pause: 8 * SECOND,
         max_adaptive_delay: 20 * SECOND,
+        ..GateSettings::default()
     })
 }
 

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::hop::{Exchange, Hop, Outcome};
 use super::{HttpFetcher, after, sign};
 use crate::fetch::FetchError;
-use crate::fetch::gate::{Asker, PATIENCE, Pace, Paused, Permit};
+use crate::fetch::gate::{Address, Asker, PATIENCE, Pace, Paused, Permit, Shared};
 use crate::model::crawl::{UnixMillis, clock_of};
 
 /// The outcome of one hop.
@@ -66,9 +66,9 @@ impl HttpFetcher {
         let asked = Instant::now();
         let permit = match self.turn(&host, pace, hop, asker).await {
             Ok(permit) => permit,
-            Err(Paused { pause, .. }) => {
-                let host_ready_at = after(self.clock.unix_millis(), pause);
-                return Sent::nothing(FetchError::Paused { host, pause }, host_ready_at);
+            Err(paused) => {
+                let host_ready_at = after(self.clock.unix_millis(), paused.pause);
+                return Sent::nothing(paused.into_error(host), host_ready_at);
             }
         };
         let Exchange {
@@ -105,6 +105,20 @@ impl HttpFetcher {
         }
     }
 
+    /// The address that a hop counts for: the one where its connection is tried first. A connection that is
+    /// made to another address of the name, or was made when another came first, counts for this one
+    /// all the same. None where setting `address-rate` does not bind: within networks of one's own, where no delay is
+    /// kept, behind a proxy, and where nobody knows an address before there is a connection.
+    pub(super) async fn address(&self, hop: &Hop, pace: &Pace) -> Option<Address> {
+        if !self.gate.spaces_addresses() || hop.pool.is_some() || !pace.is_spaced() {
+            return None;
+        }
+        let connecting = self.settings.connect_timeout;
+        let first = self.resolver.first_address(&hop.url, hop.names_port);
+        let ip = tokio::time::timeout(connecting, first).await.ok()??;
+        (!self.guard.is_inside(ip)).then(|| Address::of(ip))
+    }
+
     /// The turn of a hop's host. A redirect gives up its place among the requests in flight while it waits.
     async fn turn(
         &self,
@@ -113,15 +127,20 @@ impl HttpFetcher {
         hop: &Hop,
         asker: Asker,
     ) -> Result<Permit, Paused> {
+        let address = self.address(hop, pace).await;
+        let shared = address.map(|address| Shared {
+            address,
+            is_begun: asker.patience.is_none(),
+        });
         let Some(place) = hop.place.as_ref().filter(|_| asker.patience.is_none()) else {
-            return self.gate.enter(host, pace, asker).await;
+            return self.gate.enter_at(host, shared, pace, asker).await;
         };
         let asker = Asker {
             patience: Some(Duration::ZERO),
             ..asker
         };
         loop {
-            match self.gate.enter(host, pace, asker).await {
+            match self.gate.enter_at(host, shared, pace, asker).await {
                 Err(paused) if !paused.is_in_trouble || paused.pause <= PATIENCE => {
                     place.leave();
                     tokio::time::sleep(paused.pause).await;

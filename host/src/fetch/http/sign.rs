@@ -166,6 +166,14 @@ mod tests {
                 },
                 None,
             ),
+            (
+                FetchError::AddressPaused {
+                    host: host(),
+                    address: name(),
+                    pause,
+                },
+                None,
+            ),
             (FetchError::Proxy { proxy: name() }, None),
             (
                 FetchError::NoProxy {

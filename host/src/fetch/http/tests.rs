@@ -15,6 +15,7 @@ use crate::model::frontier::Validators;
 use crate::model::settings::{DEFAULT_MAX_CRAWL_DELAY, DEFAULT_MAX_URL_LENGTH, Robots};
 use crate::task::TaskScope;
 
+mod addresses;
 mod bodies;
 mod broken;
 mod http2;

@@ -117,6 +117,17 @@ impl Names {
         found.map(|known| known.addresses)
     }
 
+    /// True if what was found counts for a time.
+    pub(super) fn are_remembered(&self) -> bool {
+        self.remembered.is_some()
+    }
+
+    /// All addresses of a name, where they are remembered.
+    pub(super) async fn known(&self, name: &str) -> Option<Vec<IpAddr>> {
+        let known = self.remembered.as_ref()?.get(name).await?;
+        Some(known.addresses)
+    }
+
     /// True if the addresses of a name are remembered, or never are.
     pub(super) fn is_known(&self, name: &str) -> bool {
         let remembered = self.remembered.as_ref();

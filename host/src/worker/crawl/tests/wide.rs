@@ -4,7 +4,9 @@ use std::collections::HashSet;
 
 use super::*;
 use crate::fetch::Prepared;
-use crate::fetch::gate::{Gate, GateSettings, Pace, Paused};
+use crate::fetch::gate::{Address, Gate, GateSettings, Pace, Paused, Shared};
+
+mod addresses;
 
 const DELAY: Duration = Duration::from_secs(1);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -27,6 +29,8 @@ impl Clock for PausedClock {
 /// `dead`.
 struct Web {
     gate: Gate,
+    /// The address of a host, where its turns count.
+    address_of: fn(&str) -> Option<Address>,
     clock: PausedClock,
     /// Hosts whose robots.txt was read.
     known: Mutex<HashSet<String>>,
@@ -37,8 +41,13 @@ struct Web {
 
 impl Web {
     fn new() -> Arc<Self> {
+        Self::at(|_| None)
+    }
+
+    fn at(address_of: fn(&str) -> Option<Address>) -> Arc<Self> {
         Arc::new(Self {
             gate: Gate::new(GateSettings::default()),
+            address_of,
             clock: PausedClock(Instant::now()),
             known: Mutex::default(),
             asked: Mutex::default(),
@@ -49,9 +58,13 @@ impl Web {
     /// One request, and when its host may be asked again.
     async fn ask(&self, request: &FetchRequest, what: &'static str) -> Result<UnixMillis, Failure> {
         let host = request.url.host_str().unwrap().to_owned();
+        let shared = (self.address_of)(&host).map(|address| Shared {
+            address,
+            is_begun: false,
+        });
         let entered = self
             .gate
-            .enter(&host, &Pace::of_delay(DELAY), request.asker)
+            .enter_at(&host, shared, &Pace::of_delay(DELAY), request.asker)
             .await;
         let permit = entered.map_err(|Paused { pause, .. }| Failure {
             error: FetchError::Paused {
