@@ -26,7 +26,7 @@ use url::Url;
 
 use crate::model::crawl::{Counts, Fingerprint, Request, UnixMillis};
 use crate::model::frontier::{KeptCookies, SinkMark, Validators};
-use crate::model::id::Shard;
+use crate::model::id::{ResourceId, Shard};
 use crate::model::resource::{FRONTIER_MISSING, LinkTotals, ShardId};
 
 mod commit;
@@ -55,11 +55,16 @@ const URL_BYTES: usize = 512;
 
 /// Where a shard's frontier lies in the data root.
 pub fn path_of(shard: ShardId) -> ObjectPath {
-    ObjectPath::from_iter([
-        "frontiers".to_owned(),
-        shard.resource.to_string(),
-        shard.shard.to_string(),
-    ])
+    let folder = folder_of(shard.resource);
+    folder
+        .parts()
+        .chain([shard.shard.to_string().into()])
+        .collect()
+}
+
+/// Where the frontiers of all shards of a resource lie.
+fn folder_of(resource: ResourceId) -> ObjectPath {
+    ObjectPath::from_iter(["frontiers".to_owned(), resource.to_string()])
 }
 
 /// A request on its way into the frontier.

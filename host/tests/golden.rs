@@ -46,6 +46,7 @@ async fn open(frontiers: &Arc<Frontiers>) -> DurableFrontier {
         now: 1_000_000,
         delay: Duration::ZERO,
         carry: None,
+        division: None,
     };
     frontiers.open(open_as).await.unwrap()
 }

@@ -28,6 +28,7 @@ pub(crate) async fn durable(folder: &Path) -> DurableFrontier {
         now: SystemClock.unix_millis(),
         delay: Duration::ZERO,
         carry: None,
+        division: None,
     };
     frontiers.open(open_as).await.expect("it opens")
 }

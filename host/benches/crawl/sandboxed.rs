@@ -97,7 +97,7 @@ pub(crate) enum Kept {
 async fn frontier(kept: Kept, folder: &Path) -> Arc<dyn Frontier> {
     match kept {
         Kept::InMemory => Arc::new(MemoryFrontier::new(MemorySettings::default())),
-        Kept::Durably => durable(folder).await,
+        Kept::Durably => Arc::new(durable(folder).await),
     }
 }
 

@@ -9,6 +9,7 @@ use crawler::frontier::{Claim, Commit, Ended, Frontier as _, NewRequest, Take};
 use crawler::model::crawl::{Done, ItemKey, ItemRecord, Request};
 use crawler::model::id::{Digest, Epoch, ResourceId, Run};
 use crawler::model::resource::ShardId;
+use crawler::model::scope::GrowthBounds;
 use crawler::sink::Sink as _;
 use crawler::sink::lines::LineFiles;
 use crawler::task::TaskScope;
@@ -48,6 +49,7 @@ pub(crate) async fn open(frontiers: &Arc<Frontiers>) -> DurableFrontier {
         now: 1,
         delay: Duration::ZERO,
         carry: None,
+        division: None,
     };
     frontiers.open(open_as).await.expect("it opens")
 }

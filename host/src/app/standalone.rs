@@ -228,6 +228,7 @@ async fn open(
         now,
         delay: settings.delay().unwrap_or(DEFAULT_DELAY),
         carry: (settings.unchanged() == Unchanged::Skip).then_some(Run(1)),
+        division: None,
     };
     let frontier = frontiers.open(open_as.clone()).await?;
     let counts = frontier.counts();

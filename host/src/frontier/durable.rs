@@ -12,6 +12,7 @@
 //! clock      the database's time, which must not go back
 //! open       opening: fencing whoever had it, giving poison up
 //! load       whose it is, whether it is whole, what an earlier life has left
+//! moved      hosts that another shard had before
 //! state      what is known in memory, and how a commit changes it and its batch
 //! links      which links of a page are new
 //! peers      links to other shards and from them
@@ -64,6 +65,7 @@ mod hosts;
 mod keeper;
 mod links;
 mod load;
+mod moved;
 mod open;
 mod outbox;
 mod peers;

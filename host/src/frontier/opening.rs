@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use super::{Frontier, FrontierError};
 use crate::model::crawl::UnixMillis;
 use crate::model::id::{Digest, Epoch, Run};
+use crate::model::links::Division;
 use crate::model::resource::{Redrive, ShardId};
 
 /// As whom a frontier is opened.
@@ -39,6 +40,8 @@ pub struct OpenAs {
     /// A new run fetches again what the one before knew, and not only what is linked to, unless that
     /// one is earlier than this: it may have known hosts that are another shard's by now.
     pub carry: Option<Run>,
+    /// The present division of hosts among the shards of the resource, where there was another one before.
+    pub division: Option<Division>,
 }
 
 /// The frontiers of all shards, for those who become their owners.

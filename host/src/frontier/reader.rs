@@ -19,6 +19,7 @@ use slatedb::{DbReader, DbReaderMode};
 
 use super::durable::failed;
 use super::records::{self, Stage};
+use super::steady::SteadyTime;
 use super::workbench::{LaneId, Turn};
 use super::{FrontierError, keys, path_of};
 use crate::model::crawl::{Counts, Done, Fingerprint, Request, UnixMillis};
@@ -26,6 +27,7 @@ use crate::model::frontier::{FrontierStats, UrlEntry, UrlFilter, UrlState};
 use crate::model::id::{Run, Shard};
 use crate::model::resource::ShardId;
 pub use hosts::HostPage;
+pub(in crate::frontier) use hosts::HostsOf;
 use scan::Records;
 
 mod delivery;
@@ -146,11 +148,12 @@ impl FrontierReader {
         let counts = totals.map(Counts::from).unwrap_or_default();
         let last = self.last_batch().await?;
         let (mut n_hosts, mut hosts_by_state) = (0, BTreeMap::new());
+        let own_now = SteadyTime::from(last.latest).now(now);
         let mut found = self.scan_prefix(keys::HOSTS).await?;
         while let Some((_, host)) = found.next::<records::Host>("host").await? {
-            if host.run == run.0 {
+            if host.is_of(run) {
                 n_hosts += u64::from(!host.lanes.is_empty());
-                *hosts_by_state.entry(host.state(now)).or_default() += 1;
+                *hosts_by_state.entry(host.state(own_now)).or_default() += 1;
             }
         }
         let mut n_suspects = 0;

@@ -74,6 +74,10 @@ pub(super) struct Head {
     /// The plugin whose `root` these were, by its number in `plugins`.
     #[prost(uint32, tag = "19")]
     pub(super) root_plugin: u32,
+    /// Nothing is taken before this moment of the frontier's own time: hosts have come from other shards, which
+    /// may have asked them until the opening. 0: none have.
+    #[prost(uint64, tag = "21")]
+    pub(super) rests_until: u64,
 }
 
 /// What every batch changes.

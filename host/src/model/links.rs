@@ -9,7 +9,17 @@ use std::num::NonZeroU32;
 use sha2::Digest as _;
 use url::Url;
 
-use super::id::Shard;
+use super::id::{Run, Shard};
+
+/// A division of the hosts of a resource among its shards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Division {
+    /// The first run that has it. A frontier that was opened last in an earlier run may have got hosts
+    /// that were another shard's.
+    pub first_run: Run,
+    /// Number of shards.
+    pub n_shards: NonZeroU32,
+}
 
 /// What a host is known by where its URLs are stored: a hash of its name and port.
 pub fn host_hash(url: &Url) -> u64 {
@@ -24,10 +34,15 @@ pub fn host_hash(url: &Url) -> u64 {
 
 /// Whose a URL is, of a resource with so many shards.
 pub fn shard_of(url: &Url, n_shards: NonZeroU32) -> Shard {
-    if n_shards.get() == 1 {
-        return Shard(0);
+    match n_shards.get() {
+        1 => Shard(0),
+        _ => shard_of_host(host_hash(url), n_shards),
     }
-    let shard = host_hash(url) % u64::from(n_shards.get());
+}
+
+/// Whose all URLs of a host are, by its [hash](host_hash).
+pub fn shard_of_host(host: u64, n_shards: NonZeroU32) -> Shard {
+    let shard = host % u64::from(n_shards.get());
     Shard(shard as u32)
 }
 

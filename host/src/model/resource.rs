@@ -9,6 +9,7 @@ use super::id::{
     Digest, Epoch, Generation, Incarnation, PluginRef, PluginVersion, RequestId, ResourceId,
     ResourceName, Run, Shard,
 };
+use super::links::Division;
 use super::placement::DEFAULT_WEIGHT;
 pub use super::placement::PlacementSpec;
 use super::plugin::{LimitOverrides, PluginRecord};
@@ -106,6 +107,15 @@ impl Resource {
     /// Whether a part belongs to the present run; it may be one of a run that had more of them.
     pub fn has_shard(&self, id: ShardId) -> bool {
         self.id == id.resource && id.shard.0 < self.spec.placement.shards
+    }
+
+    /// The present division of hosts among its parts, where there was another one before.
+    pub fn division(&self) -> Option<Division> {
+        let first_run = self.resharded_at;
+        (first_run > Run(1)).then(|| Division {
+            first_run,
+            n_shards: self.spec.placement.n_shards(),
+        })
     }
 }
 

@@ -274,6 +274,7 @@ impl Assigned {
                 delay: settings.delay().unwrap_or(DEFAULT_DELAY),
                 carry: (settings.unchanged() == Unchanged::Skip)
                     .then_some(self.resource.resharded_at),
+                division: self.resource.division(),
             };
             match self.shard.open(&self.parts.frontiers, as_of).await {
                 Ok(frontier) => return Ok(frontier),

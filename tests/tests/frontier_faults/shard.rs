@@ -42,6 +42,7 @@ async fn open_as(
         now: 0,
         delay: Duration::ZERO,
         carry: None,
+        division: None,
     };
     change(&mut open);
     Box::pin(frontiers.open(open)).await.map(Arc::new)

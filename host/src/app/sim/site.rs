@@ -279,8 +279,8 @@ impl Fetch for Web {
         let (host, ..) = parse(&request.url).expect("a URL of the site");
         let sky = &self.sky;
         tokio::time::sleep(sky.millis(5, 800)).await;
-        if sky.fault(Fault::NoAddress, 3) {
-            let until = sky.now() + sky.millis(100, 60_000);
+        if sky.fault(Fault::NoAddress, 12) {
+            let until = sky.now() + sky.millis(5_000, 90_000);
             sky.checker().has_no_address(&host, until);
         }
         let is_nameless = sky.checker().is_nameless(&host, sky.now());

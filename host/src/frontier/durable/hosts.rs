@@ -18,18 +18,20 @@ impl Inner {
         if !is_met && seen.is_complete(self.opening) {
             return Ok(true);
         }
-        let Some(record) = self.get(keys::host(host)).await? else {
+        let Some(name) = self.get(keys::host_name(host)).await? else {
             return Ok(true);
         };
-        let record: records::Host = self.decode(&record, "host")?;
-        if record.run != self.run.0 {
+        let name: records::HostName = self.decode(&name, "host name")?;
+        if name.run != self.run.0 {
             return Ok(true);
         }
+        let record = self.get(keys::host(host)).await?;
+        let record = record.map(|record| self.decode::<records::Host>(&record, "host"));
+        let record = record.transpose()?;
         let mut state = self.state();
-        if state.bench.knows(host) {
-            // Dead letters of it are tried again.
-            state.bench.live(host, |life| life.is_met = true);
-        } else {
+        if let Some(record) = record
+            && !state.bench.knows(host)
+        {
             let clock = HostClock {
                 at: record.clock,
                 delay: record.delay,
@@ -37,6 +39,7 @@ impl Inner {
             let (life, cursors) = (record.life(), record.cursors());
             state.bench.restore(host, clock, life, &cursors);
         }
+        state.bench.live(host, |life| life.is_met = true);
         Ok(false)
     }
 

@@ -13,6 +13,7 @@ use crate::frontier::{FrontierError, keys, records};
 use crate::model::crawl::{Counts, UnixMillis};
 use crate::model::frontier::KeptCookies;
 use crate::model::id::Digest;
+use crate::model::links::Division;
 
 /// How long hosts wait because of an opening, beside what is stored of each.
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +46,8 @@ impl Inner {
                 ..records::Head::default()
             },
         };
+        let has_moved = |division: Division| head.run < division.first_run.0;
+        let is_divided_anew = open.division.is_some_and(has_moved);
         let last = self.check_batches().await?;
         self.clock.go_on_from(last.made_at);
         let is_new_run = head.run < open.run.0;
@@ -95,6 +98,9 @@ impl Inner {
             false => Hold::Delay(open.delay),
         };
         self.load_hosts(&mut state, hold, now).await?;
+        if is_divided_anew {
+            self.take_hosts_over(&mut state, open, now).await;
+        }
         self.load_outbox(&mut state).await?;
         self.load_peers(&mut state).await?;
         let poisoned = self.load_suspects(&mut state).await?;

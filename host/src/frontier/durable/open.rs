@@ -199,6 +199,8 @@ impl DurableFrontier {
     /// Makes the opening durable, gives poison up, and starts what goes on in the background.
     async fn begin(&self, poisoned: VecDeque<u64>) -> Result<(), FrontierError> {
         let inner = &self.inner;
+        // Before the head, which says that this is done.
+        inner.save_hosts_taken_over().await?;
         inner.write_head().await?;
         for entry in poisoned {
             let claim = inner.state().claim_alone(entry);

@@ -192,6 +192,9 @@ impl State {
         if n_pages + self.n_undurable >= self.max_undurable || is_full {
             return (Take::Blocked, false);
         }
+        if let Some(rest) = self.rest(now) {
+            return (rest, false);
+        }
         let is_one_alone = n_in_flight == 1 && self.in_flight.values().any(|page| page.alone);
         if !self.alone.is_empty() || is_one_alone {
             return (self.take_alone(now), false);

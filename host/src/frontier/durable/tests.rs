@@ -15,6 +15,7 @@ mod group;
 mod growth;
 mod hosts;
 mod memory;
+mod moved;
 mod peers;
 mod refused;
 mod reopening;
@@ -47,6 +48,7 @@ async fn open_as(frontiers: &Arc<Frontiers>, run: u64) -> OpenAs {
         now: 0,
         delay: Duration::ZERO,
         carry: None,
+        division: None,
     }
 }
 
@@ -129,6 +131,7 @@ openings! {
     an_epoch_that_was_read_too_early_opens_nothing
     what_was_durable_is_there_in_the_next_opening
     what_was_created_and_is_gone_is_missing
+    hosts_that_were_divided_anew_rest_for_one_delay
 }
 
 #[tokio::test]

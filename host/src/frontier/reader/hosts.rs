@@ -1,12 +1,17 @@
 //! Hosts, as a frontier keeps them.
 
+use std::num::NonZeroU32;
+
 use bytes::Bytes;
 
 use super::FrontierReader;
-use crate::frontier::workbench::HostId;
+use crate::frontier::steady::SteadyTime;
+use crate::frontier::workbench::{HostClock, HostId};
 use crate::frontier::{FrontierError, keys, records};
 use crate::model::crawl::UnixMillis;
 use crate::model::frontier::{HostEntry, HostState, UnreachedHost};
+use crate::model::id::Shard;
+use crate::model::links::shard_of_host;
 
 /// Records that are read for one page at most, whatever is asked for.
 const MAX_READ: usize = 100_000;
@@ -18,6 +23,18 @@ pub struct HostPage {
     pub entries: Vec<HostEntry>,
     /// Where the next page begins: what [`FrontierReader::hosts`] takes. None: these were the last.
     pub next: Option<Vec<u8>>,
+}
+
+/// Hosts of one shard that are not to be asked for a while.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::frontier) struct HostsOf {
+    pub(in crate::frontier) shard: Shard,
+    /// The division by which they are the shard's.
+    pub(in crate::frontier) n_shards: NonZeroU32,
+    /// The present moment, by the wall clock.
+    pub(in crate::frontier) now: UnixMillis,
+    /// They are not to be asked before a moment that is later than this one.
+    pub(in crate::frontier) after: UnixMillis,
 }
 
 impl FrontierReader {
@@ -36,6 +53,8 @@ impl FrontierReader {
             .map(Bytes::from)
             .filter(|from| from.starts_with(&prefix));
         let mut found = self.scan(from.unwrap_or(prefix)..end).await?;
+        let mut time = SteadyTime::from(self.last_batch().await?.latest);
+        let own_now = time.now(now);
         let mut page = HostPage::default();
         let mut n_read = 0;
         while let Some((key, record)) = found.next::<records::Host>("host").await? {
@@ -44,10 +63,12 @@ impl FrontierReader {
                 break;
             }
             n_read += 1;
-            let state = record.state(now);
+            let state = record.state(own_now);
             let is_wanted = only.is_none_or(|only| only == state);
-            if record.run == self.run.0 && is_wanted {
-                page.entries.push(self.host(&key, record, state).await?);
+            if record.is_of(self.run) && is_wanted {
+                let not_before = time.to_wall(record.clock);
+                let host = self.host(&key, record, state).await?;
+                page.entries.push(HostEntry { not_before, ..host });
             }
         }
         Ok(page)
@@ -87,6 +108,34 @@ impl FrontierReader {
             n_failures,
             reason,
         })
+    }
+
+    /// Clocks of these hosts, by the wall clock. Where the frontier was not closed, or is open, a host waits
+    /// from now on for as long as its last answer has given it: it may have been asked since.
+    pub(in crate::frontier) async fn clocks(
+        &self,
+        hosts: HostsOf,
+    ) -> Result<Vec<(HostId, HostClock)>, FrontierError> {
+        let mut time = SteadyTime::from(self.last_batch().await?.latest);
+        time.now(hosts.now);
+        let head = self.head().await?.unwrap_or_default();
+        let held_until = time.to_wall(head.held_until);
+        let mut clocks = Vec::new();
+        let mut found = self.scan_prefix(keys::HOSTS).await?;
+        while let Some((key, record)) = found.next::<records::Host>("host").await? {
+            let host = keys::parse_host(&key)
+                .ok_or_else(|| self.damaged("a host key is too short".to_owned()))?;
+            let delay = record.delay;
+            let earliest = match head.has_exact_clocks {
+                true => held_until,
+                false => hosts.now.saturating_add(delay),
+            };
+            let at = time.to_wall(record.clock).max(earliest);
+            if at > hosts.after && shard_of_host(host.0, hosts.n_shards) == hosts.shard {
+                clocks.push((host, HostClock { at, delay }));
+            }
+        }
+        Ok(clocks)
     }
 
     /// The host of a URL, where it could not be reached lately.

@@ -6,12 +6,20 @@ use super::{Header, Host, ReasonCount, RequestRecord, Stage, Totals, Trouble, Va
 use crate::frontier::workbench::{self, Cursor, HostLife, Turn};
 use crate::model::crawl::{Counts, Done, Request, UnixMillis};
 use crate::model::frontier::{ContentHash, HostState, Validators};
+use crate::model::id::Run;
 
 impl Host {
+    /// Returns true if this run has, or had, a URL of the host. Its clock alone may have come from an earlier
+    /// run or another shard.
+    pub(in crate::frontier) fn is_of(&self, run: Run) -> bool {
+        let is_met = !self.lanes.is_empty() || self.has_answered || self.trouble.is_some();
+        self.run == run.0 && is_met
+    }
+
     /// Returns the life of the host in the run of the record.
     pub(in crate::frontier) fn life(&self) -> HostLife {
         let trouble = self.trouble.clone().map(workbench::Trouble::from);
-        HostLife::restored(self.has_answered, trouble)
+        HostLife::restored(!self.lanes.is_empty(), self.has_answered, trouble)
     }
 
     /// Returns what the host waits for at a moment.

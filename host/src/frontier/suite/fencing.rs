@@ -1,6 +1,7 @@
 //! Openings: who may write, and what is there again. Each case has the frontiers of two processes
 //! over one object store, in which there is nothing yet.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use crate::frontier::{
 };
 use crate::model::frontier::SinkMark;
 use crate::model::id::{Digest, Epoch, ResourceId, Run};
+use crate::model::links::Division;
 use crate::model::resource::ShardId;
 
 /// What two processes open the same frontiers with.
@@ -32,6 +34,7 @@ async fn open_as(frontiers: &Arc<dyn OpenFrontiers>) -> OpenAs {
         now: 0,
         delay: Duration::ZERO,
         carry: None,
+        division: None,
     }
 }
 
@@ -155,4 +158,42 @@ pub(crate) async fn what_was_created_and_is_gone_is_missing([first, _]: Two) {
     let error = first.open(open_as).await.err();
     let shard = shard();
     assert_eq!(error, Some(FrontierError::Missing { shard }));
+}
+
+/// A host that another shard had before may have been asked until the opening, and no record here tells.
+pub(crate) async fn hosts_that_were_divided_anew_rest_for_one_delay([first, second]: Two) {
+    open(&first).await.close().await.unwrap();
+    let open_run = async |frontiers: &Arc<dyn OpenFrontiers>, run, now| {
+        let division = Division {
+            first_run: Run(2),
+            n_shards: NonZeroU32::MIN,
+        };
+        let open_as = OpenAs {
+            run: Run(run),
+            now,
+            delay: Duration::from_millis(500),
+            division: Some(division),
+            ..open_as(frontiers).await
+        };
+        let frontier = frontiers.clone().open(open_as).await.unwrap();
+        let hosts = ["1", "2"].map(|n| new(&format!("http://run{run}-{n}/")));
+        frontier.seed(hosts.into()).await.unwrap();
+        let frontier: Arc<dyn Frontier> = frontier;
+        frontier
+    };
+    let frontier = open_run(&second, 2, 20_000).await;
+    assert_eq!(take(&frontier, 20_010, 1).await, Take::WaitUntil(20_500));
+    // Also where it is opened again meanwhile, in order or not.
+    let frontier = open_run(&first, 2, 20_100).await;
+    assert_eq!(take(&frontier, 20_100, 1).await, Take::WaitUntil(20_500));
+    frontier.close().await.unwrap();
+    let frontier = open_run(&second, 2, 20_200).await;
+    assert_eq!(take(&frontier, 20_499, 1).await, Take::WaitUntil(20_500));
+    // The hosts had their records when it was opened without having been closed.
+    let claim = ready(take(&frontier, 20_600, 1).await);
+    frontier.commit(parsed(claim)).await.unwrap();
+    frontier.close().await.unwrap();
+    // The next run has the same division.
+    let frontier = open_run(&first, 3, 30_000).await;
+    ready(take(&frontier, 30_000, 1).await);
 }

@@ -112,6 +112,10 @@ impl Frontier for Opened {
         if state.in_flight.len() >= BOUNDS.0 || state.plain.outbox.len() >= BOUNDS.1 {
             return Ok(Take::Blocked);
         }
+        let rests_until = state.plain.rests_until;
+        if now < rests_until {
+            return Ok(Take::WaitUntil(state.plain.time.to_wall(rests_until)));
+        }
         let may = state.waiting().filter_map(|(entry, known)| {
             let host = known.request.host();
             let is_unready = !state.plain.standing(&host).is_ready;

@@ -15,6 +15,7 @@ use crate::frontier::{
 use crate::model::crawl::{Counts, Done, Fingerprint, ItemRecord, Request, UnixMillis};
 use crate::model::frontier::KeptCookies;
 use crate::model::id::{Run, Shard};
+use crate::model::links::Division;
 use crate::model::pattern::{PatternKey, path_pattern};
 use crate::model::resource::{Redrive, ShardId};
 use crate::model::scope::{GrowthBounds, HOSTS, PATTERN_URLS};
@@ -71,11 +72,15 @@ pub(crate) struct Plain {
     pub(super) has_exact_clocks: bool,
     /// Until then hosts wait because of the opening.
     pub(super) held_until: UnixMillis,
+    /// Nothing is taken before this moment: hosts may have come from other shards.
+    pub(super) rests_until: UnixMillis,
 }
 
 impl Plain {
     /// Begins another opening, and another run where that is a later one.
     pub(super) fn open(&mut self, open: &OpenAs) {
+        let has_moved = |division: Division| self.run < division.first_run;
+        let is_divided_anew = open.division.is_some_and(has_moved);
         if open.run > self.run {
             let before = std::mem::take(self);
             *self = Self {
@@ -94,12 +99,15 @@ impl Plain {
         }
         for life in self.lives.values_mut() {
             let trouble = life.trouble.take().map(|trouble| *trouble);
-            *life = HostLife::restored(life.has_answered, trouble);
+            *life = HostLife::restored(true, life.has_answered, trouble);
         }
         let now = self.time.now(open.now);
         let is_exact = std::mem::take(&mut self.has_exact_clocks);
         let held_until = std::mem::take(&mut self.held_until);
         let delay = u64::try_from(open.delay.as_millis()).unwrap_or(u64::MAX);
+        if is_divided_anew {
+            self.rests_until = now + delay;
+        }
         for clock in self.hosts.values_mut() {
             let delay = if clock.delay == 0 { delay } else { clock.delay };
             let earliest = if is_exact { held_until } else { now + delay };

@@ -27,6 +27,7 @@ async fn open(twin: &Arc<FrontiersTwin>, shard: u32) -> Arc<dyn Frontier> {
         now: 0,
         delay: Duration::ZERO,
         carry: None,
+        division: None,
     };
     twin.clone().open(open).await.unwrap()
 }
@@ -85,6 +86,7 @@ passes! { two() =>
     an_epoch_that_was_read_too_early_opens_nothing
     what_was_durable_is_there_in_the_next_opening
     what_was_created_and_is_gone_is_missing
+    hosts_that_were_divided_anew_rest_for_one_delay
 }
 
 #[tokio::test(start_paused = true)]

@@ -67,10 +67,10 @@ pub struct HostFailure {
 
 impl HostLife {
     /// The life of a host of this run, as an earlier opening has left it.
-    pub(crate) fn restored(has_answered: bool, trouble: Option<Trouble>) -> Self {
+    pub(crate) fn restored(is_met: bool, has_answered: bool, trouble: Option<Trouble>) -> Self {
         Self {
             is_ready: false,
-            is_met: true,
+            is_met,
             has_answered,
             trouble: trouble.map(Box::new),
         }
@@ -202,7 +202,7 @@ mod tests {
         life.answer();
         life.fail(0, &failure(10, false));
         let trouble = life.trouble.clone().map(|trouble| *trouble);
-        let opened = HostLife::restored(life.has_answered, trouble);
+        let opened = HostLife::restored(true, life.has_answered, trouble);
         let standing = opened.standing(10, 0);
         assert_eq!(
             (

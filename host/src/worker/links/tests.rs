@@ -362,6 +362,7 @@ async fn open_with(
         now: 0,
         delay: Duration::ZERO,
         carry: None,
+        division: None,
     };
     frontiers.open(open_as).await.unwrap()
 }

@@ -315,6 +315,7 @@ async fn who_follows_a_run_gets_its_last_items_though_another_was_asked_for_mean
         now: 0,
         delay: Duration::ZERO,
         carry: None,
+        division: None,
     };
     let frontier = Box::pin(frontiers.open(open_as)).await.unwrap();
     assert!(!next(3).await);

@@ -247,6 +247,7 @@ pub(in crate::master) async fn crawl(data: &DataRoot, shard: ShardId) {
         now: 0,
         delay: Duration::ZERO,
         carry: None,
+        division: None,
     };
     let frontier = Box::pin(frontiers.open(open_as)).await.unwrap();
     let storage_epoch = frontier.storage_epoch();

@@ -361,6 +361,7 @@ impl Bench {
             now: self.parts.clock.unix_millis(),
             delay: Duration::ZERO,
             carry: None,
+            division: None,
         };
         frontiers.open(open_as).await?.close().await
     }

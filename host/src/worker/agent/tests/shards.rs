@@ -11,7 +11,7 @@ use crate::model::crawl::{Counts, ItemRecord, Request};
 use crate::model::id::{ResourceId, Run, Shard};
 use crate::model::links::shard_of;
 use crate::model::node::Role;
-use crate::model::resource::{LinkTotals, ShardState, Unchanged, is_complete};
+use crate::model::resource::{DEFAULT_DELAY, LinkTotals, ShardState, Unchanged, is_complete};
 use crate::store::Txn;
 use crate::store::catalog::encode;
 use crate::worker::links::tests::{Graph, Site, settings, whole};
@@ -265,8 +265,11 @@ async fn a_run_with_another_number_of_shards_asks_for_every_page_once_though_the
         let pair = Pair::new().await;
         let mut n_pages = Vec::new();
         for (run, n_shards) in [(1, before), (2, after)] {
+            let began = std::time::Instant::now();
             pair.restart(run, n_shards, run).await;
             let records = pair.wait_until_all_of(n_shards).await;
+            // Hosts have come from other shards, and rest first.
+            assert!(run == 1 || began.elapsed() >= DEFAULT_DELAY);
             n_pages.push(records.iter().map(|r| r.counts.pages()).sum::<u64>());
             let items = pair.lines().into_iter().filter(|item| item.run == Run(run));
             let mut items: Vec<String> = items.map(|item| item.item.get().to_owned()).collect();
