@@ -32,6 +32,7 @@ mod line;
 mod node;
 mod reach;
 mod rest;
+mod rules;
 mod sinks;
 mod site;
 mod sky;

@@ -8,8 +8,8 @@ use tokio::sync::oneshot;
 
 use super::check::{self, Happening};
 use super::node::{MachineClock, Node, Part, World};
+use super::rules;
 use super::sinks::Sinks;
-use super::site;
 use super::sky::Sky;
 use crate::data::DataRoot;
 use crate::frontier::twin::FrontiersTwin;
@@ -263,7 +263,7 @@ impl Cluster {
 }
 
 fn put_plugin(store: &StoreTwin) {
-    let description = site::description();
+    let description = rules::description();
     let record = PluginRecord {
         name: description.name.clone(),
         version: description.version.clone(),

@@ -11,12 +11,13 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::LEASE_TTL;
 use super::line::Line;
 use super::reach::Reach;
+use super::rules::{self, OnePlugin};
 use super::sinks::Sinks;
-use super::site::{OnePlugin, Web};
+use super::site::Web;
 use super::sky::Sky;
-use super::{LEASE_TTL, site};
 use crate::app::leaving::Leaving;
 use crate::app::master_node::{MasterNode, MasterParts, MasterSettings};
 use crate::app::registration::{RegisterError, Registration};
@@ -343,7 +344,7 @@ impl Admit for NoPlugins {
     async fn admit(&self, _bytes: Bytes) -> Result<Admitted, PluginError> {
         Err(PluginError::Host {
             doing: "look at a plugin",
-            why: format!("there is only {}", site::description().name),
+            why: format!("there is only {}", rules::description().name),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Pages of known links and items, the rules that read them, and who fetches them.
+//! Pages of known links and items, and who fetches them.
 //!
 //! Each life of a name has hosts of its own, so that a request and an item tell which life they
 //! belong to. What a page has follows from its number alone.
@@ -17,16 +17,10 @@ use super::sky::Sky;
 use crate::clock::Clock;
 use crate::fetch::gate::{Gate, GateSettings, Pace, Paused};
 use crate::fetch::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched, Prepared};
-use crate::model::crawl::{
-    CharsetSource, FetchRecord, Item, Page, PageContext, PageText, Request, UnixMillis,
-};
+use crate::model::crawl::{CharsetSource, FetchRecord, Page, PageText, UnixMillis};
 use crate::model::headers::Headers;
-use crate::model::id::{Digest, Shard};
+use crate::model::id::Shard;
 use crate::model::links;
-use crate::model::plugin::Description;
-use crate::plugin::{
-    CallConfig, CallFailure, CallOutput, CallReport, LoadRules, PluginError, Rules, Usage,
-};
 
 /// Of all resources.
 pub(super) const DELAY: Duration = Duration::from_millis(500);
@@ -322,92 +316,5 @@ impl Drop for Asked<'_> {
         let sky = &self.web.sky;
         sky.checker()
             .on_answer(&self.web.label, &self.host, sky.now());
-    }
-}
-
-/// The rules that read the pages of a site.
-pub(super) struct SiteRules {
-    description: Description,
-}
-
-/// Finds the rules, as a rule.
-pub(super) struct OnePlugin {
-    pub(super) sky: Arc<Sky>,
-}
-
-#[async_trait]
-impl LoadRules for OnePlugin {
-    async fn load(&self, _digest: Digest) -> Result<Arc<dyn Rules>, PluginError> {
-        tokio::time::sleep(self.sky.way()).await;
-        if self.sky.fault(Fault::NoPlugin, 5) {
-            return Err(PluginError::Host {
-                doing: "fetch the plugin from a master",
-                why: "none answers".to_owned(),
-            });
-        }
-        let description = description();
-        Ok(Arc::new(SiteRules { description }))
-    }
-}
-
-pub(super) fn description() -> Description {
-    Description {
-        name: "site".parse().expect("a name"),
-        version: "1.0.0".parse().expect("a version"),
-        rules: vec!["page".into()],
-        schemas: Vec::new(),
-        plans: Vec::new(),
-        hosts: Vec::new(),
-        limits: BTreeMap::new(),
-    }
-}
-
-#[async_trait]
-impl Rules for SiteRules {
-    fn description(&self) -> &Description {
-        &self.description
-    }
-
-    async fn root(&self, config: CallConfig, _now: u64) -> CallReport {
-        let site = Site::of_params(&config.params).expect("params of a site");
-        report(CallOutput {
-            requests: requests(&site, &site.roots()),
-            ..CallOutput::default()
-        })
-    }
-
-    async fn parse(
-        &self,
-        config: CallConfig,
-        _rule: &str,
-        page: Arc<Page>,
-        _context: PageContext,
-    ) -> CallReport {
-        let site = Site::of_params(&config.params).expect("params of a site");
-        let (_, _, page) = parse(&page.url).expect("a URL of the site");
-        let item = |json| Item {
-            schema: "page".into(),
-            json,
-        };
-        report(CallOutput {
-            items: site.items(page).into_iter().map(item).collect(),
-            requests: requests(&site, &site.links(page)),
-            n_bad_urls: 0,
-        })
-    }
-}
-
-fn requests(site: &Site, pages: &[u64]) -> Vec<Request> {
-    let request = |page: &u64| Request::get(site.url(*page), "page");
-    pages.iter().map(request).collect()
-}
-
-fn report(output: CallOutput) -> CallReport {
-    let result: Result<CallOutput, CallFailure> = Ok(output);
-    CallReport {
-        result,
-        logs: Vec::new(),
-        n_logs_dropped: 0,
-        usage: Usage::default(),
     }
 }
