@@ -62,7 +62,7 @@ pub fn path_of(shard: ShardId) -> ObjectPath {
         .collect()
 }
 
-/// Where the frontiers of all shards of a resource lie.
+/// Folder of the frontiers of all shards of a resource.
 fn folder_of(resource: ResourceId) -> ObjectPath {
     ObjectPath::from_iter(["frontiers".to_owned(), resource.to_string()])
 }

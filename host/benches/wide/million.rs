@@ -19,7 +19,7 @@ const N_LINKS: u32 = 1_000;
 /// Pages that are crawled. Hosts are asked in the order in which they were found.
 const N_PAGES: u32 = 50_000;
 
-/// What a process does, named by its first argument.
+/// The work of one process, named by its first argument.
 #[derive(Clone, Copy)]
 pub(crate) enum Step {
     Fill,

@@ -41,7 +41,7 @@ pub struct Commit {
     /// Links whose hosts belong to other shards, which are never this one. Of those that this run has
     /// had before, only reloads are sent again.
     pub for_others: Vec<(Shard, NewRequest)>,
-    /// How far the links may add to what this run has stored; one beyond that is not stored.
+    /// Bounds on what the links may add to this run; a link beyond them is not stored.
     pub growth: GrowthBounds,
     /// Links not taken, by reason.
     pub refused: Vec<(&'static str, u64)>,

@@ -34,7 +34,7 @@ impl LinkBatch {
 /// Policy for links that another shard has found.
 #[derive(Clone, Copy)]
 pub struct LinkPolicy<'a> {
-    /// How far they may add to what this run has stored.
+    /// Bounds on what the links may add to this run.
     pub growth: GrowthBounds,
     /// Returns what a link is counted by that is refused; none where it is stored if it is new.
     pub refusal: &'a (dyn Fn(&NewRequest) -> Option<&'static str> + Send + Sync),

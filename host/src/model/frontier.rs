@@ -118,7 +118,7 @@ pub enum UrlFilter {
     Dead,
 }
 
-/// What a host waits for.
+/// State of a host: the thing that it waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HostState {
     /// It may be asked now.
@@ -160,7 +160,7 @@ impl HostState {
 pub struct HostEntry {
     /// Name and port.
     pub name: String,
-    /// What it waits for.
+    /// State of the host.
     pub state: HostState,
     /// Number of its URLs that wait or are in flight, counted up to [`MAX_DUE`](Self::MAX_DUE).
     pub n_due: u64,

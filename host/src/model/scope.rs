@@ -129,7 +129,7 @@ pub enum Refusal {
     },
 }
 
-/// How far the links of a crawl may add to what its frontier keeps. Root requests do not count.
+/// Bounds on what the links of a crawl may add to its frontier. Root requests are stored all the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GrowthBounds {
     /// URLs of one host and one [pattern](crate::model::pattern::path_pattern): setting `max-pattern-urls`.

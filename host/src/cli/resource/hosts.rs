@@ -26,7 +26,7 @@ pub(in crate::cli) struct HostsArgs {
     output: OutputArgs,
 }
 
-/// What a host waits for.
+/// States that can be asked for.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum State {
     /// Nothing: it may be asked now

@@ -21,7 +21,7 @@ const MAX_READ: usize = 100_000;
 pub struct HostPage {
     /// Hosts in the order of their keys.
     pub entries: Vec<HostEntry>,
-    /// Where the next page begins: what [`FrontierReader::hosts`] takes. None: these were the last.
+    /// Start of the next page, which [`FrontierReader::hosts`] takes. None: these were the last.
     pub next: Option<Vec<u8>>,
 }
 

@@ -1,4 +1,4 @@
-//! How far links add to what is stored: by pattern, and by host.
+//! Bounds on what links add to a frontier: by pattern, and by host.
 
 use std::sync::Arc;
 

@@ -36,7 +36,7 @@ pub struct UrlsPage {
     pub next: Option<UrlsFrom>,
 }
 
-/// Where a list of hosts goes on.
+/// Place at which a list of hosts goes on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostsFrom {
     /// In this shard.
@@ -48,9 +48,9 @@ pub struct HostsFrom {
 /// Part of a list of hosts.
 #[derive(Debug, Default)]
 pub struct HostsPage {
-    /// At most as many as asked for.
+    /// Hosts, at most as many as asked for.
     pub entries: Vec<HostEntry>,
-    /// Where to go on; none at the end.
+    /// Place to go on at; none at the end.
     pub next: Option<HostsFrom>,
 }
 

@@ -97,7 +97,7 @@ async fn a_host_takes_the_clock_along_that_another_shard_has_given_it() {
     check(&taken(&frontier, &MOMENTS).await, &[(&stays, 80_000)]);
 }
 
-/// What the last answer gave each host counts from the opening: it may have been asked since.
+/// The delay after the last answer of each host counts from the opening: it may have been asked since.
 #[tokio::test]
 async fn a_host_of_a_shard_that_was_not_closed_waits_as_it_did_last() {
     let objects = Arc::new(InMemory::new());
