@@ -27,6 +27,7 @@ mod parts;
 mod registration;
 mod run;
 mod seeding;
+mod shared_turns;
 mod standalone;
 mod up;
 

@@ -3,6 +3,7 @@
 //! ```text
 //! guard   what may be reached: http and https, public addresses, never our own nodes
 //! robots  what the site wants left alone
+//! turns   whose turn it is: the clock of each host, shared by all workers of a cluster
 //! gate    when: the clock and the connections of each host, shared by all resources
 //! http    how: one request, limits while streaming, redirects within the host, through which proxy
 //! ```
@@ -38,6 +39,7 @@ mod phases;
 mod proxies;
 mod resolve;
 pub mod robots;
+pub mod turns;
 
 pub use error::FetchError;
 pub use resolve::{NameSettings, Resolver};

@@ -96,7 +96,7 @@
 //! # Shards
 //!
 //! A resource may be split by host into up to 32 shards, which are placed and crawled each by itself:
-//! every URL of a host is in one of them ([`model::links`]), so spacing per host is nobody else's
+//! every URL of a host is in one of them ([`model::links`]), so spacing per host within a resource is nobody else's
 //! matter. `root` runs in each, as of the moment that the run began, and each keeps the root requests of
 //! its hosts; `max-pages`, `max-bytes`, `max-disk` and `max-undelivered` are shared out evenly, concurrency is that of each. A run
 //! with another number of shards uses nothing that earlier ones knew of URLs: a host may be in another
@@ -126,6 +126,10 @@
 //! A page that comes early is put back with the moment to come again, and holds nothing; where several crawls
 //! want one host, the gate keeps a turn for each that it has sent away ([`fetch::gate`]). Redirects within a host,
 //! which cannot be put back, give up their place while they wait.
+//!
+//! Workers of a cluster share the turns of hosts with a delay ([`fetch::turns`]). One of those that are registered
+//! owns each host, and lends it to one worker at a time ([`worker::peers`] tells who is there); without its answer a worker
+//! goes alone, at twice the delay. A page whose turn is another worker's is put back like one that comes early.
 //!
 //! A host that cannot be reached (no address, no connection, no robots.txt) is put off with all its URLs, and
 //! that is counted once and written at once. After as many failures on end as a page has attempts, or twice
@@ -251,6 +255,7 @@
 //! | frontiers that are read for clients | 32 | the end of a read; further ones wait | `--frontier-readers` | `r03_reads_of_frontiers_wait_for_one_of_few_readers` |
 //! | robots.txt of sites, in a worker | 65 536 origins and 64 MiB of rules, each of 500 KiB of file | those used least lately, for new ones | none | `those_used_least_lately_go_when_there_are_too_many_or_they_are_too_large` |
 //! | addresses of names, in a worker | 50 000 names, each for as long as DNS says, from 30 s to 1 h; 10 000 answers that a name does not exist, each for 5 min at most | the next one that is asked for; time | `dns-min-ttl`, `dns-ttl` of `[fetch]` | `the_addresses_of_many_names_are_not_remembered_all` |
+//! | hosts whose turns workers share, in a worker | 100 000 that it owns, and 100 000 that it asks for; further ones get no turn | the end of their delay | none | `hosts_beyond_the_bound_get_no_turn_until_there_is_room`, `hosts_that_are_not_asked_any_more_are_forgotten_and_others_bounded` |
 //! | addresses of own nodes, in a worker | those that were registered in the last hour | a look every 30 seconds | none | `an_address_is_given_up_an_hour_after_its_node_left` |
 //! | workers that were told to drain | one small record each | `crawler node drain --undo` | none | `a_worker_that_was_told_to_drain_gets_nothing_more_and_the_last_one_may_drain_too` |
 //! | the history of etcd | twice 100 000 revisions | the leader, where it is that long, and every 10 minutes | `--keep-revisions`, `--compact-interval` | `the_history_is_short_however_much_is_written_between_two_looks` |

@@ -15,6 +15,7 @@
 //! drain     the outbox into the sink
 //! links     links to the other shards, to those who have them
 //! others    who has them, and how they are reached
+//! peers     the workers that share the turns of hosts
 //! receive   links of the other shards, and whether there is anything to do
 //! told      what is wrong with the sink, as others see it
 //! totals    what all crawls come to, in the store
@@ -50,6 +51,7 @@ mod look;
 mod opening;
 pub mod others;
 mod page;
+pub mod peers;
 pub mod put_back;
 pub mod receive;
 pub mod report;

@@ -10,6 +10,7 @@ pub(crate) mod frontier;
 mod links;
 mod node;
 mod settings;
+mod turns;
 
 use self::settings::{crawl_message, crawl_settings, placement_change, placement_message};
 use super::answer::{

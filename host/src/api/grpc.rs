@@ -19,6 +19,7 @@ use super::problem::Problem;
 use super::requests::Requests;
 use super::spec::invalid;
 use super::{Api, CALLS_MAX, PushSaid, REQUEST_MAX, convert};
+use crate::fetch::turns::Turns;
 use crate::master::ControlError;
 use crate::model::node::CallToken;
 use crate::worker::Crawls;
@@ -52,8 +53,10 @@ pub struct Services {
 pub struct WorkerDoor {
     /// Crawls of this worker.
     pub crawls: Crawls,
-    /// Token that callers show who bring links.
+    /// Token that callers show who bring links or ask for turns.
     pub call_token: CallToken,
+    /// Turns of hosts that the worker shares with others; none where it shares none.
+    pub turns: Option<Turns>,
 }
 
 /// Serves until `stop` is cancelled and the calls in hand are done. Streams end at once then.
@@ -73,6 +76,7 @@ pub async fn serve(
     let worker = services.worker.map(|door| {
         let worker = Worker {
             crawls: door.crawls,
+            turns: door.turns,
             calls: Calls::new("worker"),
             stop: stop.clone(),
         };

@@ -21,6 +21,7 @@ use super::membership::{Member, seed_when_leading};
 use super::own_nodes;
 use super::parts::{self, DataPlugins};
 use super::registration::Registration;
+use super::shared_turns;
 use crate::api::client::{FetchDeadlines, GrpcWorkerCalls, MasterPlugins};
 use crate::api::grpc::WorkerDoor;
 use crate::cli::{ClusterWorkerOptions, MasterOptions, NodeOptions};
@@ -295,7 +296,9 @@ pub(super) async fn start_worker(
     let config = &options.node.config;
     let fetch = parts::fetcher(guard.clone(), &config.fetch, &config.hosts, clock.clone())?;
     let provides = (options.capacity, options.labels.clone());
-    let base = base(Role::Worker, &options.node, store, clock, provides).await?;
+    let mut base = base(Role::Worker, &options.node, store, clock, provides).await?;
+    base.node.shares_turns = options.shared_turns;
+    base.membership.node = base.node.clone();
     let scopes = Scopes::default();
     let (grpc, http) = (base.doors.grpc_at, base.doors.http_at);
     let crawls = Crawls::default();
@@ -304,6 +307,7 @@ pub(super) async fn start_worker(
     let worker_door = WorkerDoor {
         crawls: crawls.clone(),
         call_token: base.node.call_token.clone(),
+        turns: shared_turns::begin(&base.node, &base.catalog, &fetch, &scopes.membership),
     };
     base.doors.open(None, Some(worker_door), &scopes.doors);
     let own_nodes = own_nodes::keep_told(guard, base.catalog.clone(), always);

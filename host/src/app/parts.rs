@@ -91,6 +91,7 @@ pub(super) fn node(
             Role::Master => CallToken::default(),
             Role::Worker => CallToken::of(rand::random()),
         },
+        shares_turns: false,
     }
 }
 

@@ -146,6 +146,8 @@ impl Up {
         let worker_door = WorkerDoor {
             crawls: crawls.clone(),
             call_token: worker.call_token.clone(),
+            // It is the only worker: nobody else opens its store.
+            turns: None,
         };
         doors.open(Some(master_node.api(&scope)), Some(worker_door), &scope);
         let registrations = TaskScope::new();

@@ -286,6 +286,15 @@ pub(super) fn memory(text: &str) -> Result<u64, String> {
     }
 }
 
+/// A setting that is `on` or `off`.
+pub(super) fn on_or_off(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("write on or off".to_owned()),
+    }
+}
+
 /// `:PORT` on this machine only, or `ADDRESS:PORT`.
 pub(super) fn listen_address(text: &str) -> Result<SocketAddr, String> {
     let local = text.strip_prefix("localhost").unwrap_or(text);

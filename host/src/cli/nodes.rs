@@ -9,7 +9,7 @@ use clap::Args;
 use ipnet::IpNet;
 
 use super::Failure;
-use super::args::{limit, listen_address, overrides};
+use super::args::{limit, listen_address, on_or_off, overrides};
 use super::checks::{advertised, check_frontier_min_age, check_lease_ttl, check_open, check_pprof};
 use super::engine::{EngineArgs, EngineOptions};
 use super::options::{NO_PORT, NetworkArgs};
@@ -102,6 +102,8 @@ pub struct ClusterWorkerOptions {
     pub allow_ports: Vec<u16>,
     /// How long it gives away what it has before it ends.
     pub drain_timeout: Duration,
+    /// True if the turns of hosts are shared with the other workers.
+    pub shared_turns: bool,
 }
 
 /// What `crawler worker --cluster=false` was asked for.
@@ -222,6 +224,9 @@ pub(super) struct WorkerArgs {
     /// How long a worker that is stopped may take to give its shards to others; 0s ends it at once
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = humantime::parse_duration)]
     drain_timeout: Duration,
+    /// on or off: whether the delay of a host is kept over all workers, or by each alone; the same on all workers
+    #[arg(long, value_name = "WORD", default_value = "on", value_parser = on_or_off, action = clap::ArgAction::Set)]
+    shared_turns: bool,
     #[command(flatten)]
     networks: NetworkArgs,
     #[command(flatten)]
@@ -351,6 +356,7 @@ impl WorkerArgs {
             labels: labels(self.labels)?,
             allow_networks: self.networks.allow_networks,
             drain_timeout: self.drain_timeout,
+            shared_turns: self.shared_turns,
         })))
     }
 }

@@ -396,3 +396,18 @@ fn plugin_test_and_plugin_diff_make_each_call_as_often_as_told() {
     assert_eq!(n_times("plugin diff a.wasm b.wasm"), 5);
     assert_eq!(n_times("plugin diff a.wasm b.wasm --repeat=20"), 20);
 }
+
+#[test]
+fn workers_share_turns_unless_they_are_told_not_to() {
+    let shares_turns = |line: &str| match parse(line) {
+        Ok(Command::Worker(options)) => match *options {
+            WorkerOptions::Cluster(options) => options.shared_turns,
+            WorkerOptions::Alone(options) => panic!("{options:?}"),
+        },
+        other => panic!("{other:?}"),
+    };
+    assert!(shares_turns("worker"));
+    assert!(shares_turns("worker --shared-turns on"));
+    assert!(!shares_turns("worker --shared-turns off"));
+    check_refused("worker --shared-turns maybe", "write on or off");
+}

@@ -28,8 +28,6 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use rand::RngExt as _;
-
 use super::FetchError;
 use crate::model::settings::{Rate, Rates};
 use address::Addresses;
@@ -39,9 +37,11 @@ mod address;
 mod health;
 mod host;
 mod line;
+mod permit;
 
 pub use address::{Address, Shared};
 pub use health::Sign;
+pub use permit::Permit;
 
 /// How long a delay is kept by all, beyond twice itself.
 pub const STRICT_FOR: Duration = Duration::from_secs(60);
@@ -195,16 +195,6 @@ impl Paused {
     }
 }
 
-/// A place at a host. The host's delay starts when it is dropped.
-#[derive(Debug)]
-#[must_use = "dropping it frees the place"]
-pub struct Permit {
-    host: Arc<HostGate>,
-    settings: Arc<GateSettings>,
-    pace: Pace,
-    entered: Instant,
-}
-
 impl Gate {
     /// A gate that has seen no host.
     pub fn new(settings: GateSettings) -> Self {
@@ -276,12 +266,8 @@ impl Gate {
             }
         };
         drop((first, waiting));
-        Ok(Permit {
-            host,
-            settings: Arc::clone(&self.settings),
-            pace: pace.clone(),
-            entered,
-        })
+        let settings = Arc::clone(&self.settings);
+        Ok(Permit::new(host, settings, pace.clone(), entered))
     }
 
     fn host(&self, name: &str) -> Arc<HostGate> {
@@ -309,47 +295,6 @@ struct Waiting<'a> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.host.state().line.leave(self.crawl);
-    }
-}
-
-impl Permit {
-    /// Since when the place is held.
-    pub fn entered(&self) -> Instant {
-        self.entered
-    }
-
-    /// Ends the use of the place and tells how long the host is left alone from now on.
-    /// None: the exchange says nothing of the host.
-    pub fn finish(self, sign: Option<Sign>) -> Duration {
-        let host = Arc::clone(&self.host);
-        if let Some(sign) = sign {
-            let mut state = host.state();
-            state.health.note(sign, self.entered, &self.settings);
-        }
-        let (delay, settings) = (self.pace.delay, Arc::clone(&self.settings));
-        drop(self);
-        let (now, state) = (Instant::now(), host.state());
-        let random = state.ended.map_or(Duration::ZERO, |(_, random)| random);
-        let delay = state.delay(delay, &settings) + random;
-        // Not how long its rate is used up: what is told here is waited again after an opening.
-        let in_trouble = state.health.paused_until();
-        delay.max(in_trouble.map_or(Duration::ZERO, |until| until.saturating_duration_since(now)))
-    }
-}
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        let random = match self.pace.random {
-            Duration::ZERO => Duration::ZERO,
-            random => random.mul_f64(rand::rng().random()),
-        };
-        {
-            let mut state = self.host.state();
-            state.n_in_use -= 1;
-            state.ended = Some((Instant::now(), random));
-        }
-        self.host.freed.notify_one();
-        self.host.ended.notify_waiters();
     }
 }
 

@@ -10,8 +10,8 @@
 //! What an exchange says of its host is told to the gate. When a page is tried again is for the caller,
 //! who gets the answer with its headers.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -23,6 +23,7 @@ use super::gate::{Asker, Gate, Pace};
 use super::guard::Guard;
 use super::resolve::{GuardedResolver, ResolveError};
 use super::robots::Cache;
+use super::turns::Turns;
 use super::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched, Prepared, charset};
 use crate::clock::Clock;
 use crate::model::crawl::{Page, UnixMillis, is_same_host};
@@ -59,6 +60,8 @@ pub struct HttpFetcher {
     guard: Arc<Guard>,
     resolver: GuardedResolver,
     gate: Arc<Gate>,
+    /// Not set: no other worker is asked.
+    turns: OnceLock<Turns>,
     robots: Cache,
     /// Places of hosts that are made ready.
     preparing: Semaphore,
@@ -103,6 +106,7 @@ impl HttpFetcher {
             guard,
             resolver,
             gate,
+            turns: OnceLock::new(),
             clock,
             is_nameless: AtomicBool::new(false),
         })

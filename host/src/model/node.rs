@@ -64,6 +64,9 @@ pub struct Node {
     /// Token that other workers show to be let in with links; empty where nobody is.
     #[serde(default, skip_serializing_if = "CallToken::is_empty")]
     pub call_token: CallToken,
+    /// True if the worker takes part in the turns of hosts that are shared over all workers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shares_turns: bool,
 }
 
 /// A secret of one process, which those who may read the store show when they call it.
@@ -381,6 +384,7 @@ mod tests {
             draining: false,
             started_at: 0,
             call_token: CallToken::default(),
+            shares_turns: false,
         };
         let one = node("10.0.0.5:9090");
         assert_eq!(one.label("id"), Some("worker-1"));

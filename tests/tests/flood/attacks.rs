@@ -40,13 +40,14 @@ const SLOW: Duration = Duration::from_millis(500);
 /// Bytes of a request that is not an upload, at most.
 const REQUEST_MAX: usize = 4 << 20;
 const JSON: &str = "application/json";
-const METHODS: [&str; 6] = [
+const METHODS: [&str; 7] = [
     "CrawlerMaster/AddResource",
     "CrawlerMaster/ListUrls",
     "CrawlerMaster/PushPlugin",
     "CrawlerMaster/ReadItems",
     "CrawlerWorker/ApplyLinks",
     "CrawlerWorker/GetStatus",
+    "CrawlerWorker/TakeTurns",
 ];
 
 /// The doors, and what became of those who came.

@@ -12,6 +12,7 @@ use tonic::transport::Channel;
 use tonic::{Code, Request, Response, Status, Streaming};
 
 use super::{ANSWER_MAX, endpoint, transport_failure};
+use crate::fetch::turns::call::{Answer, AskError, AskTurns, Asks, DEADLINE};
 use crate::master::{WORKER_CALL_DEADLINE, WorkerCallError, WorkerCalls};
 use crate::model::id::{ResourceId, ResourceName};
 use crate::model::node::Node;
@@ -20,7 +21,7 @@ use crate::telemetry::chain;
 use crate::worker::others::SendLinks;
 use crate::worker::receive::{GIVE_DEADLINE, GiveError, GivenLinks};
 
-/// Metadata of a call with links: the token of the worker that is called.
+/// Metadata of a call with links or about turns: the token of the worker that is called.
 pub(crate) const CALL_TOKEN: &str = "crawler-call-token";
 /// Connections kept to workers; above it all are forgotten and made anew.
 const CHANNELS_MAX: usize = 1_024;
@@ -98,11 +99,8 @@ impl SendLinks for GrpcWorkerCalls {
     async fn send(&self, worker: &Node, links: GivenLinks) -> Result<u64, GiveError> {
         let address = worker.address.as_str();
         let not_now = |e: WorkerCallError| GiveError::NotNow(e.to_string());
-        let mut request = Request::new(proto::ApplyLinksRequest::from(links));
-        // A worker of a version without tokens has an empty one, and asks for none.
-        let token = worker.call_token.expose().parse();
-        let token = token.map_err(|_| GiveError::Refused("its token is not ASCII".to_owned()))?;
-        request.metadata_mut().insert(CALL_TOKEN, token);
+        let request = proto::ApplyLinksRequest::from(links);
+        let request = with_token(worker, request).map_err(GiveError::Refused)?;
         let mut client = self.worker(address).map_err(not_now)?;
         let call = client.apply_links(request);
         match tokio::time::timeout(GIVE_DEADLINE, call).await {
@@ -120,6 +118,41 @@ impl SendLinks for GrpcWorkerCalls {
             }
         }
     }
+}
+
+#[async_trait]
+impl AskTurns for GrpcWorkerCalls {
+    async fn ask(&self, owner: &Node, asks: Asks) -> Result<Vec<Answer>, AskError> {
+        let address = owner.address.as_str();
+        let unanswered = |error: WorkerCallError| AskError {
+            why: error.to_string(),
+        };
+        let request = with_token(owner, proto::TakeTurnsRequest::from(asks));
+        let request = request.map_err(|why| unanswered(silent(address, why)))?;
+        let mut client = self.worker(address).map_err(unanswered)?;
+        match tokio::time::timeout(DEADLINE, client.take_turns(request)).await {
+            Ok(Ok(answer)) => {
+                let answers = answer.into_inner().answers;
+                Ok(answers.into_iter().map(Answer::from).collect())
+            }
+            Ok(Err(status)) => Err(unanswered(silent(address, why(&status)))),
+            Err(_elapsed) => {
+                let seconds = DEADLINE.as_secs();
+                let why = format!("no answer within {seconds} s");
+                Err(unanswered(silent(address, why)))
+            }
+        }
+    }
+}
+
+/// A request that shows the token of the worker that is called. A worker of a version without tokens has an
+/// empty one, and asks for none.
+fn with_token<T>(worker: &Node, message: T) -> Result<Request<T>, String> {
+    let token = worker.call_token.expose().parse();
+    let token = token.map_err(|_| "its token is not ASCII".to_owned())?;
+    let mut request = Request::new(message);
+    request.metadata_mut().insert(CALL_TOKEN, token);
+    Ok(request)
 }
 
 async fn worker_call<T>(

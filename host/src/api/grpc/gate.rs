@@ -1,7 +1,8 @@
-//! The gate for links: judged by the head of a request.
+//! The gate for calls of other workers: judged by the head of a request.
 //!
-//! A body of links becomes many times larger in memory than it was on the wire. So those who do not
-//! know the token of this worker are refused before any of it is read.
+//! A body of links becomes many times larger in memory than it was on the wire, and whoever asks for turns
+//! decides when others crawl. So those who do not know the token of this worker are refused before any
+//! of it is read.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -16,8 +17,8 @@ use tower::Service;
 use crate::api::client::CALL_TOKEN;
 use crate::model::node::CallToken;
 
-/// The path of the one call that needs the token.
-const APPLY_LINKS: &str = "/CrawlerWorker/ApplyLinks";
+/// The paths of the calls that need the token.
+const GUARDED: [&str; 2] = ["/CrawlerWorker/ApplyLinks", "/CrawlerWorker/TakeTurns"];
 
 /// The service of a worker behind its token.
 #[derive(Clone)]
@@ -46,9 +47,9 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let shown = request.headers().get(CALL_TOKEN);
         let knows_token = || shown.is_some_and(|shown| self.call_token.is(shown.as_bytes()));
-        if request.uri().path() == APPLY_LINKS && !knows_token() {
+        if GUARDED.contains(&request.uri().path()) && !knows_token() {
             let refused = Status::unauthenticated(
-                "links are taken from workers of the cluster only, which find the token in the store",
+                "links and turns are for workers of the cluster only, which find the token in the store",
             );
             return Either::Right(ready(Ok(refused.into_http())));
         }

@@ -1,6 +1,7 @@
 //! Clients that send too much, or are too many.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use proto::crawler_worker_client::CrawlerWorkerClient;
 use tokio::io::AsyncReadExt as _;
@@ -9,8 +10,10 @@ use tonic::Code;
 use tonic::transport::{Channel, Endpoint};
 
 use super::*;
-use crate::api::client::CALL_TOKEN;
+use crate::api::client::{CALL_TOKEN, GrpcWorkerCalls};
 use crate::api::requests::RequestSettings;
+use crate::fetch::turns::call::{Life, MAX_ASKS};
+use crate::model::id::Incarnation;
 use crate::task::TaskScope;
 use crate::telemetry::chain;
 
@@ -26,6 +29,7 @@ async fn worker(settings: RequestSettings) -> (SocketAddr, TaskScope) {
         worker: Some(WorkerDoor {
             crawls: Crawls::default(),
             call_token: call_token(),
+            turns: Some(turns()),
         }),
     };
     let served = serve(
@@ -41,6 +45,33 @@ async fn worker(settings: RequestSettings) -> (SocketAddr, TaskScope) {
 fn client(address: SocketAddr) -> CrawlerWorkerClient<Channel> {
     let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
     CrawlerWorkerClient::new(endpoint.connect_lazy())
+}
+
+/// Turns of a worker that is reached by nobody.
+fn turns() -> Turns {
+    let own = Life {
+        worker: "worker-1".parse().unwrap(),
+        incarnation: Incarnation(1),
+    };
+    Turns::new(own, Arc::new(GrpcWorkerCalls::new()))
+}
+
+/// A call about so many hosts, from somebody who may ask.
+fn asks(n: usize) -> Request<proto::TakeTurnsRequest> {
+    let ask = |n| proto::TurnAsk {
+        host: format!("h{n}.test"),
+        delay_ms: 1_000,
+        wanted: true,
+        ..proto::TurnAsk::default()
+    };
+    let mut request = Request::new(proto::TakeTurnsRequest {
+        worker: "worker-2".to_owned(),
+        incarnation: 2,
+        asks: (0..n).map(ask).collect(),
+    });
+    let shown = call_token().expose().parse().unwrap();
+    request.metadata_mut().insert(CALL_TOKEN, shown);
+    request
 }
 
 fn call_token() -> CallToken {
@@ -150,4 +181,45 @@ async fn r14_links_are_taken_from_callers_who_know_the_token() {
     assert_eq!(known.message(), "shard 7/1 is not crawled here");
     let status = proto::WorkerStatusRequest::default();
     client.get_status(status).await.unwrap();
+}
+
+#[tokio::test]
+async fn r14_turns_are_for_callers_who_know_the_token() {
+    let (address, _scope) = worker(RequestSettings::default()).await;
+    let mut client = client(address);
+    let mut stranger = asks(1);
+    stranger.metadata_mut().remove(CALL_TOKEN);
+    let refused = client.take_turns(stranger).await.unwrap_err();
+    assert_eq!(refused.code(), Code::Unauthenticated, "{refused}");
+    let mut wrong = asks(1);
+    let other = CallToken::of([8; 32]).expose().parse().unwrap();
+    wrong.metadata_mut().insert(CALL_TOKEN, other);
+    let refused = client.take_turns(wrong).await.unwrap_err();
+    assert_eq!(refused.code(), Code::Unauthenticated, "{refused}");
+    let answer = client.take_turns(asks(2)).await.unwrap().into_inner();
+    // It does not know yet whether it owns them.
+    let [first, second] = &answer.answers[..] else {
+        panic!("{answer:?}");
+    };
+    assert!(first.turns == 0 && first.after_ms > 0, "{first:?}");
+    assert_eq!(first, second);
+}
+
+#[tokio::test]
+async fn r03_calls_about_turns_have_bounds() {
+    let (address, _scope) = worker(RequestSettings::default()).await;
+    let mut client = client(address);
+    let refused = client.take_turns(asks(MAX_ASKS + 1)).await.unwrap_err();
+    assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
+    assert_eq!(refused.message(), "1025 hosts at once, at most 1024");
+    let mut slow = asks(1);
+    slow.get_mut().asks[0].delay_ms = u64::MAX;
+    let refused = client.take_turns(slow).await.unwrap_err();
+    assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
+    let mut nameless = asks(1);
+    nameless.get_mut().asks[0].host = String::new();
+    let refused = client.take_turns(nameless).await.unwrap_err();
+    assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
+    let answer = client.take_turns(asks(MAX_ASKS)).await.unwrap();
+    assert_eq!(answer.into_inner().answers.len(), MAX_ASKS);
 }

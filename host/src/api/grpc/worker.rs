@@ -9,12 +9,15 @@ use tonic::{Request, Response, Status};
 use super::{Answer, Stream, refused};
 use crate::api::calls::Calls;
 use crate::api::spec::resource_name;
+use crate::fetch::turns::Turns;
+use crate::fetch::turns::call::Asks;
 use crate::model::id::ResourceId;
 use crate::worker::Crawls;
 use crate::worker::receive::{GiveError, GivenLinks};
 
 pub(super) struct Worker {
     pub(super) crawls: Crawls,
+    pub(super) turns: Option<Turns>,
     pub(super) calls: Calls,
     pub(super) stop: CancellationToken,
 }
@@ -66,5 +69,22 @@ impl CrawlerWorker for Worker {
         let links = GivenLinks::try_from(request.into_inner()).map_err(status)?;
         let last = self.crawls.give(links).await.map_err(status)?;
         Ok(Response::new(proto::ApplyLinksAnswer { last }))
+    }
+
+    async fn take_turns(
+        &self,
+        request: Request<proto::TakeTurnsRequest>,
+    ) -> Answer<proto::TakeTurnsAnswer> {
+        let _permit = self.calls.call().map_err(|p| p.to_status())?;
+        let Some(turns) = &self.turns else {
+            let why =
+                "this worker shares no turns of hosts: it was started with --shared-turns off";
+            return Err(Status::failed_precondition(why));
+        };
+        let asks = Asks::try_from(request.into_inner()).map_err(Status::invalid_argument)?;
+        let answers = turns.receive(asks);
+        let answers = answers.map_err(|error| Status::invalid_argument(error.to_string()))?;
+        let answers = answers.into_iter().map(Into::into).collect();
+        Ok(Response::new(proto::TakeTurnsAnswer { answers }))
     }
 }

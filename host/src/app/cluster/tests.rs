@@ -87,6 +87,7 @@ async fn clocks_that_step_a_day_both_ways_move_nobody() {
         allow_networks: Vec::new(),
         allow_ports: Vec::new(),
         drain_timeout: Duration::ZERO,
+        shared_turns: true,
     };
     let worker = start_worker(&worker, store.clone(), clock.clone());
     processes.push(worker.await.unwrap());

@@ -77,6 +77,7 @@ impl Bench {
                 draining: false,
                 started_at: 0,
                 call_token: CallToken::default(),
+                shares_turns: false,
             };
             let key = catalog.keys().node(Role::Master, &node.id);
             let txn = Txn::new().put(key, encode(&node));

@@ -32,6 +32,7 @@ fn node(incarnation: u64) -> Node {
         draining: false,
         started_at: 1_700_000_000_000,
         call_token: CallToken::default(),
+        shares_turns: false,
     }
 }
 

@@ -154,6 +154,7 @@ impl Node {
             draining: false,
             started_at: clock.unix_millis(),
             call_token: CallToken::default(),
+            shares_turns: false,
         };
         let start = Start {
             world: world.clone(),

@@ -61,6 +61,18 @@ async fn the_delay_counts_from_the_end_of_an_answer() {
     drop(check_wait(&gate, "a:80", SECOND, NONE).await);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_place_that_is_given_back_starts_no_delay() {
+    let gate = gate();
+    check_wait(&gate, "a:80", SECOND, NONE).await.give_back();
+    let permit = check_wait(&gate, "a:80", SECOND, NONE).await;
+    drop(permit);
+    tokio::time::advance(SECOND / 2).await;
+    let permit = check_wait(&gate, "a:80", SECOND, SECOND / 2).await;
+    permit.give_back();
+    drop(check_wait(&gate, "a:80", SECOND, NONE).await);
+}
+
 /// The chance is drawn once an answer; what is told to the frontier is what is waited.
 #[tokio::test(start_paused = true)]
 async fn a_random_wait_is_added_to_the_delay_and_is_another_each_time() {

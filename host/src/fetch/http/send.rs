@@ -8,6 +8,8 @@ use super::hop::{Exchange, Hop, Outcome};
 use super::{HttpFetcher, after, sign};
 use crate::fetch::FetchError;
 use crate::fetch::gate::{Address, Asker, PATIENCE, Pace, Paused, Permit, Shared};
+use crate::fetch::turns::call::LEASE;
+use crate::fetch::turns::{TurnInUse, Turns};
 use crate::model::crawl::{UnixMillis, clock_of};
 
 /// The outcome of one hop.
@@ -17,6 +19,13 @@ pub(super) struct Sent {
     pub(super) host_ready_at: UnixMillis,
     /// True if the host could not be reached.
     pub(super) is_of_host: bool,
+}
+
+/// A host that may be asked now.
+struct Entered {
+    permit: Permit,
+    /// Its turn over all workers; none where turns are not shared.
+    turn: Option<TurnInUse>,
 }
 
 impl Sent {
@@ -29,6 +38,9 @@ impl Sent {
         }
     }
 }
+
+/// Delays of a host that a request which nobody would bring again waits for its turn over all workers.
+const OTHERS: u32 = 64;
 
 /// Wait of a page where no connection can be opened: idle ones are closed meanwhile.
 pub(super) const OPEN_FILES_WAIT: Duration = Duration::from_secs(1);
@@ -43,6 +55,11 @@ fn rest_of(error: &FetchError) -> Duration {
 }
 
 impl HttpFetcher {
+    /// Shares the turns of hosts with other workers from here on, where a delay is kept. Only the first call counts.
+    pub fn share_turns(&self, turns: Turns) {
+        self.turns.get_or_init(|| turns);
+    }
+
     /// One hop.
     pub(super) async fn send(&self, hop: &Hop, max_body: u64, pace: &Pace, asker: Asker) -> Sent {
         if let Err(denied) = self.guard.check(&hop.url) {
@@ -64,8 +81,8 @@ impl HttpFetcher {
         }
         let host = clock_of(&hop.url);
         let asked = Instant::now();
-        let permit = match self.turn(&host, pace, hop, asker).await {
-            Ok(permit) => permit,
+        let Entered { permit, turn } = match self.turn(&host, pace, hop, asker).await {
+            Ok(entered) => entered,
             Err(paused) => {
                 let host_ready_at = after(self.clock.unix_millis(), paused.pause);
                 return Sent::nothing(paused.into_error(host), host_ready_at);
@@ -98,6 +115,9 @@ impl HttpFetcher {
             false => sign::of(&outcome, took, now),
         };
         let left_alone = permit.finish(sign);
+        if let Some(turn) = turn {
+            turn.finish(left_alone);
+        }
         Sent {
             is_of_host,
             outcome,
@@ -126,21 +146,21 @@ impl HttpFetcher {
         pace: &Pace,
         hop: &Hop,
         asker: Asker,
-    ) -> Result<Permit, Paused> {
+    ) -> Result<Entered, Paused> {
         let address = self.address(hop, pace).await;
         let shared = address.map(|address| Shared {
             address,
             is_begun: asker.patience.is_none(),
         });
         let Some(place) = hop.place.as_ref().filter(|_| asker.patience.is_none()) else {
-            return self.gate.enter_at(host, shared, pace, asker).await;
+            return self.enter(host, shared, pace, asker).await;
         };
         let asker = Asker {
             patience: Some(Duration::ZERO),
             ..asker
         };
         loop {
-            match self.gate.enter_at(host, shared, pace, asker).await {
+            match self.enter(host, shared, pace, asker).await {
                 Err(paused) if !paused.is_in_trouble || paused.pause <= PATIENCE => {
                     place.leave();
                     tokio::time::sleep(paused.pause).await;
@@ -148,6 +168,55 @@ impl HttpFetcher {
                     place.take().await;
                 }
                 entered => return entered,
+            }
+        }
+    }
+
+    /// The turn of a host, first over all workers and then at the gate of this one. A lease may run out at
+    /// the gate: the place there is given back then.
+    async fn enter(
+        &self,
+        host: &str,
+        shared: Option<Shared>,
+        pace: &Pace,
+        asker: Asker,
+    ) -> Result<Entered, Paused> {
+        let Some(turns) = self.turns.get().filter(|_| pace.is_spaced()) else {
+            let permit = self.gate.enter_at(host, shared, pace, asker).await?;
+            return Ok(Entered { permit, turn: None });
+        };
+        let delay = match pace.delay {
+            Duration::ZERO => pace.random,
+            delay => delay,
+        };
+        // Longer than several others need with the host, it is left alone for another reason.
+        let longest = LEASE + PATIENCE + delay * OTHERS;
+        let asked = Instant::now();
+        loop {
+            if let Err(pause) = turns.turn(host, delay) {
+                let is_in_trouble = pause > longest;
+                let ready_at = Instant::now() + pause;
+                let waits = match asker.patience {
+                    Some(patience) => ready_at <= asked + patience,
+                    None => !is_in_trouble,
+                };
+                if !waits {
+                    return Err(Paused {
+                        pause,
+                        is_in_trouble,
+                        address: None,
+                    });
+                }
+                tokio::time::sleep_until(ready_at).await;
+                continue;
+            }
+            let permit = self.gate.enter_at(host, shared, pace, asker).await?;
+            match turns.begin(host, delay) {
+                Some(turn) => {
+                    let turn = Some(turn);
+                    return Ok(Entered { permit, turn });
+                }
+                None => permit.give_back(),
             }
         }
     }

@@ -28,6 +28,7 @@ pub(crate) fn worker(id: &str, capacity: u32, labels: &[(&str, &str)]) -> Node {
         draining: false,
         started_at: 0,
         call_token: CallToken::default(),
+        shares_turns: false,
     }
 }
 

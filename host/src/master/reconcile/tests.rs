@@ -98,6 +98,7 @@ fn observed(state: ShardState, owner_incarnation: Option<u64>) -> Facts {
         draining: false,
         started_at: 0,
         call_token: CallToken::default(),
+        shares_turns: false,
     };
     let name: ResourceName = "books".parse().unwrap();
     let resource = Resource {

@@ -134,6 +134,7 @@ impl Bench {
             draining: false,
             started_at: 0,
             call_token: CallToken::default(),
+            shares_turns: false,
         };
         let key = self.catalog().keys().node(Role::Worker, &node.id);
         self.write(Txn::new().put(key, encode(&node))).await;

@@ -178,6 +178,7 @@ impl Bench {
             draining: false,
             started_at: 0,
             call_token: CallToken::default(),
+            shares_turns: false,
         };
         let key = self
             .reconciler

@@ -416,6 +416,7 @@ pub(super) fn parts(
         draining: false,
         started_at: 0,
         call_token: CallToken::default(),
+        shares_turns: false,
     };
     let parts = AgentParts {
         node,

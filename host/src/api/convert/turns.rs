@@ -1,0 +1,198 @@
+//! Turns of hosts, as workers ask each other for them.
+//!
+//! What a message cuts off of a time makes a request later and never sooner.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crawler_proto as proto;
+
+use crate::fetch::turns::call::{Answer, Ask, Asks, Ended, Grant, Life};
+use crate::model::id::Incarnation;
+
+/// Milliseconds of a time after which something may begin.
+fn rounded_up(time: Duration) -> u64 {
+    let whole = u64::try_from(time.as_nanos().div_ceil(1_000_000));
+    whole.unwrap_or(u64::MAX)
+}
+
+/// Milliseconds of a time in which something may begin.
+fn rounded_down(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl From<Asks> for proto::TakeTurnsRequest {
+    fn from(asks: Asks) -> Self {
+        Self {
+            worker: asks.from.worker.to_string(),
+            incarnation: asks.from.incarnation.0,
+            asks: asks.asks.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+impl From<Ask> for proto::TurnAsk {
+    fn from(ask: Ask) -> Self {
+        Self {
+            host: ask.host.to_string(),
+            delay_ms: rounded_up(ask.delay),
+            wanted: ask.is_wanted,
+            in_flight: ask.is_in_flight,
+            ended: ask.ended.map(|ended| proto::TurnEnd {
+                ago_ms: rounded_down(ended.ago),
+                pause_ms: rounded_up(ended.pause),
+            }),
+        }
+    }
+}
+
+impl TryFrom<proto::TakeTurnsRequest> for Asks {
+    type Error = String;
+
+    fn try_from(request: proto::TakeTurnsRequest) -> Result<Self, String> {
+        let worker = request.worker.parse();
+        Ok(Self {
+            from: Life {
+                worker: worker.map_err(|why| format!("the worker that asks: {why}"))?,
+                incarnation: Incarnation(request.incarnation),
+            },
+            asks: request.asks.into_iter().map(Into::into).collect(),
+        })
+    }
+}
+
+impl From<proto::TurnAsk> for Ask {
+    fn from(ask: proto::TurnAsk) -> Self {
+        Self {
+            host: Arc::from(ask.host),
+            delay: Duration::from_millis(ask.delay_ms),
+            is_wanted: ask.wanted,
+            is_in_flight: ask.in_flight,
+            ended: ask.ended.map(|ended| Ended {
+                ago: Duration::from_millis(ended.ago_ms),
+                pause: Duration::from_millis(ended.pause_ms),
+            }),
+        }
+    }
+}
+
+impl From<Answer> for proto::TurnAnswer {
+    fn from(answer: Answer) -> Self {
+        match answer {
+            Answer::Noted => Self::default(),
+            Answer::Granted(grant) => Self {
+                turns: grant.turns,
+                lasts_ms: rounded_down(grant.lasts),
+                delay_ms: rounded_up(grant.delay),
+                after_ms: 0,
+            },
+            Answer::Later { after } => Self {
+                // Zero would say that nothing was wanted.
+                after_ms: rounded_up(after).max(1),
+                ..Self::default()
+            },
+        }
+    }
+}
+
+impl From<proto::TurnAnswer> for Answer {
+    fn from(answer: proto::TurnAnswer) -> Self {
+        match (answer.turns, answer.after_ms) {
+            (0, 0) => Self::Noted,
+            (0, after) => Self::Later {
+                after: Duration::from_millis(after),
+            },
+            (turns, _) => Self::Granted(Grant {
+                turns,
+                lasts: Duration::from_millis(answer.lasts_ms),
+                delay: Duration::from_millis(answer.delay_ms),
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asks() -> Asks {
+        let ask = |host: &str, ended| Ask {
+            host: host.into(),
+            delay: Duration::from_millis(1_500),
+            is_wanted: true,
+            is_in_flight: false,
+            ended,
+        };
+        let ended = Ended {
+            ago: Duration::from_millis(20),
+            pause: Duration::from_secs(300),
+        };
+        let returned = Ask {
+            is_wanted: false,
+            is_in_flight: true,
+            ..ask("b.test:8080", None)
+        };
+        Asks {
+            from: Life {
+                worker: "worker-1".parse().unwrap(),
+                incarnation: Incarnation(7),
+            },
+            asks: vec![ask("a.test", Some(ended)), returned],
+        }
+    }
+
+    #[test]
+    fn asks_and_answers_arrive_as_they_were_sent() {
+        let message = proto::TakeTurnsRequest::from(asks());
+        assert_eq!(Asks::try_from(message), Ok(asks()));
+        let grant = Grant {
+            turns: 4,
+            lasts: Duration::from_secs(5),
+            delay: Duration::from_millis(1_500),
+        };
+        let after = Duration::from_millis(250);
+        for answer in [
+            Answer::Noted,
+            Answer::Granted(grant),
+            Answer::Later { after },
+        ] {
+            assert_eq!(Answer::from(proto::TurnAnswer::from(answer)), answer);
+        }
+    }
+
+    #[test]
+    fn what_is_cut_off_makes_it_later() {
+        let mut asks = asks();
+        asks.asks.truncate(1);
+        let part = Duration::from_nanos(1_500_001);
+        asks.asks[0].delay = part;
+        asks.asks[0].ended = Some(Ended {
+            ago: part,
+            pause: part,
+        });
+        let message = proto::TakeTurnsRequest::from(asks);
+        let [ask] = &message.asks[..] else {
+            panic!("{message:?}");
+        };
+        let ended = ask.ended.unwrap();
+        assert_eq!((ask.delay_ms, ended.ago_ms, ended.pause_ms), (2, 1, 2));
+        let granted = proto::TurnAnswer::from(Answer::Granted(Grant {
+            turns: 1,
+            lasts: part,
+            delay: part,
+        }));
+        assert_eq!((granted.lasts_ms, granted.delay_ms), (1, 2));
+        let now = Answer::Later {
+            after: Duration::ZERO,
+        };
+        assert_eq!(proto::TurnAnswer::from(now).after_ms, 1);
+    }
+
+    #[test]
+    fn a_worker_without_a_name_is_refused() {
+        let mut message = proto::TakeTurnsRequest::from(asks());
+        message.worker = String::new();
+        let refused = Asks::try_from(message).unwrap_err();
+        assert_eq!(refused, "the worker that asks: node id is empty");
+    }
+}

@@ -1,0 +1,41 @@
+//! The turns of hosts that a worker of a cluster shares with the others.
+
+use std::sync::Arc;
+
+use crate::api::client::GrpcWorkerCalls;
+use crate::fetch::http::HttpFetcher;
+use crate::fetch::turns::Turns;
+use crate::fetch::turns::call::Life;
+use crate::model::node::Node;
+use crate::store::catalog::Catalog;
+use crate::task::TaskScope;
+use crate::worker::peers;
+
+/// Shares the turns of a worker until `scope` is stopped, if its registration says so. The fetcher asks for them
+/// from here on, and the turns are for the door, where others ask.
+pub(super) fn begin(
+    node: &Node,
+    catalog: &Catalog,
+    fetch: &HttpFetcher,
+    scope: &TaskScope,
+) -> Option<Turns> {
+    if !node.shares_turns {
+        return None;
+    }
+    let own = Life {
+        worker: node.id.clone(),
+        incarnation: node.incarnation,
+    };
+    let turns = Turns::new(own, Arc::new(GrpcWorkerCalls::new()));
+    fetch.share_turns(turns.clone());
+    let follow = peers::follow(catalog.clone(), turns.clone());
+    let stop = scope.stop_signal();
+    scope.spawn("workers that share turns", async move {
+        stop.run_until_cancelled(follow).await;
+    });
+    let (asking, stop) = (turns.clone(), scope.stop_signal());
+    scope.spawn("turns", async move {
+        stop.run_until_cancelled(asking.run()).await;
+    });
+    Some(turns)
+}

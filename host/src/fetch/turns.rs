@@ -1,0 +1,206 @@
+//! Turns of hosts over all workers of a cluster.
+//!
+//! ```text
+//! rank    who owns a host: rendezvous hashing over the workers that are registered
+//! owner   pure: to whom a host is lent, who is next, and when it is free
+//! holder  pure: what a worker that asks knows of one host
+//! held    pure: a lease, its turns and its end
+//! member  pure: one worker, which is the owner of some hosts and asks the owners of others
+//! call    what is said between two workers, and its bounds
+//! ```
+//!
+//! The owner of a host lends it to one worker at a time, for up to [`MAX_TURNS`](call::MAX_TURNS) requests that
+//! begin within [`LEASE`](call::LEASE); one of a host with a long delay is one request. The
+//! worker keeps the delay between them at its own [gate](super::gate), and tells the owner when the
+//! last one has ended and how long the host is to be left alone. A host is lent again when that time is over.
+//! So no host is asked by two workers within its delay, as long as these hold:
+//!
+//! - The workers see the list of workers change within a second of each other. Later, an old owner and
+//!   a new one may lend a host at once.
+//! - The owner answers within [`DEADLINE`](call::DEADLINE). Without an answer a worker goes alone for 5 s, at
+//!   twice the delay of the host, and then asks again. On both sides of a cut network hosts are asked so. Workers
+//!   that go alone do not know of each other: two of them ask a host as often as one with the delay, but
+//!   two requests may come close together; three or more of them ask it more often.
+//! - A request is on its way when it is begun. A worker that is stopped between the two, for longer than
+//!   its lease and a delay, may send it late: once for each host that it was about to ask.
+//! - Clocks go at one speed. Moments are never sent, and none of a wall clock is read.
+//!
+//! A new owner knows nothing of a host, and gives it no turn until a lease of the owner before has run out and
+//! a delay has passed. A worker that is killed is waited for in the same way. Workers that are alone from their start
+//! make no calls and keep to their own gate, and so do crawls that ask for no delay. Not shared are rates
+//! (`host-rate`, `address-rate`), and what a worker learnt about a host in trouble before others came.
+//!
+//! Everything is bounded: hosts that are known, hosts in a call, and time for each call. What an owner has no room
+//! for gets no turn.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::stream::{FuturesUnordered, StreamExt as _};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::model::settings::MAX_DELAY;
+use call::{Answer, AskTurns, Asks, AsksError, DEADLINE, Life, MAX_NAME};
+use member::{Call, Heard, Member};
+
+pub mod call;
+mod held;
+mod holder;
+mod member;
+mod owner;
+mod rank;
+#[cfg(test)]
+pub(super) mod testing;
+
+pub use rank::Peer;
+
+/// Time between two looks at all hosts.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// The shortest time after which a crawl comes again.
+const SHORTEST: Duration = Duration::from_millis(5);
+
+/// The turns that a worker shares with others. Cheap to clone.
+#[derive(Clone)]
+pub struct Turns(Arc<Shared>);
+
+struct Shared {
+    member: Mutex<Member>,
+    remote: Arc<dyn AskTurns>,
+    /// There may be a call to carry out.
+    news: Notify,
+}
+
+impl std::fmt::Debug for Turns {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Turns").finish_non_exhaustive()
+    }
+}
+
+/// A request under way in its turn. The turn is over when this is dropped.
+#[derive(Debug)]
+#[must_use = "dropping it ends the turn"]
+pub(super) struct TurnInUse {
+    turns: Turns,
+    host: Arc<str>,
+    pause: Duration,
+}
+
+impl Turns {
+    /// The turns of a worker that does not know the others yet. No host is asked before it does.
+    pub fn new(own: Life, remote: Arc<dyn AskTurns>) -> Self {
+        Self(Arc::new(Shared {
+            member: Mutex::new(Member::new(own)),
+            remote,
+            news: Notify::new(),
+        }))
+    }
+
+    /// Takes in the workers that are registered at this moment and share turns.
+    pub fn set_workers(&self, workers: Vec<Peer>) {
+        self.member().change(workers, Instant::now());
+        self.0.news.notify_one();
+    }
+
+    /// Answers another worker as the owner of hosts.
+    pub fn receive(&self, asks: Asks) -> Result<Vec<Answer>, AsksError> {
+        let asks = asks.checked()?;
+        Ok(self.member().receive(&asks, Instant::now()))
+    }
+
+    /// Asks the owners of hosts, and gives leases back that nobody uses. It never ends; without it, no owner
+    /// answers.
+    pub async fn run(&self) {
+        let mut calls = FuturesUnordered::new();
+        let mut looks = tokio::time::interval(LOOK_EVERY);
+        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            loop {
+                let next = self.member().next_call(Instant::now());
+                let Some(call) = next else {
+                    break;
+                };
+                calls.push(self.carry_out(call));
+            }
+            tokio::select! {
+                biased;
+                Some(()) = calls.next() => {}
+                () = self.0.news.notified() => {}
+                _ = looks.tick() => self.member().look(Instant::now()),
+            }
+        }
+    }
+
+    async fn carry_out(&self, call: Call) {
+        let answer = self.0.remote.ask(&call.to.node, call.asks.clone());
+        let (answers, why) = match tokio::time::timeout(DEADLINE, answer).await {
+            Ok(Ok(answers)) => (Some(answers), String::new()),
+            Ok(Err(error)) => (None, error.to_string()),
+            Err(_elapsed) => (None, format!("no answer within {DEADLINE:?}")),
+        };
+        let now = Instant::now();
+        let heard = self.member().answered(&call, answers.as_deref(), now);
+        let worker = &call.to.node.id;
+        match heard {
+            Heard::AsBefore => {}
+            Heard::Silent => tracing::warn!(
+                %worker,
+                why,
+                "a worker does not answer for the hosts that it owns: they are asked alone, at twice their delay; see whether its gRPC address is reached from here, or start all workers with --shared-turns off"
+            ),
+            Heard::Again => {
+                tracing::info!(%worker, "a worker answers again for the hosts that it owns")
+            }
+        }
+    }
+
+    /// A request wants a turn of its host, by the name of its clock. Either it may go on to the gate, or it is
+    /// to come again after the time that is returned.
+    pub(super) fn turn(&self, host: &str, delay: Duration) -> Result<(), Duration> {
+        // No name of DNS is as long: nobody else finds such a host either.
+        if host.len() > MAX_NAME {
+            return Ok(());
+        }
+        let turn = (self.member()).turn(host, delay.min(MAX_DELAY), Instant::now());
+        turn.map_err(|pause| {
+            self.0.news.notify_one();
+            pause.max(SHORTEST)
+        })
+    }
+
+    /// Begins a request, if its turn is still there.
+    pub(super) fn begin(&self, host: &str, delay: Duration) -> Option<TurnInUse> {
+        let delay = delay.min(MAX_DELAY);
+        let is_unbound = host.len() > MAX_NAME;
+        let has_begun = is_unbound || self.member().begin(host, delay, Instant::now());
+        has_begun.then(|| TurnInUse {
+            turns: self.clone(),
+            host: Arc::from(host),
+            pause: delay,
+        })
+    }
+
+    fn member(&self) -> MutexGuard<'_, Member> {
+        self.0.member.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl TurnInUse {
+    /// Ends the turn; the host is left alone for this long.
+    pub(super) fn finish(mut self, pause: Duration) {
+        self.pause = pause.min(MAX_DELAY);
+    }
+}
+
+impl Drop for TurnInUse {
+    fn drop(&mut self) {
+        if self.host.len() <= MAX_NAME {
+            let mut member = self.turns.member();
+            member.end(&self.host, self.pause, Instant::now());
+        }
+        self.turns.0.news.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests;

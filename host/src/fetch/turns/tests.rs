@@ -1,0 +1,243 @@
+//! Shared turns of two workers in one process, whose calls go from the one to the other.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+
+use super::call::{Ask, AskError, LEASE};
+use super::testing::{life, peer};
+use super::*;
+use crate::model::node::Node;
+use crate::task::TaskScope;
+
+const DELAY: Duration = Duration::from_secs(1);
+
+/// Carries calls to other workers of this process.
+#[derive(Default)]
+struct Line {
+    workers: Mutex<BTreeMap<String, Turns>>,
+    is_cut: AtomicBool,
+    /// The call arrives, and its answer does not.
+    is_slow: AtomicBool,
+    n_calls: AtomicUsize,
+    n_asks: AtomicUsize,
+}
+
+#[async_trait]
+impl AskTurns for Arc<Line> {
+    async fn ask(&self, owner: &Node, asks: Asks) -> Result<Vec<Answer>, AskError> {
+        self.n_calls.fetch_add(1, Ordering::Relaxed);
+        self.n_asks.fetch_add(asks.asks.len(), Ordering::Relaxed);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        if self.is_cut.load(Ordering::Relaxed) {
+            return Err(AskError {
+                why: "the line is cut".to_owned(),
+            });
+        }
+        let owner = self.workers.lock().unwrap()[owner.id.as_str()].clone();
+        let answers = owner.receive(asks);
+        if self.is_slow.load(Ordering::Relaxed) {
+            std::future::pending().await
+        }
+        answers.map_err(|error| AskError {
+            why: error.to_string(),
+        })
+    }
+}
+
+struct Stage {
+    line: Arc<Line>,
+    first: Turns,
+    second: Turns,
+    scope: TaskScope,
+}
+
+impl Stage {
+    /// Two workers that have known each other for long.
+    async fn new() -> Self {
+        let line = Arc::<Line>::default();
+        let turns = |n: u64| {
+            let turns = Turns::new(life(n), Arc::new(Arc::clone(&line)));
+            let id = format!("worker-{n}");
+            line.workers.lock().unwrap().insert(id, turns.clone());
+            turns.set_workers(vec![peer(1), peer(2)]);
+            turns
+        };
+        let (first, second) = (turns(1), turns(2));
+        let scope = TaskScope::new();
+        for turns in [&first, &second] {
+            let turns = turns.clone();
+            scope.spawn("turns", async move { turns.run().await });
+        }
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        Self {
+            line,
+            first,
+            second,
+            scope,
+        }
+    }
+
+    /// Hosts that the second worker owns.
+    fn of_second(&self, n: usize) -> Vec<String> {
+        let hosts = (0..).map(|n| format!("h{n}.test"));
+        let is_its = |host: &String| {
+            let ask = Ask {
+                host: host.as_str().into(),
+                delay: DELAY,
+                is_wanted: true,
+                is_in_flight: false,
+                ended: None,
+            };
+            let asks = Asks {
+                from: life(9),
+                asks: vec![ask.clone()],
+            };
+            let answers = self.second.receive(asks).unwrap();
+            let returned = Ask {
+                is_wanted: false,
+                ..ask
+            };
+            let asks = Asks {
+                from: life(9),
+                asks: vec![returned],
+            };
+            self.second.receive(asks).unwrap();
+            matches!(answers[..], [Answer::Granted(_)])
+        };
+        hosts.filter(is_its).take(n).collect()
+    }
+}
+
+/// Waits until a host has a turn, and takes it; how long that took.
+async fn taken(turns: &Turns, host: &str) -> (TurnInUse, Duration) {
+    let begun = Instant::now();
+    loop {
+        match turns.turn(host, DELAY) {
+            Ok(()) => match turns.begin(host, DELAY) {
+                Some(turn) => return (turn, begun.elapsed()),
+                None => tokio::time::sleep(SHORTEST).await,
+            },
+            Err(pause) => tokio::time::sleep(pause).await,
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_workers_ask_a_host_as_one() {
+    let stage = Stage::new().await;
+    let host = &stage.of_second(1)[0];
+    let ends = Mutex::new(Vec::new());
+    let crawl = async |turns: &Turns| {
+        for _ in 0..10 {
+            let (turn, _) = taken(turns, host).await;
+            let begun = Instant::now();
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            ends.lock().unwrap().push((begun, Instant::now()));
+            turn.finish(DELAY);
+        }
+    };
+    let begun = Instant::now();
+    tokio::join!(crawl(&stage.first), crawl(&stage.second));
+    let ends = ends.into_inner().unwrap();
+    for pair in ends.windows(2) {
+        assert!(
+            pair[1].0 >= pair[0].1 + DELAY,
+            "{:?}",
+            pair[1].0 - pair[0].1
+        );
+    }
+    // Twenty requests of a tenth of a second with their delays, and little beside.
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(30), "{took:?}");
+    let n_calls = stage.line.n_calls.load(Ordering::Relaxed);
+    assert!(n_calls < 40, "{n_calls} calls");
+    stage.scope.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_hosts_are_asked_for_in_one_call() {
+    let stage = Stage::new().await;
+    let hosts = stage.of_second(200);
+    for host in &hosts {
+        stage.first.turn(host, DELAY).unwrap_err();
+    }
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let n_calls = stage.line.n_calls.load(Ordering::Relaxed);
+    let n_asks = stage.line.n_asks.load(Ordering::Relaxed);
+    assert!(n_calls <= 2 && n_asks == hosts.len(), "{n_calls}, {n_asks}");
+    for host in &hosts {
+        assert!(stage.first.begin(host, DELAY).is_some(), "{host}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_owner_that_is_not_reached_is_not_waited_for() {
+    let stage = Stage::new().await;
+    let hosts = stage.of_second(2);
+    for is_slow in [false, true] {
+        stage.line.is_cut.store(!is_slow, Ordering::Relaxed);
+        stage.line.is_slow.store(is_slow, Ordering::Relaxed);
+        let (turn, took) = taken(&stage.first, &hosts[0]).await;
+        assert!(took <= DEADLINE + Duration::from_millis(100), "{took:?}");
+        drop(turn);
+        let (turn, took) = taken(&stage.first, &hosts[0]).await;
+        assert!(took >= 2 * DELAY, "{took:?}");
+        drop(turn);
+        // Another host of this owner is not asked about meanwhile.
+        let (turn, took) = taken(&stage.first, &hosts[1]).await;
+        assert!(took < Duration::from_millis(10), "{took:?}");
+        drop(turn);
+        tokio::time::sleep(Duration::from_secs(20)).await;
+    }
+    stage.line.is_slow.store(false, Ordering::Relaxed);
+    let n_before = stage.line.n_calls.load(Ordering::Relaxed);
+    tokio::time::sleep(LEASE * 2).await;
+    drop(taken(&stage.first, &hosts[0]).await);
+    assert!(stage.line.n_calls.load(Ordering::Relaxed) > n_before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_given_up_ends_its_turn() {
+    let stage = Stage::new().await;
+    let host = &stage.of_second(1)[0];
+    drop(taken(&stage.first, host).await);
+    let (_turn, took) = taken(&stage.second, host).await;
+    // The lease of the first goes back once nobody uses it; the second comes when it was told to.
+    let expected = Duration::from_secs(1)..Duration::from_secs(5);
+    assert!(expected.contains(&took), "{took:?}");
+}
+
+#[tokio::test]
+async fn calls_have_bounds() {
+    let turns = Turns::new(life(1), Arc::new(Arc::<Line>::default()));
+    let ask = Ask {
+        host: "a.test".into(),
+        delay: DELAY,
+        is_wanted: true,
+        is_in_flight: false,
+        ended: None,
+    };
+    let refused = |asks: Vec<Ask>| {
+        let from = life(2);
+        turns.receive(Asks { from, asks }).unwrap_err().to_string()
+    };
+    let many = vec![ask.clone(); call::MAX_ASKS + 1];
+    assert_eq!(refused(many), "1025 hosts at once, at most 1024");
+    for n_bytes in [0, MAX_NAME + 1] {
+        let host = "x".repeat(n_bytes).into();
+        let named = Ask {
+            host,
+            ..ask.clone()
+        };
+        let expected = format!("the name of a host has {n_bytes} bytes; it has 1 to 512");
+        assert_eq!(refused(vec![named]), expected);
+    }
+    let delay = MAX_DELAY + Duration::from_secs(1);
+    let slow = Ask { delay, ..ask };
+    assert_eq!(refused(vec![slow]), "a delay of 86401s, at most 86400s");
+    let long = "x".repeat(MAX_NAME + 1);
+    assert_eq!(turns.turn(&long, DELAY), Ok(()), "nobody is asked for it");
+    assert!(turns.begin(&long, DELAY).is_some());
+}
