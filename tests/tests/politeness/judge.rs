@@ -5,6 +5,10 @@
 //! moves from one worker to another gives it too, but for this: who was stopped in the middle of a request,
 //! and has lost the resource by the time it wakes, may still send it, once for each host and such loss.
 //!
+//! Two workers that crawl at the same time share the delay of each host, whichever resources they have. When one
+//! of them is killed, or is stopped for long, the other does not know what it asked last, and asks alone until it is
+//! told who owns the hosts: a few requests to each host may be too soon then.
+//!
 //! A request for a robots.txt is one of its host like any other. It was made for the resource whose page
 //! the worker asks of the host next.
 
@@ -37,6 +41,17 @@ pub(crate) struct Terms {
     pub(crate) delay: Duration,
     /// How often a resource was taken from a worker that was stopped, and woke again.
     pub(crate) takeovers: BTreeMap<String, usize>,
+    /// When several workers crawled.
+    pub(crate) together: Vec<Together>,
+}
+
+/// A time in which several workers crawled the same hosts.
+#[derive(Debug, Clone)]
+pub(crate) struct Together {
+    pub(crate) from: Moment,
+    pub(crate) until: Moment,
+    /// Requests to each host that may be too soon after another worker's.
+    pub(crate) n_allowed: usize,
 }
 
 /// Two requests that were too close to each other.
@@ -66,14 +81,34 @@ pub(crate) fn judge(requests: &[Request], terms: &Terms) -> Vec<String> {
             ));
         }
     }
+    for together in &terms.together {
+        let times = together.from..together.until;
+        let then = sorted.iter().copied();
+        let then: Vec<&Request> = then
+            .filter(|request| times.contains(&request.start))
+            .collect();
+        let all = String::new();
+        for ((_, host), lane) in lanes(&then, |_| Some(&all)) {
+            let mut early = early(&lane, terms.delay);
+            early.retain(|(last, request)| last.worker != request.worker);
+            let (n, n_allowed) = (early.len(), together.n_allowed);
+            if n > n_allowed {
+                let early: Vec<String> = early.into_iter().map(told).collect();
+                let early = early.join("; ");
+                found.push(format!(
+                    "both workers at {host}, {n} times where {n_allowed} are allowed: {early}"
+                ));
+            }
+        }
+    }
     found
 }
 
 /// The requests to each host by who made them, in the order of their starts.
-fn lanes<'a>(
+fn lanes<'a, 'w>(
     requests: &[&'a Request],
-    who: impl Fn(&'a Request) -> Option<&'a String>,
-) -> BTreeMap<(&'a str, &'a str), Vec<&'a Request>> {
+    who: impl Fn(&'a Request) -> Option<&'w String>,
+) -> BTreeMap<(&'w str, &'a str), Vec<&'a Request>> {
     let mut lanes: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for request in requests {
         if let Some(who) = who(request) {
@@ -164,6 +199,7 @@ mod tests {
         let terms = Terms {
             delay: Duration::from_secs(1),
             takeovers: takeovers.collect(),
+            together: Vec::new(),
         };
         let found = judge(&requests, &terms);
         assert_eq!(found.len(), n_found, "{found:#?}");
@@ -225,6 +261,37 @@ mod tests {
     #[test]
     fn two_workers_ask_for_different_resources_as_they_like() {
         check(&[], &["h w1 a 0 10", "h w2 b 20 30"], 0);
+    }
+
+    /// From the first second to the tenth, where so many may be early at each host.
+    #[track_caller]
+    fn check_together(n_allowed: usize, lines: &[&str], n_found: usize) {
+        let requests: Vec<Request> = lines.iter().map(|line| request(line)).collect();
+        let together = Together {
+            from: Duration::from_secs(1),
+            until: Duration::from_secs(10),
+            n_allowed,
+        };
+        let terms = Terms {
+            delay: Duration::from_secs(1),
+            takeovers: BTreeMap::new(),
+            together: vec![together],
+        };
+        let found = judge(&requests, &terms);
+        assert_eq!(found.len(), n_found, "{found:#?}");
+    }
+
+    #[test]
+    fn two_workers_share_the_delay_while_they_crawl_together() {
+        let before = ["h w1 a 0 10", "h w2 b 20 30"];
+        check_together(0, &before, 0);
+        check_together(0, &["h w1 a 2000 2010", "h w2 b 3010 3020"], 0);
+        let close = ["h w1 a 2000 2010", "h w2 b 2500 2510"];
+        check_together(0, &close, 1);
+        check_together(1, &close, 0);
+        check_together(0, &["h w1 - 2000 2010", "h w2 - 2500 2510"], 1);
+        check_together(0, &["h w1 a 2000 4000", "h w2 b 3500 3510"], 1);
+        check_together(0, &["h w1 a 2000 2010", "i w2 b 2500 2510"], 0);
     }
 
     #[test]

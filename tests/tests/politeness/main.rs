@@ -1,8 +1,8 @@
 //! Three resources ask the same hosts, while their workers are killed, stopped and given each other's
 //! work: what the hosts see of it, by the log of the fake web that they are of.
 //!
-//! First all resources are on one worker, and are judged together; then they move between two. What may
-//! be too soon is in [`judge`].
+//! First all resources are on one worker, and are judged together; then they move between two, who crawl the
+//! same hosts side by side and share their turns, until one of them is killed. What may be too soon is in [`judge`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crawler_tests::cluster::{LEASE_TTL, Node};
 use crawler_tests::random::Random;
 use crawler_tests::{PATIENCE, pass, soak, soak_time, until};
 
-use judge::{Request, Terms, judge};
+use judge::{Moment, Request, Terms, Together, judge};
 use stage::{RESOURCES, Scale, Stage};
 
 mod judge;
@@ -19,6 +19,9 @@ mod stage;
 
 /// Of the whole run in full length.
 const FULL: Duration = Duration::from_secs(5 * 60);
+/// Requests to one host that may be too soon after a worker was lost: the first of the other one, and one that
+/// the lost one was about to send.
+const N_EARLY: usize = 2;
 /// Of what came too soon.
 const N_SHOWN: usize = 20;
 
@@ -48,6 +51,7 @@ fn politeness_outlasts_kills_stops_and_moves() {
     };
     have_asked(&first, RESOURCES.len() * n_hosts);
     let alone = stage.requests();
+    let begun = stage.now();
     let second = stage.worker("2");
     let mut takeovers: BTreeMap<String, usize> = BTreeMap::new();
     let mut n_takeovers = 0;
@@ -58,6 +62,15 @@ fn politeness_outlasts_kills_stops_and_moves() {
         n_takeovers += 1;
     }
     have_asked(&second, n_hosts);
+    let mut together = vec![side_by_side(&stage, [&first, &second])];
+    let _second = killed_beside(&stage, &first, second);
+    let until = stage.now();
+    let n_losses = n_takeovers + 1;
+    together.push(Together {
+        from: begun,
+        until,
+        n_allowed: N_EARLY * n_losses,
+    });
     let requests = stage.requests();
     println!(
         "{} requests to {n_hosts} hosts in {:.1?}, {} of them by one worker; {n_kills} kills, {n_takeovers} takeovers",
@@ -65,7 +78,12 @@ fn politeness_outlasts_kills_stops_and_moves() {
         stage.now(),
         alone.len(),
     );
-    let found = judge(&requests, &Terms { delay, takeovers });
+    let terms = Terms {
+        delay,
+        takeovers,
+        together,
+    };
+    let found = judge(&requests, &terms);
     assert!(
         found.is_empty(),
         "{} too soon:\n{}",
@@ -117,6 +135,48 @@ fn between_two(stage: &Stage, workers: [&Node; 2]) -> Vec<String> {
     });
     stage.goes_on(other, 1);
     taken
+}
+
+/// Both crawl the same hosts for different resources, while nothing happens to them: when that was.
+fn side_by_side(stage: &Stage, workers: [&Node; 2]) -> Together {
+    stage.shared_out(workers, [1, 2]);
+    // What moved last has been asked for where it is now.
+    for worker in workers {
+        stage.goes_on(worker, 1);
+    }
+    let n_before = n_silent(workers);
+    let from: Moment = stage.now();
+    for _ in 0..2 {
+        for worker in workers {
+            stage.goes_on(worker, 1);
+        }
+    }
+    // On a machine with too much to do an owner may take longer for its answer than it has.
+    let n_silent = n_silent(workers) - n_before;
+    Together {
+        from,
+        until: stage.now(),
+        n_allowed: N_EARLY * n_silent,
+    }
+}
+
+/// One is killed while both crawl, and comes back.
+fn killed_beside(stage: &Stage, other: &Node, mut killed: Node) -> Node {
+    killed.process.kill();
+    stage.goes_on(other, 1);
+    let back = stage.worker("2");
+    stage.shared_out([other, &back], [1, 2]);
+    for worker in [other, &back] {
+        stage.goes_on(worker, 1);
+    }
+    back
+}
+
+/// Number of times that these workers have found that another does not answer.
+fn n_silent(workers: [&Node; 2]) -> usize {
+    let lines = workers.map(|worker| worker.process.stderr()).concat();
+    let silent = |line: &&String| line.contains("does not answer for the hosts");
+    lines.iter().filter(silent).count()
 }
 
 /// How many crawls a worker has been told to end.
