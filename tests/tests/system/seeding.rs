@@ -133,6 +133,7 @@ fn the_example_config_runs_as_it_stands() {
         "scope": ["books.example", "*.books.example"],
         "max_attempts": 3, "max_retry_wait_ms": 60_000, "max_bytes": 20_u64 << 30,
         "max_url_length": 1_000, "max_segment_repeats": 2, "max_pattern_urls": 5_000,
+        "max_hosts": 10_000,
         "max_disk": 2_u64 << 30, "max_undelivered": 64_u64 << 20,
         "unchanged": "skip", "robots": "obey", "max_crawl_delay_ms": 30_000,
     });
