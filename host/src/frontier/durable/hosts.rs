@@ -10,7 +10,7 @@ impl Inner {
     /// Returns true if this run has met no URL of a host yet. A host that was forgotten while it had nothing
     /// left is known again after this, with its clock and its life.
     pub(super) async fn is_new_host(&self, host: HostId) -> Result<bool, FrontierError> {
-        if self.state().bench.life(host).is_met {
+        if self.state().bench.is_met(host) {
             return Ok(false);
         }
         let seen = &self.frontiers.seen;

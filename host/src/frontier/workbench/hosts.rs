@@ -25,6 +25,12 @@ impl<T> Workbench<T> {
         known.map(|(_, life)| life.clone()).unwrap_or_default()
     }
 
+    /// True if this run has, or had, a URL of a host that is not forgotten.
+    pub(crate) fn is_met(&self, host: HostId) -> bool {
+        let known = self.hosts.about(host);
+        known.is_some_and(|(_, life)| life.is_met)
+    }
+
     /// Changes what is known of a host.
     pub(crate) fn live<R>(&mut self, host: HostId, change: impl FnOnce(&mut HostLife) -> R) -> R {
         self.change(host, |host| change(&mut host.life))
