@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 pub use self::request::{REQUEST_ID_MAX, RequestId};
-use super::text::as_text;
+use super::text::{as_text, digits};
 
 mod request;
 
@@ -141,13 +141,13 @@ name_type!(
 );
 
 macro_rules! number_type {
-    ($(#[$doc:meta])* $name:ident, $inner:ty) => {
+    ($(#[$doc:meta])* $name:ident, $(#[$form:meta])* $inner:ty) => {
         $(#[$doc])*
         #[derive(
             Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
         )]
         #[serde(transparent)]
-        pub struct $name(pub $inner);
+        pub struct $name($(#[$form])* pub $inner);
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -160,6 +160,7 @@ macro_rules! number_type {
 number_type!(
     /// One life of a resource. Roughly ordered by time, never issued twice.
     ResourceId,
+    #[serde(with = "digits")]
     u64
 );
 number_type!(
@@ -185,6 +186,7 @@ number_type!(
 number_type!(
     /// Random, new at each start of a process.
     Incarnation,
+    #[serde(with = "digits")]
     u64
 );
 

@@ -6,6 +6,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::history::History;
 
 mod clients;
@@ -48,6 +50,12 @@ pub(crate) fn check(history: &History, terms: Terms) -> Vec<Violation> {
     clients::lives(history, &mut found);
     clients::after_deletions(history, terms, &mut found);
     found.0
+}
+
+/// The id in the record of a resource.
+fn id_of(resource: &Value) -> u64 {
+    let id = resource["id"].as_str();
+    id.and_then(|id| id.parse().ok()).unwrap_or_default()
 }
 
 #[derive(Default)]

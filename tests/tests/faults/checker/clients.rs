@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::{Found, Terms};
+use super::{Found, Terms, id_of};
 use crate::history::{Answered, Change, History, Shown};
 
 /// Clocks of a loaded machine: an answer counts as ended a moment before whoever asked has it.
@@ -91,7 +91,7 @@ fn openings_by_life(store: &[Change]) -> BTreeMap<String, usize> {
         if change.key.starts_with("resources/") {
             let start = value["params"]["start"].as_str().unwrap_or_default();
             if let Some(life) = life_of(start) {
-                lives.insert(number("id"), life.to_owned());
+                lives.insert(id_of(value), life.to_owned());
             }
         } else if let Some(id) = change.key.strip_prefix("shards/") {
             let id = id.split('/').next().and_then(|id| id.parse().ok());

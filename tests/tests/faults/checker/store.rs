@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::Found;
+use super::{Found, id_of};
 use crate::history::{Change, History, Life, Told};
 
 /// 1: each write of a leader was made while its key was the oldest of the election.
@@ -68,7 +68,7 @@ pub(super) fn records(store: &[Change], found: &mut Found) {
             ended.extend(id.parse::<u64>());
         }
         if let (Some(name), Some(value)) = (key.strip_prefix("resources/"), &change.value) {
-            let id = value["id"].as_u64().unwrap_or_default();
+            let id = id_of(value);
             let (present, all) = ids.entry(name).or_default();
             let is_back = *present != id && !all.insert(id);
             if is_back || ended.contains(&id) {

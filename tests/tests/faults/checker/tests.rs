@@ -104,8 +104,8 @@ fn set(words: &[&str]) -> BTreeSet<String> {
 
 /// A change of leader, a move of a shard, a name that is added twice, and a crawl.
 fn good() -> History {
-    let start = json!({"id": 7, "params": {"start": "http://127.0.1.1:80/a-1/0"}});
-    let again = json!({"id": 9, "params": {"start": "http://127.0.1.1:80/a-2/0"}});
+    let start = json!({"id": "7", "params": {"start": "http://127.0.1.1:80/a-1/0"}});
+    let again = json!({"id": "9", "params": {"start": "http://127.0.1.1:80/a-2/0"}});
     let item = |n: u32| format!("item {n}");
     History {
         store: vec![
@@ -306,7 +306,7 @@ fn an_old_id_under_a_name_is_found() {
     finds(11, "has id 7 again at revision 11", |history| {
         history
             .store
-            .push(put(11, "resources/a", 10, json!({"id": 7})));
+            .push(put(11, "resources/a", 10, json!({"id": "7"})));
     });
 }
 
