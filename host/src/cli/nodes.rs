@@ -180,7 +180,7 @@ pub(super) struct MasterArgs {
     /// How often the leader lets etcd forget older revisions; more often where there are twice as many
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = humantime::parse_duration)]
     compact_interval: Duration,
-    /// How a worker is chosen for a shard: least-load or round-robin
+    /// How a worker is chosen for a shard: least-load, round-robin, weighted-round-robin (by --capacity) or random
     #[arg(long, value_name = "NAME", default_value_t = Strategy::default())]
     strategy: Strategy,
     /// How long a worker may take to give a shard back that is to move

@@ -1,4 +1,8 @@
-//! How one is chosen among the workers that may take a shard, by name.
+//! Strategies: how one of the workers that may take a shard is chosen, by name.
+//!
+//! A new one is a case of [`Strategy`] with its name, its turn and its level. The compiler asks for all three, the
+//! command line and its hints know the name by themselves, and the random test of `placement::tests`, which says
+//! the order once more from the records alone, wants a line of its own.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,9 +15,14 @@ pub enum Strategy {
     /// The one with the least weight assigned to it.
     #[default]
     LeastLoad,
-    /// Each in turn, whatever shards weigh; one that takes twice as many at once has two turns for
-    /// every one of the other. Whose turn it is follows from how many each has.
+    /// Each in turn, whatever shards weigh and however many it takes. Whose turn it is follows from how many
+    /// each has.
     RoundRobin,
+    /// The same, where a worker that takes twice as many shards at once has two turns for every one of the other.
+    WeightedRoundRobin,
+    /// Any of them, by a hash of the shard: the same shard goes to the same worker while the workers stay the same.
+    /// Nothing is levelled out later.
+    Random,
 }
 
 /// A name that no strategy has.
@@ -26,53 +35,69 @@ pub struct UnknownStrategy {
 
 impl Strategy {
     /// All there are.
-    pub const ALL: [Strategy; 2] = [Strategy::LeastLoad, Strategy::RoundRobin];
+    pub const ALL: [Strategy; 4] = [
+        Strategy::LeastLoad,
+        Strategy::RoundRobin,
+        Strategy::WeightedRoundRobin,
+        Strategy::Random,
+    ];
 
     /// As settings call it.
     pub fn as_str(self) -> &'static str {
         match self {
             Strategy::LeastLoad => "least-load",
             Strategy::RoundRobin => "round-robin",
+            Strategy::WeightedRoundRobin => "weighted-round-robin",
+            Strategy::Random => "random",
         }
     }
 
-    /// What is to be the same everywhere: the load, or the part of its capacity that a worker has
-    /// taken, in 2^-32.
+    /// What is to be the same everywhere.
     pub(in crate::master) fn load(self, candidate: &Candidate) -> u64 {
-        match self {
-            Strategy::LeastLoad => candidate.load,
-            Strategy::RoundRobin => part(candidate, candidate.n_shards),
-        }
+        self.level(candidate, candidate.load, candidate.n_shards)
     }
 
     /// The same with one shard more, of this weight.
     pub(in crate::master) fn load_with(self, candidate: &Candidate, weight: u32) -> u64 {
-        match self {
-            Strategy::LeastLoad => candidate.load + u64::from(weight),
-            Strategy::RoundRobin => part(candidate, candidate.n_shards.saturating_add(1)),
-        }
+        let (load, n_shards) = (candidate.load, candidate.n_shards);
+        self.level(
+            candidate,
+            load.saturating_add(weight.into()),
+            n_shards.saturating_add(1),
+        )
     }
 
     /// The same without one of its shards, of this weight.
     pub(in crate::master) fn load_without(self, candidate: &Candidate, weight: u32) -> u64 {
-        match self {
-            Strategy::LeastLoad => candidate.load.saturating_sub(u64::from(weight)),
-            Strategy::RoundRobin => part(candidate, candidate.n_shards.saturating_sub(1)),
-        }
+        let (load, n_shards) = (candidate.load, candidate.n_shards);
+        self.level(
+            candidate,
+            load.saturating_sub(weight.into()),
+            n_shards.saturating_sub(1),
+        )
     }
 
     /// The smallest has its turn.
     pub(super) fn turn(self, candidate: &Candidate) -> u64 {
         match self {
-            Strategy::LeastLoad => candidate.load,
             // As it would be then.
-            Strategy::RoundRobin => part(candidate, candidate.n_shards.saturating_add(1)),
+            Strategy::WeightedRoundRobin => self.load_with(candidate, 0),
+            Strategy::LeastLoad | Strategy::RoundRobin | Strategy::Random => self.load(candidate),
         }
     }
-}
 
-fn part(candidate: &Candidate, n_shards: u32) -> u64 {
-    (u64::from(n_shards) << 32) / u64::from(candidate.node.capacity.max(1))
+    /// How far a worker with this load and these shards is up.
+    fn level(self, candidate: &Candidate, load: u64, n_shards: u32) -> u64 {
+        match self {
+            Strategy::LeastLoad => load,
+            Strategy::RoundRobin => n_shards.into(),
+            // The part of its capacity that is taken, in 2^-32.
+            Strategy::WeightedRoundRobin => {
+                (u64::from(n_shards) << 32) / u64::from(candidate.node.capacity.max(1))
+            }
+            Strategy::Random => 0,
+        }
+    }
 }
 
 impl FromStr for Strategy {
@@ -98,7 +123,7 @@ fn hint(name: &str) -> String {
         Some(near) => format!("did you mean {near}?"),
         None => format!(
             "there are {}",
-            Strategy::ALL.map(Strategy::as_str).join(" and ")
+            Strategy::ALL.map(Strategy::as_str).join(", ")
         ),
     }
 }
@@ -118,8 +143,8 @@ mod tests {
             "there is no strategy \"leastload\"; did you mean least-load?"
         );
         assert_eq!(
-            refused("random"),
-            "there is no strategy \"random\"; there are least-load and round-robin"
+            refused("fair"),
+            "there is no strategy \"fair\"; there are least-load, round-robin, weighted-round-robin, random"
         );
         assert_eq!(Strategy::default(), Strategy::LeastLoad);
     }

@@ -165,17 +165,41 @@ fn s05_what_weighs_more_counts_more_and_capacity_counts_shards() {
 }
 
 #[test]
-fn s05_round_robin_counts_shards_by_capacity_and_not_what_they_weigh() {
-    let mut cluster = Cluster::new([worker("worker-1", 10, &[]), worker("worker-2", 20, &[])]);
-    cluster.strategy = Strategy::RoundRobin;
-    for id in 0..30 {
-        let weight = if id % 3 == 0 { 50 } else { 1 };
-        cluster.place(&resource(id, weighing(weight))).unwrap();
-        let n: Vec<u32> = cluster.candidates().iter().map(|c| c.n_shards).collect();
-        assert!(n[1].abs_diff(2 * n[0]) <= 2, "{n:?}");
+fn s05_round_robin_counts_shards_and_weighted_by_capacity_and_neither_what_they_weigh() {
+    for (strategy, turns) in [(Strategy::RoundRobin, 1), (Strategy::WeightedRoundRobin, 2)] {
+        let mut cluster = Cluster::new([worker("worker-1", 10, &[]), worker("worker-2", 20, &[])]);
+        cluster.strategy = strategy;
+        for id in 0..30 {
+            let weight = if id % 3 == 0 { 50 } else { 1 };
+            cluster.place(&resource(id, weighing(weight))).unwrap();
+            let n: Vec<u32> = cluster.candidates().iter().map(|c| c.n_shards).collect();
+            // One that is full has no turn more.
+            assert!(
+                n[0] == 10 || n[1].abs_diff(turns * n[0]) <= turns,
+                "{strategy}: {n:?}"
+            );
+        }
+        let refusal = cluster.asked(30, |_| {}).unwrap_err();
+        assert_eq!(refusal, "0/2 workers: 2 at capacity");
     }
-    let refusal = cluster.asked(30, |_| {}).unwrap_err();
-    assert_eq!(refusal, "0/2 workers: 2 at capacity");
+}
+
+#[test]
+fn s05_random_spreads_shards_whatever_each_has_and_moves_none_for_its_load() {
+    let mut cluster = Cluster::new([
+        worker("worker-1", 1_000, &[]),
+        worker("worker-2", 1_000, &[]),
+    ]);
+    cluster.strategy = Strategy::Random;
+    for id in 0..200 {
+        cluster
+            .place(&resource(id, weighing(1 + (id % 2) as u32 * 100)))
+            .unwrap();
+    }
+    let n: Vec<u32> = cluster.candidates().iter().map(|c| c.n_shards).collect();
+    assert!(n.iter().all(|n| (60..=140).contains(n)), "{n:?}");
+    let loads = cluster.candidates();
+    assert!(loads.iter().all(|c| Strategy::Random.load(c) == 0));
 }
 
 #[test]
@@ -409,7 +433,7 @@ fn f16_whatever_is_asked_the_first_of_those_that_meet_it_takes_it() {
             })
             .collect();
         let mut cluster = Cluster::new(workers);
-        cluster.strategy = Strategy::ALL[random.random_range(0..2)];
+        cluster.strategy = Strategy::ALL[random.random_range(0..Strategy::ALL.len())];
         let mut followed = cluster.candidates();
         for id in 0..20 {
             let mut placement = weighing(random.random_range(1..9));
@@ -447,7 +471,9 @@ fn f16_whatever_is_asked_the_first_of_those_that_meet_it_takes_it() {
                 let near = asks.spec.placement.near.as_ref();
                 let turn = match cluster.strategy {
                     Strategy::LeastLoad => here().map(|(_, a)| u64::from(a.weight)).sum(),
-                    Strategy::RoundRobin => {
+                    Strategy::RoundRobin => here().count() as u64,
+                    Strategy::Random => 0,
+                    Strategy::WeightedRoundRobin => {
                         ((here().count() as u64 + 1) << 32) / u64::from(worker.capacity.max(1))
                     }
                 };
