@@ -14,7 +14,7 @@ use clap::{Parser, Subcommand};
 
 pub use self::author::AuthorOptions;
 pub use self::nodes::{
-    AloneOptions, ClusterWorkerOptions, MasterOptions, NodeOptions, WorkerOptions,
+    AloneOptions, ClusterWorkerOptions, MasterOptions, NodeOptions, WantedId, WorkerOptions,
 };
 use self::nodes::{MasterArgs, WorkerArgs};
 use self::options::{DemoArgs, RunArgs, UpArgs};

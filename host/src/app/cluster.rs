@@ -5,6 +5,7 @@
 //! says what it waits for. A master contends then, and a worker looks at its assignments.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +21,7 @@ use super::master_node::{MasterNode, MasterParts, MasterSettings};
 use super::membership::{Member, seed_when_leading};
 use super::own_nodes;
 use super::parts::{self, DataPlugins};
-use super::registration::Registration;
+use super::registration::{Registration, is_id_taken};
 use super::shared_turns;
 use crate::api::client::{FetchDeadlines, GrpcWorkerCalls, MasterPlugins};
 use crate::api::grpc::WorkerDoor;
@@ -56,7 +57,7 @@ pub(super) struct Process {
     scopes: Scopes,
     /// Why it cannot go on.
     fault: oneshot::Receiver<anyhow::Error>,
-    _identity: Identity,
+    identity: Identity,
 }
 
 /// In the order in which they end.
@@ -79,8 +80,8 @@ pub(super) async fn run_master(
 ) -> anyhow::Result<()> {
     let store = Arc::new(LateStore::new());
     let connecting = connect(&store, &options.node)?;
-    let master = start_master(&options, store, Arc::new(SystemClock)).await?;
-    Box::pin(until(master, connecting, &options.node, stop)).await
+    let master = start_master(&options, store, Arc::new(SystemClock));
+    Box::pin(run(master, connecting, &options.node, stop)).await
 }
 
 /// Runs a worker until a stop.
@@ -90,47 +91,54 @@ pub(super) async fn run_worker(
 ) -> anyhow::Result<()> {
     let store = Arc::new(LateStore::new());
     let connecting = connect(&store, &options.node)?;
-    let worker = start_worker(&options, store, Arc::new(SystemClock)).await?;
-    Box::pin(until(worker, connecting, &options.node, stop)).await
+    let worker = start_worker(&options, store, Arc::new(SystemClock));
+    Box::pin(run(worker, connecting, &options.node, stop)).await
 }
 
-/// Connects the store, however long that takes.
+/// Connects the store, however long that takes. Never ends.
 fn connect(
     store: &Arc<LateStore>,
     options: &NodeOptions,
-) -> anyhow::Result<impl Future<Output = ()> + use<>> {
+) -> anyhow::Result<impl Future<Output = Infallible> + use<>> {
     let settings = parts::etcd_settings(&options.etcd)?;
     let store = store.clone();
     Ok(async move {
         store.connect(|| EtcdStore::connect(settings.clone())).await;
         tracing::info!("connected to etcd");
+        std::future::pending().await
     })
 }
 
-async fn until(
-    mut process: Process,
-    connecting: impl Future<Output = ()>,
+/// Runs a process until a stop. Its start may wait for the store.
+async fn run(
+    start: impl Future<Output = anyhow::Result<Process>>,
+    connecting: impl Future<Output = Infallible>,
     options: &NodeOptions,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
+    let mut connecting = Box::pin(connecting);
+    let mut process = tokio::select! {
+        never = &mut connecting => match never {},
+        process = Box::pin(start) => process?,
+        () = stop.cancelled() => return Ok(()),
+    };
     let (grpc, http, id) = (process.grpc, process.http, &process.node.id);
     let data = &options.data;
     tracing::info!("listening id={id} grpc={grpc} http={http} data={data}");
-    let connected = async {
-        Box::pin(connecting).await;
-        std::future::pending().await
-    };
     let leaving = process.leaving();
     let told = async {
         stop.cancelled().await;
         leaving.await;
     };
     let result = tokio::select! {
-        () = connected => Ok(()),
+        never = connecting => match never {},
         () = told => Ok(()),
         error = process.fault() => Err(error),
     };
     tracing::info!("stopping");
+    if result.as_ref().is_err_and(is_id_taken) {
+        process.identity.forget();
+    }
     process.stop().await;
     result
 }
@@ -195,7 +203,8 @@ async fn base(
         &options.requests,
     )
     .await?;
-    let identity = Identity::find(role, options.id.clone(), &options.engine.state)?;
+    let catalog = Catalog::new(store, Keys::default());
+    let identity = Identity::find(role, &options.id, &options.engine.state, &catalog).await?;
     let data = Arc::new(DataRoot::open(&options.data)?);
     data.probe().await?;
     let engine = parts::engine(parts::engine_settings(&options.engine)).await?;
@@ -206,7 +215,6 @@ async fn base(
         capacity,
         ..parts::node(role, identity.id.clone(), address, doors.http_at, &*clock)
     };
-    let catalog = Catalog::new(store, Keys::default());
     Ok(Base {
         membership: Member {
             node: node.clone(),
@@ -282,7 +290,7 @@ pub(super) async fn start_master(
         drain_timeout: Duration::ZERO,
         scopes,
         fault,
-        _identity: base.identity,
+        identity: base.identity,
     })
 }
 
@@ -376,7 +384,7 @@ pub(super) async fn start_worker(
         drain_timeout: options.drain_timeout,
         scopes,
         fault,
-        _identity: base.identity,
+        identity: base.identity,
     })
 }
 

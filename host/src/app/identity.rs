@@ -1,78 +1,216 @@
-//! As whom a process of a cluster registers.
+//! The id under which a process of a cluster registers.
+//!
+//! Where none is asked for, it is the next free number of the cluster, `worker-1` first, and stays this
+//! process's: it is kept in the state folder. A number is free if nobody is registered under it, nobody has told it
+//! to drain, and no other process has reserved it to register under it.
 
+use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context as _;
+use bytes::Bytes;
 
+use crate::cli::WantedId;
 use crate::model::id::NodeId;
 use crate::model::node::Role;
+use crate::retry::Backoff;
+use crate::store::catalog::Catalog;
+use crate::store::{Guard, Outcome, StoreError, Txn};
+use crate::telemetry;
 
-/// Of the state folder: the id, and by its lock that a process has it.
+/// File in the state folder that has the id; its lock tells that a process goes by it.
 const ID_FILE: &str = "node-id";
 /// Characters of the host's name in an id.
 const HOST_MAX: usize = 40;
+/// Time for which a number is reserved: a process that registers later may find another one there.
+const RESERVED_FOR: Duration = Duration::from_secs(60);
+/// Pauses between two tries to reserve a number, at first and at the most.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
 
 /// The id of a process, for as long as this value lives.
 #[derive(Debug)]
 pub(super) struct Identity {
     pub(super) id: NodeId,
-    /// No other process of this state folder takes the same.
-    _lock: Option<File>,
+    /// None: it was asked for, and is kept nowhere.
+    place: Option<Place>,
+}
+
+/// The place where an id is kept.
+#[derive(Debug)]
+struct Place {
+    path: PathBuf,
+    /// None: another process of this state folder has the place, and what it holds.
+    lock: Option<File>,
 }
 
 impl Identity {
-    /// The id that was asked for; or the one kept in the state folder, made of the host's name and
-    /// something random when there is none. Where another process has that one, a new one that is not
-    /// kept.
-    pub(super) fn find(role: Role, asked: Option<NodeId>, state: &Path) -> anyhow::Result<Self> {
-        if let Some(id) = asked {
-            return Ok(Self { id, _lock: None });
+    /// Returns the id that was asked for; or the one that is kept in the state folder; or a new one, which is
+    /// kept there. A number is asked of the cluster, and waits for it.
+    pub(super) async fn find(
+        role: Role,
+        wanted: &WantedId,
+        state: &Path,
+        catalog: &Catalog,
+    ) -> anyhow::Result<Self> {
+        if let WantedId::Is(id) = wanted {
+            let id = id.clone();
+            return Ok(Self { id, place: None });
         }
         let path = state.join(ID_FILE);
-        let kept = kept(role, &path);
-        kept.with_context(|| format!("cannot keep this node's id in {}", path.display()))
+        let cannot_keep = || format!("cannot keep this node's id in {}", path.display());
+        let place = Place::take(&path).with_context(cannot_keep)?;
+        let kept = place.read(role).with_context(cannot_keep)?;
+        let fits = |id: &NodeId| *wanted == WantedId::Number || number_of(role, id).is_none();
+        let id = match kept.filter(fits) {
+            Some(id) => id,
+            None => {
+                let id = match wanted {
+                    WantedId::Number => next_number(role, catalog).await?,
+                    _ => of_host(role),
+                };
+                place.write(&format!("{id}\n")).with_context(cannot_keep)?;
+                id
+            }
+        };
+        let place = Some(place);
+        Ok(Self { id, place })
+    }
+
+    /// Forgets an id that another process has: the next start finds another one. Does nothing where it was asked
+    /// for.
+    pub(super) fn forget(&self) {
+        let Some(place) = &self.place else {
+            return;
+        };
+        match place.write("") {
+            Ok(()) => tracing::info!(node = %self.id, "the next start takes another id"),
+            Err(error) => {
+                let path = place.path.display();
+                tracing::warn!(%error, %path, "the id cannot be forgotten; remove the file");
+            }
+        }
     }
 }
 
-fn kept(role: Role, path: &Path) -> io::Result<Identity> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    let file = File::options()
-        .read(true)
-        .append(true)
-        .create(true)
-        .open(path)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            return Ok(Identity {
-                id: fresh(role),
-                _lock: None,
-            });
+impl Place {
+    fn take(path: &Path) -> io::Result<Self> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
         }
-        Err(TryLockError::Error(error)) => return Err(error),
+        let file = File::options()
+            .read(true)
+            .append(true)
+            .create(true)
+            .open(path)?;
+        let lock = match file.try_lock() {
+            Ok(()) => Some(file),
+            Err(TryLockError::WouldBlock) => None,
+            Err(TryLockError::Error(error)) => return Err(error),
+        };
+        Ok(Self {
+            path: path.to_owned(),
+            lock,
+        })
     }
-    let text = std::fs::read_to_string(path)?;
-    let present = text.trim().parse::<NodeId>().ok();
-    let present = present.filter(|id| id.as_str().starts_with(&format!("{role}-")));
-    let id = match present {
-        Some(id) => id,
-        None => {
-            let id = fresh(role);
-            std::fs::write(path, format!("{id}\n"))?;
-            id
+
+    /// Returns the id that is kept. A file that holds none of this role is written anew.
+    fn read(&self, role: Role) -> io::Result<Option<NodeId>> {
+        if self.lock.is_none() {
+            return Ok(None);
         }
-    };
-    Ok(Identity {
-        id,
-        _lock: Some(file),
+        let text = std::fs::read_to_string(&self.path)?;
+        let kept = text.trim().parse::<NodeId>().ok();
+        Ok(kept.filter(|id| id.as_str().starts_with(&format!("{role}-"))))
+    }
+
+    /// Does nothing where the place is another process's.
+    fn write(&self, text: &str) -> io::Result<()> {
+        match self.lock {
+            Some(_) => std::fs::write(&self.path, text),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The number of an id that is one.
+fn number_of(role: Role, id: &NodeId) -> Option<u32> {
+    let number = id.as_str().strip_prefix(&format!("{role}-"))?;
+    number.parse().ok()
+}
+
+/// Reserves the smallest number that is free, however long the store does not answer.
+async fn next_number(role: Role, catalog: &Catalog) -> Result<NodeId, StoreError> {
+    let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
+    let mut is_told = false;
+    loop {
+        match try_next_number(role, catalog).await {
+            Ok(Some(id)) => return Ok(id),
+            // Another process was faster.
+            Ok(None) => {}
+            Err(error) if error.is_transient() => {
+                let error = telemetry::chain(&error);
+                // The store may be connected in a moment.
+                match std::mem::replace(&mut is_told, true) {
+                    true => tracing::warn!(error, "waiting for a number of the cluster"),
+                    false => tracing::debug!(error, "waiting for a number of the cluster"),
+                }
+            }
+            Err(error) => return Err(error),
+        }
+        tokio::time::sleep(backoff.next_delay()).await;
+    }
+}
+
+/// One try. None: what was free was taken meanwhile, or nobody knows.
+async fn try_next_number(role: Role, catalog: &Catalog) -> Result<Option<NodeId>, StoreError> {
+    let (keys, store) = (catalog.keys(), catalog.store());
+    let mut taken = BTreeSet::new();
+    for prefix in [
+        keys.nodes(role),
+        keys.draining_all(),
+        keys.reserved_all(role),
+    ] {
+        let listing = store.list(&prefix).await?;
+        let ids = listing
+            .entries
+            .iter()
+            .map(|entry| entry.key.rsplit('/').next());
+        taken.extend(
+            ids.flatten()
+                .filter_map(|id| number_of(role, &id.parse().ok()?)),
+        );
+    }
+    let number = (1..).find(|number| !taken.contains(number));
+    let id = format!(
+        "{role}-{}",
+        number.expect("a cluster has fewer nodes than numbers")
+    );
+    let id: NodeId = id.parse().expect("a role, a dash and digits make an id");
+    let lease = store.grant_lease(RESERVED_FOR).await?;
+    let reservation = keys.reserved(role, &id);
+    let free = [
+        keys.node(role, &id),
+        keys.draining(&id),
+        reservation.clone(),
+    ];
+    let txn = free
+        .map(Guard::Absent)
+        .into_iter()
+        .fold(Txn::new(), Txn::guard);
+    let txn = txn.put_leased(reservation, Bytes::from_static(b"{}"), lease);
+    Ok(match store.commit(txn).await? {
+        Outcome::Done(_) => Some(id),
+        Outcome::Lost(_) | Outcome::Unknown => {
+            store.revoke_lease(lease).await?;
+            None
+        }
     })
 }
 
-fn fresh(role: Role) -> NodeId {
+fn of_host(role: Role) -> NodeId {
     let host = rustix::system::uname();
     let host = host.nodename().to_string_lossy();
     // As far as a host's name has characters that a node id may have.
@@ -89,36 +227,101 @@ fn fresh(role: Role) -> NodeId {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::store::keys::Keys;
+    use crate::store::twin::StoreTwin;
 
-    fn find(state: &Path) -> Identity {
-        Identity::find(Role::Worker, None, state).unwrap()
+    fn cluster() -> Catalog {
+        Catalog::new(Arc::new(StoreTwin::new()), Keys::default())
     }
 
-    #[test]
-    fn an_id_is_kept_over_restarts_and_by_one_process_at_a_time() {
-        let folder = tempfile::tempdir().unwrap();
+    async fn worker(state: &Path, catalog: &Catalog, wanted: WantedId) -> Identity {
+        let found = Identity::find(Role::Worker, &wanted, state, catalog).await;
+        found.unwrap()
+    }
+
+    fn id(found: &Identity) -> &str {
+        found.id.as_str()
+    }
+
+    #[tokio::test]
+    async fn a_number_is_kept_over_restarts_and_by_one_process_at_a_time() {
+        let (folder, catalog) = (tempfile::tempdir().unwrap(), cluster());
         let state = folder.path().join("state");
-        let first = find(&state);
-        let id = first.id.clone();
-        assert!(id.as_str().starts_with("worker-"));
-        let beside = find(&state);
-        assert_ne!(beside.id, id, "both run at the same time");
+        let numbered = || worker(&state, &catalog, WantedId::Number);
+        let first = numbered().await;
+        assert_eq!(id(&first), "worker-1");
+        // Both run at the same time.
+        let beside = numbered().await;
+        assert_eq!(id(&beside), "worker-2");
         drop((first, beside));
-        assert_eq!(find(&state).id, id);
-        let asked: NodeId = "worker-2".parse().unwrap();
-        let found = Identity::find(Role::Worker, Some(asked.clone()), &state).unwrap();
-        assert_eq!(found.id, asked);
-        assert_eq!(find(&state).id, id);
+        assert_eq!(id(&numbered().await), "worker-1");
+        // One that is asked for is not kept.
+        let asked = WantedId::Is("worker-7".parse().unwrap());
+        assert_eq!(id(&worker(&state, &catalog, asked).await), "worker-7");
+        let again = numbered().await;
+        assert_eq!(id(&again), "worker-1");
+        again.forget();
+        drop(again);
+        assert_eq!(id(&numbered().await), "worker-3");
     }
 
-    #[test]
-    fn a_file_that_holds_no_id_is_written_anew() {
+    #[tokio::test]
+    async fn a_number_that_somebody_has_is_passed_over() {
+        let catalog = cluster();
+        let keys = catalog.keys();
+        let name = |text: &str| text.parse::<NodeId>().unwrap();
+        let there = [
+            keys.node(Role::Worker, &name("worker-1")),
+            keys.draining(&name("worker-2")),
+            keys.reserved(Role::Worker, &name("worker-3")),
+            // Of another role.
+            keys.node(Role::Master, &name("master-4")),
+        ];
+        for key in there {
+            let put = Txn::new().put(key, "{}");
+            catalog.store().commit(put).await.unwrap();
+        }
         let folder = tempfile::tempdir().unwrap();
+        let found = worker(folder.path(), &catalog, WantedId::Number).await;
+        assert_eq!(id(&found), "worker-4");
+    }
+
+    #[tokio::test]
+    async fn processes_that_start_together_take_different_numbers() {
+        let catalog = cluster();
+        let folders: Vec<_> = (0..8).map(|_| tempfile::tempdir().unwrap()).collect();
+        let found = folders
+            .iter()
+            .map(|folder| worker(folder.path(), &catalog, WantedId::Number));
+        let found = futures::future::join_all(found).await;
+        let mut ids: Vec<&str> = found.iter().map(id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), folders.len());
+    }
+
+    #[tokio::test]
+    async fn the_name_of_the_host_can_be_had_and_is_kept_as_well() {
+        let (folder, catalog) = (tempfile::tempdir().unwrap(), cluster());
+        let found = async |wanted| worker(folder.path(), &catalog, wanted).await.id;
+        let number = found(WantedId::Number).await;
+        let host = found(WantedId::Host).await;
+        assert_ne!(host, number);
+        assert_eq!(found(WantedId::Host).await, host);
+        // Who has an id of either form keeps it.
+        assert_eq!(found(WantedId::Number).await, host);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_holds_no_id_is_written_anew() {
+        let (folder, catalog) = (tempfile::tempdir().unwrap(), cluster());
         for text in ["", "a b", "master-2"] {
             std::fs::write(folder.path().join(ID_FILE), text).unwrap();
-            let id = find(folder.path()).id;
-            assert_eq!(find(folder.path()).id, id);
+            let found = async || worker(folder.path(), &catalog, WantedId::Number).await.id;
+            assert_eq!(found().await, found().await);
         }
     }
 }

@@ -76,6 +76,15 @@ impl RegisterError {
     }
 }
 
+/// Returns true if a process cannot go on because another one has its id.
+pub(super) fn is_id_taken(error: &anyhow::Error) -> bool {
+    let is_taken = |cause: &(dyn std::error::Error + 'static)| {
+        let registering = cause.downcast_ref::<RegisterError>();
+        cause.is::<Taken>() || matches!(registering, Some(RegisterError::Taken(_)))
+    };
+    error.chain().any(is_taken)
+}
+
 fn since(holder: &Node) -> String {
     let since = UNIX_EPOCH.checked_add(Duration::from_millis(holder.started_at));
     since.map_or_else(

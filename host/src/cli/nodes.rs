@@ -34,11 +34,25 @@ const LARGEST_LINKS: (u64, &str) = (LINKS_MAX as u64, "the links of one page");
 /// A reader that comes back after a moment still finds what it missed.
 const MIN_KEEP_REVISIONS: u64 = 1_000;
 
+/// What asks for an id that is made of the host's name.
+const HOST_ID: &str = "auto-host";
+
+/// The id that a process is to register under.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WantedId {
+    /// This one.
+    Is(NodeId),
+    /// The one that it had before; at first the next free number of the cluster.
+    Number,
+    /// The one of this form that it had before; at first the host's name with something random.
+    Host,
+}
+
 /// What every process of a cluster was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeOptions {
-    /// None: the one kept in the state folder, or a new one.
-    pub id: Option<NodeId>,
+    /// The id to register under.
+    pub id: WantedId,
     /// Where HTTP listens.
     pub http: SocketAddr,
     /// Where gRPC listens.
@@ -127,7 +141,8 @@ pub struct AloneOptions {
 
 #[derive(Debug, Args)]
 struct NodeArgs {
-    /// Tells nodes of one role apart: 2 is master-2 or worker-2 [default: kept in --state]
+    /// Tells nodes of one role apart: 2 is master-2 or worker-2, auto-host one that is made of the host's name
+    /// [default: the next free number, which is kept in --state]
     #[arg(long, value_name = "ID")]
     id: Option<String>,
     /// The members of etcd [default: http://127.0.0.1:2379]
@@ -207,7 +222,7 @@ pub(super) struct MasterArgs {
 )]
 pub(super) struct WorkerArgs {
     /// Join a cluster; false crawls the resources of the config file once, alone
-    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
     cluster: bool,
     /// Where HTTP listens; :PORT is this machine only, port 0 a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = listen_address)]
@@ -249,7 +264,7 @@ impl NodeArgs {
         let config = config::load(self.config.as_deref())?;
         Ok(NodeOptions {
             requests: self.requests.into_settings(largest)?,
-            id: self.id.map(|id| node_id(role, &id)).transpose()?,
+            id: wanted_id(role, self.id.as_deref())?,
             http,
             grpc,
             pprof: self.pprof,
@@ -268,6 +283,14 @@ impl NodeArgs {
             frontier_min_age: self.frontier_min_age,
         })
     }
+}
+
+fn wanted_id(role: Role, id: Option<&str>) -> Result<WantedId, Failure> {
+    Ok(match id {
+        None => WantedId::Number,
+        Some(HOST_ID) => WantedId::Host,
+        Some(id) => WantedId::Is(node_id(role, id)?),
+    })
 }
 
 /// `2` and `worker-2` are the same worker.

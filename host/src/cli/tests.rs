@@ -365,7 +365,7 @@ fn the_command_lines_of_the_course_work_word_for_word() {
         panic!("it is a master");
     };
     let node = &master.node;
-    assert_eq!(node.id.as_ref().unwrap().as_str(), "master-2");
+    assert_eq!(node.id, WantedId::Is("master-2".parse().unwrap()));
     assert_eq!(node.grpc.to_string(), "127.0.0.1:9091");
     assert_eq!(node.etcd.endpoints, ["http://127.0.0.1:2379"]);
     assert_eq!(
@@ -378,10 +378,29 @@ fn the_command_lines_of_the_course_work_word_for_word() {
     let WorkerOptions::Cluster(worker) = *worker else {
         panic!("it belongs to a cluster");
     };
-    assert_eq!(worker.node.id, None);
+    assert_eq!(worker.node.id, WantedId::Number);
     assert_eq!(worker.node.http.to_string(), "127.0.0.1:8080");
     assert_eq!(worker.node.grpc.to_string(), "127.0.0.1:9090");
     assert_eq!(worker.node.pprof.unwrap().to_string(), "127.0.0.1:9983");
+    for (line, is_in_cluster) in [
+        ("worker --cluster --id=2", true),
+        ("worker --cluster=true", true),
+        ("worker --id=2 --cluster", true),
+        ("worker --cluster=false", false),
+    ] {
+        let Ok(Command::Worker(worker)) = parse(line) else {
+            panic!("{line}: it is a worker");
+        };
+        let is_cluster = matches!(*worker, WorkerOptions::Cluster(_));
+        assert_eq!(is_cluster, is_in_cluster, "{line}");
+    }
+    let Ok(Command::Worker(worker)) = parse("worker --id auto-host") else {
+        panic!("it is a worker");
+    };
+    let WorkerOptions::Cluster(worker) = *worker else {
+        panic!("it belongs to a cluster");
+    };
+    assert_eq!(worker.node.id, WantedId::Host);
 }
 
 #[test]

@@ -76,6 +76,16 @@ impl Keys {
         format!("{}/nodes/{role}/{id}", self.prefix)
     }
 
+    /// All ids of a role that processes are about to register under.
+    pub fn reserved_all(&self, role: Role) -> String {
+        format!("{}/reserved/{role}/", self.prefix)
+    }
+
+    /// One of them, for as long as its lease lives.
+    pub fn reserved(&self, role: Role, id: &NodeId) -> String {
+        format!("{}{id}", self.reserved_all(role))
+    }
+
     /// All workers that somebody has told to drain.
     pub fn draining_all(&self) -> String {
         format!("{}/draining/", self.prefix)

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::*;
 use crate::api::requests::RequestSettings;
-use crate::cli::CallOptions;
 use crate::cli::engine::EngineOptions;
+use crate::cli::{CallOptions, WantedId};
 use crate::config::{EtcdConfig, FileConfig};
 use crate::master::reconcile::PlacementSettings;
 use crate::model::node::Contender;
@@ -35,7 +35,7 @@ impl Clock for TurnedClock {
 fn options(folder: &Path, id: &str) -> NodeOptions {
     let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     NodeOptions {
-        id: Some(id.parse().unwrap()),
+        id: WantedId::Is(id.parse().unwrap()),
         http: free,
         grpc: free,
         pprof: None,
