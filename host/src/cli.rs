@@ -82,7 +82,7 @@ pub struct ClientCommand {
     name = "crawler",
     version,
     about = "A crawler whose rules are sandboxed WebAssembly components",
-    after_help = "Try it:\n  crawler demo\n\nStart here, the first two lines in a terminal of their own:\n  crawler demo --site-only --port 8000\n  crawler up --allow-networks 127.0.0.0/8\n  crawler plugin push plugins/books\n  crawler resource add books --param start=http://127.0.0.1:8000/catalogue/page-1.html\n  crawler items books --follow"
+    after_help = "Try it:\n  crawler demo\n\nStart here, the first two lines in a terminal of their own:\n  crawler demo --site-only --port 8000\n  crawler up --allow-networks 127.0.0.0/8\n  crawler plugin push plugins/books\n  crawler resource add books --param start=http://127.0.0.1:8000/catalogue/page-1.html\n  crawler items books --follow\n\nEnvironment:\n  CRAWLER_LOG=crawler=debug        what is logged to stderr; a line for each page with crawler::fetch=debug\n  CRAWLER_LOG_FORMAT=json          one flat object a line: ts, level, target, msg and the fields"
 )]
 struct Args {
     /// The master to call, or several: the next one where one does not answer [env: CRAWLER_MASTER] [default: http://127.0.0.1:9091]

@@ -4,6 +4,7 @@ use std::io::IsTerminal as _;
 
 use tracing_subscriber::EnvFilter;
 
+mod json;
 pub mod profile;
 
 /// How the log of this process looks.
@@ -47,7 +48,7 @@ pub fn init(settings: &Settings, default_filter: &str) -> Result<(), LogError> {
         .with_env_filter(filter)
         .with_writer(std::io::stderr);
     let done = if settings.json {
-        builder.json().try_init()
+        builder.event_format(json::JsonLines).try_init()
     } else {
         builder
             .with_ansi(std::io::stderr().is_terminal())

@@ -19,18 +19,17 @@ pub(crate) fn read(line: &str) -> Option<Told> {
     ];
     let word = WORDS.iter().position(|word| line.contains(word))?;
     let line: Value = serde_json::from_str(line).ok()?;
-    let fields = &line["fields"];
-    if fields["message"] != WORDS[word] {
+    if line["msg"] != WORDS[word] {
         return None;
     }
     // Numbers that have a type of their own are written as texts.
     let number = |field: &str| {
-        let value = &fields[field];
+        let value = &line[field];
         let parsed = value.as_str().and_then(|text| text.parse().ok());
         let number = value.as_u64().or(parsed);
         number.unwrap_or_else(|| panic!("no number {field} in {line}"))
     };
-    let shard = || fields["shard"].as_str().unwrap_or_default().to_owned();
+    let shard = || line["shard"].as_str().unwrap_or_default().to_owned();
     Some(match word {
         0 => Told::Wrote {
             term: number("term"),
@@ -66,7 +65,7 @@ mod tests {
     #[track_caller]
     fn check(target: &str, fields: &str, told: Option<Told>) {
         let line = format!(
-            r#"{{"timestamp":"2026-01-01T00:00:00.000000Z","level":"DEBUG","fields":{{{fields}}},"target":"crawler::{target}"}}"#
+            r#"{{"ts":"2026-01-01T00:00:00.000000Z","level":"DEBUG",{fields},"target":"crawler::{target}"}}"#
         );
         assert_eq!(read(&line), told, "{line}");
         assert!(!tells_of_panic(&line), "{line}");
@@ -77,7 +76,7 @@ mod tests {
         let (shard, epoch, storage_epoch) = ("7/0".to_owned(), 2, 3);
         check(
             "store::election",
-            r#""message":"written as the leader","term":5,"revision":9"#,
+            r#""msg":"written as the leader","term":5,"revision":9"#,
             Some(Told::Wrote {
                 term: 5,
                 revision: 9,
@@ -85,7 +84,7 @@ mod tests {
         );
         check(
             "frontier::durable::open",
-            r#""message":"the frontier is open","shard":"7/0","epoch":"2","storage_epoch":3"#,
+            r#""msg":"the frontier is open","shard":"7/0","epoch":"2","storage_epoch":3"#,
             Some(Told::Opened {
                 shard: shard.clone(),
                 epoch,
@@ -94,7 +93,7 @@ mod tests {
         );
         check(
             "frontier::durable::writer",
-            r#""message":"batches are durable","shard":"7/0","storage_epoch":3,"sequence":12"#,
+            r#""msg":"batches are durable","shard":"7/0","storage_epoch":3,"sequence":12"#,
             Some(Told::Durable {
                 shard: shard.clone(),
                 storage_epoch,
@@ -103,7 +102,7 @@ mod tests {
         );
         check(
             "worker::assigned",
-            r#""message":"crawl starts","resource":"a","shard":"7/0","epoch":"2""#,
+            r#""msg":"crawl starts","resource":"a","shard":"7/0","epoch":"2""#,
             Some(Told::Starts {
                 shard: shard.clone(),
                 epoch,
@@ -111,17 +110,17 @@ mod tests {
         );
         check(
             "worker::assigned",
-            r#""message":"crawl ends","resource":"a","shard":"7/0""#,
+            r#""msg":"crawl ends","resource":"a","shard":"7/0""#,
             Some(Told::Ends { shard }),
         );
-        let other = r#""message":"a line","why":"the frontier is open elsewhere""#;
+        let other = r#""msg":"a line","why":"the frontier is open elsewhere""#;
         check("worker::assigned", other, None);
     }
 
     #[test]
     fn a_panic_is_told_by_its_thread_and_by_its_task() {
         for line in [
-            r#"{"level":"ERROR","fields":{"message":"task panicked","task":"agent"}}"#,
+            r#"{"level":"ERROR","msg":"task panicked","task":"agent"}"#,
             "thread 'main' panicked at host/src/main.rs:3:5:",
         ] {
             assert!(tells_of_panic(line), "{line}");
