@@ -36,7 +36,7 @@ use self::problem::Problem;
 use self::spec::{SpecRequest, resource_name};
 use crate::master::control::Control;
 use crate::master::{Code, ControlError};
-use crate::model::id::ResourceName;
+use crate::model::id::{NodeId, ResourceName};
 use crate::model::status::LogLine;
 
 pub mod answer;
@@ -84,9 +84,9 @@ type Stream<T> = BoxStream<'static, Result<T, Problem>>;
 impl Api {
     /// The calls of this master, with so many plugins pushed at once; streams end when `stop` is
     /// cancelled.
-    pub fn new(control: Arc<Control>, uploads: usize, stop: CancellationToken) -> Self {
+    pub fn new(id: NodeId, control: Arc<Control>, uploads: usize, stop: CancellationToken) -> Self {
         Self {
-            forward: Arc::new(Forward::new(control.standing().clone())),
+            forward: Arc::new(Forward::new(id, control.standing().clone())),
             control,
             calls: Calls::new("master"),
             uploads: Uploads::new(uploads),
@@ -104,14 +104,18 @@ impl Api {
         origin: &Origin,
         request: SpecRequest,
     ) -> Result<Placed, Problem> {
-        let spec = request.clone().into_spec()?;
-        let own = || async {
-            let added = self.control.add_resource(spec.clone(), &origin.request);
-            Ok(Placed::from(&added.await?))
-        };
         let request = &request;
-        let theirs = |leader: Client| async move { leader.add_resource(request.clone()).await };
-        self.change(origin, own, theirs).await
+        let call = async {
+            let spec = request.clone().into_spec()?;
+            let own = || async {
+                let added = self.control.add_resource(spec.clone(), &origin.request);
+                Ok(Placed::from(&added.await?))
+            };
+            let theirs = |leader: Client| async move { leader.add_resource(request.clone()).await };
+            self.change(origin, own, theirs).await
+        };
+        self.told(origin, "AddResource", request.name.as_str(), call)
+            .await
     }
 
     /// Reads the present spec, changes what the request names, and writes the whole.
@@ -129,7 +133,9 @@ impl Api {
             Ok(updated.await?.into())
         };
         let theirs = |leader: Client| async move { leader.update_resource(request.clone()).await };
-        self.change(origin, own, theirs).await
+        let call = self.change(origin, own, theirs);
+        self.told(origin, "UpdateResource", request.name.as_str(), call)
+            .await
     }
 
     pub(crate) async fn delete_resource(
@@ -138,13 +144,16 @@ impl Api {
         name: &str,
         purge: bool,
     ) -> Result<(), Problem> {
-        let name = &resource_name(name)?;
-        let own = || async move {
-            let deleted = self.control.delete_resource(name, purge, &origin.request);
-            Ok(deleted.await?)
+        let call = async {
+            let name = &resource_name(name)?;
+            let own = || async move {
+                let deleted = self.control.delete_resource(name, purge, &origin.request);
+                Ok(deleted.await?)
+            };
+            let theirs = |leader: Client| async move { leader.delete_resource(name, purge).await };
+            self.change(origin, own, theirs).await
         };
-        let theirs = |leader: Client| async move { leader.delete_resource(name, purge).await };
-        self.change(origin, own, theirs).await
+        self.told(origin, "DeleteResource", name, call).await
     }
 
     pub(crate) async fn resource(&self, name: &str) -> Result<ResourceAnswer, Problem> {
@@ -208,6 +217,19 @@ impl Api {
             self.control.logs(&name, follow).await
         })
         .await
+    }
+
+    /// A call that changes something, with its outcome in the log.
+    async fn told<T>(
+        &self,
+        origin: &Origin,
+        method: &'static str,
+        name: &str,
+        call: impl Future<Output = Result<T, Problem>>,
+    ) -> Result<T, Problem> {
+        let result = Box::pin(call).await;
+        self.forward.tell(origin, (method, name), &result);
+        result
     }
 
     /// A call that the leader carries out.

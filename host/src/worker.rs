@@ -42,6 +42,7 @@ mod assigned;
 mod at_rest;
 pub mod crawl;
 mod drain;
+mod ending;
 mod give_back;
 mod harvest;
 mod judge;

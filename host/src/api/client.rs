@@ -18,7 +18,7 @@ use super::problem::Problem;
 use super::spec::SpecRequest;
 use super::{CALL_DEADLINE, convert};
 use crate::master::Code;
-use crate::model::id::{RequestId, ResourceName};
+use crate::model::id::{NodeId, RequestId, ResourceName};
 use crate::model::status::LogLine;
 
 mod frontier;
@@ -42,8 +42,8 @@ const ANSWER_MAX: usize = 64 << 20;
 #[derive(Debug, Clone)]
 pub struct Client {
     masters: Arc<Masters>,
-    /// Calls are handed on for a client that has sent this one.
-    behalf: Option<RequestId>,
+    /// Calls are handed on for a client that has sent this one, by this master.
+    behalf: Option<(RequestId, NodeId)>,
 }
 
 /// Why a call from here has no answer.
@@ -121,8 +121,8 @@ impl Client {
 
     /// Hands calls on to the leader, for a client that has sent this one.
     #[must_use]
-    pub fn on_behalf_of(mut self, request: &RequestId) -> Self {
-        self.behalf = Some(request.clone());
+    pub fn on_behalf_of(mut self, request: &RequestId, master: &NodeId) -> Self {
+        self.behalf = Some((request.clone(), master.clone()));
         self
     }
 
@@ -137,7 +137,7 @@ impl Client {
     {
         let marks = Marks {
             request: None,
-            is_forwarded: false,
+            through: None,
         };
         self.masters.call(deadline, &marks, ask).await
     }
@@ -151,9 +151,10 @@ impl Client {
     where
         Asked: Future<Output = Result<Response<T>, Status>>,
     {
+        let (request, through) = self.behalf.clone().unzip();
         let marks = Marks {
-            request: Some(self.behalf.clone().unwrap_or_else(RequestId::random)),
-            is_forwarded: self.behalf.is_some(),
+            request: Some(request.unwrap_or_else(RequestId::random)),
+            through,
         };
         self.masters.call(deadline, &marks, ask).await
     }

@@ -5,6 +5,7 @@
 
 use std::future::Future;
 use std::io::{self, Write as _};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -149,6 +150,11 @@ impl Connections {
 }
 
 impl Connection {
+    /// The address of the client. None: it is gone already.
+    pub(super) fn client(&self) -> Option<SocketAddr> {
+        self.stream.peer_addr().ok()
+    }
+
     fn begins_within(mut self, time: Duration) -> Self {
         self.first = Some((PREFACE, Box::pin(tokio::time::sleep(time))));
         self

@@ -6,6 +6,7 @@
 //! master, that one says so, and the first looks again.
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,14 +17,16 @@ use super::CALL_DEADLINE;
 use super::client::{Client, ClientError};
 use super::problem::{Problem, Reason};
 use crate::master::{Code, ControlError};
-use crate::model::id::RequestId;
+use crate::model::id::{NAME_MAX, NodeId, RequestId};
 use crate::model::node::Contender;
 use crate::store::election::Standing;
 
 /// gRPC metadata: the id of the request.
 pub(super) const REQUEST_ID: &str = "request-id";
-/// gRPC metadata: another master has sent the call here.
+/// gRPC metadata: the master that has sent the call here.
 pub(super) const FORWARDED: &str = "crawler-forwarded";
+/// Bytes of the longest thing that a call can be about: a plugin with its version.
+const NAMES_MAX: usize = 2 * NAME_MAX + 1;
 /// Between two tries when nothing tells that there is a new leader.
 const PAUSE: Duration = Duration::from_millis(100);
 /// What the last try leaves of the deadline, so that its error still reaches the caller.
@@ -36,32 +39,70 @@ const STORE_PATIENCE: Duration = Duration::from_secs(3);
 pub(crate) struct Origin {
     /// Which call it is, however often it is sent.
     pub(crate) request: RequestId,
-    /// Another master has sent it here.
-    pub(crate) is_forwarded: bool,
+    /// The address that the call came from, where the door knows it.
+    pub(crate) caller: Option<SocketAddr>,
+    /// The master that has sent it here. None: a client.
+    pub(crate) through: Option<NodeId>,
 }
 
 impl Origin {
     /// A call by a client; without an id of its own it gets one.
-    pub(crate) fn client(request: Option<RequestId>) -> Self {
+    pub(crate) fn client(request: Option<RequestId>, caller: Option<SocketAddr>) -> Self {
         Self {
             request: request.unwrap_or_else(RequestId::random),
-            is_forwarded: false,
+            caller,
+            through: None,
         }
     }
 }
 
 /// The way to the leader.
 pub(super) struct Forward {
+    /// This master.
+    id: NodeId,
     standing: watch::Receiver<Standing>,
     /// The connection that was used last.
     kept: Mutex<Option<(String, Client)>>,
 }
 
 impl Forward {
-    pub(super) fn new(standing: watch::Receiver<Standing>) -> Self {
+    pub(super) fn new(id: NodeId, standing: watch::Receiver<Standing>) -> Self {
         Self {
+            id,
             standing,
             kept: Mutex::default(),
+        }
+    }
+
+    /// Writes into the log what became of a call that changes something.
+    pub(super) fn tell<T>(
+        &self,
+        origin: &Origin,
+        (method, name): (&'static str, &str),
+        result: &Result<T, Problem>,
+    ) {
+        let present = self.standing.borrow();
+        let leader = present.leader.as_ref().map(|leader| leader.id.as_str());
+        let through = origin.through.as_ref().map(NodeId::as_str);
+        let caller = origin.caller.map(tracing::field::display);
+        // Other names are refused, and quoted in the reason.
+        let is_name =
+            |name: &str| name.len() <= NAMES_MAX && name.bytes().all(|b| b.is_ascii_graphic());
+        let name = Some(name).filter(|name| is_name(name));
+        match result {
+            Ok(_) => tracing::info!(method, name, caller, through, leader, "request carried out"),
+            Err(problem) => {
+                let reason = &problem.detail;
+                tracing::info!(
+                    method,
+                    name,
+                    caller,
+                    through,
+                    leader,
+                    reason,
+                    "request refused"
+                );
+            }
         }
     }
 
@@ -83,7 +124,7 @@ impl Forward {
             let present = standing.borrow_and_update().clone();
             let tried = match (present.leadership(), &present.leader) {
                 (Some(_), _) => own().await,
-                (None, Some(leader)) if present.own.is_none() && !origin.is_forwarded => {
+                (None, Some(leader)) if present.own.is_none() && origin.through.is_none() => {
                     tokio::select! {
                         tried = self.ask(leader, origin, &theirs) => tried,
                         // Who does not answer may have lost the lead meanwhile.
@@ -100,7 +141,7 @@ impl Forward {
                 Some(_) => STORE_PATIENCE,
                 None => CALL_DEADLINE.saturating_sub(RESERVE),
             };
-            if origin.is_forwarded || started.elapsed() > patience {
+            if origin.through.is_some() || started.elapsed() > patience {
                 return Err(problem);
             }
             let changed = tokio::time::timeout(PAUSE, standing.changed()).await;
@@ -119,7 +160,8 @@ impl Forward {
     where
         Theirs: Future<Output = Result<T, ClientError>>,
     {
-        let client = self.client(&leader.address)?.on_behalf_of(&origin.request);
+        let client = self.client(&leader.address)?;
+        let client = client.on_behalf_of(&origin.request, &self.id);
         theirs(client).await.map_err(|error| match error {
             ClientError::Refused(problem) => problem,
             ClientError::Unreachable { .. } | ClientError::Url { .. } => {

@@ -179,18 +179,21 @@ impl Api {
         name: &str,
         reason: String,
     ) -> Result<RedriveAnswer, Problem> {
-        let name = &resource_name(name)?;
-        let reason = &Some(reason).filter(|reason| !reason.is_empty());
-        let own = || async move {
-            let redriven = self
-                .control
-                .redrive_frontier(name, reason.clone(), &origin.request);
-            Ok(redriven.await?)
+        let call = async {
+            let name = &resource_name(name)?;
+            let reason = &Some(reason).filter(|reason| !reason.is_empty());
+            let own = || async move {
+                let redriven = self
+                    .control
+                    .redrive_frontier(name, reason.clone(), &origin.request);
+                Ok(redriven.await?)
+            };
+            let theirs =
+                |leader: Client| async move { leader.redrive_frontier(name, reason.clone()).await };
+            let dead_letters = self.change(origin, own, theirs).await?;
+            Ok(RedriveAnswer { dead_letters })
         };
-        let theirs =
-            |leader: Client| async move { leader.redrive_frontier(name, reason.clone()).await };
-        let dead_letters = self.change(origin, own, theirs).await?;
-        Ok(RedriveAnswer { dead_letters })
+        self.told(origin, "RedriveFrontier", name, call).await
     }
 }
 

@@ -14,10 +14,8 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::calls::Calls;
 use super::connections::Connections;
-use super::forward::{FORWARDED, Origin, REQUEST_ID};
 use super::problem::Problem;
 use super::requests::Requests;
-use super::spec::invalid;
 use super::{Api, CALLS_MAX, PushSaid, REQUEST_MAX, convert};
 use crate::fetch::turns::Turns;
 use crate::master::ControlError;
@@ -25,10 +23,12 @@ use crate::model::node::CallToken;
 use crate::worker::Crawls;
 
 mod gate;
+mod origin;
 mod upload;
 mod worker;
 
 use gate::Gate;
+use origin::origin;
 use upload::upload;
 use worker::Worker;
 
@@ -135,22 +135,6 @@ async fn stream<T: 'static, M: From<T> + 'static>(
     let values = call.await.map_err(|p| p.to_status())?;
     let messages = values.map(|value| value.map(M::from).map_err(|p| p.to_status()));
     Ok(Response::new(messages.boxed()))
-}
-
-/// Where a call that changes something comes from.
-fn origin<T>(request: &Request<T>) -> Result<Origin, Status> {
-    let metadata = request.metadata();
-    let id = match metadata.get(REQUEST_ID) {
-        None => None,
-        Some(id) => {
-            let id = id.to_str().unwrap_or_default().parse();
-            Some(id.map_err(|e| refused(invalid(REQUEST_ID, e)))?)
-        }
-    };
-    Ok(Origin {
-        is_forwarded: metadata.contains_key(FORWARDED),
-        ..Origin::client(id)
-    })
 }
 
 fn refused(error: ControlError) -> Status {

@@ -34,6 +34,7 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::io;
+use std::net::SocketAddr;
 
 use axum::body::{Body, to_bytes};
 use axum::extract::rejection::{PathRejection, QueryRejection};
@@ -126,19 +127,19 @@ type PathPart = Result<Path<String>, PathRejection>;
 type Params = Result<Query<BTreeMap<String, String>>, QueryRejection>;
 
 async fn add_resource(State(api): State<Api>, request: Request) -> Answer {
-    let origin = origin(request.headers())?;
+    let origin = origin(&request)?;
     let spec = body::spec(&json_body(request, body::EXAMPLE).await?)?;
     answer(api.add_resource(&origin, spec).await)
 }
 
 async fn update_resource(State(api): State<Api>, request: Request) -> Answer {
-    let origin = origin(request.headers())?;
+    let origin = origin(&request)?;
     let spec = body::spec(&json_body(request, body::EXAMPLE).await?)?;
     answer(api.update_resource(&origin, spec).await)
 }
 
 async fn delete_resource(State(api): State<Api>, params: Params, request: Request) -> Answer {
-    let origin = origin(request.headers())?;
+    let origin = origin(&request)?;
     let params = known(params, &["purge"])?;
     let (name, purge) = body::deletion(&json_body(request, body::EXAMPLE).await?)?;
     let purge = purge || flag(&params, "purge")?;
@@ -196,8 +197,8 @@ async fn get_plugin(State(api): State<Api>, plugin: PathPart) -> Answer {
     answer(api.plugin(&part(plugin)?).await)
 }
 
-async fn delete_plugin(State(api): State<Api>, plugin: PathPart, headers: HeaderMap) -> Answer {
-    let origin = origin(&headers)?;
+async fn delete_plugin(State(api): State<Api>, plugin: PathPart, request: Request) -> Answer {
+    let origin = origin(&request)?;
     api.delete_plugin(&origin, &part(plugin)?).await?;
     answer(Ok(json!({})))
 }
@@ -208,7 +209,7 @@ async fn push_plugin(State(api): State<Api>, params: Params, request: Request) -
         push_as: params.get("as").cloned().unwrap_or_default(),
         allow_breaking: flag(&params, "allow_breaking")?,
     };
-    let origin = origin(request.headers())?;
+    let origin = origin(&request)?;
     let max = api.max_plugin_size();
     let upload = async {
         check_type(
@@ -327,16 +328,21 @@ fn check_type(headers: &HeaderMap, expected: &str, body: &str) -> Result<(), Pro
     Err(Problem::invalid(detail, hint).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE))
 }
 
+/// The address that a request came from.
+#[derive(Debug, Clone, Copy)]
+struct Caller(SocketAddr);
+
 /// Where a call that changes something comes from.
-fn origin(headers: &HeaderMap) -> Result<Origin, Problem> {
-    let id = match headers.get(IDEMPOTENCY_KEY) {
+fn origin(request: &Request) -> Result<Origin, Problem> {
+    let id = match request.headers().get(IDEMPOTENCY_KEY) {
         None => None,
         Some(id) => {
             let id = id.to_str().unwrap_or_default().parse();
             Some(id.map_err(|e| Problem::from(invalid(IDEMPOTENCY_KEY, e)))?)
         }
     };
-    Ok(Origin::client(id))
+    let caller = request.extensions().get::<Caller>();
+    Ok(Origin::client(id, caller.map(|Caller(address)| *address)))
 }
 
 fn part(part: PathPart) -> Result<String, Problem> {

@@ -42,7 +42,9 @@ impl Api {
             Ok(restarted.await?.into())
         };
         let theirs = |leader: Client| async move { leader.restart_resource(changes.clone()).await };
-        self.change(origin, own, theirs).await
+        let call = self.change(origin, own, theirs);
+        self.told(origin, "RestartResource", changes.name.as_str(), call)
+            .await
     }
 
     /// Pauses it, or lets it go on.
@@ -52,13 +54,20 @@ impl Api {
         name: &str,
         pause: bool,
     ) -> Result<ResourceAnswer, Problem> {
-        let name = &resource_name(name)?;
-        let own = || async move {
-            let paused = self.control.pause_resource(name, pause, &origin.request);
-            Ok(paused.await?.into())
+        let call = async {
+            let name = &resource_name(name)?;
+            let own = || async move {
+                let paused = self.control.pause_resource(name, pause, &origin.request);
+                Ok(paused.await?.into())
+            };
+            let theirs = |leader: Client| async move { leader.pause_resource(name, pause).await };
+            self.change(origin, own, theirs).await
         };
-        let theirs = |leader: Client| async move { leader.pause_resource(name, pause).await };
-        self.change(origin, own, theirs).await
+        let method = match pause {
+            true => "PauseResource",
+            false => "ResumeResource",
+        };
+        self.told(origin, method, name, call).await
     }
 
     /// Lets a worker give away what it has, or take shards again.
@@ -68,9 +77,12 @@ impl Api {
         id: &str,
         undo: bool,
     ) -> Result<DrainAnswer, Problem> {
-        let id = &node_id(id)?;
-        let own = || async move { Ok(self.control.drain_node(id, undo).await?.into()) };
-        let theirs = |leader: Client| async move { leader.drain_node(id, undo).await };
-        self.change(origin, own, theirs).await
+        let call = async {
+            let id = &node_id(id)?;
+            let own = || async move { Ok(self.control.drain_node(id, undo).await?.into()) };
+            let theirs = |leader: Client| async move { leader.drain_node(id, undo).await };
+            self.change(origin, own, theirs).await
+        };
+        self.told(origin, "DrainNode", id, call).await
     }
 }

@@ -81,7 +81,8 @@ impl Api {
                 }
             }
         };
-        self.within(UPLOAD_DEADLINE, call).await
+        let said = self.within(UPLOAD_DEADLINE, call);
+        self.told(origin, "PushPlugin", "", said).await
     }
 
     /// Records bytes that another master has stored.
@@ -111,37 +112,41 @@ impl Api {
     }
 
     pub(crate) async fn delete_plugin(&self, origin: &Origin, plugin: &str) -> Result<(), Problem> {
-        let plugin = &plugin_ref("plugin", plugin)?;
-        let (name, version) = &exact(plugin.clone())?;
-        // No record tells of it afterwards: what a leader that fell silent has done is not an error.
-        let may_be_done = &AtomicBool::new(false);
-        let is_done = |problem: &Problem| {
-            problem.code == Code::NotFound && may_be_done.load(Ordering::Relaxed)
-        };
-        let own = || async move {
-            match self
-                .control
-                .delete_plugin(name, version)
-                .await
-                .map_err(Problem::from)
-            {
-                Err(problem) if is_done(&problem) => Ok(()),
-                deleted => deleted,
-            }
-        };
-        let theirs = |leader: Client| async move {
-            // However this ends without an answer, also where it is given up for another leader.
-            let was_maybe_done = may_be_done.swap(true, Ordering::Relaxed);
-            let deleted = leader.delete_plugin(plugin).await;
-            if let Err(ClientError::Refused(problem)) = &deleted {
-                may_be_done.store(was_maybe_done, Ordering::Relaxed);
-                if is_done(problem) {
-                    return Ok(());
+        let asked = plugin;
+        let call = async {
+            let plugin = &plugin_ref("plugin", plugin)?;
+            let (name, version) = &exact(plugin.clone())?;
+            // No record tells of it afterwards: what a leader that fell silent has done is not an error.
+            let may_be_done = &AtomicBool::new(false);
+            let is_done = |problem: &Problem| {
+                problem.code == Code::NotFound && may_be_done.load(Ordering::Relaxed)
+            };
+            let own = || async move {
+                match self
+                    .control
+                    .delete_plugin(name, version)
+                    .await
+                    .map_err(Problem::from)
+                {
+                    Err(problem) if is_done(&problem) => Ok(()),
+                    deleted => deleted,
                 }
-            }
-            deleted
+            };
+            let theirs = |leader: Client| async move {
+                // However this ends without an answer, also where it is given up for another leader.
+                let was_maybe_done = may_be_done.swap(true, Ordering::Relaxed);
+                let deleted = leader.delete_plugin(plugin).await;
+                if let Err(ClientError::Refused(problem)) = &deleted {
+                    may_be_done.store(was_maybe_done, Ordering::Relaxed);
+                    if is_done(problem) {
+                        return Ok(());
+                    }
+                }
+                deleted
+            };
+            self.change(origin, own, theirs).await
         };
-        self.change(origin, own, theirs).await
+        self.told(origin, "DeletePlugin", asked, call).await
     }
 
     /// The bytes of a plugin from an offset.

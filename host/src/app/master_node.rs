@@ -10,11 +10,12 @@ use crate::data::DataRoot;
 use crate::master::WorkerCalls;
 use crate::master::control::{Control, ControlParts};
 use crate::master::housekeeping::Compaction;
-use crate::master::leader::Leader;
+use crate::master::leader::{self, Leader};
 use crate::master::reconcile::{DeletionSettings, PlacementSettings, ReconcileParts};
 use crate::master::remains::Remains;
 use crate::master::replica::{Feeder, Replica};
 use crate::master::roster;
+use crate::model::id::NodeId;
 use crate::model::node::{Contender, Node};
 use crate::model::plugin::LimitOverrides;
 use crate::plugin::Admit;
@@ -56,6 +57,7 @@ pub(super) struct MasterSettings {
 
 /// A master that answers calls; it contends for the lead from [`MasterNode::contend`] on.
 pub(super) struct MasterNode {
+    id: NodeId,
     uploads: usize,
     pub(super) control: Arc<Control>,
     election: Election,
@@ -75,6 +77,7 @@ impl MasterNode {
             clock,
             settings,
         } = parts;
+        let id = node.id.clone();
         let contender = Contender {
             id: node.id,
             address: node.address,
@@ -114,6 +117,7 @@ impl MasterNode {
             control: control.clone(),
         };
         Self {
+            id,
             uploads: settings.calls.uploads,
             control,
             election,
@@ -124,7 +128,8 @@ impl MasterNode {
 
     /// The calls, for the doors; streams end with `scope`.
     pub(super) fn api(&self, scope: &TaskScope) -> Api {
-        Api::new(self.control.clone(), self.uploads, scope.stop_signal())
+        let (id, control) = (self.id.clone(), self.control.clone());
+        Api::new(id, control, self.uploads, scope.stop_signal())
     }
 
     /// Stands for election, and does what a leader does while it leads, until `scope` is stopped.
@@ -133,7 +138,9 @@ impl MasterNode {
         let roster = roster::run(self.leader.reconcile.catalog.clone(), stop.clone());
         scope.spawn("roster", roster);
         scope.spawn("replica", self.feeder.run(stop.clone()));
+        let standing = self.control.standing().clone();
         scope.spawn("leader", self.leader.run(stop.clone()));
+        scope.spawn("word of the leader", leader::tell(standing, stop.clone()));
         scope.spawn("election", self.election.run(stop));
     }
 }

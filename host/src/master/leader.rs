@@ -3,12 +3,33 @@
 
 use std::sync::Arc;
 
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::control::Control;
 use super::housekeeping::{self, Compaction};
 use super::reconcile::{ReconcileParts, Reconciler};
-use crate::store::election::Leadership;
+use crate::store::election::{Leadership, Standing};
+
+/// Says who leads, whenever that is another master than before.
+pub async fn tell(mut standing: watch::Receiver<Standing>, stop: CancellationToken) {
+    let mut told = None;
+    loop {
+        let present = standing.borrow_and_update().clone();
+        // This one says itself when it leads.
+        if let Some(leader) = present.leader.as_ref().filter(|_| present.own.is_none())
+            && told.as_ref() != Some(&leader.id)
+        {
+            tracing::info!(leader = %leader.id, address = leader.address, "another master leads");
+        }
+        // While nobody is known to lead, the last one is still the last that was told of.
+        told = present.leader.map(|leader| leader.id).or(told);
+        match stop.run_until_cancelled(standing.changed()).await {
+            Some(Ok(())) => {}
+            Some(Err(_)) | None => return,
+        }
+    }
+}
 
 /// What a leader works with.
 pub struct Leader {

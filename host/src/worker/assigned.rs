@@ -20,7 +20,7 @@ use super::receive::Receiver;
 use super::report::CrawlLog;
 use super::starts::Starts;
 use super::told::ToldSink;
-use super::{Live, Running, put_back};
+use super::{Live, Running, ending, put_back};
 use crate::frontier::{FrontierError, OpenAs, OpenFrontier};
 use crate::memory::Seat;
 use crate::model::plugin::LimitError;
@@ -90,7 +90,9 @@ pub(super) async fn run(assigned: Assigned) {
     live.seated(assigned.seat.clone());
     assigned.parts.crawls.enter(id, running);
     tracing::info!(resource = %name, shard = %id, epoch = %assigned.shard.epoch, "crawl starts");
-    let state = match assigned.crawl(&mut receiver, &live, &log).await {
+    let end = assigned.crawl(&mut receiver, &live, &log).await;
+    let why = ending::why(&end, &assigned).await;
+    let state = match end {
         Ok(()) => Some(ShardState::Idle),
         Err(Stop::Failed(reason)) => {
             tracing::error!(resource = %name, reason, "crawl failed");
@@ -113,7 +115,7 @@ pub(super) async fn run(assigned: Assigned) {
     }
     log.close();
     assigned.parts.crawls.leave(id, assigned.shard.epoch);
-    tracing::info!(resource = %name, shard = %id, "crawl ends");
+    tracing::info!(resource = %name, shard = %id, %why, "crawl ends");
 }
 
 impl Assigned {

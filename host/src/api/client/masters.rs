@@ -13,7 +13,6 @@ use std::time::Duration;
 use crawler_proto as proto;
 use proto::crawler_master_client::CrawlerMasterClient;
 use tokio::time::Instant;
-use tonic::metadata::MetadataValue;
 use tonic::service::Interceptor;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Channel, Endpoint};
@@ -22,7 +21,7 @@ use tonic::{Request, Response, Status};
 use super::{ANSWER_MAX, ClientError, endpoint, root_cause, transport_failure};
 use crate::api::forward::{FORWARDED, REQUEST_ID};
 use crate::api::problem::Problem;
-use crate::model::id::RequestId;
+use crate::model::id::{NodeId, RequestId};
 use crate::telemetry::chain;
 
 /// The calls with what is said of each.
@@ -33,8 +32,8 @@ pub(super) type Calls = CrawlerMasterClient<InterceptedService<Channel, Marks>>;
 pub(super) struct Marks {
     /// Which call it is, where it changes something.
     pub(super) request: Option<RequestId>,
-    /// A master has sent it on.
-    pub(super) is_forwarded: bool,
+    /// The master that sends it on.
+    pub(super) through: Option<NodeId>,
 }
 
 impl Interceptor for Marks {
@@ -44,9 +43,10 @@ impl Interceptor for Marks {
             let id = id.expect("a request id has visible ASCII characters only");
             call.metadata_mut().insert(REQUEST_ID, id);
         }
-        if self.is_forwarded {
-            let yes = MetadataValue::from_static("yes");
-            call.metadata_mut().insert(FORWARDED, yes);
+        if let Some(master) = &self.through {
+            let id = master.as_str().parse();
+            let id = id.expect("a node id has visible ASCII characters only");
+            call.metadata_mut().insert(FORWARDED, id);
         }
         Ok(call)
     }

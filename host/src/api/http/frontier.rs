@@ -55,7 +55,7 @@ async fn why(State(api): State<Api>, name: PathPart, params: Params) -> Answer {
 }
 
 async fn redrive(State(api): State<Api>, name: PathPart, request: Request) -> Answer {
-    let (name, origin) = (part(name)?, origin(request.headers())?);
+    let (name, origin) = (part(name)?, origin(&request)?);
     let reason = body::redrive(&json_body(request, body::REDRIVE_EXAMPLE).await?)?;
     answer(api.redrive_frontier(&origin, &name, reason).await)
 }

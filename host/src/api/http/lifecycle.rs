@@ -16,7 +16,7 @@ pub(super) fn routes() -> Router<Api> {
 }
 
 async fn restart(State(api): State<Api>, name: PathPart, request: Request) -> Answer {
-    let (name, origin) = (part(name)?, origin(request.headers())?);
+    let (name, origin) = (part(name)?, origin(&request)?);
     let changes = json_body(request, body::RESTART_EXAMPLE).await?;
     let changes = body::restart(&name, &changes)?;
     answer(api.restart_resource(&origin, changes).await)
@@ -31,13 +31,13 @@ async fn resume(State(api): State<Api>, name: PathPart, request: Request) -> Ans
 }
 
 async fn pause_or_resume(api: &Api, pause: bool, name: PathPart, request: Request) -> Answer {
-    let (name, origin) = (part(name)?, origin(request.headers())?);
+    let (name, origin) = (part(name)?, origin(&request)?);
     body::nothing(&json_body(request, "{}").await?)?;
     answer(api.pause_resource(&origin, &name, pause).await)
 }
 
 async fn drain(State(api): State<Api>, id: PathPart, params: Params, request: Request) -> Answer {
-    let (id, origin) = (part(id)?, origin(request.headers())?);
+    let (id, origin) = (part(id)?, origin(&request)?);
     let undo = flag(&known(params, &["undo"])?, "undo")?;
     body::nothing(&json_body(request, "{}").await?)?;
     answer(api.drain_node(&origin, &id, undo).await)

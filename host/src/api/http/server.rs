@@ -11,6 +11,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
+use super::Caller;
 use crate::api::UPLOAD_DEADLINE;
 use crate::api::connections::{Connection, Connections};
 use crate::task::TaskScope;
@@ -42,8 +43,13 @@ async fn one(
     stall_timeout: Duration,
     stop: CancellationToken,
 ) {
+    let caller = connection.client().map(Caller);
     let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
-        router.clone().oneshot(request.map(Body::new))
+        let mut request = request.map(Body::new);
+        if let Some(caller) = caller {
+            request.extensions_mut().insert(caller);
+        }
+        router.clone().oneshot(request)
     });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -117,7 +117,9 @@ impl Control {
                 txn = txn.guard(Guard::Exists(keys.plugin(&plugin.name, &plugin.version)));
             }
             if self.commit(&leadership, txn).await? {
-                tracing::info!(resource = %spec.name, id = %id.resource, "resource added");
+                let worker = shards.values().find_map(|shard| shard.owner.as_ref());
+                let worker = worker.map(|owner| owner.node.as_str());
+                tracing::info!(resource = %spec.name, id = %id.resource, worker, "resource added");
                 // As written: it may be deleted already, and its worker has nothing to tell yet.
                 let shards = shards.into_iter();
                 let shards = shards.map(|(id, shard)| (id, created(shard))).collect();
