@@ -36,6 +36,7 @@ pub mod guests;
 pub mod http;
 pub mod process;
 pub mod proxy;
+pub mod python;
 pub mod random;
 pub mod rustdoc;
 pub mod twin;

@@ -8,11 +8,11 @@
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crawler::fetch::robots::Rules;
+use crawler_tests::python::python;
 use crawler_tests::random::Random;
-use crawler_tests::skipped;
 use serde::{Deserialize, Serialize};
 use url::{Position, Url};
 
@@ -96,7 +96,7 @@ for line in sys.stdin:
 #[test]
 fn rules_are_those_of_protego_but_where_the_rfc_decides_otherwise() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let Some(python) = protego(folder.path()) else {
+    let Some(python) = python(folder.path(), "protego", &[PROTEGO]) else {
         return;
     };
     let mut random = Random::new("protego");
@@ -256,7 +256,7 @@ fn the_examples_of_the_rfc_mean_what_it_says_to_us_and_to_protego() {
         }
     }
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let Some(python) = protego(folder.path()) else {
+    let Some(python) = python(folder.path(), "protego", &[PROTEGO]) else {
         return;
     };
     let answers = answers(&python, folder.path(), &cases);
@@ -288,43 +288,6 @@ impl Contested {
             Contested::Dollar => path.contains('$') || path.contains("%24"),
             Contested::Index => path.ends_with('/') || path.ends_with("index.html"),
             Contested::Between => text.contains("colour: red"),
-        }
-    }
-}
-
-/// The Python that has Protego; none, and a line that says so, where it cannot be had.
-fn protego(folder: &Path) -> Option<std::path::PathBuf> {
-    let python = folder.join("venv/bin/python");
-    let run = |program: &Path, arguments: &[&str]| {
-        let ended = Command::new(program)
-            .args(arguments)
-            .current_dir(folder)
-            .stdin(Stdio::null())
-            .output();
-        match ended {
-            Ok(ended) if ended.status.success() => Ok(()),
-            Ok(ended) => Err(String::from_utf8_lossy(&ended.stderr).trim().to_owned()),
-            Err(error) => Err(error.to_string()),
-        }
-    };
-    let install = [
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        PROTEGO,
-    ];
-    let made = run(Path::new("python3"), &["-m", "venv", "venv"]);
-    match made.and_then(|()| run(&python, &install)) {
-        Ok(()) => Some(python),
-        Err(why) => {
-            let last = why.lines().last().unwrap_or_default();
-            skipped(
-                "protego",
-                &format!("{PROTEGO} cannot be installed by pip ({last})"),
-            );
-            None
         }
     }
 }

@@ -1,6 +1,10 @@
 //! Clients of the original interface: its four fields, written down here by hand, and what a client
 //! without any `.proto` learns by reflection.
 
+use std::process::Command;
+
+use crawler_tests::python::python;
+use crawler_tests::repository;
 use crawler_tests::web::Method;
 use prost::Message;
 use prost_types::FileDescriptorProto;
@@ -66,6 +70,89 @@ async fn call<A: Message + Default + 'static>(
     let path = PathAndQuery::from_static(path);
     let answer = client.unary(Request::new(message), path, codec).await?;
     Ok(answer.into_inner())
+}
+
+/// What a client does whose code was generated from the `.proto` file.
+const PYTHON_CLIENT: &str = r#"
+import sys, grpc
+import crawler_pb2 as messages, crawler_pb2_grpc as services
+with grpc.insecure_channel(sys.argv[1]) as channel:
+    master = services.CrawlerMasterStub(channel)
+    spec = messages.ResourceSpec(id="zjx", name="task-test-4")
+    node = master.AddResource(spec, timeout=30)
+    print(node.id, node.Address)
+    print(master.GetResource(messages.ResourceRequest(name=spec.name), timeout=30).spec.name)
+    master.DeleteResource(spec, timeout=30)
+    try:
+        master.DeleteResource(spec, timeout=30)
+    except grpc.RpcError as error:
+        print(error.code().name)
+"#;
+
+#[test]
+fn s11_a_python_client_that_is_generated_from_the_proto_file_adds_and_deletes() {
+    const PACKAGES: [&str; 2] = ["grpcio-tools==1.76.0", "grpcio==1.76.0"];
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let Some(python) = python(folder.path(), "grpcio", &PACKAGES) else {
+        return;
+    };
+    let run = |arguments: &[&str]| {
+        let ended = Command::new(&python)
+            .args(arguments)
+            .current_dir(folder.path())
+            .output();
+        let ended = ended.expect("Python starts");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{said}");
+        String::from_utf8(ended.stdout).expect("it is text")
+    };
+    let proto = repository().join("proto/proto");
+    let include = format!("-I{}", proto.display());
+    run(&[
+        "-m",
+        "grpc_tools.protoc",
+        &include,
+        "--python_out=.",
+        "--grpc_python_out=.",
+        "crawler.proto",
+    ]);
+    let server = Server::with_puppet();
+    server.push("puppet", &["--as=task-test-4@1.0.0"]);
+    let said = run(&["-c", PYTHON_CLIENT, server.grpc()]);
+    let expected = ["worker-1 ", server.grpc(), "\ntask-test-4\nNOT_FOUND\n"].concat();
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn s11_calls_that_name_the_format_of_their_messages_are_answered() {
+    let server = Server::with_puppet();
+    server.push("puppet", &["--as=task-test-4@1.0.0"]);
+    // A message behind its five bytes of length, as gRPC frames it.
+    let message = spec("task-test-4").encode_to_vec();
+    let length = u32::try_from(message.len()).expect("it is short");
+    let framed = [&[0][..], &length.to_be_bytes(), &message].concat();
+    let call = async |path: &str| {
+        let client = reqwest::Client::builder().http2_prior_knowledge();
+        let client = client.build().expect("a client without TLS");
+        let request = client
+            .post(format!("http://{}{path}", server.grpc()))
+            .header("content-type", "application/grpc+proto")
+            .header("te", "trailers")
+            .body(framed.clone());
+        let answer = request.send().await.expect("gRPC listens");
+        let refusal = answer.headers().get("grpc-status").cloned();
+        assert_eq!(refusal, None, "{path}");
+        answer.bytes().await.expect("there is an answer")
+    };
+    block_on(async {
+        let added = call("/CrawlerMaster/AddResource").await;
+        let node = NodeSpec::decode(&added[5..]).expect("a node");
+        assert_eq!(
+            (node.id.as_str(), node.address.as_str()),
+            ("worker-1", server.grpc())
+        );
+        call("/CrawlerMaster/DeleteResource").await;
+    });
 }
 
 #[test]
