@@ -73,6 +73,20 @@ impl Cluster {
         self.start("worker", id, &[&allow, arguments].concat())
     }
 
+    /// Starts a worker that may crawl loopback and is told no id; what it keeps is in this folder.
+    #[track_caller]
+    pub fn worker_without_id(&self, state: &str, arguments: &[&str]) -> Node {
+        let state = format!("--state={state}");
+        let own = ["--allow-networks=127.0.0.0/8", &state];
+        let own = [&own, arguments].concat();
+        let usual = self.arguments("worker", "");
+        self.started(
+            "worker",
+            usual.into_iter().filter(|usual| usual != "--id="),
+            &own,
+        )
+    }
+
     /// The arguments of a node on free ports.
     pub fn arguments(&self, role: &str, id: &str) -> Vec<String> {
         let ttl = LEASE_TTL.as_secs();
@@ -90,9 +104,15 @@ impl Cluster {
 
     #[track_caller]
     fn start(&self, role: &str, id: &str, arguments: &[&str]) -> Node {
+        let node = self.started(role, self.arguments(role, id).into_iter(), arguments);
+        assert_eq!(node.id, format!("{role}-{id}"));
+        node
+    }
+
+    #[track_caller]
+    fn started(&self, role: &str, usual: impl Iterator<Item = String>, arguments: &[&str]) -> Node {
         let flag = |argument: &str| argument.split('=').next().map(str::to_owned);
         let is_replaced = |usual: &str| arguments.iter().any(|own| flag(own) == flag(usual));
-        let usual = self.arguments(role, id).into_iter();
         let further = arguments.iter().map(|argument| (*argument).to_owned());
         let arguments = usual.filter(|usual| !is_replaced(usual)).chain(further);
         let mut command = self.home.command(arguments);
@@ -101,15 +121,14 @@ impl Cluster {
             command.env("CRAWLER_LOG_FORMAT", "json");
         }
         let process = Process::start(&mut command);
-        let node = format!("{role}-{id}");
-        let listens = format!("listening id={node} ");
+        let listens = format!("listening id={role}-");
         let line = process.line(&listens, PATIENCE, |line| line.contains(&listens));
         let word = |mark: &str| {
             let rest = line.split_once(mark).map_or("", |(_, rest)| rest);
             rest.split(' ').next().unwrap_or_default().to_owned()
         };
         Node {
-            id: node,
+            id: word("id="),
             grpc: word("grpc="),
             http: word("http="),
             process,

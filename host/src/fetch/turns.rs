@@ -17,7 +17,7 @@
 //!
 //! - The workers see the list of workers change within a second of each other. Later, an old owner and
 //!   a new one may lend a host at once.
-//! - The owner answers within [`DEADLINE`](call::DEADLINE). Without an answer a worker goes alone for 5 s, at
+//! - The owner answers within [`DEADLINE`]. Without an answer a worker goes alone for 5 s, at
 //!   twice the delay of the host, and then asks again. On both sides of a cut network hosts are asked so. Workers
 //!   that go alone do not know of each other: two of them ask a host as often as one with the delay, but
 //!   two requests may come close together; three or more of them ask it more often.

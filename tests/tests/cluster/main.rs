@@ -11,6 +11,7 @@ use crawler_tests::web::{Asked, Hit, Method, Site, Web};
 
 mod bad_input;
 mod calls;
+mod course;
 mod masters;
 mod outage;
 mod recovery;

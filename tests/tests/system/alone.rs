@@ -1,6 +1,8 @@
 //! A worker alone: a config file, no master, no store.
 
 use std::fs;
+use std::io::ErrorKind;
+use std::net::TcpListener;
 use std::path::Path;
 
 use crawler_tests::guests;
@@ -69,6 +71,27 @@ fn s16_a_worker_alone_crawls_what_its_config_file_says() {
     let of_run = |run: u64| runs.iter().filter(|record| record["run"] == run).count();
     assert_eq!((of_run(1), of_run(2)), (5, 5));
     assert_eq!(web.log().len(), 10);
+}
+
+#[test]
+fn f38_a_worker_alone_asks_the_store_nothing() {
+    let web = sites::chain(2).open();
+    let home = Home::new();
+    let store = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    store.set_nonblocking(true).expect("a socket takes it");
+    let address = store.local_addr().expect("it is bound");
+    home.write("crawler.toml", &config(&[("all", &web.url("/0"))]));
+    let etcd = format!("--etcd=http://{address}");
+    let alone = ["worker", "--cluster=false", "--config=crawler.toml", &etcd];
+    let ended = home.run(alone.iter().chain(&["--allow-networks=127.0.0.0/8"]));
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert_eq!(web.log().len(), 2);
+    let asked = store.accept().map(drop).map_err(|error| error.kind());
+    assert_eq!(
+        asked,
+        Err(ErrorKind::WouldBlock),
+        "it has connected to the store"
+    );
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn an_update_changes_the_pace_and_the_end_of_a_running_crawl() {
 }
 
 #[test]
-fn a_deleted_crawl_asks_for_nothing_more_and_starts_anew_when_added_again() {
+fn f39_a_deleted_crawl_asks_for_nothing_more_and_starts_anew_when_added_again() {
     let web = sites::chain(ENDLESS).open();
     let server = Server::with_puppet();
     server.add("walk", &web.url("/0"), &["--delay=5ms", DEEP]);

@@ -215,6 +215,24 @@ async fn s05_the_strategy_is_that_of_the_settings_for_calls_and_reconciling() {
 }
 
 #[tokio::test]
+async fn f41_a_deleted_resource_counts_no_more_and_its_name_is_free() {
+    let bench = Bench::new().await;
+    bench.push("books@1.0.0").await.unwrap();
+    register(&bench, worker("worker-1", 10, &[])).await;
+    register(&bench, worker("worker-2", 10, &[])).await;
+    for name in ["a", "b"] {
+        add(&bench, name, |_| {}).await.unwrap();
+    }
+    for _ in 0..3 {
+        bench.delete("a").await.unwrap();
+        assert_eq!(bench.loads().await.iter().sum::<u32>(), 1);
+        // It comes to the worker that has nothing.
+        add(&bench, "a", |_| {}).await.unwrap();
+        assert_eq!(bench.loads().await, [1, 1]);
+    }
+}
+
+#[tokio::test]
 async fn f20_an_assignment_that_does_not_decode_counts_as_one_shard() {
     let bench = bench().await;
     let keys = bench.catalog().keys();
