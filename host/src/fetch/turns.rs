@@ -13,7 +13,7 @@
 //! begin within [`LEASE`](call::LEASE); one of a host with a long delay is one request. The
 //! worker keeps the delay between them at its own [gate](super::gate), and tells the owner when the
 //! last one has ended and how long the host is to be left alone. A host is lent again when that time is over.
-//! So no host is asked by two workers within its delay, as long as these hold:
+//! No host is then asked by two workers within its delay, as long as these hold:
 //!
 //! - The workers see the list of workers change within a second of each other. Later, an old owner and
 //!   a new one may lend a host at once.

@@ -6,7 +6,7 @@ use crate::fetch::turns::{Peer, Turns};
 use crate::model::node::{Node, Role};
 use crate::retry::Backoff;
 use crate::store::StoreError;
-use crate::store::catalog::Catalog;
+use crate::store::catalog::{Catalog, Versioned};
 use crate::store::changes::Changes;
 use crate::telemetry;
 
@@ -43,12 +43,13 @@ async fn look_on(catalog: &Catalog, turns: &Turns, backoff: &mut Backoff) -> Sto
     }
 }
 
-/// The workers that share turns. Those that registered anew have another revision.
+/// The workers that share turns. A record that was there without a break, however it was rewritten, is one
+/// registration.
 async fn sharing(catalog: &Catalog, prefix: &str) -> Result<Vec<Peer>, StoreError> {
     let nodes = catalog.scan::<Node>(prefix).await?.records.into_iter();
     let sharing = nodes.filter(|(_, record)| record.value.shares_turns);
-    let peer = |(_, record): (String, crate::store::catalog::Versioned<Node>)| Peer {
-        registration: record.revision.0,
+    let peer = |(_, record): (String, Versioned<Node>)| Peer {
+        registration: record.created.0,
         node: record.value,
     };
     Ok(sharing.map(peer).collect())

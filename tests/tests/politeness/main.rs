@@ -22,6 +22,8 @@ const FULL: Duration = Duration::from_secs(5 * 60);
 /// Requests to one host that may be too soon after a worker was lost: the first of the other one, and one that
 /// the lost one was about to send.
 const N_EARLY: usize = 2;
+/// Looks at two workers side by side, of which one at least must be undisturbed.
+const MAX_LOOKS: usize = 5;
 /// Of what came too soon.
 const N_SHOWN: usize = 20;
 
@@ -140,24 +142,31 @@ fn between_two(stage: &Stage, workers: [&Node; 2]) -> Vec<String> {
 /// Both crawl the same hosts for different resources, while nothing happens to them: when that was.
 fn side_by_side(stage: &Stage, workers: [&Node; 2]) -> Together {
     stage.shared_out(workers, [1, 2]);
-    // What moved last has been asked for where it is now.
-    for worker in workers {
-        stage.goes_on(worker, 1);
-    }
-    let n_before = n_silent(workers);
-    let from: Moment = stage.now();
-    for _ in 0..2 {
-        for worker in workers {
+    let all_go_on = |n_times: usize| {
+        for worker in std::iter::repeat_n(workers, n_times).flatten() {
             stage.goes_on(worker, 1);
         }
+    };
+    // On a machine with too much to do an owner may take longer for its answer than it has. Then it is looked
+    // at another time.
+    for _ in 0..MAX_LOOKS {
+        // What moved last has been asked for where it is now, and nobody goes alone any more.
+        all_go_on(2);
+        let n_before = n_silent(workers);
+        let from: Moment = stage.now();
+        all_go_on(2);
+        let until = stage.now();
+        if n_silent(workers) == n_before {
+            return Together {
+                from,
+                until,
+                n_allowed: 0,
+            };
+        }
     }
-    // On a machine with too much to do an owner may take longer for its answer than it has.
-    let n_silent = n_silent(workers) - n_before;
-    Together {
-        from,
-        until: stage.now(),
-        n_allowed: N_EARLY * n_silent,
-    }
+    panic!(
+        "in {MAX_LOOKS} looks a worker did not answer each time: this machine has too much to do"
+    )
 }
 
 /// One is killed while both crawl, and comes back.

@@ -12,7 +12,7 @@ use tonic::transport::Channel;
 use tonic::{Code, Request, Response, Status, Streaming};
 
 use super::{ANSWER_MAX, endpoint, transport_failure};
-use crate::fetch::turns::call::{Answer, AskError, AskTurns, Asks, DEADLINE};
+use crate::fetch::turns::call::{Answer, AskError, AskTurns, Asks};
 use crate::master::{WORKER_CALL_DEADLINE, WorkerCallError, WorkerCalls};
 use crate::model::id::{ResourceId, ResourceName};
 use crate::model::node::Node;
@@ -130,17 +130,12 @@ impl AskTurns for GrpcWorkerCalls {
         let request = with_token(owner, proto::TakeTurnsRequest::from(asks));
         let request = request.map_err(|why| unanswered(silent(address, why)))?;
         let mut client = self.worker(address).map_err(unanswered)?;
-        match tokio::time::timeout(DEADLINE, client.take_turns(request)).await {
-            Ok(Ok(answer)) => {
+        match client.take_turns(request).await {
+            Ok(answer) => {
                 let answers = answer.into_inner().answers;
                 Ok(answers.into_iter().map(Answer::from).collect())
             }
-            Ok(Err(status)) => Err(unanswered(silent(address, why(&status)))),
-            Err(_elapsed) => {
-                let seconds = DEADLINE.as_secs();
-                let why = format!("no answer within {seconds} s");
-                Err(unanswered(silent(address, why)))
-            }
+            Err(status) => Err(unanswered(silent(address, why(&status)))),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Turns of hosts, as workers ask each other for them.
 //!
-//! What a message cuts off of a time makes a request later and never sooner.
+//! Times lose what is below a unit of the message: that makes a request later and never sooner.
 
 use std::sync::Arc;
 use std::time::Duration;

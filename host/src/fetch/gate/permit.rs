@@ -36,7 +36,8 @@ impl Permit {
         }
     }
 
-    /// Gives the place back without a request: the host's delay does not start.
+    /// Gives the place back without a request: the host's delay does not start, and no rate counts it. Its address
+    /// has lost one turn.
     pub fn give_back(mut self) {
         self.is_used = false;
     }
@@ -74,8 +75,9 @@ impl Drop for Permit {
         {
             let mut state = self.host.state();
             state.n_in_use -= 1;
-            if self.is_used {
-                state.ended = Some((Instant::now(), random));
+            match self.is_used {
+                true => state.ended = Some((Instant::now(), random)),
+                false => state.rates.limiter.take_back(self.entered),
             }
         }
         self.host.freed.notify_one();

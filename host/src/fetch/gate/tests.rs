@@ -73,6 +73,21 @@ async fn a_place_that_is_given_back_starts_no_delay() {
     drop(check_wait(&gate, "a:80", SECOND, NONE).await);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_place_that_is_given_back_counts_for_no_rate() {
+    let gate = gate();
+    let pace = Pace {
+        rates: "1/30s".parse().unwrap(),
+        ..Pace::of_delay(SECOND)
+    };
+    let enter = async || gate.enter("a:80", &pace, Asker::waiting()).await;
+    for _ in 0..3 {
+        enter().await.unwrap().give_back();
+    }
+    drop(enter().await.unwrap());
+    enter().await.unwrap_err();
+}
+
 /// The chance is drawn once an answer; what is told to the frontier is what is waited.
 #[tokio::test(start_paused = true)]
 async fn a_random_wait_is_added_to_the_delay_and_is_another_each_time() {

@@ -22,10 +22,10 @@ pub(super) struct Sent {
 }
 
 /// A host that may be asked now.
-struct Entered {
-    permit: Permit,
+pub(super) struct Entered {
+    pub(super) permit: Permit,
     /// Its turn over all workers; none where turns are not shared.
-    turn: Option<TurnInUse>,
+    pub(super) turn: Option<TurnInUse>,
 }
 
 impl Sent {
@@ -41,6 +41,9 @@ impl Sent {
 
 /// Delays of a host that a request which nobody would bring again waits for its turn over all workers.
 const OTHERS: u32 = 64;
+
+/// The longest wait at the gate with a lease in hand. A lease that nobody uses for longer goes back to its owner.
+const AT_GATE: Duration = Duration::from_millis(100);
 
 /// Wait of a page where no connection can be opened: idle ones are closed meanwhile.
 pub(super) const OPEN_FILES_WAIT: Duration = Duration::from_secs(1);
@@ -172,9 +175,10 @@ impl HttpFetcher {
         }
     }
 
-    /// The turn of a host, first over all workers and then at the gate of this one. A lease may run out at
-    /// the gate: the place there is given back then.
-    async fn enter(
+    /// The turn of a host, first over all workers and then at the gate of this one. Longer waits are made at neither,
+    /// so that no lease is lost while the gate is waited for; one that runs out all the same gives the place
+    /// back.
+    pub(super) async fn enter(
         &self,
         host: &str,
         shared: Option<Shared>,
@@ -192,32 +196,41 @@ impl HttpFetcher {
         // Longer than several others need with the host, it is left alone for another reason.
         let longest = LEASE + PATIENCE + delay * OTHERS;
         let asked = Instant::now();
+        let at_gate = Asker {
+            patience: Some(asker.patience.unwrap_or(AT_GATE).min(AT_GATE)),
+            ..asker
+        };
         loop {
-            if let Err(pause) = turns.turn(host, delay) {
-                let is_in_trouble = pause > longest;
-                let ready_at = Instant::now() + pause;
-                let waits = match asker.patience {
-                    Some(patience) => ready_at <= asked + patience,
-                    None => !is_in_trouble,
-                };
-                if !waits {
-                    return Err(Paused {
-                        pause,
-                        is_in_trouble,
-                        address: None,
-                    });
-                }
-                tokio::time::sleep_until(ready_at).await;
-                continue;
+            let entered = match turns.turn(host, delay) {
+                Ok(()) => self.gate.enter_at(host, shared, pace, at_gate).await,
+                Err(pause) => Err(Paused {
+                    pause,
+                    is_in_trouble: pause > longest,
+                    address: None,
+                }),
+            };
+            let paused = match entered {
+                Err(paused) => paused,
+                Ok(permit) => match turns.begin(host, delay) {
+                    Some(turn) => {
+                        let turn = Some(turn);
+                        return Ok(Entered { permit, turn });
+                    }
+                    None => {
+                        permit.give_back();
+                        continue;
+                    }
+                },
+            };
+            let ready_at = Instant::now() + paused.pause;
+            let waits = match asker.patience {
+                Some(patience) => ready_at <= asked + patience,
+                None => !paused.is_in_trouble || paused.pause <= PATIENCE,
+            };
+            if !waits {
+                return Err(paused);
             }
-            let permit = self.gate.enter_at(host, shared, pace, asker).await?;
-            match turns.begin(host, delay) {
-                Some(turn) => {
-                    let turn = Some(turn);
-                    return Ok(Entered { permit, turn });
-                }
-                None => permit.give_back(),
-            }
+            tokio::time::sleep_until(ready_at).await;
         }
     }
 }

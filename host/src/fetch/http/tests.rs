@@ -27,6 +27,7 @@ mod reach;
 mod records;
 mod redirects;
 mod robots;
+mod shared;
 mod tls;
 mod trouble;
 

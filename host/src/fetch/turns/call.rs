@@ -98,7 +98,7 @@ pub struct Grant {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct AskError {
-    /// What went wrong.
+    /// Cause, for people.
     pub why: String,
 }
 
@@ -165,6 +165,7 @@ impl Grant {
 /// once for one of them; a call that is given up may have arrived.
 #[async_trait]
 pub trait AskTurns: Send + Sync + 'static {
-    /// Returns the answers of an owner, one for each host of the call, in the same order.
+    /// Returns the answers of an owner, one for each host of the call, in the same order. Whoever asks gives the
+    /// call up after [`DEADLINE`].
     async fn ask(&self, owner: &Node, asks: Asks) -> Result<Vec<Answer>, AskError>;
 }

@@ -32,7 +32,7 @@ const ALONE: u32 = 2;
 #[derive(Debug, Default)]
 pub(super) struct Holder {
     standing: Standing,
-    /// As the crawl asked for that came last.
+    /// The delay that the last crawl asked for.
     delay: Duration,
     n_in_flight: u32,
     last: Option<Last>,
@@ -66,7 +66,7 @@ struct Last {
     pause: Duration,
 }
 
-/// What a crawl that wants to ask a host may do.
+/// Permission of a crawl that wants to ask a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
     /// Go on to the gate.
@@ -77,7 +77,7 @@ pub(super) enum Turn {
     Ask,
 }
 
-/// What a look at a host finds to do.
+/// Work that a look at a host finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
     /// Nothing.

@@ -53,7 +53,7 @@ pub(super) struct Call {
     pub(super) asked: Instant,
 }
 
-/// How the answer to a call has changed what is known of its owner.
+/// Change in what is known of an owner, after the answer to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Heard {
     /// It answers, or does not, as before.
@@ -97,7 +97,8 @@ impl Member {
             self.others.insert(peer.node.id.clone(), other);
         }
         let ranks = &self.ranks;
-        (self.owner).keep_owned(|host| ranks.owned_since(host).is_some() && !ranks.has_moved(host));
+        // Those that were owned, and have not moved.
+        self.owner.keep_owned(|host| !ranks.has_moved(host));
         for (host, holder) in &mut self.holders {
             if ranks.has_moved(host) {
                 holder.owner_changed();

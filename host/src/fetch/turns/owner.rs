@@ -30,6 +30,8 @@ const MAX_HOSTS: usize = 100_000;
 const MAX_LIVES: usize = 1_024;
 /// Hosts known when the first sweep is due.
 const FIRST_SWEEP: usize = 1_024;
+/// Time between two sweeps of a table that is full.
+const SWEEP_EVERY: Duration = Duration::from_millis(250);
 /// Time for which a turn is kept for a worker that does not come.
 const GRACE: Duration = Duration::from_secs(1);
 /// Time after which a worker asks again for a host whose lease should have been returned by now.
@@ -44,6 +46,8 @@ pub(super) struct Owner {
     /// Number of hosts that the last sweep left; it pays to look again at twice that.
     n_swept: usize,
     max_hosts: usize,
+    /// The last sweep that found no room.
+    full_at: Option<Instant>,
     /// The last moment at which something about a host was not kept for want of room.
     blind_at: Option<Instant>,
 }
@@ -82,6 +86,7 @@ impl Default for Owner {
             hosts: HashMap::new(),
             n_swept: 0,
             max_hosts: MAX_HOSTS,
+            full_at: None,
             blind_at: None,
         }
     }
@@ -122,13 +127,20 @@ impl Owner {
         if n < FIRST_SWEEP.max(2 * self.n_swept) && n < self.max_hosts {
             return true;
         }
+        // A sweep of a full table takes milliseconds, and there may be a thousand asks in a call.
+        let is_full = self.full_at.is_some_and(|full| now < full + SWEEP_EVERY);
+        if is_full && n >= self.max_hosts {
+            return false;
+        }
         self.hosts
             .retain(|_, host| !host.is_forgettable(now, false));
         if self.hosts.len() >= self.max_hosts {
             self.hosts.retain(|_, host| !host.is_forgettable(now, true));
         }
         self.n_swept = self.hosts.len();
-        self.hosts.len() < self.max_hosts
+        let has_room = self.hosts.len() < self.max_hosts;
+        self.full_at = (!has_room).then_some(now);
+        has_room
     }
 }
 

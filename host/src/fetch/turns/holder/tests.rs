@@ -1,4 +1,4 @@
-//! What an asking worker knows of one host, by what it does at which moment.
+//! An asking worker at one host: what it does at which moment.
 
 use super::super::call::Grant;
 use super::*;
@@ -46,7 +46,7 @@ impl Stage {
         self.holder.look(true, now)
     }
 
-    /// What the owner is told: whether turns are wanted, whether a request is in flight, and how many
+    /// Returns what the owner is told: whether turns are wanted, whether a request is in flight, and how many
     /// milliseconds ago the last one ended.
     fn tell(&mut self, at: u64) -> Option<(bool, bool, Option<u128>)> {
         let now = self.at(at);

@@ -15,7 +15,7 @@ const N_CRAWLS: usize = 2;
 const DELAY: Duration = Duration::from_secs(1);
 /// One step of the time.
 const STEP: Duration = Duration::from_millis(10);
-/// How long a worker that was killed stays in the list.
+/// Milliseconds for which a worker that was killed stays in the list.
 const TTL: u64 = 2_000;
 
 /// What may go wrong.
