@@ -182,7 +182,7 @@
 //!                                the last 16 calls that changed it
 //! shards/<id>/<n>                owner and those before it, whom it goes to next, epoch, storage epoch,
 //!                                state free|assigned|idle|revoking|finished|failed, why it waits, counts, links
-//! reserved/<role>/<id>           a number that a process is about to register under; goes after a minute
+//! reserved/<role>/<id>           a number that is one process's; goes an hour after the process
 //! draining/<worker>              somebody has told it to give away what it has
 //! assignments/<worker>/<id>/<n>  written with the shard, with its weight; a worker watches only its own prefix
 //! deleting/<id>                  a deleted resource until its frontier is gone, and its items if they are to go

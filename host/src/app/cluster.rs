@@ -1,6 +1,6 @@
 //! `crawler master` and `crawler worker`: processes that share a store and a data root.
 //!
-//! A process answers calls from its start. It belongs to the cluster once the store is connected, the
+//! A process answers calls from its start, or once it has an id. It belongs to the cluster once the store is connected, the
 //! data root was found to be this cluster's, and its id is registered; each of them it waits for, and
 //! says what it waits for. A master contends then, and a worker looks at its assignments.
 
@@ -203,11 +203,11 @@ async fn base(
         &options.requests,
     )
     .await?;
-    let catalog = Catalog::new(store, Keys::default());
-    let identity = Identity::find(role, &options.id, &options.engine.state, &catalog).await?;
     let data = Arc::new(DataRoot::open(&options.data)?);
     data.probe().await?;
     let engine = parts::engine(parts::engine_settings(&options.engine)).await?;
+    let catalog = Catalog::new(store, Keys::default());
+    let identity = Identity::find(role, &options.id, &options.engine.state, &catalog).await?;
     let advertised = options.advertise.clone();
     let address = advertised.unwrap_or_else(|| doors.grpc_at.to_string());
     let node = Node {
@@ -233,7 +233,8 @@ async fn base(
     })
 }
 
-/// Starts a master on this store. It answers calls when this returns, and belongs to the cluster later.
+/// Starts a master on this store. It answers calls when this returns, and belongs to the cluster later. Where it
+/// has no id yet, this waits for the store.
 pub(super) async fn start_master(
     options: &MasterOptions,
     store: Arc<dyn Store>,
@@ -270,6 +271,8 @@ pub(super) async fn start_master(
             stop.run_until_cancelled(seeds).await;
         }
     });
+    base.identity
+        .keep(Role::Master, &base.catalog, &scopes.membership);
     let leaving = base.membership.leaving.clone();
     let election = scopes.election.clone();
     let ended = scopes.election.clone();
@@ -294,7 +297,7 @@ pub(super) async fn start_master(
     })
 }
 
-/// Starts a worker on this store. It belongs to the cluster later.
+/// Starts a worker on this store, in the same way.
 pub(super) async fn start_worker(
     options: &ClusterWorkerOptions,
     store: Arc<dyn Store>,
@@ -372,6 +375,8 @@ pub(super) async fn start_worker(
         let parts = make_agent(cluster, registration.registered());
         let _stopped_already = starts.send(parts);
     };
+    base.identity
+        .keep(Role::Worker, &catalog, &scopes.membership);
     let fault = base
         .membership
         .keep(&scopes.membership, begin, std::future::ready(()));

@@ -1,8 +1,9 @@
 //! The id under which a process of a cluster registers.
 //!
-//! Where none is asked for, it is the next free number of the cluster, `worker-1` first, and stays this
-//! process's: it is kept in the state folder. A number is free if nobody is registered under it, nobody has told it
-//! to drain, and no other process has reserved it to register under it.
+//! A process that asks for none gets the next free number of the cluster, `worker-1` first, and keeps it in its
+//! state folder. A number is free if nobody is registered under it, nobody has told it to drain, and nobody has
+//! reserved it. Each process reserves its number for as long as it runs, and an hour longer: a process that
+//! is away from the store, or starts again, finds it.
 
 use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
@@ -18,15 +19,18 @@ use crate::model::id::NodeId;
 use crate::model::node::Role;
 use crate::retry::Backoff;
 use crate::store::catalog::Catalog;
-use crate::store::{Guard, Outcome, StoreError, Txn};
+use crate::store::{Guard, LeaseId, Outcome, StoreError, Txn};
+use crate::task::TaskScope;
 use crate::telemetry;
 
 /// File in the state folder that has the id; its lock tells that a process goes by it.
 const ID_FILE: &str = "node-id";
 /// Characters of the host's name in an id.
 const HOST_MAX: usize = 40;
-/// Time for which a number is reserved: a process that registers later may find another one there.
-const RESERVED_FOR: Duration = Duration::from_secs(60);
+/// Time for which a number stays reserved after its process was last there.
+const RESERVED_FOR: Duration = Duration::from_secs(60 * 60);
+/// Time between two renewals of a reservation.
+const RENEW_EVERY: Duration = Duration::from_secs(60);
 /// Pauses between two tries to reserve a number, at first and at the most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
 
@@ -36,6 +40,15 @@ pub(super) struct Identity {
     pub(super) id: NodeId,
     /// None: it was asked for, and is kept nowhere.
     place: Option<Place>,
+    /// The lease of its number, where it was reserved at this start.
+    reserved: Option<LeaseId>,
+}
+
+/// A number that was reserved.
+#[derive(Debug)]
+struct Numbered {
+    id: NodeId,
+    lease: LeaseId,
 }
 
 /// The place where an id is kept.
@@ -48,7 +61,7 @@ struct Place {
 
 impl Identity {
     /// Returns the id that was asked for; or the one that is kept in the state folder; or a new one, which is
-    /// kept there. A number is asked of the cluster, and waits for it.
+    /// kept there. Waits for the store where a new number is wanted.
     pub(super) async fn find(
         role: Role,
         wanted: &WantedId,
@@ -57,26 +70,50 @@ impl Identity {
     ) -> anyhow::Result<Self> {
         if let WantedId::Is(id) = wanted {
             let id = id.clone();
-            return Ok(Self { id, place: None });
+            return Ok(Self {
+                id,
+                place: None,
+                reserved: None,
+            });
         }
         let path = state.join(ID_FILE);
         let cannot_keep = || format!("cannot keep this node's id in {}", path.display());
         let place = Place::take(&path).with_context(cannot_keep)?;
         let kept = place.read(role).with_context(cannot_keep)?;
         let fits = |id: &NodeId| *wanted == WantedId::Number || number_of(role, id).is_none();
-        let id = match kept.filter(fits) {
-            Some(id) => id,
-            None => {
-                let id = match wanted {
-                    WantedId::Number => next_number(role, catalog).await?,
-                    _ => of_host(role),
-                };
+        let mut reserved = None;
+        let id = match (kept.filter(fits), wanted) {
+            (Some(id), _) => id,
+            (None, WantedId::Number) => {
+                let Numbered { id, lease } = next_number(role, catalog).await?;
+                reserved = Some(lease);
+                place.write(&format!("{id}\n")).with_context(cannot_keep)?;
+                id
+            }
+            (None, _) => {
+                let id = of_host(role);
                 place.write(&format!("{id}\n")).with_context(cannot_keep)?;
                 id
             }
         };
         let place = Some(place);
-        Ok(Self { id, place })
+        Ok(Self {
+            id,
+            place,
+            reserved,
+        })
+    }
+
+    /// Keeps its number reserved until `scope` is stopped, if it is one that was not asked for.
+    pub(super) fn keep(&self, role: Role, catalog: &Catalog, scope: &TaskScope) {
+        if self.place.is_none() || number_of(role, &self.id).is_none() {
+            return;
+        }
+        let kept = keep_reserved(role, self.id.clone(), self.reserved, catalog.clone());
+        let stop = scope.stop_signal();
+        scope.spawn("reservation of a number", async move {
+            stop.run_until_cancelled(kept).await;
+        });
     }
 
     /// Forgets an id that another process has: the next start finds another one. Does nothing where it was asked
@@ -142,15 +179,15 @@ fn number_of(role: Role, id: &NodeId) -> Option<u32> {
 }
 
 /// Reserves the smallest number that is free, however long the store does not answer.
-async fn next_number(role: Role, catalog: &Catalog) -> Result<NodeId, StoreError> {
+async fn next_number(role: Role, catalog: &Catalog) -> Result<Numbered, StoreError> {
     let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
     let mut is_told = false;
     loop {
         match try_next_number(role, catalog).await {
-            Ok(Some(id)) => return Ok(id),
+            Ok(Some(numbered)) => return Ok(numbered),
             // Another process was faster.
             Ok(None) => {}
-            Err(error) if error.is_transient() => {
+            Err(error) if error.is_transient() || matches!(error, StoreError::LeaseGone) => {
                 let error = telemetry::chain(&error);
                 // The store may be connected in a moment.
                 match std::mem::replace(&mut is_told, true) {
@@ -164,50 +201,78 @@ async fn next_number(role: Role, catalog: &Catalog) -> Result<NodeId, StoreError
     }
 }
 
-/// One try. None: what was free was taken meanwhile, or nobody knows.
-async fn try_next_number(role: Role, catalog: &Catalog) -> Result<Option<NodeId>, StoreError> {
-    let (keys, store) = (catalog.keys(), catalog.store());
-    let mut taken = BTreeSet::new();
-    for prefix in [
+/// Chooses and reserves a number, in one try. None: another process was faster, or nobody knows.
+async fn try_next_number(role: Role, catalog: &Catalog) -> Result<Option<Numbered>, StoreError> {
+    let keys = catalog.keys();
+    let prefixes = [
         keys.nodes(role),
         keys.draining_all(),
         keys.reserved_all(role),
-    ] {
-        let listing = store.list(&prefix).await?;
-        let ids = listing
-            .entries
-            .iter()
-            .map(|entry| entry.key.rsplit('/').next());
-        taken.extend(
-            ids.flatten()
-                .filter_map(|id| number_of(role, &id.parse().ok()?)),
-        );
+    ];
+    let mut taken = BTreeSet::new();
+    for prefix in prefixes {
+        let listing = catalog.store().list(&prefix).await?;
+        for entry in &listing.entries {
+            let id = entry
+                .key
+                .strip_prefix(&prefix)
+                .and_then(|id| id.parse().ok());
+            taken.extend(id.and_then(|id| number_of(role, &id)));
+        }
     }
     let number = (1..).find(|number| !taken.contains(number));
-    let id = format!(
-        "{role}-{}",
-        number.expect("a cluster has fewer nodes than numbers")
-    );
-    let id: NodeId = id.parse().expect("a role, a dash and digits make an id");
+    let number = number.expect("a cluster has fewer nodes than numbers");
+    let id: NodeId = format!("{role}-{number}")
+        .parse()
+        .expect("a role, a dash and digits make an id");
+    let free = [keys.node(role, &id), keys.draining(&id)];
+    let lease = reserve(role, &id, free, catalog).await?;
+    Ok(lease.map(|lease| Numbered { id, lease }))
+}
+
+/// Reserves an id that nobody has reserved, where these keys are absent too.
+async fn reserve(
+    role: Role,
+    id: &NodeId,
+    absent: impl IntoIterator<Item = String>,
+    catalog: &Catalog,
+) -> Result<Option<LeaseId>, StoreError> {
+    let (store, key) = (catalog.store(), catalog.keys().reserved(role, id));
     let lease = store.grant_lease(RESERVED_FOR).await?;
-    let reservation = keys.reserved(role, &id);
-    let free = [
-        keys.node(role, &id),
-        keys.draining(&id),
-        reservation.clone(),
-    ];
-    let txn = free
-        .map(Guard::Absent)
-        .into_iter()
-        .fold(Txn::new(), Txn::guard);
-    let txn = txn.put_leased(reservation, Bytes::from_static(b"{}"), lease);
-    Ok(match store.commit(txn).await? {
-        Outcome::Done(_) => Some(id),
-        Outcome::Lost(_) | Outcome::Unknown => {
-            store.revoke_lease(lease).await?;
-            None
-        }
-    })
+    let absent = absent.into_iter().chain([key.clone()]);
+    let txn = absent.map(Guard::Absent).fold(Txn::new(), Txn::guard);
+    let txn = txn.put_leased(key, Bytes::from_static(b"{}"), lease);
+    let reserved = store.commit(txn).await;
+    if let Ok(Outcome::Done(_)) = reserved {
+        return Ok(Some(lease));
+    }
+    if let Err(error) = store.revoke_lease(lease).await {
+        // It runs out by itself.
+        let error = telemetry::chain(&error);
+        tracing::debug!(node = %id, error, "the lease of a number cannot be given back");
+    }
+    reserved.map(|_| None)
+}
+
+/// Keeps a number reserved. Never ends.
+async fn keep_reserved(role: Role, id: NodeId, mut lease: Option<LeaseId>, catalog: Catalog) {
+    loop {
+        let kept = match lease {
+            Some(held) => catalog.store().renew_lease(held).await.map(|()| lease),
+            // It may be reserved by an earlier process of this state folder.
+            None => reserve(role, &id, [], &catalog).await,
+        };
+        lease = match kept {
+            Ok(kept) => kept,
+            Err(StoreError::LeaseGone) => None,
+            Err(error) => {
+                let error = telemetry::chain(&error);
+                tracing::debug!(node = %id, error, "the number is not reserved anew yet");
+                lease
+            }
+        };
+        tokio::time::sleep(RENEW_EVERY).await;
+    }
 }
 
 fn of_host(role: Role) -> NodeId {
@@ -266,6 +331,30 @@ mod tests {
         again.forget();
         drop(again);
         assert_eq!(id(&numbered().await), "worker-3");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_number_stays_reserved_while_its_process_runs_and_an_hour_longer() {
+        let (folder, catalog) = (tempfile::tempdir().unwrap(), cluster());
+        // A second process, which is to find the number of the first taken or not.
+        let other = async || {
+            let folder = tempfile::tempdir().unwrap();
+            let found = worker(folder.path(), &catalog, WantedId::Number).await;
+            id(&found).to_owned()
+        };
+        for n_lives in 0..2 {
+            let scope = TaskScope::new();
+            let found = worker(folder.path(), &catalog, WantedId::Number).await;
+            assert_eq!(id(&found), "worker-1", "life {n_lives}");
+            found.keep(Role::Worker, &catalog, &scope);
+            tokio::time::sleep(5 * RESERVED_FOR).await;
+            assert_ne!(other().await, "worker-1");
+            scope.stop(RENEW_EVERY).await;
+        }
+        tokio::time::sleep(RESERVED_FOR - 2 * RENEW_EVERY).await;
+        assert_ne!(other().await, "worker-1");
+        tokio::time::sleep(3 * RENEW_EVERY).await;
+        assert_eq!(other().await, "worker-1");
     }
 
     #[tokio::test]
