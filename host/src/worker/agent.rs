@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::assigned::{self, Assigned};
 use super::crawl::CrawlConfig;
+use super::ending;
 use super::give_back::{self, Ending};
 use super::leave::{Leave, Registered};
 use super::look::Look;
@@ -344,8 +345,10 @@ fn start(
     };
     let over = ended.clone().drop_guard();
     scope.spawn(format!("crawl of {}", assignment.name), async move {
-        let _over = over;
-        assigned::run(crawl).await;
+        let end = assigned::run(&crawl).await;
+        // What waits for its end does not wait for the log.
+        drop(over);
+        ending::tell(&crawl, &end).await;
     });
     Started {
         epoch: assignment.epoch,

@@ -20,7 +20,7 @@ use super::receive::Receiver;
 use super::report::CrawlLog;
 use super::starts::Starts;
 use super::told::ToldSink;
-use super::{Live, Running, ending, put_back};
+use super::{Live, Running, put_back};
 use crate::frontier::{FrontierError, OpenAs, OpenFrontier};
 use crate::memory::Seat;
 use crate::model::plugin::LimitError;
@@ -67,8 +67,8 @@ pub(super) enum Stop {
     Failed(String),
 }
 
-/// Crawls what was assigned and records how it ended.
-pub(super) async fn run(assigned: Assigned) {
+/// Crawls what was assigned, records how it ended, and returns that.
+pub(super) async fn run(assigned: &Assigned) -> Result<(), Stop> {
     // Even when it was told to stop: as long as the earlier one writes, nobody may learn from the end
     // of this one that the shard is at rest.
     if let Some(after) = &assigned.after {
@@ -91,12 +91,12 @@ pub(super) async fn run(assigned: Assigned) {
     assigned.parts.crawls.enter(id, running);
     tracing::info!(resource = %name, shard = %id, epoch = %assigned.shard.epoch, "crawl starts");
     let end = assigned.crawl(&mut receiver, &live, &log).await;
-    let why = ending::why(&end, &assigned).await;
-    let state = match end {
+    let state = match &end {
         Ok(()) => Some(ShardState::Idle),
         Err(Stop::Failed(reason)) => {
             tracing::error!(resource = %name, reason, "crawl failed");
             log.note("error", format!("the crawl failed: {reason}"));
+            let reason = reason.clone();
             Some(ShardState::Failed { reason })
         }
         Err(Stop::Lost | Stop::Told) => None,
@@ -115,7 +115,7 @@ pub(super) async fn run(assigned: Assigned) {
     }
     log.close();
     assigned.parts.crawls.leave(id, assigned.shard.epoch);
-    tracing::info!(resource = %name, shard = %id, %why, "crawl ends");
+    end
 }
 
 impl Assigned {

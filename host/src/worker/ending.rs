@@ -1,121 +1,144 @@
-//! The reason why a crawl ends here that nobody has finished, for the log.
+//! The end of a crawl, told in the log with its reason.
 //!
-//! A worker sees that an assignment is gone; why, stands in the records of the resource and of the shard.
+//! A worker sees that an assignment is gone. The reason stands in the records of the resource and of the shard.
 
-use std::fmt;
 use std::time::Duration;
 
-use super::agent::AgentParts;
 use super::assigned::{Assigned, Stop};
-use super::opening::OwnShard;
-use crate::model::resource::{Order, Resource, ShardRecord};
+use crate::model::id::NodeId;
+use crate::model::resource::{Resource, ShardRecord, ShardState};
 use crate::store::StoreError;
 
-/// Time for which a line of the log waits for the store.
+/// Time for which the line waits for the store.
 const DEADLINE: Duration = Duration::from_secs(2);
 
-/// What has become of the shard of a crawl that was told to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reason {
-    Deleted,
-    Paused,
-    Restarted,
-    Moved,
-    Stopping,
-    Unknown,
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Reason::Deleted => "the resource was deleted",
-            Reason::Paused => "the resource is paused",
-            Reason::Restarted => "a new run begins",
-            Reason::Moved => "another worker is to have it",
-            Reason::Stopping => "the worker stops",
-            Reason::Unknown => "not known: the store does not answer",
-        })
-    }
-}
-
-/// Returns why a crawl has ended, in a few words.
-pub(super) async fn why(end: &Result<(), Stop>, assigned: &Assigned) -> String {
-    match end {
-        Ok(()) => "it is finished".to_owned(),
-        Err(Stop::Failed(_)) => "it has failed".to_owned(),
+/// Tells that a crawl has ended here, and why.
+pub(super) async fn tell(assigned: &Assigned, end: &Result<(), Stop>) {
+    let why = match end {
+        Ok(()) => "it is finished",
+        Err(Stop::Failed(_)) => "it has failed",
         Err(Stop::Lost | Stop::Told) => {
-            let Assigned {
-                parts,
-                shard,
-                resource,
-                ..
-            } = assigned;
-            Reason::find(parts, shard, resource).await.to_string()
+            let reason = tokio::time::timeout(DEADLINE, reason(assigned)).await;
+            reason
+                .ok()
+                .and_then(Result::ok)
+                .unwrap_or("not known: the store does not answer")
         }
-    }
+    };
+    let (name, shard) = (&assigned.resource.spec.name, &assigned.shard);
+    tracing::info!(resource = %name, shard = %shard.id, epoch = %shard.epoch, why, "crawl ends");
 }
 
-impl Reason {
-    /// Reads why the crawl of this shard has ended.
-    async fn find(parts: &AgentParts, own: &OwnShard, of: &Resource) -> Self {
-        let keys = own.catalog.keys();
-        let read = async {
-            let (resource, shard) = (keys.resource(&of.spec.name), keys.shard(own.id));
-            let resource = own.catalog.read::<Resource>(&resource).await?;
-            let resource = resource.map(|record| record.value);
-            let shard = own.catalog.read::<ShardRecord>(&shard).await?;
-            let is_own = shard.is_some_and(|shard| {
-                let ShardRecord {
-                    owner,
-                    epoch,
-                    state,
-                    ..
-                } = &shard.value;
-                let is_here = owner
-                    .as_ref()
-                    .is_some_and(|owner| owner.node == parts.node.id);
-                is_here && *epoch == own.epoch && state.order() == Some(Order::Crawl)
-            });
-            Ok::<_, StoreError>(Self::of(of, resource.as_ref(), is_own))
-        };
-        match tokio::time::timeout(DEADLINE, read).await {
-            Ok(Ok(reason)) => reason,
-            Ok(Err(_)) | Err(_) => Self::Unknown,
-        }
-    }
+/// Reads what has become of the shard of a crawl that was told to end.
+async fn reason(assigned: &Assigned) -> Result<&'static str, StoreError> {
+    let (own, was) = (&assigned.shard, &assigned.resource);
+    let keys = own.catalog.keys();
+    let resource = keys.resource(&was.spec.name);
+    let resource = own.catalog.read::<Resource>(&resource).await?;
+    let resource = resource.map(|record| record.value);
+    let shard = own.catalog.read::<ShardRecord>(&keys.shard(own.id)).await?;
+    let shard = shard.map(|record| record.value);
+    let id = &assigned.parts.node.id;
+    Ok(reason_of(was, resource.as_ref(), shard.as_ref(), id))
+}
 
-    /// `was` is the resource as it was crawled, `is_own` tells that the shard is still this worker's.
-    fn of(was: &Resource, present: Option<&Resource>, is_own: bool) -> Self {
-        match present.filter(|present| present.id == was.id) {
-            None => Self::Deleted,
-            Some(present) if present.paused => Self::Paused,
-            Some(present) if present.run != was.run => Self::Restarted,
-            Some(_) if is_own => Self::Stopping,
-            Some(_) => Self::Moved,
+/// The reason by the present records; `was` is the resource as this worker has crawled it.
+fn reason_of(
+    was: &Resource,
+    resource: Option<&Resource>,
+    shard: Option<&ShardRecord>,
+    worker: &NodeId,
+) -> &'static str {
+    let Some(resource) = resource.filter(|resource| resource.id == was.id) else {
+        return "the resource was deleted";
+    };
+    if resource.paused {
+        return "the resource is paused";
+    }
+    if resource.run != was.run {
+        return "a new run begins";
+    }
+    if resource.pinned != was.pinned {
+        return "the plugin is another one";
+    }
+    let owner = shard.and_then(|shard| shard.owner.as_ref());
+    match (shard.map(|shard| &shard.state), owner) {
+        (Some(ShardState::Finished), _) => "it is finished",
+        (Some(ShardState::Failed { .. }), _) => "it has failed",
+        (Some(ShardState::Assigned | ShardState::Idle), Some(owner)) if owner.node == *worker => {
+            "the worker stops"
         }
+        // Revoked, free by now, or another's already.
+        (_, _) => "another worker is to have it",
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::id::{Digest, Incarnation};
+    use crate::model::resource::{Owner, PinnedPlugin};
 
     const RECORD: &str = r#"{"id":"7","assigned_node":"worker-1|a:1","creation_time":1,"generation":1,"run":1,
         "pinned":null,"name":"books","plugin":"books"}"#;
 
-    #[test]
-    fn a_crawl_tells_what_has_become_of_its_resource() {
+    fn node(id: &str) -> NodeId {
+        id.parse().unwrap()
+    }
+
+    #[track_caller]
+    fn check(change: impl FnOnce(&mut Resource, &mut ShardRecord), expected: &str) {
         let was: Resource = serde_json::from_str(RECORD).unwrap();
-        let with = |change: fn(&mut Resource)| {
-            let mut present = was.clone();
-            change(&mut present);
-            Reason::of(&was, Some(&present), true)
+        let mut resource = was.clone();
+        let mut shard = ShardRecord::new(was.spec.name.clone());
+        shard.state = ShardState::Assigned;
+        shard.owner = Some(Owner {
+            node: node("worker-1"),
+            incarnation: Incarnation(1),
+        });
+        change(&mut resource, &mut shard);
+        let reason = reason_of(&was, Some(&resource), Some(&shard), &node("worker-1"));
+        assert_eq!(reason, expected);
+    }
+
+    #[test]
+    fn a_crawl_tells_what_has_become_of_its_shard() {
+        check(|_, _| {}, "the worker stops");
+        check(|resource, _| resource.id.0 += 1, "the resource was deleted");
+        check(
+            |resource, _| resource.paused = true,
+            "the resource is paused",
+        );
+        check(
+            |resource, _| resource.run = resource.run.next(),
+            "a new run begins",
+        );
+        check(
+            |_, shard| shard.state = ShardState::Finished,
+            "it is finished",
+        );
+        let moved = "another worker is to have it";
+        check(|_, shard| shard.state = ShardState::Revoking, moved);
+        let other = |shard: &mut ShardRecord| {
+            let owner = shard.owner.as_mut().unwrap();
+            owner.node = node("worker-2");
         };
-        assert_eq!(Reason::of(&was, None, false), Reason::Deleted);
-        assert_eq!(with(|r| r.id.0 += 1), Reason::Deleted);
-        assert_eq!(with(|r| r.paused = true), Reason::Paused);
-        assert_eq!(with(|r| r.run = r.run.next()), Reason::Restarted);
-        assert_eq!(with(|_| {}), Reason::Stopping);
-        assert_eq!(Reason::of(&was, Some(&was), false), Reason::Moved);
+        check(|_, shard| other(shard), moved);
+        check(|_, shard| *shard = shard.freed(), moved);
+        let other_plugin = |resource: &mut Resource, shard: &mut ShardRecord| {
+            let digest = Digest::of(b"2.0.0");
+            let version = "2.0.0".parse().unwrap();
+            let interface = String::new();
+            resource.pinned = Some(PinnedPlugin {
+                version,
+                digest,
+                interface,
+            });
+            *shard = shard.freed();
+        };
+        check(other_plugin, "the plugin is another one");
+        let was: Resource = serde_json::from_str(RECORD).unwrap();
+        let gone = reason_of(&was, None, None, &node("worker-1"));
+        assert_eq!(gone, "the resource was deleted");
     }
 }

@@ -340,7 +340,13 @@ impl Place {
                 Told::Opened { shard, epoch, .. } => {
                     self.crawls.insert(shard.clone(), (*epoch, true));
                 }
-                Told::Ends { shard } => _ = self.crawls.remove(shard),
+                // The line comes late, where the next crawl has begun already.
+                Told::Ends { shard, epoch } => {
+                    let is_this = |present: &(u64, bool)| present.0 == *epoch;
+                    if self.crawls.get(shard).is_some_and(is_this) {
+                        self.crawls.remove(shard);
+                    }
+                }
                 Told::Wrote { .. } | Told::Durable { .. } => {}
             }
             self.told.push((life.clone(), told));

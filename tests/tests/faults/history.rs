@@ -61,7 +61,7 @@ pub(crate) enum Told {
     /// A shard's crawl begins.
     Starts { shard: String, epoch: u64 },
     /// It is over, and its frontier is closed.
-    Ends { shard: String },
+    Ends { shard: String, epoch: u64 },
 }
 
 /// A call of a client and its answer.

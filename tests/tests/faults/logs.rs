@@ -49,7 +49,10 @@ pub(crate) fn read(line: &str) -> Option<Told> {
             shard: shard(),
             epoch: number("epoch"),
         },
-        _ => Told::Ends { shard: shard() },
+        _ => Told::Ends {
+            shard: shard(),
+            epoch: number("epoch"),
+        },
     })
 }
 
@@ -110,8 +113,8 @@ mod tests {
         );
         check(
             "worker::assigned",
-            r#""msg":"crawl ends","resource":"a","shard":"7/0""#,
-            Some(Told::Ends { shard }),
+            r#""msg":"crawl ends","resource":"a","shard":"7/0","epoch":"2""#,
+            Some(Told::Ends { shard, epoch }),
         );
         let other = r#""msg":"a line","why":"the frontier is open elsewhere""#;
         check("worker::assigned", other, None);
