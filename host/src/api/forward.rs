@@ -34,14 +34,14 @@ const RESERVE: Duration = Duration::from_secs(1);
 /// How long a call waits for a leader while the store does not answer.
 const STORE_PATIENCE: Duration = Duration::from_secs(3);
 
-/// Where a call that changes something comes from.
+/// The origin of a call that changes something.
 #[derive(Debug, Clone)]
 pub(crate) struct Origin {
     /// Which call it is, however often it is sent.
     pub(crate) request: RequestId,
     /// The address that the call came from, where the door knows it.
     pub(crate) caller: Option<SocketAddr>,
-    /// The master that has sent it here. None: a client.
+    /// The master that has sent it here, as the call itself says. None: a client.
     pub(crate) through: Option<NodeId>,
 }
 
@@ -81,13 +81,15 @@ impl Forward {
         (method, name): (&'static str, &str),
         result: &Result<T, Problem>,
     ) {
-        let present = self.standing.borrow();
-        let leader = present.leader.as_ref().map(|leader| leader.id.as_str());
+        // Cloned: the election does not wait for the log.
+        let leader = self.standing.borrow().leader.clone();
+        let leader = leader.as_ref().map(|leader| leader.id.as_str());
         let through = origin.through.as_ref().map(NodeId::as_str);
         let caller = origin.caller.map(tracing::field::display);
         // Other names are refused, and quoted in the reason.
-        let is_name =
-            |name: &str| name.len() <= NAMES_MAX && name.bytes().all(|b| b.is_ascii_graphic());
+        let is_name = |name: &str| {
+            (1..=NAMES_MAX).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_graphic())
+        };
         let name = Some(name).filter(|name| is_name(name));
         match result {
             Ok(_) => tracing::info!(method, name, caller, through, leader, "request carried out"),

@@ -246,12 +246,14 @@ impl CrawlerMaster for Master {
         &self,
         request: Request<proto::RecordPluginRequest>,
     ) -> Answer<proto::Plugin> {
+        let origin = origin(&request)?;
         let request = request.into_inner();
         let said = PushSaid {
             push_as: request.r#as,
             allow_breaking: request.allow_breaking,
         };
-        answer(Box::pin(self.api.record_plugin(&said, &request.digest))).await
+        let recorded = self.api.record_plugin(&origin, &said, &request.digest);
+        answer(Box::pin(recorded)).await
     }
 
     type FetchPluginStream = Stream<proto::PluginChunk>;

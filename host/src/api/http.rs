@@ -332,7 +332,7 @@ fn check_type(headers: &HeaderMap, expected: &str, body: &str) -> Result<(), Pro
 #[derive(Debug, Clone, Copy)]
 struct Caller(SocketAddr);
 
-/// Where a call that changes something comes from.
+/// The origin of a call that changes something.
 fn origin(request: &Request) -> Result<Origin, Problem> {
     let id = match request.headers().get(IDEMPOTENCY_KEY) {
         None => None,

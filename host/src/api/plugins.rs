@@ -81,13 +81,28 @@ impl Api {
                 }
             }
         };
-        let said = self.within(UPLOAD_DEADLINE, call);
-        self.told(origin, "PushPlugin", "", said).await
+        let pushed = self.within(UPLOAD_DEADLINE, Box::pin(call)).await;
+        self.tell_of_plugin(origin, "PushPlugin", &pushed);
+        pushed
+    }
+
+    /// Writes into the log what became of a plugin whose name it has told itself.
+    fn tell_of_plugin(
+        &self,
+        origin: &Origin,
+        method: &'static str,
+        result: &Result<PluginAnswer, Problem>,
+    ) {
+        let name = result.as_ref().ok();
+        let name = name.map(|plugin| format!("{}@{}", plugin.name, plugin.version));
+        let name = name.unwrap_or_default();
+        self.forward.tell(origin, (method, &name), result);
     }
 
     /// Records bytes that another master has stored.
     pub(crate) async fn record_plugin(
         &self,
+        origin: &Origin,
         said: &PushSaid,
         digest: &str,
     ) -> Result<PluginAnswer, Problem> {
@@ -98,7 +113,9 @@ impl Api {
             recorded.map(PluginAnswer::from)
         };
         // The leader compiles it as well.
-        self.within(UPLOAD_DEADLINE, call).await
+        let recorded = self.within(UPLOAD_DEADLINE, call).await;
+        self.tell_of_plugin(origin, "RecordPlugin", &recorded);
+        recorded
     }
 
     pub(crate) async fn plugin(&self, plugin: &str) -> Result<PluginAnswer, Problem> {
