@@ -53,6 +53,9 @@ impl Line {
     fn put(&mut self, field: &Field, value: impl Into<Value>) {
         let key = match field.name() {
             "message" => "msg".to_owned(),
+            // Records of the crate `log` carry theirs as fields.
+            "log.target" => "target".to_owned(),
+            name if name.starts_with("log.") => return,
             // A field of such a name does not hide what every line has.
             name if OWN.contains(&name) => format!("{name}_"),
             name => name.to_owned(),
