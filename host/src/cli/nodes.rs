@@ -34,7 +34,7 @@ const LARGEST_LINKS: (u64, &str) = (LINKS_MAX as u64, "the links of one page");
 /// A reader that comes back after a moment still finds what it missed.
 const MIN_KEEP_REVISIONS: u64 = 1_000;
 
-/// What asks for an id that is made of the host's name.
+/// The value of `--id` that asks for an id made of the host's name.
 const HOST_ID: &str = "auto-host";
 
 /// The id that a process is to register under.
@@ -195,7 +195,7 @@ pub(super) struct MasterArgs {
     /// How often the leader lets etcd forget older revisions; more often where there are twice as many
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = humantime::parse_duration)]
     compact_interval: Duration,
-    /// How a worker is chosen for a shard: least-load, round-robin, weighted-round-robin (by --capacity) or random
+    /// Strategy that chooses a worker for a shard: least-load, round-robin, weighted-round-robin (by --capacity) or random
     #[arg(long, value_name = "NAME", default_value_t = Strategy::default())]
     strategy: Strategy,
     /// How long a worker may take to give a shard back that is to move

@@ -52,7 +52,7 @@ impl Strategy {
         }
     }
 
-    /// What is to be the same everywhere.
+    /// The level of a worker: it should be the same everywhere.
     pub(in crate::master) fn load(self, candidate: &Candidate) -> u64 {
         self.level(candidate, candidate.load, candidate.n_shards)
     }
@@ -86,7 +86,7 @@ impl Strategy {
         }
     }
 
-    /// How far a worker with this load and these shards is up.
+    /// The level of a worker with this load and these shards.
     fn level(self, candidate: &Candidate, load: u64, n_shards: u32) -> u64 {
         match self {
             Strategy::LeastLoad => load,
