@@ -21,7 +21,7 @@ use url::Url;
 
 use crate::memory::Account;
 use crate::model::crawl::{Page, UnixMillis};
-use crate::model::frontier::Validators;
+use crate::model::frontier::{DelayBy, Validators};
 use crate::model::settings::{ContentTypes, CredentialNames, ProxyChoice, Rates, Robots};
 use agents::Identity;
 use cookies::CookieJar;
@@ -109,6 +109,8 @@ pub struct Fetched {
     pub answer: Answer,
     /// No request to the host before this moment.
     pub host_ready_at: UnixMillis,
+    /// Origin of the delay until then.
+    pub delay_by: DelayBy,
 }
 
 /// The answer, or where it led.
@@ -129,6 +131,8 @@ pub enum Answer {
 pub struct Prepared {
     /// No request to the host before this moment; 0 where nothing was asked of it.
     pub host_ready_at: UnixMillis,
+    /// Origin of the delay until then.
+    pub delay_by: DelayBy,
     /// True if the host has answered now; what is known of it may be older.
     pub has_answered: bool,
 }
@@ -165,6 +169,8 @@ pub struct Failure {
     pub error: FetchError,
     /// No request to the host before this moment; 0 where nothing was asked of it.
     pub host_ready_at: UnixMillis,
+    /// Origin of the delay until then.
+    pub delay_by: DelayBy,
     /// True if the host could not be reached: the same would come of each of its pages.
     pub is_of_host: bool,
 }
@@ -175,6 +181,7 @@ impl Failure {
         Self {
             error,
             host_ready_at: 0,
+            delay_by: DelayBy::default(),
             is_of_host: false,
         }
     }

@@ -25,7 +25,7 @@ use object_store::path::Path as ObjectPath;
 use url::Url;
 
 use crate::model::crawl::{Counts, Fingerprint, Request, UnixMillis};
-use crate::model::frontier::{KeptCookies, SinkMark, Validators};
+use crate::model::frontier::{DelayBy, KeptCookies, SinkMark, Validators};
 use crate::model::id::{ResourceId, Shard};
 use crate::model::resource::{FRONTIER_MISSING, LinkTotals, ShardId};
 
@@ -110,6 +110,8 @@ pub enum HostNews {
     Ready {
         /// It is not asked before this moment; 0 where nothing was asked of it.
         not_before: UnixMillis,
+        /// Origin of the delay until then.
+        delay_by: DelayBy,
         /// True if it has answered.
         has_answered: bool,
     },

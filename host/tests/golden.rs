@@ -15,7 +15,7 @@ use crawler::frontier::durable::{DurableFrontier, DurableSettings, Frontiers, Op
 use crawler::frontier::reader::FrontierReader;
 use crawler::frontier::{Claim, Commit, Ended, Frontier as _, NewRequest, Take};
 use crawler::model::crawl::{Done, ItemKey, ItemRecord, Request};
-use crawler::model::frontier::{ContentHash, SinkMark, UrlFilter, UrlState, Validators};
+use crawler::model::frontier::{ContentHash, DelayBy, SinkMark, UrlFilter, UrlState, Validators};
 use crawler::model::id::{Digest, Epoch, ResourceId, Run};
 use crawler::model::resource::ShardId;
 use crawler::model::scope::GrowthBounds;
@@ -119,6 +119,7 @@ fn end(claim: Box<Claim>, ended: Ended) -> Commit {
         refused: Vec::new(),
         items: Vec::new(),
         host_ready_at: 1_000_500,
+        delay_by: DelayBy::default(),
         host_answered: false,
         answered_at: 0,
         final_url: None,

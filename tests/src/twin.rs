@@ -18,7 +18,7 @@ use crawler::memory::Seat;
 use crawler::model::crawl::{
     CharsetSource, FetchRecord, Item, ItemRecord, Page, PageContext, PageText, Request,
 };
-use crawler::model::frontier::SinkMark;
+use crawler::model::frontier::{DelayBy, SinkMark};
 use crawler::model::id::{ResourceId, Run};
 use crawler::model::plugin::{Description, Limits};
 use crawler::model::resource::CrawlSettings;
@@ -158,6 +158,7 @@ impl Fetch for Tree {
         Ok(Fetched {
             answer: Answer::Page(Box::new(page)),
             host_ready_at: 0,
+            delay_by: DelayBy::default(),
         })
     }
 

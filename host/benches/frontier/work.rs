@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crawler::frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenAs};
 use crawler::frontier::{Claim, Commit, Ended, Frontier as _, NewRequest, Take};
 use crawler::model::crawl::{Done, ItemKey, ItemRecord, Request};
+use crawler::model::frontier::DelayBy;
 use crawler::model::id::{Digest, Epoch, ResourceId, Run};
 use crawler::model::resource::ShardId;
 use crawler::model::scope::GrowthBounds;
@@ -92,6 +93,7 @@ pub(crate) fn commit(claim: Box<Claim>, requests: Vec<NewRequest>) -> Commit {
         refused: Vec::new(),
         items: vec![item],
         host_ready_at: 0,
+        delay_by: DelayBy::default(),
         host_answered: false,
         answered_at: 0,
         final_url: None,

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crawler::frontier::durable::DurableFrontier;
 use crawler::frontier::{Commit, Ended, Frontier, NewRequest, Take};
 use crawler::model::crawl::Request;
+use crawler::model::frontier::DelayBy;
 use crawler::model::scope::GrowthBounds;
 use tokio::runtime::Runtime;
 
@@ -108,6 +109,7 @@ async fn fill(folder: &Path, port: u16) {
             refused: Vec::new(),
             items: Vec::new(),
             host_ready_at: 0,
+            delay_by: DelayBy::default(),
             host_answered: false,
             answered_at: 0,
             final_url: None,

@@ -29,6 +29,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::FetchError;
+use crate::model::frontier::DelayBy;
 use crate::model::settings::{Rate, Rates};
 use address::Addresses;
 use host::{AtAddress, HostState, Turn};
@@ -41,7 +42,7 @@ mod permit;
 
 pub use address::{Address, Shared};
 pub use health::Sign;
-pub use permit::Permit;
+pub use permit::{LeftAlone, Permit};
 
 /// How long a delay is kept by all, beyond twice itself.
 pub const STRICT_FOR: Duration = Duration::from_secs(60);
@@ -95,6 +96,8 @@ impl GateSettings {
 pub struct Pace {
     /// Between the end of an answer and the next request.
     pub delay: Duration,
+    /// Origin of that delay.
+    pub delay_by: DelayBy,
     /// Up to so much more, by chance.
     pub random: Duration,
     /// No more requests than this.

@@ -27,6 +27,7 @@ use super::turns::Turns;
 use super::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched, Prepared, charset};
 use crate::clock::Clock;
 use crate::model::crawl::{Page, UnixMillis, is_same_host};
+use crate::model::frontier::DelayBy;
 use crate::model::resource::DEFAULT_DELAY;
 use crate::model::settings::{AccessName, USUAL_AGENT};
 use failed::within;
@@ -233,7 +234,7 @@ impl Fetch for HttpFetcher {
         let mut asker = manner.asker;
         let mut on_the_way = Vec::new();
         // After all hops so far: a later one that is not made gives the host no less time.
-        let mut host_ready_at = 0;
+        let (mut host_ready_at, mut delay_by) = (0, DelayBy::default());
         loop {
             let begun = Instant::now();
             let sent = match self.judge(&hop.url, &manner).await {
@@ -241,6 +242,7 @@ impl Fetch for HttpFetcher {
                 Err(failure) => Sent {
                     outcome: Err(failure.error),
                     host_ready_at: failure.host_ready_at,
+                    delay_by: failure.delay_by,
                     is_of_host: failure.is_of_host,
                 },
             };
@@ -250,10 +252,13 @@ impl Fetch for HttpFetcher {
                 ..
             } = sent;
             tell(&hop, &outcome, begun);
-            host_ready_at = host_ready_at.max(sent.host_ready_at);
+            if sent.host_ready_at > host_ready_at {
+                (host_ready_at, delay_by) = (sent.host_ready_at, sent.delay_by);
+            }
             let failure = |error| Failure {
                 error,
                 host_ready_at,
+                delay_by,
                 is_of_host,
             };
             let answer = match outcome {
@@ -291,6 +296,7 @@ impl Fetch for HttpFetcher {
             return Ok(Fetched {
                 answer,
                 host_ready_at,
+                delay_by,
             });
         }
     }
@@ -325,11 +331,13 @@ impl Fetch for HttpFetcher {
                 FetchError::OpenFiles => Failure {
                     error,
                     host_ready_at: after(self.clock.unix_millis(), OPEN_FILES_WAIT),
+                    delay_by: DelayBy::default(),
                     is_of_host: false,
                 },
                 error => Failure {
                     error,
                     host_ready_at: 0,
+                    delay_by: DelayBy::default(),
                     is_of_host: true,
                 },
             })?;
@@ -337,9 +345,10 @@ impl Fetch for HttpFetcher {
         if manner.obeys_nothing() {
             return Ok(Prepared::default());
         }
-        let (wanted, host_ready_at) = self.wanted(url, &manner).await?;
+        let (wanted, rest) = self.wanted(url, &manner).await?;
         Ok(Prepared {
-            host_ready_at,
+            host_ready_at: rest.ready_at,
+            delay_by: rest.by,
             has_answered: wanted.is_new,
         })
     }

@@ -2,7 +2,7 @@
 
 use super::{Claim, NewRequest};
 use crate::model::crawl::{Done, ItemRecord, Request, UnixMillis};
-use crate::model::frontier::{KeptCookies, Validators};
+use crate::model::frontier::{DelayBy, KeptCookies, Validators};
 use crate::model::id::Shard;
 use crate::model::scope::GrowthBounds;
 
@@ -49,6 +49,8 @@ pub struct Commit {
     pub items: Vec<ItemRecord>,
     /// No request to this host before this moment; 0 where nothing was asked of it, or nobody knows.
     pub host_ready_at: UnixMillis,
+    /// Origin of the delay until then.
+    pub delay_by: DelayBy,
     /// True if the host has answered, with whatever: its failures so far do not count any more.
     pub host_answered: bool,
     /// When the host had answered, or failed to, or it was known that it is not asked; 0 where nobody

@@ -264,6 +264,9 @@ pub(super) struct Host {
     pub(super) has_answered: bool,
     #[prost(message, optional, tag = "6")]
     pub(super) trouble: Option<Trouble>,
+    /// Origin of `delay`, by its place in `DelayBy::ALL`.
+    #[prost(uint32, tag = "7")]
+    pub(super) delay_by: u32,
 }
 
 /// The name of a host, beside its record: that is written with every page of the host, this once in a run.

@@ -14,7 +14,7 @@ use super::{
     path_of,
 };
 use crate::model::crawl::{Done, Item, ItemKey, ItemRecord, Request, UnixMillis};
-use crate::model::frontier::KeptCookies;
+use crate::model::frontier::{DelayBy, KeptCookies};
 use crate::model::id::{ResourceId, Run};
 use crate::model::resource::ShardId;
 use crate::model::scope::GrowthBounds;
@@ -98,6 +98,7 @@ pub(crate) fn commit_of(claim: Box<Claim>, ended: Ended) -> Commit {
         refused: Vec::new(),
         items: Vec::new(),
         host_ready_at: 0,
+        delay_by: DelayBy::default(),
         host_answered: false,
         answered_at: 0,
         final_url: None,

@@ -155,6 +155,44 @@ impl HostState {
     }
 }
 
+/// Origin of the time for which a host is left alone after an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DelayBy {
+    /// The resource's own setting.
+    #[default]
+    Setting,
+    /// `crawl-delay` of the site's robots.txt.
+    Robots,
+    /// Another crawl of this worker, which keeps a longer delay at the same host.
+    OtherCrawl,
+    /// Answers of the host, which take longer than its delay.
+    Answers,
+    /// Trouble of the host: `Retry-After`, or failures on end.
+    Trouble,
+}
+
+impl DelayBy {
+    /// All origins, in the order of their numbers in records.
+    pub const ALL: [Self; 5] = [
+        Self::Setting,
+        Self::Robots,
+        Self::OtherCrawl,
+        Self::Answers,
+        Self::Trouble,
+    ];
+
+    /// Returns the word for it: `setting`, `robots`, `other-crawl`, `answers` or `trouble`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            DelayBy::Setting => "setting",
+            DelayBy::Robots => "robots",
+            DelayBy::OtherCrawl => "other-crawl",
+            DelayBy::Answers => "answers",
+            DelayBy::Trouble => "trouble",
+        }
+    }
+}
+
 /// A host that this run has, or had, a URL of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostEntry {
@@ -168,6 +206,8 @@ pub struct HostEntry {
     pub not_before: UnixMillis,
     /// Milliseconds between its last answer and the next request, as they were kept last.
     pub delay_ms: u64,
+    /// Origin of that delay.
+    pub delay_by: DelayBy,
     /// True if it has answered in this run.
     pub has_answered: bool,
     /// Number of times on end that it could not be reached.

@@ -17,7 +17,7 @@ use crate::frontier::{Claim, Ended, FrontierError, HostFailure, HostNews, NewReq
 use crate::model::crawl::{
     Done, Item, ItemKey, ItemRecord, NO_RULE, Page, PageContext, Request, RuleError, UnixMillis,
 };
-use crate::model::frontier::Validators;
+use crate::model::frontier::{DelayBy, Validators};
 use crate::model::id::Shard;
 use crate::plugin::CallFailure;
 
@@ -34,6 +34,7 @@ pub(super) struct Harvest {
     pub(super) refused: Vec<(&'static str, u64)>,
     pub(super) items: Vec<ItemRecord>,
     pub(super) host_ready_at: UnixMillis,
+    pub(super) delay_by: DelayBy,
     pub(super) host_answered: bool,
     pub(super) final_url: Option<Request>,
     pub(super) validators: Option<Validators>,
@@ -50,6 +51,7 @@ impl Harvest {
             refused: Vec::new(),
             items: Vec::new(),
             host_ready_at,
+            delay_by: DelayBy::default(),
             host_answered: false,
             final_url: None,
             validators: None,
@@ -100,9 +102,11 @@ pub(super) async fn prepare(
         None => Err(Unended::NotNow(HostNews::None)),
         Some(Ok(Prepared {
             host_ready_at,
+            delay_by,
             has_answered,
         })) => Err(Unended::NotNow(HostNews::Ready {
             not_before: host_ready_at,
+            delay_by,
             has_answered,
         })),
         Some(Err(failure)) => failed(shared, claim, config, failure),
@@ -136,6 +140,7 @@ pub(super) async fn harvest(
         None => Err(Unended::NotNow(HostNews::None)),
         Some(Ok(fetched)) => Ok(Harvest {
             host_answered: true,
+            delay_by: fetched.delay_by,
             ..answered(shared, claim, config, fetched).await?
         }),
         Some(Err(failure)) => failed(shared, claim, config, failure),
@@ -181,6 +186,7 @@ fn failed(
     let left_out = (ended == Ended::Done(Done::Denied)).then(|| (error.reason(), 1));
     Ok(Harvest {
         detail: error.detail(),
+        delay_by: failure.delay_by,
         refused: left_out.into_iter().collect(),
         ..Harvest::nothing(ended, failure.host_ready_at)
     })

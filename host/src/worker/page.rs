@@ -144,6 +144,7 @@ async fn end(
         refused: harvest.refused,
         items: harvest.items,
         host_ready_at: harvest.host_ready_at,
+        delay_by: harvest.delay_by,
         host_answered: harvest.host_answered,
         answered_at,
         final_url: harvest.final_url,

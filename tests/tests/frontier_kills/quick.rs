@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use crawler::frontier::durable::DurableSettings;
 use crawler::frontier::{Commit, Ended, Frontier as _, NewRequest, Take};
 use crawler::model::crawl::{Done, ItemKey, ItemRecord, Request};
+use crawler::model::frontier::DelayBy;
 use crawler::model::id::Run;
 use crawler::model::scope::GrowthBounds;
 use crawler_tests::process::Process;
@@ -153,6 +154,7 @@ fn write(folder: &Path, l0_bytes: usize, is_calm: bool) {
                         refused: Vec::new(),
                         items: vec![item(&claim.request)],
                         host_ready_at: 0,
+                        delay_by: DelayBy::default(),
                         host_answered: false,
                         answered_at: 0,
                         final_url: None,

@@ -18,6 +18,7 @@ use crate::clock::Clock;
 use crate::fetch::gate::{Gate, GateSettings, Pace, Paused};
 use crate::fetch::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched, Prepared};
 use crate::model::crawl::{CharsetSource, FetchRecord, Page, PageText, UnixMillis};
+use crate::model::frontier::DelayBy;
 use crate::model::headers::Headers;
 use crate::model::id::Shard;
 use crate::model::links;
@@ -169,6 +170,7 @@ impl Web {
         let entered = self.gate.enter(&host, &pace, request.asker).await;
         let permit = entered.map_err(|Paused { pause, .. }| Failure {
             host_ready_at: self.clock.unix_millis() + in_millis(pause),
+            delay_by: DelayBy::default(),
             error: FetchError::Paused {
                 host: host.clone(),
                 pause,
@@ -200,6 +202,7 @@ impl Web {
         let failure = |error| Failure {
             error,
             host_ready_at,
+            delay_by: DelayBy::default(),
             is_of_host,
         };
         Ok((answer.map_err(failure)?, host_ready_at))
@@ -260,6 +263,7 @@ impl Fetch for Web {
         Ok(Fetched {
             answer: Answer::Page(Box::new(page)),
             host_ready_at,
+            delay_by: DelayBy::default(),
         })
     }
 
@@ -284,6 +288,7 @@ impl Fetch for Web {
             return Err(Failure {
                 error: FetchError::Resolve { host, why },
                 host_ready_at: 0,
+                delay_by: DelayBy::default(),
                 is_of_host: true,
             });
         }
@@ -296,6 +301,7 @@ impl Fetch for Web {
         self.prepared().insert(host, until);
         Ok(Prepared {
             host_ready_at,
+            delay_by: DelayBy::default(),
             has_answered: true,
         })
     }

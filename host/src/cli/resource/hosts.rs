@@ -1,5 +1,7 @@
 //! `crawler resource hosts`: what each host of a crawl waits for.
 
+use std::time::Duration;
+
 use clap::{Args, ValueEnum};
 
 use crate::api::client::Client;
@@ -100,10 +102,10 @@ fn line(host: &HostAnswer) -> String {
     };
     let delay = match host.delay_ms {
         0 => String::new(),
-        millis => format!(
-            ", delay {}",
-            humantime::format_duration(std::time::Duration::from_millis(millis))
-        ),
+        millis => {
+            let delay = humantime::format_duration(Duration::from_millis(millis));
+            format!(", delay {delay}{}", origin(&host.delay_by))
+        }
     };
     let until = match host.state.as_str() {
         "ready" | "idle" => String::new(),
@@ -116,6 +118,17 @@ fn line(host: &HostAnswer) -> String {
     };
     let (state, name) = (&host.state, &host.name);
     format!("{state:<11} {due:>5} due  {name}{delay}{until}{failures}")
+}
+
+/// The origin of a delay in words; nothing for the resource's own setting.
+fn origin(by: &str) -> &'static str {
+    match by {
+        "robots" => " (crawl-delay of its robots.txt)",
+        "other-crawl" => " (another crawl of this worker keeps it)",
+        "answers" => " (its answers take so long)",
+        "trouble" => " (it has asked for it, or failed)",
+        _ => "",
+    }
 }
 
 #[cfg(test)]
@@ -135,6 +148,14 @@ mod tests {
         assert_eq!(
             line(&host("waiting")),
             "waiting        12 due  a.test:80, delay 1s 500ms, not before 2023-11-14T22:13:20Z"
+        );
+        let robots = HostAnswer {
+            delay_by: "robots".into(),
+            ..host("waiting")
+        };
+        assert_eq!(
+            line(&robots),
+            "waiting        12 due  a.test:80, delay 1s 500ms (crawl-delay of its robots.txt), not before 2023-11-14T22:13:20Z"
         );
         let given_up = HostAnswer {
             due: 1_000,

@@ -8,8 +8,9 @@ use tokio::time::Instant;
 use super::address::{Addresses, Shared};
 use super::health::Health;
 use super::line::Line;
-use super::{Asker, GateSettings, PATIENCE, Pace, Paused, STRICT_FOR};
+use super::{Asker, GateSettings, LeftAlone, PATIENCE, Pace, Paused, STRICT_FOR};
 use crate::limiter::Limiter;
+use crate::model::frontier::DelayBy;
 use crate::model::settings::{Rate, Rates};
 
 /// The expected length of a turn, where a host keeps no delay and has one request at a time.
@@ -77,16 +78,25 @@ impl HeldRates {
 }
 
 impl HostState {
-    /// The delay that one who asks for `delay` has to keep.
-    pub(super) fn delay(&self, delay: Duration, settings: &GateSettings) -> Duration {
+    /// The delay that one who keeps this pace has to keep, and its origin.
+    pub(super) fn delay(&self, pace: &Pace, settings: &GateSettings) -> LeftAlone {
+        let own = LeftAlone {
+            time: pace.delay,
+            by: pace.delay_by,
+        };
         let to_keep = match self.strictest {
-            Some((strictest, until)) if Instant::now() < until => delay.max(strictest),
-            Some(_) | None => delay,
+            Some((strictest, until)) if Instant::now() < until => {
+                own.or_longer(strictest, DelayBy::OtherCrawl)
+            }
+            Some(_) | None => own,
         };
         // Who asks for none says that the host is its own.
-        match to_keep.is_zero() {
+        match to_keep.time.is_zero() {
             true => to_keep,
-            false => to_keep.max(self.health.latency().min(settings.max_adaptive_delay)),
+            false => {
+                let latency = self.health.latency().min(settings.max_adaptive_delay);
+                to_keep.or_longer(latency, DelayBy::Answers)
+            }
         }
     }
 
@@ -101,7 +111,7 @@ impl HostState {
         if is_strictest && !delay.is_zero() {
             self.strictest = Some((delay, Instant::now() + 2 * delay + STRICT_FOR));
         }
-        self.delay(delay, settings)
+        self.delay(pace, settings).time
     }
 
     /// Before this moment it is left alone, whatever the delay; none where that is past.

@@ -7,6 +7,25 @@ use rand::RngExt as _;
 use tokio::time::Instant;
 
 use super::{GateSettings, HostGate, Pace, Sign};
+use crate::model::frontier::DelayBy;
+
+/// The time for which a host is left alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeftAlone {
+    /// From now on.
+    pub time: Duration,
+    /// Origin of it.
+    pub by: DelayBy,
+}
+
+impl LeftAlone {
+    pub(super) fn or_longer(self, time: Duration, by: DelayBy) -> Self {
+        match time > self.time {
+            true => Self { time, by },
+            false => self,
+        }
+    }
+}
 
 /// A place at a host. The host's delay starts when it is dropped.
 #[derive(Debug)]
@@ -49,20 +68,25 @@ impl Permit {
 
     /// Ends the use of the place and tells how long the host is left alone from now on.
     /// None: the exchange says nothing of the host.
-    pub fn finish(self, sign: Option<Sign>) -> Duration {
+    pub fn finish(self, sign: Option<Sign>) -> LeftAlone {
         let host = Arc::clone(&self.host);
         if let Some(sign) = sign {
             let mut state = host.state();
             state.health.note(sign, self.entered, &self.settings);
         }
-        let (delay, settings) = (self.pace.delay, Arc::clone(&self.settings));
+        let (pace, settings) = (self.pace.clone(), Arc::clone(&self.settings));
         drop(self);
         let (now, state) = (Instant::now(), host.state());
         let random = state.ended.map_or(Duration::ZERO, |(_, random)| random);
-        let delay = state.delay(delay, &settings) + random;
+        let LeftAlone { time, by } = state.delay(&pace, &settings);
+        let delay = LeftAlone {
+            time: time + random,
+            by,
+        };
         // Not how long its rate is used up: what is told here is waited again after an opening.
         let in_trouble = state.health.paused_until();
-        delay.max(in_trouble.map_or(Duration::ZERO, |until| until.saturating_duration_since(now)))
+        let in_trouble = in_trouble.map(|until| until.saturating_duration_since(now));
+        delay.or_longer(in_trouble.unwrap_or_default(), DelayBy::Trouble)
     }
 }
 

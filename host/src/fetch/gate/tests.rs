@@ -54,7 +54,7 @@ async fn the_delay_counts_from_the_end_of_an_answer() {
     let gate = gate();
     let permit = check_wait(&gate, "a:80", SECOND, NONE).await;
     tokio::time::advance(5 * SECOND).await;
-    assert_eq!(permit.finish(None), SECOND);
+    assert_eq!(permit.finish(None).time, SECOND);
     drop(check_wait(&gate, "b:80", SECOND, NONE).await);
     drop(check_wait(&gate, "a:80", SECOND, SECOND).await);
     tokio::time::advance(3 * SECOND).await;
@@ -102,7 +102,8 @@ async fn a_random_wait_is_added_to_the_delay_and_is_another_each_time() {
             .enter("a:80", &pace, Asker::waiting())
             .await
             .unwrap()
-            .finish(None);
+            .finish(None)
+            .time;
         let asked = Instant::now();
         drop(gate.enter("a:80", &pace, Asker::waiting()).await.unwrap());
         let waited = asked.elapsed();
@@ -141,12 +142,29 @@ async fn without_a_delay_requests_run_side_by_side_up_to_the_bound() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_origin_of_a_delay_is_told() {
+    let gate = gate();
+    let left_alone = async |delay, sign| enter(&gate, "a:80", delay).await.finish(sign);
+    let is = |time, by| LeftAlone { time, by };
+    let setting = left_alone(SECOND, well(NONE)).await;
+    assert_eq!(setting, is(SECOND, DelayBy::Setting));
+    left_alone(5 * SECOND, well(NONE)).await;
+    let other = left_alone(SECOND, well(NONE)).await;
+    assert_eq!(other, is(5 * SECOND, DelayBy::OtherCrawl));
+    let answers = left_alone(SECOND, well(6 * SECOND)).await;
+    assert_eq!(answers, is(6 * SECOND, DelayBy::Answers));
+    let pause = Some(7 * SECOND);
+    let trouble = left_alone(SECOND, Some(Sign::Busy { pause })).await;
+    assert_eq!(trouble, is(7 * SECOND, DelayBy::Trouble));
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_strictest_delay_binds_all_until_it_is_asked_for_no_more() {
     let gate = gate();
     drop(check_wait(&gate, "a:80", NONE, NONE).await);
     drop(check_wait(&gate, "a:80", 5 * SECOND, 5 * SECOND).await);
     let permit = check_wait(&gate, "a:80", NONE, 5 * SECOND).await;
-    assert_eq!(permit.finish(None), 5 * SECOND);
+    assert_eq!(permit.finish(None).time, 5 * SECOND);
     tokio::time::advance(STRICT_FOR + 10 * SECOND).await;
     drop(check_wait(&gate, "a:80", NONE, NONE).await);
     drop(check_wait(&gate, "a:80", NONE, NONE).await);
@@ -183,12 +201,12 @@ async fn a_host_that_asks_for_a_pause_has_it_from_all() {
     let gate = gate();
     let permit = enter(&gate, "a:80", NONE).await;
     let pause = Some(5 * SECOND);
-    assert_eq!(permit.finish(Some(Sign::Busy { pause })), 5 * SECOND);
+    assert_eq!(permit.finish(Some(Sign::Busy { pause })).time, 5 * SECOND);
     drop(check_wait(&gate, "b:80", NONE, NONE).await);
     let permit = check_wait(&gate, "a:80", NONE, 5 * SECOND).await;
     // No longer than it may.
     let pause = Some(100 * SECOND);
-    assert_eq!(permit.finish(Some(Sign::Busy { pause })), 8 * SECOND);
+    assert_eq!(permit.finish(Some(Sign::Busy { pause })).time, 8 * SECOND);
     // What it asked for before it was heard.
     let (permit, late) = (
         enter(&gate, "d:80", NONE).await,
@@ -199,12 +217,12 @@ async fn a_host_that_asks_for_a_pause_has_it_from_all() {
             pause: Some(n * SECOND),
         })
     };
-    assert_eq!(permit.finish(asks(3)), 3 * SECOND);
+    assert_eq!(permit.finish(asks(3)).time, 3 * SECOND);
     tokio::time::advance(SECOND).await;
-    assert_eq!(late.finish(asks(4)), 4 * SECOND);
+    assert_eq!(late.finish(asks(4)).time, 4 * SECOND);
     // One that says "now" is left alone a little longer each time.
     for most in [1, 2, 4] {
-        let paused = enter(&gate, "e:80", NONE).await.finish(asks(0));
+        let paused = enter(&gate, "e:80", NONE).await.finish(asks(0)).time;
         assert!(
             paused >= most * SECOND / 2 && paused <= most * SECOND,
             "{paused:?}"
@@ -212,7 +230,7 @@ async fn a_host_that_asks_for_a_pause_has_it_from_all() {
     }
     // One that does not say for how long.
     let permit = enter(&gate, "c:80", NONE).await;
-    let paused = permit.finish(Some(Sign::Busy { pause: None }));
+    let paused = permit.finish(Some(Sign::Busy { pause: None })).time;
     assert!(paused >= 4 * SECOND && paused <= 8 * SECOND, "{paused:?}");
 }
 
@@ -221,7 +239,7 @@ async fn a_host_that_fails_again_and_again_is_left_alone_longer_each_time() {
     let gate = gate();
     let fail = async || {
         let permit = enter(&gate, "a:80", NONE).await;
-        permit.finish(Some(Sign::Failing))
+        permit.finish(Some(Sign::Failing)).time
     };
     assert_eq!((fail().await, fail().await), (NONE, NONE));
     for most in [1, 2, 4, 8, 8] {
@@ -235,7 +253,7 @@ async fn a_host_that_fails_again_and_again_is_left_alone_longer_each_time() {
     let first = enter(&gate, "a:80", NONE).await;
     let second = tokio::time::timeout(100 * SECOND, enter(&gate, "a:80", NONE)).await;
     assert!(second.is_err());
-    assert_eq!(first.finish(well(NONE)), NONE);
+    assert_eq!(first.finish(well(NONE)).time, NONE);
     let (one, other) = (enter(&gate, "a:80", NONE), enter(&gate, "a:80", NONE));
     drop((one.await, other.await));
     assert_eq!((fail().await, fail().await), (NONE, NONE));
@@ -247,12 +265,12 @@ async fn a_host_that_fails_now_and_then_is_asked_as_before() {
     for _ in 0..10 {
         for _ in 0..2 {
             let permit = enter(&gate, "a:80", NONE).await;
-            assert_eq!(permit.finish(Some(Sign::Failing)), NONE);
+            assert_eq!(permit.finish(Some(Sign::Failing)).time, NONE);
         }
         let one = check_wait(&gate, "a:80", NONE, NONE).await;
         drop(check_wait(&gate, "a:80", NONE, NONE).await);
         tokio::time::advance(SECOND).await;
-        assert_eq!(one.finish(well(NONE)), NONE);
+        assert_eq!(one.finish(well(NONE)).time, NONE);
     }
 }
 
@@ -265,7 +283,7 @@ async fn nobody_waits_here_for_a_long_pause_of_a_host() {
     assert!(second.as_mut().now_or_never().is_none());
     let pause = PATIENCE + SECOND;
     let sign = Sign::Busy { pause: Some(pause) };
-    assert_eq!(first.finish(Some(sign)), pause);
+    assert_eq!(first.finish(Some(sign)).time, pause);
     // Neither one in line nor one who comes.
     assert_eq!(second.await.unwrap_err().pause, pause);
     tokio::time::advance(SECOND / 2).await;
@@ -295,16 +313,16 @@ async fn what_was_asked_before_the_last_failure_is_not_counted_again() {
         tokio::time::advance(Duration::from_millis(1)).await;
     }
     for permit in permits {
-        assert_eq!(permit.finish(Some(Sign::Failing)), NONE);
+        assert_eq!(permit.finish(Some(Sign::Failing)).time, NONE);
     }
     let permit = enter(&gate, "a:80", NONE).await;
-    assert!(permit.finish(Some(Sign::Failing)) >= SECOND / 2);
+    assert!(permit.finish(Some(Sign::Failing)).time >= SECOND / 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_host_is_asked_as_seldom_as_it_answers() {
     let gate = gate();
-    let answered = |permit: Permit, n: u32| permit.finish(well(n * SECOND));
+    let answered = |permit: Permit, n: u32| permit.finish(well(n * SECOND)).time;
     let permit = enter(&gate, "a:80", SECOND).await;
     assert_eq!(answered(permit, 6), 6 * SECOND);
     let permit = check_wait(&gate, "a:80", SECOND, 6 * SECOND).await;
@@ -312,7 +330,7 @@ async fn a_slow_host_is_asked_as_seldom_as_it_answers() {
     // A refusal is soon said, and tells nothing of what pages take; unless it takes longer.
     let refused = |permit: Permit, n: u32| {
         let (took, is_page) = (n * SECOND, false);
-        permit.finish(Some(Sign::Well { took, is_page }))
+        permit.finish(Some(Sign::Well { took, is_page })).time
     };
     let permit = enter(&gate, "a:80", SECOND).await;
     assert_eq!(refused(permit, 0), 4 * SECOND);
@@ -360,7 +378,8 @@ async fn beyond_the_delay_a_host_is_left_alone_by_chance() {
             .enter("a:80", &pace, Asker::waiting())
             .await
             .unwrap()
-            .finish(None);
+            .finish(None)
+            .time;
         assert!((SECOND..=5 * SECOND).contains(&told), "{told:?}");
         drop(check_wait(&gate, "a:80", SECOND, told).await);
         waits.push(told);
@@ -396,7 +415,7 @@ async fn rates_of_a_host_hold_for_all_who_ask_it() {
         .enter("b:80", &counted, Asker::waiting())
         .await
         .unwrap();
-    assert_eq!(permit.finish(None), NONE);
+    assert_eq!(permit.finish(None).time, NONE);
     drop(
         gate.enter("b:80", &counted, Asker::waiting())
             .await
@@ -462,7 +481,7 @@ async fn turns_go_round_the_crawls_that_come_again() {
                     match gate.enter("a:80", pace, crawl(number)).await {
                         Ok(permit) => {
                             turns.lock().unwrap().push(number);
-                            tokio::time::sleep(permit.finish(None)).await;
+                            tokio::time::sleep(permit.finish(None).time).await;
                             break;
                         }
                         Err(Paused { pause, .. }) => tokio::time::sleep(pause + head_start).await,

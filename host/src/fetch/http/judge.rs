@@ -1,7 +1,6 @@
 //! Before a hop: whether the guard and the site's robots.txt let it be, and after which delay.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -11,11 +10,13 @@ use url::Url;
 use super::failed::within;
 use super::hop::{Hop, Outcome};
 use super::routes::Pool;
+use super::send::Sent;
 use super::{HttpFetcher, UnixMillis, after, tell};
 use crate::fetch::gate::{Asker, Pace};
 use crate::fetch::robots::{MAX_BYTES, MAX_REDIRECTS, Received, Wanted, Way, product_token};
 use crate::fetch::{Failure, FetchError, FetchRequest};
 use crate::model::crawl::host_of;
+use crate::model::frontier::DelayBy;
 use crate::model::settings::{Rates, Robots};
 
 /// How a request treats the hosts on its way.
@@ -59,10 +60,33 @@ impl Manner {
     fn pace(&self, delay: Duration) -> Pace {
         Pace {
             delay,
+            delay_by: DelayBy::Setting,
             random: self.random_delay,
             rates: self.host_rate.clone(),
         }
     }
+}
+
+/// Time for which a host is left alone.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Rest {
+    /// Its end; 0 where the host was not asked.
+    pub(super) ready_at: UnixMillis,
+    /// Origin of it.
+    pub(super) by: DelayBy,
+}
+
+impl Rest {
+    fn lengthen(&mut self, ready_at: UnixMillis, by: DelayBy) {
+        if ready_at > self.ready_at {
+            *self = Self { ready_at, by };
+        }
+    }
+}
+
+fn lengthen(rest: &Mutex<Rest>, sent: &Sent) {
+    let mut rest = rest.lock().unwrap_or_else(PoisonError::into_inner);
+    rest.lengthen(sent.host_ready_at, sent.delay_by);
 }
 
 /// The name that a user agent goes by in a robots.txt: `crawler` of `crawler/1.0`.
@@ -78,11 +102,12 @@ impl HttpFetcher {
             self.guard.check(url).map_err(Failure::of_page)?;
             return Ok(manner.pace(self.delay(url, manner.delay)));
         }
-        let (wanted, host_ready_at) = self.wanted(url, manner).await?;
+        let (wanted, rest) = self.wanted(url, manner).await?;
         let judged = self.judged(url, manner, &wanted);
         judged.map_err(|error| Failure {
             error,
-            host_ready_at,
+            host_ready_at: rest.ready_at,
+            delay_by: rest.by,
             is_of_host: false,
         })
     }
@@ -92,33 +117,32 @@ impl HttpFetcher {
         robots == Robots::Ignore || self.robots.is_known(url, way)
     }
 
-    /// Returns what the origin of a URL wants, and when its host may be asked again: 0 where it was not asked.
+    /// Returns what the origin of a URL wants, and how long its host is left alone.
     pub(super) async fn wanted(
         &self,
         url: &Url,
         manner: &Manner,
-    ) -> Result<(Wanted, UnixMillis), Failure> {
+    ) -> Result<(Wanted, Rest), Failure> {
         self.guard.check(url).map_err(Failure::of_page)?;
-        let ready_at = AtomicU64::new(0);
+        let rest = Mutex::new(Rest::default());
         // Seldom, so that it takes no room in the page's future.
-        let get = |robots| self.robots_file(robots, manner, &ready_at).boxed();
+        let get = |robots| self.robots_file(robots, manner, &rest).boxed();
         let wanted = self.robots.wanted(url, manner.way(), get).await;
-        let mut host_ready_at = ready_at.into_inner();
-        wanted
-            .map(|wanted| (wanted, host_ready_at))
-            .map_err(|error| {
-                // Until then the same would be said of every page of the host.
-                if let FetchError::RobotsUnavailable { .. } = error {
-                    let hold = self.robots.hold(url, manner.way()).unwrap_or_default();
-                    host_ready_at = host_ready_at.max(after(self.clock.unix_millis(), hold));
-                }
-                Failure {
-                    // Proxies may be to blame for one page and not for the next.
-                    is_of_host: manner.pool.is_none() && error.is_transient() && !error.is_held(),
-                    error,
-                    host_ready_at,
-                }
-            })
+        let mut rest = rest.into_inner().unwrap_or_else(PoisonError::into_inner);
+        wanted.map(|wanted| (wanted, rest)).map_err(|error| {
+            // Until then the same would be said of every page of the host.
+            if let FetchError::RobotsUnavailable { .. } = error {
+                let hold = self.robots.hold(url, manner.way()).unwrap_or_default();
+                rest.lengthen(after(self.clock.unix_millis(), hold), DelayBy::Trouble);
+            }
+            Failure {
+                // Proxies may be to blame for one page and not for the next.
+                is_of_host: manner.pool.is_none() && error.is_transient() && !error.is_held(),
+                error,
+                host_ready_at: rest.ready_at,
+                delay_by: rest.by,
+            }
+        })
     }
 
     fn judged(&self, url: &Url, manner: &Manner, wanted: &Wanted) -> Result<Pace, FetchError> {
@@ -140,17 +164,23 @@ impl HttpFetcher {
         }
         // Now, because the answer may have told whether the host is within the allowed networks.
         let delay = self.delay(url, manner.delay);
-        Ok(manner.pace(delay.max(crawl_delay.min(manner.max_crawl_delay))))
+        let crawl_delay = crawl_delay.min(manner.max_crawl_delay);
+        Ok(match crawl_delay > delay {
+            true => Pace {
+                delay_by: DelayBy::Robots,
+                ..manner.pace(crawl_delay)
+            },
+            false => manner.pace(delay),
+        })
     }
 
     /// Fetches a robots.txt, redirects included. An error is that of its host; what is wrong elsewhere
-    /// is no error of the page. Each hop keeps the delay of its host; `ready_at` is when the first
-    /// one may be asked again.
+    /// is no error of the page. Each hop keeps the delay of its host; `rest` is that of the first one.
     async fn robots_file(
         &self,
         robots: Url,
         manner: &Manner,
-        ready_at: &AtomicU64,
+        rest: &Mutex<Rest>,
     ) -> Result<Received, FetchError> {
         // One byte more, which tells that the file is longer.
         let max_body = MAX_BYTES as u64 + 1;
@@ -160,7 +190,7 @@ impl HttpFetcher {
             let begun = Instant::now();
             let outcome = if n_followed == 0 {
                 let sent = self.send(&hop, max_body, &pace, manner.asker).await;
-                ready_at.store(sent.host_ready_at, Ordering::Relaxed);
+                lengthen(rest, &sent);
                 sent.outcome
             } else {
                 // However many wait for that other host.
@@ -169,7 +199,7 @@ impl HttpFetcher {
                 match within(limit, "timeout", sent.map(Ok)).await {
                     Ok(sent) => {
                         if sent.outcome.as_ref().is_err_and(FetchError::is_held) {
-                            ready_at.fetch_max(sent.host_ready_at, Ordering::Relaxed);
+                            lengthen(rest, &sent);
                         }
                         sent.outcome
                     }

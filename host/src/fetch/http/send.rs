@@ -11,12 +11,15 @@ use crate::fetch::gate::{Address, Asker, PATIENCE, Pace, Paused, Permit, Shared}
 use crate::fetch::turns::call::LEASE;
 use crate::fetch::turns::{TurnInUse, Turns};
 use crate::model::crawl::{UnixMillis, clock_of};
+use crate::model::frontier::DelayBy;
 
 /// The outcome of one hop.
 pub(super) struct Sent {
     pub(super) outcome: Result<Outcome, FetchError>,
     /// When its host may be asked again; 0 where nothing was asked of it.
     pub(super) host_ready_at: UnixMillis,
+    /// Origin of the delay until then.
+    pub(super) delay_by: DelayBy,
     /// True if the host could not be reached.
     pub(super) is_of_host: bool,
 }
@@ -34,6 +37,7 @@ impl Sent {
         Self {
             outcome: Err(error),
             host_ready_at,
+            delay_by: DelayBy::default(),
             is_of_host: false,
         }
     }
@@ -119,12 +123,13 @@ impl HttpFetcher {
         };
         let left_alone = permit.finish(sign);
         if let Some(turn) = turn {
-            turn.finish(left_alone);
+            turn.finish(left_alone.time);
         }
         Sent {
             is_of_host,
             outcome,
-            host_ready_at: after(now, left_alone.max(rest)),
+            host_ready_at: after(now, left_alone.time.max(rest)),
+            delay_by: left_alone.by,
         }
     }
 

@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::*;
 use crate::fetch::gate::{Asker, GateSettings};
 use crate::memory::Account;
-use crate::model::frontier::Validators;
+use crate::model::frontier::{DelayBy, Validators};
 use crate::model::settings::{DEFAULT_MAX_CRAWL_DELAY, DEFAULT_MAX_URL_LENGTH, Robots};
 use crate::task::TaskScope;
 

@@ -19,6 +19,7 @@ use crate::frontier::{
     Commit, Ended, FrontierError, OpenAs, OpenFrontier, OpenFrontiers, path_of, records,
 };
 use crate::model::crawl::Counts;
+use crate::model::frontier::DelayBy;
 use crate::model::id::Run;
 use crate::model::resource::ShardId;
 use crate::model::scope::GrowthBounds;
@@ -218,6 +219,7 @@ impl DurableFrontier {
                     refused: Vec::new(),
                     items: Vec::new(),
                     host_ready_at: 0,
+                    delay_by: DelayBy::default(),
                     host_answered: false,
                     answered_at: 0,
                     final_url: None,

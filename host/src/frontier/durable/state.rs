@@ -18,7 +18,7 @@ use crate::frontier::steady::SteadyTime;
 use crate::frontier::workbench::{HostId, LaneId, Next, TakeFrom, Turn, Workbench};
 use crate::frontier::{Claim, FrontierError, HostNews, Take, keys};
 use crate::model::crawl::{Counts, Fingerprint, Request, UnixMillis};
-use crate::model::frontier::{KeptCookies, Validators};
+use crate::model::frontier::{DelayBy, KeptCookies, Validators};
 use crate::model::id::{Run, Shard};
 
 mod commit;
@@ -310,15 +310,27 @@ impl State {
                 let until = self.time.of_wall(wall);
                 self.bench.postpone(host, until);
             }
-            HostNews::Ready { not_before, .. } if not_before > 0 => {
+            HostNews::Ready {
+                not_before,
+                delay_by,
+                ..
+            } if not_before > 0 => {
                 let (now, until) = (self.time.latest(), self.time.of_wall(not_before));
                 self.bench.land_host(host, now, until);
+                self.note_origin(host, until.saturating_sub(now), delay_by);
                 self.unsaved.insert(host);
             }
             HostNews::Ready { .. } | HostNews::Unready => {}
         }
         self.bench.live(host, |life| life.hear(news));
         self.wait_again(claim, page);
+    }
+
+    /// Takes note of the origin of a delay, if it is the one that the host's clock keeps now.
+    pub(super) fn note_origin(&mut self, host: HostId, delay: u64, by: DelayBy) {
+        if self.bench.delay(host) == Some(delay) {
+            self.bench.live(host, |life| life.delay_by = by);
+        }
     }
 
     /// Takes a claim out of flight that is to be put back.

@@ -93,6 +93,7 @@ impl FrontierReader {
                 n_due += 1;
             }
         }
+        let delay_by = record.delay_by();
         let (n_failures, reason) = match record.trouble {
             Some(trouble) => (trouble.n, trouble.reason),
             None => (0, String::new()),
@@ -104,6 +105,7 @@ impl FrontierReader {
             n_due,
             not_before: record.clock,
             delay_ms: record.delay,
+            delay_by,
             has_answered: record.has_answered,
             n_failures,
             reason,

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::{Header, Host, ReasonCount, RequestRecord, Stage, Totals, Trouble, ValidatorsRecord};
 use crate::frontier::workbench::{self, Cursor, HostLife, Turn};
 use crate::model::crawl::{Counts, Done, Request, UnixMillis};
-use crate::model::frontier::{ContentHash, HostState, Validators};
+use crate::model::frontier::{ContentHash, DelayBy, HostState, Validators};
 use crate::model::id::Run;
 
 impl Host {
@@ -19,7 +19,15 @@ impl Host {
     /// Returns the life of the host in the run of the record.
     pub(in crate::frontier) fn life(&self) -> HostLife {
         let trouble = self.trouble.clone().map(workbench::Trouble::from);
-        HostLife::restored(!self.lanes.is_empty(), self.has_answered, trouble)
+        let mut life = HostLife::restored(!self.lanes.is_empty(), self.has_answered, trouble);
+        life.delay_by = self.delay_by();
+        life
+    }
+
+    /// Returns the origin of the delay; a later version may know others.
+    pub(in crate::frontier) fn delay_by(&self) -> DelayBy {
+        let place = usize::try_from(self.delay_by).unwrap_or(usize::MAX);
+        DelayBy::ALL.get(place).copied().unwrap_or_default()
     }
 
     /// Returns what the host waits for at a moment.
@@ -206,5 +214,28 @@ impl From<Totals> for Counts {
             refused_links: map(totals.refused_links),
             dead_by_reason: map(totals.dead_by_reason),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn origins_of_delays_keep_their_numbers() {
+        let words = ["setting", "robots", "other-crawl", "answers", "trouble"];
+        for (number, word) in (0..).zip(words) {
+            let record = Host {
+                delay_by: number,
+                ..Host::default()
+            };
+            let origin = record.delay_by();
+            assert_eq!((origin.as_str(), origin as u32), (word, number));
+        }
+        let later = Host {
+            delay_by: 99,
+            ..Host::default()
+        };
+        assert_eq!(later.delay_by(), DelayBy::Setting);
     }
 }

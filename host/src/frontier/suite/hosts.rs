@@ -5,9 +5,11 @@ use std::sync::Arc;
 use super::{commit_of, new, parsed, ready, take};
 use crate::frontier::{Claim, Ended, Frontier, HostFailure, HostNews, Take, TakeFrom};
 use crate::model::crawl::UnixMillis;
+use crate::model::frontier::DelayBy;
 
 const READY: HostNews = HostNews::Ready {
     not_before: 0,
+    delay_by: DelayBy::Setting,
     has_answered: false,
 };
 
@@ -83,6 +85,7 @@ pub(crate) async fn a_host_that_was_asked_while_it_became_ready_waits(frontier: 
     let claim = ready(take_from(&frontier, 0, OF_UNREADY).await);
     let news = HostNews::Ready {
         not_before: 700,
+        delay_by: DelayBy::Setting,
         has_answered: true,
     };
     frontier.give_back(claim, news);

@@ -19,6 +19,11 @@ impl<T> Workbench<T> {
         })
     }
 
+    /// Returns the milliseconds between the last answer of a host and the next request, if the host is known.
+    pub(crate) fn delay(&self, host: HostId) -> Option<u64> {
+        self.hosts.about(host).map(|(clock, _)| clock.delay)
+    }
+
     /// What is kept of a host's life.
     pub(crate) fn life(&self, host: HostId) -> HostLife {
         let known = self.hosts.about(host);

@@ -19,6 +19,7 @@
 
 use crate::frontier::HostNews;
 use crate::model::crawl::UnixMillis;
+use crate::model::frontier::DelayBy;
 
 /// What is known of a host beyond its clock.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -28,6 +29,8 @@ pub(crate) struct HostLife {
     pub(crate) is_met: bool,
     /// True if it has answered in this run. Forgotten with a host that has no URLs left.
     pub(crate) has_answered: bool,
+    /// Origin of the delay after its last answer.
+    pub(crate) delay_by: DelayBy,
     /// None: it has not failed since it last answered.
     pub(crate) trouble: Option<Box<Trouble>>,
 }
@@ -72,6 +75,7 @@ impl HostLife {
             is_ready: false,
             is_met,
             has_answered,
+            delay_by: DelayBy::default(),
             trouble: trouble.map(Box::new),
         }
     }
@@ -152,6 +156,7 @@ mod tests {
 
     const READY: HostNews = HostNews::Ready {
         not_before: 0,
+        delay_by: DelayBy::Setting,
         has_answered: false,
     };
 

@@ -19,7 +19,7 @@ use crate::model::crawl::{
     CharsetSource, Counts, FetchRecord, Item, ItemRecord, Kill, NO_RULE, Page, PageContext,
     PageText, Request, RuleError,
 };
-use crate::model::frontier::{KeptCookies, SinkMark, Validators};
+use crate::model::frontier::{DelayBy, KeptCookies, SinkMark, Validators};
 use crate::model::id::Shard;
 use crate::model::resource::{LinkTotals, ShardId};
 

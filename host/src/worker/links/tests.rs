@@ -15,7 +15,7 @@ use crate::frontier::suite::links::ALL;
 use crate::frontier::{Frontier, OpenAs, OpenFrontiers as _};
 use crate::memory::Seat;
 use crate::model::crawl::{Item, ItemRecord, Page, PageContext, Request};
-use crate::model::frontier::SinkMark;
+use crate::model::frontier::{DelayBy, SinkMark};
 use crate::model::id::{Digest, Epoch, ResourceId, Run};
 use crate::model::plugin::{Description, Limits};
 use crate::model::resource::{CrawlSettings, ShardId};
@@ -60,6 +60,7 @@ impl Fetch for Site {
         Ok(Fetched {
             answer,
             host_ready_at: 0,
+            delay_by: DelayBy::default(),
         })
     }
 

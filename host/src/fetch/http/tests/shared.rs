@@ -24,7 +24,7 @@ async fn asked(n: usize, rate: &str, shared: Option<Shared>) -> Duration {
         let entered = fetcher.enter(host, shared, &pace, Asker::waiting());
         let entered = tokio::time::timeout(60 * DELAY, entered).await;
         let Entered { permit, turn } = entered.expect("it has its turn").unwrap();
-        let pause = permit.finish(None);
+        let pause = permit.finish(None).time;
         turn.unwrap().finish(pause);
     }
     begun.elapsed()

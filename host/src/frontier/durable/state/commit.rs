@@ -53,6 +53,11 @@ impl State {
             wall => self.time.of_wall(wall).min(now),
         };
         self.bench.land(lane, page.turn, answered, ready_at);
+        self.note_origin(
+            lane.host,
+            ready_at.saturating_sub(answered),
+            commit.delay_by,
+        );
         if commit.host_answered {
             self.bench.live(lane.host, HostLife::answer);
         }
@@ -298,6 +303,7 @@ impl State {
             lanes: lanes.collect(),
             has_answered: life.has_answered,
             trouble: life.trouble.map(|trouble| (*trouble).into()),
+            delay_by: life.delay_by as u32,
         };
         self.unsaved.remove(&host);
         batch.put(keys::host(host), record.encode_to_vec());

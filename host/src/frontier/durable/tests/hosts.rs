@@ -4,9 +4,9 @@ use super::*;
 use crate::frontier::keys;
 use crate::frontier::reader::{FrontierReader, HostPage};
 use crate::frontier::{HostFailure, HostNews};
-use crate::model::frontier::HostState;
+use crate::model::frontier::{DelayBy, HostState};
 
-/// Ends a page of a host that has answered, with these links.
+/// Ends a page of a host that has answered and has a crawl-delay, with these links.
 async fn end(
     frontier: &Arc<dyn Frontier>,
     claim: Box<Claim>,
@@ -15,6 +15,7 @@ async fn end(
 ) {
     let mut commit = parsed(claim);
     commit.host_answered = true;
+    commit.delay_by = DelayBy::Robots;
     (commit.answered_at, commit.host_ready_at) = (ready_at.saturating_sub(500), ready_at);
     commit.requests = links.iter().map(|url| new(url)).collect();
     frontier.commit(commit).await.unwrap();
@@ -116,19 +117,17 @@ async fn hosts_are_listed_with_what_each_waits_for() {
     let told = found.iter().map(|host| {
         let state = host.state.as_str();
         let (n_due, n_failures, reason) = (host.n_due, host.n_failures, &host.reason);
-        format!(
-            "{} {state} {n_due} {} {n_failures} {reason}",
-            host.name, host.delay_ms
-        )
+        let (name, delay, by) = (&host.name, host.delay_ms, host.delay_by.as_str());
+        format!("{name} {state} {n_due} {delay} {by} {n_failures} {reason}")
     });
     assert_eq!(
         told.collect::<Vec<_>>(),
         [
-            "asked:81 waiting 1 60000 0 ",
-            "done:81 idle 0 500 0 ",
-            "lost:81 given-up 1 0 1 resolve",
-            "new:81 ready 1 0 0 ",
-            "off:81 backing-off 1 0 1 resolve",
+            "asked:81 waiting 1 60000 robots 0 ",
+            "done:81 idle 0 500 robots 0 ",
+            "lost:81 given-up 1 0 setting 1 resolve",
+            "new:81 ready 1 0 setting 0 ",
+            "off:81 backing-off 1 0 setting 1 resolve",
         ]
     );
     let lost = list(Some(HostState::GivenUp), None, 9).await;

@@ -20,6 +20,7 @@ use crate::frontier::FrontierError;
 use crate::frontier::durable::{DurableSettings, Frontiers, OpenAs};
 use crate::frontier::suite::hanging::{Hanging, Hangs};
 use crate::model::crawl::{Item, Page, PageContext, RuleError, UnixMillis};
+use crate::model::frontier::DelayBy;
 use crate::model::id::{Digest, Incarnation, ResourceId, ResourceName, Run, Shard};
 use crate::model::node::{CallToken, Role};
 use crate::model::plugin::Description;
@@ -166,6 +167,7 @@ impl Fetch for Site {
         Ok(Fetched {
             answer: Answer::Page(page(url, url, 200)),
             host_ready_at: self.clock.unix_millis() + 1_000,
+            delay_by: DelayBy::default(),
         })
     }
 

@@ -11,6 +11,7 @@ use crate::fetch::Answer;
 use crate::frontier::durable::{DurableSettings, Frontiers};
 use crate::memory::{self, Memory};
 use crate::model::crawl::{Item, Page, PageContext};
+use crate::model::frontier::DelayBy;
 use crate::model::id::ResourceId;
 use crate::model::plugin::Description;
 use crate::model::resource::ShardState;
@@ -62,6 +63,7 @@ impl Fetch for Web {
         Ok(Fetched {
             answer: Answer::Page(page(&request.url, &request.url, 200)),
             host_ready_at: self.0.unix_millis() + 100,
+            delay_by: DelayBy::default(),
         })
     }
 

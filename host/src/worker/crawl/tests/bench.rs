@@ -50,6 +50,7 @@ impl Fetch for Site {
                 return Err(Failure {
                     error,
                     host_ready_at: 0,
+                    delay_by: DelayBy::default(),
                     is_of_host: false,
                 });
             }
@@ -60,6 +61,7 @@ impl Fetch for Site {
                         pause: Duration::from_millis(10),
                     },
                     host_ready_at: SystemClock.unix_millis() + 10,
+                    delay_by: DelayBy::default(),
                     is_of_host: false,
                 });
             }
@@ -78,6 +80,7 @@ impl Fetch for Site {
                 return Err(Failure {
                     error: FetchError::Connection { why },
                     host_ready_at: 0,
+                    delay_by: DelayBy::default(),
                     is_of_host: true,
                 });
             }
@@ -86,6 +89,7 @@ impl Fetch for Site {
                 return Err(Failure {
                     error: FetchError::ContentType { content_type },
                     host_ready_at: 0,
+                    delay_by: DelayBy::default(),
                     is_of_host: false,
                 });
             }
@@ -98,6 +102,7 @@ impl Fetch for Site {
                 return Err(Failure {
                     error,
                     host_ready_at: 0,
+                    delay_by: DelayBy::default(),
                     is_of_host: false,
                 });
             }
@@ -113,6 +118,7 @@ impl Fetch for Site {
         Ok(Fetched {
             answer,
             host_ready_at: 0,
+            delay_by: DelayBy::default(),
         })
     }
 

@@ -72,6 +72,7 @@ impl Web {
                 pause,
             },
             host_ready_at: self.clock.unix_millis() + u64::try_from(pause.as_millis()).unwrap(),
+            delay_by: DelayBy::default(),
             is_of_host: false,
         })?;
         self.asked
@@ -79,7 +80,7 @@ impl Web {
             .unwrap()
             .push((host, what, Instant::now()));
         tokio::time::sleep(LATENCY).await;
-        let pause = u64::try_from(permit.finish(None).as_millis()).unwrap();
+        let pause = u64::try_from(permit.finish(None).time.as_millis()).unwrap();
         Ok(self.clock.unix_millis() + pause)
     }
 
@@ -122,6 +123,7 @@ impl Fetch for Web {
                     why: "nobody knows it".to_owned(),
                 },
                 host_ready_at: 0,
+                delay_by: DelayBy::default(),
                 is_of_host: true,
             });
         }
@@ -132,6 +134,7 @@ impl Fetch for Web {
         self.known.lock().unwrap().insert(host.to_owned());
         Ok(Prepared {
             host_ready_at,
+            delay_by: DelayBy::default(),
             has_answered: true,
         })
     }
@@ -146,6 +149,7 @@ impl Fetch for Web {
         Ok(Fetched {
             answer: Answer::Page(page(&request.url, &request.url, 200)),
             host_ready_at,
+            delay_by: DelayBy::default(),
         })
     }
 
