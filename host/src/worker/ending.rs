@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::assigned::{Assigned, Stop};
-use crate::model::id::NodeId;
+use crate::model::id::{Epoch, NodeId};
 use crate::model::resource::{Resource, ShardRecord, ShardState};
 use crate::store::StoreError;
 
@@ -38,16 +38,16 @@ async fn reason(assigned: &Assigned) -> Result<&'static str, StoreError> {
     let resource = resource.map(|record| record.value);
     let shard = own.catalog.read::<ShardRecord>(&keys.shard(own.id)).await?;
     let shard = shard.map(|record| record.value);
-    let id = &assigned.parts.node.id;
-    Ok(reason_of(was, resource.as_ref(), shard.as_ref(), id))
+    let own = (&assigned.parts.node.id, own.epoch);
+    Ok(reason_of(was, resource.as_ref(), shard.as_ref(), own))
 }
 
-/// The reason by the present records; `was` is the resource as this worker has crawled it.
+/// The reason by the present records; `was` is the resource as this worker has crawled it, under an epoch.
 fn reason_of(
     was: &Resource,
     resource: Option<&Resource>,
     shard: Option<&ShardRecord>,
-    worker: &NodeId,
+    (worker, epoch): (&NodeId, Epoch),
 ) -> &'static str {
     let Some(resource) = resource.filter(|resource| resource.id == was.id) else {
         return "the resource was deleted";
@@ -61,15 +61,23 @@ fn reason_of(
     if resource.pinned != was.pinned {
         return "the plugin is another one";
     }
-    let owner = shard.and_then(|shard| shard.owner.as_ref());
-    match (shard.map(|shard| &shard.state), owner) {
-        (Some(ShardState::Finished), _) => "it is finished",
-        (Some(ShardState::Failed { .. }), _) => "it has failed",
-        (Some(ShardState::Assigned | ShardState::Idle), Some(owner)) if owner.node == *worker => {
+    // Revoked, free by now, or another's already.
+    let moved = "another worker is to have it";
+    let Some(shard) = shard else {
+        return moved;
+    };
+    let is_here = shard
+        .owner
+        .as_ref()
+        .is_some_and(|owner| owner.node == *worker);
+    match &shard.state {
+        ShardState::Finished => "it is finished",
+        ShardState::Failed { .. } => "it has failed",
+        ShardState::Assigned | ShardState::Idle if is_here && shard.epoch == epoch => {
             "the worker stops"
         }
-        // Revoked, free by now, or another's already.
-        (_, _) => "another worker is to have it",
+        ShardState::Assigned | ShardState::Idle if is_here => "it is assigned here anew",
+        ShardState::Assigned | ShardState::Idle | ShardState::Free | ShardState::Revoking => moved,
     }
 }
 
@@ -91,13 +99,14 @@ mod tests {
         let was: Resource = serde_json::from_str(RECORD).unwrap();
         let mut resource = was.clone();
         let mut shard = ShardRecord::new(was.spec.name.clone());
-        shard.state = ShardState::Assigned;
+        (shard.state, shard.epoch) = (ShardState::Assigned, Epoch(3));
         shard.owner = Some(Owner {
             node: node("worker-1"),
             incarnation: Incarnation(1),
         });
         change(&mut resource, &mut shard);
-        let reason = reason_of(&was, Some(&resource), Some(&shard), &node("worker-1"));
+        let own = (&node("worker-1"), Epoch(3));
+        let reason = reason_of(&was, Some(&resource), Some(&shard), own);
         assert_eq!(reason, expected);
     }
 
@@ -116,6 +125,10 @@ mod tests {
         check(
             |_, shard| shard.state = ShardState::Finished,
             "it is finished",
+        );
+        check(
+            |_, shard| shard.epoch = Epoch(4),
+            "it is assigned here anew",
         );
         let moved = "another worker is to have it";
         check(|_, shard| shard.state = ShardState::Revoking, moved);
@@ -138,7 +151,7 @@ mod tests {
         };
         check(other_plugin, "the plugin is another one");
         let was: Resource = serde_json::from_str(RECORD).unwrap();
-        let gone = reason_of(&was, None, None, &node("worker-1"));
+        let gone = reason_of(&was, None, None, (&node("worker-1"), Epoch(3)));
         assert_eq!(gone, "the resource was deleted");
     }
 }
