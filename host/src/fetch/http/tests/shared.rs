@@ -12,7 +12,13 @@ use crate::model::settings::Rates;
 /// how long that took.
 async fn asked(n: usize, rate: &str, shared: Option<Shared>) -> Duration {
     let stage = Stage::new().await;
-    let fetcher = fetcher();
+    let gate = Gate::new(GateSettings {
+        address_rate: Some("1/3s".parse().unwrap()),
+        ..GateSettings::default()
+    });
+    let (guard, clock) = (Arc::new(Guard::new(Vec::new())), Arc::new(StoppedClock));
+    let fetcher = HttpFetcher::new(FetchSettings::default(), guard, Arc::new(gate), clock);
+    let fetcher = fetcher.unwrap();
     fetcher.share_turns(stage.first.clone());
     let pace = Pace {
         rates: rate.parse::<Rates>().unwrap(),
@@ -50,5 +56,5 @@ async fn a_request_that_waits_for_its_address_has_its_turn() {
         is_begun: true,
     };
     let took = asked(4, "100/s", Some(shared)).await;
-    assert!(took >= 3 * DELAY && took < 4 * DELAY, "{took:?}");
+    assert!(took >= 9 * DELAY && took < 10 * DELAY, "{took:?}");
 }

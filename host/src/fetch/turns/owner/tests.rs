@@ -257,6 +257,27 @@ fn hosts_beyond_the_bound_get_no_turn_until_there_is_room() {
 }
 
 #[test]
+fn a_full_table_is_swept_from_time_to_time() {
+    let full = || {
+        let mut stage = Stage::new();
+        stage.owner.max_hosts = 1;
+        stage.say_of("a", 1_000, 1, 0, Want).unwrap();
+        stage.say_of("a", 1_000, 1, 0, Return(0, 0)).unwrap_err();
+        stage
+    };
+    let is_kept = |stage: &mut Stage, at| {
+        let _granted_or_not = stage.say_of("b", 1_000, 1, at, Want);
+        stage.owner.hosts.contains_key("b")
+    };
+    let free_at = (0..20_000).find(|at| is_kept(&mut full(), *at));
+    let (free_at, mut stage) = (free_at.unwrap(), full());
+    for at in [free_at - 1, free_at, free_at + 248] {
+        assert!(!is_kept(&mut stage, at), "{at}");
+    }
+    assert!(is_kept(&mut stage, free_at + 249));
+}
+
+#[test]
 fn hosts_are_forgotten_once_their_delay_is_over() {
     let mut stage = Stage::new();
     for n in 0..3_000 {
