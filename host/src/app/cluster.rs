@@ -1,7 +1,7 @@
 //! `crawler master` and `crawler worker`: processes that share a store and a data root.
 //!
-//! A process answers calls from its start, or once it has an id. It belongs to the cluster once the store is connected, the
-//! data root was found to be this cluster's, and its id is registered; each of them it waits for, and
+//! A process answers calls from its start; one that has no id yet, from the moment at which it has one. It belongs to
+//! the cluster once the store is connected, the data root was found to be this cluster's, and its id is registered; each of them it waits for, and
 //! says what it waits for. A master contends then, and a worker looks at its assignments.
 
 use std::collections::BTreeMap;

@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_number_stays_reserved_while_its_process_runs_and_an_hour_longer() {
+    async fn a_number_is_kept_while_its_process_runs_and_an_hour_longer() {
         let (folder, catalog) = (tempfile::tempdir().unwrap(), cluster());
         // A second process, which is to find the number of the first taken or not.
         let other = async || {
