@@ -59,6 +59,7 @@
 //! `root`, which may have `now`. What came of a call is kept by `crawler plugin test --update`, or else compared.
 
 mod extract;
+mod outlet;
 mod saved;
 mod shapes;
 
@@ -67,12 +68,11 @@ pub use saved::check_saved;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use crawler_schema::check_object;
 use serde_json::Value;
-use url::{ParseError, Url};
+use url::Url;
 
-use self::shapes::Shapes;
-use crate::{Crawl, Level, Page, PluginItem, Request, Result, RuleError};
+pub(crate) use self::outlet::Outlet;
+use crate::{Crawl, Level, Page, Request, Result};
 
 /// Calls of rules, with the params they see.
 #[derive(Debug, Clone, Default)]
@@ -130,15 +130,10 @@ impl Trial {
     fn call(&self, base: Option<Url>, call: impl FnOnce(&mut Crawl) -> Result) -> Result<Outcome> {
         LOGS.take();
         let params = self.params.clone();
-        let outlet = Outlet {
-            params,
-            base,
-            outcome: Outcome::default(),
-            shapes: Shapes::default(),
-        };
+        let outlet = Outlet::new(params, base);
         let mut crawl = Crawl { outlet };
         call(&mut crawl)?;
-        let mut outcome = crawl.outlet.outcome;
+        let mut outcome = crawl.outlet.into_outcome();
         outcome.logs = LOGS.take();
         Ok(outcome)
     }
@@ -310,73 +305,6 @@ impl Answer {
 
     pub(crate) fn body(&self) -> Vec<u8> {
         self.body.clone()
-    }
-}
-
-/// Keeps what a call hands over; refuses what the crawler would refuse.
-#[derive(Debug)]
-pub(crate) struct Outlet {
-    params: BTreeMap<String, String>,
-    base: Option<Url>,
-    outcome: Outcome,
-    shapes: Shapes,
-}
-
-impl Outlet {
-    pub(crate) fn emit<T: PluginItem>(&mut self, json: String) -> Result {
-        let (item, n) = (T::NAME, self.outcome.items.len() + 1);
-        check_object(&json)
-            .map_err(|e| RuleError::unexpected(format!("an item is one JSON object: {e}")))?;
-        self.shapes
-            .check::<T>(&json)
-            .map_err(|why| RuleError::unexpected(format!("item {n}, of schema {item}: {why}")))?;
-        let value: Value = serde_json::from_str(&json)?;
-        self.outcome.items.push(Emitted { item, value });
-        Ok(())
-    }
-
-    pub(crate) fn follow(&mut self, requests: Vec<Request>) -> Result {
-        for request in requests {
-            let url = Url::options().base_url(self.base.as_ref());
-            let url = url.parse(&request.url);
-            if let (Err(why), None) = (&url, &self.base) {
-                // A page may hold any nonsense; the author of root wrote its addresses by hand.
-                let why = match why {
-                    ParseError::RelativeUrlWithoutBase => {
-                        "is relative, and in root there is no page to resolve it against".to_owned()
-                    }
-                    why => format!("does not parse: {why}"),
-                };
-                return Err(RuleError::unexpected(format!(
-                    "url {:?} {why}",
-                    request.url
-                )));
-            }
-            self.take(request, url);
-        }
-        Ok(())
-    }
-
-    fn take(&mut self, mut request: Request, url: Result<Url, ParseError>) {
-        match url {
-            Ok(url) => {
-                request.url = url.into();
-                request.method.make_ascii_uppercase();
-                self.outcome.requests.push(request);
-            }
-            Err(_) => self.outcome.bad_urls.push(request.url),
-        }
-    }
-
-    pub(crate) fn param(&self, name: &str) -> Option<String> {
-        self.params.get(name).cloned()
-    }
-
-    pub(crate) fn params(&self) -> Vec<(String, String)> {
-        self.params
-            .iter()
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect()
     }
 }
 
