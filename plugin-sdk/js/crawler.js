@@ -28,10 +28,10 @@
 // What a selector may say, and what each error means, is told in the documentation of the SDK for Rust; the
 // boundary, rules.wit, is the same for all languages.
 
-import config from "crawler:rules/config@0.1.0";
-import host from "crawler:rules/page@0.1.0";
-import lines from "crawler:rules/log@0.1.0";
-import output from "crawler:rules/output@0.1.0";
+import config from "crawler:rules/config@0.1.1";
+import host from "crawler:rules/page@0.1.1";
+import lines from "crawler:rules/log@0.1.1";
+import output from "crawler:rules/output@0.1.1";
 
 /** What the boundary has for no row. */
 const NO_ROW = 0xffffffff;
