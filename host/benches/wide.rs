@@ -255,6 +255,7 @@ impl Listed {
                 schemas: Vec::new(),
                 plans: Vec::new(),
                 hosts: Vec::new(),
+                params: None,
                 limits: BTreeMap::new(),
             },
             wide,

@@ -259,6 +259,7 @@
 //! | hosts whose turns workers share, in a worker | 100 000 that it owns, and 100 000 that it asks for; further ones get no turn | the end of their delay | none | `hosts_beyond_the_bound_get_no_turn_until_there_is_room`, `hosts_that_are_not_asked_any_more_are_forgotten_and_others_bounded` |
 //! | addresses of own nodes, in a worker | those that were registered in the last hour | a look every 30 seconds | none | `an_address_is_given_up_an_hour_after_its_node_left` |
 //! | workers that were told to drain | one small record each | `crawler node drain --undo` | none | `a_worker_that_was_told_to_drain_gets_nothing_more_and_the_last_one_may_drain_too` |
+//! | numbers of processes | one small record and lease each | an hour after the process was last there | none | `a_number_is_kept_while_its_process_runs_and_an_hour_longer` |
 //! | the history of etcd | twice 100 000 revisions | the leader, where it is that long, and every 10 minutes | `--keep-revisions`, `--compact-interval` | `the_history_is_short_however_much_is_written_between_two_looks` |
 //! | the store's log | 16 MiB beyond its records | a snapshot | none | `the_log_is_replaced_by_a_snapshot_when_it_has_grown` |
 //!
@@ -266,7 +267,7 @@
 //!
 //! `plugin-sdk/wit/rules.wit` is the contract, and frozen: a component that was built for
 //! `crawler:rules@0.1.0` runs on every later crawler. It grows by functions and interfaces that plugins may
-//! import, each of which raises the version to 0.1.1 and so on; nothing that is there changes
+//! import, and by keys of hints, each of which raises the version to 0.1.1 and so on; nothing that is there changes
 //! (`tests/golden`). A component that was built for a version that a crawler does not have is refused at
 //! push, with both versions ([`plugin::INTERFACE_VERSIONS`]); in a cluster of several versions a plugin goes to
 //! workers that are new enough.

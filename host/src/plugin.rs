@@ -32,7 +32,7 @@ mod host_calls;
 mod instance;
 
 /// The versions of `crawler:rules` that this host runs, first and last.
-pub const INTERFACE_VERSIONS: (&str, &str) = ("0.1.0", "0.1.0");
+pub const INTERFACE_VERSIONS: (&str, &str) = ("0.1.0", "0.1.1");
 
 /// One call's surroundings.
 #[derive(Debug, Clone)]

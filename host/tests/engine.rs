@@ -217,7 +217,7 @@ async fn f31_a_trap_tells_where_it_was() {
     );
     assert_eq!(
         report.backtrace.last().map(|name| name.as_str()),
-        Some("hostile.wasm!crawler:rules/rules@0.1.0#parse"),
+        Some("hostile.wasm!crawler:rules/rules@0.1.1#parse"),
         "{report:?}"
     );
     assert_a_good_page_is_parsed().await;

@@ -72,6 +72,7 @@ impl Tree {
                 schemas: Vec::new(),
                 plans: Vec::new(),
                 hosts: Vec::new(),
+                params: None,
                 limits: BTreeMap::new(),
             },
         }

@@ -9,7 +9,7 @@ use crate::master::control::items::PlacedItem;
 use crate::master::{BrokenRecord, NodeView, ResourceView, ShardView};
 use crate::model::crawl::{Counts, ItemRecord};
 use crate::model::node::NodeEvent;
-use crate::model::plugin::{LimitOverrides, PluginRecord, Schema};
+use crate::model::plugin::{LimitOverrides, Param, PluginRecord, Schema};
 use crate::model::resource::{CrawlSettings, PlacementSpec, ShardState, Waits};
 use crate::model::status::{LogLine, WorkerStatus};
 
@@ -156,6 +156,7 @@ pub struct PluginAnswer {
     pub rules: Vec<String>,
     pub schemas: Vec<Schema>,
     pub pushed_at: u64,
+    pub params_schema: String,
 }
 
 impl CountsAnswer {
@@ -343,6 +344,11 @@ impl From<PluginRecord> for PluginAnswer {
                 .iter()
                 .map(ToString::to_string)
                 .collect(),
+            params_schema: record
+                .description
+                .params
+                .map(|params| Param::schema(&params))
+                .unwrap_or_default(),
             schemas: record.description.schemas,
             pushed_at: record.pushed_at,
         }

@@ -30,6 +30,7 @@ pub(crate) fn spec_request(message: proto::ResourceSpec) -> Result<SpecRequest, 
             text => Some(plugin_ref("plugin", text)?),
         },
         params: message.params.into_iter().collect(),
+        no_params: message.no_params.into_iter().collect(),
         limits: limits(message.limits)?,
         crawl: crawl_settings(message.crawl.unwrap_or_default())?,
         placement: placement_change(message.placement.unwrap_or_default())?,
@@ -51,6 +52,7 @@ pub(crate) fn spec_message(request: SpecRequest) -> proto::ResourceSpec {
         name: request.name.to_string(),
         plugin: request.plugin.map(|p| p.to_string()).unwrap_or_default(),
         params: request.params.into_iter().collect(),
+        no_params: request.no_params.into_iter().collect(),
         limits: limits_message(&request.limits),
         crawl: Some(crawl_message(request.crawl)),
         placement: Some(placement_message(request.placement)),
@@ -105,6 +107,7 @@ impl From<ResourceAnswer> for proto::Resource {
                 creation_time: i64::try_from(spec.creation_time).unwrap_or(i64::MAX),
                 plugin: spec.plugin,
                 params: spec.params.into_iter().collect(),
+                no_params: Vec::new(),
                 limits: limits_message(&spec.limits),
                 crawl: Some(crawl_message(spec.crawl)),
                 purge: false,
@@ -242,6 +245,7 @@ impl From<PluginAnswer> for proto::Plugin {
             rules: answer.rules,
             schemas: answer.schemas.into_iter().map(schema).collect(),
             pushed_at: answer.pushed_at,
+            params_schema: answer.params_schema,
         }
     }
 }
@@ -261,6 +265,7 @@ impl From<proto::Plugin> for PluginAnswer {
             rules: message.rules,
             schemas: message.schemas.into_iter().map(schema).collect(),
             pushed_at: message.pushed_at,
+            params_schema: message.params_schema,
         }
     }
 }

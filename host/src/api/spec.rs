@@ -1,7 +1,7 @@
 //! What a caller says of a resource, before defaults: the one form that gRPC, HTTP and the command
 //! line all come to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
 use crate::master::ControlError;
@@ -19,6 +19,8 @@ pub struct SpecRequest {
     pub plugin: Option<PluginRef>,
     /// In a change, those not named stay.
     pub params: BTreeMap<String, String>,
+    /// Names of params to take away, in a change.
+    pub no_params: BTreeSet<String>,
     /// In a change, those not named stay.
     pub limits: LimitOverrides,
     /// In a change, what is absent stays.
@@ -51,6 +53,7 @@ impl SpecRequest {
     pub fn over(self, present: ResourceSpec) -> Result<ResourceSpec, ControlError> {
         let mut spec = present;
         spec.plugin = self.plugin.unwrap_or(spec.plugin);
+        spec.params.retain(|name, _| !self.no_params.contains(name));
         spec.params.extend(self.params);
         for (limit, value) in self.limits.iter() {
             let set = spec.limits.set_value(limit, value);
@@ -138,6 +141,7 @@ mod tests {
             name: name.parse().unwrap(),
             plugin: None,
             params: BTreeMap::new(),
+            no_params: BTreeSet::new(),
             limits: LimitOverrides::default(),
             crawl: CrawlSettings::default(),
             placement: PlacementChange::default(),
@@ -154,7 +158,7 @@ mod tests {
     fn a_change_keeps_what_it_does_not_name() {
         let mut first = request("books");
         first.plugin = Some("shop@1.0.0".parse().unwrap());
-        first.params = [("a", "1"), ("b", "2")]
+        first.params = [("a", "1"), ("b", "2"), ("c", "3")]
             .map(|(k, v)| (k.into(), v.into()))
             .into();
         first.limits.set("memory", "8MiB").unwrap();
@@ -164,7 +168,9 @@ mod tests {
         change.params = [("b".into(), "3".into())].into();
         change.limits.set("cpu", "1s").unwrap();
         change.crawl.concurrency = Some(2);
+        change.no_params = ["c".into(), "b".into()].into();
         let spec = change.over(first.into_spec().unwrap()).unwrap();
+        assert!(!spec.params.contains_key("c"));
         assert_eq!(spec.plugin.to_string(), "shop@1.0.0");
         assert_eq!(spec.params["a"], "1");
         assert_eq!(spec.params["b"], "3");

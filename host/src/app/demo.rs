@@ -118,6 +118,7 @@ async fn crawl(up: &Up, shop: &Shop, base: &Url, wasm: &Path, folder: &Path) -> 
             name: name.clone(),
             plugin: None,
             params: [("start".to_owned(), base.join(START)?.to_string())].into(),
+            no_params: [].into(),
             limits: Default::default(),
             crawl: CrawlSettings::default(),
             placement: Default::default(),

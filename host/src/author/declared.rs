@@ -1,4 +1,4 @@
-//! What two plugins declare: rules, items, what they read of pages, limits and hosts, held against each other.
+//! What two plugins declare: rules, params, items, what they read of pages, limits and hosts, held against each other.
 
 use std::collections::BTreeMap;
 
@@ -89,6 +89,14 @@ fn declared(description: &Description) -> BTreeMap<String, String> {
     for (name, n) in &description.limits {
         all.insert(format!("limit {name}"), n.to_string());
     }
+    for param in description.params.iter().flatten() {
+        let value = match &param.default {
+            Some(default) => format!("default {default:?}"),
+            None if param.required => "has to be given".to_owned(),
+            None => "may be missing".to_owned(),
+        };
+        all.insert(format!("param {}", param.name), value);
+    }
     for schema in &description.schemas {
         let name = format!("item {}", schema.name);
         let read = schema.read().ok().flatten();
@@ -150,6 +158,7 @@ mod tests {
     use crawler_extract::{Field, Group};
 
     use super::*;
+    use crate::model::plugin::Param;
 
     fn description() -> Description {
         let plan = Plan {
@@ -180,9 +189,14 @@ mod tests {
             }],
             plans: vec![plan],
             hosts: vec!["a.test".to_owned()],
+            params: None,
             limits: [("fuel".to_owned(), 5)].into(),
         }
     }
+
+    const PARAMS: &str = r#"{"type": "object", "properties": {"login": {"type": "string"},
+        "start": {"type": "string", "default": "http://a.test/"}},
+        "required": ["login"], "additionalProperties": false}"#;
 
     #[track_caller]
     fn check(change: impl FnOnce(&mut Description), expected: &[(&str, &str, &str)]) {
@@ -211,10 +225,13 @@ mod tests {
                 d.rules = vec!["detail".into()];
                 d.hosts.clear();
                 d.limits.insert("fuel".to_owned(), 6);
+                d.params = Some(Param::read(PARAMS).unwrap());
             },
             &[
                 ("host a.test", "declared", ""),
                 ("limit fuel", "5", "6"),
+                ("param login", "", "has to be given"),
+                ("param start", "", "default \"http://a.test/\""),
                 ("rule detail", "", "declared"),
                 ("rule list", "declared", ""),
             ],

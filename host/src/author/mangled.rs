@@ -247,6 +247,7 @@ mod tests {
                     schemas: Vec::new(),
                     plans: Vec::new(),
                     hosts: Vec::new(),
+                    params: None,
                     limits: [].into(),
                 },
                 answer,

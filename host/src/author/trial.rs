@@ -331,6 +331,7 @@ mod tests {
                     schemas: Vec::new(),
                     plans: Vec::new(),
                     hosts: Vec::new(),
+                    params: None,
                     limits: BTreeMap::new(),
                 },
                 answers: Mutex::new(answers.into()),

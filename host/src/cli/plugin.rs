@@ -14,7 +14,7 @@ use super::table;
 use crate::api::answer::PluginAnswer;
 use crate::api::client::{Client, ClientError};
 use crate::model::id::PluginRef;
-use crate::model::plugin::Schema;
+use crate::model::plugin::{Param, Schema};
 
 mod build;
 
@@ -154,7 +154,37 @@ fn show(plugin: &PluginAnswer, output: &OutputArgs) -> anyhow::Result<()> {
     for [name, value] in rows {
         table::print_line(&format!("{name:<10} {value}"))?;
     }
+    show_params(&plugin.params_schema)?;
     show_items(&plugin.schemas)
+}
+
+/// Shows the params of a plugin, by their schema. One that cannot be read comes from a later version.
+pub(super) fn show_params(schema: &str) -> anyhow::Result<()> {
+    let params = match schema {
+        "" => Err("any"),
+        schema => {
+            Param::read(schema).map_err(|_| "declared in a way that this version does not know")
+        }
+    };
+    let params = match params {
+        Ok(params) if !params.is_empty() => params,
+        none => {
+            let word = none.err().unwrap_or("none");
+            table::print_line(&format!("{:<10} {word}", "params"))?;
+            return Ok(());
+        }
+    };
+    let row = |param: Param| {
+        let value = match (param.default, param.required) {
+            (Some(default), _) => default.escape_debug().to_string(),
+            (None, true) => "has to be given".to_owned(),
+            (None, false) => "may be missing".to_owned(),
+        };
+        [param.name, value, param.about.as_str().to_owned()]
+    };
+    let rows: Vec<_> = params.into_iter().map(row).collect();
+    table::print(["PARAM", "DEFAULT", ""], &rows)?;
+    Ok(())
 }
 
 /// What each kind of item is made of.

@@ -104,6 +104,9 @@ pub(super) struct SpecArgs {
     plugin: Option<PluginRef>,
     #[command(flatten)]
     rules: RuleArgs,
+    /// Take a param away, in a restart; may be given several times
+    #[arg(long = "no-param", value_name = "KEY")]
+    no_params: Vec<String>,
     #[command(flatten)]
     crawl: CrawlArgs,
     #[command(flatten)]
@@ -116,6 +119,7 @@ impl SpecArgs {
             name: self.name,
             plugin: self.plugin,
             params: self.rules.params(),
+            no_params: self.no_params.into_iter().collect(),
             limits: self.rules.limits(),
             crawl: self.crawl.settings(),
             placement: self.placement.change(),

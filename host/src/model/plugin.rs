@@ -11,11 +11,13 @@ pub use items::Schema;
 pub use limits::{
     LIMIT_CEILING_FACTOR, LimitError, LimitName, LimitOverrides, Limits, parse_bytes,
 };
+pub use params::{Param, ParamError};
 
 use super::id::{Digest, PluginName, PluginVersion};
 
 mod items;
 mod limits;
+mod params;
 
 /// What a plugin says of itself; checked at admission.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +37,9 @@ pub struct Description {
     pub hosts: Vec<String>,
     /// Limits it asks for. Of these `memory` is granted as [`Limits::of_plugin`] tells, and nothing else.
     pub limits: BTreeMap<String, u64>,
+    /// Its params. None: it declares none, and takes all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub params: Option<Vec<Param>>,
 }
 
 /// A pushed plugin version. Its bytes lie in the data root under the digest.

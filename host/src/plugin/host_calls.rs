@@ -297,17 +297,18 @@ impl log::Host for CallState {
 
 impl config::Host for CallState {
     fn get(&mut self, name: String) -> wasmtime::Result<Option<String>> {
-        let value = self.params.get(&name).cloned();
+        let given = self.params.get(&name).map(String::as_str);
+        let default = || self.description.as_deref()?.default_param(&name);
+        let value = given.or_else(default).map(str::to_owned);
         self.charge(name.len() + value.as_ref().map_or(0, String::len))?;
         Ok(value)
     }
 
     fn all(&mut self) -> wasmtime::Result<Vec<(String, String)>> {
-        let all: Vec<_> = self
-            .params
-            .iter()
-            .map(|(k, v)| (k.clone(), v.clone()))
-            .collect();
+        let all: Vec<_> = match self.description.as_deref() {
+            Some(description) => description.all_params(&self.params).into_iter().collect(),
+            None => Vec::new(),
+        };
         self.charge(named_bytes(&all))?;
         Ok(all)
     }

@@ -61,6 +61,11 @@ async fn roots(parts: &CrawlParts, stop: &CancellationToken) -> Result<Vec<Url>,
 /// The root requests, all of them acceptable.
 async fn call_root(parts: &CrawlParts, stop: &CancellationToken) -> Result<Vec<Request>, CrawlEnd> {
     let failed = |why: String| Err(CrawlEnd::Failed(why));
+    // The plugin may have been pushed after its resource was added.
+    let plugin = parts.rules.description();
+    if let Err(error) = plugin.check_params(&parts.params) {
+        return failed(format!("plugin {}@{} {error}", plugin.name, plugin.version));
+    }
     let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
     let mut attempt = 1;
     loop {

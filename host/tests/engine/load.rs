@@ -23,7 +23,7 @@ async fn a_plugin_is_admitted_with_its_own_words() {
     let admitted = engine.admit(hostile()).await.unwrap();
     assert_eq!(admitted.digest, Digest::of(&hostile()));
     assert_eq!(admitted.size, hostile().len() as u64);
-    assert_eq!(admitted.interface, "0.1.0");
+    assert_eq!(admitted.interface, "0.1.1");
     assert_eq!(admitted.description.name.as_str(), "hostile");
     assert_eq!(admitted.description.version.to_string(), "0.1.0");
     assert_eq!(*admitted.description.rules[0], *"ok");

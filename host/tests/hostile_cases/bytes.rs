@@ -229,7 +229,7 @@ pub(crate) fn of_another_type() -> Bytes {
         (core instance $i (instantiate $m))
         (func $f (param "x" u32) (canon lift (core func $i "f")))
         (instance $rules (export "describe" (func $f)) (export "root" (func $f)) (export "parse" (func $f)))
-        (export "crawler:rules/rules@0.1.0" (instance $rules)))"#,
+        (export "crawler:rules/rules@0.1.1" (instance $rules)))"#,
     )
 }
 
@@ -252,7 +252,7 @@ pub(crate) fn parse_of_another_type() -> Bytes {
 }
 
 pub(crate) fn without_functions() -> Bytes {
-    component(r#"(component (instance $i) (export "crawler:rules/rules@0.1.0" (instance $i)))"#)
+    component(r#"(component (instance $i) (export "crawler:rules/rules@0.1.1" (instance $i)))"#)
 }
 
 pub(crate) fn too_new() -> Bytes {

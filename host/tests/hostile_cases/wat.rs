@@ -26,7 +26,7 @@ package wasi:cli@0.2.0 {
 }
 
 world cases {
-    include crawler:rules/plugin@0.1.0;
+    include crawler:rules/plugin@0.1.1;
     import wasi:cli/stdout@0.2.0;
 }
 ";
@@ -97,9 +97,9 @@ impl Guest {
             (elem (table $rules) (i32.const 0) func {names})
             {HELPERS}
             {functions}
-            (func (export "crawler:rules/rules@0.1.0#describe") (result i32) (i32.const {DESCRIPTION}))
-            (func (export "crawler:rules/rules@0.1.0#root") (result i32) (i32.const 2048))
-            (func (export "crawler:rules/rules@0.1.0#parse") (param i32) (result i32)
+            (func (export "crawler:rules/rules@0.1.1#describe") (result i32) (i32.const {DESCRIPTION}))
+            (func (export "crawler:rules/rules@0.1.1#root") (result i32) (i32.const 2048))
+            (func (export "crawler:rules/rules@0.1.1#parse") (param i32) (result i32)
                 (call_indirect $rules (type $rule) (local.get 0)))
             {data}
             {more})"#
@@ -161,11 +161,11 @@ fn world(change: fn(&str) -> String) -> (Resolve, WorldId) {
 
 /// What is imported, as core functions.
 const IMPORTS: &str = r#"
-    (import "crawler:rules/output@0.1.0" "emit" (func $emit (param i32 i32 i32 i32)))
-    (import "crawler:rules/output@0.1.0" "follow" (func $follow (param i32 i32 i32)))
-    (import "crawler:rules/log@0.1.0" "write" (func $log (param i32 i32 i32)))
-    (import "crawler:rules/page@0.1.0" "text" (func $text (param i32)))
-    (import "crawler:rules/page@0.1.0" "headers" (func $headers (param i32)))
+    (import "crawler:rules/output@0.1.1" "emit" (func $emit (param i32 i32 i32 i32)))
+    (import "crawler:rules/output@0.1.1" "follow" (func $follow (param i32 i32 i32)))
+    (import "crawler:rules/log@0.1.1" "write" (func $log (param i32 i32 i32)))
+    (import "crawler:rules/page@0.1.1" "text" (func $text (param i32)))
+    (import "crawler:rules/page@0.1.1" "headers" (func $headers (param i32)))
     (import "wasi:cli/stdout@0.2.0" "get-stdout" (func $stdout (result i32)))
     (import "wasi:io/streams@0.2.0" "[method]output-stream.subscribe" (func $subscribe (param i32) (result i32)))
     (import "wasi:io/streams@0.2.0" "[resource-drop]output-stream" (func $drop-stream (param i32)))
@@ -192,7 +192,7 @@ const HELPERS: &str = r#"
         (if (i32.eq (global.get $mode) (i32.const 5)) (then (call $hoard)))
         (if (i32.eq (global.get $mode) (i32.const 6)) (then unreachable))
         (call $allocate (local.get 3)))
-    (func (export "cabi_post_crawler:rules/rules@0.1.0#parse") (param i32)
+    (func (export "cabi_post_crawler:rules/rules@0.1.1#parse") (param i32)
         (if (i32.eq (global.get $mode) (i32.const 11)) (then (call $spin)))
         (if (i32.eq (global.get $mode) (i32.const 12)) (then (call $good)))
         (if (i32.eq (global.get $mode) (i32.const 13)) (then unreachable)))

@@ -254,18 +254,18 @@ fn a_plugin_that_does_not_compile_shows_what_the_compiler_says() {
 }
 
 #[test]
-fn a_param_that_a_rule_misses_is_asked_for_in_the_words_of_the_rule() {
+fn a_needed_param_is_asked_for_and_items_stay() {
     let home = Home::new();
-    let books = guests::guest("books").display().to_string();
+    let forum = guests::guest("forum_list").display().to_string();
     let items = home.path().join("items.jsonl");
     fs::write(&items, "of the last crawl\n").expect("it can be written");
-    let ended = home.run(["run", &books, "-o", "items.jsonl"]);
+    let ended = home.run(["run", &forum, "-o", "items.jsonl"]);
     assert_eq!(ended.code, Some(1));
     let left = fs::read_to_string(&items).expect("it is there");
     assert_eq!(left, "of the last crawl\n", "this one has none");
     let last = ended.stderr.lines().last().unwrap_or_default();
     assert_eq!(
         last,
-        "error: the crawl failed: root gave up: fatal: param `start` is missing; give it with --param start=VALUE"
+        "error: the crawl failed: plugin forum_list@0.1.0 needs the param start (Address of the first list page); give it as --param start=VALUE"
     );
 }

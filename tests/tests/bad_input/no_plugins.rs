@@ -93,17 +93,17 @@ pub(super) fn bad_plugins(machine_code: Vec<u8>) -> Vec<Bad> {
         component(
             "other-export.wasm",
             r#"(component (instance $i) (export "shop:rules/rules@0.1.0" (instance $i)))"#,
-            "a component that exports shop:rules/rules@0.1.0; a plugin exports crawler:rules/rules@0.1.0; build it with the plugin SDK",
+            "a component that exports shop:rules/rules@0.1.0; a plugin exports crawler:rules/rules@0.1.1; build it with the plugin SDK",
         ),
         component(
             "without-functions.wasm",
             r#"(component (instance $i) (export "crawler:rules/rules@0.1.0" (instance $i)))"#,
-            "the component cannot be used: instance export `crawler:rules/rules@0.1.0` does not have export `describe`; a plugin imports and exports crawler:rules as plugin-sdk/wit/rules.wit has it; build it with the plugin SDK",
+            "the component cannot be used: instance export `crawler:rules/rules@0.1.1` does not have export `describe`; a plugin imports and exports crawler:rules as plugin-sdk/wit/rules.wit has it; build it with the plugin SDK",
         ),
         component(
             "newer.wasm",
             r#"(component (instance $i) (export "crawler:rules/rules@0.2.0" (instance $i)))"#,
-            "the component was built for crawler:rules 0.2.0; this host runs 0.1.0 to 0.1.0; build it with the plugin SDK of this release, or update the cluster",
+            "the component was built for crawler:rules 0.2.0; this host runs 0.1.0 to 0.1.1; build it with the plugin SDK of this release, or update the cluster",
         ),
         bad(
             "describe-loops.wasm",

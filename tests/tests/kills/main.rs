@@ -178,6 +178,7 @@ impl World {
             name: shop(),
             plugin: Some("books".parse().unwrap()),
             params: BTreeMap::from([("start".to_owned(), self.start.clone())]),
+            no_params: [].into(),
             limits: Default::default(),
             crawl: CrawlSettings {
                 delay_ms: Some(DELAY_MS),

@@ -14,19 +14,27 @@ use crate::model::placement::PlacementChange;
 use crate::model::plugin::{LimitName, LimitOverrides};
 use crate::model::resource::CrawlSettings;
 
-const SPEC: [&str; 10] = [
+const SPEC: [&str; 11] = [
     "id",
     "name",
     "assigned_node",
     "creation_time",
     "plugin",
     "params",
+    "no_params",
     "limits",
     "crawl",
     "purge",
     "placement",
 ];
-const CHANGES: [&str; 5] = ["plugin", "params", "limits", "crawl", "placement"];
+const CHANGES: [&str; 6] = [
+    "plugin",
+    "params",
+    "no_params",
+    "limits",
+    "crawl",
+    "placement",
+];
 const PLACEMENT: [&str; 5] = ["shards", "weight", "selector", "near", "apart"];
 const CRAWL: [&str; 27] = [
     "delay_ms",
@@ -88,6 +96,9 @@ fn spec_of(name: &str, mut fields: Fields) -> Result<SpecRequest, Problem> {
             None => None,
         },
         params: params(&mut fields)?,
+        no_params: text_list(&mut fields, "no_params", "no_params")?
+            .into_iter()
+            .collect(),
         limits: limits(&mut fields)?,
         crawl: crawl(&mut fields)?,
         placement: placement(&mut fields)?,

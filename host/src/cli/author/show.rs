@@ -14,7 +14,7 @@ use crate::author::trial::{TrialError, Tried, Verdict};
 use crate::cli::author::{NewOptions, mangled};
 use crate::cli::{Failure, plugin, table};
 use crate::model::crawl::Page;
-use crate::model::plugin::Limits;
+use crate::model::plugin::{Limits, Param};
 use crate::plugin::{Admitted, Usage};
 use crate::telemetry::chain;
 
@@ -283,6 +283,8 @@ pub fn check_report(
     for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
         table::print_line(&format!("{name:<10} {value}"))?;
     }
+    let params = description.params.as_deref().map(Param::schema);
+    plugin::show_params(&params.unwrap_or_default())?;
     plugin::show_items(&description.schemas)
 }
 

@@ -92,6 +92,9 @@ impl Control {
                     resource: spec.name,
                 });
             }
+            if let Some(plugin) = &plugin {
+                check_params(plugin, &spec)?;
+            }
             let id = ShardId::only(self.parts.ids.next(leadership.since()).await?);
             let resource = Resource {
                 id: id.resource,
@@ -279,6 +282,13 @@ impl Control {
         spec: &ResourceSpec,
     ) -> Result<Pinning<'_>, ControlError> {
         if spec.plugin == present.spec.plugin {
+            if spec.params != present.spec.params
+                && let Some(pinned) = &present.pinned
+            {
+                let plugins = self.plugin_versions(&spec.plugin.name).await?;
+                let plugin = plugins.iter().find(|plugin| plugin.digest == pinned.digest);
+                plugin.map_or(Ok(()), |plugin| check_params(plugin, spec))?;
+            }
             return Ok(Pinning {
                 pinned: present.pinned.clone(),
                 guard: None,
@@ -293,6 +303,7 @@ impl Control {
                 resource: spec.name.clone(),
             });
         };
+        check_params(plugin, spec)?;
         let keys = self.parts.catalog.keys();
         let key = keys.plugin(&plugin.name, &plugin.version);
         Ok(Pinning {
@@ -336,6 +347,15 @@ impl Control {
     }
 }
 
+/// Refuses params that do not fit what the plugin of a resource declares.
+fn check_params(plugin: &PluginRecord, spec: &ResourceSpec) -> Result<(), ControlError> {
+    let checked = plugin.description.check_params(&spec.params);
+    checked.map_err(|error| ControlError::Invalid {
+        field: "params",
+        why: format!("plugin {}@{} {error}", plugin.name, plugin.version),
+    })
+}
+
 /// What only a new run can take over: the field, and the argument that says so.
 fn only_by_restart(present: &ResourceSpec, spec: &ResourceSpec) -> Option<(&'static str, String)> {
     let (before, after) = (&present.placement, &spec.placement);
@@ -343,10 +363,13 @@ fn only_by_restart(present: &ResourceSpec, spec: &ResourceSpec) -> Option<(&'sta
         return Some(("plugin", format!("--plugin {}", spec.plugin)));
     }
     if spec.params != present.params {
-        let others = spec.params.iter();
-        let mut others = others.filter(|(key, value)| present.params.get(*key) != Some(*value));
-        let (key, value) = others.next()?;
-        return Some(("params", format!("--param {key}={value}")));
+        let mut others = spec.params.iter();
+        let other = others.find(|(key, value)| present.params.get(*key) != Some(*value));
+        let mut gone = present.params.keys();
+        let gone = gone.find(|key| !spec.params.contains_key(*key));
+        let argument = other.map(|(key, value)| format!("--param {key}={value}"));
+        let argument = argument.or_else(|| Some(format!("--no-param {}", gone?)))?;
+        return Some(("params", argument));
     }
     let is_other = before.shards != after.shards;
     is_other.then(|| ("shards", format!("--shards {}", after.shards)))

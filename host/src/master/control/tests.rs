@@ -13,6 +13,7 @@ pub(super) mod bench;
 mod leading;
 mod lifecycle;
 mod nodes;
+mod params;
 mod phases;
 mod placement;
 mod runs;

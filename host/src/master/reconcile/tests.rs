@@ -158,6 +158,7 @@ fn plugin(version: &str) -> PluginRecord {
             schemas: Vec::new(),
             plans: Vec::new(),
             hosts: Vec::new(),
+            params: None,
             limits: BTreeMap::new(),
         },
         pushed_at: 0,

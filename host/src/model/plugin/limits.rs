@@ -435,6 +435,7 @@ mod tests {
             schemas: Vec::new(),
             plans: Vec::new(),
             hosts: Vec::new(),
+            params: None,
             limits: [("memory".to_owned(), asked), ("fuel".to_owned(), u64::MAX)].into(),
         };
         let limits = Limits::default().with(&set(limit), &set(ceiling));

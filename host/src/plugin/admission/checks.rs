@@ -18,7 +18,7 @@ const EXPORT: &str = "rules";
 /// Components and modules inside each other. Validating takes the square of the depth; toolchains nest three deep.
 const DEPTH_MAX: usize = 64;
 
-/// The version of `crawler:rules` that these bytes export.
+/// Checks these bytes, and returns the version of `crawler:rules` that they were built for.
 pub(crate) fn check(
     bytes: &[u8],
     plugin_size: u64,
@@ -34,6 +34,11 @@ pub(crate) fn check(
             "build it again, and push the whole file",
         ));
     }
+    interface(bytes).map(|version| version.to_string())
+}
+
+/// Returns the version of `crawler:rules` that a component was built for: the highest that it imports or exports.
+pub(super) fn interface(bytes: &[u8]) -> Result<Version, PluginError> {
     let names = outer_names(bytes).map_err(|e| {
         refused(
             format_args!("the component cannot be read: {e}"),
@@ -41,8 +46,9 @@ pub(crate) fn check(
             "build it again, and push the whole file",
         )
     })?;
-    check_imports(&names.imports)?;
-    exported_version(&names.exports)
+    let imported = check_imports(&names.imports)?;
+    let exported = exported_version(&names.exports)?;
+    Ok(imported.map_or(exported.clone(), |imported| imported.max(exported)))
 }
 
 fn check_size(bytes: &[u8], plugin_size: u64) -> Result<(), PluginError> {
@@ -152,12 +158,14 @@ fn outer_names(bytes: &[u8]) -> wasmparser::Result<OuterNames> {
     Ok(names)
 }
 
-fn check_imports(imports: &[String]) -> Result<(), PluginError> {
+/// Checks what is imported, and returns the highest version of `crawler:rules` among it.
+fn check_imports(imports: &[String]) -> Result<Option<Version>, PluginError> {
+    let mut highest = None;
     for import in imports {
         let (interface, version) = split_version(import);
         if let Some(own) = interface.strip_prefix(PACKAGE) {
             // First: an interface that is not known here may be one of a later version.
-            check_version(version.clone())?;
+            highest = highest.max(Some(check_version(version.clone())?));
             if OWN_IMPORTS.contains(&own) {
                 continue;
             }
@@ -181,15 +189,15 @@ fn check_imports(imports: &[String]) -> Result<(), PluginError> {
             )
         });
     }
-    Ok(())
+    Ok(highest)
 }
 
-fn exported_version(exports: &[(String, bool)]) -> Result<String, PluginError> {
+fn exported_version(exports: &[(String, bool)]) -> Result<Version, PluginError> {
     let versions = exports.iter().filter(|(_, is_interface)| *is_interface);
     for (export, _) in versions {
         let (interface, version) = split_version(export);
         if interface.strip_prefix(PACKAGE) == Some(EXPORT) {
-            return Ok(check_version(version)?.to_string());
+            return check_version(version);
         }
     }
     let found = match exports.first() {

@@ -20,7 +20,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 use wasmtime::component::{Component, Linker};
 
-use super::{Outcome, Refusal, describe, frame};
+use super::{Outcome, Refusal, checks, describe, frame};
 use crate::confine::{self, Confinement, Missing};
 use crate::memory::Account;
 use crate::model::guest_text::GuestText;
@@ -341,7 +341,9 @@ fn compile_here(memories: Memories, bytes: &[u8]) -> wasmtime::Result<Described>
             }));
         }
     };
-    match describe::checked(said) {
+    // The parent has checked it.
+    let interface = checks::interface(bytes).map_err(|e| wasmtime::Error::msg(e.to_string()))?;
+    match describe::checked(said, &interface) {
         Ok(description) => Ok(Ok((description, component.serialize()?))),
         Err(refusal) => Ok(Err(refusal)),
     }

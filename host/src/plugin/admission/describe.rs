@@ -5,10 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use crawler_schema::JsonSchema;
+use semver::Version;
 
 use super::Refusal;
 use crate::model::guest_text::GuestText;
-use crate::model::plugin::{Description, LimitOverrides, Schema};
+use crate::model::plugin::{Description, LimitOverrides, Param, Schema};
 use crate::model::resource::HostPattern;
 use crate::plugin::bindings::crawler::rules::types;
 
@@ -24,11 +25,19 @@ const SCHEMAS_MAX: usize = 64;
 const SCHEMA_BYTES_MAX: usize = 64 << 10;
 const HOSTS_MAX: usize = 256;
 const LIMITS_MAX: usize = 64;
+const PARAMS_MAX: usize = 64;
+/// Key of the hint that declares params.
+const PARAMS: &str = "params";
+/// First version of the interface in which it means that.
+const PARAMS_SINCE: Version = Version::new(0, 1, 1);
 /// Bytes of the name of a rule or schema.
 const NAME_MAX: usize = 128;
 
-/// The description as the model has it.
-pub(super) fn checked(said: types::Description) -> Result<Description, Refusal> {
+/// The description as the model has it, of a component that was built for a version of the interface.
+pub(super) fn checked(
+    said: types::Description,
+    interface: &Version,
+) -> Result<Description, Refusal> {
     let name = said.name.parse().map_err(|e| {
         refusal(
             format_args!("describe gives the name {:?}", short(&said.name)),
@@ -77,13 +86,17 @@ pub(super) fn checked(said: types::Description) -> Result<Description, Refusal> 
         plans,
         hosts: said.hosts,
         limits: checked_limits(said.limits)?,
+        params: match *interface >= PARAMS_SINCE {
+            true => checked_params(&said.hints)?,
+            false => None,
+        },
     };
     let json = serde_json::to_vec(&description).expect("texts, numbers and lists are JSON");
     match json.len() {
         ..=ALL_MAX => Ok(description),
         n => Err(refusal(
             format_args!("what describe says has {n} bytes as JSON"),
-            format_args!("rules, schemas, plans and hosts together have at most {ALL_MAX}"),
+            format_args!("rules, params, schemas, plans and hosts together have at most {ALL_MAX}"),
             "shorten it, or split the plugin",
         )),
     }
@@ -192,6 +205,38 @@ fn checked_limits(limits: Vec<(String, u64)>) -> Result<BTreeMap<String, u64>, R
     Ok(limits.into_iter().collect())
 }
 
+/// Reads the params out of the hints. Keys that this host does not know are ignored.
+fn checked_params(hints: &[(String, String)]) -> Result<Option<Vec<Param>>, Refusal> {
+    let mut said = hints.iter().filter(|(key, _)| key == PARAMS);
+    let Some((_, schema)) = said.next() else {
+        return Ok(None);
+    };
+    if said.next().is_some() {
+        return Err(refusal(
+            "describe declares params twice",
+            "they are one JSON Schema",
+            "declare them once",
+        ));
+    }
+    if schema.len() > SCHEMA_BYTES_MAX {
+        return Err(refusal(
+            format_args!("the schema of the params is {} bytes long", schema.len()),
+            format_args!("at most {SCHEMA_BYTES_MAX} are allowed"),
+            "shorten it",
+        ));
+    }
+    let params = Param::read(schema).map_err(|why| {
+        refusal(
+            format_args!("the params that describe declares cannot be read: {why}"),
+            "they are a JSON Schema of texts, as rules.wit tells",
+            "correct it",
+        )
+    })?;
+    let names = params.iter().map(|param| param.name.as_str());
+    check_names("params", names, PARAMS_MAX)?;
+    Ok(Some(params))
+}
+
 fn short(text: &str) -> &str {
     crate::plugin::host_calls::up_to(text, NAME_MAX)
 }
@@ -257,13 +302,57 @@ mod tests {
     fn check(change: impl FnOnce(&mut types::Description), expected: &str) {
         let mut said = said();
         change(&mut said);
-        match checked(said) {
+        match checked(said, &PARAMS_SINCE) {
             Ok(description) => assert_eq!(description.name.as_str(), expected),
             Err(refusal) => assert_eq!(
                 crate::plugin::PluginError::from(refusal).to_string(),
                 expected
             ),
         }
+    }
+
+    #[test]
+    fn declared_params_are_read_from_a_hint() {
+        let schema = |properties: &str| {
+            format!(
+                r#"{{"type":"object","properties":{{{properties}}},"additionalProperties":false}}"#
+            )
+        };
+        let param = |text: String| (PARAMS.to_owned(), text);
+        let start = schema(r#""start":{"type":"string"}"#);
+        let mut one = said();
+        one.hints = vec![("other".to_owned(), "x".to_owned()), param(start.clone())];
+        let params = checked(one.clone(), &PARAMS_SINCE).unwrap();
+        let params = params.params.unwrap();
+        assert_eq!(params.len(), 1);
+        assert_eq!(params[0].name, "start");
+        // In the first version the key means nothing.
+        let earlier = checked(one, &Version::new(0, 1, 0)).unwrap();
+        assert_eq!(earlier.params, None);
+        assert_eq!(checked(said(), &PARAMS_SINCE).unwrap().params, None);
+        check(
+            |d| d.hints = vec![param(start.clone()), param(start.clone())],
+            "describe declares params twice; they are one JSON Schema; declare them once",
+        );
+        check(
+            |d| d.hints = vec![param("[]".to_owned())],
+            "the params that describe declares cannot be read: they are no object; they are a JSON Schema of texts, as rules.wit tells; correct it",
+        );
+        check(
+            |d| d.hints = vec![param(schema(r#""a b":{"type":"string"}"#))],
+            "describe lists \"a b\" among its params; a name has 1 to 128 letters, digits, '-', '_' and '.'; rename it",
+        );
+        let many: Vec<_> = (0..65)
+            .map(|n| format!(r#""p{n}":{{"type":"string"}}"#))
+            .collect();
+        check(
+            |d| d.hints = vec![param(schema(&many.join(",")))],
+            "describe lists 65 params; at most 64 are allowed; split the plugin",
+        );
+        check(
+            |d| d.hints = vec![param(" ".repeat(65_537))],
+            "the schema of the params is 65537 bytes long; at most 65536 are allowed; shorten it",
+        );
     }
 
     #[test]
@@ -316,7 +405,7 @@ mod tests {
         let long = format!("{{\"title\":\"{}\"}}", "y".repeat(60_000));
         check(
             |d| d.schemas = (0..5).map(|n| schema(&n.to_string(), &long)).collect(),
-            "what describe says has 300474 bytes as JSON; rules, schemas, plans and hosts together have at most 245760; shorten it, or split the plugin",
+            "what describe says has 300474 bytes as JSON; rules, params, schemas, plans and hosts together have at most 245760; shorten it, or split the plugin",
         );
         check(
             |d| d.hosts = vec!["http://x".into()],

@@ -142,6 +142,7 @@ mod tests {
             schemas: Vec::new(),
             plans: Vec::new(),
             hosts: Vec::new(),
+            params: None,
             limits: BTreeMap::new(),
         }
     }

@@ -81,6 +81,7 @@ impl Graph {
             schemas: Vec::new(),
             plans: Vec::new(),
             hosts: Vec::new(),
+            params: None,
             limits: BTreeMap::new(),
         })
     }

@@ -12,9 +12,10 @@ use crate::master::remains::DataRemains;
 use crate::master::replica::Replica;
 use crate::master::twin::Workers;
 use crate::master::{Code, ResourceView};
+use crate::model::guest_text::GuestText;
 use crate::model::id::Incarnation;
 use crate::model::node::{CallToken, Node, Role};
-use crate::model::plugin::{Description, Schema};
+use crate::model::plugin::{Description, Param, Schema};
 use crate::model::resource::{
     Assignment, CrawlSettings, Phase, ResourceSpec, ShardId, ShardRecord, ShardState,
 };
@@ -33,6 +34,15 @@ fn book((_, schema): (&str, &str)) -> Schema {
     }
 }
 
+fn needed((_, name): (&str, &str)) -> Vec<Param> {
+    vec![Param {
+        name: name.to_owned(),
+        about: GuestText::default(),
+        default: None,
+        required: true,
+    }]
+}
+
 /// Takes bytes like `books@1.0.0`: a plugin of that name and version.
 struct ByText;
 
@@ -40,7 +50,7 @@ struct ByText;
 impl Admit for ByText {
     async fn admit(&self, bytes: Bytes) -> Result<Admitted, PluginError> {
         let text = String::from_utf8(bytes.to_vec()).unwrap();
-        // What follows a blank tells builds of one version apart, or what its books look like.
+        // What follows a blank tells builds of one version apart, what its books look like, or which param it needs.
         let (name, version) = text.split(' ').next().unwrap().split_once('@').unwrap();
         Ok(Admitted {
             digest: Digest::of(&bytes),
@@ -53,6 +63,7 @@ impl Admit for ByText {
                 schemas: text.split_once(" {").map(book).into_iter().collect(),
                 plans: Vec::new(),
                 hosts: Vec::new(),
+                params: text.split_once(" needs ").map(needed),
                 limits: BTreeMap::new(),
             },
         })

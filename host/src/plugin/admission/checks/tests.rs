@@ -102,7 +102,7 @@ fn nested(n: usize) -> Vec<u8> {
 fn f31_components_deep_inside_others_are_refused_unvalidated() {
     check_bytes(
         &nested(DEPTH_MAX - 1),
-        "a component that exports nothing; a plugin exports crawler:rules/rules@0.1.0; build it with the plugin SDK",
+        "a component that exports nothing; a plugin exports crawler:rules/rules@0.1.1; build it with the plugin SDK",
     );
     check_bytes(
         &nested(DEPTH_MAX),
@@ -130,15 +130,15 @@ fn f31_a_foreign_import_is_named() {
 fn f31_another_version_of_the_interface_is_refused_with_both_ranges() {
     check_wat(
         r#"(component (instance $i) (export "crawler:rules/rules@0.2.0" (instance $i)))"#,
-        "the component was built for crawler:rules 0.2.0; this host runs 0.1.0 to 0.1.0; build it with the plugin SDK of this release, or update the cluster",
+        "the component was built for crawler:rules 0.2.0; this host runs 0.1.0 to 0.1.1; build it with the plugin SDK of this release, or update the cluster",
     );
     check_wat(
         r#"(component (import "crawler:rules/page@9.0.0" (instance)))"#,
-        "the component was built for crawler:rules 9.0.0; this host runs 0.1.0 to 0.1.0; build it with the plugin SDK of this release, or update the cluster",
+        "the component was built for crawler:rules 9.0.0; this host runs 0.1.0 to 0.1.1; build it with the plugin SDK of this release, or update the cluster",
     );
     check_wat(
-        r#"(component (import "crawler:rules/cookies@0.1.1" (instance)))"#,
-        "the component was built for crawler:rules 0.1.1; this host runs 0.1.0 to 0.1.0; build it with the plugin SDK of this release, or update the cluster",
+        r#"(component (import "crawler:rules/cookies@0.1.2" (instance)))"#,
+        "the component was built for crawler:rules 0.1.2; this host runs 0.1.0 to 0.1.1; build it with the plugin SDK of this release, or update the cluster",
     );
     check_wat(
         r#"(component (import "crawler:rules/cookies@0.1.0" (instance)))"#,
@@ -150,10 +150,10 @@ fn f31_another_version_of_the_interface_is_refused_with_both_ranges() {
 fn f31_a_component_without_rules_is_refused() {
     check_wat(
         "(component)",
-        "a component that exports nothing; a plugin exports crawler:rules/rules@0.1.0; build it with the plugin SDK",
+        "a component that exports nothing; a plugin exports crawler:rules/rules@0.1.1; build it with the plugin SDK",
     );
     check_wat(
         r#"(component (instance $i) (export "wasi:cli/run@0.2.6" (instance $i)))"#,
-        "a component that exports wasi:cli/run@0.2.6; a plugin exports crawler:rules/rules@0.1.0; build it with the plugin SDK",
+        "a component that exports wasi:cli/run@0.2.6; a plugin exports crawler:rules/rules@0.1.1; build it with the plugin SDK",
     );
 }

@@ -130,6 +130,7 @@ impl LoadRules for OneRule {
             schemas: Vec::new(),
             plans: Vec::new(),
             hosts: Vec::new(),
+            params: None,
             limits: BTreeMap::new(),
         };
         let site = self.0.clone();

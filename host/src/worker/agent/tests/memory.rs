@@ -143,6 +143,7 @@ impl LoadRules for OneCrowd {
             schemas: Vec::new(),
             plans: Vec::new(),
             hosts: Vec::new(),
+            params: None,
             limits: [].into(),
         };
         let machine = self.0.clone();

@@ -314,6 +314,7 @@ pub(super) fn description() -> Description {
         schemas: Vec::new(),
         plans: Vec::new(),
         hosts: Vec::new(),
+        params: None,
         limits: BTreeMap::new(),
     }
 }
