@@ -6,7 +6,8 @@ use std::str::FromStr;
 use crate::crawl::Outlet;
 use crate::{Result, RuleError};
 
-/// The params of the resource: what a user gives with `--param NAME=VALUE`.
+/// The params of the resource: those that a user gives with `--param NAME=VALUE`, and the defaults of others that
+/// the plugin declares ([`Param`](crate::Param)).
 ///
 /// ```
 /// use crawler_plugin_sdk::prelude::*;

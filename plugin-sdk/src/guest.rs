@@ -83,7 +83,11 @@ fn describe(description: Description) -> types::Description {
             .iter()
             .map(|&(name, value)| (name.to_owned(), value))
             .collect(),
-        hints: Vec::new(),
+        hints: description
+            .params_schema()
+            .map(|schema| ("params".to_owned(), schema))
+            .into_iter()
+            .collect(),
     }
 }
 

@@ -163,6 +163,7 @@ pub mod from_scrapy;
 mod item;
 mod log;
 mod page;
+mod param;
 mod plugin;
 mod request;
 #[cfg(doc)]
@@ -201,6 +202,7 @@ pub use log::Level;
 #[doc(hidden)]
 pub use log::write as __log;
 pub use page::Page;
+pub use param::Param;
 pub use plugin::{Description, ItemKind, Plan, Plugin, PluginItem, Rule};
 pub use request::Request;
 pub use schemars;

@@ -1,6 +1,7 @@
 //! What a plugin is to the crawler: a description and numbered rules. `#[plugin]` writes it.
 
 use crate::extract::derived::Shape;
+use crate::param::{self, Param};
 use crate::{Crawl, Declared, Item, Page, Result};
 
 /// A plugin. Implemented by [`#[plugin]`](crate::plugin), never by hand.
@@ -54,6 +55,8 @@ pub struct Description {
     pub hosts: &'static [&'static str],
     /// Limits wanted, in base units: instructions, milliseconds, bytes, pieces. A wish.
     pub limits: &'static [(&'static str, u64)],
+    /// Params of its resources, in the order declared. If `None`, resources take any params.
+    pub params: Option<&'static [Param]>,
 }
 
 impl Description {
@@ -75,7 +78,43 @@ impl Description {
             plans,
             hosts,
             limits,
+            params: None,
         }
+    }
+
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn __with_params(self, params: &'static [Param]) -> Self {
+        Self {
+            params: Some(params),
+            ..self
+        }
+    }
+
+    /// The JSON Schema that the crawler holds the params of resources to; `None` if the plugin declares none.
+    ///
+    /// ```
+    /// use crawler_plugin_sdk::{Plugin, prelude::*};
+    ///
+    /// pub struct Books;
+    ///
+    /// #[plugin(params(login(about = "Account name")))]
+    /// impl Books {
+    ///     fn root(_: &mut Crawl) -> Result {
+    ///         Ok(())
+    ///     }
+    ///
+    ///     #[rule]
+    ///     fn list(_: &Page, _: &mut Crawl) -> Result {
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// let schema = Books::DESCRIPTION.params_schema().unwrap();
+    /// assert!(schema.contains(r#""required":["login"]"#));
+    /// ```
+    pub fn params_schema(&self) -> Option<String> {
+        self.params.map(param::schema_of)
     }
 }
 

@@ -9,7 +9,7 @@
 //!
 //! pub struct Forum;
 //!
-//! #[plugin(items(Thread))]
+//! #[plugin(items(Thread), params(start(about = "Address of the list", default = "http://forum.test/")))]
 //! impl Forum {
 //!     fn root(crawl: &mut Crawl) -> Result {
 //!         crawl.follow(crawl.config().require("start")?, Self::LIST)
@@ -21,7 +21,7 @@
 //!     }
 //! }
 //!
-//! let trial = Trial::new().param("start", "http://forum.test/");
+//! let trial = Trial::of::<Forum>();
 //! let root = trial.root(Forum::root).unwrap();
 //! assert_eq!(root.requests[0].rule, Forum::LIST);
 //!
@@ -54,6 +54,8 @@
 //! }
 //! ```
 //!
+//! `params` are those that are given; the defaults that the plugin declares are added, as the crawler does.
+//!
 //! Of a page only `url` and `body` are needed, a file beside this one; it may also have `requested-url`, `redirects`, `status`
 //! (200), `fetched-at` in milliseconds since 1970, `attempt` (1) and `truncated`. Without `rule` and `page` it is a call of
 //! `root`, which may have `now`. What came of a call is kept by `crawler plugin test --update`, or else compared.
@@ -72,7 +74,7 @@ use serde_json::Value;
 use url::Url;
 
 pub(crate) use self::outlet::Outlet;
-use crate::{Crawl, Level, Page, Request, Result};
+use crate::{Crawl, Level, Page, Plugin, Request, Result};
 
 /// Calls of rules, with the params they see.
 #[derive(Debug, Clone, Default)]
@@ -108,6 +110,38 @@ impl Trial {
     /// Without params.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// With the defaults that a plugin declares for its params, as the crawler gives them to rules.
+    ///
+    /// ```
+    /// use crawler_plugin_sdk::prelude::*;
+    /// use crawler_plugin_sdk::testing::Trial;
+    ///
+    /// pub struct Forum;
+    ///
+    /// #[plugin(params(start(about = "Address of the first list page", default = "http://forum.test/")))]
+    /// impl Forum {
+    ///     fn root(crawl: &mut Crawl) -> Result {
+    ///         crawl.follow(crawl.config().require("start")?, Self::LIST)
+    ///     }
+    ///
+    ///     #[rule]
+    ///     fn list(_: &Page, _: &mut Crawl) -> Result {
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// let trial = Trial::of::<Forum>();
+    /// assert_eq!(trial.root(Forum::root)?.urls(), ["http://forum.test/"]);
+    /// let trial = trial.param("start", "http://forum.test/roses");
+    /// assert_eq!(trial.root(Forum::root)?.urls(), ["http://forum.test/roses"]);
+    /// # Ok::<(), RuleError>(())
+    /// ```
+    pub fn of<P: Plugin>() -> Self {
+        let declared = P::DESCRIPTION.params.unwrap_or_default().iter();
+        let defaults = declared.filter_map(|param| Some((param.name, param.default?)));
+        defaults.fold(Self::new(), |trial, (name, value)| trial.param(name, value))
     }
 
     /// With a param, as by `--param NAME=VALUE`.

@@ -15,7 +15,11 @@ struct Heading {
 /// Echoes what a page has.
 pub struct Notes;
 
-#[plugin(items(Heading), name = "notes")]
+#[plugin(
+    items(Heading),
+    name = "notes",
+    params(start(about = "First note", default = "http://notes.test/first"))
+)]
 impl Notes {
     fn root(crawl: &mut Crawl) -> Result {
         let start = crawl.config().require("start")?;
@@ -79,6 +83,14 @@ fn calls_that_give_what_was_kept_pass() {
         ("1.txt", b"Milk\nand bread"),
     ];
     assert_eq!(said(&files), "");
+}
+
+#[test]
+fn params_that_a_call_does_not_give_have_their_defaults() {
+    let root = ROOT.replace(r#""start": "http://notes.test/""#, "");
+    let kept = root.replace("http://notes.test/", "http://notes.test/first");
+    assert_eq!(said(&[("root.call.json", kept.as_bytes())]), "");
+    assert_eq!(said(&[("root.call.json", ROOT.as_bytes())]), "");
 }
 
 #[test]

@@ -147,3 +147,62 @@ fn an_error_is_told_with_its_causes() {
     let expected = "error 0: no price: invalid digit found in string";
     assert_eq!(RuleError::from(error).to_string(), expected);
 }
+
+struct Params;
+
+#[plugin(params(
+    start_page(about = "First page", default = "http://a.test/"),
+    "start-url"(about = "Another page"),
+    type(about = "Kind of pages", optional),
+    r#in(about = "Folder")
+))]
+impl Params {
+    fn root(crawl: &mut Crawl) -> Result {
+        crawl.follow(crawl.config().require("start_page")?, Self::PAGE)?;
+        crawl.follow(crawl.config().require("start-url")?, Self::PAGE)
+    }
+
+    #[rule]
+    fn page(_: &Page, _: &mut Crawl) -> Result {
+        Ok(())
+    }
+}
+
+#[test]
+fn params_are_described_in_the_order_declared() {
+    let params = Params::DESCRIPTION.params.unwrap();
+    let names: Vec<_> = params.iter().map(|param| param.name).collect();
+    assert_eq!(names, ["start_page", "start-url", "type", "in"]);
+    let optional: Vec<_> = params.iter().map(|param| param.is_optional).collect();
+    assert_eq!(optional, [false, false, true, false]);
+    let schema = Params::DESCRIPTION.params_schema().unwrap();
+    assert!(schema.ends_with(r#""required":["start-url","in"],"additionalProperties":false}"#));
+}
+
+#[test]
+fn no_list_of_params_is_not_an_empty_one() {
+    assert_eq!(Lines::DESCRIPTION.params, None);
+    assert_eq!(Lines::DESCRIPTION.params_schema(), None);
+    struct Closed;
+    #[plugin(params())]
+    impl Closed {
+        fn root(_: &mut Crawl) -> Result {
+            Ok(())
+        }
+
+        #[rule]
+        fn page(_: &Page, _: &mut Crawl) -> Result {
+            Ok(())
+        }
+    }
+    assert_eq!(Closed::DESCRIPTION.params, Some(&[][..]));
+}
+
+#[test]
+fn a_trial_of_a_plugin_has_its_defaults() {
+    let error = Trial::of::<Params>().root(Params::root).unwrap_err();
+    assert!(error.to_string().contains("param `start-url` is missing"));
+    let trial = Trial::of::<Params>().param("start-url", "http://b.test/");
+    let outcome = trial.root(Params::root).unwrap();
+    assert_eq!(outcome.urls(), ["http://a.test/", "http://b.test/"]);
+}

@@ -4,7 +4,9 @@ use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{Error, Ident, LitInt, LitStr, Path, Result, Token, parenthesized};
 
-const KEYS: &str = "the keys are items, reads, name, version, hosts and limits";
+use crate::params::{Param, params};
+
+const KEYS: &str = "the keys are items, reads, params, name, version, hosts and limits";
 
 /// By the names that `--limit` takes.
 const LIMITS: [&str; 11] = [
@@ -35,6 +37,8 @@ pub(crate) struct Attribute {
     pub(crate) reads: Vec<Named>,
     pub(crate) hosts: Vec<LitStr>,
     pub(crate) limits: Vec<(String, LitInt)>,
+    /// `None` if the author declares no list of params, which is not the same as an empty one.
+    pub(crate) params: Option<Vec<Param>>,
 }
 
 /// A type and the name that it has in the description.
@@ -60,6 +64,7 @@ impl Parse for Attribute {
                 "reads" => attribute.reads = plans(input)?,
                 "hosts" => attribute.hosts = list(input, |input| input.parse())?,
                 "limits" => attribute.limits = list(input, limit)?,
+                "params" => attribute.params = Some(params(input)?),
                 _ => {
                     return Err(Error::new(
                         key.span(),
@@ -77,13 +82,16 @@ impl Parse for Attribute {
 }
 
 /// `= "text"`
-fn value(input: ParseStream<'_>) -> Result<LitStr> {
+pub(crate) fn value(input: ParseStream<'_>) -> Result<LitStr> {
     input.parse::<Token![=]>()?;
     input.parse()
 }
 
 /// `(one, two)`
-fn list<T>(input: ParseStream<'_>, one: fn(ParseStream<'_>) -> Result<T>) -> Result<Vec<T>> {
+pub(crate) fn list<T>(
+    input: ParseStream<'_>,
+    one: fn(ParseStream<'_>) -> Result<T>,
+) -> Result<Vec<T>> {
     let content;
     parenthesized!(content in input);
     let parts = Punctuated::<T, Token![,]>::parse_terminated_with(&content, one)?;

@@ -25,6 +25,9 @@ pub(crate) fn plugin(attribute: &Attribute, rules: &Rules) -> TokenStream {
         .iter()
         .map(|(name, value)| quote!((#name, #value)));
 
+    let params = attribute.params.iter();
+    let with_params = params.map(|params| quote!(.__with_params(&[#(#params),*])));
+
     let item_paths: Vec<_> = attribute.items.iter().map(|item| &item.path).collect();
     let items = attribute.items.iter().zip(0u32..).map(|(item, number)| {
         let (path, name) = (&item.path, &item.name);
@@ -95,7 +98,7 @@ pub(crate) fn plugin(attribute: &Attribute, rules: &Rules) -> TokenStream {
                 },
                 &[#(#hosts),*],
                 &[#(#limits),*],
-            );
+            )#(#with_params)*;
 
             fn call_root(#crawl: &mut #sdk::Crawl) -> #sdk::Result {
                 #root_call

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! attribute   what stands in #[plugin(…)]
+//! params      the params in it, checked
 //! rules       what stands in the impl block, checked: errors point at what is wrong
 //! expand      the code that makes it a plugin
 //! extract     #[derive(Extract)]: fields and their attributes, checked, and the code made of them
@@ -12,6 +13,7 @@ mod attribute;
 mod expand;
 mod extract;
 mod item;
+mod params;
 mod rules;
 
 use proc_macro::TokenStream;
@@ -41,10 +43,16 @@ use rules::Rules;
 /// |---|---|---|
 /// | `items(Book, Author = "writer")` | types that `emit` takes, each `Item` | no items |
 /// | `reads(Listing, Detail = "book")` | types that `extract` makes of a page, each `Extract` | none |
+/// | `params(start(about = "First page", default = "http://…"))` | params that resources take, see below | any params |
 /// | `name = "books"` | the plugin's name | the package's name |
 /// | `version = "1.2.0"` | the plugin's version | the package's version |
 /// | `hosts("img.shop.test")` | hosts wanted beyond those of the root requests, for `crawler plugin check` to show; setting `scope` of a resource grants them | none |
 /// | `limits(memory = 134_217_728)` | limits wanted, in base units: `memory` is granted up to 256 MiB, others are for `crawler plugin check` to show, and setting `limits` of a resource grants them | the crawler's defaults |
+///
+/// Each of the `params` has an `about`, one sentence that users see. A resource has to give a param that has neither
+/// a `default` nor the word `optional`; one with a default is filled in by the crawler. A resource with a param that
+/// is not declared is refused, so that `params()` takes none. A name that is not a Rust identifier is written as a
+/// string: `"start-url"(about = "…")`.
 ///
 /// `#[rule(name = "detail-page")]` gives a rule a name that differs from the function's; then the
 /// function can be renamed without the loss of pages that wait for it.

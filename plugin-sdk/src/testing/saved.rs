@@ -190,9 +190,8 @@ fn check<P: Plugin>(path: &Path) -> Result<Checked, String> {
     let kept = call
         .outcome
         .ok_or("nothing was kept; `crawler plugin test --update` does")?;
-    let trial = Trial {
-        params: call.params,
-    };
+    let mut trial = Trial::of::<P>();
+    trial.params.extend(call.params);
     let found = match (call.rule, call.page) {
         (None, None) => caught(|| trial.root(P::call_root))?,
         (Some(rule), Some(page)) => {

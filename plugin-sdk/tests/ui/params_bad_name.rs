@@ -1,0 +1,17 @@
+use crawler_plugin_sdk::prelude::*;
+
+pub struct Books;
+
+#[plugin(params("start=url"(about = "First page")))]
+impl Books {
+    fn root(_crawl: &mut Crawl) -> Result {
+        Ok(())
+    }
+
+    #[rule]
+    fn list(_page: &Page, _crawl: &mut Crawl) -> Result {
+        Ok(())
+    }
+}
+
+fn main() {}
