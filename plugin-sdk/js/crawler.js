@@ -5,6 +5,7 @@
 //   export const rules = plugin({
 //       name: "shop",
 //       version: "0.1.0",
+//       params: { start: { about: "Address of the first list page", default: "https://shop.example/" } },
 //       items: { book: { type: "object" } },
 //       reads: {
 //           list: { books: links("h3 a"), next: links("li.next a") },
@@ -145,6 +146,7 @@ const ROOM = { memory: 256 * 2 ** 20 };
 export function plugin(declared) {
     const names = Object.keys(declared.rules);
     const plans = Object.entries(declared.reads ?? {}).map(([name, fields]) => new Plan(name, fields));
+    const hints = declared.params === undefined ? [] : [["params", paramsSchema(declared.params)]];
     const kinds = Object.keys(declared.items ?? {});
     const position = (list, name, what) => {
         const at = list.indexOf(name);
@@ -166,7 +168,7 @@ export function plugin(declared) {
             plans: plans.map((plan) => plan.described()),
             hosts: declared.hosts ?? [],
             limits: Object.entries({ ...ROOM, ...declared.limits }),
-            hints: [],
+            hints,
         }),
         root: () => called("root", () => declared.root(new Crawl(known))),
         parse: (rule) => called(names[rule], () => declared.rules[names[rule]](new Page(known), new Crawl(known))),
@@ -176,6 +178,35 @@ export function plugin(declared) {
 /** Any object, where the shape of items is `true`. */
 function schemaText(schema) {
     return schema === true ? "" : JSON.stringify(schema);
+}
+
+/** Keys of a param as a plugin declares it. */
+const PARAM_KEYS = ["about", "default", "optional"];
+
+/** The JSON Schema that the host holds the params of a resource to. */
+function paramsSchema(params) {
+    const declared = Object.entries(params);
+    declared.forEach(([name, param]) => checkParam(name, param));
+    const property = ({ about, default: usual }) => ({ type: "string", description: about, default: usual });
+    return JSON.stringify({
+        type: "object",
+        properties: Object.fromEntries(declared.map(([name, param]) => [name, property(param)])),
+        required: declared.filter(([, param]) => param.default === undefined && !param.optional).map(([name]) => name),
+        additionalProperties: false,
+    });
+}
+
+function checkParam(name, param) {
+    const wrong = (why) => new TypeError(`param ${JSON.stringify(name)}: ${why}`);
+    if (!/^[A-Za-z0-9._-]{1,128}$/.test(name)) throw wrong("the name of a param has 1 to 128 letters, digits, -, _ and .");
+    if (typeof param !== "object" || param === null) throw wrong('it is declared by an object: { about: "…" }');
+    const unknown = Object.keys(param).find((key) => !PARAM_KEYS.includes(key));
+    if (unknown !== undefined) throw wrong(`unknown key "${unknown}"; the keys are ${PARAM_KEYS.join(", ")}`);
+    const { about, default: usual, optional = false } = param;
+    if (typeof about !== "string" || about.trim() === "") throw wrong("about is missing: one sentence that tells what it is for");
+    if (usual !== undefined && typeof usual !== "string") throw wrong(`default is a string, not ${JSON.stringify(usual)}`);
+    if (typeof optional !== "boolean") throw wrong(`optional is true or false, not ${JSON.stringify(optional)}`);
+    if (optional && usual !== undefined) throw wrong("one with a default is never missing; leave out optional or default");
 }
 
 function called(name, call) {
@@ -312,7 +343,7 @@ class Crawl {
         this.#known = known;
     }
 
-    /** A param of the resource; without a default it has to be there. */
+    /** A param of the resource, or its declared default, or `otherwise`; without any of them the crawl fails. */
     param(name, ...otherwise) {
         const value = config.get(name) ?? otherwise[0];
         if (value === undefined && otherwise.length === 0) throw fatal(`param ${name} is missing: add --param ${name}=VALUE`);

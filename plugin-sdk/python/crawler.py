@@ -5,6 +5,7 @@
     shop = Plugin(
         "shop",
         "0.1.0",
+        params={"start": {"about": "Address of the first list page", "default": "https://shop.example/"}},
         items={"book": {"type": "object"}},
         reads={
             "list": {"books": links("h3 a"), "next": links("li.next a")},
@@ -33,6 +34,7 @@ boundary, rules.wit, is the same for all languages.
 """
 
 import json
+import re
 import sys
 from math import ceil
 
@@ -205,8 +207,9 @@ _ROOM = {"memory": 256 << 20}
 class Plugin:
     """A plugin: its name, what it reads and emits, and its rules."""
 
-    def __init__(self, name, version, items=None, reads=None, hosts=(), limits=None):
+    def __init__(self, name, version, items=None, reads=None, hosts=(), limits=None, params=None):
         self._name, self._version = name, version
+        self._hints = [] if params is None else [("params", _params_schema(params))]
         self._items, self._hosts, self._limits = items or {}, list(hosts), limits or {}
         self._plans = [_Plan(plan, fields) for plan, fields in (reads or {}).items()]
         self._root, self._rules = None, {}
@@ -258,8 +261,48 @@ class Plugin:
             plans=[plan.described() for plan in self._plans],
             hosts=self._hosts,
             limits=list({**_ROOM, **self._limits}.items()),
-            hints=[],
+            hints=self._hints,
         )
+
+
+# Keys of a param as a plugin declares it.
+_PARAM_KEYS = ["about", "default", "optional"]
+
+
+def _params_schema(params):
+    """The JSON Schema that the host holds the params of a resource to."""
+    properties, required = {}, []
+    for name, param in params.items():
+        _check_param(name, param)
+        properties[name] = {"type": "string", "description": param["about"]}
+        if "default" in param:
+            properties[name]["default"] = param["default"]
+        elif not param.get("optional"):
+            required.append(name)
+    schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    return _well_formed(json.dumps(schema, ensure_ascii=False, separators=(",", ":")))
+
+
+def _check_param(name, param):
+    def wrong(why):
+        return TypeError(f"param {name!r}: {why}")
+
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9._-]{1,128}", name):
+        raise wrong("the name of a param has 1 to 128 letters, digits, -, _ and .")
+    if not isinstance(param, dict):
+        raise wrong('it is declared by a dict: {"about": "…"}')
+    for key in param:
+        if key not in _PARAM_KEYS:
+            raise wrong(f"unknown key {key!r}; the keys are {', '.join(_PARAM_KEYS)}")
+    about, optional = param.get("about"), param.get("optional", False)
+    if not isinstance(about, str) or not about.strip():
+        raise wrong("about is missing: one sentence that tells what it is for")
+    if "default" in param and not isinstance(param["default"], str):
+        raise wrong(f"default is a string, not {param['default']!r}")
+    if not isinstance(optional, bool):
+        raise wrong(f"optional is True or False, not {optional!r}")
+    if optional and "default" in param:
+        raise wrong("one with a default is never missing; leave out optional or default")
 
 
 def _position(names, name, what):
@@ -407,7 +450,7 @@ class Crawl:
         self._plugin = plugin
 
     def param(self, name, otherwise=_NOTHING):
-        """A param of the resource; without a default it has to be there."""
+        """A param of the resource, or its declared default, or `otherwise`; without any of them the crawl fails."""
         value = config.get(name)
         if value is not None:
             return value

@@ -30,27 +30,38 @@ fn check(interpreter: &str, files: &[(&str, &str)]) {
     assert_eq!(String::from_utf8_lossy(&ran.stdout), "as expected\n");
 }
 
-#[test]
-fn rows_in_rows_are_looked_through_once_in_javascript() {
-    // Nothing but the boundary is imported: here it is declared.
+/// Runs a script of this name behind the SDK, in one file with it.
+fn check_javascript(name: &str, script: &str) {
+    // Nothing but the boundary is imported: the script declares it.
     let sdk = include_str!("../js/crawler.js");
     let is_import = |line: &&str| line.starts_with("import ") && line.contains("crawler:rules/");
     let (imports, rest): (Vec<&str>, Vec<&str>) = sdk.lines().partition(is_import);
     assert_eq!(imports.len(), 4, "{imports:?}");
-    let boundary = include_str!("scripts/rows.mjs");
-    check(
-        "node",
-        &[("rows.mjs", &format!("{}\n{boundary}", rest.join("\n")))],
-    );
+    check("node", &[(name, &format!("{}\n{script}", rest.join("\n")))]);
+}
+
+/// Runs a script of this name beside the SDK.
+fn check_python(name: &str, script: &str) {
+    let sdk = ("crawler.py", include_str!("../python/crawler.py"));
+    check("python3", &[(name, script), sdk]);
+}
+
+#[test]
+fn rows_in_rows_are_looked_through_once_in_javascript() {
+    check_javascript("rows.mjs", include_str!("scripts/rows.mjs"));
 }
 
 #[test]
 fn rows_in_rows_are_looked_through_once_in_python() {
-    check(
-        "python3",
-        &[
-            ("rows.py", include_str!("scripts/rows.py")),
-            ("crawler.py", include_str!("../python/crawler.py")),
-        ],
-    );
+    check_python("rows.py", include_str!("scripts/rows.py"));
+}
+
+#[test]
+fn params_are_checked_and_described_in_javascript() {
+    check_javascript("params.mjs", include_str!("scripts/params.mjs"));
+}
+
+#[test]
+fn params_are_checked_and_described_in_python() {
+    check_python("params.py", include_str!("scripts/params.py"));
 }
