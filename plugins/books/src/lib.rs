@@ -1,6 +1,5 @@
-//! The books of a shop: list pages lead to details and to the next list page.
-//!
-//! Param `start`: the address of the first list page.
+//! The books of a shop: list pages lead to details and to the next list page. Without params it is the shop of
+//! `crawler demo --site-only --port 8000`.
 
 use crawler_plugin_sdk::prelude::*;
 
@@ -37,9 +36,16 @@ struct Book {
 /// The plugin.
 pub struct Books;
 
-#[plugin(items(Book), reads(List, Book))]
+#[plugin(
+    items(Book),
+    reads(List, Book),
+    params(start(
+        about = "Address of the first list page",
+        default = "http://127.0.0.1:8000/catalogue/page-1.html"
+    ))
+)]
 impl Books {
-    /// The first list page, as the user gives it.
+    /// The first list page.
     pub fn root(crawl: &mut Crawl) -> Result {
         let start = crawl.config().require("start")?;
         crawl.follow(start, Self::LIST)

@@ -13,11 +13,13 @@ fn the_crawl_starts_at_the_page_that_the_user_gives() {
     let outcome = Trial::new().param("start", LIST).root(Books::root).unwrap();
     assert_eq!(outcome.urls(), [LIST]);
     assert_eq!(outcome.requests[0].rule, Books::LIST);
-    let error = Trial::new().root(Books::root).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "fatal: param `start` is missing; give it with --param start=VALUE"
-    );
+}
+
+#[test]
+fn without_params_the_crawl_starts_at_the_shop_of_the_demo() {
+    let outcome = Trial::of::<Books>().root(Books::root).unwrap();
+    let start = "http://127.0.0.1:8000/catalogue/page-1.html";
+    assert_eq!(outcome.urls(), [start]);
 }
 
 #[test]

@@ -1,6 +1,4 @@
 // The books of a shop, as the plugin `books` has them: list pages lead to details and to the next list page.
-//
-// Param `start`: the address of the first list page.
 
 import { attr, links, plugin, text } from "../../../plugin-sdk/js/crawler.js";
 
@@ -19,6 +17,12 @@ function match(words, pattern) {
 export const rules = plugin({
     name: "books_js",
     version: "0.1.0",
+    params: {
+        start: {
+            about: "Address of the first list page",
+            default: "http://127.0.0.1:8000/catalogue/page-1.html",
+        },
+    },
     items: {
         book: {
             type: "object",
@@ -50,7 +54,7 @@ export const rules = plugin({
         },
     },
 
-    /** The first list page, as the user gives it. */
+    /** The first list page. */
     root(crawl) {
         crawl.follow(crawl.param("start"), "list");
     },

@@ -1,7 +1,4 @@
-"""The books of a shop, as the plugin `books` has them: list pages lead to details and to the next list page.
-
-Param `start`: the address of the first list page.
-"""
+"""The books of a shop, as the plugin `books` has them: list pages lead to details and to the next list page."""
 
 import re
 
@@ -43,6 +40,12 @@ SHAPE = {
 books = Plugin(
     "books_py",
     "0.1.0",
+    params={
+        "start": {
+            "about": "Address of the first list page",
+            "default": "http://127.0.0.1:8000/catalogue/page-1.html",
+        },
+    },
     items={"book": SHAPE},
     reads={
         # Links are followed as they stand; the crawler makes them absolute and drops known ones.
@@ -63,7 +66,7 @@ books = Plugin(
 
 @books.root
 def root(crawl):
-    """The first list page, as the user gives it."""
+    """The first list page."""
     crawl.follow(crawl.param("start"), "list")
 
 

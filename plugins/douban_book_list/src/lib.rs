@@ -1,6 +1,4 @@
 //! Books by tag, in three steps: the page of tags, the lists of a tag, the details of a book.
-//!
-//! Param `start`: the address of the page of tags.
 
 use crawler_plugin_sdk::prelude::*;
 use serde::Serialize;
@@ -47,7 +45,14 @@ struct Book {
 /// The plugin.
 pub struct Douban;
 
-#[plugin(items(Book), reads(Tags, List, Book))]
+#[plugin(
+    items(Book),
+    reads(Tags, List, Book),
+    params(start(
+        about = "Address of the page of tags",
+        default = "https://book.douban.com/tag/"
+    ))
+)]
 impl Douban {
     /// One request leads to everything else.
     pub fn root(crawl: &mut Crawl) -> Result {

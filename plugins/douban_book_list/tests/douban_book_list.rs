@@ -19,6 +19,8 @@ fn the_crawl_starts_at_the_page_of_tags() {
         (outcome.urls(), outcome.requests[0].rule),
         (vec![TAGS], Douban::TAGS)
     );
+    let outcome = Trial::of::<Douban>().root(Douban::root).unwrap();
+    assert_eq!(outcome.urls(), ["https://book.douban.com/tag/"]);
 }
 
 #[test]

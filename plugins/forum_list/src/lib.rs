@@ -1,7 +1,4 @@
 //! The threads of a forum, list page by list page.
-//!
-//! Params: `start`, the address of the first list page; `pages`, how many list pages to read
-//! (10 unless said otherwise).
 
 use crawler_plugin_sdk::prelude::*;
 
@@ -31,7 +28,14 @@ struct Thread {
 /// The plugin.
 pub struct Forum;
 
-#[plugin(items(Thread), reads(List))]
+#[plugin(
+    items(Thread),
+    reads(List),
+    params(
+        start(about = "Address of the first list page"),
+        pages(about = "Number of list pages to read", default = "10")
+    )
+)]
 impl Forum {
     /// Lists come before anything else on the host: they change while they are read.
     pub fn root(crawl: &mut Crawl) -> Result {
@@ -43,7 +47,8 @@ impl Forum {
     pub fn list(page: &Page, crawl: &mut Crawl) -> Result {
         let list: List = page.extract()?;
         crawl.emit_all(&list.threads)?;
-        match page.depth() + 1 < crawl.config().parse("pages")?.unwrap_or(10) {
+        let n_pages: u32 = crawl.config().parse("pages")?.require("param pages")?;
+        match page.depth() + 1 < n_pages {
             _ if list.is_refusal => Err(RuleError::blocked("the forum asks for a captcha")),
             true => crawl.follow_links(&list.next, Follow::by(Self::LIST).priority(10)),
             false => Ok(()),

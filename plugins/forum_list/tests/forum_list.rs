@@ -13,14 +13,14 @@ fn page() -> Page {
 
 #[test]
 fn lists_are_fetched_before_other_pages() {
-    let outcome = Trial::new().param("start", LIST).root(Forum::root).unwrap();
+    let outcome = Trial::of::<Forum>().root(Forum::root).unwrap();
     assert_eq!(outcome.urls(), [LIST]);
     assert_eq!(outcome.requests[0].priority, 10);
 }
 
 #[test]
 fn every_row_is_a_thread_with_an_absolute_address() {
-    let outcome = Trial::new().parse(Forum::list, &page()).unwrap();
+    let outcome = Trial::of::<Forum>().parse(Forum::list, &page()).unwrap();
     let threads: Vec<_> = outcome.items.into_iter().map(|item| item.value).collect();
     assert_eq!(
         threads,
@@ -33,7 +33,7 @@ fn every_row_is_a_thread_with_an_absolute_address() {
 
 #[test]
 fn reading_ends_after_as_many_list_pages_as_the_user_wants() {
-    let trial = Trial::new().param("pages", "3");
+    let trial = Trial::of::<Forum>().param("pages", "3");
     let second = trial.parse(Forum::list, &page().with_depth(1)).unwrap();
     assert_eq!(second.urls(), ["http://forum.test/gardening?page=2"]);
     let third = trial.parse(Forum::list, &page().with_depth(2)).unwrap();
@@ -43,14 +43,14 @@ fn reading_ends_after_as_many_list_pages_as_the_user_wants() {
 #[test]
 fn a_captcha_counts_as_a_refusal_of_the_site() {
     let page = Page::from_html(LIST, r#"<form id="captcha"></form>"#);
-    let error = Trial::new().parse(Forum::list, &page).unwrap_err();
+    let error = Trial::of::<Forum>().parse(Forum::list, &page).unwrap_err();
     assert_eq!(error, RuleError::blocked("the forum asks for a captcha"));
 }
 
 #[test]
 fn a_count_that_is_no_number_is_an_error() {
     let html = include_str!("../pages/list.html").replace(">12", ">many");
-    let error = Trial::new()
+    let error = Trial::of::<Forum>()
         .parse(Forum::list, &Page::from_html(LIST, html))
         .unwrap_err();
     assert_eq!(

@@ -1,7 +1,4 @@
 //! The pages of a static documentation site: title, headings, and where the links lead.
-//!
-//! Params: `start`, addresses separated by commas or white space; `below`, prefixes of the paths
-//! that belong to the site, separated alike (the folders of `start` unless said otherwise).
 
 mod link;
 
@@ -53,7 +50,18 @@ type Distinct<T> = HashSet<T, BuildHasherDefault<DefaultHasher>>;
 pub struct Rustdoc;
 
 // More than the links and headings of any page: none is missing without a word.
-#[plugin(items(DocPage = "page"), reads(Doc), limits(captures = 1_000_000))]
+#[plugin(
+    items(DocPage = "page"),
+    reads(Doc),
+    limits(captures = 1_000_000),
+    params(
+        start(about = "Addresses of the starting pages, separated by commas or white space"),
+        below(
+            about = "Prefixes of the paths that belong to the site, separated alike; the folders of start if not given",
+            optional
+        )
+    )
+)]
 impl Rustdoc {
     /// All starting pages in one batch.
     pub fn root(crawl: &mut Crawl) -> Result {
