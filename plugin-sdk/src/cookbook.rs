@@ -255,15 +255,16 @@
 //! # A login
 //!
 //! The cookies of a crawl are kept with it, also over restarts, so that one page logs in and leads to the rest.
-//! Whoever may read the resource can read its params: a site that takes basic or bearer authorization gets it from
-//! setting `credentials`, which names a secret of the workers.
+//! A resource that lacks a declared param without a default is refused when it is added. Whoever may read the resource
+//! can read its params: a site that takes basic or bearer authorization gets it from setting `credentials`, which
+//! names a secret of the workers.
 //!
 //! ```
 //! # use crawler_plugin_sdk::prelude::*;
 //! # use crawler_plugin_sdk::testing::Trial;
 //! pub struct Account;
 //!
-//! #[plugin]
+//! #[plugin(params(user(about = "Account name"), password(about = "Password of the account")))]
 //! impl Account {
 //!     fn root(crawl: &mut Crawl) -> Result {
 //!         let config = crawl.config();

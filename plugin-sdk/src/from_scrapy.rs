@@ -5,7 +5,7 @@
 //! | a project of spiders | a cargo package for each plugin; a plugin is what a spider is |
 //! | `start_urls`, `start()` | `fn root`, called once for a run |
 //! | a callback, `parse` | `#[rule] fn list(page: &Page, crawl: &mut Crawl) -> Result`; a request names it as `Self::LIST` |
-//! | spider arguments, `-a tag=humor` | params, `--param tag=humor`; [`Crawl::config`](crate::Crawl::config) |
+//! | spider arguments, `-a tag=humor` | params, `--param tag=humor`, declared with their defaults in `#[plugin(params(…))]` ([`Param`](crate::Param)); [`Crawl::config`](crate::Crawl::config) |
 //! | `response.css("h1::text").get()` | a field `#[css("h1")] title: String` of a struct that derives [`Extract`](crate::Extract) |
 //! | `.get(default="")`, `.getall()` | `Option<T>` or key `default`; `Vec<T>` |
 //! | `::attr(href)` | key `attr = "href"` |

@@ -40,7 +40,13 @@
 //! /// The books of a shop.
 //! pub struct Books;
 //!
-//! #[plugin(items(Book), reads(List, Detail), name = "books", version = "1.0.0")]
+//! #[plugin(
+//!     items(Book),
+//!     reads(List, Detail),
+//!     params(start(about = "Address of the first list page")),
+//!     name = "books",
+//!     version = "1.0.0"
+//! )]
 //! impl Books {
 //!     fn root(crawl: &mut Crawl) -> Result {
 //!         let start = crawl.config().require("start")?;
@@ -65,6 +71,8 @@
 //! - Each `#[rule] fn detail` brings a constant [`Self::DETAIL`](Rule): what a request names as
 //!   its parser. A misspelt rule does not compile.
 //! - Name and version are those of the cargo package unless the attribute says otherwise.
+//! - The params that users give are declared, see [`Param`]: the crawler refuses a resource that lacks `start`, or
+//!   that has a misspelt param. A plugin that declares none takes any.
 //! - What is read of a page is declared, see [`Extract`]: the crawler reads it in one pass, outside of the
 //!   sandbox, and the rule gets typed values. [`Links`] do not even enter it.
 //! - [`Crawl::follow`] takes addresses as they stand in the page; the crawler resolves relative
