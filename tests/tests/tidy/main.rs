@@ -89,9 +89,10 @@ const KEYS: [&str; 10] = [
     "status/",
 ];
 
-const ROOT: [&str; 8] = [
+const ROOT: [&str; 9] = [
     "Cargo.lock",
     "Cargo.toml",
+    "LICENSE",
     "README.md",
     "host",
     "plugin-sdk",
@@ -249,7 +250,7 @@ fn files_are_short_and_open_with_what_they_are_for() {
 }
 
 #[test]
-fn the_root_has_its_eight_entries_and_hidden_files_only() {
+fn the_root_has_its_nine_entries_and_hidden_files_only() {
     let entries: BTreeSet<String> = tracked_files(&[])
         .iter()
         .map(|file| file.split('/').next().unwrap_or(file).to_owned())
