@@ -35,7 +35,7 @@
 //! | `scrapy shell URL` | `crawler shell URL` |
 //! | `scrapy check`, contracts | `cargo test`: rules are functions, see [`testing`](crate::testing) |
 //! | `scrapyd`, `scrapyd-deploy` | `crawler plugin push`, `crawler resource add` |
-//! | `DOWNLOAD_DELAY`, `CONCURRENT_REQUESTS`, `DEPTH_LIMIT`, `ROBOTSTXT_OBEY` … | settings of a resource; the README has them beside Scrapy's, with the defaults of both |
+//! | `DOWNLOAD_DELAY`, `CONCURRENT_REQUESTS`, `DEPTH_LIMIT`, `ROBOTSTXT_OBEY` … | settings of a resource; `host/docs/src/reference/settings.md` shows them beside Scrapy's, with the defaults of both |
 //! | `AUTOTHROTTLE_ENABLED` | on: the delay of a host grows with the time that its answers take |
 //! | downloader middlewares, extensions, signals | none: what they are mostly written for (agents, proxies, retries, cookies, throttling) are settings |
 //! | `print`, `self.logger` | [`info!`](crate::info) and the like: `crawler resource logs NAME`, or the terminal of `crawler run` |

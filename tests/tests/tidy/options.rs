@@ -1,4 +1,4 @@
-//! That the tables of options in the README name every option and the default that the code has.
+//! The tables of options in the book name every option, with the default that the code has.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,12 +11,17 @@ use crawler::model::plugin::Limits;
 use crawler::model::settings::CrawlSettings;
 use crawler_tests::repository;
 
-/// Names and defaults of the table that begins with this heading, as they are written.
-fn table(heading: &str) -> BTreeMap<String, String> {
-    let readme = std::fs::read_to_string(repository().join("README.md")).expect("there is one");
-    let (_, after) = readme
+/// Chapter with the settings of resources and of fetching.
+const SETTINGS: &str = "host/docs/src/reference/settings.md";
+/// Chapter with the limits of calls and clients.
+const LIMITS: &str = "host/docs/src/reference/limits.md";
+
+/// Names and defaults of the table of a chapter that begins with this heading, as they are written.
+fn table(chapter: &str, heading: &str) -> BTreeMap<String, String> {
+    let text = std::fs::read_to_string(repository().join(chapter)).expect("there is one");
+    let (_, after) = text
         .split_once(&format!("| {heading} |"))
-        .unwrap_or_else(|| panic!("the README has no table of {heading}"));
+        .unwrap_or_else(|| panic!("{chapter} has no table of {heading}"));
     let rows = after
         .lines()
         .skip(2)
@@ -50,18 +55,19 @@ fn number(n: u64) -> String {
 }
 
 #[track_caller]
-fn check(heading: &str, defaults: &[(&str, String)]) {
-    let table = table(heading);
+fn check(chapter: &str, heading: &str, defaults: &[(&str, String)]) {
+    let table = table(chapter, heading);
     for (name, default) in defaults {
         let name = format!("`{name}`");
-        assert_eq!(table.get(&name), Some(default), "{name} in the README");
+        assert_eq!(table.get(&name), Some(default), "{name} in {chapter}");
     }
 }
 
 #[test]
-fn the_readme_tells_the_defaults_of_settings() {
+fn the_book_tells_the_defaults_of_settings() {
     let (fetch, gate) = (FetchSettings::default(), GateSettings::default());
     check(
+        SETTINGS,
         "`[fetch]`",
         &[
             ("timeout", time(fetch.timeout)),
@@ -89,6 +95,7 @@ fn the_readme_tells_the_defaults_of_settings() {
     );
     let (requests, calls) = (RequestSettings::default(), CallOptions::default());
     check(
+        LIMITS,
         "of a process",
         &[
             ("--request-memory", bytes(requests.memory)),
@@ -100,6 +107,7 @@ fn the_readme_tells_the_defaults_of_settings() {
     );
     let crawl = CrawlSettings::default();
     check(
+        SETTINGS,
         "setting",
         &[
             ("--max-crawl-delay", time(crawl.max_crawl_delay())),
@@ -123,9 +131,9 @@ fn the_readme_tells_the_defaults_of_settings() {
     );
 }
 
-/// Of each key that a config file may have.
+/// Checks each key that a config file may have.
 #[test]
-fn the_readme_has_a_row_for_every_setting() {
+fn the_book_has_a_row_for_every_setting() {
     let example = repository().join("host/src/config/example.toml");
     let example = std::fs::read_to_string(example).expect("there is one");
     let keys = |table: &str| {
@@ -137,13 +145,13 @@ fn the_readme_has_a_row_for_every_setting() {
         let keys = lines.filter_map(|line| Some(line.split_once(" = ")?.0.to_owned()));
         keys.collect::<Vec<_>>()
     };
-    let told = table("`[fetch]`");
+    let told = table(SETTINGS, "`[fetch]`");
     let of_fetch = keys("[fetch]");
     assert!(of_fetch.len() > 10, "{of_fetch:?}");
     for key in of_fetch {
         assert!(told.contains_key(&format!("`{key}`")), "{key} of [fetch]");
     }
-    let told = table("setting");
+    let told = table(SETTINGS, "setting");
     // What a resource is, not how it crawls; and tables of their own.
     let others = [
         "name", "plugin", "params", "limits", "weight", "selector", "near", "apart",
