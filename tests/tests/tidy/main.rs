@@ -1,5 +1,6 @@
 //! What the compiler does not check about the shape of the tree: the layers, the size of files,
-//! their opening words, the entries of the root, and that each row of `behaviours.md` has a test.
+//! their opening words, the entries of the root, links of the documentation, and that each row of
+//! `behaviours.md` has a test.
 //!
 //! Each failure names the file and tells what to do about it. Code is read as tokens, so that
 //! comments and texts name what they like; unit tests are exempt from the layers.
@@ -13,6 +14,7 @@ use crawler_tests::repository;
 use proc_macro2::TokenStream;
 
 mod code;
+mod links;
 mod options;
 
 use code::{collect_literals, collect_words, count_selects, crate_paths, cycle, without_tests};
