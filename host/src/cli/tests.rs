@@ -134,6 +134,20 @@ fn s16_a_worker_is_alone_or_says_that_clusters_are_not_there() {
 }
 
 #[test]
+fn the_commands_of_the_course_are_taken() {
+    let page = include_str!("../../docs/src/guide/course.md");
+    let cells = page.lines().filter_map(|line| line.strip_prefix("| `"));
+    let commands = cells.filter_map(|cell| Some(cell.split_once('`')?.0));
+    let of_nodes = |line: &&str| line.starts_with("master ") || line.starts_with("worker ");
+    let commands: Vec<&str> = commands.filter(of_nodes).collect();
+    assert!(commands.len() >= 5, "{commands:?}");
+    for command in commands {
+        let parsed = parse(command);
+        assert!(parsed.is_ok(), "{command}: {parsed:?}");
+    }
+}
+
+#[test]
 fn run_takes_params_limits_and_settings() {
     let Ok(Command::Run(options)) = parse(
         "run p --param a=b=c --param d= -o i.jsonl --max-pages 3 --scope a.test,*.b.test --limit cpu=1s --delay 0s \

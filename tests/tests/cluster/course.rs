@@ -145,6 +145,47 @@ fn f37_the_steps_of_the_course_are_told_by_those_who_take_them() {
 }
 
 #[test]
+fn f37_the_call_of_the_course_needs_no_params_where_a_plugin_has_defaults() {
+    let _turn = one_at_a_time();
+    let Some(cluster) = Cluster::new() else {
+        return;
+    };
+    let master = cluster.master("2", &[]);
+    cluster.leader_beside(&[]);
+    for plugin in ["douban_book_list", "forum_list"] {
+        master.push(&cluster, plugin);
+    }
+    let add = |body| master.http(Method::POST, "/crawler/resource", Some(body));
+    let added = add(r#"{"id":"zjx","name":"douban_book_list"}"#);
+    assert_eq!(added.status, 200, "{added:?}");
+    let shown = master.ok(&cluster, &["plugin", "get", "douban_book_list"]);
+    assert!(shown.contains("https://book.douban.com/tag/"), "{shown}");
+
+    // One that has none is asked for, over each door.
+    let needed = "plugin forum_list@0.1.0 needs the param start (Address of the first list page)";
+    let refused = add(r#"{"name":"forum_list"}"#);
+    assert_eq!(refused.status, 400, "{refused:?}");
+    assert!(refused.problem().contains(needed), "{refused:?}");
+    let refused = master.cli(&cluster, &["resource", "add", "forum_list"]);
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.stderr.contains(needed), "{}", refused.stderr);
+    assert_eq!(cluster.record("resources/forum_list"), None);
+    let unknown = [
+        "resource",
+        "add",
+        "douban_book_list",
+        "--param",
+        "strat=http://a.test/",
+    ];
+    let refused = master.cli(&cluster, &unknown);
+    assert!(
+        refused.stderr.contains("has no param \"strat\"; it has"),
+        "{}",
+        refused.stderr
+    );
+}
+
+#[test]
 fn a_worker_without_an_id_keeps_its_number_and_finds_another_one_where_it_is_taken() {
     let _turn = one_at_a_time();
     let Some(cluster) = Cluster::new() else {
