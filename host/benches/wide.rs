@@ -132,6 +132,18 @@ fn main() {
         "  alone {alone:.0} pages/s, beside 1 900 dead names {beside:.0}: {:.2}",
         beside / alone
     );
+    println!("10 000 hosts of 2 pages, delay 1 s, durable; memory at the most so far");
+    for concurrency in [16, 64, 256] {
+        let pages = rate(Wide {
+            n_hosts: 10_000,
+            n_pages: 2,
+            delay: DELAY,
+            concurrency,
+            ..one
+        });
+        let memory = million::memory("VmHWM:");
+        println!("  concurrency {concurrency:3}: {pages:5.0} pages/s, {memory} MiB");
+    }
     println!("concurrency 512, durable");
     let many = Wide {
         n_hosts: 10_000,
@@ -139,13 +151,13 @@ fn main() {
         delay: DELAY,
         ..one
     };
-    let (single, many) = (rate(one), rate(many));
+    let (single, many_rate) = (rate(one), rate(many));
     println!("  one host of 20 000 pages, no delay: {single:.0} pages/s");
     println!(
-        "  10 000 hosts of 5 pages, delay 1 s: {many:.0} pages/s, {:.2} times as many",
-        many / single
+        "  10 000 hosts of 5 pages, delay 1 s: {many_rate:.0} pages/s, {:.2} times as many",
+        many_rate / single
     );
-    million::run(port, many);
+    million::run(port, many_rate);
 }
 
 impl Wide {

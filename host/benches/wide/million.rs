@@ -167,7 +167,7 @@ async fn crawl(folder: &Path, port: u16) {
 }
 
 /// MiB, as this process's status tells them.
-fn memory(field: &str) -> u64 {
+pub(crate) fn memory(field: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(field));
     let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
