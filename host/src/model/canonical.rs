@@ -1,8 +1,9 @@
-//! Which URLs are one: the canonical form that fingerprints are made of.
+//! Canonical form of URLs, which fingerprints are made of.
 //!
-//! Two URLs have the same form only where every server must take them for the same. What merely
-//! often means the same is left alone: a page fetched twice costs a request, a page passed over is
-//! lost. The WHATWG parser has done most of it by the time a [`Url`] exists (scheme and host in lower
+//! Two URLs have the same form only if every server must treat them as the same. Forms that merely
+//! often mean the same are left alone: a page fetched twice costs a request, but a page passed over
+//! is lost. The WHATWG parser has done most of the work by the time a [`Url`] exists (scheme and
+//! host in lower
 //! case, international names as ASCII, no default port, no `.` and `..`, spaces and the like encoded);
 //! these rules are added:
 //!
@@ -11,20 +12,20 @@
 //! 3. percent-encoding has one spelling: hex digits in capitals, letters, digits and `-._~` as
 //!    themselves, a `%` that encodes nothing as `%25` (RFC 3986, 6.2.2).
 //!
-//! What stays: the order and the repetition of query parameters, parameters that only track, a slash
-//! at the end, `index.html`, `www.`, `http` beside `https`, user and password. Where a site takes
-//! some of these for one, its rule knows, and hands over one of them.
+//! These stay: the order and the repetition of query parameters, tracking parameters, a trailing
+//! slash, `index.html`, `www.`, `http` beside `https`, user and password. If a site treats some of
+//! these as the same, its rule knows, and emits only one of them.
 //!
-//! This is identity alone. A request is sent as its rule wrote it, without the fragment: there are
-//! servers that tell `%7E` from `~`, and a signed URL must not change.
+//! The form serves identity alone. A request is sent as its rule wrote it, without the fragment:
+//! some servers tell `%7E` from `~`, and a signed URL must not change.
 
 use std::borrow::Cow;
 
 use url::{Position, Url};
 
-/// The canonical form; borrowed where the URL has it already.
+/// Returns the canonical form, borrowed if the URL already has it.
 pub fn canonical(url: &Url) -> Cow<'_, str> {
-    // Most have nothing that could be spelled otherwise.
+    // Most URLs have nothing that could be spelled otherwise.
     if memchr::memchr3(b'%', b'?', b'#', url.as_str().as_bytes()).is_none() {
         return Cow::Borrowed(url.as_str());
     }
@@ -40,7 +41,7 @@ pub fn canonical(url: &Url) -> Cow<'_, str> {
     }
 }
 
-/// Where the first `%` stands that is not spelled canonically; looks from `from` on.
+/// Returns the position of the first `%`, at `from` or later, that is not spelled canonically.
 fn first_other(text: &str, from: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut signs = (from..bytes.len()).filter(|&at| bytes[at] == b'%');
@@ -77,7 +78,7 @@ fn respelled(text: &str, from: usize) -> String {
     respelled
 }
 
-/// The byte that the `%` at this place encodes.
+/// Returns the byte that the `%` at this position encodes.
 fn encoded(bytes: &[u8], at: usize) -> Option<u8> {
     let digit = |at| char::from(*bytes.get(at)?).to_digit(16);
     u8::try_from(digit(at + 1)? * 16 + digit(at + 2)?).ok()

@@ -1,10 +1,11 @@
-//! What a crawl counts.
+//! Totals of a crawl.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Why a page is given up whose rule its plugin does not have. Another version of the plugin may.
+/// Reason of a dead letter whose rule the plugin does not have. Another version of the plugin may
+/// have it.
 pub const NO_RULE: &str = "no-rule";
 
 /// Totals of one run of one shard.
@@ -23,7 +24,7 @@ pub struct Counts {
     pub items: u64,
     /// Bytes of bodies.
     pub bytes: u64,
-    /// Known and waiting.
+    /// URLs that are known and wait to be fetched.
     pub due: u64,
     /// Hosts that have, or had, a URL.
     pub hosts: u64,
@@ -39,7 +40,7 @@ impl Counts {
         self.parsed + self.other_done + self.dead
     }
 
-    /// Counts another shard's in.
+    /// Adds the totals of another shard.
     pub fn add(&mut self, other: &Counts) {
         self.parsed += other.parsed;
         self.other_done += other.other_done;

@@ -1,5 +1,5 @@
-//! Text that a guest has a hand in: what it logs, why it gives up, what it panics with, how its
-//! functions are called.
+//! Text that a guest can influence: its log lines, its reasons for giving up, its panic messages
+//! and the names of its functions.
 //!
 //! A guest chooses such text, and what a host function makes of it may be far longer than what the
 //! guest wrote: a symbol of 4 KiB can demangle to gigabytes. So the host keeps it in this type
@@ -43,7 +43,7 @@ impl GuestText {
     }
 }
 
-/// Takes text up to a bound, and is an error from there on.
+/// Writer that takes text up to a bound and returns an error from there on.
 struct Escaped {
     text: String,
     max: usize,
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn r01_formatting_is_broken_off_at_the_bound() {
-        /// Shows as many bytes as are taken, and counts them.
+        /// Writes as many bytes as are taken, and counts them.
         struct Endless<'a>(&'a std::cell::Cell<usize>);
 
         impl fmt::Display for Endless<'_> {

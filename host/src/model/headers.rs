@@ -1,18 +1,18 @@
-//! The headers of an answer, in one piece of memory: a page has many small ones, and they come and go
-//! with every page.
+//! Headers of a response in one piece of memory. A page has many small ones, and they are allocated
+//! and freed with every page.
 
 use std::fmt;
 
-/// Names and values, in their order.
+/// Names and values of headers, in order.
 #[derive(Clone, Default)]
 pub struct Headers {
     text: String,
-    /// Of each, where its name and where its value ends.
+    /// End of the name and end of the value of each header, as offsets in `text`.
     ends: Vec<(usize, usize)>,
 }
 
 impl Headers {
-    /// For so many headers, of so many bytes.
+    /// Creates an empty list with room for `n` headers of `n_bytes` bytes in all.
     pub fn with_capacity(n: usize, n_bytes: usize) -> Self {
         Self {
             text: String::with_capacity(n_bytes),
@@ -20,7 +20,7 @@ impl Headers {
         }
     }
 
-    /// Puts one behind the others.
+    /// Appends a header.
     pub fn push(&mut self, name: &str, value: &str) {
         self.text.push_str(name);
         let name_end = self.text.len();
@@ -28,7 +28,7 @@ impl Headers {
         self.ends.push((name_end, self.text.len()));
     }
 
-    /// All of them.
+    /// Iterates over all headers.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let starts = [0].into_iter().chain(self.ends.iter().map(|&(_, end)| end));
         let each = starts.zip(&self.ends);
@@ -37,23 +37,23 @@ impl Headers {
         })
     }
 
-    /// The value of the first one of this name.
+    /// Returns the value of the first header with this name.
     pub fn get(&self, name: &str) -> Option<&str> {
         let mut named = self.iter().filter(|(n, _)| n.eq_ignore_ascii_case(name));
         named.next().map(|(_, value)| value)
     }
 
-    /// How many there are.
+    /// Number of headers.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// There are none.
+    /// True if there are no headers.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Bytes of all names and values.
+    /// Total bytes of names and values.
     pub fn n_bytes(&self) -> usize {
         self.text.len()
     }

@@ -1,4 +1,4 @@
-//! Names and numbers that tell things apart, one type each, so that two of them cannot be swapped.
+//! Names and numbers that identify things, one type each, so that two of them cannot be swapped.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,21 +13,21 @@ mod request;
 /// The longest name of a plugin, resource or node, in bytes.
 pub const NAME_MAX: usize = 128;
 
-/// Why a text is not a name, digest or version.
+/// Reason why a text is not a name, digest or version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
-    /// Nothing at all.
+    /// The text is empty.
     #[error("{what} is empty")]
     Empty {
-        /// What was being named.
+        /// Kind of id, such as "plugin name".
         what: &'static str,
     },
-    /// More than [`NAME_MAX`] bytes.
+    /// The text has more than [`NAME_MAX`] bytes.
     #[error("{what} is {n_bytes} bytes long; at most {NAME_MAX} are allowed")]
     TooLong {
-        /// What was being named.
+        /// Kind of id, such as "plugin name".
         what: &'static str,
-        /// How long it was.
+        /// Length of the text in bytes.
         n_bytes: usize,
     },
     /// A character that has no place in a key, a file name or a URL path.
@@ -35,30 +35,30 @@ pub enum IdError {
         "{what} {text:?} has {found:?}; use letters, digits, '-', '_' and '.', and start with a letter or digit"
     )]
     Character {
-        /// What was being named.
+        /// Kind of id, such as "plugin name".
         what: &'static str,
         /// The text, as received.
         text: String,
         /// The first character that is not allowed there.
         found: char,
     },
-    /// Not `MAJOR.MINOR.PATCH`.
+    /// The text is not of the form `MAJOR.MINOR.PATCH`.
     #[error("version {text:?} is not of the form 1.2.3: {why}")]
     Version {
         /// The text, as received.
         text: String,
-        /// What the parser of versions said.
+        /// Message of the version parser.
         why: String,
     },
-    /// Nothing, too much, or what cannot be shown.
+    /// The request id is empty, too long, or has characters that are not visible ASCII.
     #[error(
         "a request id of {n_bytes} bytes; it has 1 to {REQUEST_ID_MAX} visible ASCII characters and no blanks"
     )]
     Request {
-        /// How long it was.
+        /// Length of the text in bytes.
         n_bytes: usize,
     },
-    /// Not 64 hexadecimal digits.
+    /// The text is not 64 hexadecimal digits.
     #[error("digest {text:?} is not 64 hexadecimal digits")]
     Digest {
         /// The text, as received.
@@ -135,7 +135,7 @@ name_type!(
     "resource name"
 );
 name_type!(
-    /// A process of the cluster: `master-2`, `worker-1`.
+    /// Id of a process of the cluster, such as `master-2` or `worker-1`.
     NodeId,
     "node id"
 );
@@ -158,71 +158,73 @@ macro_rules! number_type {
 }
 
 number_type!(
-    /// One life of a resource. Roughly ordered by time, never issued twice.
+    /// Id of one life of a resource. Ids are roughly ordered by time and never issued twice.
     ResourceId,
     #[serde(with = "digits")]
     u64
 );
 number_type!(
-    /// Grows with each assignment of a shard; the smaller one may no longer write.
+    /// Number that grows with each assignment of a shard. An owner with a smaller one may no longer
+    /// write.
     Epoch,
     u64
 );
 number_type!(
-    /// One pass over the site, from 1.
+    /// Number of a pass over the site, from 1.
     Run,
     u64
 );
 number_type!(
-    /// Grows with each change of a resource's spec.
+    /// Number that grows with each change of a resource's spec.
     Generation,
     u64
 );
 number_type!(
-    /// One part of a resource, from 0.
+    /// Number of a part of a resource, from 0.
     Shard,
     u32
 );
 number_type!(
-    /// Random, new at each start of a process.
+    /// Random number that a process draws at each start.
     Incarnation,
     #[serde(with = "digits")]
     u64
 );
 
 impl Run {
-    /// The pass after this one.
+    /// Returns the number of the next run.
     pub fn next(self) -> Run {
         Run(self.0 + 1)
     }
 }
 
 impl Epoch {
-    /// The assignment after this one.
+    /// Returns the epoch of the next assignment.
     pub fn next(self) -> Epoch {
         Epoch(self.0 + 1)
     }
 }
 
 impl Generation {
-    /// The change after this one.
+    /// Returns the generation after the next change.
     pub fn next(self) -> Generation {
         Generation(self.0 + 1)
     }
 }
 
-/// The version of a plugin: `1.2.3`, as of Semantic Versioning 2.0.
+/// Version of a plugin, such as `1.2.3`, as defined by Semantic Versioning 2.0.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PluginVersion(semver::Version);
 
 impl PluginVersion {
-    /// Whether it may change until it is released (Semantic Versioning, 9).
+    /// True if this is a pre-release, which may change until it is released (Semantic Versioning,
+    /// 9).
     pub fn is_preview(&self) -> bool {
         !self.0.pre.is_empty()
     }
 
-    /// Whether a later version has to be like this one for whoever relies on it (Semantic Versioning, 4 and 8;
-    /// below 1.0.0 as cargo reads it: the first number that is not 0 tells).
+    /// True if `later` has to be compatible with this version (Semantic Versioning, 4 and 8; below
+    /// 1.0.0 as cargo reads it: the first number that is not 0 counts).
     pub fn promises(&self, later: &PluginVersion) -> bool {
         let first = |version: &semver::Version| match (version.major, version.minor) {
             (0, 0) => (0, 0, version.patch),
@@ -262,9 +264,9 @@ impl fmt::Display for PluginVersion {
 /// A plugin as users name it: `books`, or `books@1.2.0` for exactly that version.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PluginRef {
-    /// The plugin.
+    /// Name of the plugin.
     pub name: PluginName,
-    /// None means the highest version there is.
+    /// Version. If `None`, the highest version there is.
     pub version: Option<PluginVersion>,
 }
 

@@ -1,8 +1,9 @@
-//! Which shard of its resource a URL belongs to.
+//! Division of the URLs of a resource among its shards.
 //!
-//! All URLs of one host belong to one shard, so that spacing per host needs nobody else. The answer
-//! must be the same in every version for as long as a frontier lives: shards of one run may be crawled
-//! by workers of different versions, and what is stored is never moved.
+//! All URLs of one host belong to one shard, so that requests to a host can be spaced without
+//! coordination. The result must be the same in every version for as long as a frontier lives:
+//! shards of one run may be crawled by workers of different versions, and what is stored is never
+//! moved.
 
 use std::num::NonZeroU32;
 
@@ -11,17 +12,17 @@ use url::Url;
 
 use super::id::{Run, Shard};
 
-/// A division of the hosts of a resource among its shards.
+/// Division of the hosts of a resource among its shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Division {
-    /// The first run that has it. A frontier that was opened last in an earlier run may have got hosts
-    /// that were another shard's.
+    /// First run with this division. A frontier that was last opened in an earlier run may hold
+    /// hosts that now belong to another shard.
     pub first_run: Run,
     /// Number of shards.
     pub n_shards: NonZeroU32,
 }
 
-/// What a host is known by where its URLs are stored: a hash of its name and port.
+/// Returns the hash of a host's name and port, under which its URLs are stored.
 pub fn host_hash(url: &Url) -> u64 {
     let mut hash = sha2::Sha256::new();
     hash.update(url.host_str().unwrap_or_default());
@@ -32,7 +33,7 @@ pub fn host_hash(url: &Url) -> u64 {
     u64::from_be_bytes(*head)
 }
 
-/// Whose a URL is, of a resource with so many shards.
+/// Returns the shard that a URL belongs to, in a resource with `n_shards` shards.
 pub fn shard_of(url: &Url, n_shards: NonZeroU32) -> Shard {
     match n_shards.get() {
         1 => Shard(0),
@@ -40,7 +41,7 @@ pub fn shard_of(url: &Url, n_shards: NonZeroU32) -> Shard {
     }
 }
 
-/// Whose all URLs of a host are, by its [hash](host_hash).
+/// Returns the shard that all URLs of a host belong to, given its [hash](host_hash).
 pub fn shard_of_host(host: u64, n_shards: NonZeroU32) -> Shard {
     let shard = host % u64::from(n_shards.get());
     Shard(shard as u32)

@@ -1,4 +1,4 @@
-//! An answer, as rules see it, and how it was got.
+//! A response in the form in which rules see it, and the record of how it was fetched.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -11,61 +11,65 @@ use url::Url;
 use super::crawl::UnixMillis;
 use super::headers::Headers;
 
-/// An answer, as rules see it.
+/// A response in the form in which rules see it.
 #[derive(Debug, Clone)]
 pub struct Page {
-    /// Where the answer came from.
+    /// URL that the response came from.
     pub url: Url,
-    /// What was asked for.
+    /// URL that was requested.
     pub requested_url: Url,
-    /// Of the last answer.
+    /// Status code of the last response.
     pub status: u16,
-    /// Names in lower case, in the order received.
+    /// Header names in lower case, in the order received.
     pub headers: Headers,
-    /// Every address on the way, without the last.
+    /// Every address of the redirect chain except the last.
     pub redirects: Vec<Url>,
-    /// Of the answer.
+    /// Time of the response.
     pub fetched_at: UnixMillis,
-    /// The body was longer than the limit, and is cut.
+    /// True if the body was longer than the limit and has been cut.
     pub truncated: bool,
-    /// Content-encoding removed.
+    /// Body with the content encoding removed.
     pub body: Bytes,
     /// The body as text.
     pub text: PageText,
-    /// How the last answer was got.
+    /// Record of how the last response was fetched.
     pub record: FetchRecord,
 }
 
 /// The text of a page and the encoding it was decoded from.
 #[derive(Debug, Clone)]
 pub struct PageText {
-    /// By its WHATWG name.
+    /// WHATWG name of the encoding.
     pub charset: &'static str,
-    /// What told it.
+    /// Evidence that decided the encoding.
     pub source: CharsetSource,
-    /// None: the body is UTF-8 as it stands.
+    /// Text of the body. If `None`, the body itself is UTF-8.
     pub decoded: Option<String>,
 }
 
-/// What relative addresses of a page are relative to, where it says so in these words.
+/// Returns the base of relative addresses on a page. `written` is the base that the page declares,
+/// if it declares one.
 pub fn base_of(written: Option<&str>, page: &Url) -> Url {
     let base = written.and_then(|base| page.join(base).ok());
-    // The standard leaves out those of no place; a crawl has no use for any but these.
+    // The HTML standard ignores `data:` and `javascript:` bases. A crawl has no use for any but
+    // those that lead to pages.
     let base = base.filter(|base| leads_on(base, page));
     base.unwrap_or_else(|| page.clone())
 }
 
-/// Whether an address found on a page is one of a page: of the web, or as the page itself is.
+/// True if an address found on a page can lead to a page: its scheme is `http`, `https` or that of
+/// the page.
 pub fn leads_on(address: &Url, page: &Url) -> bool {
     matches!(address.scheme(), "http" | "https") || address.scheme() == page.scheme()
 }
 
 impl Page {
-    /// The body decoded to Unicode.
+    /// Returns the body decoded to Unicode.
     pub fn text(&self) -> std::borrow::Cow<'_, str> {
         match &self.text.decoded {
             Some(text) => text.into(),
-            // Checked first, because that is several times as fast as looking for what to replace.
+            // Validation comes first: it is several times as fast as a search for invalid
+            // sequences.
             None => match simdutf8::basic::from_utf8(&self.body) {
                 Ok(text) => text.into(),
                 Err(_) => String::from_utf8_lossy(&self.body),
@@ -73,19 +77,20 @@ impl Page {
         }
     }
 
-    /// Bytes of [`text`](Self::text), or nearly so many where the body is not what it says.
+    /// Bytes of [`text`](Self::text); approximate if the body is not valid UTF-8 although it was
+    /// declared to be.
     pub fn text_bytes(&self) -> usize {
         let decoded = self.text.decoded.as_ref();
         decoded.map_or(self.body.len(), String::len)
     }
 
-    /// The first header of this name.
+    /// Returns the value of the first header with this name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)
     }
 
-    /// How it was got, for rules: names in lower case, in this order. What is not known is not there; what
-    /// is there may become more.
+    /// Returns the metadata of the fetch for rules: names in lower case, in a fixed order. Unknown
+    /// values are left out. Later versions may add names.
     pub fn metadata(&self) -> Vec<(String, String)> {
         let record = &self.record;
         let millis = |time: Duration| time.as_millis().to_string();
@@ -108,7 +113,7 @@ impl Page {
     }
 }
 
-/// What told the encoding of a page.
+/// Evidence that decided the encoding of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CharsetSource {
     /// A byte order mark.
@@ -117,16 +122,16 @@ pub enum CharsetSource {
     Header,
     /// The document: `<meta>`, or `<?xml encoding>`.
     Document,
-    /// It is valid UTF-8.
+    /// The body is valid UTF-8.
     Valid,
-    /// Its bytes look like it.
+    /// The encoding was guessed from the bytes.
     Detected,
-    /// It is not text.
+    /// The body is not text.
     None,
 }
 
 impl CharsetSource {
-    /// As rules see it.
+    /// Returns the name that rules see.
     pub fn as_str(self) -> &'static str {
         match self {
             CharsetSource::Mark => "mark",
@@ -145,36 +150,37 @@ impl fmt::Display for CharsetSource {
     }
 }
 
-/// How one answer was got.
+/// Record of how one response was fetched.
 #[derive(Debug, Clone, Default)]
 pub struct FetchRecord {
-    /// For the turn of its host.
+    /// Time spent waiting for the turn of the host.
     pub waited: Duration,
-    /// For the addresses of the name. None: nobody had to ask.
+    /// Time of the DNS lookup. If `None`, no lookup was needed.
     pub lookup: Option<Duration>,
-    /// For the connection: lookup, a proxy's part and TLS included. None: there was one.
+    /// Time to establish the connection, including lookup, proxy and TLS. If `None`, an open
+    /// connection was used.
     pub connect: Option<Duration>,
-    /// From being sent to the headers of the answer, connection included.
+    /// Time from the request to the headers of the response, including the connection.
     pub first_byte: Duration,
-    /// From those to the end of the body.
+    /// Time from the headers to the end of the body.
     pub body: Duration,
-    /// Of the body, before its content-encoding was removed.
+    /// Bytes of the body before its content encoding was removed.
     pub n_received: u64,
-    /// Who answered: the host, or the proxy.
+    /// Address of the peer that answered: the host or the proxy.
     pub address: Option<SocketAddr>,
-    /// Of HTTP.
+    /// HTTP version.
     pub version: Option<&'static str>,
-    /// Through which it was asked, without its credentials.
+    /// Proxy that was used, without its credentials.
     pub proxy: Option<Arc<str>>,
 }
 
-/// What the crawl knows of a page beside the answer.
+/// Information about a page that is not part of the response.
 #[derive(Debug, Clone, Default)]
 pub struct PageContext {
-    /// Links between the root requests (0) and this page.
+    /// Number of links between the root requests (0) and this page.
     pub depth: u32,
-    /// 1 for the first attempt.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// What the request carried.
+    /// State that the request carried.
     pub state: Bytes,
 }

@@ -1,22 +1,22 @@
-//! What many URLs of one host have in common: the pattern that is left when numbers, long tokens and
-//! the values of the query are taken out.
+//! Patterns of URLs: the part that many URLs of one host share, once numbers, long tokens and the
+//! values of the query are replaced.
 //!
-//! Calendars, counters, session ids and facets make URLs without end, and each of them is new. Their
-//! patterns are few, so URLs are counted by pattern. A URL that has none of these parts is never
-//! counted: a site whose pages have names cannot come to the bound.
+//! Calendars, counters, session ids and facets produce new URLs without end, but their patterns are
+//! few. So URLs are counted by pattern. A URL without variable parts is never counted: a site whose
+//! pages have names cannot reach the bound.
 
 use sha2::Digest as _;
 use url::Url;
 
 use super::crawl::host_of;
 
-/// A host and a pattern, hashed.
+/// Hash of a host and a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PatternKey(pub [u8; 8]);
 
-/// The pattern that a URL is counted by; none where it has no part that a pattern takes out.
+/// Returns the pattern that a URL is counted by, or `None` if the URL has no variable part.
 ///
-/// Costs as much as a fingerprint: only for URLs that are not known yet.
+/// The cost is that of a fingerprint, so it is computed only for URLs that are not known yet.
 pub fn path_pattern(url: &Url) -> Option<PatternKey> {
     let pattern = pattern(url)?;
     let mut hash = sha2::Sha256::new();
@@ -28,12 +28,13 @@ pub fn path_pattern(url: &Url) -> Option<PatternKey> {
     Some(PatternKey(key))
 }
 
-/// Letters and digits from which on a token that has a digit is not a word.
+/// Length from which a token with a digit counts as variable rather than as a word.
 const LONG_TOKEN: usize = 16;
-/// The same for tokens of hex digits alone.
+/// The same for tokens of hex digits only.
 const LONG_HEX: usize = 8;
 
-/// Path and query with `#`, which neither can hold, for each part that varies.
+/// Returns path and query with each variable part replaced by `#`, which neither can contain, or
+/// `None` if there is none.
 fn pattern(url: &Url) -> Option<String> {
     let mut pattern = String::with_capacity(url.as_str().len());
     let mut varies = generalise(url.path(), &mut pattern);
@@ -57,7 +58,7 @@ fn pattern(url: &Url) -> Option<String> {
     varies.then_some(pattern)
 }
 
-/// Appends a text with what varies taken out; tells whether there was anything.
+/// Appends `text` with its variable parts replaced. Returns true if there were any.
 fn generalise(text: &str, pattern: &mut String) -> bool {
     let mut varies = false;
     let mut rest = text;
@@ -72,7 +73,8 @@ fn generalise(text: &str, pattern: &mut String) -> bool {
             varies |= generalise_token(&rest[..token], pattern);
             rest = &rest[token..];
         } else {
-            // The digits of an encoded byte are those of a letter: names in most scripts have them.
+            // The digits of a percent-encoded byte are part of a letter: names in most scripts have
+            // them.
             let sign = if rest.starts_with('%') { 3 } else { 1 };
             let sign = rest.ceil_char_boundary(sign.min(rest.len()));
             pattern.push_str(&rest[..sign]);
@@ -104,7 +106,7 @@ fn generalise_token(token: &str, pattern: &mut String) -> bool {
     true
 }
 
-/// What follows a UUID that the text starts with.
+/// Returns the rest of a text that starts with a UUID.
 fn without_uuid(text: &str) -> Option<&str> {
     let (uuid, after) = text.split_at_checked(36)?;
     let mut groups = uuid.split('-');

@@ -1,4 +1,4 @@
-//! Plugins: what one says of itself, what the store keeps of it, and what its calls may use.
+//! Plugins: their description, their stored record, and the limits of their calls.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,25 +19,26 @@ mod items;
 mod limits;
 mod params;
 
-/// What a plugin says of itself; checked at admission.
+/// Description that a plugin gives of itself; checked at admission.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Description {
-    /// Its own name.
+    /// Name that the plugin gives itself.
     pub name: PluginName,
-    /// Its own version.
+    /// Version that the plugin gives itself.
     pub version: PluginVersion,
-    /// The names of its rules, in the order of their numbers.
+    /// Names of the rules, in the order of their numbers.
     pub rules: Vec<Arc<str>>,
-    /// Its item schemas, in the order of their numbers.
+    /// Item schemas, in the order of their numbers.
     pub schemas: Vec<Schema>,
-    /// What it reads of pages, in the order of their numbers.
+    /// Extraction plans for pages, in the order of their numbers.
     #[serde(default)]
     pub plans: Vec<Plan>,
-    /// Hosts it asks for beyond those of its root requests. Grants nothing.
+    /// Hosts that the plugin asks for beyond those of its root requests. The list grants nothing.
     pub hosts: Vec<String>,
-    /// Limits it asks for. Of these `memory` is granted as [`Limits::of_plugin`] tells, and nothing else.
+    /// Limits that the plugin asks for. Only `memory` can be granted, as described at
+    /// [`Limits::of_plugin`].
     pub limits: BTreeMap<String, u64>,
-    /// Its params. None: it declares none, and takes all.
+    /// Declared params. If `None`, the plugin declares none and accepts any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub params: Option<Vec<Param>>,
 }
@@ -45,18 +46,18 @@ pub struct Description {
 /// A pushed plugin version. Its bytes lie in the data root under the digest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PluginRecord {
-    /// The name it was pushed as.
+    /// Name under which the plugin was pushed.
     pub name: PluginName,
-    /// The version it was pushed as.
+    /// Version under which the plugin was pushed.
     pub version: PluginVersion,
-    /// Of its bytes.
+    /// Digest of the plugin's bytes.
     pub digest: Digest,
-    /// Of its bytes.
+    /// Size of the plugin in bytes.
     pub size: u64,
-    /// The version of `crawler:rules` it was built for: `0.1.0`.
+    /// Version of `crawler:rules` that the plugin was built for, such as `0.1.0`.
     pub interface: String,
-    /// What it says of itself.
+    /// Description that the plugin gives of itself.
     pub description: Description,
-    /// Milliseconds since 1970.
+    /// Time of the push, in milliseconds since 1970.
     pub pushed_at: u64,
 }

@@ -9,17 +9,17 @@ use super::counts::Counts;
 use super::id::{Epoch, Incarnation, NodeId, ResourceId, ResourceName, Shard};
 use super::resource::Order;
 
-/// One shard of one resource, as keys and logs name it.
+/// Id of one shard of one resource, as it appears in keys and logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShardId {
     /// The resource.
     pub resource: ResourceId,
-    /// Its part.
+    /// Number of the shard within the resource.
     pub shard: Shard,
 }
 
 impl ShardId {
-    /// Of a resource that is not split.
+    /// Returns the id of the only shard of a resource that is not split.
     pub const fn only(resource: ResourceId) -> Self {
         let shard = Shard(0);
         Self { resource, shard }
@@ -32,13 +32,14 @@ impl fmt::Display for ShardId {
     }
 }
 
-/// Links that shards of one resource have handed each other in the present run, by the other shard.
+/// Number of links that a shard has exchanged with each other shard of its resource in the present
+/// run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LinkTotals {
-    /// To that one, each answered for.
+    /// Number of links sent to each shard and acknowledged by it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sent: BTreeMap<u32, u64>,
-    /// From that one, each stored.
+    /// Number of links received from each shard and stored.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub applied: BTreeMap<u32, u64>,
 }
@@ -49,8 +50,8 @@ impl LinkTotals {
     }
 }
 
-/// Whether the shards of one resource, in order and all of them, have nothing left to do: each is idle,
-/// and what one has sent the other has stored.
+/// True if the shards of one resource have nothing left to do: each is idle, and has stored all
+/// links that the others sent it. The iterator yields all shards of the resource, in order.
 pub fn is_complete<'a>(shards: impl Iterator<Item = &'a ShardRecord> + Clone) -> bool {
     let totals = || shards.clone().map(|shard| &shard.links);
     let sums = |totals: &BTreeMap<u32, u64>, other: usize| {
@@ -65,47 +66,50 @@ pub fn is_complete<'a>(shards: impl Iterator<Item = &'a ShardRecord> + Clone) ->
         })
 }
 
-/// So many owners of one shard are remembered; those before them were fenced off as many times since.
+/// Largest number of owners of one shard that are remembered. Earlier ones have been fenced off as
+/// many times since.
 const MAX_WRITERS: usize = 16;
 
-/// The unit that is assigned, under `shards/<id>/<n>`.
+/// The unit of assignment, stored under `shards/<id>/<n>`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardRecord {
-    /// The name of the resource, so that a shard can be read alone.
+    /// The name of the resource, so that the record of a shard can be read alone.
     pub resource: ResourceName,
-    /// Who crawls it.
+    /// The process that crawls the shard.
     pub owner: Option<Owner>,
-    /// Those whom it was taken from, the latest last: they may be bringing their items to an end.
+    /// Owners that the shard was taken from, the latest last. They may still be finishing their
+    /// items.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub former_owners: Vec<Owner>,
-    /// Whom it goes to once its owner has given it back; anybody where that one does not take it.
+    /// Node that gets the shard once its owner has given it back. If that node does not take it,
+    /// any other may.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<NodeId>,
-    /// Of the last assignment; 0 before the first.
+    /// Epoch of the last assignment; 0 before the first.
     pub epoch: Epoch,
-    /// What its crawl has come to.
+    /// State of the crawl.
     pub state: ShardState,
-    /// The writer epoch of the frontier's database that the owner found before it opened it. Nobody
-    /// else keeps it; see `worker::opening`.
+    /// The writer epoch of the frontier's database that the owner found before it opened it. It is
+    /// recorded nowhere else; see `worker::opening`.
     #[serde(default)]
     pub storage_epoch: u64,
-    /// The frontier was opened once: if it is not there, it is missing, and not new.
+    /// True if the frontier was opened once. If there is none then, it is missing, not new.
     pub created: bool,
-    /// The owner cannot go on at present.
+    /// Reason why the owner cannot go on at present.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits: Option<Waits>,
-    /// Dead letters are to be tried again as soon as the frontier is open.
+    /// Dead letters to try again as soon as the frontier is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redrive: Option<Redrive>,
-    /// As of the last change of state.
+    /// Totals at the last change of state.
     pub counts: Counts,
-    /// As of when it became idle.
+    /// Link totals at the time when the shard became idle.
     #[serde(default, skip_serializing_if = "LinkTotals::is_empty")]
     pub links: LinkTotals,
 }
 
 impl ShardRecord {
-    /// The record once nobody has the shard any more.
+    /// Returns the record of the shard once no process owns it any more.
     pub fn freed(&self) -> Self {
         Self {
             owner: None,
@@ -116,7 +120,7 @@ impl ShardRecord {
         }
     }
 
-    /// A shard that nobody has crawled yet.
+    /// Returns the record of a shard that has never been assigned.
     pub fn new(resource: ResourceName) -> Self {
         Self {
             resource,
@@ -134,11 +138,11 @@ impl ShardRecord {
         }
     }
 
-    /// Those who may be writing: its owner, and those it was taken from.
+    /// Returns the processes that may be writing: the owner and the former owners.
     pub fn writers(&self) -> Vec<Owner> {
         let mut writers = self.former_owners.clone();
         if let Some(owner) = &self.owner {
-            // An id has one process at a time.
+            // A node id belongs to one process at a time.
             writers.retain(|writer| writer.node != owner.node);
             writers.push(owner.clone());
         }
@@ -147,35 +151,35 @@ impl ShardRecord {
     }
 }
 
-/// The state of a crawl whose frontier was there and is gone.
+/// Name of the condition of a crawl whose frontier existed and is gone.
 pub const FRONTIER_MISSING: &str = "FrontierMissing";
 
-/// Why an owner cannot go on; it tries again by itself.
+/// Reason why an owner cannot go on. The owner tries again by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waits {
-    /// The name of the state: `StorageUnavailable`, `FrontierMissing`, …
+    /// Name of the condition: `StorageUnavailable`, `FrontierMissing`, …
     pub condition: String,
-    /// In a sentence.
+    /// Explanation in one sentence.
     pub why: String,
 }
 
-/// Which dead letters are to be tried again.
+/// Selection of the dead letters to try again.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Redrive {
-    /// Given up for one of these reasons; all of them where none is named.
+    /// Reasons of the dead letters that are selected. If empty, all are.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub reasons: BTreeSet<String>,
 }
 
 impl Redrive {
-    /// Those given up for this reason, or all.
+    /// Selects the dead letters with this reason, or all of them if there is none.
     pub fn of(reason: Option<&str>) -> Self {
         Self {
             reasons: reason.into_iter().map(str::to_owned).collect(),
         }
     }
 
-    /// What either asks for.
+    /// Returns the union of both selections.
     #[must_use]
     pub fn or(mut self, other: Self) -> Self {
         if self.reasons.is_empty() || other.reasons.is_empty() {
@@ -185,7 +189,7 @@ impl Redrive {
         self
     }
 
-    /// Whether it is about what was given up for this reason.
+    /// True if dead letters with this reason are selected.
     pub fn wants(&self, reason: &str) -> bool {
         self.reasons.is_empty() || self.reasons.contains(reason)
     }
@@ -194,35 +198,35 @@ impl Redrive {
 /// The process that a shard is assigned to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
-    /// Its id.
+    /// Id of the node.
     pub node: NodeId,
-    /// Its life: an epoch belongs to one incarnation.
+    /// Incarnation of the node: an epoch belongs to exactly one.
     pub incarnation: Incarnation,
 }
 
-/// What the crawl of a shard has come to.
+/// State of the crawl of a shard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "state")]
 pub enum ShardState {
-    /// Nobody has it.
+    /// No process owns the shard.
     Free,
-    /// Its owner crawls.
+    /// The owner crawls.
     Assigned,
-    /// Its owner has nothing left to do.
+    /// The owner has nothing left to do.
     Idle,
-    /// Its owner is to end its crawl and give it back.
+    /// The owner is to end its crawl and give the shard back.
     Revoking,
     /// The run is over.
     Finished,
     /// The run cannot go on.
     Failed {
-        /// In a sentence.
+        /// Explanation in one sentence.
         reason: String,
     },
 }
 
 impl ShardState {
-    /// What the owner's copy says; none where nobody is to have one.
+    /// Returns the order in the owner's assignment, or `None` if nobody is to have an assignment.
     pub fn order(&self) -> Option<Order> {
         match self {
             ShardState::Assigned | ShardState::Idle => Some(Order::Crawl),
@@ -254,7 +258,7 @@ mod tests {
             .map(|id| owner(id, 2))
             .collect();
         assert_eq!(shard.writers(), expected);
-        // It is freed.
+        // The shard becomes free.
         (shard.former_owners, shard.owner) = (shard.writers(), None);
         assert_eq!(shard.writers(), expected);
     }

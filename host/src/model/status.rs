@@ -1,4 +1,4 @@
-//! What a running crawl tells of itself: its numbers and its log; and the totals of a worker.
+//! Status of a running crawl (its numbers and its log) and the totals of a worker.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,66 +9,66 @@ use super::resource::Waits;
 /// One line of a resource's log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LogLine {
-    /// When.
+    /// Time of the event.
     pub at: UnixMillis,
     /// `debug`, `info`, `warn`, `error`.
     pub level: &'static str,
-    /// Where it happened; empty if nowhere in particular.
+    /// URL concerned; empty if none.
     pub url: String,
     /// The rule concerned; empty if none.
     pub rule: String,
-    /// What happened.
+    /// Description of the event.
     pub message: String,
 }
 
 /// The numbers of one crawl at this moment.
 #[derive(Debug, Clone)]
 pub struct CrawlStatus {
-    /// The resource.
+    /// Name of the resource.
     pub name: ResourceName,
-    /// Its present life.
+    /// Id of the resource.
     pub id: ResourceId,
-    /// Its part.
+    /// Number of the shard.
     pub shard: Shard,
-    /// Of the assignment it runs under.
+    /// Epoch of the assignment that the crawl runs under.
     pub epoch: Epoch,
-    /// The present pass.
+    /// The present run.
     pub run: Run,
-    /// Totals of the run; none where it has not been looked up yet what an earlier owner has left.
+    /// Totals of the run. If `None`, the totals that an earlier owner left have not been read yet.
     pub counts: Option<Counts>,
     /// Pages in flight.
     pub in_flight: u64,
-    /// It cannot go on at present.
+    /// Reason why the crawl cannot go on at present.
     pub waits: Option<Waits>,
-    /// What its log has told last of what went wrong, the latest last. Only where one resource was
+    /// The latest warnings and errors of its log, the latest last. Present only if one resource was
     /// asked for.
     pub last_errors: Vec<LogLine>,
 }
 
-/// The totals of a worker, under `status/<worker>`. It is under the worker's lease and goes with it;
-/// numbers of this moment are asked of the worker itself.
+/// Totals of a worker, stored under `status/<worker>`. The key is bound to the worker's lease and
+/// disappears with it. Current numbers are read from the worker itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerStatus {
-    /// Of the process that wrote it.
+    /// Incarnation of the process that wrote the record.
     pub incarnation: Incarnation,
-    /// When.
+    /// Time of the record.
     pub at: UnixMillis,
-    /// Crawls that go on.
+    /// Number of crawls that go on.
     pub running: u64,
-    /// Crawls that cannot go on at present.
+    /// Number of crawls that cannot go on at present.
     pub waiting: u64,
-    /// Pages that came to an end, in the present runs of those crawls.
+    /// Pages that came to an end in the present runs of those crawls.
     pub pages: u64,
-    /// Items stored, in the same.
+    /// Items stored in those runs.
     pub items: u64,
-    /// Bytes of bodies, in the same.
+    /// Bytes of bodies in those runs.
     pub bytes: u64,
     /// Pages in flight.
     pub in_flight: u64,
 }
 
 impl WorkerStatus {
-    /// The totals of these crawls.
+    /// Sums up these crawls.
     pub fn of(incarnation: Incarnation, at: UnixMillis, crawls: &[CrawlStatus]) -> Self {
         let waiting = crawls.iter().filter(|crawl| crawl.waits.is_some()).count() as u64;
         let sum = |number: fn(&CrawlStatus) -> u64| crawls.iter().map(number).sum();

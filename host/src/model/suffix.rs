@@ -11,7 +11,7 @@ pub fn is_public_suffix(host: &str) -> bool {
     name(host).is_some_and(|name| psl::suffix_str(name) == Some(name))
 }
 
-/// The registrable domain that a host belongs to. None for a public suffix and for an address.
+/// Returns the registrable domain of a host, or `None` for a public suffix or an address.
 pub fn registrable(host: &str) -> Option<&str> {
     name(host).and_then(psl::domain_str)
 }
@@ -21,7 +21,7 @@ pub fn is_address(host: &str) -> bool {
     host.starts_with('[') || host.parse::<Ipv4Addr>().is_ok()
 }
 
-/// The name without the dot that may stand at its end. None for an address.
+/// Returns the name without a trailing dot, or `None` for an address.
 fn name(host: &str) -> Option<&str> {
     (!is_address(host)).then(|| host.strip_suffix('.').unwrap_or(host))
 }
@@ -43,7 +43,7 @@ mod tests {
             ("a.www.example.co.uk", false, Some("example.co.uk")),
             ("ann.github.io", false, Some("ann.github.io")),
             ("example.org.", false, Some("example.org")),
-            // Of a top-level domain that nobody knows.
+            // An unknown top-level domain.
             ("test", true, None),
             ("localhost", true, None),
             ("www.shop.test", false, Some("shop.test")),

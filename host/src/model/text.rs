@@ -1,4 +1,4 @@
-//! Values that are stored and sent as the text that people write them as.
+//! Serde forms of values that are stored and sent as text, in the form in which people write them.
 
 /// Gives types their forms in serde: written as they show, read as they parse.
 macro_rules! as_text {
@@ -55,7 +55,8 @@ pub(super) mod digits {
         }
 
         fn visit_str<E: Error>(self, text: &str) -> Result<u64, E> {
-            // Nothing but what is written: "+7" and "07" would be other names of the same thing.
+            // Only the canonical spelling is accepted: "+7" and "07" would be other names of the
+            // same thing.
             let number = text.parse::<u64>().ok();
             let number = number.filter(|number| number.to_string() == text);
             number.ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))

@@ -1,4 +1,4 @@
-//! Calls that change something, told apart however often each is sent.
+//! Ids of calls that change something, so that repetitions of a call are recognised.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,12 +9,12 @@ use crate::model::text::as_text;
 /// The longest id of a call, in bytes.
 pub const REQUEST_ID_MAX: usize = 128;
 
-/// One call that changes something, however often it is sent: it is carried out once.
+/// Id of one call that changes something. The call is carried out once, however often it is sent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RequestId(String);
 
 impl RequestId {
-    /// One that nobody else has.
+    /// Returns a new random id.
     pub fn random() -> Self {
         Self(hex::encode(rand::random::<[u8; 16]>()))
     }
