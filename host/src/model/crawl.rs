@@ -1,4 +1,4 @@
-//! One crawl: requests, pages, items, and what becomes of each.
+//! Data of a crawl: requests, pages, items, and their outcomes.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,40 +17,40 @@ pub use super::page::{CharsetSource, FetchRecord, Page, PageContext, PageText};
 /// Milliseconds since 1970.
 pub type UnixMillis = u64;
 
-/// A page to be fetched and handed to a rule.
+/// Request for a page that is fetched and handed to a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// Absolute.
+    /// Absolute URL.
     pub url: Url,
-    /// In capitals: `GET`.
+    /// Method in capitals, such as `GET`.
     pub method: Cow<'static, str>,
-    /// Beyond those that every request carries.
+    /// Headers beyond those that every request carries.
     pub headers: Vec<(String, String)>,
-    /// Sent as it is.
+    /// Body, sent unchanged.
     pub body: Option<Bytes>,
-    /// The rule that parses the answer, by name.
+    /// Name of the rule that parses the response.
     pub rule: Arc<str>,
-    /// Higher comes first among the ready pages of one host.
+    /// Priority among the ready pages of one host; higher comes first.
     pub priority: i32,
-    /// Handed back with the page. At most [`STATE_MAX`] bytes.
+    /// State that is handed back with the page; at most [`STATE_MAX`] bytes.
     pub state: Bytes,
-    /// Fetch even if this run has already seen it.
+    /// True if the page is fetched even if this run has already seen it.
     pub reload: bool,
 }
 
-/// Bytes of state that a request may carry.
+/// Largest number of bytes of a request's state.
 pub const STATE_MAX: usize = 4 << 10;
-/// Bytes of a URL; a longer one is refused.
+/// Largest number of bytes of a URL; a longer one is refused.
 pub const URL_MAX: usize = 8 << 10;
 
 impl Request {
-    /// The request that a redirect leads to, where it is one of its own.
+    /// Returns the request that a redirect leads to.
     ///
-    /// It asks for the page and hands over nothing that was meant for another origin: no body, and
-    /// of the headers only those that every site may see. Any header of a rule can be a secret
-    /// (`x-api-key`), so the neutral ones are named, not the others. As in the fetch standard and in
-    /// reqwest, a change of scheme or port is another origin, even from http to https. To another origin
-    /// the request never reloads, or two pages that redirect to each other would be fetched without end.
+    /// It asks for the page and hands over nothing that was meant for another origin: no body, and only those
+    /// headers that every site may see. Any header of a rule can be a secret (`x-api-key`), so the list names the
+    /// neutral headers, not the secret ones. As in the fetch standard and in reqwest, a change of scheme or port
+    /// is another origin, even from http to https. A request to another origin never reloads: otherwise, two pages
+    /// that redirect to each other would be fetched without end.
     pub fn redirected(&self, to: Url) -> Self {
         let is_same_host = self.is_same_host(&to);
         let stays = |name: &str| match is_same_host {
@@ -71,12 +71,12 @@ impl Request {
         }
     }
 
-    /// Whether a URL is of the same scheme, host and port.
+    /// True if a URL has the same scheme, host and port.
     pub fn is_same_host(&self, url: &Url) -> bool {
         is_same_host(&self.url, url)
     }
 
-    /// A plain `GET`.
+    /// Creates a plain `GET` request.
     pub fn get(url: Url, rule: impl Into<Arc<str>>) -> Self {
         Self {
             url,
@@ -90,7 +90,8 @@ impl Request {
         }
     }
 
-    /// What this request is known by in the seen-set. Allocates nothing where the URL is canonical.
+    /// Returns the hash that identifies this request in the seen-set. Allocates nothing if the URL is
+    /// canonical.
     pub fn fingerprint(&self) -> Fingerprint {
         use sha2::Digest as _;
         let mut hash = sha2::Sha256::new();
@@ -107,18 +108,18 @@ impl Request {
         Fingerprint(fingerprint)
     }
 
-    /// The host that it is stored by: name and port.
+    /// Returns the host under which the request is stored: name and port.
     pub fn host(&self) -> String {
         host_of(&self.url)
     }
 }
 
-/// True if two URLs are of the same scheme, host and port.
+/// True if two URLs have the same scheme, host and port.
 pub fn is_same_host(one: &Url, other: &Url) -> bool {
     one.scheme() == other.scheme() && host_of(one) == host_of(other)
 }
 
-/// True if a request header, in lower case, says only how a page is wanted.
+/// True if a request header, in lower case, only describes the wanted form of the page.
 fn is_neutral(name: &str) -> bool {
     const NEUTRAL: &[&str] = &[
         "accept",
@@ -131,8 +132,8 @@ fn is_neutral(name: &str) -> bool {
     NEUTRAL.contains(&name) || name.starts_with("accept-")
 }
 
-/// Name of the clock that all requests to a host share: http and https of one name have one, with and
-/// without a dot at its end; another port has its own.
+/// Returns the name of the clock that all requests to a host share. The http and https URLs of a name share one,
+/// with and without a trailing dot; another port has its own.
 pub fn clock_of(url: &Url) -> String {
     let name = url.host_str().unwrap_or_default();
     let name = name.strip_suffix('.').unwrap_or(name);
@@ -142,7 +143,7 @@ pub fn clock_of(url: &Url) -> String {
     }
 }
 
-/// The host that URLs are stored by: name and port.
+/// Returns the host under which URLs are stored: name and port.
 pub fn host_of(url: &Url) -> String {
     let written = &url[Position::BeforeHost..Position::AfterPort];
     match url.port_or_known_default() {
@@ -151,7 +152,7 @@ pub fn host_of(url: &Url) -> String {
     }
 }
 
-/// Method, canonical URL and body, hashed.
+/// Hash of method, canonical URL and body.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint(pub [u8; 16]);
 
@@ -164,19 +165,19 @@ impl fmt::Debug for Fingerprint {
 /// One record that a rule emitted: a JSON object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// The schema's name.
+    /// Name of the schema.
     pub schema: String,
-    /// As the rule wrote it; known to be one JSON object.
+    /// Text as the rule wrote it: exactly one JSON object.
     pub json: String,
 }
 
-/// Makes writing an item twice harmless: the same page of the same run gives the same key.
+/// Key that makes writing an item twice harmless: the same page of the same run gives the same key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ItemKey(pub String);
 
 impl ItemKey {
-    /// The key of the `ordinal`-th item of one visit of a page.
+    /// Returns the key of the `ordinal`-th item of one visit of a page.
     pub fn of(
         resource: ResourceId,
         run: Run,
@@ -198,42 +199,42 @@ impl ItemKey {
     }
 }
 
-/// An item on its way to the sinks: the line of a line file.
+/// An item on its way to the sinks; one line of a line file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ItemRecord {
-    /// Writing it twice is harmless.
+    /// Key of the item; sinks recognise duplicates by it.
     pub key: ItemKey,
-    /// The page it came from.
+    /// URL of the page that the item came from.
     pub url: String,
-    /// The rule that emitted it.
+    /// Name of the rule that emitted the item.
     pub rule: String,
-    /// Its schema's name.
+    /// Name of the item's schema.
     pub schema: String,
-    /// The pass it belongs to.
+    /// Run that the item belongs to.
     pub run: Run,
-    /// When the page was fetched.
+    /// Time at which the page was fetched.
     pub fetched_at: UnixMillis,
-    /// As the rule wrote it.
+    /// The item as the rule wrote it.
     pub item: Box<serde_json::value::RawValue>,
 }
 
-/// Why a rule gave up on a page. What the host does to a rule is [`Kill`].
+/// Reason why a rule gave up on a page. If the host ends the rule's call, the reason is a [`Kill`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RuleError {
-    /// Try again, at least this many milliseconds from now.
+    /// The page is tried again, no sooner than this number of milliseconds from now.
     Retry {
-        /// None leaves it to the back-off.
+        /// Shortest wait in milliseconds. If `None`, the back-off decides.
         after_ms: Option<u64>,
-        /// In the rule's words.
+        /// Explanation by the rule.
         why: GuestText,
     },
-    /// Nothing to take; the page counts as done.
+    /// The page has nothing of use; it counts as done.
     Skip(GuestText),
-    /// The site refuses us.
+    /// The site refuses the crawler.
     Blocked(GuestText),
-    /// The resource fails.
+    /// The whole resource fails.
     Fatal(GuestText),
-    /// A case of a later interface.
+    /// The error has a code of a later interface.
     Other(u32, GuestText),
 }
 
@@ -249,31 +250,31 @@ impl fmt::Display for RuleError {
     }
 }
 
-/// Why the host ended a call.
+/// Reason why the host ended a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kill {
-    /// It did what its code must not: unreachable, out of bounds, a panic.
+    /// The code trapped: unreachable, out of bounds, a panic.
     Trapped,
     /// The call stack was used up.
     StackOverflow,
-    /// Limit `fuel`.
+    /// Limit `fuel` was exceeded.
     OutOfFuel,
-    /// Limit `cpu`.
+    /// Limit `cpu` was exceeded.
     OutOfCpu,
-    /// Limit `timeout`.
+    /// Limit `timeout` was exceeded.
     OutOfTime,
-    /// Limit `memory`.
+    /// Limit `memory` was exceeded.
     OutOfMemory,
-    /// Limits `items`, `item-bytes` or `requests`, exceeded again and again.
+    /// Limits `items`, `item-bytes` or `requests` were exceeded again and again.
     OverBudget,
-    /// It called what it was not granted.
+    /// The guest called a function that it was not granted.
     Denied,
     /// The host had no room for the call; the page is tried again.
     NoRoom,
 }
 
 impl Kill {
-    /// As logs and the API name it.
+    /// Returns the word that logs and the API use.
     pub fn as_str(self) -> &'static str {
         match self {
             Kill::Trapped => "trapped",
@@ -288,7 +289,7 @@ impl Kill {
         }
     }
 
-    /// The setting that a user could change, where a limit did it.
+    /// Returns the limit that ended the call, if a user could change it.
     pub fn limit(self) -> Option<&'static str> {
         match self {
             Kill::OutOfFuel => Some("fuel"),
@@ -310,27 +311,27 @@ impl fmt::Display for Kill {
     }
 }
 
-/// What became of a page for good.
+/// Final outcome of a page that was not given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Done {
-    /// A rule has read it.
+    /// A rule has parsed the page.
     Parsed,
-    /// A rule wanted nothing of it.
+    /// A rule skipped the page.
     Skipped,
-    /// As an earlier run saw it; no rule has read it again.
+    /// The page has not changed since an earlier run; no rule has read it again.
     NotModified,
-    /// It led to another host; the target is a request of its own.
+    /// The page redirected to another host; the target is a request of its own.
     Redirected,
-    /// It led to a page that is already done.
+    /// The page redirected to a page that is already done.
     Duplicate,
-    /// 404 or 410.
+    /// The site answered with status 404 or 410.
     Gone,
-    /// Its content-type is none that the resource wants.
+    /// The resource does not want pages of this content type.
     Denied,
 }
 
 impl Done {
-    /// As the API and the command line name it.
+    /// Returns the word that the API and the command line use.
     pub fn as_str(self) -> &'static str {
         match self {
             Done::Parsed => "parsed",

@@ -1,5 +1,5 @@
-//! What is known of URLs: where each stands, what tells whether a page has changed, and what a sink
-//! says of the items it has.
+//! Records of URLs and hosts in a frontier: their state, the validators that tell whether a page has
+//! changed, and the marks of item files.
 
 use std::collections::BTreeMap;
 
@@ -9,49 +9,50 @@ use serde::{Deserialize, Serialize};
 use super::crawl::{Counts, Done, Page, Request, UnixMillis};
 use super::id::{Run, Shard};
 
-/// Where a URL stands in its run.
+/// State of a URL in its run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UrlState {
-    /// It waits, or is in flight.
+    /// The URL waits, or is in flight.
     Due {
-        /// Not before.
+        /// Earliest time of the next attempt.
         at: UnixMillis,
-        /// Of the next attempt, from 1.
+        /// Number of the next attempt, from 1.
         attempt: u32,
-        /// Why the last attempt failed; empty before the first.
+        /// Failure of the last attempt; empty before the first.
         failure: String,
-        /// Its host, where that could not be reached lately. Only of a URL that is asked for by itself.
+        /// Record of the host if it could not be reached lately. Set only if the URL is asked for by
+        /// itself.
         host: Option<UnreachedHost>,
     },
-    /// It came to its end.
+    /// The page came to an end that is not a failure.
     Done(Done),
-    /// It was given up.
+    /// The URL was given up.
     Dead {
-        /// `timeout`, `status-500`, `poison`, …
+        /// Reason: `timeout`, `status-500`, `poison`, …
         reason: String,
-        /// What is known beyond that; empty: nothing.
+        /// Further information; empty if there is none.
         detail: String,
     },
-    /// It is another shard's, which knows where it stands.
+    /// The URL belongs to another shard, which knows its state.
     Sent {
-        /// Whose.
+        /// The shard that the URL was sent to.
         to: Shard,
     },
 }
 
-/// A host that could not be reached.
+/// Record of a host that could not be reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnreachedHost {
-    /// Times on end.
+    /// Number of failures in a row.
     pub n: u32,
-    /// The word by which the last one is counted: `resolve`, `connection`, …
+    /// Reason of the last failure, as it is counted: `resolve`, `connection`, …
     pub reason: String,
-    /// It is left alone until this moment.
+    /// Time until which the host is left alone.
     pub until: UnixMillis,
 }
 
 impl UrlState {
-    /// `due`, `done`, `dead` or `sent`.
+    /// Returns the word for the state: `due`, `done`, `dead` or `sent`.
     pub fn as_str(&self) -> &'static str {
         match self {
             UrlState::Due { .. } => "due",
@@ -65,20 +66,20 @@ impl UrlState {
 /// A URL that a frontier has stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UrlEntry {
-    /// What is, or was, to be fetched.
+    /// The request that is or was to be made.
     pub request: Request,
-    /// Of the request that first stored it.
+    /// Depth of the request that first stored the URL.
     pub depth: u32,
-    /// The run that this state is of.
+    /// Run that the state belongs to.
     pub run: Run,
-    /// Where it stands.
+    /// State of the URL.
     pub state: UrlState,
-    /// When it came to stand there. 0 for one that was never tried.
+    /// Time at which the URL reached this state; 0 if it was never tried.
     pub since: UnixMillis,
 }
 
 impl UrlEntry {
-    /// The same with what is known of its host, where it waits for that.
+    /// Returns the entry with the record of its host, if the URL waits.
     pub fn at_host(mut self, unreached: Option<UnreachedHost>) -> Self {
         if let UrlState::Due { host, .. } = &mut self.state {
             *host = unreached;
@@ -90,14 +91,14 @@ impl UrlEntry {
 /// The cookies of a crawl, as a frontier keeps them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptCookies {
-    /// Grows with each change. 0 for cookies that were kept before there were versions.
+    /// Number that grows with each change; 0 for cookies that were kept before there were versions.
     pub version: u64,
-    /// Understood by the jar alone.
+    /// Encoded cookies, which only the jar can read.
     pub jar: Bytes,
 }
 
 impl KeptCookies {
-    /// Takes the place of the cookies that are kept, unless those are as new. True if it did.
+    /// Replaces the kept cookies unless those are as new. Returns true if it did.
     pub fn replace(self, kept: &mut Option<Self>) -> bool {
         let is_newer = kept.as_ref().is_none_or(|kept| kept.version < self.version);
         if is_newer {
@@ -107,34 +108,34 @@ impl KeptCookies {
     }
 }
 
-/// Which URLs are asked for.
+/// Selection of URLs in a list, by state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UrlFilter {
-    /// Those that wait.
+    /// URLs that wait.
     Due,
-    /// Those that came to their end.
+    /// URLs that came to their end.
     Done,
-    /// Those given up.
+    /// URLs that were given up.
     Dead,
 }
 
-/// State of a host: the thing that it waits for.
+/// State of a host, by what it waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HostState {
-    /// It may be asked now.
+    /// The host may be asked now.
     Ready,
-    /// It is not asked before its delay, or what it has asked for, is over.
+    /// The host is not asked before its delay, or the time that it asked for, is over.
     Waiting,
-    /// It could not be reached, and is tried again later.
+    /// The host could not be reached, and is tried again later.
     BackingOff,
-    /// It could not be reached as often as it is tried: its URLs are given up.
+    /// The host failed as often as it is tried: its URLs are given up.
     GivenUp,
-    /// Nothing of it is left to fetch.
+    /// The host has no URL left to fetch.
     Idle,
 }
 
 impl HostState {
-    /// All states, in the order in which they are told.
+    /// All states, in the order in which they are reported.
     pub const ALL: [Self; 5] = [
         Self::Ready,
         Self::Waiting,
@@ -143,7 +144,7 @@ impl HostState {
         Self::Idle,
     ];
 
-    /// Returns the word for it: `ready`, `waiting`, `backing-off`, `given-up` or `idle`.
+    /// Returns the word for the state: `ready`, `waiting`, `backing-off`, `given-up` or `idle`.
     pub fn as_str(self) -> &'static str {
         match self {
             HostState::Ready => "ready",
@@ -165,9 +166,9 @@ pub enum DelayBy {
     Robots,
     /// Another crawl of this worker, which keeps a longer delay at the same host.
     OtherCrawl,
-    /// Answers of the host, which take longer than its delay.
+    /// Response times of the host, which are longer than its delay.
     Answers,
-    /// Trouble of the host: `Retry-After`, or failures on end.
+    /// Trouble of the host: `Retry-After`, or failures in a row.
     Trouble,
 }
 
@@ -181,7 +182,7 @@ impl DelayBy {
         Self::Trouble,
     ];
 
-    /// Returns the word for it: `setting`, `robots`, `other-crawl`, `answers` or `trouble`.
+    /// Returns the word for the origin: `setting`, `robots`, `other-crawl`, `answers` or `trouble`.
     pub fn as_str(self) -> &'static str {
         match self {
             DelayBy::Setting => "setting",
@@ -193,7 +194,7 @@ impl DelayBy {
     }
 }
 
-/// A host that this run has, or had, a URL of.
+/// Record of a host that has, or had, a URL in this run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostEntry {
     /// Name and port.
@@ -202,22 +203,22 @@ pub struct HostEntry {
     pub state: HostState,
     /// Number of its URLs that wait or are in flight, counted up to [`MAX_DUE`](Self::MAX_DUE).
     pub n_due: u64,
-    /// It is not asked before this moment.
+    /// Time before which the host is not asked.
     pub not_before: UnixMillis,
-    /// Milliseconds between its last answer and the next request, as they were kept last.
+    /// Milliseconds between the host's last answer and the next request, as last observed.
     pub delay_ms: u64,
-    /// Origin of that delay.
+    /// Origin of the delay.
     pub delay_by: DelayBy,
-    /// True if it has answered in this run.
+    /// True if the host has answered in this run.
     pub has_answered: bool,
-    /// Number of times on end that it could not be reached.
+    /// Number of times in a row that the host could not be reached.
     pub n_failures: u32,
-    /// The word by which the last of these is counted: `resolve`, `connection`, …
+    /// Reason of the last of these failures, as it is counted: `resolve`, `connection`, …
     pub reason: String,
 }
 
 impl HostEntry {
-    /// URLs of one host that are counted.
+    /// Largest number of URLs of one host that are counted.
     pub const MAX_DUE: u64 = 1_000;
 }
 
@@ -226,28 +227,28 @@ impl HostEntry {
 pub struct FrontierStats {
     /// The present run.
     pub run: Run,
-    /// `root` ran in it.
+    /// True if `root` ran in the present run.
     pub seeded: bool,
-    /// Of the root requests.
+    /// Hosts of the root requests.
     pub root_hosts: Vec<String>,
     /// Hosts with a URL that waits.
     pub n_hosts: u64,
     /// Number of hosts in each state, of all that have, or had, a URL.
     pub hosts_by_state: BTreeMap<HostState, u64>,
-    /// Items that no sink has yet.
+    /// Number of items that no sink has yet.
     pub n_undelivered: u64,
-    /// Dead letters: URLs that `redrive` would try again.
+    /// Number of dead letters: URLs that `redrive` would try again.
     pub n_dead_letters: u64,
-    /// Pages that may have ended the process, and are tried alone.
+    /// Number of pages that may have ended the process, and are tried alone.
     pub n_suspects: u64,
-    /// How often the process ended without closing the frontier, in a row.
+    /// Number of times in a row that the process ended without closing the frontier.
     pub n_unclean_stops: u32,
     /// Totals of the run.
     pub counts: Counts,
 }
 
 impl FrontierStats {
-    /// Counts another shard's in. All of them are in a run once the last is.
+    /// Adds the totals of another shard. The sum is in the earliest run of its shards.
     pub fn add(&mut self, other: &FrontierStats) {
         self.run = self.run.min(other.run);
         self.seeded &= other.seeded;
@@ -268,23 +269,23 @@ impl FrontierStats {
     }
 }
 
-/// What tells whether a page has changed since it was last fetched.
+/// Evidence that tells whether a page has changed since it was last fetched.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Validators {
     /// Header `etag`, as received.
     pub etag: Option<String>,
     /// Header `last-modified`, as received.
     pub last_modified: Option<String>,
-    /// Of the body.
+    /// Hash of the body.
     pub content: Option<ContentHash>,
 }
 
-/// Bytes of an `etag` or a `last-modified`; a longer one is not kept.
+/// Largest number of bytes of an `etag` or a `last-modified`; a longer one is not kept.
 pub const VALIDATOR_MAX: usize = 1 << 10;
 
 impl Validators {
-    /// Of a page as it was received. Headers that cannot be sent back are not kept, nor are those of
-    /// a page that redirects led to: they belong to another URL than the one that is asked for.
+    /// Returns the validators of a page as it was received. Headers that cannot be sent back are not kept,
+    /// nor are those of a page that redirects led to: they belong to another URL than the requested one.
     pub fn of(page: &Page) -> Self {
         let header = |name| {
             let value = page.header(name).filter(|_| page.redirects.is_empty())?;
@@ -300,18 +301,18 @@ impl Validators {
         }
     }
 
-    /// Whether a server can be asked for the page only if it has changed.
+    /// True if a conditional request can be made for the page.
     pub fn make_a_condition(&self) -> bool {
         self.etag.is_some() || self.last_modified.is_some()
     }
 }
 
-/// A body, hashed.
+/// Hash of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContentHash(pub [u8; 16]);
 
 impl ContentHash {
-    /// Of a body without its content-encoding, cut where it was cut.
+    /// Hashes a body without its content encoding. A truncated body is hashed as truncated.
     pub fn of(body: &[u8]) -> Self {
         use sha2::Digest as _;
         let digest: [u8; 32] = sha2::Sha256::digest(body).into();
@@ -321,14 +322,14 @@ impl ContentHash {
     }
 }
 
-/// How much of one file of items counts: the rest of it was never delivered.
+/// Length up to which one file of items is valid; the rest of it was never delivered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SinkMark {
-    /// The file's name in its folder.
+    /// Name of the file in its folder.
     pub file: String,
-    /// Its committed bytes.
+    /// Number of committed bytes.
     pub length: u64,
-    /// The runs of the items in it: the first and the last.
+    /// First and last run of the items in the file.
     pub runs: (Run, Run),
 }
 

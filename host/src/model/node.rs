@@ -1,7 +1,7 @@
 //! Nodes: the processes of a cluster, as they register and as placement sees them.
 //!
-//! A worker has the labels that it was started with, and two that nobody gives it: `id`, its node id,
-//! and `host`, the host of the address that others reach it at. A selector asks for any of them.
+//! A worker has the labels that it was started with, and two built-in ones: `id`, its node id, and `host`,
+//! the host of the address at which others reach it. A selector may ask for any of them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,11 +13,11 @@ use sha2::Digest as _;
 use super::crawl::UnixMillis;
 use super::id::{IdError, Incarnation, NAME_MAX, NodeId, check_name};
 
-/// What a process does in the cluster.
+/// Role of a process in the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Accepts calls, places resources.
+    /// Accepts calls and places resources.
     Master,
     /// Crawls.
     Worker,
@@ -32,36 +32,36 @@ impl fmt::Display for Role {
     }
 }
 
-/// A node's registration, written under its lease.
+/// Registration of a node, written under its lease.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
-    /// `worker-1`.
+    /// Id of the node, such as `worker-1`.
     pub id: NodeId,
-    /// What it does.
+    /// Role of the node.
     pub role: Role,
-    /// Where its gRPC answers: `127.0.0.1:9091`.
+    /// Address of its gRPC server, such as `127.0.0.1:9091`.
     pub address: String,
-    /// Where its HTTP answers; empty where it does not say.
+    /// Address of its HTTP server; empty if not published.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub http: String,
-    /// Tells this process from an earlier one under the same id.
+    /// Number that distinguishes this process from an earlier one under the same id.
     pub incarnation: Incarnation,
-    /// Labels for selectors, beside those of [`Node::label`] that follow from the rest.
+    /// Labels for selectors, beside the built-in ones of [`Node::label`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// How many shards it takes at once; 0 for a master.
+    /// Largest number of shards that the node takes at once; 0 for a master.
     pub capacity: u32,
-    /// The version of the program.
+    /// Version of the program.
     pub version: String,
-    /// The newest version of the plugins' interface that it runs; empty where it does not say.
+    /// Newest version of the plugin interface that the node supports; empty if not published.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub interface: String,
-    /// It takes nothing new.
+    /// True if the node takes no new shards.
     #[serde(default)]
     pub draining: bool,
-    /// Milliseconds since 1970.
+    /// Time of the start, in milliseconds since 1970.
     pub started_at: u64,
-    /// Token that other workers show to be let in with links; empty where nobody is.
+    /// Token that other workers must show to deliver links; empty if nobody may.
     #[serde(default, skip_serializing_if = "CallToken::is_empty")]
     pub call_token: CallToken,
     /// True if the worker takes part in the turns of hosts that are shared over all workers.
@@ -69,28 +69,29 @@ pub struct Node {
     pub shares_turns: bool,
 }
 
-/// A secret of one process, which those who may read the store show when they call it.
+/// Secret of one process. Callers that can read the store show it when they call the process.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CallToken(String);
 
 impl CallToken {
-    /// Makes a token of bytes that nobody can guess.
+    /// Makes a token from random bytes.
     pub fn of(random: [u8; 32]) -> Self {
         Self(hex::encode(random))
     }
 
-    /// Returns true for the token that lets nobody in.
+    /// True for the empty token, which admits nobody.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the secret, for whoever shows it.
+    /// Returns the secret, for a caller that shows it.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Returns true if this is what a caller has shown. Takes as long for a good guess as for a bad one.
+    /// True if this is the token that a caller has shown. The time taken does not depend on how much of it
+    /// is right.
     pub fn is(&self, shown: &[u8]) -> bool {
         let hash = |bytes: &[u8]| sha2::Sha256::digest(bytes);
         !self.is_empty() && hash(self.0.as_bytes()) == hash(shown)
@@ -103,28 +104,28 @@ impl fmt::Debug for CallToken {
     }
 }
 
-/// What happened to a node's registration.
+/// Change of a node's registration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeEvent {
-    /// What happened.
+    /// Kind of the change.
     pub change: NodeChange,
-    /// As registered; as it was, where it left.
+    /// The registration; if the node left, its last one.
     pub node: Node,
 }
 
-/// How a registration changed.
+/// Kind of change of a registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeChange {
-    /// It is there now.
+    /// The node has joined.
     Joined,
-    /// It is not there any more.
+    /// The node has left.
     Left,
-    /// It is another process under the same id, or says something else of itself.
+    /// Another process has taken over the id, or the registration says something else.
     Changed,
 }
 
 impl NodeChange {
-    /// One word, as the API gives it.
+    /// Returns the word that the API uses.
     pub fn as_str(self) -> &'static str {
         match self {
             NodeChange::Joined => "joined",
@@ -134,25 +135,25 @@ impl NodeChange {
     }
 }
 
-/// A master that leads or would lead, under `election/<lease>`: of those there are, the one whose key
-/// was created first leads.
+/// A master that leads or is ready to lead, stored under `election/<lease>`. The contender whose key was
+/// created first leads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contender {
-    /// `master-2`.
+    /// Id of the master, such as `master-2`.
     pub id: NodeId,
-    /// Where its gRPC answers.
+    /// Address of its gRPC server.
     pub address: String,
 }
 
-/// The label that is a node's id.
+/// Name of the label that holds a node's id.
 const ID: &str = "id";
-/// The label that is the host of a node's address.
+/// Name of the label that holds the host of a node's address.
 const HOST: &str = "host";
-/// Labels of one node, and of one selector.
+/// Largest number of labels of one node or one selector.
 const MAX_LABELS: usize = 32;
 
 impl Node {
-    /// The value of this label; none where it has no such label.
+    /// Returns the value of a label, or `None` if the node does not have it.
     pub fn label(&self, key: &str) -> Option<&str> {
         match key {
             ID => Some(self.id.as_str()),
@@ -171,63 +172,63 @@ impl Node {
     }
 }
 
-/// A label that a node is started with: `gpu=true`.
+/// A label that a node is started with, such as `gpu=true`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
     key: String,
     value: String,
 }
 
-/// Why a text is no label, or labels do not go together.
+/// Reason why a text is not a label, or why labels conflict.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LabelError {
-    /// No equals sign.
+    /// The text has no equals sign.
     #[error("label {text:?} has no '='; write KEY=VALUE, like gpu=true")]
     Form {
-        /// As received.
+        /// The text, as received.
         text: String,
     },
-    /// The key is no name.
+    /// The key is not a valid name.
     #[error(transparent)]
     Key(#[from] IdError),
-    /// Nothing behind the equals sign.
+    /// The text has nothing after the equals sign.
     #[error("label {key} has no value; write {key}=VALUE")]
     NoValue {
-        /// Its key.
+        /// Key of the label.
         key: String,
     },
-    /// The value is too long to be shown everywhere.
+    /// The value is too long.
     #[error("the value of label {key} is {n_bytes} bytes long; at most {NAME_MAX} are allowed")]
     TooLong {
-        /// Its key.
+        /// Key of the label.
         key: String,
-        /// How long the value was.
+        /// Length of the value in bytes.
         n_bytes: usize,
     },
-    /// A character that has no place in a value.
+    /// The value has a character that is not allowed.
     #[error("the value of label {key} has {found:?}; use letters, digits, '-', '_', '.' and ':'")]
     Character {
-        /// Its key.
+        /// Key of the label.
         key: String,
         /// The first character that is not allowed.
         found: char,
     },
-    /// A label that a node has anyway.
+    /// The label is built in, so it cannot be set.
     #[error("label {key} is given to every node by itself; take another key")]
     BuiltIn {
-        /// `id` or `host`.
+        /// Key of the label: `id` or `host`.
         key: String,
     },
-    /// One key, two values.
+    /// The same key is given with two values.
     #[error("label {key} is given twice; a node has one value for it")]
     Twice {
-        /// Its key.
+        /// Key of the label.
         key: String,
     },
-    /// More than a record should hold.
+    /// There are more labels than a record should hold.
     #[error("there are {n} labels; at most {MAX_LABELS} are allowed")]
     TooMany {
-        /// So many.
+        /// Number of labels.
         n: usize,
     },
 }
@@ -251,7 +252,7 @@ impl FromStr for Label {
     }
 }
 
-/// The labels of one node.
+/// Collects the labels of one node.
 pub fn labels(
     labels: impl IntoIterator<Item = Label>,
 ) -> Result<BTreeMap<String, String>, LabelError> {
@@ -266,12 +267,12 @@ pub fn labels(
     Ok(together)
 }
 
-/// Refuses what is no key of a label.
+/// Refuses a text that cannot be the key of a label.
 pub fn check_label_key(key: &str) -> Result<(), LabelError> {
     Ok(check_name("label key", key)?)
 }
 
-/// Refuses what is no value of a label. Colons are those of IPv6 addresses.
+/// Refuses a text that cannot be the value of a label. Colons are allowed for IPv6 addresses.
 pub fn check_label_value(key: &str, value: &str) -> Result<(), LabelError> {
     let key = key.to_owned();
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
@@ -296,10 +297,10 @@ pub fn check_n_labels(n: usize) -> Result<(), LabelError> {
     }
 }
 
-/// A worker that somebody has told to give away what it has, under `draining/<worker>`.
+/// Request that a worker give away its shards, stored under `draining/<worker>`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Draining {
-    /// When that was.
+    /// Time of the request.
     pub since: UnixMillis,
 }
 
@@ -313,7 +314,7 @@ mod tests {
         assert!(token.is(token.expose().as_bytes()));
         assert!(!token.is(CallToken::of([8; 32]).expose().as_bytes()));
         assert!(!token.is(b""));
-        // Nodes of versions without tokens let nobody in.
+        // Nodes of versions without tokens admit nobody.
         assert!(!CallToken::default().is(b""));
         assert!(!format!("{token:?}").contains("07"));
     }
@@ -374,7 +375,7 @@ mod tests {
             address: address.to_owned(),
             http: String::new(),
             incarnation: Incarnation(1),
-            // A record that somebody else wrote does not say what a node's id is.
+            // A label in a foreign record does not override a node's id.
             labels: [("id", "x"), ("gpu", "true")]
                 .map(|(k, v)| (k.into(), v.into()))
                 .into(),

@@ -1,8 +1,8 @@
-//! Where a resource wants to be crawled: in how many parts, its weight, the labels a worker must have,
-//! and which other resources it wants beside it or never beside it.
+//! Placement of a resource: the number of its shards, its weight, the labels that a worker must have, and
+//! the resources that it wants beside it or never beside it.
 //!
-//! All of it but the number of parts may be changed while the resource runs. A shard whose worker does
-//! not fit any more moves; one that would only fit better elsewhere stays.
+//! Everything but the number of shards may change while the resource runs. A shard moves if its worker no
+//! longer fits; it stays if another worker would merely fit better.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,29 +15,29 @@ use super::id::{IdError, ResourceName};
 use super::node::{check_label_key, check_label_value, check_n_labels};
 use super::settings::SettingError;
 
-/// The heaviest a resource may be.
+/// Largest weight of a resource.
 pub const MAX_WEIGHT: u32 = 1_000;
-/// The weight of a resource that names none.
+/// Weight of a resource that names none.
 pub const DEFAULT_WEIGHT: u32 = 1;
-/// Parts that a resource may have: all of them are finished in one transaction of the store.
+/// Largest number of shards of a resource: all of them are finished in one transaction of the store.
 pub const MAX_SHARDS: u32 = 32;
 
-/// What placement keeps to.
+/// Placement that a user asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlacementSpec {
-    /// Parts, by hash of the host, each crawled by a worker of its own choice.
+    /// Number of shards. Hosts are divided among them by hash, and each shard is placed by itself.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub shards: u32,
-    /// What one shard adds to the load of its worker.
+    /// Weight that one shard adds to the load of its worker.
     #[serde(default = "default_weight")]
     pub weight: u32,
-    /// Labels that a worker must have with exactly these values. `id` and `host` are there always.
+    /// Labels that a worker must have with exactly these values. Every worker has `id` and `host`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub selector: BTreeMap<String, String>,
-    /// On the worker of this one, where it is placed and there is room; elsewhere otherwise.
+    /// Resource to be close to: its worker is preferred if the resource is placed and the worker has room.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub near: Option<ResourceName>,
-    /// Never on a worker with this one, whichever of the two is placed first.
+    /// Resource to stay apart from: the two never share a worker, whichever is placed first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub apart: Option<ResourceName>,
 }
@@ -71,17 +71,17 @@ impl Default for PlacementSpec {
 }
 
 impl PlacementSpec {
-    /// Its parts; a number that [`check`](Self::check) refuses counts as one.
+    /// Number of shards; a number that [`check`](Self::check) refuses counts as 1.
     pub fn n_shards(&self) -> NonZeroU32 {
         NonZeroU32::new(self.shards).unwrap_or(NonZeroU32::MIN)
     }
 
-    /// Nothing was asked for.
+    /// True if nothing was asked for.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Refuses what cannot be meant by the resource of this name.
+    /// Refuses values that make no sense for the resource of this name.
     pub fn check(&self, name: &ResourceName) -> Result<(), SettingError> {
         let wrong = |setting, why| Err(SettingError { setting, why });
         if !(1..=MAX_SHARDS).contains(&self.shards) {
@@ -139,23 +139,24 @@ impl fmt::Display for PlacementSpec {
     }
 }
 
-/// What a caller says of it: of something to be added, or as a change to what is there.
+/// Placement as a caller gives it, for a new resource or as a change to an existing one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PlacementChange {
-    /// None: as it is.
+    /// New number of shards. If `None`, the number stays.
     pub shards: Option<u32>,
-    /// None: as it is.
+    /// New weight. If `None`, the weight stays.
     pub weight: Option<u32>,
-    /// Labels not named stay; in a change, one without a value is taken out.
+    /// Labels to set. Others stay; in a change, a label without a value is removed.
     pub selector: BTreeMap<String, String>,
-    /// None: as it is.
+    /// New resource to be close to. If `None`, it stays.
     pub near: Option<Neighbour>,
-    /// None: as it is.
+    /// New resource to stay apart from. If `None`, it stays.
     pub apart: Option<Neighbour>,
 }
 
 impl PlacementChange {
-    /// The whole, of something to be added. A label without a value is kept, for `check` to refuse.
+    /// Returns the placement of a new resource. A label without a value is kept, so that `check` refuses
+    /// it.
     pub fn into_spec(self) -> PlacementSpec {
         PlacementSpec {
             shards: self.shards.unwrap_or(1),
@@ -166,7 +167,7 @@ impl PlacementChange {
         }
     }
 
-    /// The whole after this change.
+    /// Returns the placement after this change.
     pub fn over(self, present: PlacementSpec) -> PlacementSpec {
         let mut selector = present.selector;
         selector.extend(self.selector);
@@ -197,12 +198,12 @@ impl From<PlacementSpec> for PlacementChange {
     }
 }
 
-/// Another resource, or nobody: what an empty text takes back.
+/// Another resource, or nobody. An empty text stands for nobody and withdraws an earlier choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Neighbour {
-    /// What was named before counts no more.
+    /// The earlier choice is withdrawn.
     Nobody,
-    /// It need not be there, or be placed.
+    /// The resource of this name. It need not exist or be placed.
     Resource(ResourceName),
 }
 

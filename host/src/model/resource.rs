@@ -23,23 +23,23 @@ pub use super::shard::{
     is_complete,
 };
 
-/// What a user asks for; everything but the name has a default.
+/// Specification of a resource by its user; everything but the name has a default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceSpec {
-    /// Unique among the resources that are not deleted.
+    /// Name, unique among the resources that are not deleted.
     pub name: ResourceName,
-    /// The plugin that runs; the one of the same name if none was given.
+    /// Plugin that runs; if none was given, the one of the same name.
     pub plugin: PluginRef,
-    /// Handed to the rules as their config.
+    /// Params that are handed to the rules as their config.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, String>,
     /// Limits of one call that differ from the defaults.
     #[serde(default, skip_serializing_if = "LimitOverrides::is_empty")]
     pub limits: LimitOverrides,
-    /// How far and how fast the crawl goes.
+    /// Range and pace of the crawl.
     #[serde(default)]
     pub crawl: CrawlSettings,
-    /// Which workers take it.
+    /// Requirements on the workers that take it.
     #[serde(default, skip_serializing_if = "PlacementSpec::is_default")]
     pub placement: PlacementSpec,
 }
@@ -47,47 +47,48 @@ pub struct ResourceSpec {
 /// A resource as the store keeps it, under `resources/<name>`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resource {
-    /// This life of the name.
+    /// Id of this life of the name.
     pub id: ResourceId,
     /// `id|address` of the owner of shard 0; empty while unplaced.
     pub assigned_node: String,
-    /// Nanoseconds since 1970.
+    /// Time of creation, in nanoseconds since 1970.
     pub creation_time: u64,
-    /// Grows with each change of the spec.
+    /// Number that grows with each change of the spec.
     pub generation: Generation,
     /// The present pass over the site.
     pub run: Run,
-    /// The first run with the present number of shards: in earlier ones a host may have been another
-    /// shard's. 0 in records of before it was kept.
+    /// First run with the present number of shards: in earlier runs, a host may have belonged to another
+    /// shard. 0 in records from before the field existed.
     #[serde(default)]
     pub resharded_at: Run,
-    /// When the present run was asked for: what `root` sees as the present moment, in every shard. None in
-    /// records of before it was kept.
+    /// Time at which the present run was requested; `root` sees it as the present time, in every shard.
+    /// `None` in records from before the field existed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_started_at: Option<UnixMillis>,
-    /// The plugin version found when the resource was added; none while it waits for its plugin.
+    /// Plugin version found when the resource was added. If `None`, the resource waits for its plugin.
     pub pinned: Option<PinnedPlugin>,
-    /// Nobody is to crawl it until it is resumed.
+    /// True if the resource is not to be crawled until it is resumed.
     #[serde(default, skip_serializing_if = "is_false")]
     pub paused: bool,
-    /// The calls that changed it last, the latest last, so that none is carried out again.
+    /// Ids of the latest calls that changed the resource, the latest last, so that none is carried out
+    /// again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<RequestId>,
-    /// What the user asked for.
+    /// Specification by the user.
     #[serde(flatten)]
     pub spec: ResourceSpec,
 }
 
-/// So many calls are remembered; a client that sends one again does so within seconds.
+/// Largest number of calls that are remembered; a client that repeats a call does so within seconds.
 const MAX_REQUESTS: usize = 16;
 
 impl Resource {
-    /// Whether this call was carried out already.
+    /// True if this call was carried out already.
     pub fn has_seen(&self, request: &RequestId) -> bool {
         self.requests.contains(request)
     }
 
-    /// The calls to be remembered after this one.
+    /// Returns the calls to be remembered after this one.
     pub fn requests_with(&self, request: &RequestId) -> Vec<RequestId> {
         let others = self.requests.iter().filter(|present| *present != request);
         let mut requests: Vec<RequestId> = others.chain([request]).cloned().collect();
@@ -97,19 +98,19 @@ impl Resource {
 }
 
 impl Resource {
-    /// Its parts, those of its present run.
+    /// Iterates over the ids of its shards in the present run.
     pub fn shard_ids(&self) -> impl Iterator<Item = ShardId> + use<> {
         let resource = self.id;
         let shards = (0..self.spec.placement.shards).map(Shard);
         shards.map(move |shard| ShardId { resource, shard })
     }
 
-    /// Whether a part belongs to the present run; it may be one of a run that had more of them.
+    /// True if a shard belongs to the present run. An earlier run may have had more shards.
     pub fn has_shard(&self, id: ShardId) -> bool {
         self.id == id.resource && id.shard.0 < self.spec.placement.shards
     }
 
-    /// The present division of hosts among its parts, where there was another one before.
+    /// Returns the present division of hosts among the shards, if there was another one before.
     pub fn division(&self) -> Option<Division> {
         let first_run = self.resharded_at;
         (first_run > Run(1)).then(|| Division {
@@ -122,17 +123,17 @@ impl Resource {
 /// The exact plugin that a resource runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PinnedPlugin {
-    /// Its version.
+    /// Version of the plugin.
     pub version: PluginVersion,
-    /// Of its bytes.
+    /// Digest of the plugin's bytes.
     pub digest: Digest,
-    /// The version of the interface that it was built for; empty in records of before it was kept.
+    /// Interface version that the plugin was built for; empty in records from before the field existed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub interface: String,
 }
 
 impl PinnedPlugin {
-    /// This one.
+    /// Pins this plugin version.
     pub fn of(plugin: &PluginRecord) -> Self {
         Self {
             version: plugin.version.clone(),
@@ -142,19 +143,19 @@ impl PinnedPlugin {
     }
 }
 
-/// What a worker is to do with a shard that is assigned to it.
+/// Order to a worker about a shard that is assigned to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
-    /// Crawl it.
+    /// Crawl the shard.
     #[default]
     Crawl,
-    /// End its crawl, and write then that nobody has it.
+    /// End the crawl, and then record that nobody owns the shard.
     GiveBack,
 }
 
 impl Assignment {
-    /// Of a shard of this resource, to a process under an epoch.
+    /// Returns the assignment of a shard of this resource to a process under an epoch.
     pub fn of(resource: &Resource, epoch: Epoch, incarnation: Incarnation, order: Order) -> Self {
         let placement = &resource.spec.placement;
         Self {
@@ -179,26 +180,26 @@ impl Order {
     }
 }
 
-/// A worker's copy of what is assigned to it, under `assignments/<worker>/<id>/<n>`.
+/// Assignment of a shard, as a worker reads it, under `assignments/<worker>/<id>/<n>`.
 ///
-/// Written in the transaction that writes the shard; a worker watches nothing else.
+/// It is written in the same transaction as the shard; a worker watches nothing else.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assignment {
-    /// The resource.
+    /// Name of the resource.
     pub name: ResourceName,
-    /// Of this assignment.
+    /// Epoch of this assignment.
     pub epoch: Epoch,
-    /// Of the worker it was written for.
+    /// Incarnation of the worker that it was written for.
     pub incarnation: Incarnation,
-    /// Of the spec that should run.
+    /// Generation of the spec that should run.
     pub generation: Generation,
-    /// What is to be done with it.
+    /// Order to the worker.
     #[serde(default, skip_serializing_if = "Order::is_crawl")]
     pub order: Order,
-    /// What it adds to the load of its worker.
+    /// Weight that the shard adds to the load of its worker.
     #[serde(default = "default_weight", skip_serializing_if = "is_default_weight")]
     pub weight: u32,
-    /// The resource that must not come to its worker.
+    /// Resource that must not share the worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub apart: Option<ResourceName>,
 }
@@ -223,28 +224,28 @@ fn is_default_weight(weight: &u32) -> bool {
     *weight == DEFAULT_WEIGHT
 }
 
-/// A resource whose name is free already and whose data is to go, under `deleting/<id>`. The record
-/// is the last of it: when it is gone, so is the frontier.
+/// A deleted resource whose name is already free and whose data is to be removed, under `deleting/<id>`.
+/// The record is the last trace of the resource: when it is gone, so is the frontier.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deleting {
-    /// The name it had.
+    /// Name that the resource had.
     pub name: ResourceName,
-    /// Its life.
+    /// Id of the resource.
     pub id: ResourceId,
-    /// The calls that changed it last, and the one that deleted it.
+    /// Ids of the latest calls that changed the resource, and of the one that deleted it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<RequestId>,
-    /// Who may have been writing when it was deleted.
+    /// Processes that may have been writing when the resource was deleted.
     pub owners: Vec<Owner>,
-    /// When it was deleted.
+    /// Time of the deletion.
     pub deleted_at: UnixMillis,
-    /// Its items go too.
+    /// True if the items are deleted too.
     pub purge: bool,
-    /// Since when nobody writes any more, and items that were to go are gone. From then on its
-    /// frontier stays for the minimum age.
+    /// Time since which nobody writes any more, and items that were to be deleted are gone. From then on,
+    /// the frontier is kept for the minimum age.
     #[serde(default)]
     pub stopped_at: Option<UnixMillis>,
-    /// Its line files were cut to what counts, and the frontier is being taken apart.
+    /// True if the line files were cut to their valid length. The frontier is then being taken apart.
     #[serde(default)]
     pub items_cut: bool,
     /// The try to deliver what no sink had that came to its end.
@@ -252,14 +253,14 @@ pub struct Deleting {
     pub rest: Option<u64>,
 }
 
-/// Where a resource stands.
+/// Phase of a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Phase {
-    /// It waits, for the reason given.
+    /// The resource waits, for the reason given.
     Pending(String),
-    /// It is crawled.
+    /// The resource is being crawled.
     Running,
-    /// Somebody has paused it. Where a worker still brings it to an end, that is the reason given.
+    /// Somebody has paused the resource. If a worker is still ending its crawl, the reason says so.
     Paused(String),
     /// The run is over.
     Finished,
@@ -268,7 +269,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// One word, as the API gives it.
+    /// Returns the word that the API uses.
     pub fn as_str(&self) -> &'static str {
         match self {
             Phase::Pending(_) => "Pending",
@@ -279,7 +280,7 @@ impl Phase {
         }
     }
 
-    /// Why, where a phase has a reason.
+    /// Returns the reason of a phase; empty if it has none.
     pub fn reason(&self) -> &str {
         match self {
             Phase::Pending(reason) | Phase::Paused(reason) | Phase::Failed(reason) => reason,
@@ -301,7 +302,7 @@ mod tests {
         let mirror = r#"{"name":"books","epoch":1,"incarnation":2,"generation":3}"#;
         let read: Assignment = serde_json::from_str(mirror).unwrap();
         assert_eq!((read.weight, &read.apart), (1, &None));
-        // Numbers that name something were written as numbers then.
+        // Ids were still written as numbers in such records.
         let mirror = mirror.replace(r#""incarnation":2"#, r#""incarnation":"2""#);
         assert_eq!(serde_json::to_string(&read).unwrap(), mirror);
     }

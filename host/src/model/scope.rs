@@ -1,8 +1,8 @@
-//! Where a crawl may go: which links are followed, and why the others are not.
+//! Scope of a crawl: the rules by which links are followed or refused.
 //!
-//! Pure rules over a request and its depth. A worker sorts links by them, and whoever explains a URL
-//! asks the same rules, so both give the same answer. What hangs on all that was stored before (room,
-//! and how many URLs a pattern has) is counted by the frontier.
+//! These are pure rules over a request and its depth. A worker sorts links by them, and explanations of URLs apply
+//! the same rules, so both give the same answer. Bounds that depend on stored data (space, URLs per pattern) are
+//! counted by the frontier.
 //!
 //! Root requests are what the user asked for; only links are judged.
 
@@ -17,17 +17,17 @@ use super::settings::{CrawlSettings, SettingError};
 use super::suffix::{is_address, registrable};
 use super::text::as_text;
 
-/// What a crawl may reach from its root requests.
+/// Bounds on the links that a crawl follows from its root requests.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds<'a> {
-    /// Of the run.
+    /// Hosts of the run's root requests.
     pub root_hosts: &'a RootHosts,
-    /// Of the resource.
+    /// Settings of the resource.
     pub settings: &'a CrawlSettings,
 }
 
 impl Bounds<'_> {
-    /// Why a link that is found at this depth is not followed; none where it is.
+    /// Returns the reason why a link found at this depth is not followed, or `None` if it is followed.
     pub fn refusal(&self, request: &Request, depth: u32) -> Option<Refusal> {
         let (url, settings) = (&request.url, self.settings);
         let (host, port) = place_of(url);
@@ -57,8 +57,8 @@ impl Bounds<'_> {
         }
     }
 
-    /// Whether the resource itself names the port of a URL: a root request goes to that host and
-    /// port, or setting `scope` has both.
+    /// True if the resource itself names the port of a URL: a root request goes to that host and port, or setting
+    /// `scope` has both.
     pub fn names_port(&self, url: &Url) -> bool {
         let (host, port) = place_of(url);
         let names = |p: &HostPattern| p.port.is_some() && p.admits(host, port);
@@ -71,8 +71,8 @@ fn place_of(url: &Url) -> (&str, Option<u16>) {
     (host, url.port_or_known_default())
 }
 
-/// Whether one segment stands in the path more than so many times. A sequence of segments that
-/// repeats is found by each segment in it.
+/// True if one segment occurs in the path more than `max` times. A repeated sequence of segments is found by each
+/// segment in it.
 fn repeats_segment(path: &str, max: u32) -> bool {
     let max = max as usize;
     let n_segments = path.bytes().filter(|&b| b == b'/').count();
@@ -86,45 +86,47 @@ fn repeats_segment(path: &str, max: u32) -> bool {
         .any(|same| same.len() > max)
 }
 
-/// Why a link is not followed.
+/// Reason why a link is not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// Neither http nor https.
+    /// The scheme is neither http nor https.
     Scheme,
-    /// Setting `max-url-length`.
+    /// The URL is longer than setting `max-url-length` allows.
     UrlLength {
-        /// Bytes, without the fragment.
+        /// Length in bytes, without the fragment.
         length: usize,
-        /// As set.
+        /// Value of the setting.
         max: u32,
     },
-    /// Setting `scope`.
+    /// The host is outside setting `scope`.
     OutOfScope,
-    /// Setting `max-depth`.
+    /// The link is deeper than setting `max-depth` allows.
     Depth {
-        /// Links between the root requests and this one.
+        /// Number of links between the root requests and this one.
         depth: u32,
-        /// As set.
+        /// Value of the setting.
         max: u32,
     },
-    /// Setting `max-segment-repeats`.
+    /// A segment occurs more often than setting `max-segment-repeats` allows.
     SegmentRepeats {
-        /// As set.
+        /// Value of the setting.
         max: u32,
     },
-    /// Setting `max-disk`. [`Bounds::refusal`] cannot know it: the worker looks at the frontier.
+    /// The frontier has reached setting `max-disk`. [`Bounds::refusal`] cannot know that; the worker checks the
+    /// frontier.
     Disk {
-        /// Bytes, as set.
+        /// Value of the setting, in bytes.
         max: u64,
     },
-    /// Setting `max-pattern-urls`. [`Bounds::refusal`] cannot know it: the frontier counts.
+    /// The pattern has reached setting `max-pattern-urls`. [`Bounds::refusal`] cannot know that; the frontier
+    /// counts.
     PatternUrls {
-        /// As set.
+        /// Value of the setting.
         max: u64,
     },
-    /// Setting `max-hosts`. [`Bounds::refusal`] cannot know it: the frontier counts.
+    /// The crawl has reached setting `max-hosts`. [`Bounds::refusal`] cannot know that; the frontier counts.
     Hosts {
-        /// Number of hosts, as set.
+        /// Value of the setting: a number of hosts.
         max: u64,
     },
 }
@@ -132,9 +134,10 @@ pub enum Refusal {
 /// Bounds on what the links of a crawl may add to its frontier. Root requests are stored all the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GrowthBounds {
-    /// URLs of one host and one [pattern](crate::model::pattern::path_pattern): setting `max-pattern-urls`.
+    /// Number of URLs of one host and one [pattern](crate::model::pattern::path_pattern): setting
+    /// `max-pattern-urls`.
     pub pattern_urls: u64,
-    /// Hosts with a URL in the frontier's run: setting `max-hosts`, or this shard's share of it.
+    /// Number of hosts with a URL in the frontier's run: setting `max-hosts`, or this shard's share of it.
     pub hosts: u64,
 }
 
@@ -146,17 +149,17 @@ impl GrowthBounds {
     };
 }
 
-/// What links are counted by that setting `max-pattern-urls` keeps out.
+/// Reason under which links are counted that setting `max-pattern-urls` refuses.
 pub const PATTERN_URLS: &str = "max-pattern-urls";
 
-/// The word by which links are counted that setting `max-hosts` keeps out.
+/// Reason under which links are counted that setting `max-hosts` refuses.
 pub const HOSTS: &str = "max-hosts";
 
-/// What links are counted by that setting `max-disk` keeps out.
+/// Reason under which links are counted that setting `max-disk` refuses.
 pub const DISK: &str = "max-disk";
 
 impl Refusal {
-    /// What refused links are counted by.
+    /// Returns the word under which refused links are counted.
     pub fn as_str(self) -> &'static str {
         match self {
             Refusal::Scheme => "scheme",
@@ -171,7 +174,7 @@ impl Refusal {
     }
 }
 
-/// In a sentence about the URL, without a full stop.
+/// Writes part of a sentence about the URL, without a full stop.
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -207,16 +210,16 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// The hosts of the root requests: always in scope.
+/// Hosts of the root requests, which are always in scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RootHosts {
     hosts: Arc<[String]>,
-    /// With their ports; none where only the hosts are known.
+    /// Hosts with their ports; empty if only the hosts are known.
     places: Arc<[String]>,
 }
 
 impl RootHosts {
-    /// Those of these URLs.
+    /// Collects the hosts of these URLs.
     pub fn of(urls: &[Url]) -> Self {
         let hosts = urls.iter().filter_map(Url::host_str);
         Self {
@@ -255,30 +258,30 @@ fn has(sorted: &[String], text: &str) -> bool {
     found.is_ok()
 }
 
-/// Hosts that a crawl may visit: `example.org`, `*.example.org` (with all below it),
-/// `site:example.co.uk` (the same, but for a registrable domain only) or `*` (all), at any port that
-/// the guard lets through. With a port, `example.org:9000`, that port alone is meant, and the guard
-/// lets it through.
+/// Pattern of hosts that a crawl may visit: `example.org`, `*.example.org` (with all hosts below it),
+/// `site:example.co.uk` (the same, but for a registrable domain only) or `*` (all), at any port that the guard
+/// lets through. A pattern with a port, `example.org:9000`, stands for that port alone, and the guard lets it
+/// through.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HostPattern {
     host: String,
     port: Option<u16>,
-    /// It is written `site:`; its host begins with `*.`.
+    /// True if it is written `site:`; its host then begins with `*.`.
     is_site: bool,
 }
 
 impl HostPattern {
-    /// Whether it means every host there is.
+    /// True if every host matches.
     pub fn is_any_host(&self) -> bool {
         self.host == "*"
     }
 
-    /// The port that is meant; none: any.
+    /// Returns the port of the pattern. If `None`, any port matches.
     pub fn port(&self) -> Option<u16> {
         self.port
     }
 
-    /// Whether this host, in the form `Url::host_str` gives, is meant at this port.
+    /// True if this host, in the form of `Url::host_str`, matches at this port.
     pub fn admits(&self, host: &str, port: Option<u16>) -> bool {
         let is_host = match self.host.strip_prefix('*') {
             Some("") => true,
@@ -290,7 +293,7 @@ impl HostPattern {
 
     /// Refuses `site:` with anything but a registrable domain.
     ///
-    /// Parsing does not: what was stored can still be read when the list of suffixes has changed.
+    /// Parsing accepts it, so that stored patterns can still be read after the list of suffixes has changed.
     pub fn check(&self, setting: &'static str) -> Result<(), SettingError> {
         let Some(name) = self.host.strip_prefix("*.").filter(|_| self.is_site) else {
             return Ok(());
@@ -323,13 +326,13 @@ impl FromStr for HostPattern {
             ),
         };
         let (is_site, text) = match text.strip_prefix("site:") {
-            // A host that is called `site`, with a port.
+            // This is a host called `site`, with a port.
             Some(name) if name.parse::<u16>().is_ok() => (false, text),
             Some(name) => (true, name),
             None => (false, text),
         };
         let (pattern, port) = match text.rsplit_once(':') {
-            // The groups of an address without brackets are no port.
+            // The last group of an address without brackets is not a port.
             Some((pattern, port)) if !pattern.contains(':') || pattern.ends_with(']') => {
                 (pattern, Some(port.parse().map_err(|_| refused())?))
             }
@@ -447,7 +450,7 @@ mod tests {
         check(&settings, "http://a.test/a/b/a", 1, trap);
     }
 
-    /// The longest path a rule can hand over, on a page with as many links as one may have.
+    /// This is the longest path a rule can emit, on a page with as many links as one may have.
     #[test]
     fn a_page_of_the_worst_links_is_judged_in_no_time() {
         let started = std::time::Instant::now();
@@ -563,7 +566,7 @@ mod tests {
             ("site:Example.org:9000", "site:example.org:9000", ""),
             ("site:bücher.example", "site:xn--bcher-kva.example", ""),
             ("*.co.uk", "*.co.uk", ""),
-            // A host and its port, as before.
+            // A host with its port, as before.
             ("site:80", "site:80", ""),
             (
                 "site:co.uk",

@@ -1,7 +1,7 @@
-//! How far and how fast a crawl goes: what a user may set, and what holds where nothing is set.
+//! Settings of a crawl: the range and pace that a user may set, and the defaults.
 //!
-//! Every door (gRPC, HTTP, command line, config file) takes the same settings under the same names.
-//! Messages name a setting as the command line does; counts of refused links do so, too.
+//! Every interface (gRPC, HTTP, command line, config file) takes the same settings under the same names.
+//! Messages and counts of refused links name a setting as the command line does.
 
 use std::time::Duration;
 
@@ -23,93 +23,94 @@ pub use content::ContentTypes;
 pub use identity::{Agent, CookieSeed, USUAL_AGENT};
 pub use pace::{Hours, Rate, Rates};
 
-/// How far and how fast a crawl goes.
+/// Range and pace of a crawl.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CrawlSettings {
-    /// Between the end of an answer and the next request to the same host, in milliseconds.
-    /// None: 1 s, and 0 inside the networks that the operator allowed.
+    /// Time between the end of a response and the next request to the same host, in milliseconds. If `None`, 1 s,
+    /// and 0 in the networks that the operator allowed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_ms: Option<u64>,
-    /// Beyond that, up to so much more by chance, in milliseconds. None: nothing.
+    /// Upper bound of a random addition to that time, in milliseconds. If `None`, 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub random_delay_ms: Option<u64>,
-    /// Requests to one host, by all crawls of a worker that ask for the host; the strictest count, for
-    /// as long as they are asked for. None: not counted.
+    /// Rates of requests to one host, by all crawls of a worker that visit the host: the strictest rates hold for
+    /// as long as such a crawl runs. If `None`, unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_rate: Option<Rates>,
-    /// Pages that the crawl begins, on all hosts; its shards share them. None: not counted.
+    /// Rates of pages that the crawl begins, on all hosts; its shards share them. If `None`, unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rates>,
-    /// When pages are begun. None: always.
+    /// Hours in which pages are begun. If `None`, all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hours: Option<Hours>,
-    /// Pages in flight at once. None: [`DEFAULT_CONCURRENCY`].
+    /// Number of pages in flight at once. If `None`, [`DEFAULT_CONCURRENCY`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u32>,
-    /// Pages fetched in one run. None: [`DEFAULT_MAX_PAGES`].
+    /// Number of pages fetched in one run. If `None`, [`DEFAULT_MAX_PAGES`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_pages: Option<u64>,
-    /// Bytes of bodies in one run; pages in flight when it is reached still count. None:
+    /// Bytes of bodies in one run. Pages in flight when it is reached still count. If `None`,
     /// [`DEFAULT_MAX_BYTES`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_bytes: Option<u64>,
-    /// Links followed from the root requests. None: [`DEFAULT_MAX_DEPTH`].
+    /// Number of links followed from the root requests. If `None`, [`DEFAULT_MAX_DEPTH`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_depth: Option<u32>,
-    /// Bytes of a URL, without its fragment. None: [`DEFAULT_MAX_URL_LENGTH`].
+    /// Bytes of a URL, without its fragment. If `None`, [`DEFAULT_MAX_URL_LENGTH`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_url_length: Option<u32>,
-    /// How often one segment may stand in one path. None: [`DEFAULT_MAX_SEGMENT_REPEATS`].
+    /// Number of times that one segment may occur in a path. If `None`, [`DEFAULT_MAX_SEGMENT_REPEATS`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_segment_repeats: Option<u32>,
-    /// URLs of one host and one pattern in one run. None: [`DEFAULT_MAX_PATTERN_URLS`].
+    /// Number of URLs of one host and one pattern in one run. If `None`, [`DEFAULT_MAX_PATTERN_URLS`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_pattern_urls: Option<u64>,
-    /// Hosts with a URL in one run; the shards share them. None: [`DEFAULT_MAX_HOSTS`].
+    /// Number of hosts with a URL in one run; the shards share it. If `None`, [`DEFAULT_MAX_HOSTS`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_hosts: Option<u64>,
-    /// Bytes of the frontier on disk; with as many, no link is followed that is found from then on. The
-    /// shards share them. None: [`DEFAULT_MAX_DISK`].
+    /// Bytes of the frontier on disk, shared by the shards. At this size, links that are found are no longer
+    /// followed. If `None`, [`DEFAULT_MAX_DISK`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_disk: Option<u64>,
-    /// Bytes of items that wait for their sink; with as many, no page is taken until the sink has
-    /// caught up. The shards share them. None: [`DEFAULT_MAX_UNDELIVERED`].
+    /// Bytes of items that wait for their sink, shared by the shards. At this size, no page is begun until the
+    /// sink has caught up. If `None`, [`DEFAULT_MAX_UNDELIVERED`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_undelivered: Option<u64>,
-    /// Attempts at one page before it is given up. None: [`DEFAULT_MAX_ATTEMPTS`].
+    /// Number of attempts at one page before it is given up. If `None`, [`DEFAULT_MAX_ATTEMPTS`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<u32>,
-    /// The longest wait before another attempt, in milliseconds; a longer one that a server or a
-    /// rule asks for is cut to it. None: [`DEFAULT_MAX_RETRY_WAIT`].
+    /// Longest wait before another attempt, in milliseconds; a longer one that a server or a rule asks for is cut
+    /// to it. If `None`, [`DEFAULT_MAX_RETRY_WAIT`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_retry_wait_ms: Option<u64>,
-    /// What happens to a page that is as the last run saw it. None: [`Unchanged::Parse`].
+    /// Treatment of a page that has not changed since the last run. If `None`, [`Unchanged::Parse`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unchanged: Option<Unchanged>,
-    /// Whether the robots.txt of a site counts. None: [`Robots::Obey`].
+    /// Treatment of the robots.txt of a site. If `None`, [`Robots::Obey`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub robots: Option<Robots>,
-    /// The longest `crawl-delay` of a robots.txt that is kept, in milliseconds; a longer one is cut to
-    /// it. None: [`DEFAULT_MAX_CRAWL_DELAY`].
+    /// Longest `crawl-delay` of a robots.txt that is kept, in milliseconds; a longer one is cut to it. If `None`,
+    /// [`DEFAULT_MAX_CRAWL_DELAY`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_crawl_delay_ms: Option<u64>,
-    /// What the crawl calls itself; of several, each host sees another. Empty: [`Agent::Honest`].
+    /// User agents of the crawl; if there are several, they are divided among the hosts. If empty,
+    /// [`Agent::Honest`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub user_agents: Vec<Agent>,
-    /// Whether cookies are sent back. None: [`Cookies::Keep`].
+    /// Treatment of cookies. If `None`, [`Cookies::Keep`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cookies: Option<Cookies>,
     /// Cookies that the crawl begins with.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cookie_seeds: Vec<CookieSeed>,
-    /// Pages of other kinds are left out before their bodies are read. None: all are wanted.
+    /// Content types that are wanted; other pages are left out before their bodies are read. If `None`, all are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content_types: Option<ContentTypes>,
-    /// Through what pages are asked for. None: the proxies called `default` of the worker, if it has such.
+    /// Choice of proxy for pages. If `None`, the worker's proxies called `default`, if it has such.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proxy: Option<ProxyChoice>,
-    /// What hosts want to see. None: nothing.
+    /// Credentials that are sent to hosts. If `None`, none are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credentials: Option<CredentialNames>,
     /// Hosts beyond those of the root requests.
@@ -117,146 +118,146 @@ pub struct CrawlSettings {
     pub scope: Vec<HostPattern>,
 }
 
-/// Pages in flight at once, for one resource.
+/// Number of pages in flight at once, for one resource.
 pub const DEFAULT_CONCURRENCY: u32 = 16;
-/// Pages fetched in one run.
+/// Number of pages fetched in one run.
 pub const DEFAULT_MAX_PAGES: u64 = 1_000_000;
-/// Bytes of bodies in one run: ten times what a million pages weigh on most sites, so that the pages
-/// come to their bound first unless something is odd.
+/// Bytes of bodies in one run: ten times the size of a million pages on most sites, so that the page limit
+/// is reached first unless something is odd.
 pub const DEFAULT_MAX_BYTES: u64 = 1 << 40;
-/// Links followed from the root requests.
+/// Number of links followed from the root requests.
 pub const DEFAULT_MAX_DEPTH: u32 = 50;
-/// Bytes of a URL: what sitemaps may hold and every browser, proxy and server takes. Longer ones are
-/// nearly always made by links that append to themselves.
+/// Bytes of a URL: the length that sitemaps may contain and that every browser, proxy and server accepts.
+/// Longer URLs nearly always come from links that append to themselves.
 pub const DEFAULT_MAX_URL_LENGTH: u32 = 2_048;
-/// How often one segment may stand in one path: relative links that append to themselves make every
-/// word over a few segments, and the number of those grows like a factorial with this bound.
+/// Number of times that one segment may occur in a path: relative links that append to themselves form
+/// every word over a few segments, and the number of such words grows like a factorial with this bound.
 pub const DEFAULT_MAX_SEGMENT_REPEATS: u32 = 3;
-/// URLs of one host and one pattern: a tenth of the pages of a run, so that an endless calendar cannot
-/// use it up, and more products, threads or articles than most sites have.
+/// Number of URLs of one host and one pattern: a tenth of the pages of a run, so that an endless calendar
+/// cannot use it up, and more products, threads or articles than most sites have.
 pub const DEFAULT_MAX_PATTERN_URLS: u64 = 100_000;
-/// Number of hosts with a URL in one run: a worker keeps about 120 bytes of each in memory for as long as it
-/// has something left.
+/// Number of hosts with a URL in one run: a worker keeps about 120 bytes in memory for each host that has
+/// something left to fetch.
 pub const DEFAULT_MAX_HOSTS: u64 = 1_000_000;
-/// Bytes of a frontier on disk: a URL takes half a kilobyte with all that is known of it, so that links
-/// end here at about 60 million, when far more than the pages of a run are known.
+/// Bytes of a frontier on disk: a URL takes half a kilobyte with its records, so that the bound is reached
+/// at about 60 million URLs, far more than the pages of a run.
 pub const DEFAULT_MAX_DISK: u64 = 32 << 30;
 /// Bytes of items that wait for their sink.
 pub const DEFAULT_MAX_UNDELIVERED: u64 = 256 << 20;
-/// No setting may ask for more bytes of waiting items: a frontier takes no page above it.
+/// Largest value of `max_undelivered`: a frontier takes no page above it.
 pub const MAX_UNDELIVERED: u64 = 256 << 20;
-/// Attempts at one page before it is given up.
+/// Number of attempts at one page before it is given up.
 pub const DEFAULT_MAX_ATTEMPTS: u32 = 5;
 /// The longest wait before another attempt.
 pub const DEFAULT_MAX_RETRY_WAIT: Duration = Duration::from_secs(300);
-/// The longest `crawl-delay` that is kept.
+/// Longest `crawl-delay` that is kept.
 pub const DEFAULT_MAX_CRAWL_DELAY: Duration = Duration::from_secs(300);
-/// Between two requests to one host outside the allowed networks.
+/// Time between two requests to one host outside the allowed networks.
 pub const DEFAULT_DELAY: Duration = Duration::from_secs(1);
-/// No setting may ask for a longer delay: all crawls of a host keep the longest that one asks for.
+/// Longest delay that a setting may ask for: all crawls of a host keep the longest that one asks for.
 pub const MAX_DELAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// More user agents than this are no rotation any more.
+/// Largest number of user agents; more are no longer a rotation.
 const MAX_AGENTS: usize = 64;
-/// As many as a site may set.
+/// Largest number of cookie seeds: as many as a site may set.
 const MAX_COOKIE_SEEDS: usize = 50;
-/// No setting may ask for more pages in flight than this.
+/// Largest number of pages in flight that a setting may ask for.
 pub const MAX_CONCURRENCY: u32 = 1_024;
 
 impl CrawlSettings {
-    /// Pages in flight at once.
+    /// Returns the number of pages in flight at once.
     pub fn concurrency(&self) -> u32 {
         self.concurrency.unwrap_or(DEFAULT_CONCURRENCY)
     }
 
-    /// Pages fetched in one run.
+    /// Returns the number of pages fetched in one run.
     pub fn max_pages(&self) -> u64 {
         self.max_pages.unwrap_or(DEFAULT_MAX_PAGES)
     }
 
-    /// Bytes of bodies in one run.
+    /// Returns the bytes of bodies in one run.
     pub fn max_bytes(&self) -> u64 {
         self.max_bytes.unwrap_or(DEFAULT_MAX_BYTES)
     }
 
-    /// Links followed from the root requests.
+    /// Returns the number of links followed from the root requests.
     pub fn max_depth(&self) -> u32 {
         self.max_depth.unwrap_or(DEFAULT_MAX_DEPTH)
     }
 
-    /// Bytes of a URL.
+    /// Returns the bytes of a URL.
     pub fn max_url_length(&self) -> u32 {
         self.max_url_length.unwrap_or(DEFAULT_MAX_URL_LENGTH)
     }
 
-    /// How often one segment may stand in one path.
+    /// Returns the number of times that one segment may occur in a path.
     pub fn max_segment_repeats(&self) -> u32 {
         self.max_segment_repeats
             .unwrap_or(DEFAULT_MAX_SEGMENT_REPEATS)
     }
 
-    /// URLs of one host and one pattern in one run.
+    /// Returns the number of URLs of one host and one pattern in one run.
     pub fn max_pattern_urls(&self) -> u64 {
         self.max_pattern_urls.unwrap_or(DEFAULT_MAX_PATTERN_URLS)
     }
 
-    /// Returns the number of hosts with a URL in one run, of all shards together.
+    /// Returns the number of hosts with a URL in one run, for all shards together.
     pub fn max_hosts(&self) -> u64 {
         self.max_hosts.unwrap_or(DEFAULT_MAX_HOSTS)
     }
 
-    /// Bytes of the frontier on disk.
+    /// Returns the bytes of the frontier on disk.
     pub fn max_disk(&self) -> u64 {
         self.max_disk.unwrap_or(DEFAULT_MAX_DISK)
     }
 
-    /// Bytes of items that wait for their sink.
+    /// Returns the bytes of items that wait for their sink.
     pub fn max_undelivered(&self) -> u64 {
         self.max_undelivered.unwrap_or(DEFAULT_MAX_UNDELIVERED)
     }
 
-    /// Attempts at one page before it is given up.
+    /// Returns the number of attempts at one page before it is given up.
     pub fn max_attempts(&self) -> u32 {
         self.max_attempts.unwrap_or(DEFAULT_MAX_ATTEMPTS)
     }
 
-    /// The longest wait before another attempt.
+    /// Returns the longest wait before another attempt.
     pub fn max_retry_wait(&self) -> Duration {
         self.max_retry_wait_ms
             .map_or(DEFAULT_MAX_RETRY_WAIT, Duration::from_millis)
     }
 
-    /// What happens to a page that is as the last run saw it.
+    /// Returns the treatment of a page that has not changed since the last run.
     pub fn unchanged(&self) -> Unchanged {
         self.unchanged.unwrap_or_default()
     }
 
-    /// Whether the robots.txt of a site counts.
+    /// Returns the treatment of the robots.txt of a site.
     pub fn robots(&self) -> Robots {
         self.robots.unwrap_or_default()
     }
 
-    /// Whether cookies are sent back.
+    /// Returns the treatment of cookies.
     pub fn cookies(&self) -> Cookies {
         self.cookies.unwrap_or_default()
     }
 
-    /// The longest `crawl-delay` that is kept.
+    /// Returns the longest `crawl-delay` that is kept.
     pub fn max_crawl_delay(&self) -> Duration {
         self.max_crawl_delay_ms
             .map_or(DEFAULT_MAX_CRAWL_DELAY, Duration::from_millis)
     }
 
-    /// The delay asked for, if any.
+    /// Returns the delay that is set, if any.
     pub fn delay(&self) -> Option<Duration> {
         self.delay_ms.map(Duration::from_millis)
     }
 
-    /// Up to so much more, by chance.
+    /// Returns the upper bound of the random addition to the delay.
     pub fn random_delay(&self) -> Duration {
         Duration::from_millis(self.random_delay_ms.unwrap_or_default())
     }
 
-    /// These settings, and those of `present` where these say nothing.
+    /// Returns these settings, completed by those of `present`.
     pub fn over(self, present: Self) -> Self {
         Self {
             delay_ms: self.delay_ms.or(present.delay_ms),
@@ -289,7 +290,7 @@ impl CrawlSettings {
         }
     }
 
-    /// Refuses what cannot be meant.
+    /// Refuses values that make no sense.
     pub fn check(&self) -> Result<(), SettingError> {
         at_most_entries("user-agent", self.user_agents.len(), MAX_AGENTS)?;
         at_most_entries("cookie", self.cookie_seeds.len(), MAX_COOKIE_SEEDS)?;
@@ -364,13 +365,13 @@ fn at_most_a_day(setting: &'static str, millis: Option<u64>) -> Result<(), Setti
     }
 }
 
-/// A setting of a crawl that cannot be meant.
+/// Reason why a setting makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("setting {setting} {why}")]
 pub struct SettingError {
-    /// As the command line calls it.
+    /// Name of the setting on the command line.
     pub setting: &'static str,
-    /// What is wrong with it, as the end of a sentence that starts with its name.
+    /// Fault, as the end of a sentence that starts with the setting's name.
     pub why: String,
 }
 

@@ -1,4 +1,4 @@
-//! What a plugin says of its items, and whether a later version says it too.
+//! Item schemas of a plugin, and their compatibility between versions.
 
 use crawler_schema::{JsonSchema, SchemaError};
 use serde::{Deserialize, Serialize};
@@ -8,18 +8,18 @@ use super::Description;
 /// The shape of one kind of item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schema {
-    /// Unique within the plugin.
+    /// Name of the schema, unique within the plugin.
     pub name: String,
-    /// A JSON Schema; empty means any JSON object.
+    /// JSON Schema of the items; if empty, any JSON object is valid.
     pub json_schema: String,
 }
 
 impl Schema {
-    /// What items are checked by; none where any object will do.
+    /// Parses the schema that items are checked against. Returns `None` if any object is valid.
     ///
     /// # Errors
     ///
-    /// It is not one that items can be checked by.
+    /// The text is not a JSON Schema that items can be checked against.
     pub fn read(&self) -> Result<Option<JsonSchema>, SchemaError> {
         match self.json_schema.as_str() {
             "" => Ok(None),
@@ -29,7 +29,7 @@ impl Schema {
 }
 
 impl Description {
-    /// What readers of its items could stumble over in the items of a later version; a line for each.
+    /// Returns the changes in the items of a later version that could break their readers, one line each.
     pub fn item_changes(&self, later: &Description) -> Vec<String> {
         let changes = self.schemas.iter().flat_map(|before| {
             let after = later.schemas.iter().find(|s| s.name == before.name);
@@ -46,7 +46,7 @@ impl Description {
 
 impl Schema {
     fn changes(&self, later: &Schema) -> Vec<String> {
-        // One that cannot be read was pushed before schemas were; it has promised nothing.
+        // A schema that cannot be parsed was pushed before schemas were checked; it has promised nothing.
         let Ok(Some(before)) = self.read() else {
             return Vec::new();
         };

@@ -1,4 +1,4 @@
-//! What one call of a rule may use: defaults, what a resource sets, and what a plugin asks for.
+//! Limits of one call of a rule: defaults, values that a resource sets, and values that a plugin asks for.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,35 +8,37 @@ use serde::{Deserialize, Serialize};
 
 use super::Description;
 
-/// What one call of a rule may use. Names, defaults and units of `--limit NAME=VALUE`.
+/// Limits of one call of a rule. They have the names and units of `--limit NAME=VALUE`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// Instructions, roughly: wasmtime's fuel.
+    /// Number of instructions, approximately: wasmtime's fuel.
     pub fuel: u64,
-    /// Time on the processor.
+    /// CPU time.
     #[serde(with = "millis")]
     pub cpu: Duration,
-    /// Time from start to end of the call, host calls included.
+    /// Time from start to end of the call, including host calls.
     #[serde(with = "millis")]
     pub timeout: Duration,
-    /// Bytes, summed over all memories and tables of the instance.
+    /// Number of bytes of all memories and tables of the instance.
     pub memory: u64,
-    /// As many a plugin gets instead that asks for them. What is set for `memory` is set for both.
+    /// Upper bound on the memory of a plugin that asks for more than `memory`. A value set for `memory`
+    /// sets both.
     pub memory_asked: u64,
-    /// Bytes of a page's body; longer ones are cut and marked as truncated.
+    /// Number of bytes of a page's body. A longer body is cut and marked as truncated.
     pub body: u64,
-    /// Items of one call.
+    /// Number of items of one call.
     pub items: u64,
-    /// Bytes of all items of one call.
+    /// Number of bytes of all items of one call.
     pub item_bytes: u64,
-    /// Requests of one call.
+    /// Number of requests of one call.
     pub requests: u64,
-    /// Log lines of one call; further ones are counted and dropped.
+    /// Number of log lines of one call. Further ones are counted and dropped.
     pub log_lines: u64,
-    /// Rows and values that all plans of a call read of its page; what follows in it is left out, and marked.
+    /// Number of rows and values that all plans of a call read from its page. The rest is left out, and
+    /// marked.
     pub captures: u64,
-    /// Bytes of these values.
+    /// Number of bytes of these values.
     pub capture_bytes: u64,
 }
 
@@ -59,14 +61,14 @@ impl Default for Limits {
     }
 }
 
-/// Changes to [`Limits`], by name: what `--limit` gives and a resource keeps.
+/// Changes to [`Limits`] by name, as given with `--limit` and stored with a resource.
 ///
 /// Values are in base units: instructions, milliseconds, bytes, pieces.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct LimitOverrides(BTreeMap<LimitName, u64>);
 
-/// The name of a limit, as `--limit` takes it.
+/// Name of a limit, as in `--limit`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "each is the field of Limits of the same name")]
@@ -100,7 +102,7 @@ impl LimitName {
         LimitName::CaptureBytes,
     ];
 
-    /// As `--limit` takes it.
+    /// Returns the name, as in `--limit`.
     pub fn as_str(self) -> &'static str {
         match self {
             LimitName::Fuel => "fuel",
@@ -124,10 +126,10 @@ impl fmt::Display for LimitName {
     }
 }
 
-/// How far above its default a limit may be set, unless the operator says otherwise.
+/// Factor by which a limit may exceed its default, unless the operator sets another ceiling.
 pub const LIMIT_CEILING_FACTOR: u64 = 10;
 
-/// Why a limit is not accepted.
+/// Reason why a limit is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LimitError {
     /// No limit has this name.
@@ -139,29 +141,29 @@ pub enum LimitError {
     /// The value does not parse.
     #[error("limit {name} takes {expected}, not {text:?}")]
     Value {
-        /// The limit.
+        /// Name of the limit.
         name: LimitName,
-        /// The form it takes, with an example.
+        /// Form of the value, with an example.
         expected: &'static str,
         /// The value, as received.
         text: String,
     },
-    /// Zero would stop every call.
+    /// The value is zero, which would stop every call.
     #[error("limit {name} must be above zero")]
     Zero {
-        /// The limit.
+        /// Name of the limit.
         name: LimitName,
     },
-    /// More than the operator allows.
+    /// The value is above the ceiling that the operator allows.
     #[error(
         "limit {name} is {value}, above the ceiling of {ceiling}; the operator can raise it with --limit-ceiling {name}=VALUE"
     )]
     AboveCeiling {
-        /// The limit.
+        /// Name of the limit.
         name: LimitName,
-        /// What was asked for, in base units.
+        /// Requested value, in base units.
         value: u64,
-        /// What is allowed, in base units.
+        /// Allowed value, in base units.
         ceiling: u64,
     },
 }
@@ -214,24 +216,24 @@ impl LimitOverrides {
         Ok(())
     }
 
-    /// As ceilings: whatever is asked for.
+    /// Returns ceilings that allow any value.
     pub fn unlimited() -> Self {
         Self(LimitName::ALL.map(|name| (name, u64::MAX)).into())
     }
 
-    /// The limits set here, in base units.
+    /// Iterates over the limits that are set, in base units.
     pub fn iter(&self) -> impl Iterator<Item = (LimitName, u64)> + '_ {
         self.0.iter().map(|(name, value)| (*name, *value))
     }
 
-    /// Nothing is set.
+    /// True if no limit is set.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
 impl Limits {
-    /// These limits with some replaced; what lies above the ceiling is refused.
+    /// Returns these limits with some replaced. Refuses a value above its ceiling.
     pub fn with(
         self,
         overrides: &LimitOverrides,
@@ -261,9 +263,9 @@ impl Limits {
         Ok(limits)
     }
 
-    /// These limits for the calls of a plugin. Interpreters need more memory than compiled rules, and know it: a
-    /// plugin that asks for more than the default gets it, up to `memory_asked`. All else that a plugin asks for
-    /// is the resource's to set.
+    /// Returns the limits for the calls of a plugin. Interpreters need more memory than compiled rules, and
+    /// know it: a plugin that asks for more than the default gets it, up to `memory_asked`. Other limits
+    /// that a plugin asks for are ignored; the resource sets them.
     pub fn of_plugin(self, description: &Description) -> Limits {
         let asked = description.limits.get(LimitName::Memory.as_str()).copied();
         let asked = asked.map_or(0, |asked| asked.min(self.memory_asked));
@@ -273,7 +275,7 @@ impl Limits {
         }
     }
 
-    /// One limit in its base unit.
+    /// Returns one limit in its base unit.
     pub fn value(&self, name: LimitName) -> u64 {
         match name {
             LimitName::Fuel => self.fuel,
@@ -312,7 +314,7 @@ fn parse_millis(text: &str) -> Option<u64> {
     u64::try_from(duration.as_millis()).ok()
 }
 
-/// Bytes from `4096`, `64KiB`, `8MiB`, `1GiB`, `1kB`, `1MB` or `1GB`.
+/// Parses a number of bytes, such as `4096`, `64KiB`, `8MiB`, `1GiB`, `1kB`, `1MB` or `1GB`.
 pub fn parse_bytes(text: &str) -> Option<u64> {
     let split = text
         .find(|c: char| !c.is_ascii_digit())
@@ -416,7 +418,8 @@ mod tests {
         );
     }
 
-    /// What a plugin that asks for `asked` gets, by the resource's limits and the operator's ceilings.
+    /// Returns the memory of a plugin that asks for `asked`, given the resource's limits and the operator's
+    /// ceilings.
     #[track_caller]
     fn check_asked(asked: u64, limit: Option<u64>, ceiling: Option<u64>, expected: u64) {
         let set = |value: Option<u64>| {

@@ -1,4 +1,4 @@
-//! Params that a plugin declares, and whether those of a resource fit them.
+//! Params that a plugin declares, and the check that those of a resource fit them.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use crate::model::guest_text::GuestText;
 /// A param that a plugin declares.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Param {
-    /// Unique within the plugin.
+    /// Name of the param, unique within the plugin.
     pub name: String,
-    /// A sentence about it, or nothing.
+    /// Description in one sentence; may be empty.
     pub about: GuestText,
-    /// Value where a resource gives none.
+    /// Value that applies if a resource gives none.
     pub default: Option<String>,
     /// True if every resource has to give it.
     pub required: bool,
@@ -29,7 +29,7 @@ pub enum ParamError {
     Missing {
         /// Name of the param.
         name: String,
-        /// The plugin's sentence about it, in brackets.
+        /// The plugin's description of the param, in brackets.
         about: String,
     },
     /// The plugin has none of this name.
@@ -37,12 +37,12 @@ pub enum ParamError {
     Unknown {
         /// Name of the param.
         name: String,
-        /// The names that it has, in words.
+        /// The plugin's params, in words.
         known: String,
     },
 }
 
-/// A JSON Schema of params: an object of texts, and nothing beside those that it names.
+/// JSON Schema of params: an object of strings that allows no other properties.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Schema {
@@ -80,7 +80,7 @@ impl Param {
     ///
     /// # Errors
     ///
-    /// The text is no such schema; the error tells what is wrong with it.
+    /// The text is not such a schema; the error says what is wrong with it.
     pub fn read(schema: &str) -> Result<Vec<Self>, String> {
         if !schema.trim_start().starts_with('{') {
             return Err("they are no object".to_owned());
@@ -112,7 +112,7 @@ impl Param {
         properties.into_iter().map(param).collect()
     }
 
-    /// Returns params as such a schema.
+    /// Returns params as such a JSON Schema.
     pub fn schema(params: &[Self]) -> String {
         let property = |param: &Self| {
             let mut property = json!({ "type": "string", "description": param.about.as_str() });
@@ -135,7 +135,7 @@ impl Param {
 }
 
 impl Description {
-    /// Checks the params that a resource gives. All are taken where the plugin declares none.
+    /// Checks the params that a resource gives. If the plugin declares none, all are accepted.
     pub fn check_params(&self, given: &BTreeMap<String, String>) -> Result<(), ParamError> {
         let Some(declared) = &self.params else {
             return Ok(());

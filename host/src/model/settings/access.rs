@@ -1,5 +1,4 @@
-//! What a crawl uses of what its workers have: proxies and credentials, by the names that their config
-//! files give them.
+//! Proxies and credentials that a crawl uses, by the names that the config files of its workers give them.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -9,10 +8,10 @@ use std::sync::Arc;
 use super::list::{entries, list};
 use crate::model::text::as_text;
 
-/// Bytes of a name.
+/// Largest number of bytes of a name.
 const MAX_NAME: usize = 63;
 
-/// What a table of a worker's config file calls something: `shop-2`. Cheap to clone.
+/// Name of an entry in a table of a worker's config file, such as `shop-2`. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AccessName(Arc<str>);
 
@@ -42,12 +41,12 @@ impl FromStr for AccessName {
     }
 }
 
-/// Through what pages are asked for.
+/// Choice of proxy for pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProxyChoice {
-    /// No proxy, whatever workers do otherwise.
+    /// Pages are fetched without a proxy, whatever the default of the workers is.
     Direct,
-    /// Proxies of the table `[proxies]` of this name.
+    /// Pages are fetched through the proxies of this name in the table `[proxies]`.
     Through(AccessName),
 }
 
@@ -75,12 +74,12 @@ impl fmt::Display for ProxyChoice {
     }
 }
 
-/// Names from the table `[credentials]`; there may be none. Cheap to clone.
+/// Names from the table `[credentials]`; may be empty. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CredentialNames(Arc<[AccessName]>);
 
 impl CredentialNames {
-    /// In the order in which they were written.
+    /// Iterates over the names in the order in which they were written.
     pub fn iter(&self) -> impl Iterator<Item = &AccessName> {
         self.0.iter()
     }

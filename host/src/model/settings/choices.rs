@@ -5,32 +5,32 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What happens to a page that is as the last run saw it.
+/// Treatment of a page that has not changed since the last run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unchanged {
-    /// It is fetched and handed to its rule like any other: every run gives all items.
+    /// The page is fetched and handed to its rule like any other: every run gives all items.
     #[default]
     Parse,
-    /// It is asked for with the condition that it has changed, and ends as `not-modified`, without
-    /// items and without links. A new run then begins with all URLs that the last one knew; one with
+    /// The page is requested on the condition that it has changed. If not, it ends as `not-modified`,
+    /// without items and links. A new run then begins with all URLs that the last one knew. A run with
     /// another number of shards begins with its root requests all the same, and parses every page.
     Skip,
 }
 
-/// Whether the robots.txt of a site counts.
+/// Treatment of the robots.txt of a site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Robots {
-    /// What it forbids is not fetched, and its `crawl-delay` is kept.
+    /// Forbidden URLs are not fetched, and `crawl-delay` is kept.
     #[default]
     Obey,
-    /// It is not even asked for. The log tells.
+    /// The robots.txt is not even requested. The log says so.
     Ignore,
 }
 
 impl Unchanged {
-    /// As every door names it.
+    /// Returns the word that every interface uses.
     pub fn as_str(self) -> &'static str {
         match self {
             Unchanged::Parse => "parse",
@@ -58,7 +58,7 @@ impl fmt::Display for Unchanged {
 }
 
 impl Robots {
-    /// As every door names it.
+    /// Returns the word that every interface uses.
     pub fn as_str(self) -> &'static str {
         match self {
             Robots::Obey => "obey",
@@ -85,14 +85,14 @@ impl fmt::Display for Robots {
     }
 }
 
-/// Whether cookies are sent back.
+/// Treatment of cookies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cookies {
-    /// What a site sets is sent back to it, also after a restart and in later runs.
+    /// Cookies that a site sets are sent back to it, also after a restart and in later runs.
     #[default]
     Keep,
-    /// None are sent, nor taken.
+    /// Cookies are neither sent nor stored.
     Ignore,
 }
 

@@ -1,4 +1,4 @@
-//! What kinds of pages a crawl wants: `text/*, application/json`.
+//! Content types that a crawl wants, such as `text/*, application/json`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,13 +7,13 @@ use std::sync::Arc;
 use super::list::{entries, list};
 use crate::model::text::as_text;
 
-/// Content types; with none, all of them. Cheap to clone.
+/// List of content types; an empty list stands for all. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ContentTypes(Arc<[String]>);
 
 impl ContentTypes {
-    /// Whether an answer with this header is wanted. Without one, or with one that names no type, nobody
-    /// knows, so it is.
+    /// True if a response with this `content-type` is wanted. A response without the header, or with one
+    /// that names no type, is wanted, because its type is unknown.
     pub fn want(&self, content_type: Option<&str>) -> bool {
         if self.0.is_empty() {
             return true;

@@ -1,4 +1,4 @@
-//! Who a crawl says it is: its user agents, and the cookies that it begins with.
+//! Identity of a crawl: its user agents, and the cookies that it begins with.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,17 +8,17 @@ use crate::model::text::as_text;
 const MAX_AGENT: usize = 512;
 const MAX_COOKIE: usize = 4_096;
 
-/// What the process calls itself, where nothing else is set.
+/// Default user agent of the process.
 pub const USUAL_AGENT: &str = concat!("crawler/", env!("CARGO_PKG_VERSION"));
 
-/// What a crawl calls itself.
+/// User agent of a crawl.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Agent {
-    /// As the process does: setting `user-agent` of `[fetch]`.
+    /// The user agent of the process: setting `user-agent` of `[fetch]`.
     Honest,
-    /// As browsers do, with the headers that they send for a page that somebody opens.
+    /// A browser's user agent, with the headers that browsers send when somebody opens a page.
     Browser,
-    /// With these words.
+    /// This text.
     Named(String),
 }
 
@@ -54,17 +54,17 @@ impl fmt::Display for Agent {
     }
 }
 
-/// A cookie that a crawl begins with, written `shop.example:name=value`; with `*.shop.example`, the
-/// hosts below are sent it too.
+/// Cookie that a crawl begins with, written `shop.example:name=value`. With `*.shop.example`, it is also
+/// sent to the hosts below.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CookieSeed {
-    /// In lower case, without port.
+    /// Host in lower case, without port.
     pub host: String,
-    /// The hosts below are sent it too.
+    /// True if the cookie is also sent to the hosts below.
     pub and_below: bool,
-    /// Not empty.
+    /// Name of the cookie; not empty.
     pub name: String,
-    /// As it is sent.
+    /// Value of the cookie, as sent.
     pub value: String,
 }
 
@@ -78,7 +78,7 @@ impl FromStr for CookieSeed {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // Not what was written: it may be as good as a password.
+        // The message does not repeat the input: a cookie may be as good as a password.
         let refused =
             || "takes cookies like shop.example:name=value or *.shop.example:name=value".to_owned();
         let (host, pair) = text.split_once(':').ok_or_else(refused)?;
@@ -87,9 +87,9 @@ impl FromStr for CookieSeed {
             Some(host) => (host, true),
             None => (host, false),
         };
-        // As a URL would have it.
+        // The host gets the form that it has in a URL.
         let host = url::Host::parse(host).map_err(|_| refused())?.to_string();
-        // RFC 6265, 4.1.1: a token, and visible characters but for some.
+        // RFC 6265, 4.1.1: the name is a token, and the value has visible characters except some.
         let is_token = |c: char| c.is_ascii_graphic() && !"()<>@,;:\\\"/[]?={}".contains(c);
         let is_value = |c: char| c.is_ascii_graphic() && !",;\\".contains(c);
         let is_meant = !name.is_empty()

@@ -1,11 +1,11 @@
-//! Settings that are lists with commas.
+//! Settings that are comma-separated lists.
 
 use std::fmt;
 
-/// So many entries at once are more than anybody needs.
+/// Largest number of entries in one list.
 const MAX_ENTRIES: usize = 8;
 
-/// The entries of a list with commas; `nothing` stands for the empty one.
+/// Splits a comma-separated list. The text `nothing` stands for the empty list.
 pub(super) fn entries<'a>(
     text: &'a str,
     nothing: &str,
@@ -21,7 +21,7 @@ pub(super) fn entries<'a>(
     Ok(text.split(',').map(str::trim).filter(move |_| !is_empty))
 }
 
-/// Such a list again.
+/// Writes such a list.
 pub(super) fn list<T: fmt::Display>(
     f: &mut fmt::Formatter<'_>,
     entries: &[T],

@@ -1,4 +1,4 @@
-//! How many pages in which time, and when: what is written `10/s, 300/m` and `22:00-06:00`.
+//! Rates of pages and hours of the day, written as `10/s, 300/m` and `22:00-06:00`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,27 +9,27 @@ use super::list::{entries, list};
 use crate::model::crawl::UnixMillis;
 use crate::model::text::as_text;
 
-/// No rate may count more in its time: each is kept as exactly so many moments.
+/// Largest count of a rate: a rate limiter stores that many timestamps.
 pub(super) const MAX_RATE_COUNT: u32 = 10_000;
 const DAY_MINUTES: u16 = 24 * 60;
 const MINUTE_MS: u64 = 60_000;
 
-/// No more than so many in any time that is so long.
+/// Upper bound on a number in any interval of a given length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rate {
-    /// From 1 to 10 000.
+    /// Number, from 1 to 10 000.
     pub n: u32,
-    /// Up to a day.
+    /// Length of the interval, at most a day.
     pub per: Duration,
 }
 
 impl Rate {
-    /// Of as many that share it. None of them is without a share: one that would get less than one gets
-    /// one, as much more seldom.
+    /// Returns the share of one of `n_shares` that share the rate. Every share allows at least 1, over a
+    /// correspondingly longer interval.
     pub fn share(self, n_shares: u32) -> Self {
         let n_shares = n_shares.max(1);
         let n = (self.n / n_shares).max(1);
-        // n in p, so that all shares together have self.n in self.per.
+        // All shares together allow self.n in self.per.
         let per = self.per * n * n_shares / self.n.max(1);
         Self { n, per }
     }
@@ -78,22 +78,22 @@ impl fmt::Display for Rate {
     }
 }
 
-/// Rates that all hold at once; with none, nothing is counted. Cheap to clone.
+/// Rates that all hold at once; an empty list sets no bound. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rates(Arc<[Rate]>);
 
 impl Rates {
-    /// In the order in which they were written.
+    /// Iterates over the rates in the order in which they were written.
     pub fn iter(&self) -> impl Iterator<Item = Rate> {
         self.0.iter().copied()
     }
 
-    /// Whether nothing is counted.
+    /// True if there is no rate.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Of as many that share them.
+    /// Returns the share of one of `n_shares` that share the rates.
     pub fn share(&self, n_shares: u32) -> Self {
         Self(self.iter().map(|rate| rate.share(n_shares)).collect())
     }
@@ -126,11 +126,11 @@ impl fmt::Display for Rates {
     }
 }
 
-/// Parts of each day, in UTC; with none, all of it.
+/// Parts of each day, in UTC; an empty list stands for the whole day.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Hours(Vec<Span>);
 
-/// From a minute of the day up to another, which may be of the next day.
+/// Interval from one minute of the day to another, which may be on the next day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Span {
     from: u16,
@@ -138,7 +138,7 @@ struct Span {
 }
 
 impl Hours {
-    /// When they begin again; none while they last.
+    /// Returns the time at which the hours begin again, or `None` if `now` is within them.
     pub fn begin_after(&self, now: UnixMillis) -> Option<UnixMillis> {
         let minute = now / MINUTE_MS;
         let of_day = u16::try_from(minute % u64::from(DAY_MINUTES)).unwrap_or(0);
