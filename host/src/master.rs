@@ -17,8 +17,8 @@
 //! balance    pure: when loads are levelled out, and by which moves
 //! ```
 //!
-//! Desired state is written first and placed later. A watch only wakes the loop, which then looks at
-//! the whole state again.
+//! Desired state is written first and placed later. A watch only wakes the loop, which then looks at the whole
+//! state again.
 
 use std::time::Duration;
 
@@ -54,92 +54,93 @@ pub use error::{Code, ControlError};
 /// Deadline of one call from a master to a worker.
 pub const WORKER_CALL_DEADLINE: Duration = Duration::from_secs(2);
 
-/// A resource with all that follows from it.
+/// A resource together with its phase and its shards.
 #[derive(Debug, Clone)]
 pub struct ResourceView {
-    /// As stored.
+    /// The record, as stored.
     pub resource: Resource,
-    /// Where it stands.
+    /// Phase that follows from the records.
     pub phase: Phase,
-    /// As stored, or as its worker says at this moment.
+    /// Shards with their present numbers, in order.
     pub shards: Vec<ShardView>,
 }
 
 /// A shard and its present numbers.
 #[derive(Debug, Clone)]
 pub struct ShardView {
-    /// Which part.
+    /// Number of the shard.
     pub shard: Shard,
-    /// As stored; `counts` and `waits` as the worker says at this moment, where it does.
+    /// The record, as stored; `counts` and `waits` are those that the worker reports now, if it answers.
     pub record: ShardRecord,
-    /// Pages in flight at this moment.
+    /// Number of pages in flight now.
     pub in_flight: u64,
-    /// What its worker's log has told last of what went wrong.
+    /// The latest warnings and errors in the worker's log.
     pub last_errors: Vec<LogLine>,
 }
 
-/// A node with what follows from the assignments.
+/// A node together with what follows from the assignments.
 #[derive(Debug, Clone)]
 pub struct NodeView {
-    /// As registered.
+    /// The registration.
     pub node: Node,
-    /// The master that places.
+    /// True if this master leads.
     pub leader: bool,
-    /// Shards assigned to it.
+    /// Number of shards assigned to the node.
     pub load: u32,
-    /// What they weigh together.
+    /// Total weight of these shards.
     pub weight: u64,
-    /// What a worker told last.
+    /// Latest totals that the worker has stored.
     pub totals: Option<WorkerStatus>,
 }
 
-/// What a worker that drains has still, and who may take it.
+/// Progress of draining a worker: the shards that it still has, and the workers that may take them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drained {
-    /// Shards assigned to it.
+    /// Number of shards assigned to the worker.
     pub load: u32,
-    /// Other workers that take shards.
+    /// Number of other workers that take shards.
     pub others: usize,
 }
 
-/// All nodes, and what else was found where they are recorded.
+/// All nodes, and the records that could not be read.
 #[derive(Debug, Clone)]
 pub struct NodesView {
-    /// Masters first.
+    /// Nodes, masters first.
     pub nodes: Vec<NodeView>,
-    /// Of nodes, contenders, totals and assignments.
+    /// Broken records of nodes, contenders, totals and assignments.
     pub broken: Vec<BrokenRecord>,
 }
 
-/// A record that nobody can read.
+/// A record that cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrokenRecord {
-    /// The whole key.
+    /// Full key of the record.
     pub key: String,
-    /// What is wrong with it.
+    /// Message of the decoder.
     pub why: String,
 }
 
-/// Part of a list, in the order of names.
+/// Page of a list, in the order of names.
 #[derive(Debug, Clone)]
 pub struct ListPage<T> {
-    /// At most as many as asked for.
+    /// Entries, at most as many as requested.
     pub entries: Vec<T>,
-    /// Where to go on; none at the end.
+    /// Name after which the next page begins. If `None`, this is the last page.
     pub next: Option<ResourceName>,
 }
 
 /// Calls from a master to workers, by their addresses. Implemented over gRPC.
 #[async_trait]
 pub trait WorkerCalls: Send + Sync + 'static {
-    /// The numbers of all crawls there, or of one resource.
+    /// Returns the numbers of all crawls of the worker, or of one resource.
     async fn status(
         &self,
         address: &str,
         name: Option<&ResourceName>,
     ) -> Result<Vec<CrawlStatus>, WorkerCallError>;
 
-    /// The log of one resource there, by its id: what is kept, then with `follow` what comes.
+    /// Returns the log of one resource at the worker, by its id: the lines that are kept and, with `follow`,
+    /// new ones.
     async fn logs(
         &self,
         address: &str,
@@ -148,12 +149,12 @@ pub trait WorkerCalls: Send + Sync + 'static {
     ) -> Result<BoxStream<'static, Result<LogLine, WorkerCallError>>, WorkerCallError>;
 }
 
-/// A worker that does not answer.
+/// Failure of a call to a worker.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("the worker at {address} does not answer: {why}")]
 pub struct WorkerCallError {
-    /// Where it was asked.
+    /// Address of the worker.
     pub address: String,
-    /// What was seen.
+    /// Fault that was observed.
     pub why: String,
 }

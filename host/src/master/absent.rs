@@ -1,15 +1,14 @@
-//! How long what is on a missing worker waits for it: pure, over what one leader has seen.
+//! Waiting time for missing workers, before their shards are placed anew: pure, over observations of one leader.
 //!
-//! A worker is missing once its lease has run out: it has stopped fetching by then. What it had is
-//! placed anew at once, with two exceptions. Where all workers, or at least three and more than a
-//! third of those known, vanish within one lease time, it is more likely the store or the network
-//! than the workers; and in the first lease time of a leader the store may have been away, with the
-//! workers about to register again. Then what a missing worker has waits for one lease time more,
-//! counted from when this leader found it missing. A worker that is back by then under the same
-//! incarnation keeps its shards, and no record of them changes; one that is back under another is
-//! not missing, and has lost them to itself.
+//! A worker is missing once its lease has run out; it has stopped fetching by then. Its shards are placed anew at
+//! once, with two exceptions. If all workers, or at least three and more than a third of those known, vanish
+//! within one lease time, the store or the network is a more likely cause than the workers. And in the first lease
+//! time of a leader, the store may have been away, so that the workers are about to register again. In both cases,
+//! the shards of a missing worker wait for one more lease time, counted from when this leader found it missing. A
+//! worker that is back by then under the same incarnation keeps its shards, and their records do not change. A
+//! worker that is back under another incarnation is not missing, but has lost its shards.
 //!
-//! What nobody has is none of this module's business: it is placed at once.
+//! Shards without an owner are not the concern of this module: they are placed at once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,16 +17,16 @@ use tokio::time::Instant;
 
 use crate::model::id::NodeId;
 
-/// So many have to vanish together before it is taken for something else, unless they are all.
+/// Number of workers that have to vanish together before another cause is assumed, unless they are all.
 const FEW: usize = 3;
 
-/// The missing workers that one leader knows of, in its whole life.
+/// Missing workers that one leader knows of during its term.
 #[derive(Debug)]
 pub(super) struct Absences {
     lease: Duration,
-    /// When the leader began.
+    /// Time at which the leader began.
     began: Instant,
-    /// As of the last look, in order.
+    /// Workers at the last look, in order.
     present: Vec<NodeId>,
     missing: BTreeMap<NodeId, Missing>,
 }
@@ -39,7 +38,7 @@ struct Missing {
 }
 
 impl Absences {
-    /// Of a leader that begins now, with workers whose leases are this long.
+    /// Creates the record of a leader that begins now, with workers whose leases last `lease`.
     pub(super) fn new(lease: Duration, now: Instant) -> Self {
         Self {
             lease,
@@ -49,7 +48,7 @@ impl Absences {
         }
     }
 
-    /// Takes note of who is registered, and of whom shards name as their owners; those that are
+    /// Takes note of the registered workers and of the owners that shards name. Returns the workers that are
     /// waited for from now on.
     pub(super) fn look<'a>(
         &mut self,
@@ -79,7 +78,7 @@ impl Absences {
         self.hold(now)
     }
 
-    /// So much longer what this worker has waits for it; none where it does not, or no more.
+    /// Returns how much longer the shards of this worker wait, or `None` if they do not.
     pub(super) fn wait(&self, node: &NodeId, now: Instant) -> Option<Duration> {
         let missing = self.missing.get(node).filter(|missing| missing.is_held)?;
         let wait = (missing.since + self.lease).saturating_duration_since(now);

@@ -1,9 +1,9 @@
-//! When loads are levelled out, and by which moves: pure, over what one leader has seen.
+//! Balancing of loads, by moves of shards: pure, over the observations of one leader.
 //!
-//! A move costs a crawl some pages fetched again, so nothing moves for a small gain or for a moment's
-//! state: only once the workers have been the same ones for a while, and a while after the last moves;
-//! only from a worker whose load is further above the average than the threshold, to one that has less
-//! than the first would have left; and only so many at a time.
+//! A move makes a crawl fetch some pages again, so nothing moves for a small gain or a momentary state. Shards
+//! move only once the workers have stayed the same for a while, and a while after the last moves; only from a
+//! worker whose load exceeds the average by more than the threshold, to one that has less than the first would
+//! have left; and only a few at a time.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use super::placement::{Candidates, Wish, leaves_friend, place_beside};
 use crate::model::id::NodeId;
 use crate::model::resource::ShardId;
 
-/// When and how much is moved.
+/// Threshold, size and spacing of moves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BalanceSettings {
     /// Percent above the average from which a worker gives shards away: setting `--rebalance-threshold`.
     pub threshold: u32,
-    /// Shards that move at a time, none where it is 0: setting `--rebalance-moves`.
+    /// Number of shards that move at a time; 0 turns moves off: setting `--rebalance-moves`.
     pub moves: usize,
-    /// Since the last moves, and since a worker came or went: setting `--rebalance-cooldown`.
+    /// Time that must pass since the last moves, and since a worker came or went: setting `--rebalance-cooldown`.
     pub cooldown: Duration,
 }
 
@@ -35,20 +35,20 @@ impl Default for BalanceSettings {
     }
 }
 
-/// What one leader has seen of it.
+/// Observations of one leader that decide on moves.
 #[derive(Debug)]
 pub(super) struct Balance {
     settings: BalanceSettings,
     workers: Vec<NodeId>,
-    /// Since when nothing has happened that a move would come too soon after.
+    /// Time since which nothing has happened that moves keep a distance from.
     quiet_since: Instant,
 }
 
-/// A shard and whom it goes to.
+/// A shard and the worker that it moves to.
 pub(super) type Move = (ShardId, NodeId);
 
 impl Balance {
-    /// Of a leader that begins now.
+    /// Creates the record of a leader that begins now.
     pub(super) fn new(settings: BalanceSettings, now: Instant) -> Self {
         Self {
             settings,
@@ -57,7 +57,7 @@ impl Balance {
         }
     }
 
-    /// Takes note of who is there.
+    /// Takes note of the workers that are present.
     pub(super) fn look<'a>(&mut self, workers: impl Iterator<Item = &'a NodeId>, now: Instant) {
         let workers: Vec<NodeId> = workers.cloned().collect();
         if workers != self.workers {
@@ -71,14 +71,14 @@ impl Balance {
         self.quiet_since = now;
     }
 
-    /// So much longer nothing is moved; none where it may be now.
+    /// Returns how much longer nothing is moved, or `None` if shards may move now.
     pub(super) fn wait(&self, now: Instant) -> Option<Duration> {
         let wait = (self.quiet_since + self.settings.cooldown).saturating_duration_since(now);
         (!wait.is_zero()).then_some(wait)
     }
 
-    /// The moves that level the loads out most; None where they are level. `movable` tells the shards
-    /// of a worker that may move. Others get their turn after each worker that was looked at.
+    /// Returns the moves that level the loads most, or `None` if they are level. `movable` returns the shards
+    /// of a worker that may move. Other tasks get their turn after each worker that was examined.
     pub(super) async fn moves<'a>(
         &self,
         mut candidates: Candidates,
@@ -88,7 +88,7 @@ impl Balance {
             return None;
         }
         let mut moves: Vec<Move> = Vec::new();
-        // Those that have nothing that would be better off elsewhere.
+        // Workers without a shard that would be better off elsewhere.
         let mut barren = BTreeSet::new();
         while moves.len() < self.settings.moves {
             tokio::task::yield_now().await;
@@ -102,7 +102,7 @@ impl Balance {
                 let (to, highest) = better_place(&candidates, &wish, &owner)?;
                 Some((highest, wish, to))
             });
-            // Of those that come to the same, the oldest.
+            // Among equally good moves, the oldest shard goes.
             let best = best.min_by_key(|(highest, wish, _)| (*highest, wish.shard()));
             let Some((_, wish, to)) = best else {
                 barren.insert(owner);
@@ -115,7 +115,7 @@ impl Balance {
         Some(moves)
     }
 
-    /// The workers whose load is too far above the average, the heaviest first.
+    /// Returns the workers whose load is too far above the average, the heaviest first.
     fn heavy(&self, candidates: &Candidates) -> Vec<NodeId> {
         let strategy = candidates.strategy();
         let loads = candidates.iter().filter(|c| !c.node.draining);
@@ -130,7 +130,7 @@ impl Balance {
     }
 }
 
-/// Where a shard would be better off, and the higher load of the two workers then.
+/// Returns a worker where a shard would be better off, and the higher load of the two workers after the move.
 fn better_place(candidates: &Candidates, wish: &Wish<'_>, owner: &NodeId) -> Option<(NodeId, u64)> {
     let strategy = candidates.strategy();
     let present = candidates.get(owner)?;

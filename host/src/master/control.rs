@@ -1,8 +1,7 @@
-//! What each call does, whichever door it came in by.
+//! Calls of the master, independent of the interface through which they come.
 //!
-//! A call reads what it decides on, and writes its decision as one transaction guarded by what it
-//! read; when somebody else was quicker it looks again. Nothing is half-written, and nothing that was
-//! answered is lost.
+//! A call reads the state, and writes its decision as one transaction guarded by what it read. If another write
+//! came first, it looks again. Nothing is half-written, and nothing that was acknowledged is lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,52 +39,52 @@ mod runs;
 
 pub use plugins::Push;
 
-/// How often a call looks again after losing to another.
+/// Largest number of times that a call looks again after losing to another write.
 const MAX_TRIES: usize = 20;
 
-/// What the calls work with.
+/// Parts that the calls work with.
 pub struct ControlParts {
-    /// How the election stands, as this master sees it.
+    /// State of the election, as this master sees it.
     pub standing: watch::Receiver<Standing>,
-    /// The state.
+    /// The records in the store.
     pub catalog: Catalog,
     /// Plugin bytes and items.
     pub data: Arc<DataRoot>,
-    /// Looks at pushed bytes.
+    /// Check of pushed plugins.
     pub admission: Arc<dyn Admit>,
-    /// Makes ids of resources.
+    /// Issuer of resource ids.
     pub ids: IdIssuer,
     /// Wall-clock time.
     pub clock: Arc<dyn Clock>,
-    /// To ask workers for live numbers and logs.
+    /// Calls to workers for live numbers and logs.
     pub workers: Arc<dyn WorkerCalls>,
-    /// What placing decides by.
+    /// Replica of the state, for placement decisions.
     pub replica: Replica,
-    /// How far resources may raise limits; what is absent has the default ceiling.
+    /// Ceilings of the limits that resources set; a limit that is absent has the default ceiling.
     pub limit_ceilings: LimitOverrides,
-    /// Bytes of a plugin: setting `plugin-size`.
+    /// Largest size of a plugin in bytes: setting `plugin-size`.
     pub max_plugin_size: u64,
-    /// How a worker is chosen for a shard.
+    /// Strategy that chooses a worker for a shard.
     pub strategy: Strategy,
-    /// Frontiers that are read at once: setting `frontier-readers`.
+    /// Number of frontiers that are read at once: setting `frontier-readers`.
     pub frontier_readers: usize,
 }
 
 /// The calls of a master.
 pub struct Control {
     parts: ControlParts,
-    /// Held by calls that decide on more than a guard can name, one at a time: adding, which places
-    /// by load and pins a plugin, pinning another plugin, and pushing and deleting plugins, whose bytes
-    /// are not in the store.
+    /// Lock for calls that decide on more than a guard can name: adding, which places by load and pins a
+    /// plugin, pinning another plugin, and pushing and deleting plugins, whose bytes are not in the store. They
+    /// run one at a time.
     turn: tokio::sync::Mutex<()>,
-    /// The last write that a caller knows of: the next decision is made with it in view.
+    /// Revision of the last write that a caller knows of; the next decision takes it into account.
     decided: AtomicU64,
-    /// Of all calls that look into frontiers.
+    /// Readers of frontiers, shared by all calls.
     readers: Arc<Readers>,
 }
 
 impl Control {
-    /// Ready for calls.
+    /// Creates the calls from their parts.
     pub fn new(parts: ControlParts) -> Self {
         let objects = parts.data.object_store();
         Self {
@@ -96,25 +95,25 @@ impl Control {
         }
     }
 
-    /// Bytes that a pushed plugin may have.
+    /// Largest number of bytes of a pushed plugin.
     pub fn max_plugin_size(&self) -> u64 {
         self.parts.max_plugin_size
     }
 
-    /// How the election stands, as this master sees it.
+    /// State of the election, as this master sees it.
     pub fn standing(&self) -> &watch::Receiver<Standing> {
         &self.parts.standing
     }
 
-    /// The right to change anything; only the leader has it.
+    /// Returns the leadership, which every change requires. It is an error if this master does not lead.
     fn leadership(&self) -> Result<Leadership, ControlError> {
         let standing = self.parts.standing.borrow();
         let leadership = standing.leadership().cloned();
         leadership.ok_or_else(|| ControlError::not_leading(&standing))
     }
 
-    /// Writes the decision of one look at the state; false when another was quicker, or that is not
-    /// known: whoever looks again finds out.
+    /// Writes a decision. Returns false if another write came first, or if the outcome is unknown; looking
+    /// again shows which.
     async fn commit(&self, leadership: &Leadership, txn: Txn) -> Result<bool, ControlError> {
         let store = &**self.parts.catalog.store();
         match leadership.commit(store, txn).await {
@@ -158,17 +157,17 @@ impl Control {
         }
     }
 
-    /// A caller is about to know of this write.
+    /// Takes note of a write that a caller is about to know of.
     fn saw(&self, revision: Revision) {
         self.decided.fetch_max(revision.0, Ordering::Relaxed);
     }
 
-    /// What a caller knows of has to be in view of the next decision.
+    /// Returns the revision that the next decision has to take into account.
     fn decided(&self) -> Revision {
         Revision(self.decided.load(Ordering::Relaxed))
     }
 
-    /// The live workers with what they have, as of a moment ago, and with what was decided here.
+    /// Returns the live workers with their shards, as of a moment ago, including the decisions made here.
     async fn candidates(&self) -> Result<Candidates, StoreError> {
         let replica = &self.parts.replica;
         if let Some(observed) = replica.with(self.decided()).await {
@@ -180,7 +179,7 @@ impl Control {
         lists::candidates(&self.parts.catalog, self.parts.strategy).await
     }
 
-    /// Refuses what no door should have let in, and what only this master knows to be too much.
+    /// Refuses values that no interface should have let through, and those above this master's ceilings.
     fn check(&self, spec: &ResourceSpec) -> Result<(), ControlError> {
         let limits = Limits::default().with(&spec.limits, &self.parts.limit_ceilings);
         limits.map_err(|e| ControlError::Invalid {

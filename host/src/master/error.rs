@@ -1,4 +1,4 @@
-//! Why a call was not carried out, and what can be done about it.
+//! Errors of the calls, with their codes and hints.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::sink::SinkError;
 use crate::store::StoreError;
 use crate::store::election::Standing;
 
-/// What a caller can do about an error; the API maps each to one gRPC and one HTTP status.
+/// Class of an error, by what a caller can do; the API maps each to one gRPC and one HTTP status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names of the gRPC status codes")]
 pub enum Code {
@@ -23,60 +23,60 @@ pub enum Code {
     Internal,
 }
 
-/// Why a call was not carried out. Nothing is half-written.
+/// Reason why a call was not carried out. Nothing is half-written.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
-    /// A field that cannot be meant.
+    /// A field has a value that makes no sense.
     #[error("{why}")]
     Invalid {
-        /// The field, as the API calls it.
+        /// Name of the field in the API.
         field: &'static str,
-        /// What is wrong with it.
+        /// Fault of the value.
         why: String,
     },
-    /// No resource of this name.
+    /// There is no resource of this name.
     #[error("there is no resource {name}")]
     NoResource {
-        /// As asked for.
+        /// Name of the resource.
         name: String,
     },
-    /// One of this name is there.
+    /// There is already a resource of this name.
     #[error("resource {name} exists already")]
     ResourceExists {
-        /// As asked for.
+        /// Name of the resource.
         name: ResourceName,
     },
-    /// The very call added or changed it, and it was deleted since.
+    /// This same call added or changed the resource, which has been deleted since.
     #[error("resource {name} was added or changed by this call, and deleted since")]
     DeletedSince {
-        /// As asked for.
+        /// Name of the resource.
         name: ResourceName,
     },
-    /// The plugin that a resource should run is not there.
+    /// The plugin that a resource should run does not exist.
     #[error("there is no plugin {plugin}")]
     NoPluginFor {
-        /// As asked for.
+        /// The plugin, as requested.
         plugin: PluginRef,
-        /// The resource that wants it.
+        /// Name of the resource that should run it.
         resource: ResourceName,
     },
-    /// No plugin of this name or version.
+    /// There is no plugin of this name or version.
     #[error("there is no plugin {plugin}")]
     NoPlugin {
-        /// As asked for.
+        /// The plugin, as requested.
         plugin: String,
     },
-    /// A name and version never change their bytes.
+    /// The plugin version exists with other bytes; a version never changes its bytes.
     #[error("plugin {plugin} exists with other bytes: digest {present}, pushed {pushed}")]
     OtherBytes {
         /// Name and version.
         plugin: Box<PluginRef>,
-        /// Of what is there.
+        /// Digest of the existing bytes.
         present: Digest,
-        /// Of what was pushed.
+        /// Digest of the pushed bytes.
         pushed: Digest,
     },
-    /// Readers of the items of the version before could stumble over those of this one.
+    /// The items of this version could break readers of the items of the version before.
     #[error(
         "the items of {plugin} differ from those of version {before}: {}",
         told(changes)
@@ -84,123 +84,124 @@ pub enum ControlError {
     ItemsDiffer {
         /// Name and version.
         plugin: Box<PluginRef>,
-        /// The highest version below it.
+        /// Highest version below the pushed one.
         before: PluginVersion,
-        /// What is otherwise, a line for each.
+        /// Differences, one line each.
         changes: Vec<String>,
     },
-    /// A resource runs it.
+    /// A resource runs the plugin.
     #[error("plugin {plugin} is used by resource {resource}")]
     PluginInUse {
         /// Name and version.
         plugin: PluginRef,
-        /// One of those that use it.
+        /// One of the resources that run it.
         resource: ResourceName,
     },
-    /// A change that a run cannot take.
+    /// The change cannot be made while a run goes on.
     #[error("{field} of resource {name} cannot be changed while a run goes on")]
     NeedsRestart {
-        /// The resource.
+        /// Name of the resource.
         name: ResourceName,
-        /// The field, as the API calls it.
+        /// Name of the field in the API.
         field: &'static str,
-        /// What the command that does it says of the field.
+        /// Argument of the command that makes the change with a new run.
         argument: String,
     },
-    /// No worker of this id.
+    /// There is no worker of this id.
     #[error("there is no worker {id}")]
     NoWorker {
-        /// As asked for.
+        /// The id, as requested.
         id: String,
     },
-    /// More bytes than a plugin may have.
+    /// The plugin has more bytes than allowed.
     #[error("the plugin has more than {max} bytes")]
     PluginTooLarge {
-        /// The limit `plugin-size`.
+        /// Value of the setting `plugin-size`.
         max: u64,
     },
-    /// The bytes of a pushed plugin went before they had a record.
+    /// The bytes of a pushed plugin disappeared before it was recorded.
     #[error("the bytes of plugin {digest} are not in the data root any more")]
     PluginGone {
-        /// Of the bytes.
+        /// Digest of the bytes.
         digest: Digest,
     },
-    /// The bytes are not a plugin, or this host cannot look at them.
+    /// The bytes are not a plugin, or this host cannot check them.
     #[error("cannot take the plugin")]
     Plugin(#[from] PluginError),
-    /// Written at the same time by somebody else, again and again.
+    /// Other writes changed the same record at the same time, again and again.
     #[error("{what} was changed by others at the same time")]
     Contended {
-        /// What was to be written.
+        /// Description of the record.
         what: String,
     },
     /// This master does not lead, and only the leader changes anything.
     #[error("this master does not lead, and {leader}")]
     NotLeading {
-        /// Who does, in words.
+        /// Description of the leader, in words.
         leader: String,
     },
-    /// The store.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The data root.
+    /// The data root failed.
     #[error(transparent)]
     Data(#[from] crate::data::DataError),
-    /// The data root takes too long.
+    /// The data root did not answer in time.
     #[error("the data root gave no answer within {seconds} s")]
     DataSlow {
-        /// The limit.
+        /// The deadline in seconds.
         seconds: u64,
     },
-    /// The items.
+    /// The items could not be read.
     #[error(transparent)]
     Items(#[from] SinkError),
-    /// Nobody has opened a frontier yet.
+    /// No frontier has been opened yet.
     #[error("resource {name} was never crawled: it has no frontier yet")]
     NoFrontier {
-        /// The resource.
+        /// Name of the resource.
         name: ResourceName,
     },
-    /// Nothing that could be tried again.
+    /// There are no dead letters to try again.
     #[error("run {run} of resource {name} has no dead letters{}", given_up(.reason.as_deref()))]
     NoDeadLetters {
-        /// The resource.
+        /// Name of the resource.
         name: ResourceName,
-        /// Its present run.
+        /// The present run.
         run: Run,
-        /// As asked for.
+        /// Reason of the requested dead letters, if one was given.
         reason: Option<String>,
-        /// Those there are, by reason.
+        /// Number of dead letters by reason.
         present: BTreeMap<String, u64>,
     },
-    /// A run with fewer shards, while one that would go may have something that is nowhere else.
+    /// A run with fewer shards was requested, but a shard that would be dropped may have something that is nowhere
+    /// else.
     #[error(
         "shard {shard} of resource {name} is at work, or has items that its sink does not have yet; a run with fewer shards begins when this one is over"
     )]
     ShardBusy {
-        /// The resource.
+        /// Name of the resource.
         name: ResourceName,
-        /// The one that would go.
+        /// The shard that would be dropped.
         shard: Shard,
-        /// As many as there are.
+        /// Present number of shards.
         shards: u32,
     },
-    /// A frontier that was to be read, with the name of the state it is in.
+    /// The frontier cannot be read; the message names the condition that it is in.
     #[error("{condition}: {_0}", condition = .0.condition())]
     Frontier(FrontierError),
-    /// The worker that has the answer.
+    /// The worker that knows the answer cannot be reached.
     #[error(transparent)]
     Worker(#[from] WorkerCallError),
 }
 
-// By hand: the message has the cause in it, so the cause is not a source as well.
+// This is not derived: the message contains the cause, so the cause is not a source as well.
 impl From<FrontierError> for ControlError {
     fn from(error: FrontierError) -> Self {
         ControlError::Frontier(error)
     }
 }
 
-/// As many changes as a message takes.
+/// Joins as many changes as fit in a message.
 fn told(changes: &[String]) -> String {
     const MOST: usize = 8;
     const LENGTH: usize = 150;
@@ -214,10 +215,10 @@ fn told(changes: &[String]) -> String {
 }
 
 impl ControlError {
-    /// A call that only the leader carries out, by a master for which the election stands so.
+    /// Returns the error of a call that only the leader carries out, given the state of the election.
     pub fn not_leading(standing: &Standing) -> Self {
         let leader = match (&standing.leader, &standing.fault) {
-            // What it knew of itself is over.
+            // The fault is about this master's own candidacy, which is over.
             (Some(leader), _) if standing.own.is_none() => {
                 format!("{} at {} does", leader.id, leader.address)
             }
@@ -227,7 +228,7 @@ impl ControlError {
         ControlError::NotLeading { leader }
     }
 
-    /// What a caller can do about it.
+    /// Returns the class of the error.
     pub fn code(&self) -> Code {
         match self {
             ControlError::Invalid { .. } | ControlError::Plugin(PluginError::Refused { .. }) => {
@@ -274,7 +275,7 @@ impl ControlError {
         }
     }
 
-    /// What to do, in a sentence; empty where the message says it all.
+    /// Returns advice in one sentence; empty if the message says it all.
     pub fn hint(&self) -> String {
         match self {
             ControlError::NoResource { .. } => {
@@ -334,7 +335,7 @@ impl ControlError {
             ControlError::Frontier(_) if self.code() == Code::Unavailable => {
                 "try again; the master's log and `crawler resource get` tell more".into()
             }
-            // What is wrong with a frontier says what can be done about it.
+            // The message of a frontier error contains the advice.
             ControlError::Frontier(_)
             | ControlError::Invalid { .. }
             | ControlError::Plugin(_)

@@ -1,6 +1,6 @@
-//! Why a URL was, or was not, fetched: one sentence for every URL, known or not.
+//! Explanation of a URL's fate, in one sentence for every URL, known or not.
 //!
-//! Pure: what a frontier knows goes in, the answer comes out.
+//! The functions are pure: the frontier's records go in, the explanation comes out.
 
 use std::time::Duration;
 
@@ -11,34 +11,35 @@ use crate::model::resource::{Resource, ShardRecord, ShardState, Waits};
 use crate::model::scope::{DISK, HOSTS, PATTERN_URLS, Refusal};
 use crate::model::settings::CrawlSettings;
 
-/// Links are refused by these for what was stored before or led to them, so that a URL alone does not
-/// tell whether it was among them.
+/// Refusals that depend on data stored before, or on the page that the link is on. From the URL alone, one
+/// cannot tell whether it was among those refused.
 const UNSURE: [&str; 5] = ["max-depth", PATTERN_URLS, HOSTS, DISK, "frontier-urls"];
 
-/// What is asked, and what is known about it.
+/// A question about a URL, with the records about it.
 #[derive(Debug)]
 pub(super) struct Question<'a> {
-    /// The crawl.
+    /// Name of the resource.
     pub(super) resource: &'a ResourceName,
-    /// Its present run.
+    /// The present run.
     pub(super) run: Run,
-    /// What a link would lead to.
+    /// The request that a link to the URL would lead to.
     pub(super) request: &'a Request,
-    /// Of the frontier; none where there is none yet.
+    /// Totals of the frontier. If `None`, there is no frontier yet.
     pub(super) stats: Option<&'a FrontierStats>,
-    /// What the frontier knows of the request.
+    /// The frontier's record of the request.
     pub(super) entry: Option<UrlEntry>,
-    /// The rule by which a link to it is not taken; only asked where `root` ran.
+    /// Rule that refuses links to the URL; considered only if `root` ran.
     pub(super) refusal: Option<Refusal>,
-    /// How far the crawl goes.
+    /// Settings of the crawl.
     pub(super) settings: &'a CrawlSettings,
-    /// Why nothing of its shard is fetched at present, if so.
+    /// Reason why nothing of the shard is fetched at present, if so.
     pub(super) held_up: Option<String>,
-    /// The present moment.
+    /// The present time.
     pub(super) now: UnixMillis,
 }
 
-/// Why nothing of a shard is fetched, as its records tell; none while it is crawled.
+/// Returns the reason why nothing of a shard is fetched, according to its records, or `None` while it is
+/// crawled.
 pub(super) fn held_up(resource: &Resource, shard: &ShardRecord) -> Option<String> {
     let name = &resource.spec.name;
     match &shard.state {
@@ -58,25 +59,25 @@ pub(super) fn held_up(resource: &Resource, shard: &ShardRecord) -> Option<String
     }
 }
 
-/// Where a URL stands in the present run.
+/// State of a URL in the present run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// It waits, or is in flight.
+    /// The URL waits, or is in flight.
     Due,
-    /// It came to its end.
+    /// The URL came to an end that is not a failure.
     Done,
-    /// It was given up.
+    /// The URL was given up.
     Dead,
-    /// It is another shard's.
+    /// The URL belongs to another shard.
     Sent,
-    /// A link to it is not taken.
+    /// Links to the URL are refused.
     Refused,
-    /// Nothing has led to it.
+    /// No page has led to the URL.
     Unseen,
 }
 
 impl Standing {
-    /// As the API names it.
+    /// Returns the word that the API uses.
     pub fn as_str(self) -> &'static str {
         match self {
             Standing::Due => "due",
@@ -89,18 +90,18 @@ impl Standing {
     }
 }
 
-/// Why a URL was, or was not, fetched.
+/// Explanation of a URL's fate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
-    /// Where it stands.
+    /// State of the URL.
     pub standing: Standing,
-    /// In a sentence.
+    /// Explanation in one sentence.
     pub text: String,
-    /// What the frontier knows of it; of an earlier run where this one has not come to it.
+    /// The frontier's record of the URL; that of an earlier run if the present one has not reached it.
     pub entry: Option<UrlEntry>,
 }
 
-/// Answers.
+/// Answers a question.
 pub(super) fn explain(question: Question<'_>) -> Explanation {
     let entry = question.entry.as_ref();
     let (standing, text) = match entry.filter(|entry| entry.run == question.run) {
@@ -145,7 +146,7 @@ fn stored(question: &Question<'_>, entry: &UrlEntry) -> (Standing, String) {
         UrlState::Done(done) => {
             let run = entry.run;
             let text = match entry.since {
-                // It was never stored itself: nobody kept when.
+                // The URL itself was never stored, so the time is not known.
                 0 => format!("done: a redirect led to it in run {run}"),
                 _ => {
                     let why = match done {
@@ -204,7 +205,7 @@ fn not_stored(question: &Question<'_>) -> (Standing, String) {
     (Standing::Unseen, earlier(question, text))
 }
 
-/// Why a rule does not take a link, and what would let it.
+/// Returns the reason why a rule refuses a link, and a setting that would admit it.
 fn refused(question: &Question<'_>, rule: Refusal, stats: &FrontierStats) -> String {
     let Refusal::OutOfScope = rule else {
         return rule.to_string();
@@ -220,7 +221,7 @@ fn refused(question: &Question<'_>, rule: Refusal, stats: &FrontierStats) -> Str
     )
 }
 
-/// What an earlier run knows is told too.
+/// Appends the record of an earlier run, if there is one.
 fn earlier(question: &Question<'_>, text: String) -> String {
     match &question.entry {
         Some(entry) => format!(
@@ -232,7 +233,7 @@ fn earlier(question: &Question<'_>, text: String) -> String {
     }
 }
 
-/// A few of many.
+/// Joins the first few of many hosts.
 fn few(hosts: &[String]) -> String {
     const SHOWN: usize = 3;
     let shown = hosts[..hosts.len().min(SHOWN)].join(", ");
@@ -284,7 +285,7 @@ mod tests {
         }
     }
 
-    /// Of run 2, at [`MOMENT`].
+    /// Creates an entry of run 2, at [`MOMENT`].
     #[track_caller]
     fn check(
         entry: Option<UrlEntry>,

@@ -1,9 +1,9 @@
-//! How long a leader waits for an owner that is to give a shard back: pure, over what it has seen.
+//! Time that a leader waits for an owner to give a shard back: pure, over the leader's observations.
 //!
-//! An owner that is there ends its crawl, closes the frontier, and writes that nobody has the shard.
-//! One that does not get that far is waited for so long, on this leader's own clock, from when it
-//! first read the record in which it is asked; then the shard is given away all the same, and
-//! whoever gets it fences the old owner by opening the frontier. A new leader waits anew.
+//! An owner that is present ends its crawl, closes the frontier, and records that nobody owns the shard. An
+//! owner that does not get that far is waited for only so long, on this leader's own clock, counted from when
+//! the leader first read the record with the order. Then the shard is given away all the same, and the new
+//! owner fences the old one by opening the frontier. A new leader waits anew.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::model::resource::ShardId;
 use crate::store::Revision;
 
-/// The shards that owners are to give back, as one leader has seen them.
+/// Shards that owners are to give back, as one leader has seen them.
 #[derive(Debug)]
 pub(super) struct Handovers {
     patience: Duration,
@@ -27,7 +27,7 @@ struct Asked {
 }
 
 impl Handovers {
-    /// None seen yet; each owner has this much time.
+    /// Creates an empty record. Each owner gets this much time.
     pub(super) fn new(patience: Duration) -> Self {
         Self {
             patience,
@@ -53,7 +53,7 @@ impl Handovers {
         self.asked = asked.collect();
     }
 
-    /// So much longer its owner is waited for; none where it has had its time.
+    /// Returns how much longer the owner is waited for, or `None` if its time is over.
     pub(super) fn wait(&self, id: ShardId, now: Instant) -> Option<Duration> {
         let asked = self.asked.get(&id)?;
         let wait = (asked.since + self.patience).saturating_duration_since(now);
@@ -79,10 +79,10 @@ mod tests {
         handovers.look([(id, Revision(5))], later);
         assert_eq!(handovers.wait(id, later), Some(PATIENCE / 2));
         assert_eq!(handovers.wait(id, now + PATIENCE), None);
-        // Asked again, under another epoch.
+        // The order is given again, under another epoch.
         handovers.look([(id, Revision(9))], later);
         assert_eq!(handovers.wait(id, later), Some(PATIENCE));
-        // It was given back.
+        // The shard was given back.
         handovers.look([], later);
         assert_eq!(handovers.wait(id, later), None);
     }

@@ -1,4 +1,4 @@
-//! What is looked after while nothing asks for it.
+//! Housekeeping of a leader: sweeps of the data root and compaction of the store.
 
 use std::time::Duration;
 
@@ -10,19 +10,19 @@ use crate::store::Revision;
 use crate::store::catalog::Catalog;
 use crate::telemetry;
 
-/// Between two sweeps of the data root.
+/// Time between two sweeps of the data root.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
-/// How the store's history is kept short.
+/// Settings for the compaction of the store's history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compaction {
-    /// Revisions that are kept. Readers that lag behind by more start over.
+    /// Number of revisions that are kept. Readers that lag behind by more start over.
     pub keep: u64,
-    /// Between two compactions at the most.
+    /// Longest time between two compactions.
     pub interval: Duration,
 }
 
-/// Removes what writes and pushes left that were cut off, at once and then every hour.
+/// Removes the remains of interrupted writes and pushes, at once and then every hour.
 pub(super) async fn sweep(remains: &dyn Remains, clock: &dyn Clock, control: &Control) {
     loop {
         match remains.sweep(clock.unix_millis()).await {
@@ -45,8 +45,8 @@ pub(super) async fn sweep(remains: &dyn Remains, clock: &dyn Clock, control: &Co
     }
 }
 
-/// Lets the store forget its history but for the latest revisions, again and again: whenever there are
-/// twice as many as are kept, and now and then. Busy masters write gigabytes between two looks at a clock.
+/// Compacts the store's history to the latest revisions, again and again: whenever there are twice as many as
+/// are kept, and at intervals. Busy masters write gigabytes in one interval.
 pub(super) async fn compact(catalog: &Catalog, replica: &Replica, compaction: Option<Compaction>) {
     let Some(Compaction { keep, interval }) = compaction else {
         return;
@@ -83,7 +83,7 @@ mod tests {
     struct Later;
 
     impl Clock for Later {
-        /// So late that every file is old.
+        /// A time so late that every file is old.
         fn unix_nanos(&self) -> u64 {
             u64::MAX
         }

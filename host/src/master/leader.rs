@@ -1,5 +1,5 @@
-//! What a master does while it leads, beside answering calls: it places, takes apart what was deleted,
-//! and looks after the data root and the history of the store.
+//! Duties of a leader besides answering calls: it places shards, removes deleted resources, and looks after the
+//! data root and the history of the store.
 
 use std::sync::Arc;
 
@@ -11,18 +11,18 @@ use super::housekeeping::{self, Compaction};
 use super::reconcile::{ReconcileParts, Reconciler};
 use crate::store::election::{Leadership, Standing};
 
-/// Says who leads, whenever that is another master than before.
+/// Logs the leader whenever it is another master than before.
 pub async fn tell(mut standing: watch::Receiver<Standing>, stop: CancellationToken) {
     let mut told = None;
     loop {
         let present = standing.borrow_and_update().clone();
-        // This one says itself when it leads.
+        // The leader itself logs that it leads.
         if let Some(leader) = present.leader.as_ref().filter(|_| present.own.is_none())
             && told.as_ref() != Some(&leader.id)
         {
             tracing::info!(leader = %leader.id, address = leader.address, "another master leads");
         }
-        // While nobody is known to lead, the last one is still the last that was told of.
+        // While no leader is known, the last one remains the last that was logged.
         told = present.leader.map(|leader| leader.id).or(told);
         match stop.run_until_cancelled(standing.changed()).await {
             Some(Ok(())) => {}
@@ -31,18 +31,18 @@ pub async fn tell(mut standing: watch::Receiver<Standing>, stop: CancellationTok
     }
 }
 
-/// What a leader works with.
+/// Parts that a leader works with.
 pub struct Leader {
-    /// What placing and taking apart works with.
+    /// Parts of the reconciler.
     pub reconcile: ReconcileParts,
-    /// Of the store's history; none: somebody else looks after it.
+    /// Compaction of the store's history. If `None`, something else looks after it.
     pub compaction: Option<Compaction>,
-    /// The calls of this master; tells how the election stands.
+    /// Calls of this master; they know the state of the election.
     pub control: Arc<Control>,
 }
 
 impl Leader {
-    /// Does so in each term of this master, until `stop`.
+    /// Does the duties in each term of this master, until `stop`.
     pub async fn run(self, stop: CancellationToken) {
         let mut standing = self.control.standing().clone();
         while let Some(Ok(leadership)) = stop
@@ -52,7 +52,7 @@ impl Leader {
             })
             .await
         {
-            // Lost again already.
+            // The leadership is already lost again.
             let Some(leadership) = leadership else {
                 continue;
             };
@@ -68,7 +68,7 @@ impl Leader {
         }
     }
 
-    /// Goes on for as long as it is let.
+    /// Does the duties of one term. Ends only if it is cancelled or `stop` comes.
     async fn term(&self, leadership: &Leadership, stop: &CancellationToken) {
         let ReconcileParts {
             catalog,

@@ -1,4 +1,4 @@
-//! What calls list from the store, one prefix at a time.
+//! Lists that calls read from the store, one prefix at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +12,10 @@ use crate::store::StoreError;
 use crate::store::catalog::{Catalog, Scan, Versioned};
 use crate::telemetry;
 
-/// Who has what; a worker's assignments are its load. None: the record does not decode.
+/// Assignments by worker and shard; a worker's assignments are its load. `None` if the record does not decode.
 pub(super) type Assignments = BTreeMap<(NodeId, ShardId), Option<Assignment>>;
 
-/// The live workers with their loads.
+/// Reads the live workers and their loads.
 pub(super) async fn candidates(
     catalog: &Catalog,
     strategy: Strategy,
@@ -25,7 +25,7 @@ pub(super) async fn candidates(
     Ok(weigh(strategy, nodes.into_values(), &assignments))
 }
 
-/// These workers with their loads.
+/// Computes the loads of these workers.
 pub(super) fn weigh(
     strategy: Strategy,
     nodes: impl Iterator<Item = Node>,
@@ -37,7 +37,7 @@ pub(super) fn weigh(
     Candidates::new(strategy, nodes, assignments)
 }
 
-/// The live nodes of a role.
+/// Reads the live nodes of a role.
 pub(super) async fn nodes(
     catalog: &Catalog,
     role: Role,
@@ -63,7 +63,7 @@ pub(super) async fn nodes(
     Ok(nodes.map(|node| (node.id.clone(), node)).collect())
 }
 
-/// The workers that somebody has told to drain. The key alone says so.
+/// Reads the ids of the workers that are told to drain. The keys alone hold them.
 pub(super) async fn draining(catalog: &Catalog) -> Result<BTreeSet<NodeId>, StoreError> {
     let prefix = catalog.keys().draining_all();
     let listing = catalog.store().list(&prefix).await?;
@@ -72,7 +72,7 @@ pub(super) async fn draining(catalog: &Catalog) -> Result<BTreeSet<NodeId>, Stor
     Ok(ids.collect())
 }
 
-/// All records below a prefix; one that does not decode is logged and passed over.
+/// Reads all records below a prefix. A record that does not decode is logged and skipped.
 pub(super) async fn records<T: DeserializeOwned>(
     catalog: &Catalog,
     prefix: &str,
@@ -80,7 +80,8 @@ pub(super) async fn records<T: DeserializeOwned>(
     Ok(told(catalog.scan::<T>(prefix).await?).records)
 }
 
-/// The resources of the first `max` names after this one, and the last of these names where there are more.
+/// Reads the resources with the first `max` names after this one. Returns the last of these names if there are
+/// more.
 pub(super) async fn resources_after(
     catalog: &Catalog,
     after: Option<&ResourceName>,
@@ -99,7 +100,7 @@ pub(super) async fn resources_after(
     ))
 }
 
-/// Logs what does not decode.
+/// Logs the records that do not decode.
 fn told<T>(scan: Scan<T>) -> Scan<T> {
     for error in &scan.broken {
         let error = telemetry::chain(error);
@@ -108,7 +109,7 @@ fn told<T>(scan: Scan<T>) -> Scan<T> {
     scan
 }
 
-/// Who has what. The key alone says so; the record says what it weighs.
+/// Reads the assignments. The key holds worker and shard; the record holds the weight.
 pub(super) async fn assignments(catalog: &Catalog) -> Result<Assignments, StoreError> {
     let listing = catalog.store().list(&catalog.keys().assignments()).await?;
     let entries = listing.entries.iter();

@@ -1,4 +1,4 @@
-//! Everything that masters decide by, as the store said it at one moment.
+//! Records that masters base decisions on, as the store held them at one moment.
 
 use std::sync::Arc;
 
@@ -21,32 +21,32 @@ use deletions::Deletions;
 
 type AssignmentMap = OrdMap<(NodeId, ShardId), Option<Arc<Versioned<Assignment>>>>;
 
-/// The whole state at one moment. Guards catch what has changed since. Cheap to clone, however much it
-/// is, and to keep up to date.
+/// The whole state at one moment. Guards catch later changes. It is cheap to clone and to keep up to date,
+/// whatever its size.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Observed {
-    /// As of this write.
+    /// Revision of the last write that is included.
     pub(super) revision: Revision,
-    /// So many times something was otherwise that decisions are made by.
+    /// Number of changes of records that decisions are based on.
     pub(super) n_changes: u64,
-    /// So many of them were about workers.
+    /// Number of these changes that concerned workers.
     pub(super) n_of_workers: u64,
-    /// As they register.
+    /// Workers as they register.
     registered: OrdMap<NodeId, Node>,
-    /// Those that somebody has told to drain.
+    /// Workers that are told to drain.
     draining: OrdSet<NodeId>,
     pub(super) workers: OrdMap<NodeId, Node>,
-    /// By their keys.
+    /// Plugins by their keys.
     pub(super) plugins: OrdMap<String, PluginRecord>,
     pub(super) resources: OrdMap<ResourceName, Arc<Versioned<Resource>>>,
     pub(super) shards: OrdMap<ShardId, Arc<Versioned<ShardRecord>>>,
-    /// Those that their owners are to give back, with the writes that say so.
+    /// Shards that their owners are to give back, with the revisions of their records.
     pub(super) revoking: OrdMap<ShardId, Revision>,
-    /// By whom shards are crawled, there or not, and how many.
+    /// Number of shards that each owner crawls, whether the owner is present or not.
     owners: OrdMap<NodeId, u32>,
-    /// Shards whose record does not decode: somebody who knows more may have them.
+    /// Shards whose record does not decode; a process that can read it may own them.
     pub(super) unreadable: OrdSet<ShardId>,
-    /// None: the record does not decode.
+    /// Assignments by worker and shard; `None` if the record does not decode.
     pub(super) assignments: AssignmentMap,
     pub(super) deletions: Deletions,
     /// The workers with their loads.
@@ -54,7 +54,7 @@ pub(super) struct Observed {
 }
 
 impl Observed {
-    /// Nothing yet, with workers chosen in this way.
+    /// Returns the empty state. `strategy` chooses workers.
     pub(super) fn nothing(strategy: Strategy) -> Self {
         Self {
             candidates: Candidates::new(strategy, [], []),
@@ -62,15 +62,15 @@ impl Observed {
         }
     }
 
-    /// Reads everything.
+    /// Reads all records.
     #[cfg(test)]
     pub(super) async fn read(catalog: &Catalog, strategy: Strategy) -> Result<Self, StoreError> {
         Self::read_over(catalog, strategy, Arc::default()).await
     }
 
-    /// Reads everything, with each record from `before` that is still the one of then: while both are
-    /// there, they take up little more than one. Changes are counted on from those of then. A record that
-    /// does not decode is logged and passed over.
+    /// Reads all records, and shares each unchanged record with `before`: while both states exist, they take up
+    /// little more than one. The counts of changes continue from `before`. A record that does not decode is
+    /// logged and skipped.
     pub(super) async fn read_over(
         catalog: &Catalog,
         strategy: Strategy,
@@ -90,23 +90,23 @@ impl Observed {
             ..
         } = reading;
         if revision < before.revision {
-            // The store was set back: what is as old as before may be something else.
+            // The store was set back: a record with the same revision may differ from the known one.
             return Box::pin(Self::read_over(catalog, strategy, Arc::default())).await;
         }
         observed.revision = revision;
-        // What was read may be otherwise than what was followed.
+        // The records that were read may differ from those that were followed.
         observed.n_changes += before.n_changes;
         observed.n_of_workers += before.n_of_workers;
         observed.deletions.n_changes += before.deletions.n_changes;
         Ok(observed)
     }
 
-    /// Takes note of a record as it was written.
+    /// Takes note of a record that was written.
     pub(super) fn put(&mut self, keys: &Keys, entry: &Entry) {
         self.put_or_keep(keys, entry, None);
     }
 
-    /// The same; one that is known from before is not made again.
+    /// Takes note of a record. A record that `before` knows is shared with it.
     fn put_or_keep(&mut self, keys: &Keys, entry: &Entry, before: Option<&Self>) {
         self.revision = self.revision.max(entry.revision);
         let Some(subject) = keys.subject(&entry.key) else {
@@ -171,7 +171,7 @@ impl Observed {
         }
     }
 
-    /// Takes note of a record that has gone.
+    /// Takes note of a record that was deleted.
     pub(super) fn remove(&mut self, keys: &Keys, key: &str, revision: Revision) {
         self.revision = self.revision.max(revision);
         let Some(subject) = keys.subject(key) else {
@@ -203,7 +203,7 @@ impl Observed {
         }
     }
 
-    /// A shard has another record, or none.
+    /// Takes note of a shard's new record, or of its deletion.
     fn replace(&mut self, id: ShardId, shard: Option<Arc<Versioned<ShardRecord>>>) {
         if let Some(owner) = shard.as_ref().and_then(|shard| crawling(&shard.value)) {
             *self.owners.entry(owner.clone()).or_default() += 1;
@@ -229,7 +229,7 @@ impl Observed {
         }
     }
 
-    /// Works out anew how a worker is seen.
+    /// Recomputes the view of a worker.
     fn look_at(&mut self, id: &NodeId) {
         self.n_of_workers += 1;
         let Some(node) = self.registered.get(id) else {
@@ -255,12 +255,12 @@ impl Observed {
         }
     }
 
-    /// What a worker is assigned.
+    /// Returns the shards that a worker is assigned.
     pub(super) fn shards_on(&self, worker: &NodeId) -> impl Iterator<Item = ShardId> {
         assigned_to(&self.assignments, worker).map(|(id, _)| id)
     }
 
-    /// The shards of one resource, in order.
+    /// Returns the shards of one resource, in order.
     pub(super) fn shards_of(
         &self,
         id: ResourceId,
@@ -271,25 +271,25 @@ impl Observed {
         shards.take_while(move |(shard, _)| shard.resource == id)
     }
 
-    /// The process that owns something is still there, not another under its id.
+    /// True if the process that owns something is still present, not another one under its id.
     pub(super) fn is_alive(&self, owner: &Owner) -> bool {
         self.workers
             .get(&owner.node)
             .is_some_and(|node| node.incarnation == owner.incarnation)
     }
 
-    /// The plugin that a reference means: exactly that version, or the highest.
+    /// Returns the plugin that a reference stands for: exactly that version, or the highest.
     pub(super) fn newest_plugin(&self, plugin: &PluginRef) -> Option<&PluginRecord> {
         newest(self.plugins.values(), plugin)
     }
 
-    /// Those that shards are crawled by, there or not, in the order of their ids.
+    /// Returns the workers that crawl shards, present or not, in the order of their ids.
     pub(super) fn owners(&self) -> impl Iterator<Item = &NodeId> {
         self.owners.keys()
     }
 }
 
-/// By whom a shard is crawled.
+/// Returns the worker that crawls a shard.
 fn crawling(shard: &ShardRecord) -> Option<&NodeId> {
     let owner = shard.owner.as_ref().map(|owner| &owner.node);
     owner.filter(|_| shard.state.order().is_some())
@@ -305,12 +305,12 @@ fn assigned_to<'a>(
     own.map(|((_, id), assignment)| (*id, value_of(assignment)))
 }
 
-/// What an assignment says, where its record decodes.
+/// Returns the value of an assignment if its record decodes.
 pub(super) fn value_of(assignment: &Option<Arc<Versioned<Assignment>>>) -> Option<&Assignment> {
     assignment.as_ref().map(|assignment| &assignment.value)
 }
 
-/// Everything, as it comes.
+/// State of a read of all records.
 struct Reading<'a> {
     keys: &'a Keys,
     strategy: Strategy,
@@ -329,7 +329,7 @@ impl Listed for Reading<'_> {
     }
 }
 
-/// A record, which is the known one if it was not written since.
+/// Decodes a record, or returns the known one if it was not written since.
 fn record<T: DeserializeOwned>(
     entry: &Entry,
     known: Option<&Arc<Versioned<T>>>,
@@ -349,7 +349,7 @@ fn decoded<T: DeserializeOwned>(entry: &Entry) -> Option<Versioned<T>> {
     told.ok()
 }
 
-/// The plugin that a reference means: exactly that version, or the highest.
+/// Returns the plugin that a reference stands for: exactly that version, or the highest.
 pub(super) fn newest<'a>(
     plugins: impl IntoIterator<Item = &'a PluginRecord>,
     plugin: &PluginRef,

@@ -1,4 +1,4 @@
-//! Where a resource stands: a pure function of its records and of the workers there are.
+//! Phase of a resource: a pure function of its records and the present workers.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::model::resource::{
     Phase, Resource, ShardId, ShardRecord, ShardState, Waits, is_complete,
 };
 
-/// Where a resource stands, by its shards and by what keeps it from running.
+/// Returns the phase of a resource, given its shards and the present workers.
 pub(super) fn phase(
     resource: &Resource,
     shards: &[&ShardRecord],
@@ -33,7 +33,7 @@ pub(super) fn phase(
         return Phase::Failed(reason);
     }
     let is_over = |shard: &&ShardRecord| shard.state == ShardState::Finished;
-    // A resource whose shards are not there was deleted between two reads.
+    // A resource without shards was deleted between two reads.
     if !shards.is_empty() && shards.iter().all(is_over) {
         return Phase::Finished;
     }
@@ -91,7 +91,8 @@ pub(super) fn phase(
     }
 }
 
-/// The owner of a shard that should be crawled and whose owner is not there, and whether a later life of it is.
+/// Returns the owner of a shard that should be crawled, if it is missing, and whether another incarnation is
+/// present.
 fn missing<'a>(shard: &'a ShardRecord, candidates: &Candidates) -> Option<(&'a NodeId, bool)> {
     let owner = shard.owner.as_ref()?;
     let present = candidates.get(&owner.node);

@@ -1,15 +1,15 @@
-//! Which worker takes a shard: a pure function of what is registered and what is assigned.
+//! Choice of a worker for a shard: a pure function of registrations and assignments.
 //!
-//! Filter, then score. A worker is out of the question where it drains, has as many shards as it
-//! takes, lacks a label that the selector asks for, runs no interface as new as the plugin's, or has
-//! a resource that this one is to be apart from, whichever of the two says so. Of the others, those
-//! that have the resource that this one is to be near come first; then the strategy decides; then the
-//! fewest shards of the same resource; ties go by a hash of the shard, so that the same state
-//! always gives the same answer and many ties spread. Workers are kept in the order of their turns:
-//! most shards look at one of them, however many there are.
+//! The algorithm filters, then scores. A worker is ruled out if it drains, is at capacity, lacks a label of the
+//! selector, supports no plugin interface as new as the plugin's, or has a resource that must stay apart from
+//! this one, whichever of the two asks for it. Among the remaining workers, those with the resource that this
+//! one wants to be near come first; then the strategy decides; then the fewest shards of the same resource;
+//! ties are broken by a hash of the shard, so that the same state always gives the same answer and many ties
+//! spread. Workers are kept in the order of their turns, so that most shards examine one worker, however many
+//! there are.
 //!
-//! The load is what the assignments in the store add up to. Nobody else counts it up and down, so it
-//! cannot drift. Capacity counts shards, load counts their weights.
+//! The load is the sum of the assignments in the store. It is counted nowhere else, so it cannot drift.
+//! Capacity counts shards, load counts their weights.
 
 use std::sync::OnceLock;
 
@@ -29,7 +29,7 @@ pub use strategy::{Strategy, UnknownStrategy};
 use unplaceable::Objection;
 pub use unplaceable::Unplaceable;
 
-/// A shard that is to be placed, and what it wants.
+/// A shard to be placed, and its requirements.
 #[derive(Debug, Clone)]
 pub struct Wish<'a> {
     shard: ShardId,
@@ -38,7 +38,7 @@ pub struct Wish<'a> {
     interface: Option<Interface<'a>>,
 }
 
-/// What a shard's plugin needs. It is read once, where it is not simply what workers run.
+/// Plugin interface that a shard needs. It is parsed once, and only if it differs from the worker's.
 #[derive(Debug, Clone)]
 struct Interface<'a> {
     text: &'a str,
@@ -46,7 +46,7 @@ struct Interface<'a> {
 }
 
 impl Interface<'_> {
-    /// Whether a worker is known to run none as new as this. One that does not say is asked to try.
+    /// True if the worker is known to support only older interfaces. A worker that does not say is tried.
     fn is_too_new_for(&self, candidate: &Candidate) -> bool {
         let Some(newest) = &candidate.interface else {
             return false;
@@ -58,7 +58,7 @@ impl Interface<'_> {
 }
 
 impl<'a> Wish<'a> {
-    /// What a shard of this resource wants.
+    /// Collects the requirements of a shard of this resource.
     pub fn of(shard: ShardId, resource: &'a Resource) -> Self {
         let pinned = resource.pinned.as_ref();
         Self {
@@ -72,7 +72,7 @@ impl<'a> Wish<'a> {
         }
     }
 
-    /// Which shard it is.
+    /// Returns the id of the shard.
     pub fn shard(&self) -> ShardId {
         self.shard
     }
@@ -82,7 +82,7 @@ impl<'a> Wish<'a> {
     }
 }
 
-/// The worker that takes this shard.
+/// Returns the worker that takes this shard.
 pub fn place<'c>(wish: &Wish<'_>, candidates: &'c Candidates) -> Result<&'c Node, Unplaceable> {
     best(wish, candidates, |_| true).ok_or_else(|| {
         let objections = candidates.iter().flat_map(|c| objections(wish, c));
@@ -90,7 +90,7 @@ pub fn place<'c>(wish: &Wish<'_>, candidates: &'c Candidates) -> Result<&'c Node
     })
 }
 
-/// The worker that takes this shard, other than the one that has it.
+/// Returns the worker that takes this shard, other than its owner.
 pub(super) fn place_beside<'c>(
     wish: &Wish<'_>,
     candidates: &'c Candidates,
@@ -115,7 +115,7 @@ fn best<'c>(
     best.map(|candidate| &candidate.node)
 }
 
-/// This worker, where nothing speaks against it: one that has come back takes what it had.
+/// Returns this worker if nothing rules it out. A worker that has come back gets its shards again.
 pub(super) fn place_on<'c>(
     wish: &Wish<'_>,
     node: &NodeId,
@@ -125,13 +125,13 @@ pub(super) fn place_on<'c>(
     is_fit(wish, candidate).then_some(&candidate.node)
 }
 
-/// Whether a worker may not go on with a shard that it has. That it is full is no reason.
+/// True if a worker may not go on with a shard that it has. Being at capacity is no reason.
 pub(super) fn must_leave(wish: &Wish<'_>, candidate: &Candidate) -> bool {
     let full = Objection::AtCapacity;
     objections(wish, candidate).any(|objection| objection != full)
 }
 
-/// Whether the resource that this one is to be near is here.
+/// True if the worker has the resource that this one wants to be near.
 pub(super) fn leaves_friend(wish: &Wish<'_>, candidate: &Candidate) -> bool {
     let near = wish.placement.near.as_ref();
     near.is_some_and(|near| candidate.n_of(near) > 0)
@@ -141,7 +141,7 @@ fn is_fit(wish: &Wish<'_>, candidate: &Candidate) -> bool {
     objections(wish, candidate).next().is_none()
 }
 
-/// All that speaks against a worker, each label that it lacks by itself.
+/// Returns all objections to a worker, with one for each label that it lacks.
 fn objections<'a>(
     wish: &'a Wish<'_>,
     candidate: &'a Candidate,

@@ -1,9 +1,9 @@
-//! The loops that make what is so into what should be.
+//! Reconciler: loops that bring the actual state to the desired one.
 //!
-//! One places, the other takes apart what was deleted: a data root that does not answer holds up only
-//! the other. Each turn looks at everything, lets the pure `plan` tell the differences, and writes each as
-//! one guarded transaction; one that loses its guards is left to the next turn. Changes only wake the
-//! loops.
+//! One loop places shards, the other removes deleted resources, so that a data root that does not answer holds
+//! up only the latter. Each turn looks at all records, lets the pure `plan` compute the differences, and writes
+//! each as one guarded transaction; an action that loses its guards is left to the next turn. Changes only wake
+//! the loops.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -39,44 +39,44 @@ mod plan;
 use losses::{Losses, Lost};
 use plan::{Action, Seen, plan};
 
-/// A loop looks at everything at least this often.
+/// Longest interval between two looks of a loop at all records.
 const RESYNC: Duration = Duration::from_secs(60);
-/// How soon a loop looks again after a write that lost to another.
+/// Pause before a loop looks again after a write that lost to another.
 pub(super) const LOST_PAUSE: Duration = Duration::from_millis(200);
 
-/// A turn is followed by a rest of so many times its own length: however much there is to look at, and
-/// however often it changes, looking takes no more than a fifth of a core.
+/// Length of the rest after a turn, as a multiple of the turn: however much there is to look at, and however
+/// often it changes, looking takes no more than a fifth of a core.
 const REST_SHARE: u32 = 4;
 
-/// What the loops work with, whoever leads.
+/// Parts that the loops work with, whoever leads.
 #[derive(Clone)]
 pub struct ReconcileParts {
-    /// The state, desired and observed.
+    /// The records in the store: desired and actual state.
     pub catalog: Catalog,
-    /// What deleted resources leave.
+    /// Remains of deleted resources.
     pub remains: Arc<dyn Remains>,
     /// Wall-clock time.
     pub clock: Arc<dyn Clock>,
-    /// When the data of deleted resources goes.
+    /// Settings for the removal of deleted resources.
     pub deletion: DeletionSettings,
-    /// To ask whether a worker still writes.
+    /// Calls to workers, to ask whether they still write.
     pub workers: Arc<dyn WorkerCalls>,
-    /// What placing decides by.
+    /// Replica of the state, for decisions.
     pub replica: Replica,
-    /// How shards are placed and moved.
+    /// Settings for placing and moving shards.
     pub placement: PlacementSettings,
-    /// How long a worker that went silent counts as there.
+    /// Time for which a silent worker still counts as present.
     pub lease_ttl: Duration,
 }
 
-/// How shards are placed and moved.
+/// Settings for placing and moving shards.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacementSettings {
-    /// How a worker is chosen for a shard: setting `--strategy`.
+    /// Strategy that chooses a worker for a shard: setting `--strategy`.
     pub strategy: Strategy,
-    /// How long an owner that is to give a shard back is waited for: setting `--handover-timeout`.
+    /// Time that an owner gets to give a shard back: setting `--handover-timeout`.
     pub handover_timeout: Duration,
-    /// When loads are levelled out.
+    /// Settings for the balancing of loads.
     pub balance: BalanceSettings,
 }
 
@@ -90,27 +90,27 @@ impl Default for PlacementSettings {
     }
 }
 
-/// What a turn came to.
+/// Result of a turn.
 #[derive(Debug)]
 struct Turn {
-    /// Something has been waited for long enough by then.
+    /// Time until something has been waited for long enough.
     look_again: Option<Duration>,
-    /// How long not to look.
+    /// Time to rest before the next look.
     rest: Duration,
-    /// What was not as it was seen, or is not known to be done.
+    /// Actions that lost their guards, or whose outcome is unknown.
     lost: Vec<Action>,
 }
 
-/// The loops of one term.
+/// Reconciler for one term of a leader.
 pub struct Reconciler {
-    /// What they work with.
+    /// Parts that the loops work with.
     pub parts: ReconcileParts,
-    /// What every write is made under.
+    /// Leadership under which every write is made.
     pub leadership: Leadership,
 }
 
 impl Reconciler {
-    /// Turns until `stop`. Errors of the store are logged and waited out.
+    /// Runs both loops until `stop`. Errors of the store are logged and waited out.
     pub async fn run(self, stop: CancellationToken) {
         tokio::join!(self.keep_placing(&stop), self.keep_taking_apart(&stop));
     }
@@ -143,7 +143,7 @@ impl Reconciler {
         }
     }
 
-    /// Turns once, and again after each change. Cancelling it leaves no transaction half-done.
+    /// Takes a turn, and another one after each change. Cancelling leaves no transaction half-done.
     async fn place_on_changes(
         &self,
         seen: &mut Seen,
@@ -162,7 +162,7 @@ impl Reconciler {
                 Lost::Nothing => pause,
                 Lost::Lately => LOST_PAUSE,
                 Lost::ForLong => {
-                    // What stands in the way is not to be seen.
+                    // The record that stands in the way is not in the replica.
                     replica.doubt();
                     LOST_PAUSE
                 }
@@ -175,7 +175,7 @@ impl Reconciler {
         }
     }
 
-    /// Turns once, and again after each change of a deletion.
+    /// Takes a turn, and another one after each change of a deletion.
     async fn take_apart_on_changes(&self, backoff: &mut Backoff) -> Result<Infallible, StoreError> {
         let mut replica = self.parts.replica.clone();
         let mut observed = replica.after(None).await;
@@ -183,7 +183,7 @@ impl Reconciler {
         loop {
             let pause = self.take_apart(&observed, &silent).await?;
             backoff.reset();
-            // What was written in this turn is a change too, once it is in view.
+            // Writes of this turn are changes too, once they are in view.
             let pause = pause.max(LOST_PAUSE);
             tokio::select! {
                 biased;
@@ -193,7 +193,7 @@ impl Reconciler {
         }
     }
 
-    /// Carries out the present plan, as far as the workers stay those that it was made for.
+    /// Carries out the present plan, for as long as the workers stay those that it was made for.
     async fn place(&self, observed: &Observed, seen: &mut Seen) -> Result<Turn, StoreError> {
         let now = Instant::now();
         for worker in seen.look(observed, now) {
@@ -223,12 +223,12 @@ impl Reconciler {
             };
             match done {
                 Ok(true) => {}
-                // What it was about has changed, or that is not known.
+                // A record that it depends on has changed, or the outcome is unknown.
                 Ok(false) => turn.lost.push(action),
                 Err(error) if error.is_transient() || matches!(error, StoreError::Deposed) => {
                     return Err(error);
                 }
-                // It is this record's alone.
+                // The error concerns this record alone.
                 Err(error) => {
                     let error = telemetry::chain(&error);
                     tracing::error!(error, ?action, "something cannot be made as it should be");
@@ -238,7 +238,7 @@ impl Reconciler {
         Ok(turn)
     }
 
-    /// One turn of a leader that has seen nothing before; how many actions it has lost.
+    /// Takes one turn of a leader that has seen nothing before. Returns the number of lost actions.
     #[cfg(test)]
     pub(super) async fn turn(&self, observed: &Observed) -> usize {
         let (parts, now) = (&self.parts, Instant::now());
@@ -247,7 +247,7 @@ impl Reconciler {
         turn.expect("the store answers").lost.len()
     }
 
-    /// Carries out a transaction; one that lost its guards is left to the next turn.
+    /// Carries out a transaction. Returns false if it lost its guards, which the next turn deals with.
     async fn commit(&self, txn: Txn) -> Result<bool, StoreError> {
         let store = &**self.parts.catalog.store();
         let outcome = self.leadership.commit(store, txn).await?;
@@ -259,7 +259,7 @@ fn new_backoff() -> Backoff {
     Backoff::new(Duration::from_millis(100), Duration::from_secs(1))
 }
 
-/// Lets some time pass after an error of the store, unless `stop` comes.
+/// Waits for a while after an error of the store, unless `stop` comes.
 async fn wait_out(error: &StoreError, backoff: &mut Backoff, stop: &CancellationToken) {
     let error = telemetry::chain(error);
     tracing::warn!(error, "reconciling waits for the store");

@@ -1,6 +1,7 @@
-//! What is left in the data root of what is deleted or was never complete: the leader removes it.
+//! Remains in the data root of resources that were deleted and of files that were never complete. The leader
+//! removes them.
 //!
-//! Each step can be done again, and is fine where there is nothing to do.
+//! Each step may be repeated, and succeeds if there is nothing to do.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,54 +19,54 @@ use crate::model::resource::ShardId;
 use crate::sink::lines;
 use crate::sink::{Sink as _, SinkError};
 
-/// Items that are delivered at a time.
+/// Number of items that are delivered at a time.
 const BATCH: u64 = 2_000;
-/// How long one step may wait for the data root.
+/// Deadline of one step at the data root.
 const STEP_DEADLINE: Duration = Duration::from_secs(30);
 
-/// Removes what nobody needs any more.
+/// Removal of data that is no longer needed.
 #[async_trait]
 pub trait Remains: Send + Sync + 'static {
     /// Deletes the items of a resource.
     async fn delete_items(&self, resource: ResourceId) -> Result<(), RemainsError>;
 
-    /// Makes the items of a resource readable without its frontiers, which are there still: those that
-    /// were delivered, and, once they are published, those that wait for their sink. Each try has a
-    /// number of its own, and disturbs no other.
+    /// Makes the items of a resource readable without its frontiers, which still exist: the delivered ones and,
+    /// once they are published, those that wait for their sink. Each try has its own number, and disturbs no
+    /// other.
     async fn settle_items(&self, resource: ResourceId, by: u64) -> Result<(), RemainsError>;
 
-    /// Lets readers see what this try has delivered.
+    /// Makes the items visible to readers that this try has delivered.
     async fn publish_items(&self, resource: ResourceId, by: u64) -> Result<(), RemainsError>;
 
-    /// Deletes the frontiers of a resource that nobody has open; how many objects went.
+    /// Deletes the frontiers of a resource, which nobody has open. Returns the number of deleted objects.
     async fn delete_frontiers(&self, resource: ResourceId) -> Result<usize, RemainsError>;
 
-    /// Deletes what writes left that were cut off a while ago; how many files went.
+    /// Deletes the remains of writes that were interrupted a while ago. Returns the number of deleted files.
     async fn sweep(&self, now: UnixMillis) -> Result<usize, RemainsError>;
 }
 
-/// Why something is there still.
+/// Reason why remains could not be removed.
 #[derive(Debug, thiserror::Error)]
 pub enum RemainsError {
-    /// The data root says no.
+    /// The data root failed.
     #[error(transparent)]
     Data(#[from] DataError),
     /// Line files cannot be cut.
     #[error(transparent)]
     Items(#[from] SinkError),
-    /// How much of the line files counts cannot be read.
+    /// The valid length of the line files cannot be read.
     #[error(transparent)]
     Frontier(#[from] FrontierError),
-    /// The data root is silent.
+    /// The data root did not answer in time.
     #[error("the data root gave no answer in {} s", STEP_DEADLINE.as_secs())]
     Slow,
 }
 
-/// The remains in a data root.
+/// Remains in a data root.
 pub struct DataRemains {
-    /// Where they lie.
+    /// The data root.
     pub data: Arc<DataRoot>,
-    /// What frontiers are read through.
+    /// Object store that frontiers are read from.
     pub objects: Arc<dyn ObjectStore>,
 }
 
@@ -75,7 +76,7 @@ impl Remains for DataRemains {
         Ok(self.data.delete_items(resource).await?)
     }
 
-    /// What a frontier that is damaged would have said is lost: then all whole lines stay.
+    /// The marks of a damaged frontier are lost: then all whole lines stay.
     async fn settle_items(&self, resource: ResourceId, by: u64) -> Result<(), RemainsError> {
         let with_items = in_time(lines::shards(self.data.items_folder(resource))).await?;
         let with_frontier = in_time(self.data.frontier_shards(resource)).await?;
@@ -90,7 +91,7 @@ impl Remains for DataRemains {
                 settled => settled?,
             }
         }
-        // Were the data root away, there would have seemed to be nothing to cut.
+        // If the data root were away, there would have seemed to be nothing to cut.
         Ok(self.data.check().await?)
     }
 
@@ -145,7 +146,7 @@ impl DataRemains {
     }
 }
 
-/// One step at the data root.
+/// Runs one step at the data root, with a deadline.
 async fn in_time<T, E>(step: impl Future<Output = Result<T, E>>) -> Result<T, RemainsError>
 where
     RemainsError: From<E>,

@@ -1,9 +1,9 @@
-//! What the store holds, kept up to date by a watch, so that a decision reads nothing.
+//! Replica of the store's records, kept up to date by a watch, so that a decision reads nothing.
 //!
-//! Each master has one for its whole life: whoever comes to lead knows the state already. It may be a
-//! moment behind; what is decided by it is written under the guards of what it said. Where the watch
-//! has missed something, where a guard does not hold and no change says why, and now and then, all is
-//! read anew.
+//! Each master has one for its whole life, so that a new leader knows the state already. The replica may be a
+//! moment behind; decisions based on it are written under guards for the records that they read. All records
+//! are read anew if the watch has missed something, if a guard fails and no change explains why, and at long
+//! intervals.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,24 +20,24 @@ use crate::store::catalog::Catalog;
 use crate::store::{Revision, StoreError, WatchEvent};
 use crate::telemetry;
 
-/// All is read anew at least this often. 100 000 resources are some seconds of work.
+/// Longest interval between two reads of all records. 100 000 resources are some seconds of work.
 const RESYNC: Duration = Duration::from_secs(10 * 60);
 
-/// All is read anew because of a doubt at most this often.
+/// Shortest interval between two reads of all records that are due to a doubt.
 const DOUBT_PAUSE: Duration = Duration::from_secs(10);
 
-/// How long a decision waits to see what was decided before; it goes without, then.
+/// Longest time that a decision waits to see an earlier decision; it then goes on without.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// The present state, for whoever decides. Cheap to clone.
+/// The present state, for decisions. Cheap to clone.
 #[derive(Clone)]
 pub struct Replica {
-    /// None: nothing was read yet.
+    /// State at the last read or change; `None` before the first read.
     present: watch::Receiver<Option<Arc<Observed>>>,
     doubts: Arc<Notify>,
 }
 
-/// What keeps a replica up to date.
+/// Task state that keeps a replica up to date.
 pub struct Feeder {
     catalog: Catalog,
     strategy: Strategy,
@@ -46,7 +46,7 @@ pub struct Feeder {
 }
 
 impl Replica {
-    /// Of these records, with workers chosen in this way; nothing is read before the feeder runs.
+    /// Creates a replica of these records. `strategy` chooses workers. Nothing is read before the feeder runs.
     pub fn new(catalog: Catalog, strategy: Strategy) -> (Self, Feeder) {
         let (present, receiver) = watch::channel(None);
         let doubts = Arc::<Notify>::default();
@@ -60,13 +60,14 @@ impl Replica {
         (Self { present, doubts }, feeder)
     }
 
-    /// The state once something is otherwise than after so many changes; at first once it was read.
+    /// Returns the state once it differs from that after `n_changes` changes. If `None`, returns it once it has
+    /// been read.
     pub(super) async fn after(&mut self, n_changes: Option<u64>) -> Arc<Observed> {
         self.once(|present| Some(present.n_changes) != n_changes)
             .await
     }
 
-    /// The state once a deletion is otherwise than after so many changes of deletions.
+    /// Returns the state once a deletion has changed since the `n`th change of deletions.
     pub(super) async fn after_deletions(&mut self, n: u64) -> Arc<Observed> {
         self.once(|present| present.deletions.n_changes != n).await
     }
@@ -86,8 +87,8 @@ impl Replica {
         }
     }
 
-    /// The state, with what was written at this revision in it; none where that does not come in time,
-    /// or nothing was read yet.
+    /// Returns the state, including the write at this revision. Returns `None` if that does not come in time,
+    /// or if nothing has been read yet.
     pub(super) async fn with(&self, revision: Revision) -> Option<Arc<Observed>> {
         let mut present = self.present.clone();
         let is_there = |present: &Option<Arc<Observed>>| {
@@ -98,7 +99,7 @@ impl Replica {
         seen.await.ok()?.ok()?.clone()
     }
 
-    /// The last write that is in it.
+    /// Returns the revision of the last write that the state includes.
     pub(super) fn revision(&self) -> Revision {
         let present = self.present.borrow();
         present
@@ -107,7 +108,7 @@ impl Replica {
             .unwrap_or_default()
     }
 
-    /// Waits until what was written at this revision is in it.
+    /// Waits until the state includes the write at this revision.
     pub(super) async fn reaches(&self, revision: Revision) {
         let mut present = self.present.clone();
         let is_there = |present: &Option<Arc<Observed>>| {
@@ -116,24 +117,24 @@ impl Replica {
         };
         let reached = present.wait_for(is_there).await.is_ok();
         if !reached {
-            // Nothing feeds it any more.
+            // The feeder has ended.
             std::future::pending().await
         }
     }
 
-    /// Something is otherwise than it says, and no change tells so: all is to be read anew.
+    /// Reports a record that differs although no change said so: all records are to be read anew.
     pub(super) fn doubt(&self) {
         self.doubts.notify_one();
     }
 
-    /// Whether workers came, went or changed since this was looked at.
+    /// True if workers came, went or changed since `since` was observed.
     pub(super) fn has_other_workers(&self, since: &Observed) -> bool {
         let present = self.present.borrow();
         let present = present.as_ref();
         present.is_some_and(|present| present.n_of_workers != since.n_of_workers)
     }
 
-    /// The workers with their loads; none where nothing was read yet.
+    /// Returns the workers with their loads, or `None` if nothing has been read yet.
     pub(super) fn candidates(&self) -> Option<Candidates> {
         let present = self.present.borrow();
         present.as_ref().map(|present| present.candidates.clone())
@@ -165,7 +166,7 @@ impl Feeder {
         }
     }
 
-    /// Reads all, and follows until it is time to read all anew.
+    /// Reads all records, and follows changes until it is time to read all of them anew.
     async fn feed(&self, backoff: &mut Backoff) -> Result<(), StoreError> {
         let keys = self.catalog.keys();
         let before = self.present.borrow().clone().unwrap_or_default();
@@ -191,7 +192,7 @@ impl Feeder {
                 event = watch.next() => event?,
             };
             let mut event = Some(event);
-            // One state for all that is here by now.
+            // All changes that have arrived by now make one new state.
             while let Some(change) = event {
                 match change {
                     WatchEvent::Put(entry) => observed.put(keys, &entry),

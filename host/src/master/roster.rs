@@ -1,4 +1,4 @@
-//! Nodes that come and go: the events, and the log of them on every master.
+//! Roster of the nodes: events when they come and go, and the log of them on every master.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -14,23 +14,23 @@ use crate::store::catalog::Catalog;
 use crate::store::changes::Changes;
 use crate::telemetry;
 
-/// The registrations are read at least this often, in case a watch has missed something.
+/// Largest interval between two reads of the registrations, in case a watch has missed something.
 const RESYNC: Duration = Duration::from_secs(60);
 
 type Nodes = BTreeMap<(Role, NodeId), Node>;
 
-/// Who is there, as one reader was told.
+/// Nodes, as one reader was told of them.
 pub(super) struct Roster {
     catalog: Catalog,
     known: Nodes,
-    /// Not told yet.
+    /// Events that are not delivered yet.
     events: VecDeque<NodeEvent>,
-    /// None: before the first look, and after an error.
+    /// Watch of the registrations; `None` before the first look and after an error.
     changes: Option<Changes>,
 }
 
 impl Roster {
-    /// Knows nobody yet: those who are there are told as joined.
+    /// Creates an empty roster: present nodes are reported as joined.
     pub(super) fn new(catalog: Catalog) -> Self {
         Self {
             catalog,
@@ -40,8 +40,7 @@ impl Roster {
         }
     }
 
-    /// Waits for the next event. After an error it may be asked again, and tells of what has changed
-    /// since all the same.
+    /// Waits for the next event. It may be called again after an error, and then reports all changes since.
     pub(super) async fn next(&mut self) -> Result<NodeEvent, StoreError> {
         loop {
             if let Some(event) = self.events.pop_front() {
@@ -75,7 +74,7 @@ impl Roster {
     }
 }
 
-/// Logs who is there, and then who joins, leaves or changes, until `stop`.
+/// Logs the present nodes, and then those that join, leave or change, until `stop`.
 pub async fn run(catalog: Catalog, stop: CancellationToken) {
     let mut roster = Roster::new(catalog);
     let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));

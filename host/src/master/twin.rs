@@ -1,4 +1,4 @@
-//! Workers as a master sees them, for its tests.
+//! Workers from a master's point of view, for its tests.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,14 +10,14 @@ use super::{WorkerCallError, WorkerCalls};
 use crate::model::id::{ResourceId, ResourceName};
 use crate::model::status::{CrawlStatus, LogLine};
 
-/// What all workers do when they are asked for their crawls.
+/// Behaviour of all workers when they are asked for their crawls.
 #[derive(Debug, Clone)]
 pub(in crate::master) enum Answer {
-    /// Tell of these.
+    /// They report these crawls.
     Crawls(Vec<CrawlStatus>),
-    /// Refuse.
+    /// They refuse.
     Away,
-    /// Nothing at all.
+    /// They never answer.
     Mute,
 }
 
@@ -35,7 +35,7 @@ impl Workers {
         }
     }
 
-    /// Workers that crawl nothing.
+    /// Creates workers that crawl nothing.
     pub(in crate::master) fn at_rest() -> Self {
         Self::new(Answer::Crawls(Vec::new()))
     }
@@ -44,7 +44,7 @@ impl Workers {
         *self.answer.lock().unwrap() = answer;
     }
 
-    /// So many calls there were.
+    /// Returns the number of calls so far.
     pub(in crate::master) fn n_asked(&self) -> usize {
         self.n_asked.load(Ordering::Relaxed)
     }

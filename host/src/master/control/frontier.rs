@@ -1,4 +1,4 @@
-//! Looking into a resource's frontier, beside its owner and without taking it over.
+//! Calls that look into a resource's frontier, beside its owner and without taking it over.
 
 use url::Url;
 
@@ -16,57 +16,57 @@ use crate::model::scope::Bounds;
 /// States in the order in which they are listed.
 const STATES: [UrlFilter; 3] = [UrlFilter::Due, UrlFilter::Dead, UrlFilter::Done];
 
-/// Where a list of URLs goes on.
+/// Position at which a list of URLs continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UrlsFrom {
-    /// In this state.
+    /// State of the URLs.
     pub state: UrlFilter,
-    /// In this shard.
+    /// Shard of the URLs.
     pub shard: Shard,
-    /// None: from the first in it.
+    /// Position within that state of the shard. If `None`, the list begins at its first URL.
     pub place: Option<Vec<u8>>,
 }
 
-/// Part of a list of URLs.
+/// Page of a list of URLs.
 #[derive(Debug, Default)]
 pub struct UrlsPage {
-    /// At most as many as asked for.
+    /// URLs, at most as many as requested.
     pub entries: Vec<UrlEntry>,
-    /// Where to go on; none at the end.
+    /// Position of the next page. If `None`, this is the last page.
     pub next: Option<UrlsFrom>,
 }
 
-/// Place at which a list of hosts goes on.
+/// Position at which a list of hosts continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostsFrom {
-    /// In this shard.
+    /// Shard of the hosts.
     pub shard: Shard,
-    /// None: from the first in it.
+    /// Position within the shard. If `None`, the list begins at its first host.
     pub place: Option<Vec<u8>>,
 }
 
-/// Part of a list of hosts.
+/// Page of a list of hosts.
 #[derive(Debug, Default)]
 pub struct HostsPage {
-    /// Hosts, at most as many as asked for.
+    /// Hosts, at most as many as requested.
     pub entries: Vec<HostEntry>,
-    /// Place to go on at; none at the end.
+    /// Position of the next page. If `None`, this is the last page.
     pub next: Option<HostsFrom>,
 }
 
-/// A request whose fate is asked for, as it was typed.
+/// A request that a user asks about, as typed.
 #[derive(Debug, Clone, Default)]
 pub struct Asked {
-    /// As a link has it.
+    /// URL, as in a link.
     pub url: String,
-    /// Empty: GET.
+    /// Method; if empty, `GET`.
     pub method: String,
-    /// What is sent.
+    /// Body of the request.
     pub body: Bytes,
 }
 
 impl Control {
-    /// Totals of a resource's frontiers, over all shards that were opened.
+    /// Returns the totals of a resource's frontiers, over all shards that were opened.
     pub async fn frontier_stats(&self, name: &ResourceName) -> Result<FrontierStats, ControlError> {
         let resource = self.existing(name).await?.value;
         let mut sum: Option<FrontierStats> = None;
@@ -84,8 +84,8 @@ impl Control {
         sum.ok_or_else(|| never_crawled(name))
     }
 
-    /// URLs of the present run, at most `max`: those in one state, or one state after the other; of
-    /// each state shard by shard.
+    /// Returns at most `max` URLs of the present run: those in one state, or one state after the other; within
+    /// each state, shard by shard.
     pub async fn urls(
         &self,
         name: &ResourceName,
@@ -97,7 +97,7 @@ impl Control {
         Box::pin(self.list(&shards, only, from, max)).await
     }
 
-    /// Hosts of the present run, at most `max`, those in one state or all, shard by shard.
+    /// Returns at most `max` hosts of the present run, those in one state or all, shard by shard.
     pub async fn hosts(
         &self,
         name: &ResourceName,
@@ -111,7 +111,7 @@ impl Control {
         let mut place = from.and_then(|from| from.place);
         let mut page = HostsPage::default();
         for id in shards.iter().filter(|id| id.shard >= first) {
-            // The place is one of the shard that the list goes on with.
+            // The place belongs to the shard at which the list continues.
             let place = place.take().filter(|_| id.shard == first);
             let reader = self.opened(*id).await?;
             let wanted = max - page.entries.len();
@@ -128,7 +128,7 @@ impl Control {
         Ok(page)
     }
 
-    /// The shards whose frontiers were opened.
+    /// Returns the shards whose frontiers were opened.
     async fn created_shards(&self, name: &ResourceName) -> Result<Vec<ShardId>, ControlError> {
         let resource = self.existing(name).await?.value;
         let mut shards = Vec::new();
@@ -143,7 +143,7 @@ impl Control {
         }
     }
 
-    /// Reads shard by shard, and holds one reader at a time.
+    /// Reads shard by shard, with one reader at a time.
     async fn list(
         &self,
         shards: &[ShardId],
@@ -191,7 +191,7 @@ impl Control {
         Ok(UrlsPage { entries, next })
     }
 
-    /// Why a URL was, or was not, fetched; for every URL, known or not.
+    /// Explains why a URL was, or was not, fetched. There is an answer for every URL, known or not.
     pub async fn explain_url(
         &self,
         name: &ResourceName,
@@ -229,7 +229,7 @@ impl Control {
             resource: name,
             run: resource.run,
             request: &request,
-            // How deep it would be is not known: each page that may lead to it is of another depth.
+            // The depth of the request is not known: each page that may lead to it has its own.
             refusal: bounds.refusal(&request, 0),
             stats: stats.as_ref(),
             entry,
@@ -239,7 +239,7 @@ impl Control {
         }))
     }
 
-    /// The frontier of a shard; none where it was never opened.
+    /// Returns the frontier of a shard, or `None` if it was never opened.
     pub(super) async fn frontier(
         &self,
         shard: ShardId,
@@ -258,13 +258,13 @@ impl Control {
     }
 
     async fn opened(&self, shard: ShardId) -> Result<PooledReader, ControlError> {
-        // What a database needs to open is large, and would be part of every call that looks at one.
+        // The future that opens a database is large, and would be part of every call that opens one.
         let reader = Box::pin(self.readers.open(shard)).await?;
         Ok(reader.ok_or(FrontierError::Missing { shard })?)
     }
 }
 
-/// The beginning of a state in the first of these shards from this one on.
+/// Returns the beginning of a state in the first of these shards, from `first` on.
 fn from_first(shards: &[ShardId], state: UrlFilter, first: Shard) -> Option<UrlsFrom> {
     let shard = shards.iter().map(|id| id.shard);
     Some(UrlsFrom {
@@ -283,7 +283,7 @@ fn never_crawled(name: &ResourceName) -> ControlError {
     ControlError::NoFrontier { name: name.clone() }
 }
 
-/// A request, as a rule would have made it.
+/// Builds a request like one that a rule makes.
 fn request(asked: Asked) -> Result<Request, ControlError> {
     let invalid = |field, why: String| Err(ControlError::Invalid { field, why });
     let url = match Url::parse(&asked.url) {

@@ -1,8 +1,8 @@
-//! Items of a resource: what the line files hold, as far as the frontiers say that it counts.
+//! Calls that read the items of a resource: the valid part of its line files, according to its frontiers.
 //!
-//! Frontiers are looked at beside their owners. While somebody follows, they stay open and are asked
-//! again after a pause; one that could not be read is opened anew. What is known of a run when it is
-//! over is asked of frontiers that are opened then: one that stayed open may be a moment behind.
+//! Frontiers are read beside their owners. While a caller follows, readers stay open and are asked again after
+//! a pause; a reader that fails is opened anew. The final extent of a finished run is read from newly opened
+//! readers: one that stayed open may be a moment behind.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,25 +22,25 @@ mod place;
 
 pub use place::{ItemPlace, PlacedItem};
 
-/// Items read from the files at once.
+/// Number of items read from the files at once.
 const ITEMS_AT_ONCE: usize = 500;
-/// How often the frontiers are asked while somebody follows.
+/// Pause between two questions to the frontiers while a caller follows.
 const FOLLOW_PAUSE: Duration = Duration::from_millis(200);
 
-/// Tells how far the line files of a resource count, and whether more is to come.
+/// Source of the valid extents of a resource's line files.
 #[async_trait]
 trait Sources: Send {
-    /// Whether no item of this run will be written after this.
+    /// True if no item of this run will be written from now on.
     async fn is_over(&mut self, run: Run) -> Result<bool, ControlError>;
 
-    /// How far the files of each shard count. Not a moment behind where it is the `last` look.
+    /// Returns the valid extents of each shard's files. If `last` is set, they are not even a moment behind.
     async fn extents(&mut self, last: bool) -> Result<Arc<Extents>, ControlError>;
 }
 
 impl Control {
-    /// The items of a resource's present run; by id, those of one that is deleted. With `follow`
-    /// those to come, until the run is over. A reader that was cut off names the place `after` which
-    /// it goes on: in the run that it was reading, whatever has become of the resource.
+    /// Returns the items of a resource's present run; if an id is given, those of a deleted resource. With
+    /// `follow`, further items come until the run is over. A reader that was interrupted names the position
+    /// `after` which to continue: in the run that it was reading, whatever has become of the resource.
     pub async fn items(
         &self,
         name: &str,
@@ -62,7 +62,7 @@ impl Control {
             (_, None) => self.deleted(name).await?,
         };
         let reader = LineReader::new(self.parts.data.items_folder(id), run);
-        // What is wrong with a frontier is the answer, not the end of one.
+        // A faulty frontier is reported as the answer, not at the end of a partial one.
         let first = match follow {
             true => None,
             false => Some(frontiers.extents(true).await?),
@@ -84,7 +84,7 @@ impl Control {
         Ok(present.map(|resource| resource.value))
     }
 
-    /// The newest run of a resource that has an id, and maybe no name any more.
+    /// Returns the newest run of a resource that is given by its id and may no longer have a name.
     async fn deleted(&self, text: &str) -> Result<(ResourceId, Run, Frontiers), ControlError> {
         let no_resource = || ControlError::NoResource {
             name: text.to_owned(),
@@ -109,13 +109,13 @@ impl Control {
     }
 }
 
-/// The items behind a place, each with the place behind it.
+/// Returns the items after a position, each with the position after it.
 fn placed(
     items: BoxStream<'static, Result<ItemRecord, ControlError>>,
     start: ItemPlace,
 ) -> BoxStream<'static, Result<PlacedItem, ControlError>> {
     let mut n_before = 0;
-    // Errors are not items: one among those that are passed over is told all the same.
+    // Errors are not items: an error among the skipped ones is still reported.
     let items = items.map_ok(move |item| {
         n_before += 1;
         let next = ItemPlace { n_before, ..start };
@@ -128,7 +128,7 @@ fn placed(
         .boxed()
 }
 
-/// Where a stream of items stands.
+/// State of a stream of items.
 struct Reading {
     reader: LineReader,
     run: Run,
@@ -136,15 +136,15 @@ struct Reading {
     look: Look,
 }
 
-/// What is to be done next.
+/// Next step of a stream of items.
 enum Look {
-    /// Ask the sources.
+    /// The sources are asked.
     Ask,
-    /// Read what counted when they were asked; whether that was the last time.
+    /// The items within these extents are read; true if these were the final extents.
     Read(Arc<Extents>, bool),
 }
 
-/// Items as far as `extents` go; without, as they come until the run is over.
+/// Returns the items within `extents`. If `None`, returns items as they come until the run is over.
 fn read(
     reader: LineReader,
     run: Run,
@@ -167,12 +167,13 @@ fn read(
 }
 
 impl Reading {
-    /// The next items; none at the end.
+    /// Returns the next items, or `None` at the end.
     async fn next(&mut self) -> Result<Option<Vec<ItemRecord>>, ControlError> {
         loop {
             let (extents, is_last) = match &self.look {
                 Look::Ask => {
-                    // Looked at before the frontiers: what was written before the end is read below.
+                    // This is checked before the frontiers are asked, so that items written before the end are
+                    // read below.
                     let is_last = self.sources.is_over(self.run).await?;
                     (self.sources.extents(is_last).await?, is_last)
                 }
@@ -198,16 +199,16 @@ impl Reading {
     }
 }
 
-/// The frontiers of one resource, and the records that say which there are.
+/// Frontiers of one resource, and the records of its shards.
 struct Frontiers {
     catalog: Catalog,
     data: Arc<DataRoot>,
-    /// Opens readers, as many as all calls together may have.
+    /// Pool of readers, whose number is bounded over all calls together.
     open: Arc<Readers>,
     id: ResourceId,
-    /// None: it was asked for by its id.
+    /// Name of the resource; `None` if it was asked for by its id.
     name: Option<ResourceName>,
-    /// Readers that stay open between two looks, shared with others who follow.
+    /// Readers that stay open between two looks, shared with other callers that follow.
     readers: BTreeMap<Shard, Arc<PooledReader>>,
 }
 
@@ -234,11 +235,11 @@ impl Sources for Frontiers {
         if resource.value.run == run {
             return Ok(false);
         }
-        // Another run was asked for. Items of this one may still be on their way.
+        // Another run was requested. Items of this one may still be on their way.
         for (key, shard) in &shards {
             if let Some(id) = keys.parse_shard(key)
                 && shard.value.created
-                // One that an earlier run had has nothing left.
+                // A shard of an earlier run, which had more of them, has nothing left.
                 && resource.value.has_shard(id)
                 && !self.is_done_with(id.shard, run).await
             {
@@ -292,7 +293,7 @@ impl Frontiers {
                 true => None,
                 false => match self.extent(id, last).await {
                     Ok(extent) => extent,
-                    // It may have been taken apart under our eyes.
+                    // The frontier may have been removed in the meantime.
                     Err(_) if self.deleting().await?.is_none_or(|d| d.items_cut) => None,
                     Err(error) => return Err(error),
                 },
@@ -302,16 +303,16 @@ impl Frontiers {
         Ok(extents)
     }
 
-    /// What is left of a deleted resource. Once its items are cut, the frontier is taken apart and
-    /// says nothing any more.
+    /// Returns the record of a deleted resource. Once its items are cut, the frontier is being removed and can
+    /// no longer be asked.
     async fn deleting(&self) -> Result<Option<Deleting>, ControlError> {
         let key = self.catalog.keys().deleting(self.id);
         let deleting = self.catalog.read::<Deleting>(&key).await?;
         Ok(deleting.map(|deleting| deleting.value))
     }
 
-    /// What a frontier says; none where there is none. The `last` look is that of a reader that was
-    /// opened for it.
+    /// Returns the extent according to a frontier, or `None` if there is no frontier. The `last` look uses a
+    /// reader that was opened for it.
     async fn extent(&mut self, id: ShardId, last: bool) -> Result<Option<Extent>, ControlError> {
         if last {
             let Some(reader) = self.open.open(id).await? else {
@@ -351,7 +352,7 @@ impl Frontiers {
         Ok(Some(Extent::Marks(marks)))
     }
 
-    /// As far as a frontier that is open can tell. What is wrong with one shows when it is asked for
+    /// True if an open frontier is known to be done with a run. A faulty frontier shows when it is asked for
     /// its marks.
     async fn is_done_with(&self, shard: Shard, run: Run) -> bool {
         match self.readers.get(&shard) {
@@ -367,7 +368,7 @@ impl Frontiers {
     }
 }
 
-/// Waits until a reader looks no more, unless others follow with it.
+/// Closes a reader, unless other callers still use it.
 async fn close(reader: Arc<PooledReader>) {
     if let Some(reader) = Arc::into_inner(reader) {
         reader.close().await;

@@ -1,4 +1,4 @@
-//! The end of a resource's life, and calls of one life that come again in the next.
+//! End of a resource's life, and repeated calls that belong to an earlier life of a name.
 
 use super::*;
 use crate::model::resource::{Deleting, ShardRecord};
@@ -6,8 +6,8 @@ use crate::store::Guard;
 use crate::store::catalog::{decode, encode};
 
 impl Control {
-    /// Stops a resource and frees its name; its items stay unless `purge`. Its data goes later, see
-    /// `reconcile`.
+    /// Stops a resource and frees its name. Its items stay unless `purge` is set. Its data is removed later;
+    /// see `reconcile`.
     pub async fn delete_resource(
         &self,
         name: &ResourceName,
@@ -18,8 +18,8 @@ impl Control {
         let catalog = &self.parts.catalog;
         let keys = catalog.keys();
         for _try in 0..MAX_TRIES {
-            // What it finds may be gone by now: what has ended is asked for last, or an earlier try of
-            // this call whose answer was lost could take effect between the two.
+            // The resource may be deleted after this read. So the ended calls are read last; otherwise, an
+            // earlier try of this call whose answer was lost could take effect between the two reads.
             let present = self.present(name).await?;
             if self.has_ended_with(name, request).await? {
                 return Ok(());
@@ -35,7 +35,7 @@ impl Control {
             for entry in catalog.store().list(&prefix).await?.entries {
                 let shard: Result<Versioned<ShardRecord>, _> = decode(&entry);
                 let unchanged = Guard::RevisionIs(entry.key.clone(), entry.revision);
-                // One that nobody can read goes as well.
+                // A shard whose record does not decode is deleted as well.
                 txn = txn.guard(unchanged).delete(entry.key.clone());
                 if let (Ok(shard), Some(id)) = (shard, keys.parse_shard(&entry.key)) {
                     owners.extend(shard.value.writers());
@@ -67,7 +67,7 @@ impl Control {
         Err(Self::contended(name))
     }
 
-    /// Refuses a call that was about an earlier life of the name.
+    /// Refuses a call that belonged to an earlier life of the name.
     pub(super) async fn check_first_life(
         &self,
         name: &ResourceName,
@@ -79,7 +79,7 @@ impl Control {
         }
     }
 
-    /// Whether this call was about an earlier life of the name.
+    /// True if this call belonged to an earlier life of the name.
     pub(super) async fn has_ended_with(
         &self,
         name: &ResourceName,

@@ -1,4 +1,4 @@
-//! The records that a resource begins with.
+//! Records of a new resource.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,8 +11,8 @@ use crate::model::resource::{ShardId, ShardRecord};
 use crate::store::catalog::encode;
 use crate::store::{Guard, Revision};
 
-/// Creates a resource with its shards, each assigned at once where a worker takes it; with the records
-/// it writes.
+/// Returns the transaction that creates a resource with its shards, and the records that it writes. Each shard
+/// is assigned at once if a worker takes it.
 pub(super) fn new_resource_txn(
     catalog: &Catalog,
     mut resource: Resource,
@@ -20,7 +20,7 @@ pub(super) fn new_resource_txn(
 ) -> (Txn, Resource, BTreeMap<ShardId, ShardRecord>) {
     let keys = catalog.keys();
     let key = keys.resource(&resource.spec.name);
-    // A copy of what a thousand workers have is made for those shards only that others come after.
+    // The candidates are copied, which is costly with a thousand workers, only if another shard follows.
     let mut candidates = Cow::Borrowed(candidates);
     let mut txn = Txn::new();
     let mut records = BTreeMap::new();
@@ -62,7 +62,7 @@ pub(super) fn new_resource_txn(
     (txn, resource, records)
 }
 
-/// A record that was not there before.
+/// Wraps a record that did not exist before.
 pub(super) fn created<T>(value: T) -> Versioned<T> {
     Versioned {
         value,

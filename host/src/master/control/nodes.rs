@@ -1,4 +1,4 @@
-//! Looking at nodes: who is registered, what each of them has, and which records nobody can read.
+//! Calls about nodes: registrations, assignments, and records that cannot be read.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::store::catalog::{Scan, encode};
 use crate::store::election;
 
 impl Control {
-    /// Those who are there, as joined, and then who joins, leaves or changes, for ever.
+    /// Returns the present nodes as joined, and then endless events about nodes that join, leave or change.
     pub fn node_events(&self) -> BoxStream<'static, Result<NodeEvent, ControlError>> {
         let roster = Roster::new(self.parts.catalog.clone());
         let events = stream::unfold(roster, |mut roster| async move {
@@ -25,8 +25,8 @@ impl Control {
         events.boxed()
     }
 
-    /// Lets a worker give what it has to others and take nothing new, or take shards again. Its id is
-    /// what drains: a process that comes back under it does too.
+    /// Makes a worker give its shards away and take no new ones, or take shards again. The order is bound to
+    /// its id: a process that comes back under the same id drains too.
     pub async fn drain_node(&self, id: &NodeId, undo: bool) -> Result<Drained, ControlError> {
         let leadership = self.leadership()?;
         let catalog = &self.parts.catalog;
@@ -35,7 +35,7 @@ impl Control {
             let present = catalog.read::<Draining>(&key).await?;
             let candidates = self.candidates().await?;
             let worker = candidates.get(id);
-            // One that has come a moment ago may not be among the candidates yet.
+            // A worker that has just registered may not be among the candidates yet.
             let node = catalog.keys().node(Role::Worker, id);
             let is_there = worker.is_some() || catalog.store().get(&node).await?.is_some();
             let can_undo = undo && present.is_some();
@@ -56,7 +56,7 @@ impl Control {
                 (false, None) => Txn::new()
                     .guard(Guard::Absent(key.clone()))
                     .put(key.clone(), encode(&Draining { since })),
-                // It is so already.
+                // The worker is already in this state.
                 (true, None) | (false, Some(_)) => return Ok(drained),
             };
             if self.commit(&leadership, txn).await? {
@@ -69,7 +69,7 @@ impl Control {
         })
     }
 
-    /// All nodes, masters first.
+    /// Returns all nodes, masters first.
     pub async fn nodes(&self) -> Result<NodesView, ControlError> {
         let catalog = &self.parts.catalog;
         let keys = catalog.keys();
@@ -115,7 +115,7 @@ impl Control {
             leader: false,
             load: candidate.n_shards,
             weight: candidate.load,
-            // What an earlier process under that id wrote says nothing of this one.
+            // A status that an earlier process under that id wrote does not describe this one.
             totals: totals
                 .remove(&keys.status(&candidate.node.id))
                 .filter(|status| status.incarnation == candidate.node.incarnation),

@@ -1,4 +1,4 @@
-//! Pushing, finding and deleting plugins.
+//! Calls that push, find and delete plugins.
 
 use std::time::Duration;
 
@@ -11,21 +11,21 @@ use crate::store::catalog::encode;
 
 /// Bytes of one piece of a plugin.
 const PIECE: usize = 1 << 20;
-/// How long the data root may take for a step that holds up others.
+/// Deadline of the data root for a step that makes other calls wait.
 const DATA_DEADLINE: Duration = Duration::from_secs(20);
 
-/// How a plugin is pushed.
+/// Options of a push.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Push {
-    /// As what; none: as what it says of itself.
+    /// Name and version to record. If `None`, the plugin's own description decides.
     pub name: Option<(PluginName, PluginVersion)>,
-    /// Its items may differ from those of the version before so that readers of them stumble.
+    /// True if the items may differ from those of the version before in a way that could break readers.
     pub allow_breaking: bool,
 }
 
 impl Control {
-    /// Admits bytes and stores them, where they stay unused until they have a record. Any master may
-    /// do so; the record is written by the leader.
+    /// Checks and stores the bytes of a plugin, which stay unused until they have a record. Any master may do
+    /// so; the leader writes the record.
     pub async fn store_plugin(&self, push: &Push, bytes: Bytes) -> Result<Admitted, ControlError> {
         if bytes.len() as u64 > self.parts.max_plugin_size {
             return Err(ControlError::PluginTooLarge {
@@ -33,20 +33,20 @@ impl Control {
             });
         }
         let admitted = self.parts.admission.admit(bytes.clone()).await?;
-        // What is going to be refused need not be stored.
+        // A push that is going to be refused is not stored.
         self.looked_at(push, &self.record_of(push, &admitted))
             .await?;
         self.parts.data.put_plugin(admitted.digest, bytes).await?;
         Ok(admitted)
     }
 
-    /// Admits bytes that another master has stored, and records them.
+    /// Checks bytes that another master has stored, and records them.
     pub async fn record_stored_plugin(
         &self,
         push: Push,
         digest: Digest,
     ) -> Result<PluginRecord, ControlError> {
-        // Compiling for nothing would be a pity.
+        // This check comes first, because compiling the plugin is expensive.
         self.leadership()?;
         let gone = ControlError::PluginGone { digest };
         let bytes = self.parts.data.plugin(digest).await?.ok_or(gone)?;
@@ -54,12 +54,12 @@ impl Control {
         self.record_plugin(push, admitted).await
     }
 
-    /// Records a plugin that is stored under its name and version; [`ControlError::PluginGone`] where
-    /// its bytes went meanwhile.
+    /// Records a stored plugin under its name and version. Returns [`ControlError::PluginGone`] if its bytes
+    /// were removed meanwhile.
     ///
-    /// Pushing the same bytes again is fine; other bytes under the same name and version are refused.
-    /// So are items that readers of those of the version before could stumble over, unless the push or the
-    /// version says that this is meant.
+    /// Pushing the same bytes again succeeds; other bytes under the same name and version are refused. Items
+    /// that could break readers of the version before are refused too, unless the push or the version says that
+    /// this is intended.
     pub async fn record_plugin(
         &self,
         push: Push,
@@ -69,7 +69,7 @@ impl Control {
         let record = self.record_of(&push, &admitted);
         let (name, version) = (&record.name, &record.version);
         let key = self.parts.catalog.keys().plugin(name, version);
-        // Bytes are removed under the same lock: none goes between this look and the record.
+        // Bytes are removed under the same lock, so none disappear between this check and the record.
         let _turn = self.turn.lock().await;
         for _try in 0..MAX_TRIES {
             let bytes = in_time(self.parts.data.plugin(record.digest)).await?;
@@ -111,7 +111,7 @@ impl Control {
         })
     }
 
-    /// The record of a push.
+    /// Returns the record of a push.
     fn record_of(&self, push: &Push, admitted: &Admitted) -> PluginRecord {
         let own = &admitted.description;
         let own_name = || (own.name.clone(), own.version.clone());
@@ -127,7 +127,8 @@ impl Control {
         }
     }
 
-    /// What is there already of a push; an error where the push is refused.
+    /// Returns the existing record of the pushed version, if there is one. It is an error if the push is
+    /// refused.
     async fn looked_at(
         &self,
         push: &Push,
@@ -149,14 +150,14 @@ impl Control {
     ) -> Result<Option<PluginRecord>, ControlError> {
         let catalog = &self.parts.catalog;
         let record = catalog.read(&catalog.keys().plugin(name, version)).await?;
-        // Whoever is told that it is there expects the next addition to know it.
+        // A caller that learns of the plugin expects the next addition to know it.
         Ok(record.map(|record| {
             self.saw(record.revision);
             record.value
         }))
     }
 
-    /// A piece of a plugin's bytes, at most 1 MiB; empty at the end.
+    /// Returns a piece of a plugin's bytes, at most 1 MiB; empty at the end.
     pub async fn plugin_piece(&self, digest: Digest, offset: u64) -> Result<Bytes, ControlError> {
         let piece = self.parts.data.plugin_piece(digest, offset, PIECE).await;
         piece.map_err(|error| match error {
@@ -167,7 +168,7 @@ impl Control {
         })
     }
 
-    /// Exactly that version, or the highest.
+    /// Returns the record of exactly that version, or of the highest.
     pub async fn plugin(&self, plugin: &PluginRef) -> Result<PluginRecord, ControlError> {
         let versions = self.plugin_versions(&plugin.name).await?;
         match newest(&versions, plugin) {
@@ -178,7 +179,7 @@ impl Control {
         }
     }
 
-    /// All versions of all plugins.
+    /// Returns all versions of all plugins.
     pub async fn plugins(&self) -> Result<Vec<PluginRecord>, ControlError> {
         let catalog = &self.parts.catalog;
         let plugins = records(catalog, &catalog.keys().plugins()).await?;
@@ -202,8 +203,8 @@ impl Control {
             .collect())
     }
 
-    /// Removes bytes that no record names and that are older than an hour: a push that was cut off
-    /// between writing the one and the other leaves them. Returns how many plugins went.
+    /// Removes bytes that no record names and that are older than an hour: a push that was interrupted between
+    /// the bytes and the record leaves them. Returns the number of removed plugins.
     pub async fn drop_orphan_plugins(&self) -> Result<usize, ControlError> {
         let leadership = self.leadership()?;
         let catalog = &self.parts.catalog;
@@ -212,7 +213,7 @@ impl Control {
         let plugins = catalog.scan::<PluginRecord>(&keys.plugins()).await?;
         let resources = catalog.scan::<Resource>(&keys.resources()).await?;
         if !plugins.broken.is_empty() || !resources.broken.is_empty() {
-            // Nobody knows which bytes those records name.
+            // The digests that those records name are not known.
             return Ok(0);
         }
         let named = plugins.records.iter().map(|(_, p)| p.value.digest);
@@ -229,8 +230,8 @@ impl Control {
         in_time(swept).await
     }
 
-    /// Forgets a version that no resource runs. Its bytes go within two hours, unless another version
-    /// has the same: the leader sweeps away what no record names.
+    /// Deletes the record of a version that no resource runs. Its bytes are removed within two hours, unless
+    /// another version has the same: the leader removes bytes that no record names.
     pub async fn delete_plugin(
         &self,
         name: &PluginName,
@@ -251,7 +252,7 @@ impl Control {
         };
         let resources: Vec<(String, Versioned<Resource>)> =
             records(catalog, &catalog.keys().resources()).await?;
-        // One that waits for its plugin is about to pin this one, without waiting for our turn.
+        // A resource that waits for its plugin is about to pin this one, without taking this lock.
         let uses = |resource: &Resource| {
             let wanted = &resource.spec.plugin;
             wanted.name == *name
@@ -280,7 +281,7 @@ impl Control {
     }
 }
 
-/// A name and version never change their bytes.
+/// Refuses other bytes under the same name and version.
 fn same_bytes(present: &PluginRecord, pushed: Digest) -> Result<(), ControlError> {
     if present.digest == pushed {
         return Ok(());
@@ -295,8 +296,8 @@ fn same_bytes(present: &PluginRecord, pushed: Digest) -> Result<(), ControlError
     })
 }
 
-/// Refuses items that readers of those of the version before could stumble over. By Semantic Versioning, a
-/// higher first number that is not 0 says that they may.
+/// Refuses items that could break readers of the version before. By Semantic Versioning, a higher first number
+/// that is not 0 announces such changes.
 fn same_items(versions: &[PluginRecord], pushed: &PluginRecord) -> Result<(), ControlError> {
     let released = versions.iter().filter(|v| !v.version.is_preview());
     let lower = released.filter(|v| v.version < pushed.version);
@@ -320,7 +321,7 @@ fn same_items(versions: &[PluginRecord], pushed: &PluginRecord) -> Result<(), Co
     })
 }
 
-/// Bounds what holds up others: all that need the turn.
+/// Bounds the time of a step that other calls wait for.
 async fn in_time<T>(work: impl Future<Output = Result<T, DataError>>) -> Result<T, ControlError> {
     match tokio::time::timeout(DATA_DEADLINE, work).await {
         Ok(done) => Ok(done?),

@@ -1,4 +1,4 @@
-//! Looking at resources and logs.
+//! Calls that read resources and logs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,14 +10,14 @@ use crate::model::node::Role;
 use crate::model::resource::{Owner, ShardId, ShardRecord};
 use crate::model::status::{CrawlStatus, LogLine};
 
-/// Reads of the store, and calls of workers, that one list makes at the same time.
+/// Number of reads of the store, and of calls to workers, that one list makes at the same time.
 const READS: usize = 16;
 
-/// What workers say of their crawls, by shard.
+/// Crawls as their workers report them, by shard.
 type Live = BTreeMap<ShardId, CrawlStatus>;
 
 impl Control {
-    /// One resource with its present numbers.
+    /// Returns one resource with its present numbers.
     pub async fn resource(&self, name: &ResourceName) -> Result<ResourceView, ControlError> {
         let resource = self.existing(name).await?;
         let shards = self.shards(&resource.value).await?;
@@ -28,7 +28,7 @@ impl Control {
         Ok(view(resource.value, shards, &candidates, &live))
     }
 
-    /// Resources in the order of their names, from behind `after`.
+    /// Returns resources in the order of their names, starting after `after`.
     pub async fn resources(
         &self,
         after: Option<ResourceName>,
@@ -51,8 +51,8 @@ impl Control {
         Ok(ListPage { entries, next })
     }
 
-    /// Asks the owners for their numbers. One that does not answer is left out: the stored numbers
-    /// stand in for it.
+    /// Asks the owners for their numbers. An owner that does not answer is left out, and the stored numbers are
+    /// used instead.
     async fn live(&self, addresses: BTreeSet<String>, name: Option<&ResourceName>) -> Live {
         let asked = addresses.into_iter().map(|address| async move {
             let call = self.parts.workers.status(&address, name);
@@ -85,7 +85,7 @@ impl Control {
         answers.into_iter().flatten().map(by_shard).collect()
     }
 
-    /// The log of a resource, as the worker that has it keeps it.
+    /// Returns the log of a resource, as kept by the workers that have its shards.
     pub async fn logs(
         &self,
         name: &ResourceName,
@@ -93,7 +93,7 @@ impl Control {
     ) -> Result<BoxStream<'static, Result<LogLine, ControlError>>, ControlError> {
         let resource = self.existing(name).await?;
         let workers = lists::nodes(&self.parts.catalog, Role::Worker).await?;
-        // A worker tells of all parts that it has.
+        // A worker answers for all shards that it has.
         let mut addresses = BTreeSet::new();
         for shard in self.shards(&resource.value).await?.values() {
             let owner = shard.value.owner.as_ref();
@@ -113,7 +113,7 @@ impl Control {
     }
 }
 
-/// Where the owners of these shards answer.
+/// Returns the addresses of the owners of these shards.
 fn addresses<'a>(
     shards: impl Iterator<Item = &'a Versioned<ShardRecord>>,
     candidates: &Candidates,
@@ -125,7 +125,7 @@ fn addresses<'a>(
         .collect()
 }
 
-/// The owner of a shard that is crawled.
+/// Returns the owner of a shard that is being crawled.
 fn running_owner(shard: &ShardRecord) -> Option<&Owner> {
     let owner = shard.owner.as_ref();
     owner.filter(|_| shard.state.order().is_some())

@@ -1,4 +1,4 @@
-//! Adding, changing and deleting resources.
+//! Calls that add and change resources.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,34 +17,34 @@ use crate::store::Guard;
 use crate::store::catalog::encode;
 use crate::store::keys::Subject;
 
-/// What to do with a resource whose plugin is not there.
+/// Treatment of a resource whose plugin does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MissingPlugin {
-    /// Refuse it: somebody waits for the answer.
+    /// The resource is refused: a user waits for the answer.
     Refuse,
-    /// Let it wait: it comes from a file, the plugin may come later.
+    /// The resource waits: it comes from a file, and the plugin may come later.
     Wait,
 }
 
-/// What is there where a resource is to be added.
+/// State of the records before a resource is added.
 enum Before {
-    /// An earlier try of this call has added it.
+    /// An earlier try of this call has added the resource.
     Added,
-    /// Nothing of its name; with the plugin that it is to run, where that is there.
+    /// The name is free; the plugin is given if it exists.
     Free(Option<Box<PluginRecord>>),
 }
 
-/// The plugin that a resource runs from a change on.
+/// Plugin that a resource runs after a change.
 pub(super) struct Pinning<'a> {
     pub(super) pinned: Option<PinnedPlugin>,
-    /// What has to hold for it.
+    /// Condition that must hold when the change is written.
     pub(super) guard: Option<Guard>,
-    /// Held until the change is made: nobody deletes the plugin meanwhile.
+    /// Lock that is held until the change is made, so that the plugin is not deleted meanwhile.
     pub(super) turn: Option<MutexGuard<'a, ()>>,
 }
 
 impl Control {
-    /// Adds a resource, and places it where a worker takes it.
+    /// Adds a resource, and places it if a worker takes it.
     pub async fn add_resource(
         &self,
         spec: ResourceSpec,
@@ -53,7 +53,7 @@ impl Control {
         self.add(spec, MissingPlugin::Refuse, request).await
     }
 
-    /// Adds a resource of the config file if there is none of its name; without its plugin it waits.
+    /// Adds a resource of the config file if there is none of its name. Without its plugin, the resource waits.
     pub async fn seed_resource(&self, spec: ResourceSpec) -> Result<bool, ControlError> {
         match self
             .add(spec, MissingPlugin::Wait, &RequestId::random())
@@ -114,7 +114,7 @@ impl Control {
                 candidates.absent(node);
             }
             let (txn, resource, shards) = new_resource_txn(catalog, resource, &candidates);
-            // An earlier try of this call may have made a life of the name that has ended meanwhile.
+            // An earlier try of this call may have added the resource, which may have been deleted meanwhile.
             let mut txn = txn.guard(Guard::Absent(keys.ended(&spec.name, request)));
             if let Some(plugin) = plugin {
                 txn = txn.guard(Guard::Exists(keys.plugin(&plugin.name, &plugin.version)));
@@ -123,7 +123,8 @@ impl Control {
                 let worker = shards.values().find_map(|shard| shard.owner.as_ref());
                 let worker = worker.map(|owner| owner.node.as_str());
                 tracing::info!(resource = %spec.name, id = %id.resource, worker, "resource added");
-                // As written: it may be deleted already, and its worker has nothing to tell yet.
+                // The view shows the records as written: the resource may be deleted already, and its worker
+                // has no numbers yet.
                 let shards = shards.into_iter();
                 let shards = shards.map(|(id, shard)| (id, created(shard))).collect();
                 return Ok(reads::view(resource, shards, &candidates, &BTreeMap::new()));
@@ -133,7 +134,7 @@ impl Control {
         Err(Self::contended(&spec.name))
     }
 
-    /// What the records say before a resource is added; an error where they refuse it.
+    /// Reads the state before a resource is added. It is an error if that state forbids the addition.
     async fn before_addition(
         &self,
         spec: &ResourceSpec,
@@ -155,12 +156,12 @@ impl Control {
         }
     }
 
-    /// The plugin of a resource that is most likely to be added without a doubt, by the followed state
-    /// alone: the guards of the addition catch a resource and a deletion that came since. None where
-    /// the records are to be asked.
+    /// Returns the plugin of a resource whose addition is very likely to succeed, from the replica alone. The
+    /// guards of the addition catch a resource or a deletion that came since. If `None`, the records must be
+    /// read.
     ///
-    /// Which version is the highest is beyond what a guard can name. All that earlier leaders pushed
-    /// was written before this one led, and what it pushed itself counts as decided.
+    /// A guard cannot express which version is the highest. But all pushes of earlier leaders were written
+    /// before this one led, and its own pushes count as decided.
     async fn foreseen(&self, spec: &ResourceSpec, leadership: &Leadership) -> Option<PluginRecord> {
         let known = self.decided().max(leadership.since());
         let observed = self.parts.replica.with(known).await?;
@@ -170,7 +171,7 @@ impl Control {
         observed.newest_plugin(&spec.plugin).cloned()
     }
 
-    /// The owners that are not registered any more, though the replica has not seen them go.
+    /// Returns the owners that are no longer registered, though the replica has not seen them go.
     async fn gone_among(
         &self,
         shards: impl Iterator<Item = &ShardRecord>,
@@ -187,11 +188,10 @@ impl Control {
         Ok(gone)
     }
 
-    /// Changes limits, crawl and placement settings; the crawl goes on with them, where it is.
-    /// Plugin and params stay.
+    /// Changes limits, crawl and placement settings, with which the crawl continues. Plugin and params stay.
     ///
-    /// `change` makes the spec out of the present one. It is asked again when another change was
-    /// quicker, so that none undoes what another did.
+    /// `change` makes the new spec out of the present one. It is called again if another change came first, so
+    /// that no change undoes another.
     pub async fn update_resource(
         &self,
         name: &ResourceName,
@@ -243,8 +243,8 @@ impl Control {
                     ShardState::Finished | ShardState::Failed { .. }
                 );
                 if is_other_plugin && !is_over {
-                    // Under another epoch: nothing of the version before is recorded after this. What it
-                    // had no rule for may have one now.
+                    // The new epoch keeps the version before from recording anything after this. The new
+                    // version may have rules that the version before lacked.
                     let no_rule = Redrive::of(Some(NO_RULE));
                     let record = ShardRecord {
                         state: ShardState::Free,
@@ -275,7 +275,7 @@ impl Control {
         Err(Self::contended(name))
     }
 
-    /// The plugin that a resource runs with another spec.
+    /// Returns the plugin that a resource runs with another spec.
     pub(super) async fn pinned_after(
         &self,
         present: &Resource,
@@ -313,8 +313,8 @@ impl Control {
         })
     }
 
-    /// The shards of one life of a resource. An error where one does not decode: what a change would
-    /// do to it is not known.
+    /// Returns the shards of one life of a resource. It is an error if a record does not decode, because the
+    /// effect of a change on it would not be known.
     pub(super) async fn whole_shards(
         &self,
         resource: &Resource,
@@ -333,7 +333,7 @@ impl Control {
         Ok(shards.collect())
     }
 
-    /// The shards of one life of a resource, as far as they decode.
+    /// Returns the shards of one life of a resource whose records decode.
     pub(super) async fn shards(
         &self,
         resource: &Resource,
@@ -356,7 +356,7 @@ fn check_params(plugin: &PluginRecord, spec: &ResourceSpec) -> Result<(), Contro
     })
 }
 
-/// What only a new run can take over: the field, and the argument that says so.
+/// Returns a change that needs a new run: the field, and the command-line argument for it.
 fn only_by_restart(present: &ResourceSpec, spec: &ResourceSpec) -> Option<(&'static str, String)> {
     let (before, after) = (&present.placement, &spec.placement);
     if spec.plugin.name != present.plugin.name {

@@ -1,8 +1,8 @@
-//! Beginning a new run, and trying again what the present one has given up.
+//! Calls that begin a new run, and that try dead letters of the present run again.
 //!
-//! Both take the shard from its owner in one transaction: nobody has it, under an epoch that no
-//! process was given, so that whatever its owner was about to record is refused. The reconciler then
-//! assigns it like any other that nobody has.
+//! Both take the shard from its owner in one transaction. Nobody owns it then, under an epoch that no process
+//! was given, so that pending writes of the former owner are refused. The reconciler then assigns the shard
+//! like any other without an owner.
 
 use std::collections::BTreeMap;
 
@@ -18,8 +18,7 @@ use crate::store::Guard;
 use crate::store::catalog::encode;
 
 impl Control {
-    /// Begins a new run of the spec that `change` makes out of the present one, whatever the present
-    /// run has come to.
+    /// Begins a new run, whatever the state of the present one. `change` makes its spec out of the present one.
     pub async fn restart_resource(
         &self,
         name: &ResourceName,
@@ -67,7 +66,8 @@ impl Control {
             let mut txn = Txn::new();
             txn.guards.extend(guard);
             let shards = self.whole_shards(&present.value).await?;
-            // Nobody opens the frontier of a shard that goes: what its sink does not have would stay there.
+            // Nobody opens the frontier of a shard that is dropped: items that its sink does not have would
+            // stay there.
             let goes = |id: &ShardId| present.value.has_shard(*id) && !resource.has_shard(*id);
             let mut goes = shards.iter().filter(|(id, _)| goes(id));
             if let Some((id, _)) = goes.find(|(_, shard)| !is_empty(&shard.value)) {
@@ -86,7 +86,7 @@ impl Control {
                 let record = restarted(&shard.value);
                 let state = match resource.has_shard(id) {
                     true => ShardState::Free,
-                    // The run before this one had more parts. Who wrote them is still to be known.
+                    // The run before this one had more shards. Their former owners must still be known.
                     false => ShardState::Finished,
                 };
                 txn = self.freed(txn, id, &shard, ShardRecord { state, ..record });
@@ -100,7 +100,8 @@ impl Control {
         Err(Self::contended(name))
     }
 
-    /// Takes it from its workers, or lets it go on where it was. What is so already stays so.
+    /// Pauses a resource, which takes it from its workers, or resumes it. Repeating the present state changes
+    /// nothing.
     pub async fn pause_resource(
         &self,
         name: &ResourceName,
@@ -128,8 +129,8 @@ impl Control {
         Err(Self::contended(name))
     }
 
-    /// Gives dead letters of the present run a fresh life; how many there are. The worker carries the
-    /// order out once it has the frontier open.
+    /// Orders another try of dead letters of the present run. Returns their number. The workers carry the order
+    /// out once they have the frontiers open.
     pub async fn redrive_frontier(
         &self,
         name: &ResourceName,
@@ -141,7 +142,7 @@ impl Control {
         for _try in 0..MAX_TRIES {
             let present = self.existing(name).await?;
             if present.value.has_seen(request) {
-                // How many they were cannot be told any more: a worker may have taken them up.
+                // The exact number is no longer known: a worker may have taken some of them up.
                 let stats = self.frontier_stats(name).await.ok();
                 let left = stats.and_then(|s| dead_letters(&present.value, s, &order).ok());
                 return Ok(left.unwrap_or(0));
@@ -161,7 +162,7 @@ impl Control {
         Err(Self::contended(name))
     }
 
-    /// Writes the order beside what was read; false when another was quicker.
+    /// Writes the order, guarded by what was read. Returns false if another write came first.
     pub(super) async fn order_redrive(
         &self,
         leadership: &Leadership,
@@ -173,7 +174,7 @@ impl Control {
         let shards = self.whole_shards(&present.value).await?.into_iter();
         for (id, shard) in shards.filter(|(id, _)| present.value.has_shard(*id)) {
             let record = ShardRecord {
-                // Beside one that no worker has carried out yet.
+                // The order joins one that no worker has carried out yet.
                 redrive: Some(match shard.value.redrive.clone() {
                     Some(earlier) => earlier.or(order.clone()),
                     None => order.clone(),
@@ -192,14 +193,14 @@ impl Control {
         self.commit(leadership, txn).await
     }
 
-    /// Writes a resource over what was read of it.
+    /// Writes a resource, guarded by the revision that was read.
     fn over(&self, txn: Txn, present: &Versioned<Resource>, resource: &Resource) -> Txn {
         let key = self.parts.catalog.keys().resource(&resource.spec.name);
         txn.guard(Guard::RevisionIs(key.clone(), present.revision))
             .put(key, encode(resource))
     }
 
-    /// Takes a shard from its owner and leaves this record, in the state it has, under a new epoch.
+    /// Takes a shard from its owner and writes this record, with its state, under a new epoch.
     pub(super) fn freed(
         &self,
         txn: Txn,
@@ -227,7 +228,8 @@ impl Control {
     }
 }
 
-/// How many dead letters of the present run the order is about; an error where there is none.
+/// Returns the number of dead letters in the present run that the order selects. It is an error if there are
+/// none.
 pub(super) fn dead_letters(
     resource: &Resource,
     stats: FrontierStats,
@@ -235,7 +237,7 @@ pub(super) fn dead_letters(
 ) -> Result<u64, ControlError> {
     let mut by_reason = match stats.run == resource.run {
         true => stats.counts.dead_by_reason,
-        // What an earlier run gave up is asked for anew when a page leads to it.
+        // URLs that an earlier run gave up are fetched again when a page leads to them.
         false => BTreeMap::new(),
     };
     by_reason.retain(|_, n| *n > 0);
@@ -251,15 +253,15 @@ pub(super) fn dead_letters(
     }
 }
 
-/// Whether all that a shard has found is where it belongs: nothing was, or it is over.
+/// True if a shard has nothing that is only in its frontier: it was never opened, or its run is over.
 fn is_empty(shard: &ShardRecord) -> bool {
-    // One that failed may have done so before its sink had everything.
+    // A shard that failed may have done so before its sink had everything.
     let is_over = matches!(shard.state, ShardState::Finished | ShardState::Idle);
     is_over || !shard.created
 }
 
-/// A shard before its next run. Its frontier stays: it knows what earlier runs have seen. One that is
-/// missing is given up, because nothing else would ever let the crawl go on.
+/// Returns a shard as it is before its next run. Its frontier stays, because it knows what earlier runs have
+/// seen. A missing frontier is given up, because nothing else would ever let the crawl go on.
 fn restarted(shard: &ShardRecord) -> ShardRecord {
     let is_missing = shard
         .waits

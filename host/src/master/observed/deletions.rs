@@ -1,5 +1,5 @@
-//! What was deleted and is not gone yet. Most of it waits for the age of its frontier, for an hour and
-//! in numbers that only the callers know: what is due is found without a look at those.
+//! Resources that were deleted and whose data is not removed yet. Most of them wait for the age of their
+//! frontiers, often in large numbers: those that are due are found without looking at the others.
 
 use std::sync::Arc;
 
@@ -10,25 +10,26 @@ use crate::model::id::ResourceId;
 use crate::model::resource::Deleting;
 use crate::store::catalog::Versioned;
 
-/// Cheap to clone, however many there are.
+/// Set of deletions. Cheap to clone, whatever its size.
 #[derive(Debug, Clone, Default)]
 pub(in crate::master) struct Deletions {
-    /// So many times one was otherwise.
+    /// Number of changes so far.
     pub(in crate::master) n_changes: u64,
     by_id: OrdMap<ResourceId, Arc<Versioned<Deleting>>>,
-    /// Somebody may still write.
+    /// Deletions whose owners may still write.
     stopping: OrdSet<ResourceId>,
-    /// Nobody has written since.
+    /// Deletions without writers, by the time since which nobody writes.
     stopped: OrdSet<(UnixMillis, ResourceId)>,
 }
 
 impl Deletions {
-    /// The record of one.
+    /// Returns the record of one deletion.
     pub(in crate::master) fn get(&self, id: ResourceId) -> Option<&Arc<Versioned<Deleting>>> {
         self.by_id.get(&id)
     }
 
-    /// Those that somebody may still write for, and those that nobody has since this moment or longer.
+    /// Returns the deletions whose owners may still write, and those that nobody has written to since
+    /// `stopped_until`.
     pub(in crate::master) fn due(
         &self,
         stopped_until: Option<UnixMillis>,
@@ -41,7 +42,7 @@ impl Deletions {
             .map(|known| &**known)
     }
 
-    /// When the first of the others was stopped.
+    /// Returns the time at which the first of the other deletions was stopped.
     pub(in crate::master) fn first_after(
         &self,
         stopped_until: Option<UnixMillis>,
@@ -51,7 +52,7 @@ impl Deletions {
         later.next().map(|(at, _)| *at)
     }
 
-    /// One has another record, or none.
+    /// Takes note of a deletion's new record, or of its end.
     pub(super) fn set(&mut self, id: ResourceId, record: Option<Arc<Versioned<Deleting>>>) {
         self.n_changes += 1;
         let before = match &record {

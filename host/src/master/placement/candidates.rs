@@ -1,4 +1,4 @@
-//! The live workers and what each of them has, by the assignments in the store.
+//! The live workers and the shards of each, according to the assignments in the store.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,37 +10,38 @@ use crate::model::id::{NodeId, PluginVersion, ResourceName};
 use crate::model::node::Node;
 use crate::model::resource::{Assignment, ShardId};
 
-/// A live worker and what it has.
+/// A live worker and its shards.
 #[derive(Debug, Clone)]
 pub struct Candidate {
-    /// As registered.
+    /// The registration.
     pub node: Node,
-    /// The weights of the shards assigned to it that are not over.
+    /// Total weight of the shards assigned to the worker that are not over.
     pub load: u64,
-    /// So many they are.
+    /// Number of these shards.
     pub n_shards: u32,
-    /// The newest interface that it runs; none where it does not say.
+    /// Newest plugin interface that the worker supports; `None` if unknown.
     pub(super) interface: Option<PluginVersion>,
-    /// Shards of each resource here.
+    /// Number of shards here, by resource.
     resources: BTreeMap<ResourceName, u32>,
-    /// Resources that must not come, with those here that say so, once for each of their shards.
+    /// Resources that must not come here, with the resources here that ask for it, once for each of their
+    /// shards.
     kept_away: BTreeMap<ResourceName, Vec<ResourceName>>,
 }
 
-/// All live workers, and how one of them is chosen. Cheap to clone, however many they are.
+/// All live workers, and the strategy that chooses among them. Cheap to clone, whatever their number.
 #[derive(Debug, Clone, Default)]
 pub struct Candidates {
     strategy: Strategy,
     workers: OrdMap<NodeId, Arc<Candidate>>,
-    /// In the order of their turns.
+    /// Workers in the order of their turns.
     order: OrdSet<Place>,
 }
 
-/// Where a worker stands in the order of turns.
+/// Position of a worker in the order of turns.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     turn: u64,
-    /// None stands before all.
+    /// Id of the worker; `None` sorts before all others.
     node: Option<NodeId>,
 }
 
@@ -52,15 +53,15 @@ impl Place {
         }
     }
 
-    /// Before all of this turn.
+    /// Returns a position before all workers of this turn.
     fn before(turn: u64) -> Self {
         Self { turn, node: None }
     }
 }
 
 impl Candidates {
-    /// These workers with these assignments: who has it, and the record where it decodes. One that
-    /// does not weighs as much as a resource that asks for nothing.
+    /// Collects these workers with these assignments; each names its worker and the record, if it decodes. An
+    /// assignment that does not decode weighs as much as one of a resource with the default weight.
     pub fn new<'a>(
         strategy: Strategy,
         workers: impl IntoIterator<Item = Node>,
@@ -79,7 +80,7 @@ impl Candidates {
         candidates
     }
 
-    /// A worker is there, or is otherwise than before. One that was not there has nothing yet.
+    /// Takes note that a worker is present, or has changed. A new worker has no shards yet.
     pub(in crate::master) fn present(&mut self, node: Node) {
         if self.workers.contains_key(&node.id) {
             let id = node.id.clone();
@@ -95,14 +96,14 @@ impl Candidates {
         self.workers.insert(id, Arc::new(candidate));
     }
 
-    /// A worker is not there any more.
+    /// Takes note that a worker has gone.
     pub(in crate::master) fn absent(&mut self, node: &NodeId) {
         if let Some(gone) = self.workers.remove(node) {
             self.order.remove(&Place::of(&gone, self.strategy));
         }
     }
 
-    /// Somebody has something: the record, where it decodes.
+    /// Takes note of an assignment; the record is given if it decodes.
     pub(in crate::master) fn assigned(&mut self, node: &NodeId, assignment: Option<&Assignment>) {
         self.change(node, |candidate| match assignment {
             Some(a) => candidate.take(&a.name, a.weight, a.apart.as_ref()),
@@ -110,7 +111,7 @@ impl Candidates {
         });
     }
 
-    /// All that may change a worker's turn goes this way.
+    /// Applies a change to a worker and updates its turn. All changes go through here.
     fn change(&mut self, node: &NodeId, change: impl FnOnce(&mut Candidate)) {
         let Some(candidate) = self.workers.get_mut(node).map(Arc::make_mut) else {
             return;
@@ -124,8 +125,9 @@ impl Candidates {
         }
     }
 
-    /// The first that has its turn and is fit. Of those that have their turns together, one with the
-    /// fewest shards of the same resource; of those again the first from the one on that `hash` names.
+    /// Returns the first worker in the order of turns that is fit. Among workers with the same turn, it chooses
+    /// one with the fewest shards of the same resource; among those, the first from the position that `hash`
+    /// selects.
     pub(super) fn first(
         &self,
         hash: u64,
@@ -136,7 +138,7 @@ impl Candidates {
         loop {
             let from = |turn| self.order.range(Place::before(turn)..);
             let together = || from(turn).take_while(|place| place.turn == turn);
-            // Counting them touches none of them.
+            // Counting the workers does not touch their records.
             let n = together().count();
             let start = usize::try_from(hash % n.max(1) as u64).unwrap_or(0);
             let ring = together().skip(start).chain(together().take(start));
@@ -161,22 +163,22 @@ impl Candidates {
         }
     }
 
-    /// In the order of their ids.
+    /// Iterates over the workers in the order of their ids.
     pub fn iter(&self) -> impl Iterator<Item = &Candidate> {
         self.workers.values().map(|candidate| &**candidate)
     }
 
-    /// One of them.
+    /// Returns one worker.
     pub fn get(&self, node: &NodeId) -> Option<&Candidate> {
         self.workers.get(node).map(|candidate| &**candidate)
     }
 
-    /// How many there are.
+    /// Number of workers.
     pub fn len(&self) -> usize {
         self.workers.len()
     }
 
-    /// No worker is there.
+    /// True if there is no worker.
     pub fn is_empty(&self) -> bool {
         self.workers.is_empty()
     }
@@ -185,17 +187,17 @@ impl Candidates {
         self.strategy
     }
 
-    /// What is placed next sees this one where it was placed.
+    /// Counts a shard at this worker for the following decisions.
     pub(in crate::master) fn take(&mut self, node: &NodeId, wish: &Wish<'_>) {
         self.change(node, |candidate| candidate.take_up(wish));
     }
 
-    /// What is placed next does not see this one where it was.
+    /// Stops counting a shard at this worker for the following decisions.
     pub(in crate::master) fn give_up(&mut self, node: &NodeId, wish: &Wish<'_>) {
         self.change(node, |candidate| candidate.give_up(wish));
     }
 
-    /// An assignment that is about to be replaced stands in nobody's way.
+    /// Stops counting an assignment that is about to be replaced.
     pub(in crate::master) fn release(&mut self, node: &NodeId, assignment: Option<&Assignment>) {
         self.change(node, |candidate| candidate.release(assignment));
     }
@@ -213,12 +215,12 @@ impl Candidate {
         }
     }
 
-    /// Shards of this resource that it has.
+    /// Returns the number of shards of this resource on the worker.
     pub(super) fn n_of(&self, name: &ResourceName) -> u32 {
         self.resources.get(name).copied().unwrap_or(0)
     }
 
-    /// The resource here that this one is not to be together with, whichever of them says so.
+    /// Returns a resource here that must stay apart from this one, whichever of the two asks for it.
     pub(super) fn kept_apart<'a>(&'a self, wish: &Wish<'_>) -> Option<&'a ResourceName> {
         let apart = wish.placement.apart.as_ref();
         let asked_for = apart.and_then(|apart| self.resources.get_key_value(apart));
@@ -228,13 +230,13 @@ impl Candidate {
         }
     }
 
-    /// It has this one too.
+    /// Counts this shard.
     fn take_up(&mut self, wish: &Wish<'_>) {
         let placement = wish.placement;
         self.take(wish.name, placement.weight, placement.apart.as_ref());
     }
 
-    /// It has this one no more.
+    /// Stops counting this shard.
     fn give_up(&mut self, wish: &Wish<'_>) {
         let placement = wish.placement;
         self.drop(wish.name, placement.weight, placement.apart.as_ref());
@@ -283,13 +285,13 @@ impl Candidate {
     }
 }
 
-/// Where a shard begins to look among workers that have their turns together: the same wherever it is
-/// worked out, and as good as any other for the next shard.
+/// Returns the position at which the search among workers with the same turn begins: the same wherever it is
+/// computed, and evenly spread over shards.
 pub(super) fn hash_of(shard: ShardId) -> u64 {
     mixed(shard.resource.0 ^ u64::from(shard.shard.0).rotate_left(32))
 }
 
-/// Bits that depend on all bits given (the finalizer of splitmix64).
+/// Returns bits that depend on all given bits (the finalizer of splitmix64).
 fn mixed(bits: u64) -> u64 {
     let bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

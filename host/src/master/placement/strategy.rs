@@ -1,40 +1,40 @@
-//! Strategies: how one of the workers that may take a shard is chosen, by name.
+//! Strategies, by name, that choose one of the workers that may take a shard.
 //!
-//! A new one is a case of [`Strategy`] with its name, its turn and its level. The compiler asks for all three, the
-//! command line and its hints know the name by themselves, and the random test of `placement::tests`, which says
-//! the order once more from the records alone, wants a line of its own.
+//! A new strategy is a case of [`Strategy`] with its name, its turn and its level. The compiler asks for all
+//! three, and the command line and its hints learn the name automatically. The random test of
+//! `placement::tests`, which repeats the order from the records alone, needs a line for it.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::Candidate;
 
-/// Which of the workers that may take a shard has its turn.
+/// Rule that decides which of the workers that may take a shard has its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Strategy {
-    /// The one with the least weight assigned to it.
+    /// The worker with the least weight assigned to it has its turn.
     #[default]
     LeastLoad,
-    /// Each in turn, whatever shards weigh and however many it takes. Whose turn it is follows from how many
-    /// each has.
+    /// Each worker has its turn, whatever shards weigh and whatever its capacity. The turn follows from the
+    /// number of shards that each worker has.
     RoundRobin,
-    /// The same, where a worker that takes twice as many shards at once has two turns for every one of the other.
+    /// The same, but a worker with twice the capacity has twice as many turns.
     WeightedRoundRobin,
-    /// Any of them, by a hash of the shard: the same shard goes to the same worker while the workers stay the same.
-    /// Nothing is levelled out later.
+    /// The worker is chosen by a hash of the shard: the same shard goes to the same worker while the workers
+    /// stay the same. Loads are not balanced later.
     Random,
 }
 
-/// A name that no strategy has.
+/// Error about a name that no strategy has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no strategy {name:?}; {}", hint(name))]
 pub struct UnknownStrategy {
-    /// As received.
+    /// The name, as received.
     pub name: String,
 }
 
 impl Strategy {
-    /// All there are.
+    /// All strategies.
     pub const ALL: [Strategy; 4] = [
         Strategy::LeastLoad,
         Strategy::RoundRobin,
@@ -42,7 +42,7 @@ impl Strategy {
         Strategy::Random,
     ];
 
-    /// As settings call it.
+    /// Returns the name that settings use.
     pub fn as_str(self) -> &'static str {
         match self {
             Strategy::LeastLoad => "least-load",
@@ -52,12 +52,12 @@ impl Strategy {
         }
     }
 
-    /// The level of a worker: it should be the same everywhere.
+    /// Returns the level of a worker, which balancing tries to equalise.
     pub(in crate::master) fn load(self, candidate: &Candidate) -> u64 {
         self.level(candidate, candidate.load, candidate.n_shards)
     }
 
-    /// The same with one shard more, of this weight.
+    /// Returns the level with one more shard of this weight.
     pub(in crate::master) fn load_with(self, candidate: &Candidate, weight: u32) -> u64 {
         let (load, n_shards) = (candidate.load, candidate.n_shards);
         self.level(
@@ -67,7 +67,7 @@ impl Strategy {
         )
     }
 
-    /// The same without one of its shards, of this weight.
+    /// Returns the level without one of its shards, of this weight.
     pub(in crate::master) fn load_without(self, candidate: &Candidate, weight: u32) -> u64 {
         let (load, n_shards) = (candidate.load, candidate.n_shards);
         self.level(
@@ -77,21 +77,21 @@ impl Strategy {
         )
     }
 
-    /// The smallest has its turn.
+    /// Returns the position in the order of turns; the smallest comes first.
     pub(super) fn turn(self, candidate: &Candidate) -> u64 {
         match self {
-            // As it would be then.
+            // Its turn depends on its level after it has taken the shard.
             Strategy::WeightedRoundRobin => self.load_with(candidate, 0),
             Strategy::LeastLoad | Strategy::RoundRobin | Strategy::Random => self.load(candidate),
         }
     }
 
-    /// The level of a worker with this load and these shards.
+    /// Computes the level of a worker with this load and this number of shards.
     fn level(self, candidate: &Candidate, load: u64, n_shards: u32) -> u64 {
         match self {
             Strategy::LeastLoad => load,
             Strategy::RoundRobin => n_shards.into(),
-            // The part of its capacity that is taken, in 2^-32.
+            // The level is the used part of its capacity, in units of 2^-32.
             Strategy::WeightedRoundRobin => {
                 (u64::from(n_shards) << 32) / u64::from(candidate.node.capacity.max(1))
             }

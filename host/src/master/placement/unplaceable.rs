@@ -1,40 +1,40 @@
-//! Why no worker takes a shard, in a form that a person can act on.
+//! Reasons why no worker takes a shard, in a form that a person can act on.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::model::id::ResourceName;
 
-/// What speaks against a worker.
+/// Objection to a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Objection<'a> {
-    /// It takes nothing new.
+    /// The worker takes no new shards.
     Draining,
-    /// It has as many shards as it takes.
+    /// The worker has as many shards as it takes.
     AtCapacity,
-    /// A label that the selector names.
+    /// The worker lacks a label that the selector names.
     NoLabel {
-        /// Its key.
+        /// Key of the label.
         key: &'a str,
     },
-    /// It has the label with another value.
+    /// The worker has the label with another value.
     OtherValue {
-        /// Its key.
+        /// Key of the label.
         key: &'a str,
-        /// As the selector wants it.
+        /// Value that the selector asks for.
         value: &'a str,
     },
-    /// It runs none as new as this.
+    /// The worker only supports plugin interfaces older than this.
     Interface(&'a str),
-    /// It has a resource that this one is to be apart from.
+    /// The worker has a resource that must stay apart from this one.
     Apart(&'a ResourceName),
 }
 
-/// Why no worker takes a shard: how many were looked at, and what spoke against them.
+/// Report that no worker takes a shard: the number of workers, and the objections to them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unplaceable {
     n_workers: usize,
-    /// The commonest first.
+    /// Objections with their counts, the most common first.
     reasons: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Each difference, written as one guarded transaction.
+//! Actions of the plan, each written as one guarded transaction.
 
 use super::super::observed::Observed;
 use super::Reconciler;
@@ -74,7 +74,7 @@ impl Reconciler {
         Ok(is_done)
     }
 
-    /// Asks the owner to give a shard back.
+    /// Orders the owner to give a shard back.
     pub(super) async fn revoke(
         &self,
         observed: &Observed,
@@ -111,7 +111,7 @@ impl Reconciler {
         Ok(is_done)
     }
 
-    /// Takes a shard from an owner that is gone, or has had its time.
+    /// Takes a shard from an owner that is gone, or whose time is over.
     pub(super) async fn free(&self, observed: &Observed, id: ShardId) -> Result<bool, StoreError> {
         let Some(shard) = observed.shards.get(&id) else {
             return Ok(true);
@@ -145,7 +145,7 @@ impl Reconciler {
             .await
     }
 
-    /// Ends the run of a resource, all of whose shards are idle.
+    /// Ends the run of a resource whose shards are all idle.
     pub(super) async fn finish(
         &self,
         observed: &Observed,
@@ -192,7 +192,7 @@ impl Reconciler {
         id: ShardId,
     ) -> Result<bool, StoreError> {
         let keys = self.parts.catalog.keys();
-        // A shard that was assigned meanwhile must keep its mirror.
+        // A shard that was assigned meanwhile must keep its assignment record.
         let guard = match observed.shards.get(&id) {
             Some(shard) => Guard::RevisionIs(keys.shard(id), shard.revision),
             None => Guard::Absent(keys.shard(id)),
@@ -206,7 +206,8 @@ impl Reconciler {
     }
 }
 
-/// The transaction after which nobody has a shard; its resource, where it is there, names nobody then.
+/// Returns the transaction after which nobody owns a shard. Its resource, if it still exists, then names no
+/// owner.
 fn free_txn(
     keys: &Keys,
     resource: Option<&Versioned<Resource>>,
@@ -224,7 +225,7 @@ fn free_txn(
     }
 }
 
-/// A resource names no owner after this.
+/// Adds to a transaction that a resource names no owner.
 fn vacated(txn: Txn, keys: &Keys, resource: &Versioned<Resource>) -> Txn {
     let key = keys.resource(&resource.value.spec.name);
     let record = Resource {
@@ -235,8 +236,8 @@ fn vacated(txn: Txn, keys: &Keys, resource: &Versioned<Resource>) -> Txn {
         .put(key, encode(&record))
 }
 
-/// The transaction that gives a shard to a worker, and the records it writes. The crawl goes on where
-/// it was: its frontier is in the data root.
+/// Returns the transaction that gives a shard to a worker, and the records that it writes. The crawl continues
+/// where it stopped, because its frontier is in the data root.
 pub(in crate::master) fn assignment_txn(
     keys: &Keys,
     resource: &Versioned<Resource>,

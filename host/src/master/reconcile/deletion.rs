@@ -1,4 +1,4 @@
-//! Taking apart what a deleted resource leaves behind.
+//! Removal of the data of deleted resources.
 //!
 //! ```text
 //! owners have stopped ──▶ items go, if they are to ──▶ stopped_at
@@ -6,9 +6,9 @@
 //!                         frontiers go ──▶ the record goes
 //! ```
 //!
-//! Each step can be done again: a kill between a step and its record costs nothing. A frontier stays
-//! for the minimum age because a process that slept since before the deletion would else find nothing
-//! that tells it to stop, and write where nobody looks.
+//! Each step may be repeated: a crash between a step and its record costs nothing. A frontier stays for the
+//! minimum age. Otherwise, a process that slept since before the deletion would find nothing that tells it to
+//! stop, and would write data that nobody finds.
 
 use std::future::ready;
 use std::time::Duration;
@@ -28,19 +28,19 @@ mod silent;
 
 pub(super) use silent::Silent;
 
-/// How soon an owner that still writes is asked again.
+/// Pause before an owner that still writes is asked again.
 const OWNER_PAUSE: Duration = Duration::from_millis(500);
-/// How soon a step that the data root refused is tried again.
+/// Pause before a step that the data root refused is tried again.
 const DATA_PAUSE: Duration = Duration::from_secs(10);
-/// How long a step may wait for the data root. What it has not done then is tried again.
+/// Deadline of one step at the data root. An unfinished step is tried again.
 const DATA_DEADLINE: Duration = Duration::from_secs(30);
-/// Deletions that do a step at the same time.
+/// Largest number of deletions that do a step at the same time.
 const DELETIONS_AT_ONCE: usize = 8;
 
-/// When the data of deleted resources goes.
+/// Settings for the removal of deleted resources.
 #[derive(Debug, Clone)]
 pub struct DeletionSettings {
-    /// A frontier stays this long: setting `--frontier-min-age`.
+    /// Time for which a frontier stays: setting `--frontier-min-age`.
     pub frontier_min_age: Duration,
 }
 
@@ -52,7 +52,7 @@ impl Default for DeletionSettings {
     }
 }
 
-/// Why a step has to wait.
+/// Reason why a step has to wait.
 #[derive(Debug, thiserror::Error)]
 enum StepError {
     #[error(transparent)]
@@ -68,7 +68,7 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// How long nobody asks an owner that may still write; none where there is no such.
+    /// Returns how long an owner that may still write is not asked, or `None` if there is no such owner.
     fn silence(&self, deleting: &Deleting) -> Option<Duration> {
         if deleting.stopped_at.is_some() || self.silent.is_empty() {
             return None;
@@ -80,7 +80,7 @@ impl Turn<'_> {
 }
 
 impl Reconciler {
-    /// Does what can be done by now about all deleted resources. Tells when there may be more to do.
+    /// Does the next step of every deleted resource that is due. Returns the time until the next look.
     pub(super) async fn take_apart(
         &self,
         observed: &Observed,
@@ -89,7 +89,7 @@ impl Reconciler {
         let now = self.parts.clock.unix_millis();
         silent.retain(|worker| observed.workers.contains_key(worker));
         let turn = Turn { observed, silent };
-        // Those that were stopped later only wait for the age of their frontiers.
+        // Deletions that were stopped later only wait for the age of their frontiers.
         let min_age = self.parts.deletion.frontier_min_age;
         let min_age = u64::try_from(min_age.as_millis()).unwrap_or(u64::MAX);
         let stopped_until = now.checked_sub(min_age);
@@ -98,7 +98,7 @@ impl Reconciler {
         let mut first = left.map_or(RESYNC, |left| Duration::from_millis(left).min(RESYNC));
         let mut steps = Vec::new();
         for present in observed.deletions.due(stopped_until) {
-            // There may be very many of them, and nothing is to be done about any.
+            // There may be very many deletions with a silent owner, and none of them can go on.
             match turn.silence(&present.value) {
                 Some(left) => first = first.min(left),
                 None => steps.push(self.delete(&turn, present)),
@@ -110,7 +110,7 @@ impl Reconciler {
             .await
     }
 
-    /// Does what can be done by now about one of them. Tells when there may be more to do.
+    /// Does the next step of one deletion. Returns the time until the next look.
     async fn delete(
         &self,
         turn: &Turn<'_>,
@@ -122,11 +122,11 @@ impl Reconciler {
             return self.after_owners(turn, present).await;
         }
         if !deleting.items_cut {
-            // Who slept since before the deletion may have written some anew.
+            // A process that slept since before the deletion may have written more.
             let by = rand::random::<u64>() >> 2;
             let cut = match deleting.purge {
                 true => in_time(self.parts.remains.delete_items(id)).await,
-                // However much waits: each of its steps has its own deadline.
+                // There is no deadline for the whole, however much waits: each of its steps has its own.
                 false => self
                     .parts
                     .remains
@@ -174,8 +174,8 @@ impl Reconciler {
         self.step(present, removed, Some(next)).await
     }
 
-    /// Asks the owners whether they have the resource still. None: none of them has; otherwise when to
-    /// ask again.
+    /// Asks the owners whether they still have the resource. Returns `None` if none of them has, and otherwise
+    /// the time until the next question.
     async fn until_asked_again(&self, turn: &Turn<'_>, deleting: &Deleting) -> Option<Duration> {
         let Turn { observed, silent } = turn;
         for owner in &deleting.owners {
@@ -208,7 +208,7 @@ impl Reconciler {
         None
     }
 
-    /// Writes what follows a step that went well: the next record, or none.
+    /// Writes the result of a successful step: the next record, or the end of the deletion.
     async fn step(
         &self,
         present: &Versioned<Deleting>,
@@ -225,7 +225,7 @@ impl Reconciler {
         let txn = Txn::new().guard(Guard::RevisionIs(key.clone(), present.revision));
         let txn = match next {
             Some(next) => txn.put(key, encode(&next)),
-            // Whoever sends one of its calls again does so within seconds, not after all this time.
+            // A client repeats a call within seconds, not after all this time.
             None => deleting
                 .requests
                 .iter()
@@ -241,7 +241,7 @@ impl Reconciler {
     }
 }
 
-/// Ends a step that takes too long: the next turn waits for it.
+/// Ends a step that takes too long; it is tried again later.
 async fn in_time<T, E>(step: impl Future<Output = Result<T, E>>) -> Result<T, StepError>
 where
     StepError: From<E>,

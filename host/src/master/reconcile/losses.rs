@@ -1,7 +1,7 @@
-//! Actions that lose their guards again and again: pure, over what one leader has seen.
+//! Record of actions that lose their guards again and again: pure, over the observations of one leader.
 //!
-//! One that loses once was overtaken, and the change that stood in its way is about to be seen. Where
-//! the same one is planned and lost for longer than any watch is late, the change was missed.
+//! An action that loses once was overtaken, and the change that stood in its way is about to be seen. If the
+//! same action is planned and lost for longer than any watch lags behind, the change was missed.
 
 use std::time::Duration;
 
@@ -9,25 +9,25 @@ use tokio::time::Instant;
 
 use super::plan::Action;
 
-/// A watch that works is not this late.
+/// Largest delay of a watch that works.
 const LATE: Duration = Duration::from_secs(2);
 
-/// What was lost in the turns before, each since when.
+/// Actions lost in the turns before, each with the time of its first loss.
 #[derive(Debug, Default)]
 pub(super) struct Losses(Vec<(Action, Instant)>);
 
-/// How it stands with what was lost.
+/// Assessment of the lost actions.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Lost {
     Nothing,
-    /// The change that stood in its way may be on its way.
+    /// The change that stood in the way may be about to arrive.
     Lately,
-    /// It should have been seen by now.
+    /// The change should have arrived by now.
     ForLong,
 }
 
 impl Losses {
-    /// Takes note of what a turn has lost.
+    /// Takes note of the actions that a turn has lost.
     pub(super) fn again(&mut self, lost: Vec<Action>, now: Instant) -> Lost {
         let before = std::mem::take(&mut self.0);
         let since = |action: &Action| {

@@ -1,5 +1,5 @@
-//! The differences between what is and what should be: a pure function of what was observed, and of
-//! what this leader has seen before.
+//! Plan of a turn: the differences between the actual and the desired state, as a pure function of the observed
+//! records and of earlier observations of this leader.
 
 use std::time::Duration;
 
@@ -16,42 +16,42 @@ use crate::model::resource::{
     Owner, PinnedPlugin, Resource, ShardId, ShardRecord, ShardState, is_complete,
 };
 
-/// Records that are looked at before other tasks go on: less than a millisecond's worth.
+/// Number of records that are examined before other tasks go on: less than a millisecond's worth.
 const TURN: u32 = 512;
 
-/// One difference between what is and what should be.
+/// One difference between the actual and the desired state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Action {
-    /// The plugin that a resource waits for is there.
+    /// The plugin that a resource waits for exists now.
     Pin(ResourceName, PinnedPlugin),
     /// A shard gets an owner.
     Assign(ShardId, NodeId),
-    /// An owner is to give a shard back; whom it goes to then, where that is decided.
+    /// An owner is to give a shard back. The next owner is named if it is already decided.
     Revoke(ShardId, Option<NodeId>),
-    /// A shard that should have no owner has lost it, or has not got it back from it in time.
+    /// A shard that should have no owner has lost it, or the owner has not given it back in time.
     Free(ShardId),
-    /// A resource names an owner that it has no more.
+    /// A resource names an owner that it no longer has.
     Vacate(ResourceName),
-    /// All shards of a resource have nothing left, and no link is on its way.
+    /// All shards of a resource have nothing left to do, and no link is on its way.
     Finish(ResourceId),
-    /// An assignment that no shard record backs.
+    /// No shard record backs an assignment.
     Unassign(NodeId, ShardId),
 }
 
-/// What is to be done now, and when something is to be done though nothing changes.
+/// Actions that are due now, and the time of the next look even if nothing changes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Plan {
-    /// In an order in which they can be carried out.
+    /// Actions, in an order in which they can be carried out.
     pub(super) actions: Vec<Action>,
-    /// Loads are not level, and moves were looked for.
+    /// True if loads are not level, and moves were looked for.
     pub(super) levels: bool,
-    /// Something has been waited for long enough by then.
+    /// Time until something has been waited for long enough.
     pub(super) look_again: Option<Duration>,
-    /// What making it took, without what others did meanwhile.
+    /// Time that planning took, without the work of other tasks meanwhile.
     pub(super) took: Duration,
 }
 
-/// What one leader has seen over time.
+/// Observations of one leader over time.
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) absences: Absences,
@@ -60,7 +60,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Of a leader that begins now.
+    /// Creates the record of a leader that begins now.
     pub(super) fn new(lease: Duration, settings: &PlacementSettings, now: Instant) -> Self {
         Self {
             absences: Absences::new(lease, now),
@@ -69,7 +69,7 @@ impl Seen {
         }
     }
 
-    /// Takes note of what is there now; the workers that are waited for from now on.
+    /// Takes note of the present state. Returns the workers that are waited for from now on.
     pub(super) fn look(&mut self, observed: &Observed, now: Instant) -> Vec<NodeId> {
         let revoking = observed.revoking.iter();
         self.handovers
@@ -80,7 +80,7 @@ impl Seen {
     }
 }
 
-/// The differences. However much there is to look at, others get their turn in between.
+/// Plans a turn. Other tasks get their turn in between, however much there is to examine.
 pub(super) async fn plan(observed: &Observed, seen: &Seen, now: Instant) -> Plan {
     let mut planner = Planner {
         observed,
@@ -107,16 +107,16 @@ struct Planner<'a> {
     observed: &'a Observed,
     seen: &'a Seen,
     now: Instant,
-    /// With what was planned so far.
+    /// Workers with their shards, including the actions planned so far.
     candidates: Candidates,
     n_looked_at: u32,
-    /// When it last had its turn.
+    /// Time at which this task last resumed.
     resumed: Instant,
     plan: Plan,
 }
 
 impl<'a> Planner<'a> {
-    /// Other tasks go on now and then: calls are not to wait for a look at everything.
+    /// Lets other tasks go on now and then: calls must not wait until everything is examined.
     async fn pace(&mut self) {
         self.n_looked_at += 1;
         if self.n_looked_at.is_multiple_of(TURN) {
@@ -126,7 +126,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Shards in the order of their ids: those of one resource stand together.
+    /// Plans shards in the order of their ids, which keeps those of one resource together.
     async fn place(&mut self) {
         let mut shards = self.observed.shards.iter().peekable();
         let mut group = Vec::new();
@@ -148,10 +148,10 @@ impl<'a> Planner<'a> {
         let Some(resource) = resource.filter(|resource| resource.id == id) else {
             return;
         };
-        // A run before this one may have had more parts.
+        // An earlier run may have had more shards.
         let is_part = |(id, _): &&(ShardId, &ShardRecord)| resource.has_shard(*id);
         let records = shards.iter().filter(is_part).map(|(_, shard)| *shard);
-        // One whose record does not decode is not here, and is not over.
+        // A shard whose record does not decode is missing here, and is not over.
         let are_all = records.clone().count() == resource.spec.placement.shards as usize;
         if are_all && is_complete(records.clone()) {
             self.plan.actions.push(Action::Finish(id));
@@ -161,13 +161,13 @@ impl<'a> Planner<'a> {
             self.pin(resource);
             return;
         }
-        // A run of which one part cannot go on does not come to its end.
+        // A run with a failed shard does not finish.
         let has_failed = records
             .clone()
             .any(|shard| matches!(shard.state, ShardState::Failed { .. }));
         let is_wanted = !resource.paused && !has_failed;
         let n_before = self.plan.actions.len();
-        // The first one last: its transaction changes the resource, which all of them rely on.
+        // The first shard comes last: its transaction changes the resource, which all of them rely on.
         for (id, shard) in shards.iter().rev() {
             self.shard(*id, shard, resource, is_wanted);
         }
@@ -218,7 +218,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// A shard whose owner is there: it stays, unless somebody decided otherwise.
+    /// Plans a shard whose owner is present: it stays, unless it is unwanted or its worker no longer fits.
     fn stay(&mut self, id: ShardId, owner: &Owner, resource: &Resource, is_wanted: bool) {
         if !is_wanted {
             self.plan.actions.push(Action::Revoke(id, None));
@@ -238,7 +238,7 @@ impl<'a> Planner<'a> {
         self.plan.actions.push(Action::Revoke(id, next));
     }
 
-    /// A shard that nobody has, or not any more.
+    /// Plans a shard that has no owner, or whose owner is lost.
     fn assign(&mut self, id: ShardId, shard: &ShardRecord, resource: &Resource) {
         let wish = Wish::of(id, resource);
         let owner = shard.owner.as_ref();
@@ -247,7 +247,7 @@ impl<'a> Planner<'a> {
         if let Some(((node, _), mirror)) = mirrored {
             self.candidates.release(node, value_of(mirror));
         }
-        // One that was to give it away does not get it back.
+        // An owner that was to give the shard away does not get it back.
         let back = mirrored.filter(|_| shard.state != ShardState::Revoking);
         let back = back.map(|((node, _), _)| node);
         let chosen = shard.next.as_ref().or(back);
@@ -265,16 +265,16 @@ impl<'a> Planner<'a> {
             Err(_) if shard.state == ShardState::Revoking => {
                 self.plan.actions.push(Action::Free(id));
             }
-            // A later life of its owner is there, so that the one which had it does not come back.
+            // Another incarnation of its owner is present, so the one which had the shard does not come back.
             Err(_) if owner.is_some_and(|o| self.observed.workers.contains_key(&o.node)) => {
                 self.plan.actions.push(Action::Free(id));
             }
-            // What nobody takes stays with whom it was, who may come back.
+            // A shard that no worker takes stays with its owner, which may come back.
             Err(_) => {}
         }
     }
 
-    /// What is being given back counts where it goes already.
+    /// Counts a shard that is being given back at its next owner.
     fn expect(&mut self, id: ShardId, shard: &ShardRecord, resource: &Resource, is_wanted: bool) {
         let wish = Wish::of(id, resource);
         if let Some(owner) = &shard.owner {
@@ -285,7 +285,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Moves shards where nothing else is to be done.
+    /// Moves shards if nothing else is to be done.
     async fn level(&mut self) {
         let is_busy = !self.plan.actions.is_empty() || !self.observed.revoking.is_empty();
         if is_busy || self.observed.workers.len() < 2 {
@@ -326,7 +326,7 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// The shards of a worker that may move.
+/// Returns the shards of a worker that may move.
 fn movable<'a>(observed: &'a Observed, worker: &NodeId) -> Vec<Wish<'a>> {
     let own = observed.shards_on(worker).filter_map(|id| {
         let shard = &observed.shards.get(&id)?.value;

@@ -1,4 +1,4 @@
-//! Where the items of a run go on for a reader that was cut off.
+//! Positions in the items of a run, at which an interrupted reader continues.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,28 +6,28 @@ use std::str::FromStr;
 use crate::model::crawl::ItemRecord;
 use crate::model::id::{ResourceId, Run};
 
-/// Behind so many items of a run. Items of a run keep their order: what is read once is at the same
-/// place for every later reader, so a count is exact.
+/// Position in a run, as the number of items before it. Items of a run keep their order: an item is at the same
+/// position for every later reader, so a count is exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ItemPlace {
-    /// This life of the resource.
+    /// Id of the resource.
     pub resource: ResourceId,
-    /// The run that is read, though the present one may be another by now.
+    /// The run that is read; the present run may be a later one.
     pub run: Run,
-    /// Items before it.
+    /// Number of items before the position.
     pub n_before: u64,
 }
 
-/// An item, and the place behind it.
+/// An item, and the position after it.
 #[derive(Debug)]
 pub struct PlacedItem {
-    /// What a rule emitted.
+    /// The item that a rule emitted.
     pub item: ItemRecord,
-    /// Where to go on.
+    /// Position at which a reader continues.
     pub next: ItemPlace,
 }
 
-/// A text that is no place.
+/// Error about a text that is not a position.
 #[derive(Debug, thiserror::Error)]
 #[error("{text:?} is not a position that an item had")]
 pub struct ItemPlaceError {

@@ -1,6 +1,6 @@
-//! Workers that are registered and give no answer. Each is asked more and more seldom, however much of
-//! what it had was deleted, and many of them at the same moments: each moment costs a look at all that
-//! waits for them.
+//! Workers that are registered but do not answer. Each is asked more and more rarely, however many of its
+//! shards were deleted. Many of them are asked at the same moments, because each moment costs a look at all
+//! deletions that wait for them.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,16 +11,16 @@ use tokio::time::Instant;
 use crate::model::id::NodeId;
 use crate::retry::Backoff;
 
-/// Between two questions to a worker that gives no answer, at the most.
+/// Longest time between two questions to a worker that does not answer.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Longer pauses end at multiples of this.
+/// Longer pauses end at multiples of this time.
 const TOGETHER: Duration = Duration::from_secs(5);
 
-/// Those that gave no answer when they were asked last.
+/// Workers that did not answer the last question.
 #[derive(Debug)]
 pub(in crate::master::reconcile) struct Silent {
-    /// From which those multiples count.
+    /// Origin of those multiples.
     begun: Instant,
     by_worker: Mutex<BTreeMap<NodeId, Silence>>,
 }
@@ -41,19 +41,20 @@ impl Default for Silent {
 }
 
 impl Silent {
-    /// Everybody answers.
+    /// True if all workers answer.
     pub(super) fn is_empty(&self) -> bool {
         self.by_worker().is_empty()
     }
 
-    /// How long a worker is not asked; none where it may be.
+    /// Returns how long a worker is not asked, or `None` if it may be asked now.
     pub(super) fn left(&self, worker: &NodeId) -> Option<Duration> {
         let until = self.by_worker().get(worker)?.until;
         let left = until.saturating_duration_since(Instant::now());
         (!left.is_zero()).then_some(left)
     }
 
-    /// It gave no answer; how long it is not asked from now on, `first` if it did before.
+    /// Takes note that a worker did not answer. Returns how long it is not asked from now on; `first` if it
+    /// answered before.
     pub(super) fn note(&self, worker: &NodeId, first: Duration) -> Duration {
         let now = Instant::now();
         let mut by_worker = self.by_worker();
@@ -61,7 +62,7 @@ impl Silent {
             backoff: Backoff::new(first, LONGEST_PAUSE),
             until: now,
         });
-        // Others who asked at the same time were not answered either.
+        // Other questions at the same time were not answered either.
         if silence.until <= now {
             silence.until = self.end_of(now, silence.backoff.next_delay());
         }
@@ -77,12 +78,12 @@ impl Silent {
         self.begun + TOGETHER * u32::try_from(steps).unwrap_or(u32::MAX)
     }
 
-    /// It gave one.
+    /// Takes note that a worker answered.
     pub(super) fn forget(&self, worker: &NodeId) {
         self.by_worker().remove(worker);
     }
 
-    /// Only of these is anything remembered.
+    /// Forgets all workers that are not present.
     pub(super) fn retain(&self, is_there: impl Fn(&NodeId) -> bool) {
         self.by_worker().retain(|worker, _| is_there(worker));
     }
