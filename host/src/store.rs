@@ -2,14 +2,16 @@
 //!
 //! One contract, kept by every backend and checked by one suite (`conformance`):
 //!
-//! - every write grows one revision; a value carries the revision it was written at;
-//! - [`Store::list`] tells the revision it saw, and a watch from there misses nothing;
-//! - there is one write verb, [`Store::commit`]: all guards hold and all changes are made, or none;
+//! - every write increases one revision, and a value carries the revision of its write;
+//! - [`Store::list`] returns the revision it saw, and a watch from there misses nothing;
+//! - there is one write operation, [`Store::commit`]: either all guards hold and all changes are made, or none
+//! is;
 //! - a watch yields changes in order, or [`WatchEvent::StartOver`], after which the reader lists again;
 //! - the keys of a lease vanish together, when it is revoked or not renewed in time.
 //!
-//! Never in here: pages, URLs, plugin bytes. A key with its value has at most [`VALUE_MAX`] bytes, a
-//! transaction [`TXN_MAX`] guards and as many changes, and [`TXN_BYTES_MAX`] bytes in all.
+//! The store never holds pages, URLs or plugin bytes. A key and its value have at most [`VALUE_MAX`] bytes
+//! together; a transaction has at most [`TXN_MAX`] guards and as many changes, and [`TXN_BYTES_MAX`] bytes in
+//! all.
 
 use std::time::Duration;
 
@@ -30,92 +32,93 @@ mod txn;
 
 pub use self::txn::{Change, Guard, TXN_BYTES_MAX, TXN_MAX, Txn};
 
-/// Bytes of one value; larger ones are refused before anything is written.
+/// Largest number of bytes of one value; larger ones are refused before anything is written.
 pub const VALUE_MAX: usize = 256 << 10;
 
-/// The number of a write. 0 is before the first.
+/// Number of a write. 0 is before the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Revision(pub u64);
 
-/// A lease, by number.
+/// Id of a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LeaseId(pub u64);
 
 /// A key with its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The whole key.
+    /// Full key.
     pub key: String,
-    /// As written.
+    /// Value, as written.
     pub value: Bytes,
-    /// Of the write that created the key.
+    /// Revision of the write that created the key.
     pub created: Revision,
-    /// Of the last write to the key.
+    /// Revision of the last write to the key.
     pub revision: Revision,
 }
 
-/// All keys of a prefix at one moment.
+/// All keys with a prefix at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing {
-    /// In the order of their keys.
+    /// Entries in the order of their keys.
     pub entries: Vec<Entry>,
-    /// The moment; a watch from here misses nothing.
+    /// Revision of that moment; a watch from here misses nothing.
     pub revision: Revision,
 }
 
-/// What became of a transaction.
+/// Outcome of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// Carried out and durable, at this revision.
+    /// The transaction was carried out and is durable, at this revision.
     Done(Revision),
-    /// Not carried out: this guard, by position, did not hold.
+    /// The transaction was not carried out: the guard at this position did not hold.
     Lost(usize),
-    /// The answer was lost; it may have been carried out. The record's write id settles it.
+    /// The answer was lost, and the transaction may have been carried out. The record's write id shows whether
+    /// it was.
     Unknown,
 }
 
-/// What a watch reports.
+/// Event that a watch reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WatchEvent {
     /// The key was written.
     Put(Entry),
     /// The key was deleted, or its lease ended.
     Delete {
-        /// The whole key.
+        /// Full key.
         key: String,
-        /// Of the deletion.
+        /// Revision of the deletion.
         revision: Revision,
     },
-    /// Changes were missed: list again and compare. The watch goes on after this with later changes.
+    /// Changes were missed: the reader lists again and compares. The watch then continues with later changes.
     StartOver,
 }
 
 /// Changes below one prefix, in order. Dropping it ends the watch.
 #[async_trait]
 pub trait Watch: Send {
-    /// The next change. Waits until there is one; cancelling the wait loses nothing.
+    /// Returns the next change. Waits until there is one; cancelling the wait loses nothing.
     async fn next(&mut self) -> Result<WatchEvent, StoreError>;
 }
 
-/// Who takes a listing piece by piece.
+/// Receiver of a listing, entry by entry.
 pub trait Listed: Send {
-    /// It begins; again, where the store had to. What came before counts no more.
+    /// Begins the listing, again if the store had to start over. Earlier entries are void.
     fn begin(&mut self);
 
-    /// One of its entries, in the order of their keys.
+    /// Takes an entry. Entries come in the order of their keys.
     fn entry(&mut self, entry: Entry);
 }
 
-/// The contract of this module's head, in calls.
+/// Operations of a store, with the contract described at the top of this module.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
-    /// The newest value of a key.
+    /// Returns the newest value of a key.
     async fn get(&self, key: &str) -> Result<Option<Entry>, StoreError>;
 
-    /// All keys that start with `prefix`, at one revision.
+    /// Lists all keys that start with `prefix`, at one revision.
     async fn list(&self, prefix: &str) -> Result<Listing, StoreError>;
 
-    /// The first `max` of them that come after this key.
+    /// Lists the first `max` keys with `prefix` that come after the key `after`.
     async fn list_after(
         &self,
         prefix: &str,
@@ -128,7 +131,8 @@ pub trait Store: Send + Sync + 'static {
         Ok(listing)
     }
 
-    /// All of them, which need not be there at the same time. Returns the revision.
+    /// Passes all keys with `prefix` to `listed`, without holding them all at the same time. Returns the
+    /// revision.
     async fn list_into(
         &self,
         prefix: &str,
@@ -142,37 +146,37 @@ pub trait Store: Send + Sync + 'static {
         Ok(listing.revision)
     }
 
-    /// Carries the transaction out if all guards hold. Durable when answered.
+    /// Carries the transaction out if all guards hold. It is durable when the answer comes.
     async fn commit(&self, txn: Txn) -> Result<Outcome, StoreError>;
 
-    /// Changes below `prefix` that come after `from`.
+    /// Watches the changes below `prefix` that come after `from`.
     async fn watch(&self, prefix: &str, from: Revision) -> Result<Box<dyn Watch>, StoreError>;
 
-    /// A new lease that lives this long unless renewed.
+    /// Grants a new lease that lives for `ttl` unless renewed.
     async fn grant_lease(&self, ttl: Duration) -> Result<LeaseId, StoreError>;
 
-    /// Gives the lease its full time again. [`StoreError::LeaseGone`] when it has ended.
+    /// Gives the lease its full time again. Returns [`StoreError::LeaseGone`] if it has ended.
     async fn renew_lease(&self, lease: LeaseId) -> Result<(), StoreError>;
 
-    /// Ends the lease and deletes its keys. Ending one that has ended is fine.
+    /// Ends the lease and deletes its keys. Succeeds if it has already ended.
     async fn revoke_lease(&self, lease: LeaseId) -> Result<(), StoreError>;
 
-    /// Lets go of the changes that are more than `keep` revisions old. Records stay; a watch that
-    /// begins before them is told to start over.
+    /// Forgets the changes that are more than `keep` revisions old. Records stay; a watch that begins before
+    /// them is told to start over.
     async fn compact(&self, keep: u64) -> Result<(), StoreError>;
 }
 
-/// What can go wrong with the store.
+/// Error of the store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Another process has the folder.
+    /// Another process uses the folder.
     #[error(
         "the state in {folder} is in use by process {holder}; stop it, or choose another folder with --data"
     )]
     Locked {
-        /// The folder.
+        /// Path of the folder.
         folder: String,
-        /// Its pid, or "unknown".
+        /// Process id of the other process, or "unknown".
         holder: String,
     },
     /// The folder cannot be used at all.
@@ -180,9 +184,9 @@ pub enum StoreError {
         "cannot keep the state in {folder}; name a folder that this user can write to with --data"
     )]
     Folder {
-        /// The folder.
+        /// Path of the folder.
         folder: String,
-        /// Why.
+        /// Cause.
         #[source]
         source: std::io::Error,
     },
@@ -191,114 +195,114 @@ pub enum StoreError {
         "the store's log {path} has format {found} and this version knows {known}; use the version that wrote it"
     )]
     Format {
-        /// The file.
+        /// Path of the log.
         path: String,
-        /// The format it has.
+        /// Format of the log.
         found: u32,
-        /// The one known here.
+        /// Newest format that this version can read.
         known: u32,
     },
     /// A file of the folder cannot be used.
     #[error("cannot {doing} {path}")]
     Io {
-        /// A verb: "write", "open".
+        /// Verb for the operation: "write", "open".
         doing: &'static str,
-        /// What was used.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Cause.
         #[source]
         source: std::io::Error,
     },
-    /// The log is not what was written.
+    /// The log does not contain what was written.
     #[error(
         "the store's log {path} is damaged at byte {offset}: {why}; restore the folder from a copy, or start anew in another one with --data"
     )]
     Damaged {
-        /// The file.
+        /// Path of the log.
         path: String,
-        /// Where.
+        /// Offset of the fault in bytes.
         offset: u64,
-        /// What was found.
+        /// Description of the fault.
         why: String,
     },
-    /// A record that does not decode.
+    /// A record does not decode.
     #[error("record {key} does not decode: {why}")]
     Record {
-        /// The whole key.
+        /// Full key.
         key: String,
-        /// What the decoder said.
+        /// Message of the decoder.
         why: String,
     },
-    /// A value of more than [`VALUE_MAX`] bytes.
+    /// A key and its value have more than [`VALUE_MAX`] bytes.
     #[error("record {key} has {n_bytes} bytes; at most {VALUE_MAX} are allowed")]
     TooLarge {
-        /// The whole key.
+        /// Full key.
         key: String,
-        /// How many.
+        /// Number of bytes.
         n_bytes: usize,
     },
-    /// A transaction of more than [`TXN_MAX`] or [`TXN_BYTES_MAX`].
+    /// A transaction exceeds [`TXN_MAX`] or [`TXN_BYTES_MAX`].
     #[error("the transaction has {n} {what}; at most {max} are allowed")]
     TxnTooLarge {
-        /// "guards", "changes" or "bytes".
+        /// Unit of the limit: "guards", "changes" or "bytes".
         what: &'static str,
-        /// How many.
+        /// Number in the transaction.
         n: usize,
-        /// The limit.
+        /// Largest number that is allowed.
         max: usize,
     },
-    /// A transaction that changes a key more than once, which has no meaning.
+    /// A transaction changes a key more than once, which has no meaning.
     #[error("the transaction changes {key} twice")]
     ChangedTwice {
-        /// The whole key.
+        /// Full key.
         key: String,
     },
-    /// A write as the leader, by one that leads no longer.
+    /// A write was made as the leader by a master that no longer leads.
     #[error("another master leads by now")]
     Deposed,
     /// The lease has ended.
     #[error("the lease has ended")]
     LeaseGone,
-    /// The store does not answer now.
+    /// The store does not answer at present.
     #[error("the store does not answer: {why}")]
     Unavailable {
-        /// What was seen.
+        /// Fault that was observed.
         why: String,
     },
     /// No member of etcd answers.
     #[error("cannot reach etcd at {endpoints}: {why}; start it, or name others with --etcd")]
     Unreachable {
-        /// Those that were tried.
+        /// Endpoints that were tried.
         endpoints: String,
-        /// What was seen last.
+        /// Last fault that was observed.
         why: String,
     },
-    /// A member answers and the cluster can neither write nor read what is newest.
+    /// A member answers, but the cluster can neither write nor read the newest state.
     #[error("etcd at {endpoint} has no leader: {why}; more than half of its members must run")]
     NoLeader {
-        /// The member.
+        /// Endpoint of the member.
         endpoint: String,
-        /// What it said.
+        /// Message of the member.
         why: String,
     },
-    /// The database is as large as it may get; reading still works.
+    /// The database has reached its largest size; reading still works.
     #[error(
         "etcd at {endpoint} has no space left: {why}; compact and defragment it or raise its --quota-backend-bytes, then run etcdctl alarm disarm"
     )]
     NoSpace {
-        /// The member.
+        /// Endpoint of the member.
         endpoint: String,
-        /// What it said.
+        /// Message of the member.
         why: String,
     },
-    /// Who we are is not known there, or may not do this.
+    /// This user is not known to etcd, or may not do this.
     #[error(
         "etcd at {endpoint} refuses this user: {why}; check user and password-file in [etcd] of the config file"
     )]
     Denied {
-        /// The member.
+        /// Endpoint of the member.
         endpoint: String,
-        /// What it said.
+        /// Message of the member.
         why: String,
     },
     /// The two sides do not accept each other's certificates.
@@ -306,41 +310,41 @@ pub enum StoreError {
         "no trusted connection to etcd at {endpoint}: {why}; check ca, certificate and key in [etcd] of the config file"
     )]
     Certificate {
-        /// The member.
+        /// Endpoint of the member.
         endpoint: String,
-        /// What was seen.
+        /// Fault that was observed.
         why: String,
     },
-    /// A server that lacks what is used here.
+    /// The server's version lacks features that are used here.
     #[error("etcd at {endpoint} has version {found}; at least {needed} is needed, so update it")]
     VersionTooOld {
-        /// The member.
+        /// Endpoint of the member.
         endpoint: String,
-        /// What it says of itself.
+        /// Version that the server reports.
         found: String,
-        /// The oldest that will do.
+        /// Oldest version that is sufficient.
         needed: &'static str,
     },
-    /// An address that is none.
+    /// An address is not a valid endpoint.
     #[error("{endpoint:?} cannot be an endpoint of etcd: {why}; write --etcd http://HOST:PORT,…")]
     Endpoint {
-        /// As given.
+        /// The address, as given.
         endpoint: String,
-        /// What is wrong with it.
+        /// Fault of the address.
         why: String,
     },
-    /// The server refused the request for a reason of its own.
+    /// The server refused the request for another reason.
     #[error("etcd at {endpoint} refuses a request: {why}")]
     Refused {
-        /// The member.
+        /// Endpoint of the member.
         endpoint: String,
-        /// What it said.
+        /// Message of the member.
         why: String,
     },
 }
 
 impl StoreError {
-    /// Whether the same call may succeed later without anybody's help.
+    /// True if the same call may succeed later without anybody's help.
     pub fn is_transient(&self) -> bool {
         match self {
             StoreError::Unavailable { .. }

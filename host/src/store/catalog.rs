@@ -1,8 +1,8 @@
-//! Records as values of a type: JSON that a person can read, with the revisions that guard them.
+//! Catalog of typed records: JSON that a person can read, with the revisions that guard it.
 //!
-//! Reading decodes; writing goes through [`Txn::put`](super::Txn::put) with [`encode`], so that
-//! every write stays part of one guarded transaction. A record that does not decode is an error of
-//! that record alone: [`Catalog::scan`] tells of it beside those that do.
+//! Reading decodes. Writing goes through [`Txn::put`](super::Txn::put) with [`encode`], so that every write is
+//! part of one guarded transaction. A record that does not decode is an error of that record alone:
+//! [`Catalog::scan`] returns it beside the others.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,45 +21,45 @@ pub struct Catalog {
     keys: Keys,
 }
 
-/// A record with what its writers guard it by.
+/// A record with the revisions that its writers guard it by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Versioned<T> {
     /// The record.
     pub value: T,
-    /// Of its last write.
+    /// Revision of the last write.
     pub revision: Revision,
-    /// Of the write that created its key.
+    /// Revision of the write that created the key.
     pub created: Revision,
 }
 
-/// All records of a prefix at one moment.
+/// All records with a prefix at one moment.
 #[derive(Debug)]
 pub struct Scan<T> {
     /// Key and record, in the order of the keys.
     pub records: Vec<(String, Versioned<T>)>,
     /// One [`StoreError::Record`] for each that does not decode.
     pub broken: Vec<StoreError>,
-    /// The moment; a watch from here misses nothing.
+    /// Revision of that moment; a watch from here misses nothing.
     pub revision: Revision,
 }
 
 impl Catalog {
-    /// The records of this store, under these keys.
+    /// Creates a catalog of this store, with this layout of keys.
     pub fn new(store: Arc<dyn Store>, keys: Keys) -> Self {
         Self { store, keys }
     }
 
-    /// The store itself, for transactions, watches and leases.
+    /// Returns the store itself, for transactions, watches and leases.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
 
-    /// How the keys are spelled.
+    /// Returns the layout of the keys.
     pub fn keys(&self) -> &Keys {
         &self.keys
     }
 
-    /// The record at exactly this key. [`StoreError::Record`] where it does not decode.
+    /// Reads the record at exactly this key. Returns [`StoreError::Record`] if it does not decode.
     pub async fn read<T: DeserializeOwned>(
         &self,
         key: &str,
@@ -68,12 +68,13 @@ impl Catalog {
         entry.as_ref().map(decode).transpose()
     }
 
-    /// All records whose keys start with `prefix`.
+    /// Reads all records whose keys start with `prefix`.
     pub async fn scan<T: DeserializeOwned>(&self, prefix: &str) -> Result<Scan<T>, StoreError> {
         Ok(Scan::of(self.store.list(prefix).await?))
     }
 
-    /// Those of the first `max` keys that come after this one, and the last of these keys where there are more.
+    /// Reads the records of the first `max` keys after `after`. Returns the last of these keys if there are
+    /// more.
     pub async fn scan_after<T: DeserializeOwned>(
         &self,
         prefix: &str,
@@ -115,12 +116,12 @@ impl fmt::Debug for Catalog {
     }
 }
 
-/// A record as it is stored. Two writes of one object differ, by a `write_id` that readers ignore:
-/// what became of a write whose answer was lost is told by finding it there.
+/// Encodes a record as it is stored. Two writes of one object differ by a `write_id` that readers ignore: if
+/// the answer of a write is lost, finding its `write_id` shows that it was carried out.
 ///
 /// # Panics
 ///
-/// Where `T` has a map whose keys are not text; JSON has no place for those.
+/// Panics if `T` has a map whose keys are not text, which JSON cannot represent.
 pub fn encode<T: Serialize>(value: &T) -> Bytes {
     let json = serde_json::to_vec(value);
     let mut json = json.expect("a record has text for keys and a vector takes every write");
@@ -133,7 +134,7 @@ pub fn encode<T: Serialize>(value: &T) -> Bytes {
     json.into()
 }
 
-/// The record of an entry, as a watch reports it.
+/// Decodes the record of an entry, as a watch reports it.
 pub fn decode<T: DeserializeOwned>(entry: &Entry) -> Result<Versioned<T>, StoreError> {
     match serde_json::from_slice(&entry.value) {
         Ok(value) => Ok(Versioned {

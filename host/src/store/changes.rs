@@ -1,5 +1,5 @@
-//! What wakes a loop that looks at the whole of something again: a change below a prefix, and now and
-//! then none at all, in case a watch has missed something.
+//! Wake-ups for a loop that looks at all records below a prefix: at a change, and at intervals without one, in
+//! case a watch has missed something.
 
 use std::time::Duration;
 
@@ -9,24 +9,25 @@ use tokio::time::Instant;
 use super::catalog::Catalog;
 use super::{Entry, StoreError, Watch, WatchEvent};
 
-/// The changes below a prefix, to a reader that looks at all of it after each.
+/// Changes below a prefix, for a reader that looks at all of it after each.
 pub struct Changes {
     watch: Box<dyn Watch>,
-    /// Changes below these wake nobody.
+    /// Prefixes whose changes are ignored.
     ignored: Vec<String>,
     resync: Duration,
     look_by: Instant,
 }
 
 impl Changes {
-    /// From this moment on; what is looked at afterwards is no older. Wakes at least this often.
+    /// Watches from now on; records that are read afterwards are at least as new. Wakes at least every
+    /// `resync`.
     pub async fn below(
         catalog: &Catalog,
         prefix: &str,
         resync: Duration,
     ) -> Result<Self, StoreError> {
         let store = catalog.store();
-        // Any listing tells the present revision; this one is short.
+        // Any listing returns the present revision; this one is short.
         let revision = store.list(&catalog.keys().cluster()).await?.revision;
         Ok(Self {
             watch: store.watch(prefix, revision).await?,
@@ -36,20 +37,20 @@ impl Changes {
         })
     }
 
-    /// Changes below this prefix wake nobody.
+    /// Ignores changes below this prefix.
     #[must_use]
     pub fn but(mut self, ignored: String) -> Self {
         self.ignored.push(ignored);
         self
     }
 
-    /// Waits until it is time to look. One look serves all changes that are here by then. Cancelling
-    /// the wait loses nothing.
+    /// Waits until it is time to look. One look serves all changes that have arrived by then. Cancelling the
+    /// wait loses nothing.
     pub async fn next(&mut self) -> Result<(), StoreError> {
         loop {
             tokio::select! {
                 biased;
-                // First, so that no number of changes that are passed over puts it off.
+                // The timer comes first, so that ignored changes cannot delay it, however many there are.
                 () = tokio::time::sleep_until(self.look_by) => break,
                 event = self.watch.next() => {
                     if is_news(&event?, &self.ignored) {
@@ -61,7 +62,7 @@ impl Changes {
         self.drain()
     }
 
-    /// Passes over what is here already: it is about to be looked at.
+    /// Skips the changes that have already arrived, because the reader is about to look.
     pub fn drain(&mut self) -> Result<(), StoreError> {
         while let Some(event) = self.watch.next().now_or_never() {
             event?;

@@ -1,7 +1,7 @@
-//! What every store must do, as tests that any backend runs with [`store_conformance!`].
+//! Conformance suite: the contract of a store, as tests that any backend runs with [`store_conformance!`].
 //!
-//! The cases keep to their own store and to no absolute revision, so that a backend may hand out a
-//! fresh prefix of a shared server.
+//! Each case uses only its own store and no absolute revisions, so that a backend may provide a new prefix of a
+//! shared server.
 //!
 //! [`store_conformance!`]: crate::store_conformance
 #![expect(missing_docs, reason = "each case is named as the statement it checks")]
@@ -22,8 +22,8 @@ mod watches;
 pub use self::leases::*;
 pub use self::watches::*;
 
-/// One test per case. The argument is an `async` closure that gives an empty store, and whatever
-/// must live as long as it; or None where there is no such store, which it has told.
+/// Makes one test per case. The argument is an `async` closure that returns an empty store, and anything that
+/// must live as long as the store. It returns `None` if there is no such store, after it has reported that.
 #[macro_export]
 macro_rules! store_conformance {
     ($make:expr) => {
@@ -311,7 +311,7 @@ pub async fn a_listing_of_many_pages_is_of_one_moment(store: Arc<dyn Store>) -> 
         let txn = keys.fold(Txn::new(), |txn, n| txn.put(format!("/t/{n:05}"), "0"));
         done(&store, txn).await?;
     }
-    // The first key and the last change together; a listing of two moments has two values.
+    // The first key and the last one change together; a listing of two moments would have two values.
     let both = |n: u32| {
         let keys = ["/t/00000".to_owned(), format!("/t/{:05}", N_KEYS - 1)];
         keys.into_iter()
@@ -340,7 +340,7 @@ pub async fn a_listing_of_many_pages_is_of_one_moment(store: Arc<dyn Store>) -> 
     written.and(read)
 }
 
-/// The key and revision of the next change.
+/// Returns the key and revision of the next change.
 async fn changed(watch: &mut dyn Watch) -> Result<(String, Revision), StoreError> {
     match watch.next().await? {
         WatchEvent::Put(entry) => Ok((entry.key, entry.revision)),

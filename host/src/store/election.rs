@@ -1,10 +1,10 @@
-//! Who leads: of the masters that contend, the one whose key was created first.
+//! Election of the leader: of the masters that contend, the one whose key was created first leads.
 //!
-//! Each contender has a key of its own under its lease; the order of their creation is the queue, so
-//! that an end passes the lead on without a race. Leading is a value: [`Leadership`] is the guard that
-//! every write of a leader carries, so that the store refuses what a deposed one still sends, and a
-//! token that is cancelled at two thirds of the lease without an answer, whatever the network says.
-//! Whoever loses a write to that guard steps down at once and contends anew under a fresh lease.
+//! Each contender has a key of its own under its lease. The order of their creation is the queue, so that the
+//! leadership passes on without a race. [`Leadership`] is a value with two parts: the guard that every write of
+//! a leader carries, so that the store refuses writes of a deposed one, and a token that is cancelled after two
+//! thirds of the lease without an answer, whatever the network says. A master that loses a write to that guard
+//! steps down at once and contends anew under a new lease.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,24 +21,24 @@ use crate::retry::Backoff;
 use crate::task::TaskScope;
 use crate::telemetry;
 
-/// The right to write as the leader. Cheap to clone.
+/// Right to write as the leader. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Leadership {
     key: Arc<str>,
     created: Revision,
-    /// None: it never ends, in tests.
+    /// Lease of the leader's key. If `None`, the leadership never ends (in tests).
     lease: Option<Term>,
     lost: CancellationToken,
 }
 
 impl Leadership {
-    /// Holds for as long as nobody else leads.
+    /// Returns the guard that holds for as long as nobody else leads.
     fn guard(&self) -> Guard {
         Guard::CreatedAt(self.key.to_string(), self.created)
     }
 
-    /// Carries a transaction out if its guards hold and nobody else leads; [`StoreError::Deposed`]
-    /// where somebody does, and this lead is over.
+    /// Carries a transaction out if its guards hold and nobody else leads. Returns [`StoreError::Deposed`] if
+    /// somebody else does; this leadership is then over.
     pub async fn commit(&self, store: &dyn Store, mut txn: Txn) -> Result<Outcome, StoreError> {
         txn.guards.insert(0, self.guard());
         match store.commit(txn).await? {
@@ -56,36 +56,36 @@ impl Leadership {
         }
     }
 
-    /// The write that this lead began with: each has another.
+    /// Returns the revision at which this leadership began; each has a different one.
     pub fn since(&self) -> Revision {
         self.created
     }
 
-    /// Whether this master may still lead at this moment. For what no guard protects: where the process
-    /// was stopped for a while this is no longer so before any of its timers tells.
+    /// True if this master may still lead now. This is for work that no guard protects: after the process was
+    /// stopped for a while, it turns false before any timer fires.
     pub fn is_held(&self) -> bool {
         !self.lost.is_cancelled() && self.lease.as_ref().is_none_or(Term::is_held)
     }
 
-    /// Cancelled when this master leads no longer; it stays so.
+    /// Returns a token that is cancelled when this master no longer leads. That is final.
     pub fn lost(&self) -> &CancellationToken {
         &self.lost
     }
 }
 
-/// How the election stands, as one contender sees it.
+/// State of the election, as one contender sees it.
 #[derive(Debug, Clone, Default)]
 pub struct Standing {
-    /// Who leads; none while nobody does, or nobody knows.
+    /// The leader. `None` if nobody leads, or if the leader is not known.
     pub leader: Option<Contender>,
-    /// This contender's right, while it leads.
+    /// The right to lead, while this contender leads.
     pub own: Option<Leadership>,
-    /// Why the election cannot be followed at present.
+    /// Reason why the election cannot be followed at present.
     pub fault: Option<String>,
 }
 
 impl Standing {
-    /// This contender's right, unless it was lost since.
+    /// Returns this contender's right to lead, unless it was lost since.
     pub fn leadership(&self) -> Option<&Leadership> {
         self.own.as_ref().filter(|leadership| leadership.is_held())
     }
@@ -100,7 +100,7 @@ pub struct Election {
 }
 
 impl Election {
-    /// Does not contend yet. The receiver shows how the election stands.
+    /// Creates an election that does not contend yet. The receiver shows its state.
     pub fn new(
         catalog: Catalog,
         contender: Contender,
@@ -116,7 +116,7 @@ impl Election {
         (election, receiver)
     }
 
-    /// Contends until `stop`, again after each loss, and gives the lead away then.
+    /// Contends until `stop`, again after each loss. Gives the leadership away at the end.
     pub async fn run(self, stop: CancellationToken) {
         let scope = TaskScope::new();
         let mut backoff = Backoff::new(self.ttl / 100, self.ttl / 4);
@@ -148,10 +148,10 @@ impl Election {
         LeaseKeeper::grant(self.catalog.store().clone(), self.ttl, scope).await
     }
 
-    /// Returns when the lease is lost, the lead is lost, or `stop` is cancelled.
+    /// Contends under a lease. Returns when the lease or the leadership is lost, or `stop` is cancelled.
     async fn contend(&self, lease: &LeaseKeeper, stop: &CancellationToken, backoff: &mut Backoff) {
         let lost = lease.lost().child_token();
-        // However this ends, nobody writes as the leader from there on.
+        // However this ends, nobody writes as the leader from then on.
         let _over = lost.clone().drop_guard();
         let key = self.catalog.keys().contender(lease.id());
         let follow = async {
@@ -174,7 +174,7 @@ impl Election {
         }
     }
 
-    /// Shows how the election stands until the own key is gone.
+    /// Publishes the state of the election until the own key is gone.
     async fn follow(
         &self,
         key: &str,
@@ -188,7 +188,7 @@ impl Election {
             lease.id(),
         );
         match self.catalog.store().commit(txn).await? {
-            // What was lost is there already, from a try whose answer was.
+            // A lost guard means that the key exists already, from a try whose answer was lost.
             Outcome::Done(_) | Outcome::Lost(_) => {}
             Outcome::Unknown => {
                 let why = "whether this master contends is not known".to_owned();
@@ -196,7 +196,7 @@ impl Election {
             }
         }
         let prefix = self.catalog.keys().election();
-        // One that misses the end of the leader in silence would leave all without one.
+        // A watch that silently missed the end of the leader would leave the cluster without one.
         let mut changes = Changes::below(&self.catalog, &prefix, self.ttl).await?;
         loop {
             let scan = self.catalog.scan::<Contender>(&prefix).await?;
@@ -251,10 +251,11 @@ impl Election {
         self.standing.send_replace(standing);
     }
 
-    /// So that no dead key stands in the queue for the time of a lease; what could not be given back.
+    /// Revokes a lease, so that no dead key stays in the queue for the time of a lease. Returns its id if that
+    /// failed.
     async fn give_back(&self, lease: LeaseKeeper) -> Option<LeaseId> {
         let id = lease.id();
-        // Its renewals end here.
+        // Dropping the keeper ends the renewals.
         drop(lease);
         (!self.revoke(id).await).then_some(id)
     }
@@ -274,7 +275,7 @@ impl Election {
     }
 }
 
-/// The lead of a store without contenders, for the tests of those who need one.
+/// Takes the leadership of a store without contenders, for tests that need one.
 #[cfg(test)]
 pub(crate) async fn take_lead(catalog: &Catalog) -> watch::Receiver<Standing> {
     let key = format!("{}test", catalog.keys().election());
@@ -300,7 +301,7 @@ pub(crate) async fn take_lead(catalog: &Catalog) -> watch::Receiver<Standing> {
     watch::channel(standing).1
 }
 
-/// Who leads, for those who do not contend.
+/// Returns the leader, for callers that do not contend.
 pub async fn current_leader(catalog: &Catalog) -> Result<Option<Contender>, StoreError> {
     let scan = catalog
         .scan::<Contender>(&catalog.keys().election())

@@ -1,18 +1,18 @@
-//! The store of a single process: everything in memory, every change in a log on disk first.
+//! Embedded store of a single process: all records in memory, and every change first in a log on disk.
 //!
-//! A transaction is answered when its log frame is synced; those that arrive while a sync is under
-//! way share the next one. Readers see what is durable and nothing else. When the log has grown by
-//! [`Settings::snapshot_bytes`], it is replaced by a fresh one that starts with all keys.
+//! A transaction is answered when its log frame is synced; transactions that arrive during a sync share the
+//! next one. Readers see only durable records. When the log has grown by [`Settings::snapshot_bytes`], it is
+//! replaced by a new one that starts with all keys.
 //!
-//! - One process has the folder at a time, by a lock on a file in it that names the holder.
-//! - A last frame that a crash cut short was never acknowledged and is dropped on open. Whatever
-//!   else does not check is [`StoreError::Damaged`]: nothing is guessed.
-//! - A write that fails is taken back and the store goes on, so a full disk costs the transactions
-//!   that did not fit. When a sync fails nobody knows what the disk holds: its transactions are
+//! - Only one process uses the folder at a time, by a lock on a file in it that names the holder.
+//! - A last frame that a crash cut short was never acknowledged and is dropped on open. Any other failed check
+//!   is [`StoreError::Damaged`]: nothing is guessed.
+//! - A write that fails is undone and the store continues, so a full disk costs only the transactions that did
+//!   not fit. After a failed sync, the contents of the disk are unknown: its transactions are
 //!   [`Outcome::Unknown`] and all later ones are refused until the store is opened again.
-//! - Leases end with the process: keys under one are not there when the folder is opened again.
+//! - Leases end with the process: keys under a lease are gone when the folder is opened again.
 //!
-//! One task makes all changes; it ends when the store is dropped, and the folder is free then.
+//! One task makes all changes; it ends when the store is dropped, which releases the folder.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,17 +38,17 @@ mod state;
 mod watch;
 mod writer;
 
-/// Transactions that wait for the log; more make their callers wait.
+/// Largest number of transactions that wait for the log; further callers wait.
 const QUEUE_MAX: usize = 1024;
 
 /// Bounds of the embedded store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// How much the log grows before it is replaced by a snapshot.
+    /// Bytes by which the log grows before it is replaced by a snapshot.
     pub snapshot_bytes: u64,
-    /// How much of the latest changes is kept for watches that begin in the past.
+    /// Bytes of the latest changes that are kept for watches that begin in the past.
     pub history_bytes: usize,
-    /// Changes one watch may lag behind; with more it is told to start over.
+    /// Number of changes that one watch may lag behind; beyond that, it is told to start over.
     pub n_watch_buffer: usize,
 }
 
@@ -68,7 +68,7 @@ pub struct EmbeddedStore {
     state: SharedState,
     files: Files,
     commands: mpsc::Sender<Command>,
-    /// The task that makes changes, and one a lease, which ends it when it was not renewed.
+    /// Task that makes changes, and one task for each lease, which ends the lease if it is not renewed.
     tasks: TaskScope,
 }
 
@@ -82,8 +82,8 @@ impl SharedState {
 }
 
 impl EmbeddedStore {
-    /// Opens the store of this folder, which is created where it is missing. Reads the whole log:
-    /// call it at start, not while requests wait, and within a tokio runtime.
+    /// Opens the store of this folder, which is created if missing. This reads the whole log, so call it at
+    /// start, not while requests wait, and within a tokio runtime.
     pub fn open(folder: &Path, settings: Settings) -> Result<Self, StoreError> {
         let folder_lock = lock::acquire(folder)?;
         let (log, replayed) = Log::open(folder, settings.snapshot_bytes)?;
@@ -100,7 +100,8 @@ impl EmbeddedStore {
         })
     }
 
-    /// Cancelled when a task of the store has panicked: a bug, so the process should end.
+    /// Returns a token that is cancelled when a task of the store has panicked: a bug, so the process should
+    /// end.
     pub fn failed(&self) -> CancellationToken {
         self.tasks.failed()
     }
@@ -162,13 +163,13 @@ impl Store for EmbeddedStore {
         Ok(())
     }
 
-    /// Nothing to do: [`Settings::history_bytes`] bounds what is kept of old changes.
+    /// Does nothing: [`Settings::history_bytes`] bounds the history.
     async fn compact(&self, _keep: u64) -> Result<(), StoreError> {
         Ok(())
     }
 }
 
-/// Waits until the lease is due and ends it, as often as it takes: a full disk may refuse it.
+/// Waits until the lease is due and ends it. Repeats the try as often as necessary: a full disk may refuse it.
 async fn expire_in_time(lease: LeaseId, state: SharedState, commands: mpsc::Sender<Command>) {
     let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(10));
     loop {

@@ -1,17 +1,15 @@
-//! The store of many machines: etcd, 3.4 or newer, spoken to by the contract of [`Store`].
+//! Store of a cluster of machines: etcd, 3.4 or newer, behind the contract of [`Store`].
 //!
-//! The client resumes nothing, fails over nowhere and has no limits of its own, so all of that is
-//! here:
+//! The client resumes nothing, does not fail over and has no limits of its own, so all of that is here:
 //!
-//! - One member is called until it fails, then the next. Every call has a limit, and asks a member
-//!   that knows of a leader or is refused.
-//! - A write whose answer is lost may have been carried out. [`Store::commit`] settles it by trying
-//!   again where that is safe, and says [`Outcome::Unknown`] where it is not.
-//! - A watch goes on over failures by itself, from the last change that it told. Every
-//!   [`EtcdSettings::relist_interval`] it says [`StartOver`](super::WatchEvent::StartOver): servers
-//!   of this line can lose a deletion in silence, and only a new listing finds it.
-//! - A lease is renewed by an answer to the question of that very call; none that was asked for
-//!   earlier counts.
+//! - One member is called until it fails, then the next. Every call has a deadline, and requires a member that
+//!   knows of a leader.
+//! - A write whose answer is lost may have been carried out. [`Store::commit`] settles that by trying again if
+//!   that is safe, and otherwise returns [`Outcome::Unknown`].
+//! - A watch continues over failures by itself, from the last change that it delivered. Every
+//!   [`EtcdSettings::relist_interval`] it yields [`StartOver`](super::WatchEvent::StartOver): servers of this
+//!   line can silently lose a deletion, which only a new listing finds.
+//! - Only the answer to the renewal of that very call renews a lease; answers to earlier ones do not count.
 //!
 //! [`Store`]: super::Store
 //! [`Store::commit`]: super::Store::commit
@@ -36,33 +34,33 @@ mod kv;
 mod lease;
 mod watch;
 
-/// The oldest server that all of this was seen to work with.
+/// Oldest server version that this code is known to work with.
 const VERSION_NEEDED: (u32, u32) = (3, 4);
 const VERSION_NEEDED_TEXT: &str = "3.4";
 
-/// How often a connection that is closed without a word is made again to hear why.
+/// Number of times that a connection which was closed without a reason is opened again to learn the reason.
 const N_ALERT_TRIES: usize = 4;
 
-/// How etcd is reached. What it is told is in [`super::keys`].
+/// Settings for reaching etcd. The keys used there are in [`super::keys`].
 #[derive(Clone)]
 pub struct EtcdSettings {
-    /// The members, as `http://HOST:PORT`, or `https://` with [`EtcdSettings::tls`].
+    /// Endpoints of the members, as `http://HOST:PORT`, or `https://` with [`EtcdSettings::tls`].
     pub endpoints: Vec<String>,
-    /// Name and password, where the server asks for them.
+    /// Name and password, if the server asks for them.
     pub user: Option<(String, String)>,
-    /// Certificates, where the server has one.
+    /// Certificates, if the server has one.
     pub tls: Option<TlsSettings>,
-    /// For a connection to a member.
+    /// Deadline of a connection to a member.
     pub connect_timeout: Duration,
-    /// For an answer of one member to a question. Others are asked after it.
+    /// Deadline of one member's answer to a read. Other members are asked after it.
     pub call_timeout: Duration,
-    /// For an answer of one member to a write. A short one finds the next leader sooner.
+    /// Deadline of one member's answer to a write. A short one finds the next leader sooner.
     pub write_timeout: Duration,
-    /// For finding out what became of a write whose answer was lost.
+    /// Time for finding out the outcome of a write whose answer was lost.
     pub settle_timeout: Duration,
-    /// How often the readers of a watch are told to list again.
+    /// Interval at which the readers of a watch are told to list again.
     pub relist_interval: Duration,
-    /// A key that is read to see whether reading works; our user must be allowed to.
+    /// Key that is read to check whether reading works; the user must be allowed to read it.
     pub probe_key: String,
 }
 
@@ -92,12 +90,12 @@ impl fmt::Debug for EtcdSettings {
     }
 }
 
-/// Certificates and keys, as text in PEM.
+/// Certificates and keys, in PEM.
 #[derive(Clone)]
 pub struct TlsSettings {
-    /// Of those who vouch for the server.
+    /// Certificates of the authorities that vouch for the server.
     pub ca: Vec<u8>,
-    /// Our certificate and its key, where the server asks who we are.
+    /// Client certificate and its key, if the server asks for one.
     pub client: Option<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -117,14 +115,14 @@ pub struct EtcdStore {
 }
 
 impl EtcdStore {
-    /// Finds a member that answers, is new enough, and has what is newest.
+    /// Connects to a member that answers, is new enough, and has the newest state.
     pub async fn connect(settings: EtcdSettings) -> Result<Self, StoreError> {
         let endpoints = Arc::new(Endpoints::new(&settings).await?);
         let store = Self {
             endpoints,
             settings,
         };
-        // Calls are large futures, and this is not one of those that must be quick.
+        // Calls are large futures, and this one need not be fast.
         Box::pin(store.check_version()).await?;
         Box::pin(store.check_reading()).await?;
         Ok(store)
@@ -137,8 +135,8 @@ impl EtcdStore {
         };
         let mut asked = ask().await;
         if self.settings.tls.is_some() {
-            // A server that does not like our certificate says so and closes the connection, and
-            // what it said is lost where the end is noticed first.
+            // A server that rejects the client certificate says so and closes the connection. Its message is
+            // lost if the end of the connection is noticed first.
             for _ in 0..N_ALERT_TRIES {
                 match &asked {
                     Err(fault) if fault.is_closed_connection() => asked = ask().await,
@@ -164,7 +162,7 @@ impl EtcdStore {
         })
     }
 
-    /// A member that lags behind, or has lost the others, does not answer this.
+    /// Checks that a read works. A member that lags behind, or has lost the others, does not answer it.
     async fn check_reading(&self) -> Result<(), StoreError> {
         let read = kv::present_revision(&self.endpoints, &self.settings.probe_key).await;
         let _present = read.map_err(|fault| self.endpoints.error(fault))?;
@@ -237,7 +235,7 @@ impl Store for EtcdStore {
     }
 }
 
-/// As etcd counts them.
+/// Converts a revision to etcd's number.
 fn number(revision: Revision) -> i64 {
     i64::try_from(revision.0).unwrap_or(i64::MAX)
 }

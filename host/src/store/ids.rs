@@ -1,10 +1,10 @@
-//! Ids of resources: unique over all masters and all time, roughly ordered by time.
+//! Issuer of resource ids, which are unique over all masters and all time, and roughly ordered by time.
 //!
-//! An id is 41 bits of milliseconds, 10 bits of term, 12 bits of sequence. Milliseconds are
-//! reserved in blocks by a guarded transaction on one record, so that no two issuers, and no two
-//! lives of one, ever have the same: a clock that steps back, and a master that starts again, go
-//! on from the mark. Whoever comes to lead reserves anew: what others have issued meanwhile is smaller. The term tells issuers apart to a person who reads an id; uniqueness does
-//! not rest on it.
+//! An id is 41 bits of milliseconds, 10 bits of term, 12 bits of sequence. Milliseconds are reserved in blocks
+//! by a guarded transaction on one record, so that no two issuers, and no two lives of one, ever issue the same
+//! id: if a clock steps back, or a master restarts, the issuer continues from the mark. A new leader reserves
+//! anew, so that its ids are larger than those that others have issued meanwhile. The term distinguishes
+//! issuers for a person who reads an id; uniqueness does not depend on it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,42 +24,42 @@ const MS_BITS: u32 = 41;
 const TERM_BITS: u32 = 10;
 const SEQUENCE_BITS: u32 = 12;
 
-/// How far one reservation reaches: what a restart may skip, and how often the record is written.
+/// Length of one reservation: the range that a restart may skip, and the interval between writes of the record.
 const BLOCK_MS: u64 = 10_000;
 
-/// More lost races in a row than masters could cause.
+/// Largest number of lost races in a row, more than masters could cause.
 const TRIES_MAX: u32 = 20;
 
-/// Issues ids. One a process: each has its own blocks.
+/// Issuer of ids. Each process has one, with its own blocks.
 pub struct IdIssuer {
     catalog: Catalog,
     clock: Arc<dyn Clock>,
     block: Mutex<Option<Block>>,
 }
 
-/// The record: nothing below the mark is issued again.
+/// Record of the reservations: nothing below the mark is issued again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Mark {
-    /// Milliseconds of ids; all before it are reserved.
+    /// Milliseconds up to which all ids are reserved.
     reserved_until: u64,
-    /// Of the issuer that reserved last.
+    /// Term of the issuer that reserved last.
     term: u64,
 }
 
 #[derive(Debug)]
 struct Block {
-    /// The next id's time and sequence.
+    /// Time of the next id.
     ms: u64,
     sequence: u64,
-    /// Behind the last time of the block.
+    /// End of the block, exclusive.
     end: u64,
     term: u64,
-    /// The lead that it was reserved under.
+    /// Revision of the leadership that the block was reserved under.
     lead: Revision,
 }
 
 impl IdIssuer {
-    /// Reserves nothing until the first id is asked for.
+    /// Creates an issuer. It reserves nothing until the first id is requested.
     pub fn new(catalog: Catalog, clock: Arc<dyn Clock>) -> Self {
         Self {
             catalog,
@@ -68,8 +68,8 @@ impl IdIssuer {
         }
     }
 
-    /// An id that was never issued before, larger than all that were issued under an earlier lead, or
-    /// under this one.
+    /// Returns an id that was never issued before, larger than all that were issued under an earlier
+    /// leadership, or under this one.
     pub async fn next(&self, lead: Revision) -> Result<ResourceId, StoreError> {
         let mut block = self.block.lock().await;
         let now = self.now();
@@ -88,7 +88,7 @@ impl IdIssuer {
         self.clock.unix_millis().saturating_sub(FIRST_MS)
     }
 
-    /// A block that nobody else has. `term` is that of this issuer, if it has one already.
+    /// Reserves a block that nobody else has. `term` is that of this issuer, if it has one already.
     async fn reserve(&self, term: Option<u64>, lead: Revision) -> Result<Block, StoreError> {
         let key = self.catalog.keys().ids();
         let mut backoff = Backoff::new(Duration::from_millis(2), Duration::from_millis(200));
@@ -125,7 +125,7 @@ impl IdIssuer {
                         lead,
                     });
                 }
-                // A block reserved without our knowing is wasted, which harms nobody.
+                // If the block was reserved although the answer was lost, it stays unused, which does no harm.
                 Outcome::Lost(_) | Outcome::Unknown => {}
             }
             tokio::time::sleep(backoff.next_delay()).await;
@@ -137,7 +137,7 @@ impl IdIssuer {
 }
 
 impl Block {
-    /// The next id, at `now` or, with a clock that stands or steps back, after the last one.
+    /// Returns the next id: at `now` or, if the clock stands or steps back, after the last one.
     fn take(&mut self, now: u64) -> Option<ResourceId> {
         if now > self.ms {
             (self.ms, self.sequence) = (now, 0);

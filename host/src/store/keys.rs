@@ -1,4 +1,4 @@
-//! The keys of the store; the only place that spells them. The layout is in `lib.rs`.
+//! Keys of the store; no other module spells them. Their layout is documented in `lib.rs`.
 
 use super::LeaseId;
 use crate::model::id::{
@@ -7,12 +7,12 @@ use crate::model::id::{
 use crate::model::node::Role;
 use crate::model::resource::ShardId;
 
-/// What a key is of, among those that masters decide by.
+/// Subject of a key, among those that masters base decisions on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
     /// The registration of a worker.
     Worker(NodeId),
-    /// A worker that somebody has told to drain.
+    /// The order that a worker drain.
     Draining(NodeId),
     /// A plugin version.
     Plugin,
@@ -20,13 +20,13 @@ pub enum Subject {
     Resource(ResourceName),
     /// A shard.
     Shard(ShardId),
-    /// What a worker has.
+    /// The assignment of a shard to a worker.
     Assignment(NodeId, ShardId),
     /// A resource that is being removed.
     Deleting(ResourceId),
 }
 
-/// Prepended to every key, so that several clusters can share a store.
+/// Layout of the keys, under a prefix that lets several clusters share a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keys {
     prefix: String,
@@ -41,153 +41,153 @@ impl Default for Keys {
 }
 
 impl Keys {
-    /// Everything.
+    /// Prefix of all keys.
     pub fn all(&self) -> String {
         format!("{}/", self.prefix)
     }
 
-    /// The identity of this cluster.
+    /// Key of the cluster's identity.
     pub fn cluster(&self) -> String {
         format!("{}/cluster", self.prefix)
     }
 
-    /// All masters that lead or would lead.
+    /// Prefix of all masters that lead or are ready to lead.
     pub fn election(&self) -> String {
         format!("{}/election/", self.prefix)
     }
 
-    /// One of them, for as long as its lease lives.
+    /// Key of one contender, for as long as its lease lives.
     pub fn contender(&self, lease: LeaseId) -> String {
         format!("{}/election/{:x}", self.prefix, lease.0)
     }
 
-    /// All nodes.
+    /// Prefix of all nodes.
     pub fn all_nodes(&self) -> String {
         format!("{}/nodes/", self.prefix)
     }
 
-    /// All nodes of a role.
+    /// Prefix of all nodes of a role.
     pub fn nodes(&self, role: Role) -> String {
         format!("{}/nodes/{role}/", self.prefix)
     }
 
-    /// One node's registration.
+    /// Key of one node's registration.
     pub fn node(&self, role: Role, id: &NodeId) -> String {
         format!("{}/nodes/{role}/{id}", self.prefix)
     }
 
-    /// All ids of a role that processes are about to register under.
+    /// Prefix of all ids of a role that processes are about to register under.
     pub fn reserved_all(&self, role: Role) -> String {
         format!("{}/reserved/{role}/", self.prefix)
     }
 
-    /// One of them, for as long as its lease lives.
+    /// Key of one such id, for as long as its lease lives.
     pub fn reserved(&self, role: Role, id: &NodeId) -> String {
         format!("{}{id}", self.reserved_all(role))
     }
 
-    /// All workers that somebody has told to drain.
+    /// Prefix of all workers that are told to drain.
     pub fn draining_all(&self) -> String {
         format!("{}/draining/", self.prefix)
     }
 
-    /// One of them.
+    /// Key of one worker that is told to drain.
     pub fn draining(&self, worker: &NodeId) -> String {
         format!("{}/draining/{worker}", self.prefix)
     }
 
-    /// All plugin versions.
+    /// Prefix of all plugin versions.
     pub fn plugins(&self) -> String {
         format!("{}/plugins/", self.prefix)
     }
 
-    /// All versions of one plugin.
+    /// Prefix of all versions of one plugin.
     pub fn plugin_versions(&self, name: &PluginName) -> String {
         format!("{}/plugins/{name}/", self.prefix)
     }
 
-    /// One plugin version.
+    /// Key of one plugin version.
     pub fn plugin(&self, name: &PluginName, version: &PluginVersion) -> String {
         format!("{}/plugins/{name}/{version}", self.prefix)
     }
 
-    /// All resources.
+    /// Prefix of all resources.
     pub fn resources(&self) -> String {
         format!("{}/resources/", self.prefix)
     }
 
-    /// One resource.
+    /// Key of one resource.
     pub fn resource(&self, name: &ResourceName) -> String {
         format!("{}/resources/{name}", self.prefix)
     }
 
-    /// All shards of all resources.
+    /// Prefix of all shards of all resources.
     pub fn shards(&self) -> String {
         format!("{}/shards/", self.prefix)
     }
 
-    /// All shards of one resource.
+    /// Prefix of all shards of one resource.
     pub fn shards_of(&self, id: ResourceId) -> String {
         format!("{}/shards/{id}/", self.prefix)
     }
 
-    /// One shard.
+    /// Key of one shard.
     pub fn shard(&self, id: ShardId) -> String {
         format!("{}/shards/{id}", self.prefix)
     }
 
-    /// The shard that a shard key names.
+    /// Returns the shard that a key names.
     pub fn parse_shard(&self, key: &str) -> Option<ShardId> {
         parse_shard_id(key.strip_prefix(&self.shards())?)
     }
 
-    /// All assignments.
+    /// Prefix of all assignments.
     pub fn assignments(&self) -> String {
         format!("{}/assignments/", self.prefix)
     }
 
-    /// The assignments of one worker.
+    /// Prefix of the assignments of one worker.
     pub fn assignments_of(&self, worker: &NodeId) -> String {
         format!("{}/assignments/{worker}/", self.prefix)
     }
 
-    /// One worker's assignment of one shard.
+    /// Key of one worker's assignment of one shard.
     pub fn assignment(&self, worker: &NodeId, id: ShardId) -> String {
         format!("{}/assignments/{worker}/{id}", self.prefix)
     }
 
-    /// The worker and shard that an assignment key names.
+    /// Returns the worker and the shard that an assignment key names.
     pub fn parse_assignment(&self, key: &str) -> Option<(NodeId, ShardId)> {
         let (worker, shard) = key.strip_prefix(&self.assignments())?.split_once('/')?;
         Some((worker.parse().ok()?, parse_shard_id(shard)?))
     }
 
-    /// The totals that one worker tells.
+    /// Key of the totals of one worker.
     pub fn status(&self, worker: &NodeId) -> String {
         format!("{}{worker}", self.statuses())
     }
 
-    /// The totals of all workers.
+    /// Prefix of the totals of all workers.
     pub fn statuses(&self) -> String {
         format!("{}/status/", self.prefix)
     }
 
-    /// All resources whose name is free already and whose data is being removed.
+    /// Prefix of all resources whose name is already free and whose data is being removed.
     pub fn deleting_all(&self) -> String {
         format!("{}/deleting/", self.prefix)
     }
 
-    /// One of them.
+    /// Key of one such resource.
     pub fn deleting(&self, id: ResourceId) -> String {
         format!("{}/deleting/{id}", self.prefix)
     }
 
-    /// One call about a life of this name that is over, for as long as its deletion is remembered.
+    /// Key of one call about an ended life of this name, for as long as its deletion is remembered.
     pub fn ended(&self, name: &ResourceName, request: &RequestId) -> String {
         format!("{}/ended/{name}/{}", self.prefix, request.as_str())
     }
 
-    /// What this key is of; none of other keys.
+    /// Returns the subject of a key, or `None` if masters do not base decisions on it.
     pub fn subject(&self, key: &str) -> Option<Subject> {
         let rest = key.strip_prefix(&self.prefix)?.strip_prefix('/')?;
         let (kind, name) = rest.split_once('/')?;
@@ -206,7 +206,7 @@ impl Keys {
         })
     }
 
-    /// The mark below which no id is issued again.
+    /// Key of the mark below which no id is issued again.
     pub fn ids(&self) -> String {
         format!("{}/ids", self.prefix)
     }

@@ -1,9 +1,9 @@
-//! A lease that is kept alive for as long as this process may count on it.
+//! Lease that is kept alive for as long as this process may count on it.
 //!
-//! The lease is renewed at a third of its time. Only an answer extends the deadline, counted from
-//! when it was asked for. At two thirds without one the holder is told to stop, whatever the
-//! network says later: the store waits the whole time before it gives the keys away, so that the
-//! holder has stopped before anyone else begins. A time for which the machine was suspended counts.
+//! The lease is renewed after a third of its time. Only an answer extends the deadline, counted from when the
+//! renewal was sent. After two thirds without an answer, the holder is told to stop, whatever the network says
+//! later: the store waits the whole time before it gives the keys away, so that the holder has stopped before
+//! anyone else begins. Time for which the machine was suspended counts.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,15 +20,15 @@ mod suspended;
 
 use suspended::suspended;
 
-/// A lease with the task that renews it. Dropping it ends the renewals, and the store lets go of
-/// its keys when its time is over; [`LeaseKeeper::release`] does so at once.
+/// A lease with the task that renews it. Dropping it ends the renewals, and the store deletes its keys when its
+/// time is over; [`LeaseKeeper::release`] does so at once.
 pub struct LeaseKeeper {
     store: Arc<dyn Store>,
     term: Term,
     _renewals: DropGuard,
 }
 
-/// How long a lease can be counted on, for those who work in its name. Cheap to clone.
+/// View of a lease, for code that works in its name and must know whether it still holds. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Term {
     id: LeaseId,
@@ -36,11 +36,11 @@ pub struct Term {
     held: Arc<Mutex<Held>>,
 }
 
-/// For how long the last answer lets a lease be counted on.
+/// Time up to which the last answer lets a holder count on a lease.
 #[derive(Debug, Clone, Copy)]
 struct Held {
     until: Instant,
-    /// For how long the machine was suspended when the answer was asked for.
+    /// Time for which the machine had been suspended when the renewal was sent.
     suspended: Duration,
 }
 
@@ -52,13 +52,13 @@ impl Held {
 }
 
 impl Term {
-    /// To put keys under.
+    /// Returns the id of the lease, for keys that are put under it.
     pub fn id(&self) -> LeaseId {
         self.id
     }
 
-    /// Whether the lease can be counted on at this moment. Where a process was stopped for a while
-    /// this is no longer so before any of its timers tells.
+    /// True if the lease can be counted on now. After the process was stopped for a while, this turns false
+    /// before any of its timers fires.
     pub fn is_held(&self) -> bool {
         if self.lock().is_over(Instant::now(), suspended()) {
             self.lost.cancel();
@@ -66,12 +66,12 @@ impl Term {
         !self.lost.is_cancelled()
     }
 
-    /// Waits until it cannot be counted on. It stays so; a new lease is needed.
+    /// Waits until the lease can no longer be counted on. That is final; a new lease is needed.
     pub async fn ended(&self) {
         self.lost.cancelled().await;
     }
 
-    /// Whether it was in time: what is over stays so.
+    /// Extends the lease. Returns false if the answer came too late: an ended lease stays ended.
     fn extend(&self, held: Held) -> bool {
         let mut present = self.lock();
         let is_in_time = !present.is_over(Instant::now(), suspended());
@@ -87,8 +87,7 @@ impl Term {
 }
 
 impl LeaseKeeper {
-    /// Takes a lease of this duration and renews it in a task of `scope`, until the scope is told
-    /// to stop.
+    /// Takes a lease of this duration and renews it in a task of `scope`, until the scope is told to stop.
     pub async fn grant(
         store: Arc<dyn Store>,
         ttl: Duration,
@@ -112,7 +111,7 @@ impl LeaseKeeper {
             store: store.clone(),
             ttl,
             renew_at: asked + ttl / 3,
-            // However the task ends, nobody renews from there on.
+            // However the task ends, nobody renews the lease from then on.
             _lost: term.lost.clone().drop_guard(),
             term: term.clone(),
         };
@@ -130,18 +129,18 @@ impl LeaseKeeper {
         })
     }
 
-    /// To put keys under.
+    /// Returns the id of the lease, for keys that are put under it.
     pub fn id(&self) -> LeaseId {
         self.term.id
     }
 
-    /// For those who work in the name of this lease.
+    /// Returns a view of the lease, for code that works in its name.
     pub fn term(&self) -> Term {
         self.term.clone()
     }
 
-    /// Cancelled when the keys of the lease can no longer be counted on: whoever works in their
-    /// name stops now. It stays so; a new lease is needed.
+    /// Returns a token that is cancelled when the keys of the lease can no longer be counted on. Code that
+    /// works in their name must then stop. That is final; a new lease is needed.
     pub fn lost(&self) -> CancellationToken {
         self.term.lost.clone()
     }
@@ -170,7 +169,7 @@ impl fmt::Debug for LeaseKeeper {
 
 struct Renewals {
     store: Arc<dyn Store>,
-    /// Until its end the last answer lets the holder go on.
+    /// View of the lease, whose deadline each answer extends.
     term: Term,
     ttl: Duration,
     renew_at: Instant,
@@ -178,7 +177,7 @@ struct Renewals {
 }
 
 impl Renewals {
-    /// Returns when the lease can no longer be counted on.
+    /// Renews the lease. Returns when it can no longer be counted on.
     async fn run(mut self) {
         let mut backoff = Backoff::new(self.ttl / 60, self.ttl / 12);
         loop {
@@ -193,14 +192,15 @@ impl Renewals {
                 );
                 return;
             }
-            // Half of the time that is left for asking, so that one lost answer costs no lease.
+            // Half of the remaining time is left for another try, so that one lost answer does not cost the
+            // lease.
             let answer_by = held_until.min(asked + self.ttl / 6);
             let answer =
                 tokio::time::timeout_at(answer_by, self.store.renew_lease(self.term.id)).await;
             match answer {
                 Ok(Ok(())) => {
                     let until = asked + self.ttl * 2 / 3;
-                    // The process may have been stopped between the answer and here.
+                    // The process may have been stopped between the answer and this point.
                     match self.term.extend(Held { until, suspended }) {
                         true => {
                             self.renew_at = asked + self.ttl / 3;

@@ -1,4 +1,4 @@
-//! A store that takes somebody else's write at the worst moment: after a read, before its answer is seen.
+//! Store in which another write happens at the worst moment: after a read, before its answer is seen.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,18 +10,18 @@ use super::{
     Entry, LeaseId, Listing, Outcome, Revision, Store, StoreError, Txn, Watch, WatchEvent,
 };
 
-/// Each kind of read is counted by itself.
+/// Kind of read; each kind is counted by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Read {
     Get,
-    /// A list or a watch from one.
+    /// A listing, or the start of a watch.
     Range,
 }
 
 pub(crate) struct Overtaken {
-    /// Without the meddling.
+    /// The underlying store.
     pub(crate) store: Arc<dyn Store>,
-    /// What is done behind the read that comes after so many others.
+    /// Transaction that is carried out after a read of this kind, and the number of such reads until then.
     due: Mutex<Option<(Read, usize, Txn)>>,
     is_deaf: AtomicBool,
 }
@@ -35,17 +35,17 @@ impl Overtaken {
         }
     }
 
-    /// Watches from now on say nothing.
+    /// Silences all watches from now on.
     pub(crate) fn deafen(&self) {
         self.is_deaf.store(true, Ordering::Relaxed);
     }
 
-    /// Behind the `nth` read of this kind from here on, the first being 1, somebody does this.
+    /// Carries out `txn` after the `nth` read of this kind from now on, the first being 1.
     pub(crate) fn overtake(&self, read: Read, nth: usize, txn: Txn) {
         *self.due.lock().unwrap() = Some((read, nth, txn));
     }
 
-    /// Whether that has come about.
+    /// True if that has happened.
     pub(crate) fn is_over(&self) -> bool {
         self.due.lock().unwrap().is_none()
     }

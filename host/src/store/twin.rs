@@ -1,8 +1,8 @@
-//! A store in memory that keeps the whole contract, for simulations: what lies between it and those
-//! who ask is theirs to add.
+//! Store in memory that keeps the whole contract, for simulations. Whatever lies between it and its callers is
+//! for them to add.
 //!
-//! Watches read one history with a cursor each, so that a reader may be as late as it likes; one that
-//! is later than the history is long starts over.
+//! Watches read one history with a cursor each, so that a reader may be as late as it likes; a reader that is
+//! later than the history is long starts over.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,32 +23,32 @@ mod tests;
 use state::{Lease, State};
 pub(crate) use state::{Stored, entry};
 
-/// What was carried out at one revision.
+/// Changes that were carried out at one revision.
 #[derive(Debug)]
 pub(crate) struct Carried<'a> {
-    /// Who asked for it; empty where a lease has ended.
+    /// Process that asked for the changes; empty if a lease has ended.
     pub(crate) author: &'a str,
     pub(crate) guards: &'a [Guard],
     pub(crate) events: &'a [WatchEvent],
-    /// As it was right before.
+    /// Entries right before the changes.
     pub(crate) before: &'a BTreeMap<String, Stored>,
 }
 
 type Observer = Box<dyn Fn(Revision, Carried<'_>) + Send + Sync>;
 
-/// The store behind all lines to it. Cheap to clone.
+/// Store that all connections share. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct StoreTwin {
     state: Arc<Mutex<State>>,
-    /// The last revision, for those who wait for another.
+    /// Revision of the last write, for readers that wait for another.
     present: Arc<watch::Sender<Revision>>,
-    /// A deadline of a lease has changed.
+    /// Signal that the deadline of a lease has changed.
     deadlines: Arc<watch::Sender<()>>,
     observer: Arc<Mutex<Option<Observer>>>,
     _leases: Arc<TaskScope>,
 }
 
-/// How far one watch has read.
+/// Position of one watch in the history.
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor {
     prefix: String,
@@ -57,7 +57,7 @@ pub(crate) struct Cursor {
     starts_over: bool,
 }
 
-/// What a watch is to be told of one revision.
+/// Events of one revision for a watch.
 #[derive(Debug, Clone)]
 pub(crate) struct News {
     pub(crate) events: Vec<WatchEvent>,
@@ -88,17 +88,17 @@ impl StoreTwin {
         lock(&self.state)
     }
 
-    /// Is told of everything that is carried out, in its order.
+    /// Reports everything that is carried out, in order.
     pub(crate) fn observe(&self, observer: Observer) {
         *self.observer.lock().unwrap() = Some(observer);
     }
 
-    /// Leases that are granted from now on end so much later than they may be counted on.
+    /// Makes leases that are granted from now on end this much later than they may be counted on.
     pub(crate) fn set_lateness(&self, lateness: Duration) {
         self.lock().lateness = lateness;
     }
 
-    /// The present entries, to be looked at.
+    /// Passes the present entries to `look`.
     pub(crate) fn look<T>(&self, look: impl FnOnce(&BTreeMap<String, Stored>) -> T) -> T {
         look(&self.lock().entries)
     }
@@ -155,7 +155,7 @@ impl StoreTwin {
         self.lock().list(prefix)
     }
 
-    /// A watch of what comes after `from`.
+    /// Creates a watch of the changes after `from`.
     pub(crate) fn cursor(&self, prefix: &str, from: Revision) -> Cursor {
         let state = self.lock();
         Cursor {
@@ -165,7 +165,7 @@ impl StoreTwin {
         }
     }
 
-    /// The next revision that changes something for this watch, if there is one.
+    /// Returns the next revision that changes something for this watch, if there is one.
     pub(crate) fn news(&self, cursor: &mut Cursor) -> Option<News> {
         let state = self.lock();
         if cursor.starts_over || cursor.seen < state.forgotten {
@@ -185,7 +185,7 @@ impl StoreTwin {
         None
     }
 
-    /// Tells when there may be news.
+    /// Returns a signal that there may be news.
     pub(crate) fn present(&self) -> watch::Receiver<Revision> {
         self.present.subscribe()
     }
@@ -246,7 +246,7 @@ fn key_of(event: &WatchEvent) -> &str {
     }
 }
 
-/// A watch without anything between it and the store.
+/// Watch without anything between it and the store.
 struct Direct {
     twin: StoreTwin,
     cursor: Cursor,

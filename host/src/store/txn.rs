@@ -1,4 +1,4 @@
-//! Transactions as they are asked for, and the limits that hold for each backend.
+//! Transactions as callers request them, and the limits that hold for each backend.
 
 use std::collections::HashSet;
 
@@ -6,13 +6,13 @@ use bytes::Bytes;
 
 use super::{LeaseId, Revision, StoreError, VALUE_MAX};
 
-/// Guards of one transaction, and changes of one.
+/// Largest number of guards, and of changes, of one transaction.
 pub const TXN_MAX: usize = 128;
 
-/// Bytes that one transaction writes, keys and values together.
+/// Largest number of bytes that one transaction writes, keys and values together.
 pub const TXN_BYTES_MAX: usize = 1 << 20;
 
-/// What must hold for a transaction to be carried out.
+/// Condition that must hold for a transaction to be carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Guard {
     /// The key does not exist.
@@ -28,24 +28,24 @@ pub enum Guard {
 /// One change of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// Writes the key; under a lease it vanishes with it.
+    /// Writes the key. Under a lease, the key vanishes with the lease.
     Put {
-        /// The whole key.
+        /// Full key.
         key: String,
-        /// At most [`VALUE_MAX`] bytes.
+        /// Value; the key and the value have at most [`VALUE_MAX`] bytes together.
         value: Bytes,
-        /// None: the key stays until it is deleted.
+        /// Lease of the key. If `None`, the key stays until it is deleted.
         lease: Option<LeaseId>,
     },
-    /// Deletes the key; nothing happens where it is absent.
+    /// Deletes the key; nothing happens if it is absent.
     Delete {
-        /// The whole key.
+        /// Full key.
         key: String,
     },
 }
 
 impl Change {
-    /// The key that is changed.
+    /// Returns the key that is changed.
     pub fn key(&self) -> &str {
         match self {
             Change::Put { key, .. } | Change::Delete { key } => key,
@@ -56,14 +56,14 @@ impl Change {
 /// Guards and changes, carried out together or not at all. A key is changed at most once.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Txn {
-    /// All must hold.
+    /// Conditions that must all hold.
     pub guards: Vec<Guard>,
-    /// All are made.
+    /// Changes that are all made.
     pub changes: Vec<Change>,
 }
 
 impl Txn {
-    /// Nothing guarded, nothing changed.
+    /// Creates a transaction without guards and changes.
     pub fn new() -> Self {
         Self::default()
     }
@@ -109,8 +109,8 @@ impl Txn {
         self
     }
 
-    /// Whether a second try is refused once the first was carried out: each changed key is guarded
-    /// by its own revision or absence. Such a one may be tried again when its answer was lost.
+    /// True if a second try is refused once the first was carried out: each changed key is guarded by its
+    /// revision or its absence. Such a transaction may be tried again if its answer was lost.
     pub fn may_be_repeated(&self) -> bool {
         self.changes.iter().all(|change| {
             self.guards.iter().any(|guard| match guard {
@@ -120,7 +120,7 @@ impl Txn {
         })
     }
 
-    /// What every backend refuses before anything is tried.
+    /// Refuses transactions that no backend accepts, before anything is tried.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         let counts = [
             ("guards", self.guards.len()),

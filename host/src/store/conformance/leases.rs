@@ -1,4 +1,4 @@
-//! What every store must do about leases.
+//! Contract of a store about leases.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What every store must do about watches.
+//! Contract of a store about watches.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

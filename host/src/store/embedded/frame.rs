@@ -1,4 +1,4 @@
-//! How the log is spelled: a header, then frames, each with its length and checksums.
+//! Format of the log: a header, then frames, each with its length and checksums.
 //!
 //! ```text
 //! header   12 bytes "crawlerstore", format: u32
@@ -9,18 +9,18 @@
 //! change   0, key | 1, key, value, created: u64
 //! ```
 //!
-//! Numbers are little-endian, a key or value has its length (u32) in front. The length has its own
-//! checksum, so that a flipped bit in it is not mistaken for a frame that a crash cut short. A key
-//! put under a lease is spelled as a deletion, which it is to whoever reads the log.
+//! Numbers are little-endian; a key or value is preceded by its length (u32). The length has its own checksum,
+//! so that a flipped bit in it is not mistaken for a frame that a crash cut short. A key put under a lease is
+//! written as a deletion, because it does not outlive the process that reads the log.
 
 use bytes::Bytes;
 
 use super::state::{Committed, Made, Stored};
 use crate::store::Revision;
 
-/// What a log starts with.
+/// Bytes at the start of a log.
 pub(super) const MAGIC: &[u8; 12] = b"crawlerstore";
-/// The format this code writes and reads.
+/// Format that this code writes and reads.
 pub(super) const FORMAT: u32 = 1;
 /// Bytes before the first frame.
 pub(super) const HEADER_LEN: usize = MAGIC.len() + 4;
@@ -30,11 +30,11 @@ pub(super) const HEAD_LEN: usize = 12;
 /// One frame, decoded.
 #[derive(Debug)]
 pub(super) enum Frame {
-    /// What follows begins at this revision, with so many keys.
+    /// Start of a snapshot: its revision and the number of its keys.
     Start { revision: Revision, n_entries: u64 },
-    /// Some of these keys.
+    /// Some of the keys of the snapshot.
     Entries(Vec<(String, Stored)>),
-    /// Transactions.
+    /// Transactions of one sync.
     Txns(Vec<Committed>),
 }
 
@@ -83,19 +83,19 @@ pub(super) fn txns(txns: &[Committed]) -> Vec<u8> {
     seal(frame)
 }
 
-/// The length of the payload behind a head, if the head is what was written.
+/// Returns the length of the payload after a head, if the head matches its checksum.
 pub(super) fn payload_len(head: &[u8; HEAD_LEN]) -> Option<u32> {
     let (checked, checksum) = head.split_at(8);
     (crc32fast::hash(checked).to_le_bytes() == checksum)
         .then(|| u32::from_le_bytes([head[0], head[1], head[2], head[3]]))
 }
 
-/// Whether the payload is the one the head was written for.
+/// True if the payload matches the checksum in the head.
 pub(super) fn is_whole(head: &[u8; HEAD_LEN], payload: &[u8]) -> bool {
     crc32fast::hash(payload).to_le_bytes() == head[4..8]
 }
 
-/// The frame of a payload whose checksum held. What is wrong with it even so, else.
+/// Decodes a payload whose checksum held. The error describes what is wrong with it even so.
 pub(super) fn decode(payload: &[u8]) -> Result<Frame, &'static str> {
     let mut rest = Rest(payload);
     match rest.u8()? {

@@ -1,5 +1,5 @@
-//! One process a folder: an exclusive lock on a file that names its holder. The kernel gives it
-//! back when the holder ends, however it ends.
+//! Lock that lets only one process use a folder: an exclusive lock on a file that names its holder. The kernel
+//! releases it when the holder ends, however it ends.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::StoreError;
 
-/// Creates the folder where it is missing and locks it for as long as the file is open.
+/// Creates the folder if missing and locks it for as long as the returned file is open.
 pub(super) fn acquire(folder: &Path) -> Result<File, StoreError> {
     let unusable = |source| StoreError::Folder {
         folder: folder.display().to_string(),
@@ -44,7 +44,7 @@ fn write_holder(file: &mut File) -> io::Result<()> {
     writeln!(file, "{}", std::process::id())
 }
 
-/// The pid in the file, or "unknown": the holder may not have come to writing it.
+/// Returns the process id in the file, or "unknown": the holder may not have written it yet.
 fn read_holder(file: &mut File) -> String {
     let mut text = String::new();
     match file.take(32).read_to_string(&mut text) {

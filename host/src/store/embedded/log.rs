@@ -1,7 +1,7 @@
-//! The log file: read once at open, appended to, and replaced by a snapshot when it has grown.
+//! Log file: read once at open, appended to, and replaced by a snapshot when it has grown.
 //!
-//! A new log is written beside the old one, synced, renamed over it, and the folder synced, so
-//! that at every moment there is one whole log under its name.
+//! A new log is written beside the old one, synced, renamed over it, and the folder is synced, so that there is
+//! one whole log under its name at every moment.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Write as _};
@@ -14,20 +14,20 @@ use crate::store::{Revision, StoreError};
 const NAME: &str = "store.log";
 const NEXT_NAME: &str = "store.log.next";
 
-/// Keys of a snapshot are cut into frames of about this size.
+/// Approximate size of the frames of a snapshot, in bytes.
 const SNAPSHOT_FRAME_BYTES: usize = 1 << 20;
 
-/// Disks write at least this much at once, or nothing of it.
+/// Number of bytes that a disk writes together: either all of them or none.
 const SECTOR_BYTES: u64 = 512;
 
-/// What became of an append.
+/// Outcome of an append.
 #[derive(Debug)]
 pub(super) enum Appended {
-    /// On disk.
+    /// The frame is on disk.
     Durable,
-    /// Not in the log.
+    /// The frame is not in the log.
     Refused(io::Error),
-    /// Perhaps on disk; the log takes no more until it is opened again.
+    /// The frame may be on disk. The log accepts no more until it is opened again.
     Unknown,
 }
 
@@ -37,12 +37,12 @@ pub(super) struct Log {
     folder: PathBuf,
     path: PathBuf,
     file: File,
-    /// Bytes that are durable; the file has no others between two appends.
+    /// Number of durable bytes; the file has no others between two appends.
     len: u64,
-    /// A snapshot is due from this length on.
+    /// Length from which a snapshot is due.
     snapshot_at: u64,
     snapshot_bytes: u64,
-    /// Set when nobody knows any more what the disk holds.
+    /// True once the contents of the disk are no longer known.
     broken: bool,
 }
 
@@ -93,7 +93,7 @@ impl Log {
         &self.path
     }
 
-    /// Writes and syncs a frame, or takes back what was written of it.
+    /// Writes and syncs a frame. If the write fails, the part that was written is removed.
     pub(super) fn append(&mut self, frame: &[u8]) -> Appended {
         if self.broken {
             let why = "an earlier write failed and left the disk in doubt; start the process again";
@@ -119,19 +119,19 @@ impl Log {
         self.len >= self.snapshot_at && !self.broken
     }
 
-    /// Starts a fresh log with these keys. Where that fails the old one goes on.
+    /// Starts a new log with these keys. If that fails, the old log stays in use.
     pub(super) fn replace(&mut self, entries: &[(String, Stored)], revision: Revision) {
         match write_new(&self.folder, entries, revision) {
             Ok((file, len)) => {
                 self.file = file;
                 self.len = len;
-                // A state larger than the setting would else be written again at every turn.
+                // Otherwise, a state larger than the setting would be written again at every turn.
                 self.snapshot_at = len.saturating_add(self.snapshot_bytes.max(len));
             }
             Err(NewLogError { cause, renamed }) => {
                 tracing::warn!(path = %self.path.display(), error = %cause, "cannot replace the log by a snapshot");
                 self.snapshot_at = self.len.saturating_add(self.snapshot_bytes);
-                // The file under the log's name is then not the one that is open.
+                // If the new log was renamed, the file under the log's name is not the one that is open.
                 self.broken = renamed;
             }
         }
@@ -149,11 +149,11 @@ fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreEr
 
 struct NewLogError {
     cause: io::Error,
-    /// The new log is under its name already, and may be again after a crash, or not.
+    /// True if the new log is already under its name. After a crash, it may or may not be there.
     renamed: bool,
 }
 
-/// Writes a log with these keys under the log's name, whole or not at all.
+/// Writes a log with these keys under the log's name, entirely or not at all.
 fn write_new(
     folder: &Path,
     entries: &[(String, Stored)],
@@ -163,7 +163,7 @@ fn write_new(
     let written = write_snapshot(&next, entries, revision);
     let renamed = written.and_then(|written| std::fs::rename(&next, &path).map(|()| written));
     let written = renamed.map_err(|cause| {
-        // Best effort: a leftover is removed on open, and gives its space back sooner here.
+        // This is best effort: open removes a leftover too, but its space is released sooner here.
         let _still_there = std::fs::remove_file(&next);
         NewLogError {
             cause,
@@ -204,7 +204,7 @@ fn write_snapshot(
     Ok((file, len))
 }
 
-/// How many of the first keys make one frame: at least one.
+/// Returns how many of the first keys make one frame: at least one.
 fn n_fitting(entries: &[(String, Stored)]) -> usize {
     let mut n_bytes = 0;
     let fitting = entries.iter().take_while(|(key, stored)| {
@@ -214,17 +214,17 @@ fn n_fitting(entries: &[(String, Stored)]) -> usize {
     fitting.count().max(1)
 }
 
-/// A log that is being read.
+/// State of reading a log.
 struct Reading<R> {
     path: String,
     source: R,
-    /// Where the next frame begins; everything before was checked.
+    /// Offset of the next frame; everything before it has been checked.
     offset: u64,
     n_bytes: u64,
 }
 
 impl<R: io::Read> Reading<R> {
-    /// Keys and revision up to the last whole frame.
+    /// Reads the keys and the revision up to the last whole frame.
     fn replay(&mut self) -> Result<Replayed, StoreError> {
         self.check_header()?;
         let mut replayed = Replayed::default();
@@ -288,7 +288,7 @@ impl<R: io::Read> Reading<R> {
         Ok(())
     }
 
-    /// The next frame. None at the end, and where a crash cut the last frame short.
+    /// Reads the next frame. Returns `None` at the end, and if a crash cut the last frame short.
     fn frame(&mut self) -> Result<Option<Frame>, StoreError> {
         let n_left = self.n_bytes - self.offset;
         if n_left < HEAD_LEN as u64 {
@@ -375,8 +375,8 @@ fn take_entries(
     Ok(())
 }
 
-/// Whether a last frame that does not check was cut short by a crash rather than changed later:
-/// then a sector of it was never written and reads as zeros.
+/// True if a last frame that fails its check was cut short by a crash rather than damaged later: a sector of it
+/// was never written and reads as zeros.
 fn has_unwritten_sector(bytes: &[u8], offset: u64) -> bool {
     let to_boundary = (SECTOR_BYTES - offset % SECTOR_BYTES) as usize;
     let (first, rest) = bytes.split_at(to_boundary.min(bytes.len()));

@@ -1,6 +1,6 @@
-//! What the store knows in memory, and how a transaction is tried against it.
+//! In-memory state of the store, and the trial of transactions against it.
 //!
-//! A [`Batch`] is what is about to be synced: transactions are tried against the state *and* the
+//! A [`Batch`] holds transactions that are about to be synced: new ones are tried against the state *and* the
 //! batch, and the state takes the batch over only when the log has it.
 
 use std::collections::{BTreeMap, HashMap};
@@ -25,28 +25,28 @@ pub(super) struct Stored {
     pub(super) lease: Option<LeaseId>,
 }
 
-/// A transaction whose guards held, with what it really changed.
+/// A transaction whose guards held, with its actual changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Committed {
     pub(super) revision: Revision,
     pub(super) made: Vec<Made>,
 }
 
-/// One change.
+/// One actual change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Made {
     Put(String, Stored),
     Delete(String),
 }
 
-/// Keys and revision as the log tells them.
+/// Keys and revision as read from the log.
 #[derive(Debug, Default)]
 pub(super) struct Replayed {
     pub(super) entries: BTreeMap<String, Stored>,
     pub(super) revision: Revision,
 }
 
-/// Everything that readers see.
+/// State that readers see.
 #[derive(Debug)]
 pub(super) struct State {
     entries: BTreeMap<String, Stored>,
@@ -60,7 +60,7 @@ pub(super) struct State {
 struct Lease {
     ttl: Duration,
     deadline: Instant,
-    /// Its keys are about to be deleted; nothing is put under it any more.
+    /// True once the keys of the lease are about to be deleted. No key is put under it any more.
     ended: bool,
 }
 
@@ -71,7 +71,7 @@ impl State {
             entries: replayed.entries,
             revision: replayed.revision,
             leases: HashMap::new(),
-            // Leases do not outlive the process; a number of an earlier one must not fit by chance.
+            // Leases do not outlive the process. A number of an earlier process must not match by chance.
             next_lease: u64::from(rand::random::<u32>()) << 24,
         }
     }
@@ -100,7 +100,7 @@ impl State {
         }
     }
 
-    /// All keys that outlive the process.
+    /// Returns all keys that outlive the process.
     pub(super) fn lasting(&self) -> Vec<(String, Stored)> {
         let lasting = self
             .entries
@@ -144,7 +144,7 @@ impl State {
         self.leases.get(&id).map(|lease| lease.deadline)
     }
 
-    /// Whether there is such a lease; from here on it cannot be used.
+    /// Ends a lease, which cannot be used from then on. Returns true if there is such a lease.
     pub(super) fn end(&mut self, id: LeaseId) -> bool {
         let lease = self.leases.get_mut(&id);
         lease.is_some_and(|lease| {
@@ -153,13 +153,13 @@ impl State {
         })
     }
 
-    /// As [`State::end`], if the lease was not renewed in time.
+    /// Does the same as [`State::end`] if the lease was not renewed in time.
     pub(super) fn end_if_due(&mut self, id: LeaseId, now: Instant) -> bool {
         let due = |lease: &Lease| lease.ended || lease.deadline <= now;
         self.leases.get(&id).is_some_and(due) && self.end(id)
     }
 
-    /// Makes a batch visible that the log has.
+    /// Makes a batch visible that is in the log.
     pub(super) fn apply(&mut self, batch: Batch) {
         self.revision = batch.revision;
         for Committed { revision, made } in batch.txns {
@@ -188,14 +188,14 @@ impl State {
     }
 }
 
-/// Transactions that are tried and not yet durable.
+/// Transactions that have been tried and are not durable yet.
 #[derive(Debug)]
 pub(super) struct Batch {
     pub(super) txns: Vec<Committed>,
-    /// About how many bytes these take in the log.
+    /// Approximate number of bytes that these take in the log.
     pub(super) n_bytes: usize,
     revision: Revision,
-    /// What the keys of the batch will be; None is deleted.
+    /// Keys as the batch leaves them; `None` stands for a deleted key.
     overlay: HashMap<String, Option<Stored>>,
     ended: Vec<LeaseId>,
 }
@@ -211,7 +211,7 @@ impl Batch {
         }
     }
 
-    /// Tries a transaction and adds what it changes.
+    /// Tries a transaction and adds its changes.
     pub(super) fn stage(&mut self, state: &State, txn: Txn) -> Result<Outcome, StoreError> {
         for (n, guard) in txn.guards.iter().enumerate() {
             if !self.holds(state, guard) {

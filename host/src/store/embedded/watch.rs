@@ -1,7 +1,7 @@
-//! Watches: recent changes for those that begin in the past, and a bounded queue for each.
+//! Watches: a history of recent changes, for those that begin in the past, and a bounded queue for each watch.
 //!
-//! A watch whose reader lags too far behind loses its queue and is told to start over; from the
-//! moment it reads that, later changes are queued again.
+//! A watch whose reader lags too far behind loses its queue and is told to start over. Once it reads that,
+//! later changes are queued again.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -12,15 +12,15 @@ use tokio::sync::Notify;
 use super::Settings;
 use crate::store::{Revision, StoreError, Watch, WatchEvent};
 
-/// What an event takes besides its key and value, roughly.
+/// Approximate bytes of an event besides its key and value.
 const EVENT_BYTES: usize = 128;
 
-/// Recent changes, and those who want to know of more.
+/// Recent changes, and the watches that receive further ones.
 #[derive(Debug)]
 pub(super) struct Feed {
     recent: VecDeque<(Revision, WatchEvent)>,
     n_bytes: usize,
-    /// The history has every change after this one.
+    /// Revision after which the history has every change.
     forgotten: Revision,
     queues: Vec<Weak<Queue>>,
     history_bytes: usize,
@@ -39,7 +39,8 @@ impl Feed {
         }
     }
 
-    /// Changes after `from`; a `from` that this store never saw, or has forgotten, starts over.
+    /// Watches changes after `from`. If this store never saw `from`, or has forgotten it, the watch starts
+    /// over.
     pub(super) fn watch(&mut self, prefix: &str, from: Revision, present: Revision) -> Arc<Queue> {
         let queue = Arc::new(Queue {
             prefix: prefix.to_owned(),
@@ -135,7 +136,7 @@ impl Queue {
     }
 }
 
-/// The reading end.
+/// Reading end of a queue.
 #[derive(Debug)]
 pub(super) struct QueueReader(Arc<Queue>);
 

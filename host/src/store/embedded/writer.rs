@@ -1,8 +1,8 @@
-//! The one task that changes anything: gathers transactions, has them synced together, then shows
-//! and answers them.
+//! Task that makes all changes: it collects transactions, has them synced together, then makes them visible and
+//! answers them.
 //!
-//! File access is on the runtime's blocking threads, one piece of work at a time. A paused clock
-//! stands still meanwhile, which a thread of our own would not give to tests.
+//! File access happens on the runtime's blocking threads, one operation at a time. With a paused clock, time
+//! stands still meanwhile, which a dedicated thread would not offer to tests.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,27 +15,27 @@ use super::log::{Appended, Log};
 use super::state::Batch;
 use crate::store::{LeaseId, Outcome, StoreError, Txn};
 
-/// A sync is not delayed for more bytes than these.
+/// Number of bytes from which a batch is synced without waiting for more.
 const BATCH_BYTES: usize = 4 << 20;
 
 pub(super) type Answer = Result<Outcome, StoreError>;
 
-/// What the task is asked for.
+/// Request to the task.
 #[derive(Debug)]
 pub(super) enum Command {
-    /// Carry out a transaction.
+    /// Carries out a transaction.
     Commit {
         txn: Txn,
         reply: oneshot::Sender<Answer>,
     },
-    /// Delete the keys of a lease, and the lease.
+    /// Deletes the keys of a lease, and the lease.
     EndLease {
         lease: LeaseId,
         reply: oneshot::Sender<Answer>,
     },
 }
 
-/// The task has ended, because the store was closed.
+/// Error after the task has ended because the store was closed.
 #[derive(Debug)]
 pub(super) struct Closed;
 
@@ -56,7 +56,7 @@ impl Files {
         Self(Arc::new(Mutex::new(Some((log, folder_lock)))))
     }
 
-    /// Waits for the write under way and lets go of the folder.
+    /// Waits for the write under way and releases the folder.
     pub(super) fn close(&self) {
         *self.lock() = None;
     }
@@ -65,7 +65,7 @@ impl Files {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does this to the log on a thread where it may take its time.
+    /// Runs `work` on the log, on a thread where it may block.
     async fn with_log<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Log) -> T + Send + 'static,
@@ -88,7 +88,7 @@ impl Files {
     }
 }
 
-/// Carries out commands until nobody can send one, or the store is closed.
+/// Carries out commands until nobody can send one any more, or the store is closed.
 pub(super) async fn run(files: Files, state: SharedState, mut commands: mpsc::Receiver<Command>) {
     while let Some(first) = commands.recv().await {
         let mut batch = Batch::after(&state.lock());
@@ -108,14 +108,14 @@ pub(super) async fn run(files: Files, state: SharedState, mut commands: mpsc::Re
             (batch, appended, log.path().to_owned(), log.wants_snapshot())
         };
         let Ok((batch, appended, path, wants_snapshot)) = files.with_log(write).await else {
-            // Whoever waits sees its answer dropped, and that the store is closed.
+            // Waiting callers see that their answer is dropped, and that the store is closed.
             return;
         };
         if matches!(appended, Appended::Durable) {
             state.lock().apply(batch);
         }
         for (reply, answer) in answers {
-            // The caller may have stopped waiting; what was done stays done.
+            // The caller may have stopped waiting; its transaction stays carried out.
             let _gone = reply.send(settle(answer, &appended, &path));
         }
         if wants_snapshot {
@@ -146,8 +146,8 @@ fn stage(
     }
 }
 
-/// What is answered, given what became of the batch. A guard may have been lost to a neighbour in
-/// the same batch, so that even this answer holds only if the batch does.
+/// Returns the answer of one command, given the outcome of the batch. A guard may have failed because of
+/// another transaction in the same batch, so that even this answer is valid only if the batch is durable.
 fn settle(answer: Answer, appended: &Appended, log: &std::path::Path) -> Answer {
     match (answer?, appended) {
         (outcome, Appended::Durable) => Ok(outcome),
@@ -160,7 +160,7 @@ fn settle(answer: Answer, appended: &Appended, log: &std::path::Path) -> Answer 
     }
 }
 
-/// An [`io::Error`] has no copies of its own, and every caller of the batch gets one.
+/// Copies an [`io::Error`], which is not `Clone`: every caller of the batch gets one.
 fn copy_of(error: &io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(code) => io::Error::from_raw_os_error(code),

@@ -1,8 +1,8 @@
-//! The one verb that writes, and what became of a write whose answer was lost.
+//! Write operation, and the outcome of a write whose answer was lost.
 //!
-//! Such a write is tried again where that can do no harm: where each changed key is guarded by its
-//! own revision or absence, so that the second of two is refused. If the second is refused, the value
-//! that is there tells: what we wrote has a write id that nobody else's has.
+//! Such a write is tried again if that is harmless: if each changed key is guarded by its revision or its
+//! absence, so that the second of two is refused. If the second is refused, the present value decides: the
+//! write has a write id that no other write has.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ pub(super) async fn commit(
         match fault.kind {
             Kind::Lost if !txn.may_be_repeated() => return Ok(Outcome::Unknown),
             Kind::Lost => is_unknown = true,
-            // The lease is looked at only where all guards hold, so nothing was changed before.
+            // The lease is checked only if all guards hold, so nothing was changed before.
             Kind::LeaseGone => return Err(fault),
             _ if fault.is_passing() => worst = Some(Fault::more_telling(worst, fault)),
             _ if is_unknown => return Ok(Outcome::Unknown),
@@ -61,7 +61,7 @@ pub(super) async fn commit(
     }
 }
 
-/// What became of a write whose answer was lost and whose repetition was refused.
+/// Finds out the outcome of a write whose answer was lost and whose repetition was refused.
 async fn find_out(endpoints: &Endpoints, txn: &Txn, lost: usize) -> Result<Outcome, Fault> {
     let keys = txn.changes.iter().map(Change::key);
     let gets: Vec<TxnOp> = keys.map(|key| TxnOp::get(key, None)).collect();
@@ -80,7 +80,7 @@ async fn find_out(endpoints: &Endpoints, txn: &Txn, lost: usize) -> Result<Outco
     })
 }
 
-/// The revision at which all that the transaction puts was put, where it is what is there.
+/// Returns the revision at which all values of the transaction were put, if they are the present values.
 fn written_at(txn: &Txn, there: &[Option<&PbKeyValue>]) -> Option<i64> {
     let mut written = None;
     for (change, there) in txn.changes.iter().zip(there) {
@@ -96,7 +96,7 @@ fn written_at(txn: &Txn, there: &[Option<&PbKeyValue>]) -> Option<i64> {
     written.filter(|_| !is_as_before(txn, there))
 }
 
-/// Whether a changed key still has the revision that it had before: nothing was carried out.
+/// True if a changed key still has the revision that it had before: nothing was carried out.
 fn is_as_before(txn: &Txn, there: &[Option<&PbKeyValue>]) -> bool {
     txn.changes.iter().zip(there).any(|(change, there)| {
         let Some(there) = there else { return false };
@@ -117,7 +117,7 @@ fn request_of(txn: &Txn) -> etcd_client::Txn {
         Change::Delete { key } => TxnOp::delete(key.as_str(), None),
     });
     let changes: Vec<TxnOp> = changes.collect();
-    // Which guard did not hold is told by what its key has.
+    // The present value of each guard's key shows which guard did not hold.
     let guarded = txn.guards.iter().map(|guard| {
         let (Guard::Absent(key)
         | Guard::Exists(key)
@@ -149,7 +149,7 @@ fn compare_of(guard: &Guard) -> Compare {
     }
 }
 
-/// The first guard that does not hold for what its key has.
+/// Returns the position of the first guard that does not hold for the present value of its key.
 fn lost(txn: &Txn, answer: &TxnResponse) -> usize {
     let holds = |(guard, there): (&Guard, Option<&PbKeyValue>)| match guard {
         Guard::Absent(_) => there.is_none(),
@@ -164,7 +164,7 @@ fn lost(txn: &Txn, answer: &TxnResponse) -> usize {
     first.expect("a transaction is refused for a guard that does not hold at the same moment")
 }
 
-/// What each get of an answer found.
+/// Returns the result of each get in an answer.
 fn found(answer: &TxnResponse) -> impl Iterator<Item = Option<&PbKeyValue>> {
     answer.0.responses.iter().map(|op| match &op.response {
         Some(PbTxnOpResponse::ResponseRange(range)) => range.kvs.first(),

@@ -1,8 +1,8 @@
-//! The members of etcd, one of which is called until it fails; then the next one is.
+//! Members of etcd. One is called until it fails, then the next one.
 //!
-//! The client's own balancer keeps dead members in its rotation, so each member has a client of its
-//! own here. A call is given a limit each time: a channel's timeout ends with the headers of an
-//! answer, and one that is held up in its body would be waited for without end.
+//! The client's own balancer keeps dead members in its rotation, so each member has a client of its own here.
+//! Each call has a deadline: a channel's timeout ends with the headers of an answer, and an answer that is held
+//! up in its body would be waited for without end.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,11 +16,11 @@ use super::fault::{Fault, Kind};
 use super::{EtcdSettings, TlsSettings};
 use crate::store::StoreError;
 
-/// Servers close connections that are asked more often than every five seconds.
+/// Servers close connections that are pinged more often than every 5 s.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
 const PING_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// All members, and which of them is called now.
+/// All members, and the one that is called at present.
 #[derive(Debug)]
 pub(super) struct Endpoints {
     members: Vec<Member>,
@@ -32,14 +32,14 @@ pub(super) struct Endpoints {
 struct Member {
     url: String,
     client: Client,
-    /// Set once it has taken our name and password.
+    /// Set once the member has accepted name and password.
     knows_us: OnceCell<()>,
-    /// Whether its last call was answered, so that an outage is told once.
+    /// True if the last call was answered, so that an outage is logged once.
     answers: AtomicBool,
 }
 
 impl Endpoints {
-    /// Dials nobody: the first call does.
+    /// Creates the clients of all members. Connections are opened by the first calls.
     pub(super) async fn new(settings: &EtcdSettings) -> Result<Self, StoreError> {
         let mut members = Vec::with_capacity(settings.endpoints.len());
         for endpoint in &settings.endpoints {
@@ -59,14 +59,14 @@ impl Endpoints {
         })
     }
 
-    /// Of all members, for messages.
+    /// Returns the endpoints of all members, for messages.
     pub(super) fn names(&self) -> String {
         let urls: Vec<&str> = self.members.iter().map(|m| m.url.as_str()).collect();
         urls.join(",")
     }
 
-    /// How often a call is worth trying: at each member, and twice at a single one, whose connection
-    /// may have died since the last call.
+    /// Returns how often a call is worth trying: once at each member, but twice at a single one, whose
+    /// connection may have died since the last call.
     pub(super) fn n_tries(&self) -> usize {
         self.members.len().max(2)
     }
@@ -75,7 +75,7 @@ impl Endpoints {
         fault.into_error(self.names())
     }
 
-    /// The member that is asked next.
+    /// Returns the index of the member that is asked next.
     pub(super) fn present(&self) -> usize {
         self.present.load(Ordering::Relaxed)
     }
@@ -84,7 +84,7 @@ impl Endpoints {
         self.call_timeout
     }
 
-    /// What this error of a stream means that a member had opened.
+    /// Classifies an error of a stream that a member had opened.
     pub(super) fn fault(&self, at: usize, error: &Error) -> Fault {
         Fault::of(&self.members[at].url, error)
     }
@@ -100,7 +100,7 @@ impl Endpoints {
     {
         let at = self.present();
         let member = &self.members[at];
-        // A caller that stops waiting has waited too long: the next one is asked elsewhere.
+        // A caller that gives up has waited too long: the next call goes to another member.
         let unanswered = MoveOn {
             endpoints: self,
             at,
@@ -120,7 +120,7 @@ impl Endpoints {
         answer
     }
 
-    /// Asks until somebody answers or all were tried: for calls that may be carried out twice.
+    /// Asks until a member answers or all were tried. This is for calls that may be carried out twice.
     pub(super) async fn ask<T, F>(&self, call: impl Fn(Client) -> F) -> Result<T, Fault>
     where
         F: Future<Output = Result<T, Error>>,
@@ -128,7 +128,7 @@ impl Endpoints {
         self.ask_within(self.call_timeout, call).await
     }
 
-    /// As [`Endpoints::ask`], with this limit for each member.
+    /// Does the same as [`Endpoints::ask`], with this deadline for each member.
     pub(super) async fn ask_within<T, F>(
         &self,
         limit: Duration,
@@ -149,7 +149,7 @@ impl Endpoints {
         Err(worst.expect("there is at least one try"))
     }
 
-    /// The client of a member that knows who we are.
+    /// Returns the client of a member, after the login.
     async fn admitted(&self, member: &Member) -> Result<Client, Fault> {
         let mut client = member.client.clone();
         if let Some(user) = &self.user {
@@ -157,7 +157,7 @@ impl Endpoints {
                 let introduced = client.update_user(Some(user.clone()));
                 match timeout(self.call_timeout, introduced).await {
                     Ok(answer) => answer.map_err(|e| Fault::of(&member.url, &e)),
-                    // Nothing but the name was sent.
+                    // Only name and password were sent.
                     Err(_elapsed) => Err(Fault::new(
                         Kind::NotSent,
                         &member.url,
@@ -165,7 +165,7 @@ impl Endpoints {
                     )),
                 }
             });
-            // Others may be introducing us already, and each of them in vain.
+            // Other calls may be logging in already, each of them in vain.
             let limit = timeout(self.call_timeout, introduced);
             let late = |_| Fault::new(Kind::NotSent, &member.url, "no answer to name and password");
             limit.await.map_err(late)??;
@@ -173,11 +173,11 @@ impl Endpoints {
         Ok(client)
     }
 
-    /// Draws the conclusions of a failure.
+    /// Reacts to a failure.
     pub(super) async fn note(&self, at: usize, fault: &Fault) {
         let member = &self.members[at];
         if fault.kind == Kind::Token {
-            // Whether it works shows in the next call.
+            // The next call shows whether it works.
             let _refreshed = timeout(self.call_timeout, member.client.refresh_token()).await;
         }
         if fault.is_the_members() {
@@ -192,7 +192,7 @@ impl Endpoints {
         }
     }
 
-    /// Calls the next member from now on, unless somebody has moved on already.
+    /// Calls the next member from now on, unless another call has already moved on.
     fn move_on(&self, at: usize) {
         let next = (at + 1) % self.members.len();
         let moved = self
@@ -207,7 +207,7 @@ impl Endpoints {
     }
 }
 
-/// Moves on when it is dropped.
+/// Guard that moves on when it is dropped.
 struct MoveOn<'a> {
     endpoints: &'a Endpoints,
     at: usize,
@@ -257,7 +257,7 @@ impl Member {
         }
         let client = Client::connect([&url], Some(options)).await;
         let client = client.map_err(|e| match e {
-            // Nobody is dialled here: only certificates and keys are read.
+            // No connection is opened here: only certificates and keys are read.
             Error::TransportError(_) => {
                 Fault::new(Kind::Certificate, &url, Fault::of(&url, &e).why)
                     .into_error(String::new())

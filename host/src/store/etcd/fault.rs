@@ -1,5 +1,5 @@
-//! What went wrong in a call to a member, told from its code *and* its text: the code alone does not
-//! say whether a write was carried out (`Unavailable` stands for three different things).
+//! Faults of calls to a member, classified by code *and* text: the code alone does not show whether a write was
+//! carried out (`Unavailable` stands for three different things).
 
 use std::time::Duration;
 
@@ -8,31 +8,31 @@ use tonic::{Code, Status};
 
 use crate::store::StoreError;
 
-/// A call that gave no answer that can be used.
+/// Failure of a call, without a usable answer.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) kind: Kind,
-    /// In the words of whoever noticed.
+    /// Description, in the words of whoever noticed the fault.
     pub(super) why: String,
     endpoint: String,
 }
 
-/// What the caller can do about it.
+/// Kind of a fault, by what a caller can do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Nobody got the request.
+    /// No member got the request.
     NotSent,
-    /// Refused at once: the member knows of no leader.
+    /// The member knows of no leader and refused at once.
     NoLeader,
     /// The answer was lost. A write may have been carried out, now or later.
     Lost,
-    /// The token ran out, or users were changed since it was given. Nothing was carried out.
+    /// The token expired, or users were changed since it was issued. Nothing was carried out.
     Token,
-    /// Refused at once: the server has too much to do.
+    /// The server has too much to do and refused at once.
     Busy,
-    /// The revision that was asked for is forgotten.
+    /// The requested revision is compacted.
     Compacted,
-    /// The answer is larger than we take.
+    /// The answer is larger than the client accepts.
     AnswerTooLarge,
     LeaseGone,
     NoSpace,
@@ -71,7 +71,7 @@ impl Fault {
             Error::LeaseKeepAliveError(why) if why.contains("lease not found") => {
                 (Kind::LeaseGone, why.clone())
             }
-            // A watch hears the same of a token that ran out as of a user that may not.
+            // A watch gets the same error for an expired token as for a user without permission.
             Error::WatchError(why) if why.contains("permission denied") => {
                 (Kind::Token, why.clone())
             }
@@ -83,8 +83,8 @@ impl Fault {
         Self::new(kind, endpoint, why)
     }
 
-    /// Of two members' failures, the one that says more: a member that answers and misses the others
-    /// tells what is wrong, and one that is not there does not.
+    /// Returns the more informative of two members' failures: a member that answers but has lost the others
+    /// says what is wrong, and an absent one does not.
     pub(super) fn more_telling(earlier: Option<Self>, later: Self) -> Self {
         match earlier {
             Some(earlier) if earlier.kind == Kind::NoLeader => earlier,
@@ -92,7 +92,7 @@ impl Fault {
         }
     }
 
-    /// Whether the same call may do better at another member, or at this one in a moment.
+    /// True if the same call may succeed at another member, or at this one in a moment.
     pub(super) fn is_passing(&self) -> bool {
         match self.kind {
             Kind::NotSent | Kind::NoLeader | Kind::Lost | Kind::Token | Kind::Busy => true,
@@ -106,7 +106,7 @@ impl Fault {
         }
     }
 
-    /// Whether the member took the connection and ended it without an answer.
+    /// True if the member accepted the connection and closed it without an answer.
     pub(super) fn is_closed_connection(&self) -> bool {
         let signs = [
             "broken pipe",
@@ -120,7 +120,7 @@ impl Fault {
                 .any(|sign| self.why.to_lowercase().contains(sign))
     }
 
-    /// A trusted connection that is closed again and again before anything is answered.
+    /// Reclassifies a trusted connection that is closed again and again before anything is answered.
     pub(super) fn or_certificate(self) -> Self {
         if !self.is_closed_connection() {
             return self;
@@ -130,7 +130,7 @@ impl Fault {
         Self::new(Kind::Certificate, &self.endpoint, why)
     }
 
-    /// Whether this member is the one to be left.
+    /// True if another member should be called from now on.
     pub(super) fn is_the_members(&self) -> bool {
         matches!(
             self.kind,
@@ -138,7 +138,7 @@ impl Fault {
         )
     }
 
-    /// As callers of the store are told. `endpoints`: all that were tried.
+    /// Converts the fault to the error that callers of the store see. `endpoints` are all that were tried.
     pub(super) fn into_error(self, endpoints: String) -> StoreError {
         let Self {
             kind,
@@ -189,7 +189,7 @@ fn of_status(status: &Status) -> (Kind, String) {
         | Code::ResourceExhausted
         | Code::Unimplemented
         | Code::DataLoss => Kind::Refused,
-        // What is not known for a refusal may have been carried out.
+        // A call whose error is not known to be a refusal may have been carried out.
         Code::Ok
         | Code::Cancelled
         | Code::Unknown
@@ -205,7 +205,7 @@ fn is_about_certificates(why: &str) -> bool {
     why.contains("certificate") || why.contains("received fatal alert")
 }
 
-/// The message with its causes, each once.
+/// Returns the message with its causes, each once.
 fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = match error.downcast_ref::<Status>() {
         Some(status) => status.message().to_owned(),

@@ -1,4 +1,4 @@
-//! Reading keys, and forgetting what they were.
+//! Reads of keys, and the compaction of their history.
 
 use etcd_client::{Client, Error, GetOptions, GetResponse, KeyValue};
 
@@ -7,14 +7,14 @@ use super::fault::{Fault, Kind};
 use super::revision;
 use crate::store::{Entry, Listed, Listing, Revision};
 
-/// Keys of one answer. The server counts the rest of the range for each, so that smaller ones cost
-/// more: 500 take three times as long.
+/// Number of keys in one answer. The server counts the rest of the range for each answer, so that smaller ones
+/// cost more: 500 keys at a time take three times as long.
 const PAGE: i64 = 2_000;
 
-/// Bytes of one answer; the client's own limit of 4 MiB is less than some pages have.
+/// Largest number of bytes of one answer; the client's own limit of 4 MiB is less than some pages have.
 pub(super) const ANSWER_MAX: usize = 16 << 20;
 
-/// A listing whose moment is compacted away while it is read begins anew, this often.
+/// Largest number of tries of a listing, which begins anew if its revision is compacted away while it is read.
 const LIST_TRIES: usize = 3;
 
 pub(super) async fn get(endpoints: &Endpoints, key: &str) -> Result<Option<Entry>, Fault> {
@@ -46,7 +46,7 @@ impl Listed for Entries {
     }
 }
 
-/// The first `max` keys after this one.
+/// Lists the first `max` keys after `after`.
 pub(super) async fn list_after(
     endpoints: &Endpoints,
     prefix: &str,
@@ -79,7 +79,7 @@ pub(super) async fn list_into(
     list_range(endpoints, range_of(prefix), i64::MAX, listed).await
 }
 
-/// At most `max` keys from the first on and before the second.
+/// Lists at most `max` keys of a range, from its first key to before its end.
 async fn list_range(
     endpoints: &Endpoints,
     range: (Vec<u8>, Vec<u8>),
@@ -120,7 +120,7 @@ async fn list_pages(
             answer => answer?,
         };
         if pinned == 0 {
-            // Later headers tell the present revision, not that of the page.
+            // Later headers carry the present revision, not that of the page.
             pinned = revision_of(&answer);
         }
         let is_last = !answer.more();
@@ -139,7 +139,8 @@ async fn list_pages(
     }
 }
 
-/// The revision of the last write of all, by a read of this key that no member answers that lags.
+/// Returns the revision of the last write of all, by a read of this key, which a lagging member does not
+/// answer.
 pub(super) async fn present_revision(endpoints: &Endpoints, key: &str) -> Result<i64, Fault> {
     let options = GetOptions::new().with_keys_only();
     let asked = endpoints.ask(|client| {
@@ -179,7 +180,7 @@ fn revision_of(answer: &GetResponse) -> i64 {
     answer.header().map_or(0, |header| header.revision())
 }
 
-/// First key and end of all keys that start with `prefix`, as etcd writes a range.
+/// Returns the first key and the end of all keys that start with `prefix`, as etcd writes a range.
 pub(super) fn range_of(prefix: &str) -> (Vec<u8>, Vec<u8>) {
     let mut end = prefix.as_bytes().to_vec();
     while let Some(last) = end.pop() {
@@ -188,11 +189,11 @@ pub(super) fn range_of(prefix: &str) -> (Vec<u8>, Vec<u8>) {
             return (prefix.as_bytes().to_vec(), end);
         }
     }
-    // A zero byte stands for the first key there can be, and for no end.
+    // A zero byte stands for the first possible key, and for an open end.
     (vec![0], vec![0])
 }
 
-/// None for a key that is no text: nobody of ours wrote it.
+/// Converts a key with its value. Returns `None` if the key is not text: this program did not write it.
 pub(super) fn entry(kv: KeyValue) -> Option<Entry> {
     let (created, changed) = (kv.create_revision(), kv.mod_revision());
     let (key, value) = kv.into_key_value();

@@ -1,5 +1,5 @@
-//! Leases. Only an answer to the question of this very call counts as a renewal: each one is asked on
-//! a stream of its own, so that a late answer to an earlier question dies with its stream.
+//! Leases. Only the answer to a renewal's own request counts: each renewal has its own stream, so that a late
+//! answer to an earlier request ends with its stream.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use super::endpoints::Endpoints;
 use super::fault::{Fault, Kind};
 use crate::store::LeaseId;
 
-/// Time for a lease is counted in seconds; a lease of less lives for one. The server may give it more.
+/// Grants a lease. Its time is counted in whole seconds and is at least 1 s. The server may give it more.
 pub(super) async fn grant(endpoints: &Endpoints, ttl: Duration) -> Result<LeaseId, Fault> {
     let seconds = ttl.as_secs() + u64::from(ttl.subsec_nanos() > 0);
     let seconds = i64::try_from(seconds).unwrap_or(i64::MAX).max(1);
-    // One whose answer is lost has no keys and ends by itself.
+    // A lease whose answer is lost has no keys and ends by itself.
     let granted = endpoints
         .ask(|mut client| async move { client.lease_grant(seconds, None).await })
         .await?;

@@ -1,12 +1,12 @@
-//! A watch that goes on over failures.
+//! Watch that continues over failures.
 //!
-//! It resumes from the last change that it has told, inclusive, and leaves out what it has told of
-//! that revision already: a message may end in the middle of one. Headers are never resumed from:
-//! while a watch catches up, they tell the revision of the present, ahead of its changes.
+//! It resumes from the last change that it delivered, inclusive, and leaves out changes of that revision that
+//! it has already delivered: a message may end in the middle of a revision. It never resumes from headers:
+//! while a watch catches up, they carry the present revision, ahead of its changes.
 //!
-//! Where changes may be missing (compacted away, too large to be taken, or lost in silence by the
-//! server, which is why it happens at an interval too) a watch from the present on is opened first,
-//! and only then is the reader told to start over: nothing can slip between.
+//! Changes may be missing because they are compacted away, too large to be received, or silently lost by the
+//! server (so this happens at an interval too). Then a watch from the present on is opened first, and only then
+//! is the reader told to start over, so that nothing is missed in between.
 
 use std::collections::{HashSet, VecDeque};
 use std::future::Future;
@@ -27,7 +27,7 @@ use super::{number, revision};
 use crate::retry::Backoff;
 use crate::store::{Revision, StoreError, Watch, WatchEvent};
 
-/// The number of a deletion among kinds of events.
+/// Number of a deletion among the kinds of events.
 const DELETION: i32 = 1;
 
 pub(super) struct EtcdWatch {
@@ -35,22 +35,22 @@ pub(super) struct EtcdWatch {
     prefix: String,
     place: Place,
     state: State,
-    /// Told to the reader before anything else.
+    /// Events that the reader gets before anything else.
     pending: VecDeque<WatchEvent>,
-    /// The next opening is from the present on, and the reader is told to start over.
+    /// True if the next watch is opened from the present on, and the reader is told to start over.
     starts_over: bool,
     relist_interval: Duration,
     relist_at: Instant,
     backoff: Backoff,
-    /// The server refused to let us watch, which it also says when our token ran out.
+    /// True if the server refused the watch, which it also does when the token has expired.
     was_denied: bool,
 }
 
-/// Up to where changes were taken.
+/// Position up to which changes were taken.
 struct Place {
-    /// All before this were.
+    /// Revision before which all changes were taken.
     revision: i64,
-    /// Of this one, the changes of these keys were.
+    /// Keys whose changes at this revision were taken.
     taken: HashSet<Vec<u8>>,
 }
 
@@ -58,7 +58,7 @@ type Opened = Result<(WatchStream, i64), Fault>;
 
 enum State {
     Waiting(Instant),
-    /// Kept over a cancelled wait: a reader that asks again and again must get there, too.
+    /// The opening is kept when a wait is cancelled: a reader that asks again and again must get there, too.
     Opening(usize, Pin<Box<dyn Future<Output = Opened> + Send>>),
     Open(usize, Box<WatchStream>),
 }
@@ -87,7 +87,7 @@ impl EtcdWatch {
         }
     }
 
-    /// Waits until a member has taken the watch, or none does.
+    /// Waits until a member has accepted the watch, or none does.
     pub(super) async fn open(&mut self) -> Result<(), StoreError> {
         let mut n_left = self.endpoints.n_tries();
         loop {
@@ -101,7 +101,7 @@ impl EtcdWatch {
         }
     }
 
-    /// Goes on to the next state, or takes a message. Cancelling it loses nothing.
+    /// Goes on to the next state, or takes a message. Cancelling loses nothing.
     async fn step(&mut self) -> Result<(), StoreError> {
         match &mut self.state {
             State::Waiting(until) => {
@@ -185,7 +185,7 @@ impl EtcdWatch {
     async fn fail(&mut self, at: usize, error: &Error) -> Result<(), StoreError> {
         let fault = self.endpoints.fault(at, error);
         if fault.kind == Kind::AnswerTooLarge {
-            // It would be as large the next time.
+            // The message would be as large the next time.
             self.start_over();
             return Ok(());
         }
@@ -203,7 +203,7 @@ impl EtcdWatch {
     }
 
     async fn take(&mut self, at: usize, message: WatchResponse) -> Result<(), StoreError> {
-        // First of all: nothing else of such a message means anything, and nothing follows it.
+        // This comes first: nothing else in such a message has a meaning, and nothing follows it.
         if message.canceled() {
             if message.compact_revision() > 0 {
                 self.start_over();
@@ -223,7 +223,7 @@ impl EtcdWatch {
 }
 
 impl Place {
-    /// The event that this is, where it is new.
+    /// Returns the event of a change if it is new.
     fn take(&mut self, event: PbEvent) -> Option<WatchEvent> {
         let kv = event.kv?;
         let changed = kv.mod_revision;
@@ -261,11 +261,11 @@ impl Watch for EtcdWatch {
     }
 }
 
-/// Asks for changes from a revision on, 0 for the next one, and waits until the server has agreed.
-/// Gives the revision of then, too.
+/// Opens a watch of the changes from a revision on (0 for the next one), and waits until the server has agreed.
+/// Returns the server's present revision too.
 async fn open(client: Client, prefix: &str, from: i64) -> Result<(WatchStream, i64), Error> {
     let (key, end) = range_of(prefix);
-    // Without fragments, what gathers behind a slow reader comes as one message of any size.
+    // Without fragments, the changes that gather for a slow reader arrive as one message of any size.
     let options = WatchOptions::new()
         .with_range(end)
         .with_start_revision(from)
@@ -284,7 +284,7 @@ async fn open(client: Client, prefix: &str, from: i64) -> Result<(WatchStream, i
     }
 }
 
-/// Not all of a process's watches list at once.
+/// Returns the time of the next listing, at random, so that the watches of a process do not all list at once.
 fn relist_at(interval: Duration) -> Instant {
     Instant::now() + interval.mul_f64(rand::rng().random_range(0.9..=1.1))
 }

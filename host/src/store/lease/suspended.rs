@@ -1,9 +1,10 @@
-//! How long the machine was suspended: a process does not see it, and its monotonic clock does not count it.
+//! Time for which the machine was suspended: a process does not notice it, and its monotonic clock does not
+//! count it.
 
 use std::time::Duration;
 
-/// Since the machine has started. Only differences tell something, and those by whole seconds: it is made of two
-/// looks at clocks, between which time passes.
+/// Returns the time since the machine was started. Only differences are meaningful, and only in whole seconds:
+/// the value comes from two readings of clocks, between which time passes.
 #[cfg(target_os = "linux")]
 pub(super) fn suspended() -> Duration {
     use rustix::time::{ClockId, clock_gettime};
@@ -13,7 +14,7 @@ pub(super) fn suspended() -> Duration {
     since_start(ClockId::Boottime).saturating_sub(awake)
 }
 
-/// It cannot be told here.
+/// Returns zero, because the time is not known on this system.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn suspended() -> Duration {
     Duration::ZERO

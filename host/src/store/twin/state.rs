@@ -1,4 +1,4 @@
-//! What the twin knows, and how a transaction is carried out.
+//! State of the twin, and how a transaction is carried out.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,13 +24,13 @@ pub(crate) struct Stored {
 pub(super) struct State {
     pub(super) entries: BTreeMap<String, Stored>,
     pub(super) revision: Revision,
-    /// Each revision that is not forgotten.
+    /// Events of each revision that is not forgotten.
     pub(super) history: BTreeMap<Revision, Vec<WatchEvent>>,
-    /// Changes up to this one are not in the history.
+    /// Revision up to which changes are no longer in the history.
     pub(super) forgotten: Revision,
     pub(super) leases: BTreeMap<u64, Lease>,
     pub(super) n_leases: u64,
-    /// So much longer than its time a lease that is granted from now on lives.
+    /// Time that leases granted from now on live beyond their `ttl`.
     pub(super) lateness: Duration,
 }
 
