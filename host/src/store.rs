@@ -4,8 +4,7 @@
 //!
 //! - every write increases one revision, and a value carries the revision of its write;
 //! - [`Store::list`] returns the revision it saw, and a watch from there misses nothing;
-//! - there is one write operation, [`Store::commit`]: either all guards hold and all changes are made, or none
-//! is;
+//! - [`Store::commit`] is the only write operation: all guards hold and all changes are made, or none;
 //! - a watch yields changes in order, or [`WatchEvent::StartOver`], after which the reader lists again;
 //! - the keys of a lease vanish together, when it is revoked or not renewed in time.
 //!

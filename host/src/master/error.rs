@@ -34,13 +34,13 @@ pub enum ControlError {
         /// Fault of the value.
         why: String,
     },
-    /// There is no resource of this name.
+    /// No resource has this name.
     #[error("there is no resource {name}")]
     NoResource {
         /// Name of the resource.
         name: String,
     },
-    /// There is already a resource of this name.
+    /// A resource of this name exists already.
     #[error("resource {name} exists already")]
     ResourceExists {
         /// Name of the resource.
@@ -60,7 +60,7 @@ pub enum ControlError {
         /// Name of the resource that should run it.
         resource: ResourceName,
     },
-    /// There is no plugin of this name or version.
+    /// No plugin has this name or version.
     #[error("there is no plugin {plugin}")]
     NoPlugin {
         /// The plugin, as requested.
@@ -107,7 +107,7 @@ pub enum ControlError {
         /// Argument of the command that makes the change with a new run.
         argument: String,
     },
-    /// There is no worker of this id.
+    /// No worker has this id.
     #[error("there is no worker {id}")]
     NoWorker {
         /// The id, as requested.
@@ -161,7 +161,7 @@ pub enum ControlError {
         /// Name of the resource.
         name: ResourceName,
     },
-    /// There are no dead letters to try again.
+    /// The run has no dead letters to try again.
     #[error("run {run} of resource {name} has no dead letters{}", given_up(.reason.as_deref()))]
     NoDeadLetters {
         /// Name of the resource.

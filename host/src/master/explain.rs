@@ -285,7 +285,7 @@ mod tests {
         }
     }
 
-    /// Creates an entry of run 2, at [`MOMENT`].
+    /// Checks the explanation of a URL in run 2, at [`MOMENT`].
     #[track_caller]
     fn check(
         entry: Option<UrlEntry>,

@@ -13,11 +13,11 @@ use crate::model::status::{CrawlStatus, LogLine};
 /// Behaviour of all workers when they are asked for their crawls.
 #[derive(Debug, Clone)]
 pub(in crate::master) enum Answer {
-    /// They report these crawls.
+    /// The workers report these crawls.
     Crawls(Vec<CrawlStatus>),
-    /// They refuse.
+    /// The workers refuse.
     Away,
-    /// They never answer.
+    /// The workers never answer.
     Mute,
 }
 

@@ -1,11 +1,9 @@
 //! Canonical form of URLs, which fingerprints are made of.
 //!
-//! Two URLs have the same form only if every server must treat them as the same. Forms that merely
-//! often mean the same are left alone: a page fetched twice costs a request, but a page passed over
-//! is lost. The WHATWG parser has done most of the work by the time a [`Url`] exists (scheme and
-//! host in lower
-//! case, international names as ASCII, no default port, no `.` and `..`, spaces and the like encoded);
-//! these rules are added:
+//! Two URLs have the same form only if every server must treat them as the same. Forms that merely often mean
+//! the same are left alone: a page fetched twice costs a request, but a page passed over is lost. The WHATWG
+//! parser has done most of the work by the time a [`Url`] exists (scheme and host in lower case, international
+//! names as ASCII, no default port, no `.` and `..`, spaces and the like encoded); these rules are added:
 //!
 //! 1. the fragment goes: it is never sent;
 //! 2. a query that is empty goes, with its question mark;
@@ -104,7 +102,7 @@ mod tests {
     #[test]
     fn a_url_has_one_canonical_form() {
         for (text, expected) in [
-            // The parser's part.
+            // The parser does these.
             ("HTTP://A.Test", "http://a.test/"),
             ("http://a.test:80/x", "http://a.test/x"),
             ("https://a.test:443/x", "https://a.test/x"),
@@ -113,7 +111,7 @@ mod tests {
             ("http://a.test/b/../c/./d", "http://a.test/c/d"),
             ("http://a.test/b/%2e%2E/c", "http://a.test/c"),
             ("http://a.test/ü ö", "http://a.test/%C3%BC%20%C3%B6"),
-            // Ours.
+            // The added rules do these.
             ("http://a.test/x#part", "http://a.test/x"),
             ("http://a.test/x?#part", "http://a.test/x"),
             ("http://a.test/?", "http://a.test/"),
@@ -127,7 +125,7 @@ mod tests {
             ("http://a.test/100%", "http://a.test/100%25"),
             ("http://a.test/%%34%31", "http://a.test/%2541"),
             ("http://a.test/%4", "http://a.test/%254"),
-            // What stays.
+            // These stay.
             ("http://a.test/x/", "http://a.test/x/"),
             ("http://a.test//x", "http://a.test//x"),
             ("http://www.a.test/", "http://www.a.test/"),

@@ -46,11 +46,11 @@ pub const URL_MAX: usize = 8 << 10;
 impl Request {
     /// Returns the request that a redirect leads to.
     ///
-    /// It asks for the page and hands over nothing that was meant for another origin: no body, and only those
-    /// headers that every site may see. Any header of a rule can be a secret (`x-api-key`), so the list names the
-    /// neutral headers, not the secret ones. As in the fetch standard and in reqwest, a change of scheme or port
-    /// is another origin, even from http to https. A request to another origin never reloads: otherwise, two pages
-    /// that redirect to each other would be fetched without end.
+    /// The new request asks for the page and hands over nothing that was meant for another origin: no body, and
+    /// only those headers that every site may see. Any header of a rule can be a secret (`x-api-key`), so the
+    /// list names the neutral headers, not the secret ones. As in the fetch standard and in reqwest, a change
+    /// of scheme or port is another origin, even from http to https. A request to another origin never reloads:
+    /// otherwise, two pages that redirect to each other would be fetched without end.
     pub fn redirected(&self, to: Url) -> Self {
         let is_same_host = self.is_same_host(&to);
         let stays = |name: &str| match is_same_host {

@@ -10,8 +10,8 @@ use std::ops::Deref;
 
 use serde::{Deserialize, Serialize};
 
-/// At most [`GuestText::MAX`] bytes in which nothing moves a cursor, rings a bell or turns text
-/// around: such characters are escaped.
+/// Text of at most [`GuestText::MAX`] bytes in which nothing moves a cursor, rings a bell or turns text around:
+/// such characters are escaped.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub struct GuestText(Box<str>);

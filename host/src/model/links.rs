@@ -15,8 +15,8 @@ use super::id::{Run, Shard};
 /// Division of the hosts of a resource among its shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Division {
-    /// First run with this division. A frontier that was last opened in an earlier run may hold
-    /// hosts that now belong to another shard.
+    /// First run with this division. A frontier that was last opened in an earlier run may have received hosts
+    /// that belonged to another shard.
     pub first_run: Run,
     /// Number of shards.
     pub n_shards: NonZeroU32,

@@ -225,7 +225,7 @@ pub enum LabelError {
         /// Key of the label.
         key: String,
     },
-    /// There are more labels than a record should hold.
+    /// The number of labels is more than a record should hold.
     #[error("there are {n} labels; at most {MAX_LABELS} are allowed")]
     TooMany {
         /// Number of labels.

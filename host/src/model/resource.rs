@@ -182,7 +182,7 @@ impl Order {
 
 /// Assignment of a shard, as a worker reads it, under `assignments/<worker>/<id>/<n>`.
 ///
-/// It is written in the same transaction as the shard; a worker watches nothing else.
+/// The record is written in the same transaction as the shard; a worker watches nothing else.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assignment {
     /// Name of the resource.

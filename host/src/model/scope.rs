@@ -450,7 +450,7 @@ mod tests {
         check(&settings, "http://a.test/a/b/a", 1, trap);
     }
 
-    /// This is the longest path a rule can emit, on a page with as many links as one may have.
+    /// The path is the longest that a rule can emit, on a page with as many links as a page may have.
     #[test]
     fn a_page_of_the_worst_links_is_judged_in_no_time() {
         let started = std::time::Instant::now();
@@ -566,7 +566,7 @@ mod tests {
             ("site:Example.org:9000", "site:example.org:9000", ""),
             ("site:bücher.example", "site:xn--bcher-kva.example", ""),
             ("*.co.uk", "*.co.uk", ""),
-            // A host with its port, as before.
+            // This is a host with its port, as before.
             ("site:80", "site:80", ""),
             (
                 "site:co.uk",

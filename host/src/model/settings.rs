@@ -34,8 +34,8 @@ pub struct CrawlSettings {
     /// Upper bound of a random addition to that time, in milliseconds. If `None`, 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub random_delay_ms: Option<u64>,
-    /// Rates of requests to one host, by all crawls of a worker that visit the host: the strictest rates hold for
-    /// as long as such a crawl runs. If `None`, unlimited.
+    /// Rates of requests to one host, by all crawls of a worker that visit it: the strictest rates hold, for as
+    /// long as a crawl asks for them. If `None`, unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_rate: Option<Rates>,
     /// Rates of pages that the crawl begins, on all hosts; its shards share them. If `None`, unlimited.

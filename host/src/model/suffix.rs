@@ -43,7 +43,7 @@ mod tests {
             ("a.www.example.co.uk", false, Some("example.co.uk")),
             ("ann.github.io", false, Some("ann.github.io")),
             ("example.org.", false, Some("example.org")),
-            // An unknown top-level domain.
+            // These top-level domains are not in the list.
             ("test", true, None),
             ("localhost", true, None),
             ("www.shop.test", false, Some("shop.test")),

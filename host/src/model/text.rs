@@ -1,6 +1,6 @@
 //! Serde forms of values that are stored and sent as text, in the form in which people write them.
 
-/// Gives types their forms in serde: written as they show, read as they parse.
+/// Implements serde's traits for types: they are written as they display, and read as they parse.
 macro_rules! as_text {
     ($($type:ty),+ $(,)?) => {$(
         impl serde::Serialize for $type {

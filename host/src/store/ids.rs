@@ -173,7 +173,7 @@ mod tests {
     const DAY_MS: u64 = 86_400_000;
     const LEAD: Revision = Revision(1);
 
-    /// A clock that stands where it is put.
+    /// Clock that shows the time it is set to.
     struct FakeClock(AtomicU64);
 
     impl FakeClock {
@@ -230,7 +230,7 @@ mod tests {
             let id = masters[n % 2].next(LEAD).await.unwrap();
             assert!(id > last, "{id} after {last}");
             last = id;
-            // More than the masters' blocks together, which may lie ahead of the clock.
+            // This is more than the masters' blocks together, which may lie ahead of the clock.
             clock.advance(3 * BLOCK_MS);
         }
     }

@@ -1,11 +1,11 @@
-//! Who is waited for, by what a leader saw and when.
+//! Tests of the waiting time for missing workers, by what a leader saw and when.
 
 use super::*;
 
-/// Milliseconds.
+/// Lease time in milliseconds.
 const LEASE: u64 = 10_000;
 
-/// One leader, long after its first lease time, with these workers present.
+/// A leader, long after its first lease time, with these workers present.
 struct Leader {
     absences: Absences,
     began: Instant,
@@ -29,7 +29,8 @@ impl Leader {
         }
     }
 
-    /// After 100 leases, and a first look at that many workers, all of which own something.
+    /// Creates a leader 100 leases after its start, which has looked once at `n` workers that all own
+    /// something.
     fn settled(n: usize) -> Self {
         let mut leader = Self::new();
         leader.present = workers(n);
@@ -42,7 +43,7 @@ impl Leader {
         self.began + Duration::from_millis(millis)
     }
 
-    /// How many are waited for since this look.
+    /// Takes a look. Returns the number of workers that are waited for from now on.
     fn look(&mut self, at: u64) -> usize {
         let now = self.at(at);
         self.absences.look(&self.present, &self.owners, now).len()
@@ -63,7 +64,7 @@ impl Leader {
     }
 }
 
-/// Long after the first lease time.
+/// Time in milliseconds, long after the first lease time.
 const T: u64 = 200 * LEASE;
 
 #[test]
@@ -83,7 +84,7 @@ fn all_that_vanish_within_a_lease_time_are_waited_for_a_lease_time_each() {
         assert_eq!(leader.wait(0, T + LEASE - 1), 1);
         assert_eq!(leader.wait(0, T + LEASE), 0);
     }
-    // The last of them takes those before it along, each from when it vanished.
+    // When the last worker vanishes, those before it are waited for too, each from when it vanished.
     let mut leader = Leader::settled(2);
     assert_eq!(leader.vanish([0], T), 0);
     assert_eq!(leader.vanish([1], T + 4_000), 2);
@@ -150,9 +151,9 @@ fn who_is_waited_for_is_not_waited_for_twice() {
     for at in [T + 1, T + LEASE, T + 3 * LEASE] {
         assert_eq!(leader.look(at), 0);
     }
-    // Its shards still name it, for want of another worker.
+    // The shards still name the worker, for want of another one.
     assert_eq!(leader.wait(0, T + 3 * LEASE), 0);
-    // Nobody names it: nothing is kept.
+    // Once no shard names the worker, nothing is remembered of it.
     leader.owners.clear();
     leader.look(T + 3 * LEASE);
     assert!(leader.absences.missing.is_empty());

@@ -1,4 +1,4 @@
-//! What moves, and what does not.
+//! Tests of the moves that balance loads.
 
 use futures::executor::block_on;
 
@@ -7,7 +7,7 @@ use super::super::placement::tests::{assignment, resource, worker};
 use super::*;
 use crate::model::resource::{PlacementSpec, Resource};
 
-/// Resources on workers `a` to `c`; each a weight.
+/// Workers `a` to `c` with the weights of their resources.
 struct Cluster {
     owners: Vec<NodeId>,
     resources: Vec<Resource>,
@@ -43,7 +43,7 @@ impl Cluster {
         Candidates::new(self.strategy, workers, assigned)
     }
 
-    /// Resource and worker of each move, with these settings.
+    /// Returns resource and target of each move, with these settings.
     fn moves(&self, n_workers: usize, settings: BalanceSettings) -> Vec<(u64, String)> {
         let shards_of = |worker: &NodeId| {
             let shards = self.resources.iter().zip(&self.owners);
@@ -75,7 +75,7 @@ fn to(id: u64, n: usize) -> (u64, String) {
 #[test]
 fn a_worker_that_is_far_above_the_average_gives_to_the_one_that_has_least() {
     assert_eq!(moves(2, &[&[1, 1, 1, 1], &[]]), [to(0, 1), to(1, 1)]);
-    // One move that comes to the same as two is made at once.
+    // One move that has the effect of two is preferred.
     assert_eq!(moves(2, &[&[2, 1, 1], &[]]), [to(0, 1)]);
 }
 
@@ -83,9 +83,9 @@ fn a_worker_that_is_far_above_the_average_gives_to_the_one_that_has_least() {
 fn what_a_move_would_only_swap_or_hardly_change_stays() {
     assert_eq!(moves(2, &[&[1], &[]]), []);
     assert_eq!(moves(2, &[&[1, 1], &[1]]), []);
-    // 11 and 9: not 20 % above 10.
+    // 11 is not 20 % above the average of 10.
     assert_eq!(moves(2, &[&[1; 11], &[1; 9]]), []);
-    // As far as that, and no further.
+    // A worker gives shards away until it is no longer above the threshold.
     assert_eq!(moves(2, &[&[1; 13], &[1; 7]]), [to(0, 1)]);
 }
 

@@ -1,8 +1,8 @@
 //! Calls that begin a new run, and that try dead letters of the present run again.
 //!
-//! Both take the shard from its owner in one transaction. Nobody owns it then, under an epoch that no process
-//! was given, so that pending writes of the former owner are refused. The reconciler then assigns the shard
-//! like any other without an owner.
+//! Each of these calls takes the shard from its owner in one transaction. Nobody owns it then, under an epoch
+//! that no process was given, so that pending writes of the former owner are refused. The reconciler then
+//! assigns the shard like any other without an owner.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The calls, with twins of the store, of admission and of workers.
+//! Tests of the calls, with twins of the store, of admission and of workers.
 
 use futures::future::join_all;
 
@@ -271,7 +271,7 @@ async fn items_that_readers_could_stumble_over_are_refused_unless_that_is_said()
     let open = r#"{"required": ["title", "pence"]}"#;
     let less = r#"{"required": ["title"]}"#;
     bench.push(&format!("books@1.1.0 {open}")).await.unwrap();
-    // The highest version below counts, and nothing above.
+    // The highest version below counts, and none above.
     bench.push(&format!("books@1.0.0 {less}")).await.unwrap();
     let refused = bench.push(&format!("books@1.2.0 {less}")).await;
     check_refused(
@@ -285,7 +285,7 @@ async fn items_that_readers_could_stumble_over_are_refused_unless_that_is_said()
         Code::FailedPrecondition,
         "the items of books@1.2.0 differ from those of version 1.1.0: item book: there are none of it any more",
     );
-    // What was not released yet hides no release.
+    // A version that is not released yet does not hide a release.
     let early = bench.push(&format!("books@1.2.0-rc.1 {less}")).await;
     early.unwrap_err();
     bench
@@ -300,7 +300,7 @@ async fn items_that_readers_could_stumble_over_are_refused_unless_that_is_said()
     let said = format!("books@1.2.0 {less}");
     let pushed = bench.control.push_plugin(push, said.clone().into()).await;
     pushed.unwrap();
-    // What is there is not looked at again.
+    // An existing version is not checked again.
     bench.push(&said).await.unwrap();
 }
 

@@ -1,4 +1,4 @@
-//! Who takes what, who does not and why; and what holds whatever the state is.
+//! Tests of the choice of workers, of the reasons against them, and of properties that hold in any state.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub(crate) fn worker(id: &str, capacity: u32, labels: &[(&str, &str)]) -> Node {
     }
 }
 
-/// A resource whose name ends with its id.
+/// Creates a resource whose name ends with its id.
 pub(crate) fn resource(id: u64, placement: PlacementSpec) -> Resource {
     Resource {
         requests: Vec::new(),
@@ -67,12 +67,12 @@ fn weighing(weight: u32) -> PlacementSpec {
     }
 }
 
-/// The record that an assignment leaves.
+/// Returns the record of an assignment of the resource.
 pub(in crate::master) fn assignment(resource: &Resource) -> Assignment {
     Assignment::of(resource, Epoch(1), Incarnation(1), Order::Crawl)
 }
 
-/// Workers, and what was placed on them.
+/// Workers with the assignments made so far.
 struct Cluster {
     strategy: Strategy,
     workers: Vec<Node>,
@@ -97,7 +97,8 @@ impl Cluster {
         Candidates::new(self.strategy, self.workers.iter().cloned(), assignments)
     }
 
-    /// Who takes it, with all that was placed before, or why nobody does.
+    /// Places a resource beside all that were placed before. Returns the worker, or the reason why none takes
+    /// it.
     fn place(&mut self, resource: &Resource) -> Result<String, String> {
         let candidates = self.candidates();
         let wish = Wish::of(ShardId::only(resource.id), resource);
@@ -173,7 +174,7 @@ fn s05_round_robin_counts_shards_and_weighted_by_capacity_and_neither_what_they_
             let weight = if id % 3 == 0 { 50 } else { 1 };
             cluster.place(&resource(id, weighing(weight))).unwrap();
             let n: Vec<u32> = cluster.candidates().iter().map(|c| c.n_shards).collect();
-            // One that is full has no turn more.
+            // A worker at capacity has no further turn.
             assert!(
                 n[0] == 10 || n[1].abs_diff(turns * n[0]) <= turns,
                 "{strategy}: {n:?}"
@@ -229,18 +230,18 @@ fn f15_load_is_what_is_assigned_and_nothing_that_was_counted() {
     one.place(&resource(0, weighing(7))).unwrap();
     one.place(&resource(1, weighing(2))).unwrap();
     assert_eq!(one.loads(), [9]);
-    // Changed, deleted, or over: the next look at the assignments knows.
+    // The next look at the assignments reflects changes, deletions and ends.
     one.placed[0].1.weight = 3;
     assert_eq!(one.loads(), [5]);
     one.placed.clear();
     assert_eq!(one.loads(), [0]);
-    // Of a worker that is gone.
+    // This assignment is to a worker that is gone.
     one.placed = vec![(
         "worker-9".parse().unwrap(),
         assignment(&resource(2, weighing(4))),
     )];
     assert_eq!(one.loads(), [0]);
-    // One that does not decode weighs like one that asks for nothing.
+    // An assignment that does not decode weighs as much as one with the default weight.
     let broken = [(&one.workers[0].id, None)];
     let candidates = Candidates::new(Strategy::LeastLoad, one.workers.clone(), broken);
     let candidate = candidates.iter().next().unwrap();
@@ -329,7 +330,7 @@ fn f16_a_worker_whose_interface_is_older_than_the_plugins_does_not_get_it() {
     let mut cluster = Cluster::new([old.clone()]);
     let refusal = cluster.place(&needs).unwrap_err();
     assert_eq!(refusal, "0/1 workers: 1 lacks interface 0.1.10");
-    // It is not known what it runs.
+    // The interface that the worker supports is not known.
     old.interface = String::new();
     assert_eq!(Cluster::new([old]).place(&needs).unwrap(), "worker-1");
 }
@@ -338,14 +339,14 @@ fn f16_a_worker_whose_interface_is_older_than_the_plugins_does_not_get_it() {
 fn s21_a_resource_is_placed_near_another_where_there_is_room_and_freely_otherwise() {
     let mut cluster = Cluster::new([worker("worker-1", 9, &[]), worker("worker-2", 3, &[])]);
     let near = |placement: &mut PlacementSpec| placement.near = name("r0");
-    // It is not placed yet, or there is none.
+    // The other resource is not placed yet, or does not exist.
     cluster.asked(7, near).unwrap();
     cluster.placed.clear();
     assert_eq!(
         cluster.asked(0, select("id", "worker-2")).unwrap(),
         "worker-2"
     );
-    // However much is on that worker already.
+    // The load of that worker does not matter.
     for id in 1..=2 {
         assert_eq!(cluster.asked(id, near).unwrap(), "worker-2");
     }
@@ -400,7 +401,7 @@ fn shards_of_one_resource_spread_over_workers_of_the_same_load() {
     }
 }
 
-/// Random clusters and resources, each from its seed.
+/// Each seed makes a random cluster and random resources.
 #[test]
 fn s05_whatever_is_placed_the_loads_differ_by_one_of_the_heaviest_at_most() {
     for seed in 0..200 {
@@ -443,7 +444,7 @@ fn f16_whatever_is_asked_the_first_of_those_that_meet_it_takes_it() {
             let mut other = || name(&format!("r{}", random.random_range(100..103)));
             (placement.near, placement.apart) = (other(), other());
             let asks = resource(100 + id % 5, placement);
-            // Said once more, from the records alone.
+            // This repeats the rule, from the records alone.
             let fits = |node: &&Node| {
                 let own = &asks.spec;
                 let here = || cluster.placed.iter().filter(|(id, _)| *id == node.id);
@@ -460,7 +461,7 @@ fn f16_whatever_is_asked_the_first_of_those_that_meet_it_takes_it() {
                 .filter(fits)
                 .map(|w| w.id.to_string())
                 .collect();
-            // The smallest wins: beside its friend, then whose turn it is, then the fewest of its own.
+            // The smallest rank wins: first nearness, then the turn, then the fewest shards of the resource.
             let rank = |id: &str| {
                 let worker = cluster
                     .workers

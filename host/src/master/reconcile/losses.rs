@@ -59,7 +59,7 @@ mod tests {
         let action = |id| Action::Finish(ResourceId(id));
         assert_eq!(losses.again(Vec::new(), now), Lost::Nothing);
         assert_eq!(losses.again(vec![action(1)], now), Lost::Lately);
-        // Others that lose, each once.
+        // Other actions lose, each once.
         let later = now + LATE;
         assert_eq!(losses.again(vec![action(2)], later), Lost::Lately);
         assert_eq!(

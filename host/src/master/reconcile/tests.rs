@@ -1,4 +1,4 @@
-//! What the plan is, by what was observed.
+//! Tests of the plan, given the observed records.
 
 use std::collections::BTreeMap;
 
@@ -27,18 +27,18 @@ fn versioned<T>(value: T) -> Versioned<T> {
     }
 }
 
-/// What the store holds.
+/// Records of the store.
 struct Facts {
     workers: BTreeMap<NodeId, Node>,
     plugins: Vec<PluginRecord>,
     resources: BTreeMap<ResourceName, Versioned<Resource>>,
     shards: BTreeMap<ShardId, Versioned<ShardRecord>>,
-    /// None: a record that does not decode.
+    /// Assignments; `None` stands for a record that does not decode.
     assignments: BTreeMap<(NodeId, ShardId), Option<Assignment>>,
 }
 
 impl Facts {
-    /// As a leader sees them.
+    /// Returns the records as a leader observes them.
     fn observed(&self) -> Observed {
         let keys = Keys::default();
         let mut observed = Observed::nothing(Strategy::LeastLoad);
@@ -77,7 +77,7 @@ impl Facts {
     }
 }
 
-/// One worker, one plugin, one resource with one shard in the state given.
+/// Creates records of one worker, one plugin, and one resource with one shard in this state.
 fn observed(state: ShardState, owner_incarnation: Option<u64>) -> Facts {
     let id = ShardId::only(ResourceId(7));
     let worker: NodeId = "worker-1".parse().unwrap();
@@ -165,7 +165,7 @@ fn plugin(version: &str) -> PluginRecord {
     }
 }
 
-/// What a leader that has long led, and knows of nobody who vanished, does.
+/// Plans as a leader that has led for long and knows of no worker that vanished.
 fn planned(observed: &Facts) -> Vec<Action> {
     let began = Instant::now();
     let later = began + 100 * LEASE;
@@ -176,7 +176,7 @@ fn planned(observed: &Facts) -> Vec<Action> {
 
 const LEASE: Duration = Duration::from_secs(10);
 
-/// What a leader that begins now has seen: nothing.
+/// Creates the empty record of a leader that begins now.
 fn fresh(began: Instant) -> Seen {
     Seen::new(LEASE, &PlacementSettings::default(), began)
 }
@@ -215,7 +215,7 @@ fn a_shard_whose_owner_has_begun_anew_and_may_not_have_it_is_free() {
     let mut observed = observed(ShardState::Assigned, Some(1));
     observed.workers.get_mut(&worker_1()).unwrap().draining = true;
     assert_eq!(planned(&observed), [Action::Free(the_shard())]);
-    // One that is away may come back as it was.
+    // A worker that is away may come back unchanged.
     observed.workers.clear();
     assert_eq!(planned(&observed), []);
 }
@@ -284,13 +284,13 @@ fn f23_a_crawl_goes_on_in_the_same_run_whoever_takes_it_over() {
     assert_eq!(resource_record.run, resource.value.run);
     assert_eq!((record.epoch, record.storage_epoch), (Epoch(4), 5));
     assert!(record.created && record.waits.is_none());
-    // It may still bring items to an end, and a deletion has to wait for it.
+    // The former owner may still be finishing its items, and a deletion has to wait for it.
     assert_eq!(record.former_owners, shard.value.writers());
     let text = format!("{txn:?}");
     assert!(text.contains("worker-1|127.0.0.1:1"), "{text}");
 }
 
-/// What a leader does that looks at this now.
+/// Plans as a leader that looks at these records now.
 fn looked(observed: &Facts, seen: &mut Seen, now: Instant) -> Plan {
     let observed = observed.observed();
     seen.look(&observed, now);
@@ -340,11 +340,11 @@ fn s06_a_new_leader_leaves_what_is_on_a_missing_worker_for_a_lease_time_and_one_
         (plan.actions, plan.look_again),
         (vec![], Some(LEASE * 3 / 4))
     );
-    // Back under the same incarnation.
+    // The worker is back under the same incarnation.
     let gone = std::mem::replace(&mut observed.workers, all);
     let plan = looked(&observed, &mut seen, began + LEASE / 2);
     assert_eq!(plan.actions, []);
-    // Or not.
+    // The worker is not back.
     let mut seen = fresh(began);
     observed.workers = gone;
     looked(&observed, &mut seen, began);
@@ -358,7 +358,7 @@ fn what_nobody_has_is_placed_in_the_first_lease_time_of_a_leader_too() {
     let began = Instant::now();
     let mut seen = fresh(began);
     assert_eq!(looked(&observed, &mut seen, began).actions, [assign()]);
-    // Nobody crawls it, whoever had it before.
+    // No process crawls the shard, whoever owned it before.
     observed.shards.values_mut().for_each(|shard| {
         shard.value.owner = Some(Owner {
             node: "worker-9".parse().unwrap(),
@@ -378,9 +378,9 @@ fn s17_a_worker_that_starts_anew_gets_its_shards_again_however_loaded_it_is() {
         .for_each(|node| node.capacity = 1);
     let began = Instant::now();
     let mut seen = fresh(began);
-    // Without a wait, in the first lease time of a leader too.
+    // There is no wait, not even in the first lease time of a leader.
     assert_eq!(looked(&observed, &mut seen, began).actions, [assign()]);
-    // Not where it takes nothing new.
+    // A worker that takes no new shards does not get it back.
     let node = observed
         .workers
         .get_mut(&"worker-1".parse::<NodeId>().unwrap());
@@ -449,7 +449,7 @@ fn a_paused_resource_is_taken_from_its_worker_and_placed_when_it_is_resumed() {
     };
     let running = paused(ShardState::Assigned, Some(2));
     assert_eq!(planned(&running), [revoke(None)]);
-    // Its worker is gone: nobody is asked.
+    // The worker is gone, so no process is asked to give the shard back.
     let lost = paused(ShardState::Assigned, Some(1));
     assert_eq!(planned(&lost), [Action::Free(the_shard())]);
     let mut free = paused(ShardState::Free, None);
@@ -475,11 +475,11 @@ fn an_owner_that_does_not_give_back_in_time_loses_the_shard_all_the_same() {
     let plan = looked(&observed, &mut seen, began + timeout);
     let expected = [Action::Assign(the_shard(), other)];
     assert_eq!(plan.actions, expected);
-    // Its lease is gone: nobody is there to wait for.
+    // The owner's lease is gone, so nobody is waited for.
     observed.workers.remove(&worker_1());
     let plan = looked(&observed, &mut fresh(began), began);
     assert_eq!(plan.actions, expected);
-    // Nobody takes it: it is nobody's.
+    // No worker takes the shard, so it becomes free.
     observed.workers.clear();
     let plan = looked(&observed, &mut fresh(began), began);
     assert_eq!(plan.actions, [Action::Free(the_shard())]);
@@ -531,7 +531,7 @@ fn shards_are_finished_together_once_what_each_has_sent_is_stored() {
         shard.state = ShardState::Assigned;
     });
     assert_eq!(planned(&observed), []);
-    // One that nobody can read is not over: here it is not even seen.
+    // A shard whose record does not decode is not over; here it is not even visible.
     let hidden = observed.shards.remove(&second).unwrap();
     at(&mut observed, the_shard(), &|shard| {
         shard.links = Default::default()
@@ -541,7 +541,7 @@ fn shards_are_finished_together_once_what_each_has_sent_is_stored() {
     at(&mut observed, the_shard(), &|shard| {
         shard.links.sent = totals(3)
     });
-    // The run cannot come to its end: nobody goes on with the rest of it.
+    // The run cannot finish, because nobody continues its other shard.
     at(&mut observed, second, &|shard| {
         shard.state = ShardState::Failed {
             reason: "no".into(),

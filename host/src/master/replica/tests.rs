@@ -1,4 +1,4 @@
-//! What is followed is what would be read.
+//! Tests that the followed state equals the one that would be read.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ fn worker_id(n: u64) -> NodeId {
     format!("worker-{n}").parse().unwrap()
 }
 
-/// A change of some record, of any kind, well-formed or not.
+/// Makes a change of a random record of any kind, well-formed or not.
 fn random_change(rng: &mut StdRng, keys: &Keys) -> Txn {
     let n = rng.random_range(0..4);
     let node = worker(worker_id(n).as_str(), rng.random_range(1..9), &[]);
@@ -87,7 +87,7 @@ fn random_change(rng: &mut StdRng, keys: &Keys) -> Txn {
     }
 }
 
-/// Everything that is decided by.
+/// Returns all values that decisions are based on, as text.
 fn told(observed: &Observed) -> String {
     let loads = observed.candidates.iter();
     let loads: Vec<_> = loads.map(|c| (&c.node, c.load, c.n_shards)).collect();
@@ -174,7 +174,7 @@ async fn a_replica_has_what_was_written_before_and_after_it_began() {
     catalog.store().commit(register(1)).await.unwrap();
     let (mut replica, feeder) = Replica::new(catalog.clone(), Strategy::LeastLoad);
     assert!(replica.candidates().is_none());
-    // Nobody waits for what is not fed yet.
+    // A decision does not wait for a replica that is not fed yet.
     assert!(replica.with(Revision(u64::MAX)).await.is_none());
     let scope = TaskScope::new();
     scope.spawn("feeder", feeder.run(scope.stop_signal()));
@@ -188,7 +188,7 @@ async fn a_replica_has_what_was_written_before_and_after_it_began() {
     assert_eq!(second.workers.len(), 2);
     assert_eq!(replica.candidates().unwrap().len(), 2);
     assert!(replica.with(second.revision).await.is_some());
-    // What nobody decides by wakes nobody: what comes after it is the one change that is seen.
+    // A record that no decision is based on wakes nobody: only the change after it is seen.
     let other = Txn::new().put(catalog.keys().status(&worker_id(1)), "{}");
     catalog.store().commit(other).await.unwrap();
     catalog.store().commit(register(3)).await.unwrap();

@@ -418,8 +418,8 @@ mod tests {
         );
     }
 
-    /// Returns the memory of a plugin that asks for `asked`, given the resource's limits and the operator's
-    /// ceilings.
+    /// Checks the memory of a plugin that asks for `asked`, given the resource's limit and the operator's
+    /// ceiling.
     #[track_caller]
     fn check_asked(asked: u64, limit: Option<u64>, ceiling: Option<u64>, expected: u64) {
         let set = |value: Option<u64>| {

@@ -1,4 +1,4 @@
-//! Contenders on one store: who leads, who follows, and what a deposed one may still do.
+//! Tests of contenders on one store: the leader, the others, and what a deposed leader may still do.
 
 use async_trait::async_trait;
 use futures::future::pending;
@@ -55,7 +55,7 @@ impl Master {
     }
 }
 
-/// A store that may fall silent: nothing that is asked or watched meanwhile gets an answer.
+/// A store that may fall silent: calls and watches then get no answer.
 #[derive(Clone)]
 struct Muted {
     store: StoreTwin,
@@ -123,7 +123,7 @@ impl Store for Muted {
 struct MutedWatch {
     line: Muted,
     watch: Box<dyn Watch>,
-    /// What happened, until it is told: a wait that is cancelled loses nothing.
+    /// Event that has not been delivered yet, so that a cancelled wait loses nothing.
     came: Option<WatchEvent>,
 }
 
@@ -138,7 +138,7 @@ impl Watch for MutedWatch {
     }
 }
 
-/// Whether the store takes what a leader writes.
+/// True if the store accepts a leader's write.
 async fn writes(catalog: &Catalog, leadership: &Leadership) -> bool {
     let txn = Txn::new().put("/w", "1");
     match leadership.commit(&**catalog.store(), txn).await {
@@ -183,7 +183,7 @@ async fn f08_f09_a_leader_whose_lease_is_gone_is_refused_stops_and_contends_anew
     let lease = u64::from_str_radix(lead.key.rsplit('/').next().unwrap(), 16).unwrap();
     let store = catalog.store();
     store.revoke_lease(LeaseId(lease)).await.unwrap();
-    // Whether it knows already or not.
+    // The leader may or may not know yet that it is deposed.
     assert!(!writes(&catalog, &lead).await);
     tokio::time::timeout(PATIENCE, lead.lost().cancelled())
         .await
@@ -206,11 +206,11 @@ async fn f09_a_leader_that_hears_nothing_from_the_store_stops_at_two_thirds_of_i
     let catalog = Catalog::new(Arc::new(store), Keys::default());
     let mut only = Master::start(&catalog, "master-1");
     let lead = only.leads().await;
-    // Some renewals later, and between two of them: the last answer is a while ago.
+    // This is some renewals later and between two of them, so the last answer is a while ago.
     tokio::time::sleep(TTL + TTL / 6).await;
     assert!(!lead.lost().is_cancelled());
     silent.send_replace(true);
-    // It writes nothing, which would tell it.
+    // The leader writes nothing, so no refusal tells it.
     tokio::time::timeout(TTL * 2 / 3, async {
         lead.lost().cancelled().await;
         let standing = only.standing.wait_for(|standing| standing.own.is_none());
@@ -230,7 +230,7 @@ async fn f09_a_leader_that_lost_a_write_steps_down_and_leads_again_under_a_fresh
     let catalog = catalog(&folder);
     let mut only = Master::start(&catalog, "master-1");
     let lead = only.leads().await;
-    // Another is first in the queue by now, as far as the store can tell.
+    // The store has another contender first in the queue now.
     let key = lead.key.to_string();
     let txn = Txn::new().delete(key);
     catalog.store().commit(txn).await.unwrap();

@@ -390,7 +390,7 @@ fn has_unwritten_sector(bytes: &[u8], offset: u64) -> bool {
 mod tests {
     use super::*;
 
-    /// A log whose file is replaced by this device.
+    /// Opens a log whose file is replaced by this device.
     fn log_on(device: &str) -> (Log, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
         let (mut log, _) = Log::open(folder.path(), 1 << 20).unwrap();

@@ -1,4 +1,4 @@
-//! The embedded store beyond the suite: opening again, damage, snapshots, watches and leases.
+//! Tests of the embedded store beyond the suite: reopening, damage, snapshots, watches and leases.
 
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 

@@ -1,7 +1,7 @@
 //! Watch that continues over failures.
 //!
-//! It resumes from the last change that it delivered, inclusive, and leaves out changes of that revision that
-//! it has already delivered: a message may end in the middle of a revision. It never resumes from headers:
+//! The watch resumes from the last change that it delivered, inclusive, and leaves out changes of that revision
+//! that it has already delivered: a message may end in the middle of a revision. It never resumes from headers:
 //! while a watch catches up, they carry the present revision, ahead of its changes.
 //!
 //! Changes may be missing because they are compacted away, too large to be received, or silently lost by the

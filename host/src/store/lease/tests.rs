@@ -1,4 +1,4 @@
-//! When a lease may be counted on: renewals that are answered, late, lost or refused.
+//! Tests of the time for which a lease may be counted on: renewals that are answered, late, lost or refused.
 
 use std::sync::Mutex;
 
@@ -9,18 +9,18 @@ use super::*;
 
 const TTL: Duration = Duration::from_secs(9);
 
-/// How the network treats renewals.
+/// Treatment of renewals by the network.
 #[derive(Debug, Clone, Copy)]
 enum Network {
     Prompt,
-    /// The renewal arrives and is answered this much later.
+    /// The renewal arrives and is answered after this time.
     Slow(Duration),
     Silent,
     Refusing,
     Gone,
 }
 
-/// A store of leases alone, behind a network.
+/// A store that only has leases, behind a network.
 struct Leases {
     network: Mutex<Network>,
     renewed: Mutex<Vec<Instant>>,

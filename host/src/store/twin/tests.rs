@@ -1,4 +1,4 @@
-//! The twin keeps the contract.
+//! Conformance tests of the twin.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What a caller sees of items, with a twin of the frontiers and real line files.
+//! Tests of the item streams that a caller sees, with a twin of the frontiers and real line files.
 
 use std::sync::Mutex;
 
@@ -16,12 +16,12 @@ use crate::sink::Sink as _;
 use crate::sink::lines::{LineFiles, LineSettings};
 use crate::store::catalog::encode;
 
-/// What frontiers would say.
+/// Answers of the frontiers.
 #[derive(Default)]
 struct Said {
-    /// As one that stays open says it, a moment behind.
+    /// Extents according to readers that stay open, a moment behind.
     extents: Extents,
-    /// As one that is opened at this moment says it.
+    /// Extents according to readers that are opened now.
     fresh: Extents,
     is_over: bool,
     fails: bool,
@@ -64,7 +64,7 @@ fn record(n: usize) -> ItemRecord {
     }
 }
 
-/// Writes items, and lets the frontiers that are opened from now on know of them.
+/// Writes items, and makes them visible to readers that are opened from now on.
 async fn write(twin: &Twin, files: &mut LineFiles, range: std::ops::Range<usize>) {
     let records: Vec<ItemRecord> = range.map(record).collect();
     let mark = files.write(&records).await.unwrap().unwrap();
@@ -77,7 +77,7 @@ async fn write(twin: &Twin, files: &mut LineFiles, range: std::ops::Range<usize>
     marks.push(mark);
 }
 
-/// Lets the frontiers that are open know as well.
+/// Makes the items visible to open readers too.
 fn catch_up(twin: &Twin) {
     let mut said = twin.0.lock().unwrap();
     said.extents = said.fresh.clone();
@@ -109,7 +109,7 @@ async fn whoever_follows_gets_each_item_once_across_owners_and_the_last_ones_too
     write(&twin, &mut first, 0..1_200).await;
     catch_up(&twin);
     assert_eq!(next(&mut items, 1_200).await, keys(0..1_200));
-    // Its owner ends without a mark for these; the next one brings them again.
+    // The owner ends without a mark for these items; the next one writes them again.
     first.write(&[record(1_200), record(1_201)]).await.unwrap();
     let mut second = open(10);
     write(&twin, &mut second, 1_200..1_203).await;
@@ -155,7 +155,7 @@ async fn a_resource_that_no_worker_began_has_no_items() {
     }
 }
 
-/// A deletion has come as far as cutting the files of this resource.
+/// Brings a deletion as far as cutting the line files.
 async fn cut(bench: &Bench, id: ResourceId) {
     let key = bench.catalog().keys().deleting(id);
     let deleting: Versioned<Deleting> = bench.catalog().read(&key).await.unwrap().unwrap();
@@ -208,7 +208,7 @@ async fn a_reader_that_was_cut_off_goes_on_in_its_run_whatever_became_of_the_res
     assert_eq!(rest, expected);
     assert_eq!(next("a", true, behind(1_200)).await, []);
     assert_eq!(next("a", true, behind(9_999)).await, []);
-    // Another life of the name has items of its own.
+    // Another resource of the same name has its own items.
     bench.add("a").await.unwrap();
     assert_eq!(next("a", true, behind(1_199)).await, expected[9..]);
     assert_eq!(next("a", false, None).await, []);
@@ -253,7 +253,7 @@ async fn items_of_a_deleted_resource_are_read_by_its_id_before_and_after_its_fro
             .unwrap()
             .is_some()
         {
-            // The third waits for its sink, which the leader is in the end.
+            // The third item waits for its sink; the leader delivers it in the end.
             assert!((2..=3).contains(&count().await));
             tokio::task::yield_now().await;
         }
@@ -279,7 +279,7 @@ async fn who_follows_a_run_gets_its_last_items_though_another_was_asked_for_mean
     let id = bench.add("a").await.unwrap().resource.id;
     let data = bench.control.parts.data.clone();
     let shard = shard(id.0);
-    // Of three items one is not delivered yet.
+    // One of three items is not delivered yet.
     crate::master::reconcile::crawl(&data, shard).await;
     bench.record("a", |record| record.created = true).await;
     let mut items = bench.control.items("a", true, None).await.unwrap();

@@ -1,4 +1,4 @@
-//! What calls do to plugins and their bytes.
+//! Tests of the calls about plugins and their bytes.
 
 use super::super::tests::bench::{Bench, spec};
 use super::*;
@@ -32,7 +32,7 @@ async fn bytes_go_with_the_last_version_that_has_them() {
     let plugin = push(&bench, "one", "a@1.0.0").await;
     push(&bench, "two", "a@1.0.0").await;
     let sweep = async || {
-        // As if an hour had passed since it was pushed.
+        // The file gets the age of more than an hour.
         let file = std::fs::File::open(bytes_of(&bench, &plugin)).unwrap();
         file.set_modified(std::time::UNIX_EPOCH).unwrap();
         bench.control.drop_orphan_plugins().await.unwrap()
@@ -66,14 +66,14 @@ async fn a_push_brings_back_bytes_that_were_lost_or_damaged() {
 async fn bytes_without_a_record_are_removed_and_those_with_one_stay() {
     let bench = Bench::new().await;
     let kept = push(&bench, "kept", "a@1.0.0").await;
-    // As a push and a deletion leave it that were cut off in between.
+    // A push and a deletion that were interrupted leave this state.
     let orphan = PluginRecord {
         digest: Digest::of(b"orphan"),
         ..kept.clone()
     };
     std::fs::write(bytes_of(&bench, &orphan), "orphan").unwrap();
     assert_eq!(bench.control.drop_orphan_plugins().await.unwrap(), 0);
-    // An hour ago its push was under way.
+    // The push began more than an hour ago.
     for plugin in [&kept, &orphan] {
         let file = std::fs::File::open(bytes_of(&bench, plugin)).unwrap();
         file.set_modified(std::time::UNIX_EPOCH).unwrap();

@@ -1,4 +1,4 @@
-//! What the tests of the calls work on: twins of the store and of admission.
+//! Test bench of the calls: twins of the store and of admission.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,14 +43,15 @@ fn needed((_, name): (&str, &str)) -> Vec<Param> {
     }]
 }
 
-/// Takes bytes like `books@1.0.0`: a plugin of that name and version.
+/// Admission of bytes like `books@1.0.0`, which stand for a plugin of that name and version.
 struct ByText;
 
 #[async_trait]
 impl Admit for ByText {
     async fn admit(&self, bytes: Bytes) -> Result<Admitted, PluginError> {
         let text = String::from_utf8(bytes.to_vec()).unwrap();
-        // What follows a blank tells builds of one version apart, what its books look like, or which param it needs.
+        // The text after a blank distinguishes builds of one version, describes its books, or names a required
+        // param.
         let (name, version) = text.split(' ').next().unwrap().split_once('@').unwrap();
         Ok(Admitted {
             digest: Digest::of(&bytes),
@@ -72,11 +73,11 @@ impl Admit for ByText {
 
 pub(in crate::master) struct Bench {
     pub(in crate::master) control: Control,
-    /// What the catalog reads from.
+    /// Store that the catalog reads from.
     pub(in crate::master::control) store: Arc<Overtaken>,
-    /// Gone with the test.
+    /// Data root, which is removed after the test.
     folder: TempDir,
-    /// What reconcilers decide by is fed here.
+    /// Tasks that feed the replicas of reconcilers.
     feeders: TaskScope,
 }
 
@@ -98,7 +99,7 @@ impl Bench {
             ids: IdIssuer::new(catalog.clone(), clock.clone()),
             clock,
             workers,
-            // Nothing feeds it: what is decided by is read.
+            // The replica is not fed, so calls read their records from the store.
             replica: Replica::new(catalog, Strategy::default()).0,
             limit_ceilings: LimitOverrides::default(),
             max_plugin_size: 100,
@@ -114,7 +115,7 @@ impl Bench {
         }
     }
 
-    /// The data root's.
+    /// Path of the data root.
     pub(in crate::master) fn folder(&self) -> &std::path::Path {
         self.folder.path()
     }
@@ -243,7 +244,7 @@ impl Bench {
         self.record(name, |shard| shard.state = state).await;
     }
 
-    /// Changes the record of a shard, as its worker would.
+    /// Changes the record of a shard, as its worker would do.
     pub(in crate::master::control) async fn record(
         &self,
         name: &str,
@@ -255,7 +256,7 @@ impl Bench {
         self.write(Txn::new().put(key, encode(&shard))).await;
     }
 
-    /// Resources, shards and assignments back each other, one to one; how many there are.
+    /// Checks that resources, shards and assignments match one to one. Returns their number.
     pub(in crate::master::control) async fn check_consistent(&self) -> usize {
         let (catalog, keys) = (self.catalog(), self.catalog().keys());
         let resources = records::<Resource>(catalog, &keys.resources())
@@ -314,7 +315,7 @@ pub(in crate::master::control) fn check_refused<T: std::fmt::Debug>(
     assert_eq!((error.code(), error.to_string().as_str()), (code, text));
 }
 
-/// A plugin `books` and two workers.
+/// Creates a bench with a plugin `books` and two workers.
 pub(in crate::master::control) async fn bench() -> Bench {
     let bench = Bench::new().await;
     bench.push("books@1.0.0").await.unwrap();

@@ -1,4 +1,4 @@
-//! Who may change anything, and how often a call is carried out.
+//! Tests that only the leader makes changes, and that each call is carried out once.
 
 use super::*;
 use crate::model::id::ResourceId;
@@ -6,7 +6,7 @@ use crate::store::catalog::encode;
 use crate::store::election::Standing;
 use crate::store::overtaken::Read;
 
-/// The same master after it has lost the lead in silence.
+/// Makes the master lose its leadership without noticing.
 async fn deposed(bench: &Bench) {
     let prefix = bench.catalog().keys().election();
     let listing = bench.catalog().store().list(&prefix).await.unwrap();
@@ -35,7 +35,7 @@ async fn f07_f09_a_master_that_was_deposed_changes_nothing_and_says_so() {
         .iter()
         .filter(|e| !e.key.contains("/election/"));
     assert!(after.entries.iter().eq(without_election));
-    // It reads all the same.
+    // A deposed master still answers reads.
     assert_eq!(bench.phase("a").await, Phase::Running);
 }
 
@@ -79,7 +79,7 @@ async fn a_call_that_is_sent_again_is_carried_out_once() {
         let restarted = bench.control.restart_resource(&name, Ok, &restarted);
         assert_eq!(restarted.await.unwrap().resource.run.0, 2);
     }
-    // The calls before are still known, but not for ever.
+    // Earlier calls are still known, but not for ever.
     assert_eq!(add().await.unwrap().resource.id, first.id);
     for _ in 0..20 {
         bench.update("a", |_| ()).await.unwrap();
@@ -91,7 +91,7 @@ async fn a_call_that_is_sent_again_is_carried_out_once() {
     );
 }
 
-/// The changes of a delete whose answer was lost, of the present life of `a`.
+/// Returns the transaction of a deletion of `a` whose answer was lost.
 async fn late_delete(bench: &Bench, request: &RequestId) -> Txn {
     let (id, shard) = bench.shard("a").await;
     let keys = bench.catalog().keys();
@@ -105,7 +105,7 @@ async fn late_delete(bench: &Bench, request: &RequestId) -> Txn {
 
 #[tokio::test]
 async fn a_delete_that_takes_effect_while_it_is_sent_again_is_done() {
-    // Its reads are of the resource and of what has ended.
+    // The call reads the resource and the ended calls.
     for nth in 1..=2 {
         let bench = bench().await;
         bench.add("a").await.unwrap();
@@ -122,7 +122,7 @@ async fn a_delete_that_takes_effect_while_it_is_sent_again_is_done() {
 
 #[tokio::test]
 async fn an_add_that_took_effect_and_was_deleted_while_it_is_sent_again_makes_no_other() {
-    // Its reads are of the resource and of what has ended.
+    // The call reads the resource and the ended calls.
     for nth in 1..=2 {
         let bench = bench().await;
         let request = RequestId::random();
@@ -170,14 +170,14 @@ async fn a_delete_that_is_sent_again_leaves_the_next_life_of_the_name_alone() {
         .unwrap();
     let present = bench.control.resource(&name).await.unwrap().resource;
     assert_eq!(present.id, next.id);
-    // Nor does a restart of the first life begin a run of the next.
+    // A repeated restart of the first life does not begin a run of the next.
     let again = bench.control.restart_resource(&name, Ok, &restart).await;
     assert_eq!(again.unwrap_err().code(), Code::NotFound);
     assert_eq!(
         bench.control.resource(&name).await.unwrap().resource.run.0,
         1
     );
-    // Nor does the add of the first life make another.
+    // A repeated addition of the first life does not add another resource.
     bench.delete("a").await.unwrap();
     check_refused(
         bench.control.add_resource(spec("a", "books"), &add).await,
@@ -205,7 +205,7 @@ async fn one_id_for_calls_of_two_names_is_two_calls() {
 #[tokio::test]
 async fn f21_calls_of_all_kinds_at_once_come_to_an_end() {
     let bench = bench().await;
-    // The first deletion of each finds it.
+    // The first deletion of each name finds a resource.
     for name in ["r-0", "r-1"] {
         bench.add(name).await.unwrap();
     }
@@ -229,7 +229,7 @@ async fn f21_calls_of_all_kinds_at_once_come_to_an_end() {
     let answers = tokio::time::timeout(deadline, join_all(calls))
         .await
         .expect("no call waits for another that waits for it");
-    // Which of them are refused does not matter here.
+    // It does not matter here which calls are refused.
     for kind in ["add", "delete", "push"] {
         assert!(answers.contains(&(kind, true)), "{kind}: {answers:?}");
     }
@@ -244,7 +244,7 @@ async fn f22_nodes_of_every_version_are_seen() {
         .catalog()
         .keys()
         .node(crate::model::node::Role::Worker, &id);
-    // As a later version may write it.
+    // A later version may write such a record.
     let record = r#"{"id":"worker-9","role":"worker","address":"a:1","incarnation":7,"capacity":3,
         "version":"9.9.9","interface":"9.0.0","started_at":1,"mood":{"good":true}}"#;
     bench.write(Txn::new().put(key, record)).await;

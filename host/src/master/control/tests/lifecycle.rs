@@ -1,4 +1,4 @@
-//! Pausing, draining, parts, and what only a new run can change.
+//! Tests of pausing, draining, shards, and changes that need a new run.
 
 use super::*;
 use crate::master::ResourceView;
@@ -52,7 +52,7 @@ async fn a_paused_resource_says_so_until_it_is_resumed() {
     bench.record("a", |shard| *shard = shard.freed()).await;
     let paused = pause(&bench, true).await.unwrap();
     assert_eq!(paused.phase, Phase::Paused(String::new()));
-    // What the user asked for has not changed.
+    // The user's specification has not changed.
     assert_eq!(paused.resource.generation, Generation(1));
     let resumed = pause(&bench, false).await.unwrap();
     assert!(
@@ -119,13 +119,13 @@ async fn a_run_with_fewer_parts_leaves_the_others_and_one_with_more_makes_them()
         .await
         .unwrap()
         .unwrap();
-    // A deletion has to wait for who had it.
+    // A deletion has to wait for the former owner.
     assert_eq!(left.value.state, ShardState::Finished);
     assert_eq!(left.value.former_owners.len(), 1);
     let more = restart_with(&bench, |spec| spec.placement.shards = 4).await;
     assert_eq!(states(&more), vec![ShardState::Free; 4]);
     assert_eq!(more.shards[2].record.epoch, left.value.epoch.next());
-    // Whoever opens a frontier in a later run is told when it was that hosts changed shards.
+    // The owner of a frontier in a later run is told since when hosts belong to other shards.
     let same = restart_with(&bench, |_| ()).await.resource;
     assert_eq!((same.run, same.resharded_at), (Run(4), Run(3)));
 }
@@ -232,18 +232,18 @@ async fn an_update_takes_another_version_of_the_plugin_and_refuses_what_needs_a_
     let bench = bench().await;
     bench.push("books@2.0.0").await.unwrap();
     bench.add("a").await.unwrap();
-    // What is still to be tried again stays so.
+    // Pending redrives stay.
     let timeout = Some(Redrive::of(Some("timeout")));
     bench.record("a", |shard| shard.redrive = timeout).await;
     let older = bench.update("a", |spec| spec.plugin = "books@1.0.0".parse().unwrap());
     let older = older.await.unwrap().resource;
     assert_eq!(older.pinned.unwrap().version.to_string(), "1.0.0");
-    // Under another epoch, so that nothing of the version before is recorded any more.
+    // The epoch is a new one, so that the version before records nothing any more.
     let (_, shard) = bench.shard("a").await;
     assert_eq!((shard.state, shard.epoch.0), (ShardState::Free, 2));
     let reasons = shard.redrive.unwrap().reasons;
     assert_eq!(Vec::from_iter(reasons), ["no-rule", "timeout"]);
-    // What is over has nothing to try again.
+    // A finished shard has nothing to try again.
     bench
         .record("a", |shard| {
             (shard.state, shard.redrive) = (ShardState::Finished, None);
@@ -289,7 +289,7 @@ async fn a_worker_that_was_told_to_drain_gets_nothing_more_and_the_last_one_may_
     let owner = shard.owner.unwrap().node;
     let drained = bench.control.drain_node(&owner, false).await.unwrap();
     assert_eq!((drained.load, drained.others), (1, 1));
-    // Once more changes nothing.
+    // A repetition changes nothing.
     assert_eq!(
         bench.control.drain_node(&owner, false).await.unwrap(),
         drained

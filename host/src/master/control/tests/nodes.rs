@@ -1,11 +1,11 @@
-//! What is told of nodes.
+//! Tests of the calls about nodes.
 
 use super::*;
 use crate::model::id::Incarnation;
 use crate::model::status::WorkerStatus;
 use crate::store::catalog::encode;
 
-/// Totals as the process of this incarnation writes them.
+/// Returns totals as the process of this incarnation writes them.
 fn totals(incarnation: u64, pages: u64) -> WorkerStatus {
     let mut totals = WorkerStatus::of(Incarnation(incarnation), 7, &[]);
     totals.pages = pages;
@@ -22,7 +22,7 @@ async fn a_worker_is_shown_with_its_shards_their_weights_and_its_totals() {
     bench.add("b").await.unwrap();
     let keys = bench.catalog().keys();
     let [one, two] = ["worker-1", "worker-2"].map(|id| keys.status(&id.parse().unwrap()));
-    // They registered with 1.
+    // The workers are registered with incarnation 1.
     let txn = Txn::new()
         .put(one, encode(&totals(1, 30)))
         .put(two, encode(&totals(2, 40)));
@@ -62,7 +62,7 @@ async fn f20_records_of_nodes_that_do_not_decode_are_shown_and_hide_no_other() {
     let view = bench.control.nodes().await.unwrap();
     let ids: Vec<&str> = view.nodes.iter().map(|n| n.node.id.as_str()).collect();
     assert_eq!(ids, ["worker-1", "worker-2"]);
-    // An assignment that nobody can read still counts.
+    // An assignment that does not decode still counts.
     assert_eq!(view.nodes.iter().map(|n| n.load).sum::<u32>(), 1);
     let mut broken: Vec<&str> = view.broken.iter().map(|b| b.key.as_str()).collect();
     broken.sort_unstable();

@@ -1,4 +1,4 @@
-//! Params of resources, held against what their plugins declare.
+//! Tests of the params of resources against those that their plugins declare.
 
 use super::*;
 use crate::master::ResourceView;
@@ -71,7 +71,7 @@ async fn restart_and_update_check_params_of_the_plugin_to_come() {
         unknown,
     );
     restart("books@2.0.0", &["start"]).await.unwrap();
-    // The plugin stays.
+    // The plugin is the same in this call.
     check_refused(
         restart("books@2.0.0", &[]).await,
         Code::InvalidArgument,

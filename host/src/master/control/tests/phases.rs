@@ -1,4 +1,4 @@
-//! Where a resource whose owner cannot go on is said to stand.
+//! Tests of the phase of a resource whose owner cannot go on.
 
 use super::*;
 use crate::master::twin::{Answer, Workers};
@@ -18,7 +18,7 @@ fn pending(condition: &str) -> Phase {
     Phase::Pending(format!("{condition}: the disk is full"))
 }
 
-/// A resource that is crawled, and the workers that tell of it.
+/// Creates a resource that is crawled, and the workers that report it.
 async fn crawled() -> (Bench, Arc<Workers>) {
     let workers = Arc::new(Workers::at_rest());
     let bench = Bench::with(workers.clone()).await;
@@ -28,7 +28,7 @@ async fn crawled() -> (Bench, Arc<Workers>) {
     (bench, workers)
 }
 
-/// What its worker says, under this epoch.
+/// Sets the status that the worker reports, under this epoch.
 async fn says(bench: &Bench, workers: &Workers, epoch: Epoch, waits: Option<Waits>) {
     let status = status_of(bench, epoch, waits).await;
     workers.set(Answer::Crawls(vec![status]));
@@ -49,7 +49,7 @@ async fn status_of(bench: &Bench, epoch: Epoch, waits: Option<Waits>) -> CrawlSt
     }
 }
 
-/// As asked for alone, and in the list of all.
+/// Checks the phase as shown for the resource alone and in the list of all.
 async fn check_phase(bench: &Bench, expected: &Phase) {
     assert_eq!(bench.phase("a").await, *expected);
     let listed = bench.control.resources(None, 10).await.unwrap();
@@ -67,7 +67,7 @@ async fn a_crawl_that_cannot_go_on_is_pending_and_says_why() {
             .await;
         check_phase(&bench, &pending("StorageUnavailable")).await;
     }
-    // What was recorded before the end says nothing about it.
+    // A condition recorded before the end no longer matters.
     bench.end("a", ShardState::Finished).await;
     check_phase(&bench, &Phase::Finished).await;
 }
@@ -84,7 +84,7 @@ async fn what_the_worker_says_at_this_moment_beats_what_is_stored() {
     check_phase(&bench, &pending("StorageUnavailable")).await;
     says(&bench, &workers, shard.epoch, None).await;
     check_phase(&bench, &Phase::Running).await;
-    // Said by one that has lost the shard.
+    // This status comes from a worker that has lost the shard.
     says(&bench, &workers, shard.epoch.next(), None).await;
     check_phase(&bench, &pending("FrontierMissing")).await;
 }

@@ -1,4 +1,4 @@
-//! What resources ask for of the workers that take them, through the calls.
+//! Tests of the placement that resources ask for, through the calls.
 
 use tokio_util::sync::CancellationToken;
 
@@ -34,7 +34,7 @@ async fn add(
         .phase)
 }
 
-/// The worker that has it, as its own record says; and that record.
+/// Returns the worker that has the shard according to its assignment, and the assignment.
 async fn assignment(bench: &Bench, name: &str) -> Option<(String, Assignment)> {
     let (id, _) = bench.shard(name).await;
     let keys = bench.catalog().keys();
@@ -55,7 +55,7 @@ async fn has(bench: &Bench, name: &str) -> String {
     assignment.map(|(node, _)| node).unwrap_or_default()
 }
 
-/// Reconciles until this one has an owner.
+/// Reconciles until the resource has an owner.
 async fn reconciled(bench: &Bench, name: &str) -> String {
     let stop = CancellationToken::new();
     let placed = async {
@@ -111,7 +111,7 @@ async fn s21_what_runs_is_not_moved_by_an_update_and_weighs_what_it_says_now() {
     assert_eq!(changed.phase, Phase::Running);
     let (still, mirror) = assignment(&bench, "a").await.unwrap();
     assert_eq!((still, mirror.weight), (owner.clone(), 3));
-    // Three of the others weigh as much.
+    // Three of the other resources weigh as much.
     for name in ["c", "d", "e"] {
         add(&bench, name, |_| {}).await.unwrap();
         assert_ne!(has(&bench, name).await, owner);
@@ -175,7 +175,7 @@ async fn a_resource_whose_worker_is_missing_is_pending_and_says_who_takes_it() {
     let missing = |then: &str| pending(&format!("{owner}, which has it, is missing; {then}"));
     let takes = missing(&format!("{other} takes it unless it comes back"));
     assert_eq!(bench.phase("a").await, takes);
-    // A later process under its id is not the one that has it.
+    // A later process under the owner's id is not the owner.
     let anew = Node {
         incarnation: Incarnation(2),
         ..worker(&owner, 10, &[])
@@ -190,7 +190,7 @@ async fn a_resource_whose_worker_is_missing_is_pending_and_says_who_takes_it() {
     leave(&bench, &owner).await;
     leave(&bench, other).await;
     assert_eq!(bench.phase("a").await, missing("no worker is registered"));
-    // What it has nothing left to do for is as good as over.
+    // An idle shard counts as finished.
     bench.end("a", ShardState::Idle).await;
     assert_eq!(bench.phase("a").await, Phase::Running);
 }
@@ -226,7 +226,7 @@ async fn f41_a_deleted_resource_counts_no_more_and_its_name_is_free() {
     for _ in 0..3 {
         bench.delete("a").await.unwrap();
         assert_eq!(bench.loads().await.iter().sum::<u32>(), 1);
-        // It comes to the worker that has nothing.
+        // The resource comes to the worker that has nothing.
         add(&bench, "a", |_| {}).await.unwrap();
         assert_eq!(bench.loads().await, [1, 1]);
     }

@@ -1,4 +1,4 @@
-//! New runs, and dead letters that are tried again.
+//! Tests of new runs, and of dead letters that are tried again.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::model::frontier::FrontierStats;
 use crate::model::id::Run;
 use crate::model::resource::{Deleting, Redrive, ShardRecord, Waits};
 
-/// A crawl that was opened, has numbers and, by `state`, is over or not.
+/// Creates a crawl that was opened and has numbers; `state` says whether it is over.
 async fn opened(state: ShardState) -> Bench {
     let bench = bench().await;
     bench.add("a").await.unwrap();
@@ -142,7 +142,7 @@ async fn a_restart_of_nothing_is_refused_and_two_at_once_are_two_runs() {
     assert!(runs.contains(&Run(3)), "{runs:?}");
 }
 
-/// What is waiting to be carried out, beside which an order comes; what is then.
+/// Orders a redrive beside the `present` one, if there is one. Returns the record of the shard afterwards.
 async fn redrive_order(present: Option<&str>, asked: &str) -> Result<ShardRecord, ControlError> {
     let order = |reason: &str| Redrive::of(Some(reason).filter(|reason| !reason.is_empty()));
     let bench = opened(ShardState::Finished).await;

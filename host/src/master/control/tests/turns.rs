@@ -1,4 +1,5 @@
-//! What is decided while the view of the state is behind, and in how many turns it is carried out.
+//! Tests of decisions while the view of the state is behind, and of the number of turns until they are carried
+//! out.
 
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use crate::task::TaskScope;
 
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// The replica as it is now, and as it stays: nothing feeds it any more.
+/// Returns the present replica, which is not fed any more.
 async fn frozen(bench: &Bench) -> Replica {
     let (mut replica, feeder) = Replica::new(bench.catalog().clone(), Strategy::default());
     let scope = TaskScope::new();
@@ -36,7 +37,7 @@ async fn an_add_passes_over_a_worker_that_has_gone_without_being_seen() {
         .node(Role::Worker, &gone.parse().unwrap());
     bench.delete("a").await.unwrap();
     bench.write(Txn::new().delete(gone)).await;
-    // The same load, the same worker would have it.
+    // With the same loads, the same worker would get the resource.
     let again = bench.add("a").await.unwrap();
     assert_eq!(again.phase, Phase::Running);
     assert_ne!(again.resource.assigned_node, first);
@@ -45,7 +46,7 @@ async fn an_add_passes_over_a_worker_that_has_gone_without_being_seen() {
 #[tokio::test]
 async fn an_addition_that_is_in_no_doubt_reads_nothing() {
     let mut bench = bench().await;
-    // Ids are reserved for some time, and by two reads.
+    // The first addition reserves ids for some time, which takes two reads.
     bench.add("first").await.unwrap();
     bench.control.parts.replica = frozen(&bench).await;
     for read in [Read::Get, Read::Range] {
@@ -63,7 +64,7 @@ async fn an_addition_by_a_view_that_is_behind_is_refused_as_by_the_records() {
     let mut resource = bench.add("first").await.unwrap().resource;
     bench.control.parts.replica = frozen(&bench).await;
     let keys = bench.catalog().keys().clone();
-    // Past this master, whose view it is not in.
+    // This write bypasses the master, so its view does not include it.
     resource.spec.name = "a".parse().unwrap();
     let key = keys.resource(&resource.spec.name);
     bench.write(Txn::new().put(key, encode(&resource))).await;
@@ -85,12 +86,12 @@ async fn an_addition_pins_what_was_pushed_a_moment_ago() {
     bench.push("books@2.0.0").await.unwrap();
     let pinned = bench.add("a").await.unwrap().resource.pinned.unwrap();
     assert_eq!(pinned.version.to_string(), "2.0.0");
-    // The answer to that push was lost, and it is sent again.
+    // The answer to that push was lost, and the push is repeated.
     bench.control.decided = AtomicU64::default();
     bench.push("books@2.0.0").await.unwrap();
     let pinned = bench.add("b").await.unwrap().resource.pinned.unwrap();
     assert_eq!(pinned.version.to_string(), "2.0.0");
-    // A leader before this one pushed it.
+    // An earlier leader pushed the plugin.
     bench.control.decided = AtomicU64::default();
     let before = format!("{}test", bench.catalog().keys().election());
     bench.write(Txn::new().delete(before)).await;
@@ -169,7 +170,7 @@ async fn a_change_that_no_watch_tells_is_found_where_it_stands_in_the_way() {
     bench.register("worker-3", 1_000).await;
     let scope = TaskScope::new();
     scope.spawn("reconciler", reconciler.run(scope.stop_signal()));
-    // Well before all is read anew in any case.
+    // This is well before the next read of all records.
     let deadline = tokio::time::Instant::now() + Duration::from_secs(300);
     while bench.shard("a").await.1.state != ShardState::Assigned {
         tokio::time::sleep(Duration::from_millis(100)).await;

@@ -113,7 +113,7 @@ mod tests {
             let due = |worker: &&NodeId| silent.left(worker).is_none();
             let due: Vec<_> = workers.iter().filter(due).collect();
             for worker in due {
-                // As if each answer took its time.
+                // Each answer takes its time.
                 tokio::time::advance(Duration::from_millis(3)).await;
                 silent.note(worker, first);
                 n_asked += 1;
@@ -124,7 +124,7 @@ mod tests {
             }
             tokio::time::advance(Duration::from_millis(50)).await;
         }
-        // Each about every 30 s less up to a half of it by chance.
+        // Each worker is asked about every 30 s, less a random part of up to a half.
         assert!(n_asked < 100 * 50, "{n_asked}");
         assert!(moments.len() <= (600 + 35) / 5, "{}", moments.len());
         silent.forget(&workers[0]);

@@ -1,4 +1,4 @@
-//! What is left of a deleted resource, and when.
+//! Tests of the remains of a deleted resource over time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -35,7 +35,7 @@ use crate::task::TaskScope;
 const MIN_AGE: Duration = Duration::from_secs(3_600);
 const DELETED_AT: UnixMillis = 5_000_000;
 
-/// Says what it is set to and, under a paused clock, how much later it is than at the start.
+/// Clock that shows the time it is set to plus, under a paused clock, the time that has passed since the start.
 struct TestClock {
     millis: AtomicU64,
     began: tokio::time::Instant,
@@ -111,7 +111,7 @@ impl Bench {
         }
     }
 
-    /// Runs the reconciler, and what it follows. Returns where all of it is kept.
+    /// Runs the reconciler and the replica that it follows. Returns the folder of the data.
     fn run(mut self, scope: &TaskScope) -> TempDir {
         let catalog = self.reconciler.parts.catalog.clone();
         let (replica, feeder) = Replica::new(catalog, Strategy::default());
@@ -212,7 +212,7 @@ impl Bench {
         self.clock.millis.store(DELETED_AT + age, Ordering::Relaxed);
     }
 
-    /// Turns until nothing is due any more.
+    /// Takes turns until nothing is due any more.
     async fn settle(&self) -> Duration {
         loop {
             let catalog = &self.reconciler.parts.catalog;
@@ -233,7 +233,7 @@ impl Bench {
     }
 }
 
-/// Crawls a page: two items that the frontier knows to be delivered, and one that it does not.
+/// Crawls a page, with two items that the frontier knows to be delivered and one that it does not.
 pub(in crate::master) async fn crawl(data: &DataRoot, shard: ShardId) {
     let settings = DurableSettings::default();
     let frontiers = Arc::new(Frontiers::new(data.object_store(), settings));
@@ -285,7 +285,7 @@ async fn a_frontier_goes_at_its_age_and_the_items_stay_as_they_were_read() {
     assert_eq!(bench.settle().await, RESYNC);
     assert!(!bench.frontier().parent().unwrap().exists());
     assert_eq!(bench.record().await, None);
-    // With the one that had waited for its sink, once.
+    // The item that had waited for its sink is there too, once.
     assert_eq!(bench.n_items(Extent::Whole).await, 3);
 }
 
@@ -298,7 +298,7 @@ async fn a_frontier_of_another_version_is_left_to_a_leader_that_can_read_it() {
     bench.settle().await;
     bench.set_age(MIN_AGE * 2);
     bench.settle().await;
-    // Its items that no sink has would be gone with it.
+    // Without the frontier, the items that no sink has would be lost.
     assert!(bench.frontier().join("manifest").exists());
     assert!(bench.record().await.is_some_and(|record| !record.items_cut));
 }
@@ -307,7 +307,7 @@ async fn a_frontier_of_another_version_is_left_to_a_leader_that_can_read_it() {
 async fn items_that_no_sink_has_are_delivered_however_often_the_step_is_done() {
     let bench = Bench::new().await;
     bench.crawl().await;
-    // The sink was away for all of the crawl.
+    // The sink was away during the whole crawl.
     std::fs::remove_dir_all(bench.items()).unwrap();
     let id = shard().resource;
     let remains = &bench.reconciler.parts.remains;
@@ -319,7 +319,7 @@ async fn items_that_no_sink_has_are_delivered_however_often_the_step_is_done() {
         remains.publish_items(id, 8).await.unwrap();
         assert_eq!(bench.n_items(Extent::Whole).await, 1);
     }
-    // Whoever slept in the middle of another try spoils nothing.
+    // A process that slept in the middle of another try does no harm.
     remains.settle_items(id, 10).await.unwrap();
     assert_eq!(bench.n_items(Extent::Whole).await, 1);
     std::fs::remove_dir_all(bench.data.items_folder(shard().resource)).unwrap();
@@ -350,7 +350,7 @@ async fn a_worker_that_gives_no_answer_is_asked_seldom_however_much_of_it_was_de
     let mut pauses = Vec::new();
     for n in 1..=12 {
         let pause = bench.settle().await;
-        // As many as are asked at the same time do not know of each other.
+        // Questions at the same time do not know of each other.
         let n_asked = bench.workers.n_asked();
         assert!(n_asked <= n * DELETIONS_AT_ONCE, "{n_asked} in {n} turns");
         assert_eq!(bench.settle().await, pause);
@@ -396,9 +396,9 @@ async fn a_purge_waits_for_those_who_may_still_write_and_the_frontier_for_its_ag
     bench.workers.set(Answer::Crawls(Vec::new()));
     bench.settle().await;
     assert!(!bench.items().exists());
-    // Counted from the end of the last one who could write.
+    // The age counts from the end of the last process that could write.
     assert!(bench.frontier().join("manifest").exists());
-    // Who slept through all of it and has the frontier open goes on until it looks.
+    // A process that slept all the time and has the frontier open goes on until it looks.
     std::fs::create_dir_all(bench.items()).unwrap();
     std::fs::write(bench.items().join("1-1.jsonl"), "{}\n").unwrap();
     bench.set_age(MIN_AGE * 3);
@@ -483,7 +483,7 @@ async fn what_a_kill_left_of_a_frontier_goes_and_other_resources_keep_theirs() {
 #[tokio::test(start_paused = true)]
 async fn the_loop_wakes_when_a_frontier_may_go_and_not_all_the_time() {
     let mut bench = Bench::new().await;
-    // Not when the loop would look at everything anyway.
+    // The time differs from that of the loop's regular looks.
     let min_age = MIN_AGE + RESYNC / 2;
     bench.reconciler.parts.deletion.frontier_min_age = min_age;
     let data = bench.data.clone();
@@ -541,7 +541,7 @@ async fn a_frontier_that_does_not_answer_holds_up_neither_placement_nor_other_de
     };
     wait_for(&stray, Duration::from_secs(1)).await;
     let keys = catalog.keys();
-    // One turn for each of its steps.
+    // Each step takes one turn.
     wait_for(&keys.deleting(other.id), DATA_DEADLINE + DATA_PAUSE).await;
     assert!(!is_gone(&keys.deleting(shard().resource)).await);
     store.set(Hangs::Nothing);
