@@ -1,7 +1,7 @@
-//! The nouns of the crawler: plain values that every layer shares.
+//! Nouns of the crawler: plain values that every layer shares.
 //!
-//! Nothing here does IO, waits, or knows WebAssembly or gRPC. A value that can be wrong is parsed
-//! once, here, into a type that cannot be; the layers above never check it again.
+//! This module does no IO, never waits, and knows neither WebAssembly nor gRPC. A value that can be wrong is
+//! parsed once, here, into a type that cannot be; the layers above never check it again.
 
 pub mod canonical;
 mod counts;

@@ -5,8 +5,8 @@
 //! parser has done most of the work by the time a [`Url`] exists (scheme and host in lower case, international
 //! names as ASCII, no default port, no `.` and `..`, spaces and the like encoded); these rules are added:
 //!
-//! 1. the fragment goes: it is never sent;
-//! 2. a query that is empty goes, with its question mark;
+//! 1. the fragment is removed: it is never sent;
+//! 2. an empty query is removed, with its question mark;
 //! 3. percent-encoding has one spelling: hex digits in capitals, letters, digits and `-._~` as
 //!    themselves, a `%` that encodes nothing as `%25` (RFC 3986, 6.2.2).
 //!

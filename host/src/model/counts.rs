@@ -12,7 +12,7 @@ pub const NO_RULE: &str = "no-rule";
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Counts {
-    /// Pages that a rule has read.
+    /// Pages that a rule has parsed.
     pub parsed: u64,
     /// Pages done in another way: skipped, not modified, redirected, duplicate, gone, denied.
     pub other_done: u64,
@@ -28,7 +28,7 @@ pub struct Counts {
     pub due: u64,
     /// Hosts that have, or had, a URL.
     pub hosts: u64,
-    /// Links not taken, and pages of kinds that are not wanted, by reason.
+    /// Refused links, and pages of content types that are not wanted, by reason.
     pub refused_links: BTreeMap<String, u64>,
     /// Pages given up, by reason.
     pub dead_by_reason: BTreeMap<String, u64>,

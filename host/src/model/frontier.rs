@@ -88,7 +88,7 @@ impl UrlEntry {
     }
 }
 
-/// The cookies of a crawl, as a frontier keeps them.
+/// Cookies of a crawl, as a frontier stores them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptCookies {
     /// Number that grows with each change; 0 for cookies that were kept before there were versions.
@@ -197,7 +197,7 @@ impl DelayBy {
 /// Record of a host that has, or had, a URL in this run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostEntry {
-    /// Name and port.
+    /// Name and port of the host.
     pub name: String,
     /// State of the host.
     pub state: HostState,

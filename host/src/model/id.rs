@@ -10,7 +10,7 @@ use super::text::{as_text, digits};
 
 mod request;
 
-/// The longest name of a plugin, resource or node, in bytes.
+/// Largest number of bytes in the name of a plugin, resource or node.
 pub const NAME_MAX: usize = 128;
 
 /// Reason why a text is not a name, digest or version.
@@ -30,7 +30,7 @@ pub enum IdError {
         /// Length of the text in bytes.
         n_bytes: usize,
     },
-    /// A character that has no place in a key, a file name or a URL path.
+    /// The text has a character that is not allowed in a key, a file name or a URL path.
     #[error(
         "{what} {text:?} has {found:?}; use letters, digits, '-', '_' and '.', and start with a letter or digit"
     )]
@@ -39,7 +39,7 @@ pub enum IdError {
         what: &'static str,
         /// The text, as received.
         text: String,
-        /// The first character that is not allowed there.
+        /// First character that is not allowed at its place.
         found: char,
     },
     /// The text is not of the form `MAJOR.MINOR.PATCH`.

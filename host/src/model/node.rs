@@ -64,7 +64,7 @@ pub struct Node {
     /// Token that other workers must show to deliver links; empty if nobody may.
     #[serde(default, skip_serializing_if = "CallToken::is_empty")]
     pub call_token: CallToken,
-    /// True if the worker takes part in the turns of hosts that are shared over all workers.
+    /// True if the worker takes part in sharing the turns of hosts with all other workers.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shares_turns: bool,
 }
@@ -210,7 +210,7 @@ pub enum LabelError {
     Character {
         /// Key of the label.
         key: String,
-        /// The first character that is not allowed.
+        /// First character that is not allowed.
         found: char,
     },
     /// The label is built in, so it cannot be set.

@@ -248,7 +248,7 @@ pub struct Deleting {
     /// True if the line files were cut to their valid length. The frontier is then being taken apart.
     #[serde(default)]
     pub items_cut: bool,
-    /// The try to deliver what no sink had that came to its end.
+    /// Number of the finished try to deliver the items that no sink had.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rest: Option<u64>,
 }

@@ -113,7 +113,7 @@ pub struct CrawlSettings {
     /// Credentials that are sent to hosts. If `None`, none are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credentials: Option<CredentialNames>,
-    /// Hosts beyond those of the root requests.
+    /// Hosts that the crawl may visit beyond those of its root requests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scope: Vec<HostPattern>,
 }
@@ -148,7 +148,7 @@ pub const DEFAULT_MAX_UNDELIVERED: u64 = 256 << 20;
 pub const MAX_UNDELIVERED: u64 = 256 << 20;
 /// Number of attempts at one page before it is given up.
 pub const DEFAULT_MAX_ATTEMPTS: u32 = 5;
-/// The longest wait before another attempt.
+/// Longest wait before another attempt.
 pub const DEFAULT_MAX_RETRY_WAIT: Duration = Duration::from_secs(300);
 /// Longest `crawl-delay` that is kept.
 pub const DEFAULT_MAX_CRAWL_DELAY: Duration = Duration::from_secs(300);

@@ -12,7 +12,7 @@ use super::resource::Order;
 /// Id of one shard of one resource, as it appears in keys and logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShardId {
-    /// The resource.
+    /// Id of the resource.
     pub resource: ResourceId,
     /// Number of the shard within the resource.
     pub shard: Shard,

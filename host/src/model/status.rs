@@ -11,7 +11,7 @@ use super::resource::Waits;
 pub struct LogLine {
     /// Time of the event.
     pub at: UnixMillis,
-    /// `debug`, `info`, `warn`, `error`.
+    /// Level: `debug`, `info`, `warn` or `error`.
     pub level: &'static str,
     /// URL concerned; empty if none.
     pub url: String,

@@ -1,4 +1,4 @@
-//! The public suffix list: below which names anybody can register one.
+//! Public suffix list: the names below which anybody can register a name.
 //!
 //! `co.uk` and `github.io` are public suffixes: the names below them have different owners.
 //! `example.co.uk` is a registrable domain: it and all names below it have one owner. The list is

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::IdError;
 use crate::model::text::as_text;
 
-/// The longest id of a call, in bytes.
+/// Largest number of bytes in the id of a call.
 pub const REQUEST_ID_MAX: usize = 128;
 
 /// Id of one call that changes something. The call is carried out once, however often it is sent.

@@ -76,7 +76,7 @@ enum Text {
 }
 
 impl Param {
-    /// Reads the params of a JSON Schema, as the hint `params` of a description has it.
+    /// Reads params from a JSON Schema, the form that the hint `params` of a description has.
     ///
     /// # Errors
     ///
