@@ -11,7 +11,7 @@
 //!
 //! Numbers are little-endian; a key or value is preceded by its length (u32). The length has its own checksum,
 //! so that a flipped bit in it is not mistaken for a frame that a crash cut short. A key put under a lease is
-//! written as a deletion, because it does not outlive the process that reads the log.
+//! written as a deletion, because leases end with the process that wrote the log.
 
 use bytes::Bytes;
 
