@@ -47,79 +47,81 @@ pub use resolve::{NameSettings, Resolver};
 /// One page to fetch.
 #[derive(Debug, Clone)]
 pub struct FetchRequest {
-    /// Absolute.
+    /// Absolute URL of the page.
     pub url: Url,
-    /// The resource itself names the port, which may be any then.
+    /// True if the resource itself names the port; any port is allowed then.
     pub names_port: bool,
-    /// In capitals.
+    /// HTTP method in capital letters.
     pub method: Cow<'static, str>,
-    /// Beyond those that every request carries.
+    /// Headers beyond those that every request carries.
     pub headers: Vec<(String, String)>,
-    /// As whom it is asked for; headers of the request win. None: as the process calls itself.
+    /// User agent to present; headers of the request override it. If `None`, the process's own name is sent.
     pub identity: Option<Identity>,
-    /// Those of the crawl: sent, and taken from the answer. None: neither.
+    /// Cookies of the crawl: sent with the request, and updated from the answer. If `None`, cookies are
+    /// neither sent nor stored.
     pub cookies: Option<Arc<CookieJar>>,
-    /// Through what. None: the proxies called `default`, if there are such.
+    /// Proxies to use. If `None`, the proxies called `default` are used, if there are any.
     pub proxy: Option<ProxyChoice>,
-    /// What its hosts want to see, where its headers do not have it.
+    /// Names of credentials to send to the hosts that they are for, unless the headers already have an
+    /// `authorization`.
     pub credentials: CredentialNames,
-    /// Sent as it is.
+    /// Body of the request, sent unchanged.
     pub body: Option<Bytes>,
-    /// Bytes of a URL, without its fragment, that a redirect may lead to: setting `max-url-length`.
+    /// Maximum length in bytes, without the fragment, of a URL that a redirect leads to: setting `max-url-length`.
     pub max_url_length: u32,
-    /// Bodies of other kinds are not read.
+    /// Content types that are wanted. Bodies of other types are not read.
     pub content_types: ContentTypes,
-    /// Longer bodies are cut there and marked.
+    /// Maximum length of the body in bytes. Longer bodies are cut there and marked.
     pub max_body: u64,
-    /// Between the end of an answer and the next request to the host. None: the gate's default.
+    /// Time between the end of an answer and the next request to the host. If `None`, the gate's default applies.
     pub delay: Option<Duration>,
-    /// Beyond the delay, up to so much more by chance.
+    /// Upper bound of a random time that is added to the delay.
     pub random_delay: Duration,
-    /// Requests to one host in any such time.
+    /// Number of requests that one host may get within each period.
     pub host_rate: Rates,
     /// The page is wanted only if it has changed since; if not, the answer has status 304. Redirects
     /// are followed without this condition, because it is not about the URL they lead to.
     pub unless: Option<Validators>,
-    /// Whether the site's robots.txt counts.
+    /// Treatment of the site's robots.txt.
     pub robots: Robots,
-    /// The longest `crawl-delay` that is kept; a longer one is cut to it.
+    /// The longest `crawl-delay` that is honoured; a longer one is reduced to it.
     pub max_crawl_delay: Duration,
-    /// Where the body is counted while it is read.
+    /// Memory account that the body is charged to while it is read.
     pub account: Account,
-    /// The asker for the turn of its host.
+    /// Crawl or other caller that asks for the turn of the host.
     pub asker: Asker,
-    /// Its place among the requests in flight. None: it takes nobody's.
+    /// Place of the request among the requests in flight. If `None`, it occupies no place.
     pub place: Option<Arc<dyn Place>>,
 }
 
-/// A place among the requests in flight, which is given up where a redirect has to wait for its host.
+/// A place among the requests in flight. It is given up while a redirect waits for its host.
 #[async_trait]
 pub trait Place: std::fmt::Debug + Send + Sync {
-    /// Gives it up.
+    /// Gives the place up.
     fn leave(&self);
 
-    /// Waits until there is one again. Whoever gives up waiting has none.
+    /// Waits until there is a free place again and takes it. A caller that stops waiting has no place.
     async fn take(&self);
 }
 
-/// What came of a fetch.
+/// Result of a fetch.
 #[derive(Debug, Clone)]
 pub struct Fetched {
-    /// The answer, or where it led.
+    /// The answer, or the URL that it redirects to.
     pub answer: Answer,
-    /// No request to the host before this moment.
+    /// Time before which the host gets no further request.
     pub host_ready_at: UnixMillis,
-    /// Origin of the delay until then.
+    /// Origin of the delay until `host_ready_at`.
     pub delay_by: DelayBy,
 }
 
-/// The answer, or where it led.
+/// The answer, or the URL that it redirects to.
 #[derive(Debug, Clone)]
 pub enum Answer {
     /// An answer of any status, after redirects within the host.
     Page(Box<Page>),
-    /// A redirect to another host, or to one of the same that is left alone just now: a request of its
-    /// own.
+    /// A redirect to another host, or to a URL of the same host while that host is left alone. The target is
+    /// to be fetched by a request of its own.
     Elsewhere {
         /// The target.
         to: Url,
@@ -129,7 +131,7 @@ pub enum Answer {
 /// Findings about a host before its pages are fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Prepared {
-    /// No request to the host before this moment; 0 where nothing was asked of it.
+    /// Time before which the host gets no further request; 0 if nothing was asked of it.
     pub host_ready_at: UnixMillis,
     /// Origin of the delay until then.
     pub delay_by: DelayBy,
@@ -140,43 +142,43 @@ pub struct Prepared {
 /// Fetches pages. Called by many tasks at once.
 #[async_trait]
 pub trait Fetch: Send + Sync + 'static {
-    /// Fetches one page, and tells when the host may be asked again. What [`prepare`](Self::prepare)
-    /// would find out is found out here where it is not known.
+    /// Fetches one page and tells when the host may be asked again. It does the work of
+    /// [`prepare`](Self::prepare) itself where that is still to be done.
     async fn fetch(&self, request: FetchRequest) -> Result<Fetched, Failure>;
 
-    /// True if everything is known that comes before a page of the request's host: the addresses of its
-    /// name and its robots.txt. Always true where nothing has to be known.
+    /// Returns true if everything that must be known before fetching a page of the request's host is known:
+    /// the addresses of its name and its robots.txt. It is always true where nothing has to be known.
     fn is_prepared(&self, _request: &FetchRequest) -> bool {
         true
     }
 
-    /// Looks the host's name up and reads its robots.txt, where that is not known. An error that no other attempt can mend is that of the page alone, and
-    /// [`fetch`](Self::fetch) tells it too.
+    /// Looks up the host's name and reads its robots.txt, where these are not known. An error that no further
+    /// attempt can mend concerns this page alone, and [`fetch`](Self::fetch) returns.
     async fn prepare(&self, _request: FetchRequest) -> Result<Prepared, Failure> {
         Ok(Prepared::default())
     }
 
-    /// How many requests to one host may run at once, given the delay that a resource asks for.
+    /// Returns the number of requests to one host that may run at once, given the delay that a resource asks for.
     fn per_host(&self, host: &Url, delay: Option<Duration>) -> u32;
 }
 
-/// A fetch that brought no answer, and when the host may be asked again.
+/// A failed fetch, with the time when the host may be asked again.
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
 pub struct Failure {
-    /// What went wrong.
+    /// Cause of the failure.
     #[source]
     pub error: FetchError,
-    /// No request to the host before this moment; 0 where nothing was asked of it.
+    /// Time before which the host gets no further request; 0 if nothing was asked of it.
     pub host_ready_at: UnixMillis,
-    /// Origin of the delay until then.
+    /// Origin of the delay until `host_ready_at`.
     pub delay_by: DelayBy,
-    /// True if the host could not be reached: the same would come of each of its pages.
+    /// True if the host could not be reached, so that all of its pages would fail in the same way.
     pub is_of_host: bool,
 }
 
 impl Failure {
-    /// Nothing was asked of the host, and what is wrong is the page's own.
+    /// Creates a failure that concerns one page alone: nothing was asked of its host.
     pub(crate) fn of_page(error: FetchError) -> Self {
         Self {
             error,

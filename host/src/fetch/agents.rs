@@ -1,19 +1,20 @@
-//! What a crawl calls itself to a site, where it is not what the process does.
+//! User agents that a crawl presents to sites instead of the process's own.
 //!
-//! Of several agents a host sees one, until pages of it fail: each further attempt takes the next. A
-//! robots.txt is asked for by the process's own name, and obeyed by that, whatever pages are asked with.
+//! A host sees one of several agents until one of its pages fails; each further attempt uses the next. A
+//! robots.txt is requested under the process's own name and its rules for that name are obeyed, whichever
+//! agent the pages are requested with.
 
 use url::Url;
 
 use crate::model::links::host_hash;
 use crate::model::settings::Agent;
 
-/// A user agent, and what goes with it.
+/// A user agent and the headers that go with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// The header `user-agent`.
+    /// Value of the header `user-agent`.
     pub user_agent: String,
-    /// Further headers, for what a rule does not set itself.
+    /// Further headers, sent unless a rule sets them itself.
     pub headers: &'static [(&'static str, &'static str)],
 }
 
@@ -64,7 +65,8 @@ const FIREFOX: &[(&str, &str)] = &[
     ("sec-fetch-user", "?1"),
 ];
 
-/// As which a host is asked in this attempt, from 1. None: as the process calls itself.
+/// Returns the identity to present to the URL's host in this attempt, counted from 1. If `None`, the
+/// process's own name is used.
 pub fn identity(agents: &[Agent], url: &Url, attempt: u32) -> Option<Identity> {
     let n_all = agents.iter().map(alternatives).sum::<usize>();
     let first = host_hash(url) as usize;

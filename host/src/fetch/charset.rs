@@ -1,12 +1,12 @@
-//! The text of a body, by the encoding that the answer names or that the body shows.
+//! Decoding of a body into text, by the encoding that the answer names or that the body itself suggests.
 //!
-//! In this order: a byte order mark, the `charset` of the content type, what the first
-//! [`PRESCAN`] bytes declare (`<meta charset>`, `<meta http-equiv>`, `<?xml encoding>`), UTF-8 if the
-//! body is valid as such, and last what the bytes and the top-level domain make likely, as browsers
-//! guess it. Nothing fails: what cannot be decoded becomes U+FFFD.
+//! The first of these that applies decides: a byte order mark, the `charset` of the content type, a
+//! declaration in the first [`PRESCAN`] bytes (`<meta charset>`, `<meta http-equiv>`, `<?xml encoding>`),
+//! UTF-8 if the body is valid UTF-8, and last a guess from the bytes and the top-level domain, as browsers
+//! make it. Decoding never fails: bytes that cannot be decoded become U+FFFD.
 //!
-//! A body that is not text (an image, an archive) has the charset [`BINARY`] and an empty text, so
-//! that nobody pays for a text of replacement characters; its bytes are there.
+//! A body that is not text (an image, an archive) has the charset [`BINARY`] and an empty text, so that no
+//! memory is spent on replacement characters; its bytes remain available.
 
 use bytes::Bytes;
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
@@ -14,11 +14,11 @@ use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFI
 
 use crate::model::page::{CharsetSource, PageText};
 
-/// Where a declaration is looked for, from the start: as far as browsers look.
+/// Number of bytes at the start that are searched for a declaration, the same as in browsers.
 pub const PRESCAN: usize = 1_024;
 /// The charset of a body that is not text.
 pub const BINARY: &str = "binary";
-/// Of a body without any word on its encoding, so much is looked at.
+/// Number of bytes that the detector reads of a body that declares no encoding.
 const DETECTED: usize = 256 << 10;
 
 /// Decodes a body that came from this host.
@@ -51,7 +51,7 @@ pub fn decode(body: &Bytes, content_type: Option<&str>, host: Option<&str>) -> P
 }
 
 fn for_label(label: &str) -> Option<&'static Encoding> {
-    // What nearly all say, without a search.
+    // Nearly all pages say this; it needs no search.
     if label.eq_ignore_ascii_case("utf-8") {
         return Some(UTF_8);
     }
@@ -72,14 +72,14 @@ fn decoded(encoding: &'static Encoding, source: CharsetSource, body: &[u8]) -> P
 fn is_utf_8(body: &[u8]) -> bool {
     match simdutf8::compat::from_utf8(body) {
         Ok(_) => true,
-        // A body that was cut may end within a character. If that were its only one, it could as
-        // well be the last letter of "café" in windows-1252.
+        // A cut body may end within a character. If that character were its only one outside ASCII, it could
+        // as well be the last letter of "café" in windows-1252.
         Err(error) => error.error_len().is_none() && !body[..error.valid_up_to()].is_ascii(),
     }
 }
 
 fn detected(body: &[u8], host: Option<&str>) -> &'static Encoding {
-    // As browsers: its escapes could turn what is ASCII everywhere else into markup.
+    // Browsers deny ISO-2022-JP as well: its escapes could turn plain ASCII into markup.
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     let start = &body[..body.len().min(DETECTED)];
     detector.feed(start, start.len() == body.len());
@@ -93,7 +93,7 @@ fn detected(body: &[u8], host: Option<&str>) -> &'static Encoding {
     detector.guess(top_level, Utf8Detection::Deny)
 }
 
-/// `text/html` of `text/html; charset=x`.
+/// Returns the part before the parameters: `text/html` of `text/html; charset=x`.
 fn essence(content_type: &str) -> &str {
     content_type.split(';').next().unwrap_or_default().trim()
 }
@@ -104,7 +104,7 @@ fn is_textual(essence: &str) -> bool {
         other => other.to_ascii_lowercase(),
     };
     let Some((kind, subtype)) = essence.split_once('/') else {
-        // Not a content type at all: servers write "html", or "utf-8".
+        // This is not a content type at all: some servers write "html", or "utf-8".
         return true;
     };
     let suffix = subtype.rsplit('+').next().unwrap_or(subtype);
@@ -133,7 +133,7 @@ fn charset_parameter(content_type: &str) -> Option<&str> {
     })
 }
 
-/// What the head of a document says of its own encoding.
+/// Returns the encoding that the head of a document declares.
 fn declared(head: &[u8]) -> Option<&'static Encoding> {
     let head = String::from_utf8_lossy(head).to_ascii_lowercase();
     let label = match head.trim_start().strip_prefix("<?xml") {
@@ -172,7 +172,7 @@ fn meta_charset(head: &str) -> Option<&str> {
     None
 }
 
-/// The value after `name =`, also within a quoted `content="text/html; charset=x"`.
+/// Returns the value after `name =`, also within a quoted `content="text/html; charset=x"`.
 fn value_of<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let mut rest = text;
     loop {

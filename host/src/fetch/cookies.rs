@@ -1,10 +1,11 @@
-//! The cookies of one crawl (RFC 6265): what sites have set, and what the resource begins with.
+//! The cookies of one crawl (RFC 6265): those that sites have set, and those that the resource begins with.
 //!
-//! A site sets cookies for itself and for the domain that it belongs to, never for a public suffix
-//! such as `co.uk`, where others would be sent them. What a user sets in the resource is taken as it is.
+//! A site sets cookies for itself and for the domain that it belongs to, never for a public suffix such as
+//! `co.uk`, because other sites would be sent them. Cookies that a user sets in the resource are accepted
+//! without this check.
 //!
-//! They live in the frontier, so that a login outlives the process. All is bounded: a site cannot make
-//! them grow without end, nor drive out those of another.
+//! The cookies are kept in the frontier, so that a login survives a restart of the process. Their number and
+//! size are bounded: a site can neither make them grow without limit nor evict the cookies of another site.
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -19,16 +20,16 @@ use domains::Domains;
 
 mod domains;
 
-/// Bytes of one cookie (RFC 6265, 6.1: at least 4096).
+/// Maximum size of one cookie in bytes (RFC 6265, 6.1: at least 4096).
 const MAX_COOKIE: usize = 4_096;
-/// Of one host (RFC 6265, 6.1: at least 50).
+/// Maximum number of cookies of one host (RFC 6265, 6.1: at least 50).
 const MAX_PER_HOST: usize = 50;
-/// Bytes of one host, so that no few of them use up all.
+/// Maximum size in bytes of the cookies of one host, so that a few hosts cannot use up the total.
 const MAX_HOST_BYTES: usize = 16 << 10;
-/// Bytes of all together.
+/// Maximum size in bytes of all cookies of a crawl.
 const MAX_BYTES: usize = 256 << 10;
 
-/// What a crawl sends back to the sites that set it.
+/// Cookies of one crawl, shared by all of its pages.
 pub struct CookieJar {
     state: RwLock<State>,
 }
@@ -36,31 +37,31 @@ pub struct CookieJar {
 struct State {
     cookies: Domains,
     n_bytes: usize,
-    /// Those of the resource that were put in.
+    /// Cookies of the resource that were already inserted.
     seeds: Vec<CookieSeed>,
-    /// Number of the changes that were kept: of two records, the one with the higher is newer.
+    /// Number of the changes so far: of two records, the one with the higher version is newer.
     version: u64,
     is_changed: bool,
 }
 
-/// As it is kept.
+/// The stored form of the jar.
 #[derive(Serialize, Deserialize)]
 struct Saved {
     seeds: Vec<CookieSeed>,
-    /// The host of each, and what it had set.
+    /// The cookies that sites have set, with their hosts.
     cookies: Vec<Cookie<'static>>,
 }
 
 impl std::fmt::Debug for CookieJar {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Not what is in it: cookies are as good as passwords.
+        // The content is left out: cookies are as sensitive as passwords.
         f.debug_struct("CookieJar").finish_non_exhaustive()
     }
 }
 
 impl CookieJar {
-    /// What was kept, and those of the resource that were not put in yet. What cannot be read any more
-    /// is told and forgotten.
+    /// Opens the stored cookies and inserts those of the resource that were not inserted yet. Stored cookies
+    /// that cannot be read are logged and dropped.
     pub fn open(kept: Option<&KeptCookies>, seeds: &[CookieSeed]) -> Self {
         let version = kept.map_or(0, |kept| kept.version);
         let saved = kept.map(|kept| serde_json::from_slice::<Saved>(&kept.jar));
@@ -70,7 +71,7 @@ impl CookieJar {
             None
         });
         let (known, mut cookies) = saved.map_or_else(Default::default, |s| (s.seeds, s.cookies));
-        // Earlier versions took those of sites.
+        // Earlier versions accepted cookies for public suffixes from sites.
         cookies.retain(|cookie| suffix_of(cookie).is_none_or(|suffix| is_seed_for(suffix, seeds)));
         let is_meant = |seed: &CookieSeed| seeds.contains(seed);
         let (known, withdrawn): (Vec<_>, Vec<_>) = known.into_iter().partition(is_meant);
@@ -97,7 +98,7 @@ impl CookieJar {
         }
     }
 
-    /// What a request for this URL sends.
+    /// Returns the header `cookie` for a request to this URL.
     pub fn header(&self, url: &Url) -> Option<String> {
         let state = self.read();
         let mut header = String::new();
@@ -108,15 +109,16 @@ impl CookieJar {
         (!header.is_empty()).then_some(header)
     }
 
-    /// Takes what an answer from this URL sets, as far as it may.
+    /// Stores the cookies that an answer from this URL sets, as far as the site may set them.
     pub fn hear<'a>(&self, url: &Url, set: impl Iterator<Item = &'a str>) {
         let set = set.filter(|text| text.len() <= MAX_COOKIE);
         let set: Vec<_> = set.filter_map(|text| heard(text, url)).collect();
-        // Most answers say what the jar knows, and all pages of a crawl share it.
+        // Most answers set only cookies that the jar has already, and all pages of a crawl share the jar.
         if set.is_empty() || self.read().has_all(&set) {
             return;
         }
-        // All that an answer sets at once: what belongs together is sent together.
+        // All cookies of one answer are stored under one lock, because cookies that belong together are sent
+        // together.
         let mut state = self.write();
         for cookie in set {
             if !state.has(&cookie) {
@@ -125,8 +127,8 @@ impl CookieJar {
         }
     }
 
-    /// What is to be kept, where it has changed since this was asked last. Each has a higher version
-    /// than the one before: two tasks may hand theirs to the frontier in either order.
+    /// Returns the record to store, if the jar has changed since the last call. Each record has a higher
+    /// version than the one before, because two tasks may hand theirs to the frontier in either order.
     pub fn unsaved(&self) -> Option<KeptCookies> {
         let mut state = self.write();
         if !state.is_changed {
@@ -181,7 +183,7 @@ impl State {
         cookies.iter().all(|cookie| self.has(cookie))
     }
 
-    /// Whether it is there as it stands.
+    /// Returns true if the jar has this cookie with the same value and attributes.
     fn has(&self, cookie: &Cookie<'_>) -> bool {
         self.cookies.like(cookie).is_some_and(|here| {
             let is_for_same = here.expires == cookie.expires && here.domain == cookie.domain;
@@ -201,7 +203,7 @@ impl State {
             self.forget(expired(self.cookies.iter()));
         }
         let n_before = self.cookies.like(&cookie).map(size);
-        // The jar knows no difference between a cookie of a host and one of it and all below it.
+        // The jar does not distinguish a cookie for one host from a cookie for that host and all names below it.
         let here = self.cookies.of_domain(&domain);
         let (n, n_bytes_here) =
             here.fold((0, 0), |(n, n_bytes), other| (n + 1, n_bytes + size(other)));
@@ -232,15 +234,15 @@ impl State {
     }
 }
 
-/// A cookie that an answer from this URL sets, if it may.
+/// Parses a cookie that an answer from this URL sets. Returns `None` if the site may not set it.
 fn heard<'a>(text: &'a str, url: &Url) -> Option<Cookie<'a>> {
     let mut raw = RawCookie::parse(text).ok()?;
-    // Both are about pages of other sites, and would be kept with a `Secure` that the site has not set.
+    // Both attributes concern pages of other sites, and would be kept with a `Secure` that the site has not set.
     raw.set_same_site(None);
     raw.set_partitioned(None);
     let mut cookie = Cookie::try_from_raw_cookie(&raw, url).ok()?;
     if let Some(suffix) = suffix_of(&cookie) {
-        // RFC 6265, 5.3: a host that is a suffix itself may set cookies for itself alone.
+        // RFC 6265, 5.3: a host that is a public suffix itself may set cookies for itself only.
         if Some(suffix) != url.host_str() {
             return None;
         }
@@ -257,13 +259,13 @@ fn suffix_of<'a>(cookie: &'a Cookie<'_>) -> Option<&'a str> {
     }
 }
 
-/// True if the user has set a cookie for all names below this one.
+/// Returns true if the user has set a cookie for all names below this domain.
 fn is_seed_for(domain: &str, seeds: &[CookieSeed]) -> bool {
     let mut seeds = seeds.iter();
     seeds.any(|seed| seed.and_below && seed.host == domain)
 }
 
-/// Domain, path and name of those that would hold a place for ever.
+/// Returns domain, path and name of the expired cookies, which would otherwise hold their places for ever.
 fn expired<'a>(cookies: impl Iterator<Item = &'a Cookie<'static>>) -> Vec<[String; 3]> {
     let expired = cookies.filter(|cookie| cookie.is_expired());
     let names = expired.filter_map(|cookie| {
@@ -290,7 +292,7 @@ mod tests {
         jar.hear(&url(from), set.iter().copied());
     }
 
-    /// Those that are sent, in order of their names.
+    /// Returns the cookies that are sent, in order of their names.
     fn sent(jar: &CookieJar, to: &str) -> Vec<String> {
         let header = jar.header(&url(to)).unwrap_or_default();
         let mut sent: Vec<String> = header.split("; ").map(str::to_owned).collect();
@@ -299,7 +301,7 @@ mod tests {
         sent
     }
 
-    /// As it was kept before there were versions.
+    /// Builds a record as it was stored before there were versions.
     fn of_old(jar: &'static [u8]) -> KeptCookies {
         let jar = jar.into();
         KeptCookies { version: 0, jar }
@@ -317,7 +319,7 @@ mod tests {
         hear(&jar, "https://www.evil.co.uk/", &set);
         assert_eq!(sent(&jar, "https://bank.co.uk/"), Vec::<String>::new());
         assert_eq!(sent(&jar, "https://evil.co.uk/"), ["d=4"]);
-        // A host that is a suffix itself, for itself.
+        // A host that is a public suffix itself may set a cookie for itself.
         hear(
             &jar,
             "https://github.io/",
@@ -331,7 +333,7 @@ mod tests {
         assert_eq!(sent(&jar, "https://github.io/"), ["own=1"]);
         assert_eq!(sent(&jar, "https://ann.github.io/"), Vec::<String>::new());
         assert_eq!(sent(&jar, "http://localhost/"), ["own=2"]);
-        // What the user says is meant.
+        // A cookie of the user is accepted for a public suffix.
         assert_eq!(sent(&jar, "https://www.gov.uk/"), ["lang=en"]);
     }
 
@@ -491,21 +493,21 @@ mod tests {
             &["session=3; Path=/", "s=4; Path=/"],
         );
         let kept = jar.unsaved().unwrap();
-        // What is as before is no change.
+        // Setting the same cookie again is no change.
         hear(&jar, "http://a.test/", &["session=3; Path=/"]);
         assert_eq!(jar.unsaved(), None);
         hear(&jar, "http://a.test/", &["more=5; Path=/"]);
         assert!(jar.unsaved().is_some());
         assert_eq!(jar.unsaved(), None);
-        // What the site has set instead is not undone by what the crawl began with, but by what it is
-        // told to begin with since.
+        // A cookie that the site has set is not overwritten by the seed that the crawl began with, but by a
+        // seed that is new since.
         let again = CookieJar::open(Some(&kept), &seeds);
         assert_eq!(sent(&again, "http://a.test/"), ["s=4", "session=3"]);
         let other = CookieJar::open(Some(&kept), &["a.test:s=9".parse().unwrap()]);
         assert_eq!(sent(&other, "http://a.test/"), ["s=9", "session=3"]);
         let withdrawn = CookieJar::open(Some(&kept), &seeds[..1]);
         assert_eq!(sent(&withdrawn, "http://www.b.test/"), Vec::<String>::new());
-        // What says where else it may be sent from is no less one for http.
+        // A cookie that names where it may be sent from is accepted over http, too.
         let from_elsewhere = ["any=1; SameSite=None", "each=2; Partitioned"];
         hear(&jar, "http://c.test/", &from_elsewhere);
         let again = CookieJar::open(jar.unsaved().as_ref(), &seeds);
@@ -544,14 +546,14 @@ mod tests {
             hear(&jar, "http://greedy.test/", &[&format!("c{n}=1; Path=/")]);
         }
         assert_eq!(sent(&jar, "http://greedy.test/").len(), MAX_PER_HOST);
-        // What has expired holds no place.
+        // Expired cookies hold no place.
         hear(
             &jar,
             "http://greedy.test/",
             &["c0=; Path=/; Max-Age=0", "new=1; Path=/"],
         );
         assert!(sent(&jar, "http://greedy.test/").contains(&"new=1".to_owned()));
-        // One that is there can be changed.
+        // A cookie that is stored can be changed.
         hear(&jar, "http://greedy.test/", &["c1=2; Path=/"]);
         assert!(sent(&jar, "http://greedy.test/").contains(&"c1=2".to_owned()));
         let large = "x".repeat(4_000);

@@ -1,6 +1,6 @@
-//! What some hosts want to see: basic and bearer, each for the hosts that the operator named and no other.
+//! Credentials for hosts: basic and bearer, each for the hosts that the operator named and no other.
 //!
-//! A resource says by name which it uses; it never sees one, and cannot have one sent elsewhere.
+//! A resource names the credentials that it uses. It never sees them and cannot have them sent to other hosts.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,15 +13,15 @@ use url::Url;
 use crate::model::scope::HostPattern;
 use crate::model::settings::AccessName;
 
-/// By the names that resources use.
+/// Credentials by the names that resources use.
 pub type Credentials = BTreeMap<AccessName, Credential>;
 
-/// A header for some hosts.
+/// An `authorization` header for some hosts.
 #[derive(Clone)]
 pub struct Credential {
     hosts: Vec<HostPattern>,
     authorization: HeaderValue,
-    /// Sent without encryption, too.
+    /// True if the header is sent over plain http, too.
     plain_http: bool,
 }
 
@@ -33,7 +33,7 @@ impl fmt::Debug for Credential {
 }
 
 impl Credential {
-    /// User and password (RFC 7617).
+    /// Creates a credential from user and password (RFC 7617).
     pub fn basic(
         hosts: Vec<HostPattern>,
         user: &str,
@@ -44,7 +44,7 @@ impl Credential {
         Self::new(hosts, format!("Basic {pair}"), plain_http)
     }
 
-    /// A token (RFC 6750).
+    /// Creates a credential from a token (RFC 6750).
     pub fn bearer(
         hosts: Vec<HostPattern>,
         token: &str,
@@ -59,7 +59,7 @@ impl Credential {
         plain_http: bool,
     ) -> Result<Self, InvalidHeaderValue> {
         let mut authorization = HeaderValue::try_from(authorization)?;
-        // Neither logged nor kept in HTTP/2's table of headers.
+        // A sensitive value is neither logged nor kept in the header table of HTTP/2.
         authorization.set_sensitive(true);
         Ok(Self {
             hosts,
@@ -68,7 +68,7 @@ impl Credential {
         })
     }
 
-    /// The header, if this URL's host is to see it.
+    /// Returns the header if it may be sent to this URL's host.
     pub(super) fn for_url(&self, url: &Url) -> Option<&HeaderValue> {
         let host = url.host_str()?;
         let is_shown = |pattern: &HostPattern| pattern.admits(host, url.port_or_known_default());

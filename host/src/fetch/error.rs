@@ -1,4 +1,4 @@
-//! Why a fetch brought no answer, and what that means for another attempt.
+//! Reasons why a fetch brought no answer, and their meaning for another attempt.
 
 use std::io;
 use std::time::Duration;
@@ -7,208 +7,208 @@ use rustix::io::Errno;
 
 use super::robots::RuleLine;
 
-/// Why there is no answer.
+/// Reason why there is no answer.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum FetchError {
-    /// Not http or https.
+    /// The scheme is neither http nor https.
     #[error("{url}: only http and https are fetched")]
     Scheme {
-        /// What was asked for.
+        /// URL that was requested.
         url: String,
     },
-    /// The address is not one that may be reached.
+    /// The address may not be reached.
     #[error(
         "{host} is at {address}, which is not a public address; the operator can allow it with --allow-networks"
     )]
     Address {
-        /// As the URL has it.
+        /// Host as written in the URL.
         host: String,
-        /// As resolved.
+        /// Address that the host resolved to.
         address: String,
     },
-    /// The port is not one that may be fetched from.
+    /// The port may not be fetched from.
     #[error(
         "port {port} is not fetched from; the resource can name {host}:{port} in setting scope, or the operator allow the port with --allow-ports"
     )]
     Port {
-        /// As the URL has it.
+        /// Host as written in the URL.
         host: String,
-        /// As the URL has it.
+        /// Port as written in the URL.
         port: u16,
     },
-    /// One of the cluster's own nodes.
+    /// The host is one of the cluster's own nodes.
     #[error("{host} is a node of this cluster")]
     OwnNode {
-        /// As the URL has it.
+        /// Host as written in the URL.
         host: String,
     },
-    /// The request cannot be sent as it is.
+    /// The request cannot be sent.
     #[error("the request cannot be sent: {why}")]
     Request {
-        /// What is wrong with it.
+        /// Reason why it cannot be sent.
         why: String,
     },
-    /// No address for the name.
+    /// The name has no address.
     #[error("{host} cannot be resolved: {why}")]
     Resolve {
-        /// As the URL has it.
+        /// Host as written in the URL.
         host: String,
-        /// What the resolver said.
+        /// Message of the resolver.
         why: String,
     },
-    /// No connection, or it broke.
+    /// The connection could not be made, or it broke.
     #[error("the connection failed: {why}")]
     Connection {
-        /// The whole chain.
+        /// Messages of the whole chain of causes.
         why: String,
     },
-    /// Too slow.
+    /// The request took too long.
     #[error("it took longer than {limit:?}, as set by {setting} of [fetch] in the config file")]
     Timeout {
-        /// Its value.
+        /// Value of the setting.
         limit: Duration,
-        /// Of `[fetch]`.
+        /// Name of the setting in `[fetch]`.
         setting: &'static str,
     },
-    /// The body comes too slowly.
+    /// The body arrives too slowly.
     #[error(
         "only {n} bytes of the body came in {time:?}; setting min-rate of [fetch] in the config file asks for {least} in a second"
     )]
     TooSlow {
-        /// Bytes, as they come.
+        /// Number of bytes that arrived, before decoding.
         n: u64,
-        /// In which they came.
+        /// Time in which they arrived.
         time: Duration,
-        /// Setting `min-rate` of `[fetch]`: bytes in a second.
+        /// Setting `min-rate` of `[fetch]`, in bytes per second.
         least: u64,
     },
-    /// It is of another kind than the resource wants; its body was not read.
+    /// The page has a content type that the resource does not want; its body was not read.
     #[error("it is {content_type:?}, which setting content-types leaves out")]
     ContentType {
-        /// As the answer has it.
+        /// Content type of the answer.
         content_type: String,
     },
-    /// Its head is too large.
+    /// The head of the answer is too large.
     #[error(
         "the head of the answer is too large: it has more than {max} headers, as set by max-headers of [fetch] in the config file, more than 400 KiB of them, or tells of a body beyond all numbers"
     )]
     Headers {
-        /// Setting `max-headers` of `[fetch]`. The bound of bytes is the client's own.
+        /// Setting `max-headers` of `[fetch]`. The bound in bytes is the client's own.
         max: usize,
     },
-    /// Its host is in trouble, or its rate is used up: it is left alone until the moment that the failure
+    /// The host is in trouble, or its rate is used up. It is left alone until the moment that the failure
     /// tells, and nothing was asked.
     #[error(
         "{host} is left alone for another {pause:?}: it failed, asked for it, or had as many requests as host-rate lets it"
     )]
     Paused {
-        /// Name and port.
+        /// Name and port of the host.
         host: String,
-        /// At most setting `max-host-pause` of `[fetch]`, or the time of a rate.
+        /// Remaining pause; at most setting `max-host-pause` of `[fetch]`, or the period of a rate.
         pause: Duration,
     },
-    /// Other hosts at its address had the turn: it is left alone until the moment that the failure tells, and
-    /// nothing was asked.
+    /// Other hosts at the same address had the turn. The host is left alone until the moment that the failure
+    /// tells, and nothing was asked.
     #[error(
         "{host} waits another {pause:?} for its turn at {address}, an address that hosts share; address-rate of [fetch] in the config file sets how often it is asked"
     )]
     AddressPaused {
-        /// Name and port.
+        /// Name and port of the host.
         host: String,
         /// An IPv4 address, or the network /64 of an IPv6 address.
         address: String,
-        /// Until the moment that its host was promised.
+        /// Time until the moment that the host was promised.
         pause: Duration,
     },
-    /// The proxy does not pass it on.
+    /// The proxy refuses to forward the request.
     #[error(
         "proxy {proxy} answers with status 407, so it does not accept user and password, or the site says that itself"
     )]
     Proxy {
-        /// Of the table `[proxies]`: its name and place.
+        /// Proxy in the table `[proxies]`: its name and place.
         proxy: String,
     },
-    /// Every proxy that it may go through is out of order; nothing was asked.
+    /// The proxies that the request may go through are all out of order; nothing was asked.
     #[error("all proxies called {name} rest for another {pause:?}; the worker's log tells why")]
     NoProxy {
-        /// Of the table `[proxies]`.
+        /// Name in the table `[proxies]`.
         name: String,
-        /// Until the first may be tried again.
+        /// Time until the first of them may be tried again.
         pause: Duration,
     },
-    /// This process has as many connections and files open as it may; nothing was asked.
+    /// This process has as many connections and files open as the system allows; nothing was asked.
     #[error(
         "no connection can be opened: this process has as many files open as the system lets it; raise its limit (ulimit -n)"
     )]
     OpenFiles,
-    /// A redirect has to wait, and cannot be a page of its own: all of it is to be done again.
+    /// A redirect has to wait and cannot become a page of its own, so the whole chain is to be repeated.
     #[error("the redirects were not followed to their end: {why}")]
     Interrupted {
-        /// Of the last one.
+        /// Message of the last error.
         why: String,
     },
-    /// The resource names what this process does not have.
+    /// The resource names something that this process has not set up.
     #[error(
         "setting {setting} names {name:?}, which is not in [{table}] of this worker's config file; add it there and restart the worker, or change the setting"
     )]
     NotSetUp {
-        /// Of the resource.
+        /// Setting of the resource.
         setting: &'static str,
-        /// What it names.
+        /// Name that the resource uses.
         name: String,
-        /// Of the config file.
+        /// Table of the config file.
         table: &'static str,
     },
-    /// The site wants it left alone.
+    /// The site's robots.txt forbids the page.
     #[error("{url} forbids it: {rule}")]
     Robots {
-        /// Of the robots.txt.
+        /// URL of the robots.txt.
         url: String,
-        /// Which says so.
+        /// Rule of the robots.txt that forbids it.
         rule: RuleLine,
     },
-    /// The site does not tell what it wants left alone, so all of it is.
+    /// The robots.txt cannot be fetched, so the whole site is left alone.
     #[error("{url} cannot be had, and nothing of the site is fetched without it: {why}")]
     RobotsUnavailable {
-        /// Of the robots.txt.
+        /// URL of the robots.txt.
         url: String,
-        /// What the site answers.
+        /// Answer of the site, or the error.
         why: String,
     },
     /// A redirect leads to a URL that is too long.
     #[error("a redirect leads to a URL of {length} bytes, and setting max-url-length allows {max}")]
     UrlLength {
-        /// Without the fragment.
+        /// Length in bytes without the fragment.
         length: usize,
-        /// As set.
+        /// Setting `max-url-length`.
         max: u32,
     },
-    /// The body is in no form that can be read.
+    /// The body cannot be decoded.
     #[error("the body cannot be decoded, its content-encoding is {encoding:?}: {why}")]
     Encoding {
-        /// As the answer has it.
+        /// Content encoding of the answer.
         encoding: String,
-        /// What is wrong with it.
+        /// Reason why it cannot be decoded.
         why: String,
     },
-    /// Too many redirects, or a loop.
+    /// The page has too many redirects, or they form a loop.
     #[error("more than {n} redirects")]
     Redirects {
-        /// How many were followed.
+        /// Number of redirects that were followed.
         n: usize,
     },
 }
 
-/// Bytes of what is kept of an error with each page that is given up for it.
+/// Maximum length in bytes of the error text that is stored with each page that is given up.
 const DETAIL_MAX: usize = 512;
 
-/// Another attempt may go better.
+/// Marks errors for which another attempt may succeed.
 const AGAIN: bool = true;
-/// However often it is tried, it goes no better.
+/// Marks errors for which no further attempt can succeed.
 const NEVER: bool = false;
 
 impl FetchError {
-    /// What it is counted as, and whether another attempt may go better.
+    /// Returns the word that the error is counted by, and true if another attempt may succeed.
     fn kind(&self) -> (&'static str, bool) {
         match self {
             FetchError::Scheme { .. } => ("scheme", NEVER),
@@ -236,17 +236,17 @@ impl FetchError {
         }
     }
 
-    /// The word that counts and dead letters are kept by.
+    /// Returns the word that counters and dead letters are kept by.
     pub fn reason(&self) -> &'static str {
         self.kind().0
     }
 
-    /// Whether another attempt may go better.
+    /// Returns true if another attempt may succeed.
     pub fn is_transient(&self) -> bool {
         self.kind().1
     }
 
-    /// Whether nothing was asked, and the page comes again as it is, at a moment that is known.
+    /// Returns true if nothing was asked and the page comes again unchanged at a moment that is known.
     pub fn is_held(&self) -> bool {
         matches!(
             self,
@@ -257,11 +257,11 @@ impl FetchError {
         )
     }
 
-    /// What whoever asks for the page later is to know beyond the reason, in at most 512 bytes.
+    /// Returns a text of at most 512 bytes for dead letters, with details beyond the reason.
     pub fn detail(&self) -> String {
         let mut detail = self.to_string();
         if detail.len() > DETAIL_MAX {
-            // Servers have a say in it: what they call the type of a page may be long.
+            // Servers influence this text: the content type of a page may be long.
             detail.truncate(detail.floor_char_boundary(DETAIL_MAX - "…".len()));
             detail.push('…');
         }
@@ -269,7 +269,7 @@ impl FetchError {
     }
 }
 
-/// True if the system lets this process, or all of them, open no more files.
+/// Returns true if the process, or the whole system, cannot open any more files.
 pub(super) fn is_out_of_files(error: &io::Error) -> bool {
     let code = error.raw_os_error().map(Errno::from_raw_os_error);
     matches!(code, Some(Errno::MFILE | Errno::NFILE))

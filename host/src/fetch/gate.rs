@@ -1,24 +1,24 @@
-//! When a host may be asked: one gate for each process, shared by all resources.
+//! Times at which a host may be asked: one gate for each process, shared by all resources.
 //!
 //! The delay counts from the end of one answer to the next request, and while it is above zero there is one
 //! request at a time. A crawl that comes before its host's turn is sent away with the moment to come again
-//! ([`Asker`]), so that it holds nothing while the host waits; turns go round the crawls that were sent away.
-//! Resources that ask for different delays on one host all keep the longest of them, for as long as the one
-//! that asked for it keeps coming (it is forgotten [`STRICT_FOR`] and twice itself after it was last
-//! asked for). Beyond the delay there may be a little more by chance, drawn anew after each answer. Rates
-//! bind all in the same way: who asks for one has every request to the host counted.
+//! ([`Asker`]), so that it holds nothing while the host waits. Turns go round the crawls that were sent away.
+//! If resources ask for different delays on one host, all of them keep the longest. That delay is forgotten
+//! [`STRICT_FOR`] plus twice its own length after it was last asked for. A random time may be added to the
+//! delay; it is drawn anew after each answer. Rates bind all resources in the same way: a resource that asks
+//! for one has every request to the host counted.
 //!
-//! A host in trouble is left alone for a while, whoever asks: for as long as it asks itself
-//! (`Retry-After`), and otherwise longer with each failure on end, less up to a half of it by chance.
-//! What was asked before the last failure was noted says nothing new and is not counted. After a pause it
-//! gets one request at a time until it answers. A host that is slow to answer is asked less often
-//! than it was told to be: the delay grows to the time that its answers take.
+//! A host in trouble is left alone for a while, whichever crawl asks: for the time that it asks for itself
+//! (`Retry-After`), and otherwise longer with each consecutive failure, less a random part of up to one half.
+//! The result of a request that began before the last failure was noted is not counted. After a pause the
+//! host gets one request at a time until it answers. A host that is slow to answer is asked less often than
+//! the resource says: the delay grows to the time that its answers take.
 //!
-//! Names that share an address share its turns too, where whoever asks says so ([`Shared`]): the host's turn
-//! comes only once its address may be asked.
+//! Names that share an address share its turns too, where the caller asks for that ([`Shared`]): the host's
+//! turn comes only once its address may be asked.
 //!
-//! Giving up a wait loses nothing: the next in line takes its place. A host that nobody waits for is
-//! forgotten once its delay is over.
+//! A caller that stops waiting loses nothing for the others: the next in line takes its place. A host that
+//! nobody waits for is forgotten once its delay is over.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,28 +44,29 @@ pub use address::{Address, Shared};
 pub use health::Sign;
 pub use permit::{LeftAlone, Permit};
 
-/// How long a delay is kept by all, beyond twice itself.
+/// Time for which all resources keep a delay, in addition to twice that delay.
 pub const STRICT_FOR: Duration = Duration::from_secs(60);
 
-/// The longest wait at the gate of a request that nobody would bring again.
+/// The longest wait at the gate for a request that is not retried later.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Hosts known when the first sweep is due.
+/// Number of known hosts at which the first sweep is due.
 const FIRST_SWEEP: usize = 1_024;
 
-/// Bounds of the gate.
+/// Limits of the gate.
 #[derive(Debug, Clone)]
 pub struct GateSettings {
     /// Requests to one host at once where no delay is asked for: setting `parallel` of `[fetch]`.
     pub parallel: u32,
-    /// Failures on end after which a host is left alone: setting `host-failures` of `[fetch]`.
+    /// Consecutive failures after which a host is left alone: setting `host-failures` of `[fetch]`.
     pub host_failures: u32,
-    /// The longest that a host in trouble is left alone: setting `max-host-pause` of `[fetch]`.
+    /// The longest time that a host in trouble is left alone: setting `max-host-pause` of `[fetch]`.
     pub max_host_pause: Duration,
-    /// How far the delay grows with the time that answers take: setting `max-adaptive-delay` of `[fetch]`.
+    /// Limit up to which the delay grows with the time that answers take: setting `max-adaptive-delay` of
+    /// `[fetch]`.
     pub max_adaptive_delay: Duration,
-    /// Requests to one address, over all hosts there, evenly spaced: setting `address-rate` of `[fetch]`. None: as
-    /// many as its hosts get.
+    /// Requests to one address, over all of its hosts, evenly spaced: setting `address-rate` of `[fetch]`. If
+    /// `None`, addresses are not limited.
     pub address_rate: Option<Rate>,
 }
 
@@ -85,27 +86,27 @@ impl Default for GateSettings {
 }
 
 impl GateSettings {
-    /// Time between the starts of two requests to one address.
+    /// Returns the time between the starts of two requests to one address.
     fn address_interval(&self) -> Option<Duration> {
         self.address_rate.map(|rate| rate.per / rate.n.max(1))
     }
 }
 
-/// How a resource wants a host to be asked.
+/// Pace at which a resource wants a host to be asked.
 #[derive(Debug, Clone, Default)]
 pub struct Pace {
-    /// Between the end of an answer and the next request.
+    /// Time between the end of an answer and the next request.
     pub delay: Duration,
     /// Origin of that delay.
     pub delay_by: DelayBy,
-    /// Up to so much more, by chance.
+    /// Upper bound of a random time that is added to the delay.
     pub random: Duration,
-    /// No more requests than this.
+    /// Maximum numbers of requests within periods.
     pub rates: Rates,
 }
 
 impl Pace {
-    /// With this delay and nothing else.
+    /// Creates a pace with this delay and no other limit.
     pub fn of_delay(delay: Duration) -> Self {
         Self {
             delay,
@@ -113,7 +114,7 @@ impl Pace {
         }
     }
 
-    /// There is one request at a time.
+    /// Returns true if there is one request at a time.
     pub(super) fn is_spaced(&self) -> bool {
         !self.delay.is_zero() || !self.random.is_zero()
     }
@@ -124,13 +125,13 @@ impl Pace {
 pub struct Asker {
     /// Number of the crawl; crawls with different numbers take turns at a host.
     pub crawl: u64,
-    /// The longest wait at the gate itself; whoever would wait longer is sent away. None: it waits for
-    /// every delay, and for [`PATIENCE`] where the host is in trouble.
+    /// The longest wait at the gate itself; an asker that would have to wait longer is sent away. If `None`,
+    /// it waits for every delay, and for [`PATIENCE`] where the host is in trouble.
     pub patience: Option<Duration>,
 }
 
 impl Asker {
-    /// An asker of its own that waits at the gate.
+    /// Creates an asker with a number of its own that waits at the gate.
     pub fn waiting() -> Self {
         Self {
             crawl: Self::new_crawl(),
@@ -138,7 +139,7 @@ impl Asker {
         }
     }
 
-    /// The number of another crawl; no two of a process are the same.
+    /// Returns the number of a new crawl, unique within the process.
     pub fn new_crawl() -> u64 {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         NEXT.fetch_add(1, Ordering::Relaxed)
@@ -156,35 +157,36 @@ pub struct Gate {
 #[derive(Debug, Default)]
 struct Hosts {
     by_name: HashMap<String, Arc<HostGate>>,
-    /// As many as were left by the last sweep; it pays to look again at twice that.
+    /// Number of hosts that the last sweep left; the next one is due at twice that.
     n_swept: usize,
 }
 
 #[derive(Debug, Default)]
 struct HostGate {
-    /// Held by the first of those who wait for a connection; it is handed on in order of arrival.
+    /// Lock held by the first of those who wait for a connection; it is handed on in order of arrival.
     line: tokio::sync::Mutex<()>,
     state: Mutex<HostState>,
-    /// A place was freed, for the first of those who wait for one.
+    /// Signals the first of those who wait for a place that one was freed.
     freed: Notify,
-    /// A request has ended, for all who wait for a moment: it may come sooner or later than they know.
+    /// Signals everyone who waits for a moment that a request has ended: the moment may be sooner or later
+    /// than they know.
     ended: Notify,
 }
 
-/// A host is left alone for so long.
+/// A host that is left alone for some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the host is left alone for another {pause:?}")]
 pub struct Paused {
-    /// From now on.
+    /// Time from now on.
     pub pause: Duration,
-    /// True if the host is in trouble or its rate is used up, beyond its delay.
+    /// True if the cause is trouble of the host or its used-up rate, not its delay.
     pub is_in_trouble: bool,
-    /// The address that may not be asked yet, though the host itself may.
+    /// Address that may not be asked yet, though the host itself may.
     pub address: Option<Address>,
 }
 
 impl Paused {
-    /// The error of a request to this host.
+    /// Returns the error of a request to this host.
     pub(super) fn into_error(self, host: String) -> FetchError {
         let pause = self.pause;
         match self.address {
@@ -199,7 +201,7 @@ impl Paused {
 }
 
 impl Gate {
-    /// A gate that has seen no host.
+    /// Creates a gate that knows no host.
     pub fn new(settings: GateSettings) -> Self {
         Self {
             settings: Arc::new(settings),
@@ -208,12 +210,12 @@ impl Gate {
         }
     }
 
-    /// True if requests to one address are spaced.
+    /// Returns true if requests to one address are spaced.
     pub(super) fn spaces_addresses(&self) -> bool {
         self.settings.address_rate.is_some()
     }
 
-    /// Requests to one host at once, at this pace.
+    /// Returns the number of requests to one host at once at this pace.
     pub fn parallel(&self, pace: &Pace) -> u32 {
         match pace.is_spaced() {
             true => 1,
@@ -221,9 +223,9 @@ impl Gate {
         }
     }
 
-    /// Takes the turn of a host, by the name of its [clock](crate::model::crawl::clock_of): waits for one that comes within the asker's patience, and
-    /// tells when to come again for a later one. Where the host keeps no delay, a free connection is
-    /// waited for, however long that takes.
+    /// Takes the turn of a host, by the name of its [clock](crate::model::crawl::clock_of). It waits for a
+    /// turn that comes within the asker's patience, and tells when to come again for a later one. Where the
+    /// host keeps no delay, it waits for a free connection, however long that takes.
     pub async fn enter(&self, host: &str, pace: &Pace, asker: Asker) -> Result<Permit, Paused> {
         self.enter_at(host, None, pace, asker).await
     }
@@ -245,7 +247,7 @@ impl Gate {
         });
         let host = self.host(name);
         let asked = Instant::now();
-        // A waiting asker that is given up keeps no turn; one that is sent away does.
+        // A waiting asker that stops waiting keeps no turn; one that is sent away does.
         let waiting = asker.patience.is_none().then(|| Waiting {
             host: &host,
             crawl: asker.crawl,
@@ -263,7 +265,7 @@ impl Gate {
                         () = tokio::time::sleep_until(at) => {}
                     }
                 }
-                // In order of arrival.
+                // Waiters are served in order of arrival.
                 Turn::Freed if first.is_none() => first = Some(host.line.lock().await),
                 Turn::Freed => host.freed.notified().await,
             }
@@ -306,8 +308,8 @@ impl HostGate {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nobody holds or awaits a place (they would share it), no delay is running, and nothing is known
-    /// that the next request should know.
+    /// Returns true if nobody holds or awaits a place (they would share it), no delay is running, and nothing
+    /// is known that the next request would need.
     fn is_forgettable(self: &Arc<Self>, now: Instant) -> bool {
         let state = self.state();
         let is_past = |(delay, until): (Duration, Instant)| {

@@ -1,17 +1,16 @@
-//! What may be reached: http and https, public addresses, never our own nodes.
+//! Policy of which URLs and addresses may be reached: http and https, public addresses, never the cluster's
+//! own nodes.
 //!
-//! This is policy alone: it judges URLs and addresses that it is handed. That the address judged is
-//! the one connected to is the work of `resolve`; that every hop is judged, of
-//! [`http`](super::http).
+//! This module only judges URLs and addresses that it is handed. `resolve` makes sure that the address judged
+//! is the one connected to, and [`http`](super::http) that every hop is judged.
 //!
-//! An address is public if it is global unicast in its canonical form *and* in every form hidden
-//! within it (IPv4 mapped into IPv6, NAT64, 6to4, Teredo, ISATAP). Nothing but the operator's
-//! `--allow-networks` adds to that, and not even that opens our own nodes: they are refused in every
-//! such form, and by name.
+//! An address is public if it is global unicast in its canonical form *and* in every form hidden within it
+//! (IPv4 mapped into IPv6, NAT64, 6to4, Teredo, ISATAP). Only the operator's `--allow-networks` adds to that,
+//! and even that does not open the cluster's own nodes: they are refused in every such form, and by name.
 //!
-//! Within allowed networks every port may be fetched from. Elsewhere it is [`PORTS`], what the operator
-//! adds with `--allow-ports`, and what a resource itself names: a page that links to port 25 of
-//! somebody's mail server must not make us talk to it.
+//! Every port may be fetched from within allowed networks. Elsewhere the allowed ports are [`PORTS`], those
+//! that the operator adds with `--allow-ports`, and those that a resource itself names: a page that links to
+//! port 25 of a mail server must not make the crawler talk to it.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -25,14 +24,14 @@ use address::{forms, is_public};
 
 mod address;
 
-/// Where the sites of the public internet are.
+/// Ports on which the sites of the public internet listen.
 pub const PORTS: [u16; 4] = [80, 443, 8080, 8443];
 
 /// The policy of one process.
 #[derive(Debug, Default)]
 pub struct Guard {
     allow_networks: Vec<IpNet>,
-    /// Beside [`PORTS`].
+    /// Ports allowed in addition to [`PORTS`].
     allow_ports: Vec<u16>,
     own_nodes: RwLock<OwnNodes>,
 }
@@ -40,23 +39,23 @@ pub struct Guard {
 #[derive(Debug, Default)]
 struct OwnNodes {
     addresses: HashSet<SocketAddr>,
-    /// `name:port`, in lower case.
+    /// Names as `name:port`, in lower case.
     names: HashSet<String>,
 }
 
-/// Why an address may not be connected to.
+/// Reason why an address may not be connected to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Denial {
-    /// It is not public, and the operator did not allow it.
+    /// The address is not public, and the operator did not allow it.
     NotPublic,
     /// One of the cluster's own nodes listens there.
     OwnNode,
-    /// Nobody has said that this port may be fetched from.
+    /// The port is allowed neither by default, nor by the operator, nor by the resource.
     Port(u16),
 }
 
 impl Guard {
-    /// A policy that opens these networks beside what is public.
+    /// Creates a policy that allows these networks in addition to public addresses.
     pub fn new(allow_networks: Vec<IpNet>) -> Self {
         Self {
             allow_networks,
@@ -64,14 +63,14 @@ impl Guard {
         }
     }
 
-    /// The same policy, with these ports beside [`PORTS`].
+    /// Returns the same policy with these ports allowed in addition to [`PORTS`].
     pub fn allowing_ports(mut self, ports: &[u16]) -> Self {
         self.allow_ports.extend(ports);
         self
     }
 
-    /// Replaces what is known of the cluster's own listeners: `host:port`, of nodes and of etcd. A
-    /// name should come together with its addresses, where they are known.
+    /// Replaces the list of the cluster's own listeners: `host:port`, of nodes and of etcd. A name should
+    /// come together with its addresses, where they are known.
     pub fn set_own_nodes(&self, nodes: impl IntoIterator<Item = String>) {
         let mut own = OwnNodes::default();
         for node in nodes {
@@ -94,7 +93,7 @@ impl Guard {
             .unwrap_or_else(PoisonError::into_inner) = own;
     }
 
-    /// Judges all of a URL that can be judged without resolving its name.
+    /// Judges a URL as far as that is possible without resolving its name.
     pub fn check(&self, url: &Url) -> Result<(), FetchError> {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(FetchError::Scheme {
@@ -138,7 +137,7 @@ impl Guard {
         }
     }
 
-    /// Whether the operator opened a network with this address.
+    /// Returns true if the operator allowed a network that contains this address.
     pub fn is_inside(&self, ip: IpAddr) -> bool {
         let ip = ip.to_canonical();
         self.allow_networks
@@ -146,7 +145,7 @@ impl Guard {
             .any(|network| network.contains(&ip))
     }
 
-    /// Whether this port may be fetched from outside the allowed networks too.
+    /// Returns true if this port may be fetched from outside the allowed networks, too.
     pub fn is_open(&self, port: u16) -> bool {
         PORTS.contains(&port) || self.allow_ports.contains(&port)
     }
@@ -173,7 +172,7 @@ impl Guard {
 }
 
 impl Denial {
-    /// The error of a fetch from `host`, which is at `address`.
+    /// Returns the error of a fetch from `host`, which is at `address`.
     pub fn into_error(self, host: &str, address: IpAddr) -> FetchError {
         match self {
             Denial::NotPublic => FetchError::Address {
@@ -191,26 +190,28 @@ impl Denial {
     }
 }
 
-/// `host:port`, the host as URLs have it: in lower case, an address in whatever spelling as one.
+/// Parses `host:port`, with the host as URLs have it: in lower case, and all spellings of an address alike.
 fn parsed(node: &str) -> Option<(Host, u16)> {
     let (host, port) = node.rsplit_once(':')?;
     Some((Host::parse(host).ok()?, port.parse().ok()?))
 }
 
-/// Whether what is sent to this address may come to somebody who listens there.
+/// Returns true if a packet to this address may reach this listener.
 fn is_at(listener: IpAddr, ip: IpAddr) -> bool {
     ip == listener
         || is_this_machine(listener) && is_this_machine(ip)
         || listener.is_unspecified() && is_of_an_interface(ip)
 }
 
-/// All loopback addresses can lead to one listener, and so can the unspecified ones.
+/// Returns true if the address is loopback or unspecified. All loopback addresses can lead to one listener,
+/// and so can the unspecified ones.
 fn is_this_machine(ip: IpAddr) -> bool {
     ip.is_loopback() || ip.is_unspecified()
 }
 
-/// Only an address of this machine can be bound to. Asked each time, because interfaces come and go;
-/// this sends nothing, and only a request to a port of our own gets here.
+/// Returns true if the address is one of this machine, because only such an address can be bound to. It is
+/// tested each time, because interfaces come and go. The test sends nothing, and only a request to a port of
+/// an own node gets here.
 fn is_of_an_interface(ip: IpAddr) -> bool {
     UdpSocket::bind((ip, 0)).is_ok()
 }

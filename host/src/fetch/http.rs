@@ -1,14 +1,14 @@
-//! How a page is fetched: one request at a time, bounded while it streams, and its redirects within
+//! Fetching of one page over HTTP: one request at a time, bounded while it streams, with its redirects within
 //! the host.
 //!
-//! Every hop, the first included, is judged by the guard and by the site's robots.txt, waits for its turn
-//! at the gate, and has setting `timeout` of the table `[fetch]` from being sent to the last byte of its
-//! body. The delay of a host starts when the hop is over, however it ended. A body is measured after its
-//! content-encoding is removed, so a small archive of a large page is cut like the page. Within that
-//! timeout, the headers of an answer and each stretch of its body have bounds of their own.
+//! Every hop, the first included, is judged by the guard and by the site's robots.txt and waits for its turn
+//! at the gate. Setting `timeout` of the table `[fetch]` bounds the time from sending it to the last byte of
+//! its body. The delay of a host starts when the hop is over, however it ended. A body is measured after its
+//! content-encoding is removed, so a small archive of a large page is cut like the page. Within that timeout,
+//! the headers of an answer and each stretch of its body have bounds of their own.
 //!
-//! What an exchange says of its host is told to the gate. When a page is tried again is for the caller,
-//! who gets the answer with its headers.
+//! The gate is told the outcome of each exchange. The caller, who gets the answer with its headers, decides
+//! when a page is tried again.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -54,20 +54,20 @@ pub use routes::ProxySettings;
 pub use settings::FetchSettings;
 pub use sign::retry_after;
 
-/// Fetches over HTTP/1.1 and HTTP/2.
+/// Fetcher over HTTP/1.1 and HTTP/2.
 pub struct HttpFetcher {
     settings: FetchSettings,
     routes: Routes,
     guard: Arc<Guard>,
     resolver: GuardedResolver,
     gate: Arc<Gate>,
-    /// Not set: no other worker is asked.
+    /// Turns shared with other workers. If not set, no other worker is asked.
     turns: OnceLock<Turns>,
     robots: Cache,
-    /// Places of hosts that are made ready.
+    /// Permits for hosts that are being prepared.
     preparing: Semaphore,
     clock: Arc<dyn Clock>,
-    /// Sites were asked by one who does not tell how to reach him.
+    /// True once a site outside the operator's networks was asked without a contact in the user agent.
     is_nameless: AtomicBool,
 }
 
@@ -80,7 +80,7 @@ impl std::fmt::Debug for HttpFetcher {
 }
 
 impl HttpFetcher {
-    /// A fetcher with its own connections. Guard and gate are those of the process.
+    /// Creates a fetcher with its own connections. Guard and gate are those of the process.
     pub fn new(
         settings: FetchSettings,
         guard: Arc<Guard>,
@@ -113,12 +113,13 @@ impl HttpFetcher {
         })
     }
 
-    /// Where memory is short: forgets the robots.txt of sites that were asked least lately.
+    /// Forgets the robots.txt of the sites that were asked least recently, to free memory.
     pub fn shrink(&self) {
         self.robots.shrink();
     }
 
-    /// Whoever runs a site should know whom to ask about a crawl; once a process is enough.
+    /// Warns once a process that the user agent has no contact: the owners of a site should know whom to ask
+    /// about a crawl.
     fn want_contact(&self, url: &Url) {
         let is_usual = self.settings.user_agent == USUAL_AGENT;
         if is_usual
@@ -131,7 +132,8 @@ impl HttpFetcher {
         }
     }
 
-    /// Once its host has its turn. Names behind proxies are judged here, because nobody else does.
+    /// Performs one exchange once its host has its turn. Names behind proxies are judged here, because no
+    /// other code does that.
     async fn exchange(&self, hop: &Hop, max_body: u64) -> Exchange {
         if hop.pool.is_some() && !self.is_proxys_to_resolve(hop) {
             let begun = Instant::now();
@@ -148,12 +150,12 @@ impl HttpFetcher {
         self.routes.exchange(hop, &self.settings, max_body).await
     }
 
-    /// Nobody but the proxy asks for the addresses of its host.
+    /// Returns true if only the proxy resolves the host's name.
     fn is_proxys_to_resolve(&self, hop: &Hop) -> bool {
         hop.pool.is_some() && self.settings.proxy_resolves
     }
 
-    /// What has to be known of a name before anything is sent.
+    /// Runs a check of the name that comes before anything is sent, within `connect-timeout`.
     async fn while_connecting(
         &self,
         check: impl Future<Output = Result<(), FetchError>>,
@@ -169,7 +171,7 @@ impl HttpFetcher {
         }
     }
 
-    /// What the request asks of the way, and its first hop.
+    /// Returns the manner of the fetch and its first hop.
     fn prepared(&self, request: FetchRequest) -> Result<(Manner, Hop), FetchError> {
         let pool = self.routes.pool(request.proxy.as_ref())?;
         let is_absent = |name: &&AccessName| !self.settings.credentials.contains_key(*name);
@@ -185,8 +187,8 @@ impl HttpFetcher {
     }
 }
 
-/// One line for each hop, sent or not, for `CRAWLER_LOG=crawler::fetch=debug`. What it took includes what
-/// it waited, of a page also for its robots.txt.
+/// Logs one line for each hop, sent or not, for `CRAWLER_LOG=crawler::fetch=debug`. Its time includes the
+/// waiting, for a page also that for its robots.txt.
 fn tell(hop: &Hop, outcome: &Result<Outcome, FetchError>, begun: Instant) {
     if !tracing::enabled!(tracing::Level::DEBUG) {
         return;
@@ -230,7 +232,7 @@ impl Fetch for HttpFetcher {
     async fn fetch(&self, request: FetchRequest) -> Result<Fetched, Failure> {
         let (max_body, max_url_length) = (request.max_body, request.max_url_length);
         let (manner, mut hop) = self.prepared(request).map_err(Failure::of_page)?;
-        // Nobody would bring the hops so far again.
+        // The hops so far would be lost: the page would begin again from its first URL.
         let mut asker = manner.asker;
         let mut on_the_way = Vec::new();
         // After all hops so far: a later one that is not made gives the host no less time.
@@ -262,7 +264,8 @@ impl Fetch for HttpFetcher {
                 is_of_host,
             };
             let answer = match outcome {
-                // The hops so far would be made again: the rest is a page of its own, if it can be.
+                // Otherwise the hops so far would be repeated. The rest becomes a page of its own, if that is
+                // possible.
                 Err(error) if error.is_held() && !on_the_way.is_empty() => {
                     if !is_new_page(&hop, &on_the_way) {
                         let why = error.to_string();
@@ -275,7 +278,8 @@ impl Fetch for HttpFetcher {
                     let now = self.clock.unix_millis();
                     Answer::Page(Box::new(page(hop.url, on_the_way, answer, now)))
                 }
-                // Of another scheme too: headers of a rule do not go from https to http at one port.
+                // Another scheme counts as another host: headers of a rule do not go from https to http at
+                // one port.
                 Ok(Outcome::Redirect { to, .. }) if !is_same_host(&to, &hop.url) => {
                     Answer::Elsewhere { to }
                 }
@@ -302,7 +306,7 @@ impl Fetch for HttpFetcher {
     }
 
     fn is_prepared(&self, request: &FetchRequest) -> bool {
-        // What is not set up is told by the fetch.
+        // The fetch reports a proxy that is not set up.
         let Ok(pool) = self.routes.pool(request.proxy.as_ref()) else {
             return true;
         };
@@ -317,7 +321,7 @@ impl Fetch for HttpFetcher {
         let (manner, hop) = self.prepared(request).map_err(Failure::of_page)?;
         let url = &hop.url;
         self.guard.check(url).map_err(Failure::of_page)?;
-        // It is never closed.
+        // The semaphore is never closed.
         let _place = self.preparing.acquire().await;
         if hop.pool.is_none()
             && let Some(Host::Domain(name)) = url.host()
@@ -354,7 +358,7 @@ impl Fetch for HttpFetcher {
     }
 
     fn per_host(&self, host: &Url, delay: Option<Duration>) -> u32 {
-        // Which way its pages go is not known here; the gate keeps the delay of each.
+        // The way of the host's pages is not known here; the gate keeps the delay of each way.
         let ways = self.routes.names().map(Some).chain([None]);
         let wanted = ways.filter_map(|way| self.robots.delay(host, way)).max();
         let wanted = wanted.unwrap_or_default();
@@ -363,7 +367,7 @@ impl Fetch for HttpFetcher {
     }
 }
 
-/// Whether a hop of the way can be a page of its own: it asks for what no earlier one did.
+/// Returns true if a hop can become a page of its own: it requests a URL that no earlier hop did.
 fn is_new_page(hop: &Hop, on_the_way: &[Url]) -> bool {
     hop.is_plain() && !on_the_way.contains(&hop.url)
 }

@@ -1,9 +1,8 @@
-//! How long the parts of a request take that its client does not tell of: the lookup of a name, and the
-//! connection.
+//! Durations of the parts of a request that its client does not report: the lookup of a name, and the connection.
 //!
-//! The client makes a connection within the task that asks for the page, so that what is noted there is
-//! noted for that page. A connection that is not needed after all, because another became free, is
-//! finished elsewhere and noted for nobody.
+//! The client makes a connection within the task that requests the page, so that a duration noted there
+//! belongs to that page. A connection that is not needed after all, because another became free, is finished
+//! elsewhere and noted for no request.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -21,35 +20,35 @@ tokio::task_local! {
     static PHASES: Arc<Phases>;
 }
 
-/// Of one request.
+/// Durations of one request.
 #[derive(Debug, Default)]
 pub(super) struct Phases {
     lookup: OnceLock<Duration>,
     connect: OnceLock<Duration>,
-    /// A connection was begun for it.
+    /// True if a connection was begun for the request.
     began: AtomicBool,
-    /// Another became free: it was sent on that.
+    /// True if another connection became free and the request was sent on that.
     left_behind: AtomicBool,
 }
 
 impl Phases {
-    /// For the addresses of its name. None: nobody had to ask.
+    /// Returns the time for the addresses of the name. Returns `None` if there was no lookup.
     pub(super) fn lookup(&self) -> Option<Duration> {
         self.lookup.get().copied()
     }
 
-    /// For a connection, that lookup included. None: there was one.
+    /// Returns the time for a connection, lookup included. Returns `None` if an open one was used.
     pub(super) fn connect(&self) -> Option<Duration> {
         self.connect.get().copied()
     }
 
-    /// There was no connection yet when the request ended, so that nobody was asked for its page.
+    /// Returns true if there was no connection yet when the request ended, so that nothing was asked.
     pub(super) fn was_not_connected(&self) -> bool {
         let is_set = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
         is_set(&self.began) && !is_set(&self.left_behind) && self.connect.get().is_none()
     }
 
-    /// Notes what this request makes its client do.
+    /// Runs a request and notes in `phases` the lookups and connections that it causes.
     pub(super) fn of<T>(
         phases: &Arc<Self>,
         request: impl Future<Output = T>,
@@ -58,12 +57,12 @@ impl Phases {
     }
 }
 
-/// A lookup, noted for the request that it is made for.
+/// Runs a lookup and notes its duration for the request that it is made for.
 pub(super) async fn lookup<T, E>(lookup: impl Future<Output = Result<T, E>>) -> Result<T, E> {
     noted(lookup, present(), |phases| &phases.lookup).await
 }
 
-/// Of the request that is being sent, if one is.
+/// Returns the phases of the request that is being sent, if there is one.
 fn present() -> Option<Arc<Phases>> {
     PHASES.try_with(Arc::clone).ok()
 }
@@ -76,13 +75,13 @@ async fn noted<T, E>(
     let begun = Instant::now();
     let done = part.await;
     if let Some(phases) = phases.filter(|_| done.is_ok()) {
-        // The first one counts: what is made again is made for another request.
+        // The first duration counts: a later lookup or connection is made for another request.
         of(&phases).get_or_init(|| begun.elapsed());
     }
     done
 }
 
-/// Notes where it goes on without the request that it was begun for.
+/// Runs a connection attempt and notes if it goes on without the request that it was begun for.
 async fn watched<F: Future>(connecting: F, phases: Option<Arc<Phases>>) -> F::Output {
     let mut connecting = pin!(connecting);
     let is_with = |phases: &Arc<Phases>| PHASES.try_with(|now| Arc::ptr_eq(now, phases));
@@ -97,7 +96,7 @@ async fn watched<F: Future>(connecting: F, phases: Option<Arc<Phases>>) -> F::Ou
     .await
 }
 
-/// Notes the connections that a client makes.
+/// Layer that notes the connections that a client makes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NoteConnections;
 
@@ -110,10 +109,10 @@ impl<S> Layer<S> for NoteConnections {
     }
 }
 
-/// What [`NoteConnections`] puts around a connector.
+/// Connector wrapped by [`NoteConnections`].
 ///
-/// The client clones it several times for each request, most of which need no connection: the connector
-/// itself is cloned where one is made.
+/// The client clones it several times for each request, most of which need no connection. The connector
+/// itself is therefore cloned only where a connection is made.
 #[derive(Debug)]
 pub(super) struct Noting<S> {
     connector: Arc<S>,
@@ -139,12 +138,12 @@ where
     type Future = BoxFuture<'static, Result<S::Response, S::Error>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        // The clone that makes the connection waits until it is.
+        // The clone that makes the connection waits until it is ready.
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, target: T) -> Self::Future {
-        // Here, because what is returned may go on elsewhere from its begin.
+        // The phases are taken here, because the returned future may run elsewhere from the start.
         let phases = present();
         if let Some(phases) = &phases {
             phases.began.store(true, Ordering::Relaxed);
@@ -177,7 +176,7 @@ mod tests {
         let served = Arc::<Phases>::default();
         let call = poll_fn(|_| Poll::Ready(service.call(())));
         let connecting = Phases::of(&served, call).await;
-        // The client lets it go on by itself.
+        // The client lets the connection attempt go on by itself.
         let ended = tokio::time::timeout(soon, connecting).await;
         assert!(ended.is_err() && !served.was_not_connected());
         assert!(!Phases::default().was_not_connected());

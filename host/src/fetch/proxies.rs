@@ -1,9 +1,9 @@
-//! Which proxy comes next, and which rests.
+//! Order of the proxies of one name, and their rests.
 //!
-//! Proxies of one name take turns. One that is to blame that a page did not come rests, twice as long each
-//! time, up to [`MAX_REST`], and less up to a half of it by chance. Where either the proxy or the host may
-//! be to blame, it rests for [`FIRST_REST`] when the pages of [`DOUBTS`] hosts have failed on end. An answer
-//! that was asked for after the last rest began ends all that.
+//! Proxies of one name take turns. A proxy that is to blame for a failed page rests, twice as long each time,
+//! up to [`MAX_REST`], less a random part of up to one half. If either the proxy or the host may be to blame,
+//! the proxy rests for [`FIRST_REST`] once the pages of [`DOUBTS`] hosts have failed in a row. An answer to a
+//! request made after the last rest began ends the rest and all doubts.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -12,14 +12,14 @@ use tokio::time::Instant;
 
 use crate::retry::delay_after;
 
-/// Hosts that may fail on end through a proxy; a few that are down say nothing of it.
+/// Number of hosts that may fail in a row through a proxy; a few hosts that are down say nothing about it.
 const DOUBTS: usize = 5;
-/// Of a first rest.
+/// Length of a first rest.
 const FIRST_REST: Duration = Duration::from_secs(10);
-/// Of any.
+/// The longest rest.
 const MAX_REST: Duration = Duration::from_secs(5 * 60);
 
-/// What is known of the proxies of one name.
+/// State of the proxies of one name.
 #[derive(Debug)]
 pub(super) struct Turns {
     state: Mutex<State>,
@@ -35,9 +35,9 @@ struct State {
 struct Health {
     resting_until: Option<Instant>,
     rested_at: Option<Instant>,
-    /// On end.
+    /// Number of consecutive rests.
     n_rests: u32,
-    /// Hosts that failed since an answer came.
+    /// Hosts that have failed since the last answer.
     doubts: Vec<String>,
 }
 
@@ -54,19 +54,19 @@ impl Health {
     }
 }
 
-/// What comes of a doubt about a proxy.
+/// Result of a doubt about a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Doubt {
-    /// The others may be mistaken.
+    /// The proxy stays in use; the hosts may be to blame.
     GoesOn,
-    /// It is the last of too many: it rests from now on, so long.
+    /// The doubt is the last of too many: the proxy rests from now on, for this time.
     Begins(Duration),
-    /// It rests already.
+    /// The proxy rests already.
     Rests,
 }
 
 impl Turns {
-    /// Of so many proxies, all well.
+    /// Creates the state of `n` proxies that all work.
     pub(super) fn new(n: usize) -> Self {
         let state = State {
             next: 0,
@@ -77,7 +77,7 @@ impl Turns {
         }
     }
 
-    /// The next one that neither rests nor was tried. None: there is no such.
+    /// Returns the next proxy that neither rests nor was tried, if there is one.
     pub(super) fn next(&self, now: Instant, tried: &[usize]) -> Option<usize> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (begin, n) = (state.next, state.proxies.len());
@@ -91,7 +91,7 @@ impl Turns {
         Some(index)
     }
 
-    /// Whether there is one that does not rest, or how long that takes.
+    /// Returns an error if all of them rest; it holds the time until the first may be tried again.
     pub(super) fn check(&self, now: Instant) -> Result<(), Duration> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let pauses = state.proxies.iter().map(|health| health.pause(now));
@@ -101,7 +101,7 @@ impl Turns {
         }
     }
 
-    /// An answer came through it, which was asked for at this moment.
+    /// Records an answer through this proxy to a request made at `asked_at`.
     pub(super) fn well(&self, index: usize, asked_at: Instant) {
         self.change(index, |health| {
             if health
@@ -113,10 +113,10 @@ impl Turns {
         });
     }
 
-    /// It is to blame. How long it rests.
+    /// Records that the proxy is to blame, and returns how long it rests.
     pub(super) fn rest(&self, index: usize, now: Instant) -> Duration {
         let rest = self.change(index, |health| {
-            // Those who were on their way when it went down say nothing new.
+            // Failures of requests that were in flight when the proxy failed say nothing new.
             let mut rest = health.pause(now);
             if rest.is_zero() {
                 rest = delay_after(FIRST_REST, MAX_REST, health.n_rests);
@@ -128,10 +128,10 @@ impl Turns {
         rest.unwrap_or_default()
     }
 
-    /// The page of a host failed, and either may be to blame.
+    /// Records that the page of a host failed and that either may be to blame.
     pub(super) fn doubt(&self, index: usize, host: &str, now: Instant) -> Doubt {
         let doubt = self.change(index, |health| {
-            // It was on its way when that began.
+            // The request was in flight when the rest began.
             if !health.pause(now).is_zero() {
                 return Doubt::Rests;
             }
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(in_turn(1, begun), [0]);
         let rest = turns.rest(1, begun);
         assert!((FIRST_REST / 2..=FIRST_REST).contains(&rest), "{rest:?}");
-        // Another that was on its way.
+        // This is another request that was in flight.
         assert_eq!(turns.rest(1, begun), rest);
         assert_eq!(in_turn(4, begun), [2, 0, 2, 0]);
         let mut now = begun + rest;
@@ -180,7 +180,7 @@ mod tests {
         }
         let long = turns.rest(1, now);
         assert!((MAX_REST / 2..=MAX_REST).contains(&long), "{long:?}");
-        // Asked for before it went down.
+        // The request was made before the proxy failed.
         turns.well(1, now - Duration::from_millis(1));
         assert_eq!(in_turn(2, now), [2, 0]);
         turns.well(1, now);
@@ -211,7 +211,7 @@ mod tests {
         }
         assert_eq!(turns.doubt(0, "e", now), Doubt::Begins(FIRST_REST));
         assert_eq!(turns.check(now), Err(FIRST_REST));
-        // What it is doubted for meanwhile does not shorten a longer one.
+        // Doubts during a rest do not shorten a longer one.
         let long = Turns::new(1);
         let mut later = now;
         for _ in 0..9 {
@@ -222,7 +222,7 @@ mod tests {
             assert_eq!(long.doubt(0, host, later), Doubt::Rests);
         }
         assert_eq!(long.check(later), Err(rest));
-        // Then it is asked as before: there may be nothing left but hosts that are down.
+        // After that the proxy is used as before: all remaining hosts may be down.
         let later = now + FIRST_REST;
         assert_eq!(turns.next(later, &[]), Some(0));
         for host in ["a", "b", "c", "d"] {

@@ -1,9 +1,9 @@
-//! Names to addresses, each judged by the guard: what this resolver lets through is what the client
-//! connects to, so a name cannot change its address between the judgement and the connection.
+//! Resolution of names to addresses, each judged by the guard. The client connects to the very addresses that
+//! this resolver lets through, so a name cannot change its address between the judgement and the connection.
 //!
-//! The client resolves a name without telling the port. A request therefore says what it wants
-//! before it is sent ([`GuardedResolver::want`]), and an address passes only if the guard lets it
-//! pass for every port that is wanted of its name.
+//! The client resolves a name without telling the port. A request therefore announces its port before it is
+//! sent ([`GuardedResolver::want`]), and an address passes only if the guard lets it pass for every port that
+//! is wanted of its name.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -20,69 +20,69 @@ pub use names::{NameSettings, Resolver};
 
 mod names;
 
-/// Names remembered as lying inside the allowed networks.
+/// Maximum number of names remembered as lying inside the allowed networks.
 const MAX_INSIDE: usize = 10_000;
 
-/// Resolves names for the client.
+/// Resolver of names for the client.
 #[derive(Clone)]
 pub(super) struct GuardedResolver {
     guard: Arc<Guard>,
-    /// Names whose addresses are known.
+    /// Names with fixed addresses.
     fixed: Arc<BTreeMap<String, Vec<IpAddr>>>,
     names: Names,
-    /// Where this resolver's client finds its proxy: a name of the operator, judged by nobody.
+    /// Name of the proxy of this resolver's client. The operator chose it, so its addresses are not judged.
     proxy: Option<Arc<str>>,
     state: Arc<Mutex<State>>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Of each name, the ports of requests in flight, once for each.
+    /// Ports of the requests in flight by name, one entry for each request.
     wanted: HashMap<Arc<str>, Vec<Port>>,
     /// Names that were last seen to lie wholly inside the allowed networks.
     inside: HashSet<String>,
 }
 
-/// Where a request goes.
+/// Port that a request goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Port {
     number: u16,
-    /// It may be fetched from outside the allowed networks too.
+    /// True if the port may be fetched from outside the allowed networks, too.
     is_open: bool,
 }
 
-/// A request in flight to a name and port; it ends when this is dropped.
+/// A request in flight to a name and port. Dropping this ends it.
 pub(super) struct Want {
     state: Arc<Mutex<State>>,
     name: Arc<str>,
     port: Port,
 }
 
-/// Why a name gave no address. It travels through the client's own error.
+/// Reason why a name gave no address. It travels through the client's own error.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(super) enum ResolveError {
-    /// It has addresses, and none may be reached.
+    /// The name has addresses, and none of them may be reached.
     #[error("{name} is at {address}, which may not be reached")]
     Denied {
-        /// As asked for.
+        /// Name that was looked up.
         name: String,
-        /// The first.
+        /// The first of its addresses.
         address: IpAddr,
-        /// Why that one.
+        /// Reason why that address is denied.
         denial: Denial,
     },
     /// The system lets this process open no socket to ask with.
     #[error("{name} cannot be looked up: no more files can be opened")]
     OpenFiles {
-        /// The name that was asked for.
+        /// Name that was looked up.
         name: String,
     },
-    /// It has no address.
+    /// The name has no address.
     #[error("{name} cannot be resolved: {why}")]
     Unknown {
-        /// As asked for.
+        /// Name that was looked up.
         name: String,
-        /// What the system said.
+        /// Message of the system.
         why: String,
     },
 }
@@ -102,7 +102,7 @@ impl ResolveError {
 }
 
 impl GuardedResolver {
-    /// Asks for names as the settings say, unless they are fixed.
+    /// Creates a resolver that looks up names as the settings say, unless they are fixed.
     pub(super) fn new(
         guard: Arc<Guard>,
         fixed: BTreeMap<String, Vec<IpAddr>>,
@@ -111,7 +111,7 @@ impl GuardedResolver {
         Self::asking(Names::new(settings), guard, fixed)
     }
 
-    /// The same for a client that goes through this proxy.
+    /// Returns the same resolver for a client that goes through this proxy.
     pub(super) fn knowing_proxy(&self, proxy: &Url) -> Self {
         Self {
             proxy: proxy.host_str().map(Into::into),
@@ -129,8 +129,8 @@ impl GuardedResolver {
         }
     }
 
-    /// Says that a request to this URL's host and port is about to be sent. Whether its resource
-    /// names the port makes it one for any address.
+    /// Announces a request to this URL's host and port. If its resource names the port, any address may be
+    /// reached on it.
     pub(super) fn want(&self, url: &Url, names_port: bool) -> Want {
         let name: Arc<str> = url.host_str().unwrap_or_default().into();
         let port = self.port(url, names_port);
@@ -142,15 +142,15 @@ impl GuardedResolver {
         Want { state, name, port }
     }
 
-    /// Whether the port of a URL that is wanted needs no further judgement.
+    /// Returns true if the port of a URL needs no further judgement.
     pub(super) fn is_port_open(&self, url: &Url, names_port: bool) -> bool {
         self.port(url, names_port).is_open || self.is_inside(url)
     }
 
-    /// Judges the port of a URL that is wanted. A name is resolved for it where that has not been done:
-    /// there may be a connection already, made for a resource that names the port.
-    /// Nothing is wanted meanwhile: another request for the name is not judged by this port. Where it may
-    /// not be looked up, it is as one outside of the allowed networks.
+    /// Judges the port of a URL. A name is resolved for that if its addresses are not known: there may be a
+    /// connection already, made for a resource that names the port. Nothing is announced meanwhile, so
+    /// another request for the name is not judged by this port. If the name may not be looked up, it counts
+    /// as outside of the allowed networks.
     pub(super) async fn check_port(
         &self,
         url: &Url,
@@ -175,8 +175,8 @@ impl GuardedResolver {
         })
     }
 
-    /// Judges the addresses of a URL's name, for a request that goes to a proxy. It may connect to any of
-    /// them, so all have to pass.
+    /// Judges the addresses of a URL's name, for a request that goes to a proxy. The proxy may connect to any
+    /// of them, so all have to pass.
     pub(super) async fn check_name(&self, url: &Url, names_port: bool) -> Result<(), FetchError> {
         let Some(Host::Domain(name)) = url.host() else {
             return Ok(());
@@ -199,7 +199,7 @@ impl GuardedResolver {
         }
     }
 
-    /// Whether a URL's host lies inside the allowed networks, as far as is known without asking.
+    /// Returns true if a URL's host is known, without a lookup, to lie inside the allowed networks.
     pub(super) fn is_inside(&self, url: &Url) -> bool {
         match url.host() {
             Some(Host::Ipv4(ip)) => self.guard.is_inside(ip.into()),
@@ -213,9 +213,9 @@ impl GuardedResolver {
         }
     }
 
-    /// What may be connected to of a name's addresses.
+    /// Returns the addresses of a name that may be connected to.
     fn admit(&self, name: &str, found: &[IpAddr]) -> Result<Vec<IpAddr>, ResolveError> {
-        // The client may connect on for a request that was given up: then no port is known.
+        // The client may go on connecting for a request that was given up; no port is known then.
         let ports = match self.state().wanted.get(name) {
             Some(ports) => ports.iter().copied().map(Some).collect(),
             None => vec![None],
@@ -223,7 +223,7 @@ impl GuardedResolver {
         self.admit_at(name, found, &ports)
     }
 
-    /// The same for all of these ports.
+    /// Returns the addresses of a name that may be reached at all of these ports.
     fn admit_at(
         &self,
         name: &str,
@@ -248,7 +248,7 @@ impl GuardedResolver {
         }
     }
 
-    /// Whether one address of a name may be reached at all of these ports.
+    /// Checks that one address of a name may be reached at all of these ports.
     fn judge(&self, name: &str, ip: IpAddr, ports: &[Option<Port>]) -> Result<(), ResolveError> {
         let at = |&port: &Option<Port>| {
             self.guard.judge(ip, port.map(|port| port.number))?;
@@ -267,7 +267,7 @@ impl GuardedResolver {
         })
     }
 
-    /// Notes whether a name lies wholly inside the allowed networks.
+    /// Records if a name lies wholly inside the allowed networks.
     fn note_inside(&self, name: &str, found: &[IpAddr]) {
         let is_inside = !found.is_empty() && found.iter().all(|&ip| self.guard.is_inside(ip));
         let mut state = self.state();
@@ -278,9 +278,9 @@ impl GuardedResolver {
         }
     }
 
-    /// All addresses of a name.
+    /// Returns all addresses of a name.
     pub(super) async fn found(&self, name: &str) -> Result<Vec<IpAddr>, ResolveError> {
-        // The client asks for addresses too, where it hands them to a proxy.
+        // The client also asks for literal addresses, where it hands them to a proxy.
         if let Ok(ip) = name.trim_matches(['[', ']']).parse() {
             return Ok(vec![ip]);
         }
@@ -290,9 +290,10 @@ impl GuardedResolver {
         }
     }
 
-    /// The address where a connection to a URL's host is tried first: the first that the guard lets through, in
-    /// the order of its records, which counts for as long as they do. A name that is not known is looked
-    /// up. None where no lookup is remembered: each connection may find another order.
+    /// Returns the address where a connection to a URL's host is tried first: the first that the guard lets
+    /// through, in the order of its records, which counts for as long as they do. A name that is not known is
+    /// looked up. Returns `None` if lookups are not remembered, because each connection may find another
+    /// order.
     pub(super) async fn first_address(&self, url: &Url, names_port: bool) -> Option<IpAddr> {
         let name = match url.host()? {
             Host::Ipv4(ip) => return Some(ip.into()),
@@ -304,7 +305,7 @@ impl GuardedResolver {
         }
         let found = match self.names.known(name).await {
             Some(found) => found,
-            // Why there is none is told by the connection.
+            // The connection reports why there is none.
             None => self.found(name).await.ok()?,
         };
         let port = [Some(self.port(url, names_port))];
@@ -312,7 +313,7 @@ impl GuardedResolver {
         admitted.find(|&ip| self.judge(name, ip, &port).is_ok())
     }
 
-    /// True if the addresses of a URL's host are known, or are looked up with each connection anyway.
+    /// Returns true if the addresses of a URL's host are known, or are looked up with each connection anyway.
     pub(super) fn is_known(&self, url: &Url) -> bool {
         match url.host() {
             Some(Host::Domain(name)) => self.fixed.contains_key(name) || self.names.is_known(name),
@@ -339,7 +340,7 @@ impl Resolve for GuardedResolver {
                 true => found,
                 false => resolver.admit(name, &found)?,
             };
-            // The client puts the port of the URL in place of 0.
+            // The client replaces port 0 by that of the URL.
             let addresses = admitted.into_iter().map(|ip| SocketAddr::new(ip, 0));
             Ok(Box::new(addresses) as Addrs)
         })

@@ -9,29 +9,29 @@
 //! call    what is said between two workers, and its bounds
 //! ```
 //!
-//! The owner of a host lends it to one worker at a time, for up to [`MAX_TURNS`](call::MAX_TURNS) requests that
-//! begin within [`LEASE`](call::LEASE); one of a host with a long delay is one request. The
-//! worker keeps the delay between them at its own [gate](super::gate), and tells the owner when the
-//! last one has ended and how long the host is to be left alone. A host is lent again when that time is over.
-//! No host is then asked by two workers within its delay, as long as these hold:
+//! The owner of a host lends it to one worker at a time, for up to [`MAX_TURNS`](call::MAX_TURNS) requests
+//! that begin within [`LEASE`](call::LEASE); a lease of a host with a long delay allows one request. The
+//! worker keeps the delay between them at its own [gate](super::gate), and tells the owner when the last one
+//! has ended and how long the host is to be left alone. The host is lent again when that time is over. No
+//! host is then asked by two workers within its delay, as long as these hold:
 //!
-//! - The workers see the list of workers change within a second of each other. Later, an old owner and
-//!   a new one may lend a host at once.
-//! - The owner answers within [`DEADLINE`]. Without an answer a worker goes alone for 5 s, at
-//!   twice the delay of the host, and then asks again. On both sides of a cut network hosts are asked so. Workers
-//!   that go alone do not know of each other: two of them ask a host as often as one with the delay, but
-//!   two requests may come close together; three or more of them ask it more often.
-//! - A request is on its way when it is begun. A worker that is stopped between the two, for longer than
+//! - The workers see the list of workers change within a second of each other. Otherwise an old owner and a
+//!   new one may lend a host at once.
+//! - The owner answers within [`DEADLINE`]. Without an answer a worker goes alone for 5 s, at twice the delay
+//!   of the host, and then asks again. If the network is cut, this happens on both sides. Workers that go
+//!   alone do not know of each other: two of them ask a host as often as one with the delay, but two requests
+//!   may come close together; three or more of them ask it more often.
+//! - A request is sent as soon as it is begun. A worker that is suspended between the two, for longer than
 //!   its lease and a delay, may send it late: once for each host that it was about to ask.
-//! - Clocks go at one speed. Moments are never sent, and none of a wall clock is read.
+//! - Clocks run at the same speed. Calls carry no moments, and no wall clock is read.
 //!
-//! A new owner knows nothing of a host, and gives it no turn until a lease of the owner before has run out and
-//! a delay has passed. A worker that is killed is waited for in the same way. Workers that are alone from their start
-//! make no calls and keep to their own gate, and so do crawls that ask for no delay. Not shared are rates
-//! (`host-rate`, `address-rate`), and what a worker learnt about a host in trouble before others came.
+//! A new owner knows nothing of a host, and gives it no turn until a lease of the owner before has run out
+//! and a delay has passed. The same wait follows the death of a worker. Workers that are alone from their
+//! start make no calls and use their own gate only, and so do crawls that ask for no delay. Not shared are
+//! rates (`host-rate`, `address-rate`), and what a worker learnt about a host in trouble before others came.
 //!
-//! Everything is bounded: hosts that are known, hosts in a call, and time for each call. What an owner has no room
-//! for gets no turn.
+//! Everything is bounded: the number of known hosts, the hosts in a call, and the time for each call. A host
+//! that an owner has no room for gets no turn.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -60,14 +60,14 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// The shortest time after which a crawl comes again.
 const SHORTEST: Duration = Duration::from_millis(5);
 
-/// The turns that a worker shares with others. Cheap to clone.
+/// Turns that a worker shares with others. Cheap to clone.
 #[derive(Clone)]
 pub struct Turns(Arc<Shared>);
 
 struct Shared {
     member: Mutex<Member>,
     remote: Arc<dyn AskTurns>,
-    /// There may be a call to carry out.
+    /// Signals that there may be a call to carry out.
     news: Notify,
 }
 
@@ -77,7 +77,7 @@ impl std::fmt::Debug for Turns {
     }
 }
 
-/// A request under way in its turn. The turn is over when this is dropped.
+/// A request under way in its turn. Dropping this ends the turn.
 #[derive(Debug)]
 #[must_use = "dropping it ends the turn"]
 pub(super) struct TurnInUse {
@@ -87,7 +87,7 @@ pub(super) struct TurnInUse {
 }
 
 impl Turns {
-    /// The turns of a worker that does not know the others yet. No host is asked before it does.
+    /// Creates the turns of a worker that does not know the others yet. No host is asked before it does.
     pub fn new(own: Life, remote: Arc<dyn AskTurns>) -> Self {
         Self(Arc::new(Shared {
             member: Mutex::new(Member::new(own)),
@@ -96,7 +96,7 @@ impl Turns {
         }))
     }
 
-    /// Takes in the workers that are registered at this moment and share turns.
+    /// Replaces the list of registered workers that share turns.
     pub fn set_workers(&self, workers: Vec<Peer>) {
         self.member().change(workers, Instant::now());
         self.0.news.notify_one();
@@ -108,8 +108,8 @@ impl Turns {
         Ok(self.member().receive(&asks, Instant::now()))
     }
 
-    /// Asks the owners of hosts, and gives leases back that nobody uses. It never ends; without it, no owner
-    /// answers.
+    /// Asks the owners of hosts, and returns leases that are not used. It never ends; if it does not run,
+    /// owners are never asked.
     pub async fn run(&self) {
         let mut calls = FuturesUnordered::new();
         let mut looks = tokio::time::interval(LOOK_EVERY);
@@ -154,10 +154,10 @@ impl Turns {
         }
     }
 
-    /// A request wants a turn of its host, by the name of its clock. Either it may go on to the gate, or it is
-    /// to come again after the time that is returned.
+    /// Asks for a turn of a host, by the name of its clock. On success the request may go on to the gate; the
+    /// error holds the time after which it is to come again.
     pub(super) fn turn(&self, host: &str, delay: Duration) -> Result<(), Duration> {
-        // No name of DNS is as long: nobody else finds such a host either.
+        // No DNS name is that long, so no other worker finds such a host either.
         if host.len() > MAX_NAME {
             return Ok(());
         }
@@ -168,7 +168,7 @@ impl Turns {
         })
     }
 
-    /// Begins a request, if its turn is still there.
+    /// Begins a request, if its turn is still valid.
     pub(super) fn begin(&self, host: &str, delay: Duration) -> Option<TurnInUse> {
         let delay = delay.min(MAX_DELAY);
         let is_unbound = host.len() > MAX_NAME;
@@ -186,7 +186,7 @@ impl Turns {
 }
 
 impl TurnInUse {
-    /// Ends the turn; the host is left alone for this long.
+    /// Ends the turn; the host is left alone for `pause`.
     pub(super) fn finish(mut self, pause: Duration) {
         self.pause = pause.min(MAX_DELAY);
     }

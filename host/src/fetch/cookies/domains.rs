@@ -1,4 +1,4 @@
-//! Cookies by the domain that they are for, so that those of many hosts cost the pages of one nothing.
+//! Cookies grouped by domain, so that a request to one host does not search the cookies of all others.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ pub(super) struct Domains {
 }
 
 impl Domains {
-    /// What was kept, but for what has expired since.
+    /// Groups the stored cookies by domain and drops those that have expired since.
     pub(super) fn of(cookies: Vec<Cookie<'static>>) -> Self {
         let mut by_name = HashMap::<String, Vec<_>>::new();
         for cookie in cookies {
@@ -35,7 +35,7 @@ impl Domains {
         }
     }
 
-    /// What a request for this URL sends: longer paths first (RFC 6265, 5.4), then by name.
+    /// Returns the cookies that a request to this URL sends: longer paths first (RFC 6265, 5.4), then by name.
     pub(super) fn sent(&self, url: &Url) -> Vec<&Cookie<'static>> {
         let domains = std::iter::successors(url.host_str(), |domain| {
             domain.split_once('.').map(|(_, above)| above)
@@ -49,20 +49,20 @@ impl Domains {
         sent
     }
 
-    /// The one that this one would take the place of.
+    /// Returns the stored cookie that this one would replace.
     pub(super) fn like(&self, cookie: &Cookie<'_>) -> Option<&Cookie<'static>> {
         let domain = cookie.domain.as_cow()?;
         let store = self.by_name.get(&*domain)?;
         store.get_any(&domain, &cookie.path, cookie.name())
     }
 
-    /// Those of one domain.
+    /// Iterates over the cookies of one domain.
     pub(super) fn of_domain(&self, domain: &str) -> impl Iterator<Item = &Cookie<'static>> {
         let store = self.by_name.get(domain).into_iter();
         store.flat_map(CookieStore::iter_any)
     }
 
-    /// All of them.
+    /// Iterates over all cookies.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Cookie<'static>> {
         self.by_name.values().flat_map(CookieStore::iter_any)
     }
@@ -72,7 +72,7 @@ impl Domains {
         self.by_name.len()
     }
 
-    /// Puts one that this URL has set in its place.
+    /// Inserts a cookie that this URL has set.
     pub(super) fn insert(
         &mut self,
         cookie: Cookie<'static>,
@@ -85,7 +85,7 @@ impl Domains {
         inserted
     }
 
-    /// The one that was there.
+    /// Removes a cookie and returns it.
     pub(super) fn remove(
         &mut self,
         domain: &str,
@@ -98,7 +98,7 @@ impl Domains {
         gone
     }
 
-    /// A domain without cookies takes no room.
+    /// Removes the entry of a domain that has no cookies left.
     fn tidy(&mut self, domain: &str) {
         if self.of_domain(domain).next().is_none() {
             self.by_name.remove(domain);

@@ -1,15 +1,15 @@
-//! Turns at addresses that many names share: shared hosting, a content delivery network.
+//! Turns at addresses that many names share, as in shared hosting or a content delivery network.
 //!
 //! Requests to one address start no closer together than setting `address-rate` says, whichever hosts they
-//! are for. A host that comes before its turn is promised a moment of its own, one interval after the
-//! last that was promised, so that thousands of hosts neither come at once again nor starve each other. A
-//! promise that is due is kept for [`GRACE`]; after that anybody may take the turn. Hosts that come at
-//! their moment, or later, while the address is not free get the next moments in the order in which they
-//! come, before those whose moments are still to come. So does a request that nobody would bring
-//! again: a redirect ends what was begun.
+//! are for. A host that comes before its turn is promised a moment of its own, one interval after the last
+//! that was promised, so that thousands of hosts neither come at once again nor starve each other. A promise
+//! that is due is kept for [`GRACE`]; after that any host may take the turn. Hosts that come at or after
+//! their moment while the address is not free get the next moments in the order in which they come, before
+//! hosts whose moments are still to come. The same holds for a request that is not retried later, such as a
+//! redirect, because it completes work that has begun.
 //!
-//! Whoever comes early, and finds the address free and no promise due, is served. No turn is lost as long
-//! as anybody comes.
+//! A host that comes early, and finds the address free and no promise due, is served. No turn is lost as long
+//! as any host comes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -22,20 +22,20 @@ use tokio::time::Instant;
 /// Time for which a promised turn is kept for a host that does not come.
 const GRACE: Duration = Duration::from_millis(100);
 
-/// Time for which a host that does not come keeps its rank before newcomers.
+/// Time for which a late host keeps its rank before newcomers.
 const RANK_FOR: Duration = Duration::from_secs(60);
 
-/// The longest pause that a host is told. Its promise may be further away; it asks again meanwhile, so
-/// that it is not held up for a line that has gone.
+/// The longest pause that a host is told. Its promise may be further away; the host asks again meanwhile, so
+/// that it does not wait for hosts that have left the line.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5 * 60);
 
-/// Hosts of one address that have a promise. Others ask again until there is room.
+/// Maximum number of hosts of one address that have a promise. Further hosts ask again until there is room.
 const MAX_PROMISES: usize = 100_000;
 
-/// Addresses known when the first sweep is due.
+/// Number of known addresses at which the first sweep is due.
 const FIRST_SWEEP: usize = 1_024;
 
-/// One IPv4 address, or the network /64 of an IPv6 address, which one machine may have as a whole.
+/// An IPv4 address, or the network /64 of an IPv6 address, because one machine may own all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Address(IpAddr);
 
@@ -44,8 +44,7 @@ pub struct Address(IpAddr);
 pub struct Shared {
     /// The address of the host.
     pub address: Address,
-    /// True for a request that nobody would bring again. It goes before those whose moments are
-    /// still to come.
+    /// True for a request that is not retried later. It goes before hosts whose moments are still to come.
     pub is_begun: bool,
 }
 
@@ -58,7 +57,7 @@ pub(super) struct Addresses {
 #[derive(Debug, Default)]
 struct Clocks {
     by_address: HashMap<Address, AddressClock>,
-    /// Number of addresses that the last sweep left; it pays to look again at twice that.
+    /// Number of addresses that the last sweep left; the next one is due at twice that.
     n_swept: usize,
 }
 
@@ -81,14 +80,14 @@ struct AddressClock {
 #[derive(Debug, Clone, Copy)]
 struct Promise {
     at: Instant,
-    /// Tells promises of one moment apart.
+    /// Number that tells promises of one moment apart.
     number: u64,
     /// True if the host had waited before, and the address was not free.
     is_again: bool,
 }
 
 impl Address {
-    /// The address that requests to `ip` count for.
+    /// Returns the address that requests to `ip` count for.
     pub fn of(ip: IpAddr) -> Self {
         Self(match ip.to_canonical() {
             IpAddr::V4(ip) => ip.into(),
@@ -107,8 +106,8 @@ impl fmt::Display for Address {
 }
 
 impl Addresses {
-    /// Takes a turn of an address for a host at this moment, which is the present one. An error tells
-    /// when to come again.
+    /// Takes a turn of an address for a host. The moment passed in is the present one. The error holds the
+    /// moment to come again.
     pub(super) fn take(
         &self,
         shared: Shared,
@@ -130,7 +129,7 @@ impl Addresses {
 }
 
 impl Clocks {
-    /// Forgets addresses that are idle, where there are many.
+    /// Forgets idle addresses if there are many.
     fn make_room(&mut self, interval: Duration, now: Instant) {
         if self.by_address.len() >= FIRST_SWEEP.max(2 * self.n_swept) {
             let by_address = &mut self.by_address;
@@ -159,7 +158,7 @@ impl AddressClock {
             return Ok(());
         }
         let at = match own {
-            // Another came a moment late: only as much later than was promised.
+            // Another host came late; this one is put off by no more than that, as it was promised.
             Some(own) if has_waited && own.is_again => ready_at,
             _ if has_waited => {
                 let at = self
@@ -171,7 +170,7 @@ impl AddressClock {
             Some(own) => own.at.max(ready_at),
             None if self.by_host.len() >= MAX_PROMISES => return Err(now + LONGEST_PAUSE),
             None => {
-                // Behind all others, however far behind their moments they are.
+                // The place is behind all others, however late they are.
                 let n_before = u32::try_from(self.by_host.len()).unwrap_or(u32::MAX);
                 let at = ready_at + interval * n_before;
                 let at = self.line_end.map_or(at, |end| at.max(end + interval));
@@ -183,7 +182,7 @@ impl AddressClock {
         Err(at.min(now + LONGEST_PAUSE))
     }
 
-    /// True if a turn that is due is kept for another host.
+    /// Returns true if a turn that is due is kept for another host.
     fn is_kept_for_another(&self, host: &str, now: Instant) -> bool {
         let since = now.checked_sub(GRACE).unwrap_or(now);
         let mut due = self.by_moment.range((since, 0)..=(now, u64::MAX));
@@ -208,7 +207,7 @@ impl AddressClock {
         self.by_moment.remove(&(promise.at, promise.number))
     }
 
-    /// Forgets the rank of hosts that have not come for long.
+    /// Forgets the rank of hosts that have stayed away for long.
     fn forget_late(&mut self, now: Instant) {
         while let Some(first) = self.by_moment.first_entry()
             && first.key().0 + RANK_FOR < now
@@ -218,7 +217,7 @@ impl AddressClock {
         }
     }
 
-    /// True if the next request need not know anything of those before it.
+    /// Returns true if the next request need not know anything of those before it.
     fn is_idle(&mut self, interval: Duration, now: Instant) -> bool {
         self.forget_late(now);
         self.by_moment.is_empty() && self.last.is_none_or(|last| last + interval <= now)

@@ -1,4 +1,4 @@
-//! How a host is, as exchanges with it tell.
+//! Health of a host, judged from exchanges with it.
 
 use std::time::Duration;
 
@@ -7,66 +7,66 @@ use tokio::time::Instant;
 use super::{GateSettings, STRICT_FOR};
 use crate::retry::delay_after;
 
-/// A host that has too much to do and does not say for how long is left alone for so long at first.
+/// First pause of a host that is overloaded and does not say for how long.
 const FIRST_BUSY_PAUSE: Duration = Duration::from_secs(30);
 
-/// One that fails, once it has failed often enough.
+/// First pause of a host that fails, once it has failed often enough.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Longer than any process lives: what cannot be counted.
+/// Stands for times that cannot be computed; longer than any process lives.
 const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
-/// What an exchange says of its host.
+/// Conclusion from one exchange about its host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sign {
-    /// It answers, this long after it was asked.
+    /// The host answers.
     Well {
-        /// From the request to the end of the answer.
+        /// Time from the request to the end of the answer.
         took: Duration,
-        /// With a page. What a host says instead of one is soon said, whatever its pages take.
+        /// True if the answer is a page. Other answers are quick, however long pages take.
         is_page: bool,
     },
-    /// It has too much to do, and may say for how long.
+    /// The host is overloaded.
     Busy {
-        /// `Retry-After`.
+        /// Value of `Retry-After`, if there is one.
         pause: Option<Duration>,
     },
-    /// It gave no answer, or one that says that it is broken.
+    /// The host gave no answer, or an answer that says that it is broken.
     Failing,
 }
 
-/// How a host is.
+/// Health of a host.
 #[derive(Debug, Default)]
 pub(super) struct Health {
     trouble: Option<Trouble>,
-    /// What pages take, the later ones counting more.
+    /// Average time that pages take, weighted towards the latest ones.
     of_pages: Duration,
-    /// What other answers take since the last page.
+    /// Time that other answers have taken since the last page.
     of_refusals: Duration,
 }
 
-/// Of a host that has not answered well since.
+/// Trouble of a host that has not answered well since.
 #[derive(Debug, Clone, Copy)]
 struct Trouble {
-    /// Failures on end.
+    /// Number of consecutive failures.
     n: u32,
     last_heard_at: Instant,
-    /// Nobody asks before. None: it has not failed often enough.
+    /// End of the pause. If `None`, the host has not failed often enough for a pause.
     paused_until: Option<Instant>,
 }
 
 impl Health {
-    /// How long its answers take.
+    /// Returns the time that answers of the host take.
     pub(super) fn latency(&self) -> Duration {
         self.of_pages.max(self.of_refusals)
     }
 
-    /// The end of its last pause, if it has not answered since.
+    /// Returns the end of the last pause, if the host has not answered since.
     pub(super) fn paused_until(&self) -> Option<Instant> {
         self.trouble?.paused_until
     }
 
-    /// Whether the next request would have to know anything of it.
+    /// Returns true if the next request would have to know of the trouble.
     pub(super) fn is_remembered(&self, now: Instant) -> bool {
         self.trouble.is_some_and(|trouble| {
             let last = trouble.paused_until.unwrap_or(trouble.last_heard_at);
@@ -74,7 +74,7 @@ impl Health {
         })
     }
 
-    /// Takes note of an exchange that began at `entered`.
+    /// Records the result of an exchange that began at `entered`.
     pub(super) fn note(&mut self, sign: Sign, entered: Instant, settings: &GateSettings) {
         let now = Instant::now();
         let before = self.trouble;
@@ -98,7 +98,7 @@ impl Health {
                 }
                 return;
             }
-            // One that says "now" again and again is in trouble all the same.
+            // A host that asks for no pause again and again is in trouble all the same.
             Sign::Busy { pause: Some(asked) } if asked_after_last => {
                 Some(asked.max(delay_after(FIRST_PAUSE, longest, n)))
             }

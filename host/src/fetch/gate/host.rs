@@ -13,23 +13,23 @@ use crate::limiter::Limiter;
 use crate::model::frontier::DelayBy;
 use crate::model::settings::{Rate, Rates};
 
-/// The expected length of a turn, where a host keeps no delay and has one request at a time.
+/// Expected length of a turn where a host keeps no delay and has one request at a time.
 const SHORTEST_TURN: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Default)]
 pub(super) struct HostState {
     pub(super) n_in_use: u32,
     pub(super) rates: HeldRates,
-    /// End of the last answer, and the time by chance beyond the delay.
+    /// End of the last answer, and the random time to add to the delay.
     pub(super) ended: Option<(Instant, Duration)>,
-    /// The longest delay asked for lately, and until when it binds the others.
+    /// The longest delay asked for lately, and the time until which it binds all.
     pub(super) strictest: Option<(Duration, Instant)>,
     pub(super) health: Health,
     /// Crawls that were sent away before their turn.
     pub(super) line: Line,
 }
 
-/// The rates of all who ask, each until it is forgotten.
+/// Rates of all callers, each until it is forgotten.
 #[derive(Debug, Default)]
 pub(super) struct HeldRates {
     pub(super) by_rate: BTreeMap<Rate, Instant>,
@@ -46,14 +46,14 @@ pub(super) struct AtAddress<'a> {
     pub(super) name: &'a str,
 }
 
-/// When a host may be asked.
+/// The time when a host may be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// At this moment, which is the present one.
+    /// The host may be asked at this moment, which is the present one.
     Now(Instant),
-    /// Not before this moment. A request in flight may put it off further.
+    /// The host may not be asked before this moment. A request in flight may put it off further.
     At(Instant),
-    /// The moment at which a connection is free.
+    /// The host may be asked once a connection is free.
     Freed,
 }
 
@@ -78,7 +78,7 @@ impl HeldRates {
 }
 
 impl HostState {
-    /// The delay that one who keeps this pace has to keep, and its origin.
+    /// Returns the delay to keep at this pace, with its origin.
     pub(super) fn delay(&self, pace: &Pace, settings: &GateSettings) -> LeftAlone {
         let own = LeftAlone {
             time: pace.delay,
@@ -90,7 +90,7 @@ impl HostState {
             }
             Some(_) | None => own,
         };
-        // Who asks for none says that the host is its own.
+        // A resource that asks for no delay says that the host is its own.
         match to_keep.time.is_zero() {
             true => to_keep,
             false => {
@@ -100,7 +100,7 @@ impl HostState {
         }
     }
 
-    /// The same, and makes the others keep this pace.
+    /// Returns the same delay, and makes others keep this pace.
     fn ask(&mut self, pace: &Pace, settings: &GateSettings) -> Duration {
         self.rates.ask(&pace.rates);
         let delay = pace.delay;
@@ -114,16 +114,18 @@ impl HostState {
         self.delay(pace, settings).time
     }
 
-    /// Before this moment it is left alone, whatever the delay; none where that is past.
+    /// Returns the time before which the host is left alone, whatever the delay. Returns `None` if that time
+    /// is past.
     pub(super) fn paused_until(&self, now: Instant) -> Option<Instant> {
         let in_trouble = self.health.paused_until();
         let until = in_trouble.max(self.rates.limiter.ready_at(now))?;
         (until > now).then_some(until)
     }
 
-    /// Takes the turn of one who keeps this pace and has come at `asked`, if it has come; an error sends it
-    /// away. Whoever has to wait for the host is in the line from then on. Who is sent away for the address
-    /// is not: the moment there is promised to the host, whichever crawl comes then.
+    /// Takes the turn at this pace of an asker that came at `asked`, if the turn has come; the error sends
+    /// the asker away. An asker that has to wait for the host is in the line from then on. One that is sent
+    /// away because of the address is not: the moment there is promised to the host, whichever crawl comes
+    /// then.
     pub(super) fn take_turn(
         &mut self,
         pace: &Pace,
@@ -184,7 +186,7 @@ impl HostState {
         } else if max_in_use > 1 {
             return Ok(Turn::Freed);
         } else {
-            // What is in flight ends after now, and the delay counts from then on.
+            // A request in flight ends after now, and the delay counts from its end.
             ready_at.max(now + turn_length * (n_before + 1))
         };
         let is_too_late = match asker.patience {

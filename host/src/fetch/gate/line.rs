@@ -1,7 +1,7 @@
-//! Crawls that came before a host's turn, in the order in which they came.
+//! Line of crawls that came before a host's turn, in the order in which they came.
 //!
-//! Each was told when to come again, and its turn is kept for it until [`GRACE`] after that. One that
-//! comes later goes to the end of the line, so a crawl that has ended holds up the others once.
+//! Each crawl was told when to come again, and its turn is kept for it until [`GRACE`] after that. A crawl
+//! that comes later goes to the end of the line, so a crawl that has ended delays the others only once.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 /// Time for which a turn is kept for a crawl that does not come.
 const GRACE: Duration = Duration::from_millis(100);
 
-/// The order in which crawls have their turns.
+/// Order in which crawls have their turns.
 #[derive(Debug, Default)]
 pub(super) struct Line {
     waiting: VecDeque<Promise>,
@@ -20,13 +20,13 @@ pub(super) struct Line {
 #[derive(Debug)]
 struct Promise {
     crawl: u64,
-    /// When it was told to come again.
+    /// Time at which the crawl was told to come again.
     at: Instant,
 }
 
 impl Line {
-    /// Number of turns that are kept for others before this crawl's, at a host that may be asked since
-    /// `free_at`.
+    /// Returns the number of turns that are kept for others before this crawl's, at a host that has been free
+    /// since `free_at`.
     pub(super) fn n_before(&mut self, crawl: u64, free_at: Option<Instant>, now: Instant) -> u32 {
         let is_late = |promise: &Promise| Some(promise.at).max(free_at) < now.checked_sub(GRACE);
         while self.waiting.front().is_some_and(is_late) {
@@ -37,7 +37,7 @@ impl Line {
         u32::try_from(place.unwrap_or(self.waiting.len())).unwrap_or(u32::MAX)
     }
 
-    /// Notes when a crawl was told to come again. One that is in the line keeps its place.
+    /// Records when a crawl was told to come again. A crawl that is in the line keeps its place.
     pub(super) fn promise(&mut self, crawl: u64, at: Instant) {
         match self.waiting.iter_mut().find(|known| known.crawl == crawl) {
             Some(known) => known.at = at,
@@ -45,12 +45,12 @@ impl Line {
         }
     }
 
-    /// A crawl has had its turn.
+    /// Removes a crawl that has had its turn.
     pub(super) fn leave(&mut self, crawl: u64) {
         self.waiting.retain(|promise| promise.crawl != crawl);
     }
 
-    /// True if no turn is kept for anybody.
+    /// Returns true if no turn is kept for any crawl.
     pub(super) fn is_empty(&self, now: Instant) -> bool {
         self.waiting.iter().all(|promise| promise.at + GRACE < now)
     }

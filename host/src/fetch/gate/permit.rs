@@ -1,4 +1,4 @@
-//! A place at a host, and the end of its use.
+//! Permit to ask a host, and the end of its use.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,12 +9,12 @@ use tokio::time::Instant;
 use super::{GateSettings, HostGate, Pace, Sign};
 use crate::model::frontier::DelayBy;
 
-/// The time for which a host is left alone.
+/// Time for which a host is left alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeftAlone {
-    /// From now on.
+    /// Time from now on.
     pub time: Duration,
-    /// Origin of it.
+    /// Origin of this time.
     pub by: DelayBy,
 }
 
@@ -27,7 +27,7 @@ impl LeftAlone {
     }
 }
 
-/// A place at a host. The host's delay starts when it is dropped.
+/// A place at a host. Dropping it starts the host's delay.
 #[derive(Debug)]
 #[must_use = "dropping it frees the place"]
 pub struct Permit {
@@ -35,7 +35,7 @@ pub struct Permit {
     settings: Arc<GateSettings>,
     pace: Pace,
     entered: Instant,
-    /// True until it is given back: the host is, or was, asked.
+    /// True unless the place is given back unused.
     is_used: bool,
 }
 
@@ -55,19 +55,19 @@ impl Permit {
         }
     }
 
-    /// Gives the place back without a request: the host's delay does not start, and no rate counts it. Its address
-    /// has lost one turn.
+    /// Gives the place back without a request: the host's delay does not start, and no rate counts it. The
+    /// turn of the address is lost.
     pub fn give_back(mut self) {
         self.is_used = false;
     }
 
-    /// Since when the place is held.
+    /// Returns the time since when the place is held.
     pub fn entered(&self) -> Instant {
         self.entered
     }
 
-    /// Ends the use of the place and tells how long the host is left alone from now on.
-    /// None: the exchange says nothing of the host.
+    /// Ends the use of the place and returns how long the host is left alone from now on. If `sign` is
+    /// `None`, the exchange says nothing about the host.
     pub fn finish(self, sign: Option<Sign>) -> LeftAlone {
         let host = Arc::clone(&self.host);
         if let Some(sign) = sign {
@@ -83,7 +83,7 @@ impl Permit {
             time: time + random,
             by,
         };
-        // Not how long its rate is used up: what is told here is waited again after an opening.
+        // A used-up rate is left out: the time returned here is waited again after the frontier is reopened.
         let in_trouble = state.health.paused_until();
         let in_trouble = in_trouble.map(|until| until.saturating_duration_since(now));
         delay.or_longer(in_trouble.unwrap_or_default(), DelayBy::Trouble)

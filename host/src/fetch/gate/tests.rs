@@ -1,4 +1,4 @@
-//! Turns, delays and pauses.
+//! Tests of turns, delays and pauses.
 
 use super::*;
 use futures::FutureExt as _;
@@ -18,13 +18,13 @@ fn gate() -> Gate {
     })
 }
 
-/// It answers with a page.
+/// Returns the sign of a host that answers with a page.
 fn well(took: Duration) -> Option<Sign> {
     let is_page = true;
     Some(Sign::Well { took, is_page })
 }
 
-/// Enters, and comes again when it is told to.
+/// Enters the gate, and comes again when told to.
 async fn enter(gate: &Gate, host: &str, delay: Duration) -> Permit {
     loop {
         match gate
@@ -41,7 +41,7 @@ async fn check_wait(gate: &Gate, host: &str, delay: Duration, expected: Duration
     let asked = Instant::now();
     let permit = enter(gate, host, delay).await;
     let waited = asked.elapsed();
-    // The paused clock has steps of a millisecond.
+    // The paused clock advances in steps of a millisecond.
     assert!(
         waited >= expected && waited <= expected + Duration::from_millis(2),
         "waited {waited:?}, expected {expected:?}"
@@ -88,7 +88,7 @@ async fn a_place_that_is_given_back_counts_for_no_rate() {
     enter().await.unwrap_err();
 }
 
-/// The chance is drawn once an answer; what is told to the frontier is what is waited.
+/// The random time is drawn once for each answer; the frontier is told the time that is really waited.
 #[tokio::test(start_paused = true)]
 async fn a_random_wait_is_added_to_the_delay_and_is_another_each_time() {
     let gate = gate();
@@ -204,10 +204,10 @@ async fn a_host_that_asks_for_a_pause_has_it_from_all() {
     assert_eq!(permit.finish(Some(Sign::Busy { pause })).time, 5 * SECOND);
     drop(check_wait(&gate, "b:80", NONE, NONE).await);
     let permit = check_wait(&gate, "a:80", NONE, 5 * SECOND).await;
-    // No longer than it may.
+    // The pause is limited by the setting.
     let pause = Some(100 * SECOND);
     assert_eq!(permit.finish(Some(Sign::Busy { pause })).time, 8 * SECOND);
-    // What it asked for before it was heard.
+    // This request began before the pause was noted.
     let (permit, late) = (
         enter(&gate, "d:80", NONE).await,
         enter(&gate, "d:80", NONE).await,
@@ -220,7 +220,7 @@ async fn a_host_that_asks_for_a_pause_has_it_from_all() {
     assert_eq!(permit.finish(asks(3)).time, 3 * SECOND);
     tokio::time::advance(SECOND).await;
     assert_eq!(late.finish(asks(4)).time, 4 * SECOND);
-    // One that says "now" is left alone a little longer each time.
+    // A host that asks for no pause is left alone a little longer each time.
     for most in [1, 2, 4] {
         let paused = enter(&gate, "e:80", NONE).await.finish(asks(0)).time;
         assert!(
@@ -228,7 +228,7 @@ async fn a_host_that_asks_for_a_pause_has_it_from_all() {
             "{paused:?}"
         );
     }
-    // One that does not say for how long.
+    // This host does not say for how long.
     let permit = enter(&gate, "c:80", NONE).await;
     let paused = permit.finish(Some(Sign::Busy { pause: None })).time;
     assert!(paused >= 4 * SECOND && paused <= 8 * SECOND, "{paused:?}");
@@ -249,7 +249,7 @@ async fn a_host_that_fails_again_and_again_is_left_alone_longer_each_time() {
             "{paused:?} of {most:?}"
         );
     }
-    // It gets one request at a time until it answers.
+    // The host gets one request at a time until it answers.
     let first = enter(&gate, "a:80", NONE).await;
     let second = tokio::time::timeout(100 * SECOND, enter(&gate, "a:80", NONE)).await;
     assert!(second.is_err());
@@ -284,7 +284,7 @@ async fn nobody_waits_here_for_a_long_pause_of_a_host() {
     let pause = PATIENCE + SECOND;
     let sign = Sign::Busy { pause: Some(pause) };
     assert_eq!(first.finish(Some(sign)).time, pause);
-    // Neither one in line nor one who comes.
+    // Both a waiting request and a new one are sent away.
     assert_eq!(second.await.unwrap_err().pause, pause);
     tokio::time::advance(SECOND / 2).await;
     let pause = pause - SECOND / 2;
@@ -327,7 +327,7 @@ async fn a_slow_host_is_asked_as_seldom_as_it_answers() {
     assert_eq!(answered(permit, 6), 6 * SECOND);
     let permit = check_wait(&gate, "a:80", SECOND, 6 * SECOND).await;
     assert_eq!(answered(permit, 2), 4 * SECOND);
-    // A refusal is soon said, and tells nothing of what pages take; unless it takes longer.
+    // A refusal is quick and tells nothing about the time of pages, unless it takes longer.
     let refused = |permit: Permit, n: u32| {
         let (took, is_page) = (n * SECOND, false);
         permit.finish(Some(Sign::Well { took, is_page })).time
@@ -338,12 +338,12 @@ async fn a_slow_host_is_asked_as_seldom_as_it_answers() {
     assert_eq!(refused(permit, 12), 12 * SECOND);
     let permit = enter(&gate, "a:80", SECOND).await;
     assert_eq!(answered(permit, 2), 3 * SECOND);
-    // Never less often than was asked for, never beyond the setting.
+    // The delay is never shorter than asked for and never longer than the setting.
     let permit = enter(&gate, "a:80", 5 * SECOND).await;
     assert_eq!(answered(permit, 0), 5 * SECOND);
     let permit = enter(&gate, "b:80", SECOND).await;
     assert_eq!(answered(permit, 1_000), 20 * SECOND);
-    // Who asks for no delay has none.
+    // A caller that asks for no delay has none.
     let permit = enter(&gate, "c:80", NONE).await;
     assert_eq!(answered(permit, 6), NONE);
 }
@@ -387,7 +387,7 @@ async fn beyond_the_delay_a_host_is_left_alone_by_chance() {
     }
     waits.sort();
     assert!(waits[19] - waits[0] > SECOND, "{waits:?}");
-    // Also where there is no delay beside it.
+    // The same holds where there is no delay beside it.
     let pace = Pace {
         delay: NONE,
         ..pace
@@ -410,7 +410,7 @@ async fn rates_of_a_host_hold_for_all_who_ask_it() {
         at.push(began.elapsed().as_secs());
     }
     assert_eq!(at, [0, 0, 1, 4, 4, 5]);
-    // Other hosts have their own.
+    // Other hosts have limits of their own.
     let permit = gate
         .enter("b:80", &counted, Asker::waiting())
         .await
@@ -422,7 +422,7 @@ async fn rates_of_a_host_hold_for_all_who_ask_it() {
             .unwrap(),
     );
     drop(check_wait(&gate, "b:80", NONE, SECOND).await);
-    // One who would wait for long is told to come again.
+    // An asker that would have to wait for long is told to come again.
     let hourly = Pace {
         rates: "1/h".parse().unwrap(),
         ..Pace::default()
@@ -431,13 +431,13 @@ async fn rates_of_a_host_hold_for_all_who_ask_it() {
     let other = gate.enter("c:80", &free, Asker::waiting()).await;
     let pause = 3_600 * SECOND;
     assert_eq!(other.unwrap_err().pause, pause);
-    // It is forgotten when nobody asks for it any more, or knows of it.
+    // The rate is forgotten when no caller asks for it any more.
     tokio::time::advance(3 * 3_600 * SECOND + STRICT_FOR).await;
     drop(gate.enter("c:80", &free, Asker::waiting()).await.unwrap());
     drop(gate.enter("c:80", &free, Asker::waiting()).await.unwrap());
 }
 
-/// A crawl that holds nothing while it waits.
+/// An asker that holds nothing while it waits.
 fn crawl(number: u64) -> Asker {
     Asker {
         crawl: number,
@@ -450,7 +450,7 @@ async fn a_crawl_that_comes_early_is_told_when_to_come_again() {
     let gate = gate();
     let pace = Pace::of_delay(SECOND);
     let permit = gate.enter("a:80", &pace, crawl(1)).await.unwrap();
-    // The request in flight may take long: its end is not waited for.
+    // The request in flight may take long, so its end is not waited for.
     let asked = Instant::now();
     let Err(Paused { pause, .. }) = gate.enter("a:80", &pace, crawl(1)).await else {
         panic!("one request at a time")
@@ -472,7 +472,7 @@ async fn turns_go_round_the_crawls_that_come_again() {
     let gate = gate();
     let pace = Pace::of_delay(SECOND);
     let turns = Mutex::new(Vec::new());
-    // The first always comes before the others.
+    // The first crawl always comes before the others.
     let one = |number: u64, head_start: Duration| {
         let (gate, pace, turns) = (&gate, &pace, &turns);
         async move {
@@ -509,7 +509,7 @@ async fn a_crawl_that_does_not_come_again_holds_up_the_others_once() {
         panic!("it is early")
     };
     tokio::time::advance(pause).await;
-    // The turn is kept for the second.
+    // The turn is kept for the second crawl.
     let Err(Paused { pause: behind, .. }) = gate.enter("a:80", &pace, crawl(1)).await else {
         panic!("it is the turn of another")
     };

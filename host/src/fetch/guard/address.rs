@@ -1,13 +1,13 @@
-//! Which addresses belong to the public internet: the special-purpose registries of IANA
-//! (RFC 6890 and what was registered after it, as of November 2026), as code.
+//! Addresses that belong to the public internet: the special-purpose registries of IANA (RFC 6890 and later
+//! entries, as of November 2026), as code.
 //!
-//! What they call globally reachable within 2001::/23 is refused all the same: anycast addresses of
-//! protocols, multicast relays, name servers that answer nothing, and identifiers that are not
-//! routed (ORCHID, DRIP). No site is there.
+//! Addresses within 2001::/23 are refused although the registries call some of them globally reachable:
+//! anycast addresses of protocols, multicast relays, name servers that answer nothing, and identifiers that
+//! are not routed (ORCHID, DRIP). No site is there.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether an address, and every address hidden within it, is global unicast.
+/// Returns true if an address, and every address hidden within it, is global unicast.
 pub(super) fn is_public(ip: IpAddr) -> bool {
     forms(ip).all(|ip| match ip {
         IpAddr::V4(ip) => is_public_v4(ip),
@@ -15,8 +15,8 @@ pub(super) fn is_public(ip: IpAddr) -> bool {
     })
 }
 
-/// An address in its canonical form, and every address hidden within it: where what is sent to it may
-/// come out behind a translator or a tunnel.
+/// Returns an address in its canonical form and every address hidden within it, where packets may come out
+/// behind a translator or a tunnel.
 pub(super) fn forms(ip: IpAddr) -> impl Iterator<Item = IpAddr> {
     let ip = ip.to_canonical();
     let hidden = match ip {
@@ -32,7 +32,7 @@ fn hidden_in(ip: Ipv6Addr) -> [Option<Ipv4Addr>; 2] {
     match ip.segments() {
         // NAT64.
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => [v4(high, low), None],
-        // Teredo: the server, and the client with its bits turned over.
+        // Teredo: the server, and the client with its bits inverted.
         [0x2001, 0, server_high, server_low, _, _, high, low] => {
             [v4(server_high, server_low), v4(!high, !low)]
         }
@@ -74,9 +74,9 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
     )
 }
 
-/// Global unicast is 2000::/3 and NAT64. So loopback, `::/96`, the local NAT64 of 64:ff9b:1::/48,
-/// discarded and dummy addresses in 100::/63, SRv6 in 5f00::/16, unique local, link-local, site-local
-/// and multicast addresses are not in it.
+/// Returns true if the address is in global unicast, which is 2000::/3 and NAT64. Loopback, `::/96`, the
+/// local NAT64 of 64:ff9b:1::/48, discard and dummy addresses in 100::/63, SRv6 in 5f00::/16, unique local,
+/// link-local, site-local and multicast addresses are outside of it.
 fn is_public_v6(ip: Ipv6Addr) -> bool {
     match ip.segments() {
         [0x64, 0xff9b, 0, 0, 0, 0, ..] => true,

@@ -1,4 +1,4 @@
-//! Tables of what passes the guard and what does not.
+//! Tables of addresses that pass the guard and of those that do not.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn check(guard: &Guard, url: &str, expected: &str) {
     assert_eq!(found, expected, "{url}");
 }
 
-/// Every way to write the addresses that must not be reached.
+/// Spellings of addresses that must not be reached.
 const HIDDEN: &[&str] = &[
     // 127.0.0.1
     "127.0.0.1",
@@ -308,7 +308,7 @@ fn own_nodes_are_refused_even_inside_allowed_networks() {
     check(&guard, "http://%65tcd.test.:2379/", "own-node");
     check(&guard, "http://10.0.0.6:2380/", "own-node");
     check(&guard, "http://8.8.4.4:9091/", "own-node");
-    // As translators and tunnels have it.
+    // Addresses in the forms of translators and tunnels.
     check(&guard, "http://[64:ff9b::8.8.4.4]:9091/", "own-node");
     check(&guard, "http://[2002:808:404::1]:9091/", "own-node");
     check(
@@ -341,7 +341,7 @@ fn a_listener_on_all_interfaces_is_refused_at_each_of_them() {
     check(&guard, "http://192.0.2.1:9091/", "ok");
 }
 
-/// Where this machine would send from, if it is in a network at all; nothing is sent.
+/// Returns the address that this machine would send from, if it is in a network at all; nothing is sent.
 fn of_this_machine() -> Option<String> {
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
     socket.connect("192.0.2.1:9").ok()?;

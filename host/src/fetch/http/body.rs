@@ -1,9 +1,9 @@
 //! The body of an answer: its content-encoding removed, and cut at a limit while it streams.
 //!
-//! One coding is removed. Several, one within the other, are asked for by nobody and serve to hide how
-//! large a page becomes; together with unknown ones they are refused, because a rule could only take
-//! what they leave for a page. What a decoder sets aside does not depend on what the server says: 8
-//! MiB are the most that zstd may look back (RFC 9659), 16 MiB what brotli can.
+//! One coding is removed. No request asks for several nested codings, and they serve to hide how large a page
+//! becomes. They are refused like unknown codings, because a rule would otherwise take the remaining bytes
+//! for a page. The memory of a decoder does not depend on the server: zstd may look back at most 8 MiB (RFC
+//! 9659), brotli 16 MiB.
 
 use std::future::ready;
 use std::io;
@@ -27,33 +27,34 @@ use super::{FetchSettings, failed};
 use crate::fetch::FetchError;
 use crate::memory::Held;
 
-/// What every request says of the codings that are understood.
+/// Value of `accept-encoding` in every request.
 pub(super) const ACCEPTED: &str = "gzip, br, zstd, deflate";
 
-/// The most that is set aside for a body before any of it has come.
+/// Maximum memory in bytes that is reserved for a body before any of it has arrived.
 const MAX_RESERVED: u64 = 1 << 20;
-/// Bytes of a body that does not keep a piece of memory that may be many times as large.
+/// Size in bytes below which a body is copied, so that it does not keep alive a buffer that may be many times
+/// as large.
 const SMALL: usize = 4 << 10;
-/// As a power of two: how far zstd may look back.
+/// Window of zstd, as a power of two.
 const ZSTD_WINDOW: u32 = 23;
 
-/// So long a part of a body has the least rate on the average: curl measures like that, too, with a
+/// Length of the stretch over which the rate of a body is averaged. curl measures in the same way, with a
 /// setting for the time (`--speed-time`).
 const STRETCH: Duration = Duration::from_secs(10);
 
 /// A body, as far as it was read.
 #[derive(Debug)]
 pub(super) struct Body {
-    /// Content-encoding removed.
+    /// Body with its content-encoding removed.
     pub(super) body: Bytes,
-    /// It was longer than the limit.
+    /// True if the body was longer than the limit.
     pub(super) truncated: bool,
-    /// Bytes, before that was removed.
+    /// Number of bytes received, before decoding.
     pub(super) n_received: u64,
 }
 
-/// The body of an answer to such a request, with these codings in it. What there is of it is held while
-/// it is read.
+/// Reads the body of an answer to a request with this method, encoded with these codings. The bytes read so
+/// far are charged to the account.
 pub(super) async fn read(
     response: Response,
     method: &Method,
@@ -82,14 +83,14 @@ pub(super) async fn read(
             },
         },
     };
-    // One byte more than the limit tells whether there is more.
+    // One byte more than the limit tells if there is more.
     let enough = max_body.saturating_add(1);
     let mut body = match codings {
         [] => joined(chunks, reserved, enough, &mut held)
             .await
             .map_err(failed)?,
         _ => match first(&mut chunks).await.map_err(failed)? {
-            // Nothing is nothing in any coding.
+            // An empty body is valid in every coding.
             None => Bytes::new(),
             Some(first) => {
                 let raw = StreamReader::new(stream::once(ready(Ok(first))).chain(chunks));
@@ -105,7 +106,7 @@ pub(super) async fn read(
     };
     let limit = usize::try_from(max_body).unwrap_or(usize::MAX);
     let truncated = body.len() > limit;
-    // A stream of HTTP/2 that the server breaks off without an error code ends like one that is over.
+    // An HTTP/2 stream that the server breaks off without an error code ends like a complete one.
     if !truncated && announced.is_some_and(|announced| (body.len() as u64) < announced) {
         return Err(short());
     }
@@ -117,7 +118,7 @@ pub(super) async fn read(
     })
 }
 
-/// The first chunk with something in it. None: there is nothing.
+/// Returns the first chunk that is not empty. Returns `None` if there is none.
 async fn first(
     chunks: &mut (impl Stream<Item = io::Result<Bytes>> + Unpin),
 ) -> io::Result<Option<Bytes>> {
@@ -129,7 +130,7 @@ async fn first(
     }
 }
 
-/// All of them, until that is enough. Most pages come in one, which is not copied.
+/// Joins the chunks until there are `enough` bytes. Most pages come in one chunk, which is not copied.
 async fn joined(
     mut chunks: impl Stream<Item = io::Result<Bytes>> + Unpin,
     reserved: u64,
@@ -140,7 +141,7 @@ async fn joined(
     let Some(only) = first(&mut chunks).await? else {
         return Ok(Bytes::new());
     };
-    // A chunk keeps all of what was read with it.
+    // A chunk keeps the whole buffer alive that was read with it.
     let alone = |only: Bytes| match only.len() < SMALL {
         true => Bytes::copy_from_slice(&only),
         false => only,
@@ -171,14 +172,14 @@ fn short() -> FetchError {
     }
 }
 
-/// A body as it comes, counted; an error once a stretch of it has less than the least rate.
+/// Counts the bytes of a body as they arrive, and fails once a stretch of it is slower than the minimum rate.
 fn metered(
     mut body: impl Stream<Item = io::Result<Bytes>> + Send + Unpin,
     min_rate: u64,
     n_received: &AtomicU64,
 ) -> impl Stream<Item = io::Result<Bytes>> + Send + Unpin {
     let least = min_rate.saturating_mul(STRETCH.as_secs());
-    // Begun with the first wait: what is there already needs no clock.
+    // The clock starts with the first wait: bytes that are there already need no clock.
     let mut end = None;
     let mut n = 0;
     stream::poll_fn(move |context| {
@@ -203,7 +204,7 @@ fn metered(
     })
 }
 
-/// What was done to the body, in this order.
+/// Returns the codings that were applied to the body, in this order.
 pub(super) fn codings(headers: &HeaderMap) -> Vec<String> {
     if !headers.contains_key(header::CONTENT_ENCODING) {
         return Vec::new();
@@ -230,7 +231,7 @@ async fn decoded<'a>(
     Ok(match coding.as_str() {
         "gzip" | "x-gzip" => {
             let mut decoder = GzipDecoder::new(raw);
-            // One after the other are one body (RFC 1952, 2.2).
+            // Consecutive members form one body (RFC 1952, 2.2).
             decoder.multiple_members(true);
             Box::new(decoder)
         }
@@ -241,14 +242,14 @@ async fn decoded<'a>(
             decoder.multiple_members(true);
             Box::new(decoder)
         }
-        // Some servers leave out the zlib header, as browsers know.
+        // Some servers leave out the zlib header; browsers accept that, too.
         "deflate" if is_zlib(raw.fill_buf().await?) => Box::new(ZlibDecoder::new(raw)),
         "deflate" => Box::new(DeflateDecoder::new(raw)),
         _ => return Err(io::Error::other("it is none of those that were asked for")),
     })
 }
 
-/// Whether a stream begins as zlib does: method 8, and a window that zlib knows.
+/// Returns true if a stream begins like zlib: method 8, and a window that zlib knows.
 fn is_zlib(begin: &[u8]) -> bool {
     begin
         .first()
@@ -312,7 +313,7 @@ mod tests {
         assert_eq!(account.bytes(), 0);
     }
 
-    /// A body of so many bytes in every so many seconds.
+    /// Returns a body that sends `n` bytes every `every` seconds.
     fn steady(n: usize, every: u64) -> impl Stream<Item = io::Result<Bytes>> + Send + Unpin {
         let chunks = stream::unfold((), move |()| async move {
             tokio::time::sleep(Duration::from_secs(every)).await;
@@ -346,7 +347,7 @@ mod tests {
         is_slow(error, n_received.load(Ordering::Relaxed));
         assert!(begun.elapsed() < STRETCH + Duration::from_secs(2));
 
-        // Much at once does not make up for a stretch with nothing.
+        // Many bytes at once do not make up for a stretch without any.
         let seldom = metered(steady(1_500, 15), 75, &n_received);
         let error = seldom.take(3).try_collect::<Vec<_>>().await.unwrap_err();
         is_slow(error, 0);

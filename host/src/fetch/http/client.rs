@@ -1,4 +1,5 @@
-//! The HTTP client underneath: no proxies of the environment, no redirects, no retries and no resolver of its own.
+//! The HTTP client underneath: it has no proxies from the environment, no redirects, no retries and no
+//! resolver of its own.
 
 use std::time::Duration;
 
@@ -9,31 +10,31 @@ use super::super::phases::NoteConnections;
 use super::super::resolve::GuardedResolver;
 use super::FetchSettings;
 
-/// Idle connections are kept no longer, so that their number follows the hosts in use: of a wide crawl,
-/// thousands in a second.
+/// Time for which idle connections are kept. It is short, so that their number follows the hosts in use: a
+/// wide crawl uses thousands of hosts per second.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// Bytes of the head of an answer over HTTP/2: those that the client takes over HTTP/1.1.
+/// Maximum size in bytes of the head of an answer over HTTP/2: the same as the client's limit over HTTP/1.1.
 const HEAD_MAX: u32 = 400 << 10;
 
-/// The clients cannot be set up.
+/// Reason why the clients cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
-    /// The settings of all.
+    /// The settings of all clients are invalid.
     #[error("cannot set up the HTTP client; is the user agent {user_agent:?} a valid header?")]
     Client {
-        /// Of the process.
+        /// User agent of the process.
         user_agent: String,
-        /// What the client says.
+        /// Error of the client.
         #[source]
         source: reqwest::Error,
     },
-    /// A proxy.
+    /// A proxy cannot be used.
     #[error("{url} cannot be used as a proxy")]
     Proxy {
-        /// Without user and password.
+        /// URL of the proxy, without user and password.
         url: String,
-        /// What the client says.
+        /// Error of the client.
         #[source]
         source: reqwest::Error,
     },
@@ -45,7 +46,7 @@ pub(super) fn build(
     proxy: Option<Proxy>,
 ) -> Result<Client, SetupError> {
     if CryptoProvider::get_default().is_none() {
-        // It fails only if another thread was faster, and then there is one.
+        // This fails only if another thread was faster, and then a provider is installed.
         let _installed = ring::default_provider().install_default();
     }
     let builder = || match &proxy {

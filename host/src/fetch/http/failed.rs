@@ -1,4 +1,4 @@
-//! How a request fails: in the client, or by taking too long.
+//! Failures of requests: in the client, or by taking too long.
 
 use std::error::Error;
 use std::io;
@@ -11,9 +11,9 @@ use crate::fetch::FetchError;
 use crate::fetch::error::is_out_of_files;
 use crate::fetch::resolve::ResolveError;
 
-/// What it comes to, if that takes no longer than this setting of `[fetch]` lets it.
+/// Returns the result of `work` if it takes no longer than this setting of `[fetch]` allows.
 ///
-/// Not an async function, which would have room for the work twice: as its argument and while it awaits it.
+/// This is not an async function, because one would hold the work twice: as its argument and while it awaits it.
 pub(super) fn within<T>(
     limit: Duration,
     setting: &'static str,
@@ -23,7 +23,7 @@ pub(super) fn within<T>(
         .map(move |done| done.unwrap_or(Err(FetchError::Timeout { limit, setting })))
 }
 
-/// What the client's error means.
+/// Translates an error of the client.
 pub(super) fn in_client(error: reqwest::Error, settings: &FetchSettings) -> FetchError {
     let error = error.without_url();
     let causes = || {

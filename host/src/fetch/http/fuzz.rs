@@ -1,4 +1,4 @@
-//! A door for fuzz targets: what becomes of an answer, without a connection.
+//! Entry point for fuzz targets: processes an answer without a connection.
 
 use reqwest::Response;
 use url::Url;
@@ -8,7 +8,7 @@ use super::{FetchSettings, page};
 use crate::fetch::{Answer, FetchError};
 use crate::model::page::FetchRecord;
 
-/// The answer to a GET of this URL, as rules see it, or where it led, within the host too.
+/// Returns the answer to a GET of this URL as rules see it, or the target of its redirect, also within the host.
 pub async fn answer(
     url: Url,
     response: Response,

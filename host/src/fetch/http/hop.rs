@@ -23,7 +23,7 @@ use crate::model::headers::Headers;
 use crate::model::page::FetchRecord;
 use crate::model::settings::{ContentTypes, CredentialNames};
 
-/// Headers that frame a message or choose its coding: the client's own business.
+/// Headers that frame a message or choose its coding; only the client sets them.
 const NOT_FOR_REQUESTS: &[&str] = &[
     "accept-encoding",
     "connection",
@@ -44,43 +44,43 @@ const NOT_FOR_REQUESTS: &[&str] = &[
 #[derive(Debug)]
 pub(super) struct Hop {
     pub(super) url: Url,
-    /// Its resource names the port.
+    /// True if its resource names the port.
     pub(super) names_port: bool,
     method: Method,
     headers: HeaderMap,
     cookies: Option<Arc<CookieJar>>,
     body: Option<Bytes>,
     content_types: ContentTypes,
-    /// Through which it goes. None: straight.
+    /// Proxies that the request goes through. If `None`, it goes to the host directly.
     pub(super) pool: Option<Arc<Pool>>,
-    /// Shown to the hosts that they are for.
+    /// Names of credentials to send to the hosts that they are for.
     credentials: CredentialNames,
-    /// Where the body of the answer is counted while it is read.
+    /// Memory account that the body of the answer is charged to while it is read.
     account: Account,
-    /// Given up while it waits for the turn of a host.
+    /// Place that is given up while the request waits for the turn of a host.
     pub(super) place: Option<Arc<dyn Place>>,
 }
 
-/// What became of one sending.
+/// Result of sending a hop once.
 #[derive(Debug)]
 pub(super) struct Exchange {
     pub(super) outcome: Result<Outcome, FetchError>,
-    /// Until its end.
+    /// Time until its end.
     pub(super) took: Duration,
-    /// It ended before there was a connection: nobody was asked.
+    /// True if it ended before there was a connection, so that nothing was asked.
     pub(super) was_not_connected: bool,
 }
 
-/// What came of it.
+/// Outcome of an exchange.
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// An answer, read as far as the limit.
     Received(Received),
     /// A redirect; its body was not read.
     Redirect {
-        /// Absolute, without fragment.
+        /// Absolute URL without fragment.
         to: Url,
-        /// Which decides the method of the next hop.
+        /// Status of the answer, which decides the method of the next hop.
         status: StatusCode,
     },
 }
@@ -89,16 +89,16 @@ pub(super) enum Outcome {
 #[derive(Debug)]
 pub(super) struct Received {
     pub(super) status: u16,
-    /// Names in lower case.
+    /// Headers with names in lower case.
     pub(super) headers: Headers,
     pub(super) body: Bytes,
     pub(super) truncated: bool,
-    /// But for what came before it was sent.
+    /// Record of the fetch, without the part before the request was sent.
     pub(super) record: FetchRecord,
 }
 
 impl Hop {
-    /// A request for a URL and nothing else.
+    /// Creates a plain GET of a URL.
     pub(super) fn get(url: Url, names_port: bool, pool: Option<Arc<Pool>>) -> Self {
         Self {
             url,
@@ -115,7 +115,7 @@ impl Hop {
         }
     }
 
-    /// The request as asked for, or what is wrong with it.
+    /// Builds the first hop of a request, or returns why it cannot be sent.
     pub(super) fn first(
         request: FetchRequest,
         pool: Option<Arc<Pool>>,
@@ -172,8 +172,9 @@ impl Hop {
         })
     }
 
-    /// Becomes the hop that a redirect leads to; where it led from. What browsers do: a POST becomes a
-    /// GET on 301 and 302, anything but HEAD on 303; 307 and 308 repeat the request.
+    /// Turns the hop into the one that a redirect leads to and returns the URL that it led from. Like in
+    /// browsers, a POST becomes a GET on 301 and 302, and any method but HEAD on 303; 307 and 308 repeat the
+    /// request.
     pub(super) fn redirect(&mut self, to: Url, status: StatusCode) -> Url {
         let becomes_get = match status {
             StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => self.method == Method::POST,
@@ -192,19 +193,19 @@ impl Hop {
                 self.headers.remove(name);
             }
         }
-        // What is known is known of the first URL.
+        // The validators are those of the first URL.
         for name in [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE] {
             self.headers.remove(name);
         }
         std::mem::replace(&mut self.url, to)
     }
 
-    /// Whether it asks for a page and does nothing else.
+    /// Returns true if the hop requests a page and has no other effect.
     pub(super) fn is_plain(&self) -> bool {
         matches!(self.method, Method::GET | Method::HEAD) && self.body.is_none()
     }
 
-    /// Sends it and reads the answer, in the time that there is for that.
+    /// Sends the request and reads the answer, within the timeouts.
     pub(super) async fn exchange(
         &self,
         client: &Client,
@@ -231,7 +232,7 @@ impl Hop {
         let request = self.request(settings)?;
         let whole = (settings.timeout, "timeout");
         let (limit, setting) = (settings.first_byte_timeout, "first-byte-timeout").min(whole);
-        // One clock for both limits: each has to be put in its place among all others, and taken out.
+        // One timer serves both limits, because each timer has to be inserted among all others and removed again.
         let mut clock = pin!(sleep_until(moment(begun, limit)));
         let response = select! {
             biased;
@@ -284,7 +285,7 @@ impl Hop {
         Ok(request)
     }
 
-    /// What came of it, once the answer begins: its body is read here.
+    /// Returns the outcome once the answer begins, and reads its body.
     pub(super) async fn outcome(
         &self,
         response: Response,
@@ -292,7 +293,7 @@ impl Hop {
         settings: &FetchSettings,
         max_body: u64,
     ) -> Result<Outcome, FetchError> {
-        // Over HTTP/2 nobody else counts them.
+        // Over HTTP/2 the client does not count them.
         if response.headers().len() > settings.max_headers {
             let max = settings.max_headers;
             return Err(FetchError::Headers { max });
@@ -337,7 +338,7 @@ impl Hop {
         }))
     }
 
-    /// Where a redirect leads. An answer that does not say where is a page like any other.
+    /// Returns the target of a redirect. A redirect without a target is a page like any other.
     fn target(&self, response: &Response) -> Option<Url> {
         let redirects = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
         let location = response.headers().get(header::LOCATION)?;
@@ -348,7 +349,7 @@ impl Hop {
     }
 }
 
-/// After so long; there is a last one that clocks know.
+/// Returns the moment `after` the beginning, limited to times that clocks can represent.
 fn moment(begun: Instant, after: Duration) -> Instant {
     const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
     begun + after.min(FAR)
@@ -364,7 +365,7 @@ fn version(version: Version) -> Option<&'static str> {
     }
 }
 
-/// Without those that tell of a coding that is not there any more.
+/// Returns the headers, without those about a coding that has been removed.
 fn headers(response: &Response, is_encoded: bool, settings: &FetchSettings) -> Headers {
     let (all, max) = (response.headers(), settings.max_header_bytes);
     let size = |name: &HeaderName, value: &HeaderValue| name.as_str().len() + value.len();

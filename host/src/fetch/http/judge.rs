@@ -1,4 +1,4 @@
-//! Before a hop: whether the guard and the site's robots.txt let it be, and after which delay.
+//! Checks before a hop: if the guard and the site's robots.txt allow it, and after which delay.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,14 +19,14 @@ use crate::model::crawl::host_of;
 use crate::model::frontier::DelayBy;
 use crate::model::settings::{Rates, Robots};
 
-/// How a request treats the hosts on its way.
+/// Manner in which a request treats the hosts on its way.
 #[derive(Debug, Clone)]
 pub(super) struct Manner {
-    /// Between the end of an answer and the next request. None: the gate's default.
+    /// Time between the end of an answer and the next request. If `None`, the gate's default applies.
     delay: Option<Duration>,
     random_delay: Duration,
     host_rate: Rates,
-    /// Its resource names the port of its host.
+    /// True if its resource names the port of its host.
     names_port: bool,
     robots: Robots,
     max_crawl_delay: Duration,
@@ -48,7 +48,7 @@ impl Manner {
         }
     }
 
-    /// True if the site's robots.txt does not count.
+    /// Returns true if the site's robots.txt is ignored.
     pub(super) fn obeys_nothing(&self) -> bool {
         self.robots == Robots::Ignore
     }
@@ -96,7 +96,7 @@ pub(super) fn product_of(user_agent: &str) -> String {
 }
 
 impl HttpFetcher {
-    /// The pace that a hop is to keep, if it may be made at all.
+    /// Returns the pace that a hop has to keep, if it may be made at all.
     pub(super) async fn judge(&self, url: &Url, manner: &Manner) -> Result<Pace, Failure> {
         if manner.obeys_nothing() {
             self.guard.check(url).map_err(Failure::of_page)?;
@@ -112,7 +112,7 @@ impl HttpFetcher {
         })
     }
 
-    /// True if the robots.txt of a URL is known, or does not count.
+    /// Returns true if the robots.txt of a URL is known, or ignored.
     pub(super) fn is_wanted_known(&self, url: &Url, robots: Robots, way: Way<'_>) -> bool {
         robots == Robots::Ignore || self.robots.is_known(url, way)
     }
@@ -162,7 +162,7 @@ impl HttpFetcher {
                 "robots.txt asks for a longer crawl-delay than setting max-crawl-delay lets it"
             );
         }
-        // Now, because the answer may have told whether the host is within the allowed networks.
+        // The delay is computed now, because the answer may have told if the host is within the allowed networks.
         let delay = self.delay(url, manner.delay);
         let crawl_delay = crawl_delay.min(manner.max_crawl_delay);
         Ok(match crawl_delay > delay {
@@ -182,7 +182,7 @@ impl HttpFetcher {
         manner: &Manner,
         rest: &Mutex<Rest>,
     ) -> Result<Received, FetchError> {
-        // One byte more, which tells that the file is longer.
+        // One byte more tells that the file is longer.
         let max_body = MAX_BYTES as u64 + 1;
         let mut hop = Hop::get(robots, manner.names_port, manner.pool.clone());
         for n_followed in 0..=MAX_REDIRECTS {
@@ -193,7 +193,7 @@ impl HttpFetcher {
                 lengthen(rest, &sent);
                 sent.outcome
             } else {
-                // However many wait for that other host.
+                // The time is bounded, however many requests wait for that other host.
                 let limit = self.settings.timeout;
                 let sent = self.send(&hop, max_body, &pace, Asker::waiting());
                 match within(limit, "timeout", sent.map(Ok)).await {
@@ -211,18 +211,19 @@ impl HttpFetcher {
                 Ok(Outcome::Received(answer)) => {
                     return Ok(match answer.status {
                         200..=299 => Received::File(answer.body),
-                        // The RFC has it among those without rules; but who says so wants fewer requests.
+                        // The RFC counts 429 among the answers without rules, but such a site wants fewer
+                        // requests.
                         429 => unavailable("it answers with status 429"),
                         400..=499 => Received::None,
                         status => unavailable(&format!("it answers with status {status}")),
                     });
                 }
                 Ok(Outcome::Redirect { to, status }) => {
-                    // What the resource names is a port of that host alone.
+                    // The port that the resource names is one of that host alone.
                     hop.names_port &= host_of(&to) == host_of(&hop.url);
                     hop.redirect(to, status);
                 }
-                // There is one, and nobody can read it.
+                // There is a file, but it cannot be read.
                 Err(error @ (FetchError::Encoding { .. } | FetchError::Headers { .. })) => {
                     return Ok(unavailable(&error.to_string()));
                 }

@@ -1,8 +1,8 @@
-//! Through what a hop goes: straight to its host, or through one of the proxies of a name.
+//! Ways of a hop: directly to its host, or through one of the proxies of a name.
 //!
-//! Each proxy has a client of its own, because a client keeps its connections by host and not by the way
-//! that they take. Where no connection came about, nobody was asked for the page, so it is sent through
-//! the next proxy at once: if that one can, the first is to blame. What fails later is the page's matter.
+//! Each proxy has a client of its own, because a client keeps its connections by host and not by the way that
+//! they take. If no connection came about, nothing was asked, so the page is sent through the next proxy at
+//! once: if that one works, the first is to blame. Later failures are failures of the page.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,15 +21,16 @@ use crate::fetch::proxies::{Doubt, Turns};
 use crate::model::crawl::host_of;
 use crate::model::settings::{AccessName, ProxyChoice};
 
-/// Proxies that are used where a resource says nothing.
+/// Name of the proxies that are used if a resource names none.
 const DEFAULT: &str = "default";
-/// Proxies that a page is sent through on end. Its host waits meanwhile, for a connection of each.
+/// Maximum number of proxies that a page is sent through in a row. Its host waits meanwhile, for a connection
+/// of each.
 const MAX_TRIES: usize = 3;
 
-/// A proxy, as the operator set it up.
+/// A proxy, as set up by the operator.
 #[derive(Clone)]
 pub struct ProxySettings {
-    /// `http`, `https`, `socks5` or `socks5h`, without user.
+    /// URL with scheme `http`, `https`, `socks5` or `socks5h`, without user.
     pub url: Url,
     /// User and password.
     pub login: Option<(String, String)>,
@@ -41,7 +42,7 @@ impl std::fmt::Debug for ProxySettings {
     }
 }
 
-/// All ways out of this process.
+/// Ways out of this process.
 pub(super) struct Routes {
     pub(super) direct: Client,
     pools: BTreeMap<AccessName, Arc<Pool>>,
@@ -58,7 +59,7 @@ struct Member {
     client: Client,
     resolver: GuardedResolver,
     url: Url,
-    /// Its name and its place there, as pages tell of it.
+    /// Name of the pool and place in it, as recorded with pages.
     label: Arc<str>,
 }
 
@@ -101,7 +102,7 @@ impl Routes {
         })
     }
 
-    /// The proxies that a resource asks for. None: none.
+    /// Returns the proxies that a resource asks for, if it asks for any.
     pub(super) fn pool(
         &self,
         choice: Option<&ProxyChoice>,
@@ -120,7 +121,7 @@ impl Routes {
         }
     }
 
-    /// Of all proxies.
+    /// Returns the names of all pools.
     pub(super) fn names(&self) -> impl Iterator<Item = &AccessName> {
         self.pools.keys()
     }
@@ -133,7 +134,7 @@ impl Routes {
         max_body: u64,
     ) -> Exchange {
         match &hop.pool {
-            // In a place of its own, which most requests do not need.
+            // The future is boxed, because most requests do not need it.
             Some(pool) => Box::pin(pool.exchange(hop, settings, max_body)).await,
             None => hop.exchange(&self.direct, settings, max_body).await,
         }
@@ -165,7 +166,7 @@ impl Pool {
                     }
                     if let Ok(Outcome::Received(answer)) = &mut exchange.outcome {
                         answer.record.proxy = Some(Arc::clone(&proxy.label));
-                        // The proxy's own, which is no business of rules.
+                        // The address is that of the proxy, and rules are not told it.
                         answer.record.address = None;
                     }
                     return exchange;
@@ -189,7 +190,8 @@ impl Pool {
                 Blame::Proxy(why) => self.rest(index, why),
             }
         }
-        // All that could be tried failed at this host; or they rest, and it is not the page's fault.
+        // Either all proxies that could be tried failed at this host, or all of them rest, which is not the
+        // page's fault.
         let resting = || nothing(self.check().err().unwrap_or(self.resting(Duration::ZERO)));
         last.unwrap_or_else(resting)
     }
@@ -199,7 +201,7 @@ impl Pool {
         self.tell(index, rest, why);
     }
 
-    /// Whether it rests now.
+    /// Notes a doubt about a proxy. Returns true if it rests now.
     fn doubt(&self, index: usize, host: &str) -> bool {
         let doubt = self.turns.doubt(index, host, Instant::now());
         if let Doubt::Begins(rest) = doubt {
@@ -217,7 +219,7 @@ impl Pool {
         Some((index, self.proxies.get(index)?))
     }
 
-    /// Whether not all of them rest.
+    /// Returns an error if all of the proxies rest.
     pub(super) fn check(&self) -> Result<(), FetchError> {
         let checked = self.turns.check(Instant::now());
         checked.map_err(|pause| self.resting(pause))
@@ -241,9 +243,9 @@ impl Pool {
 fn through(proxy: &ProxySettings) -> Result<Proxy, SetupError> {
     let mut url = proxy.url.clone();
     if let Some((user, password)) = &proxy.login {
-        // As what is percent-encoded it would be decoded.
+        // The client decodes percent-encoded text, so each percent sign is encoded.
         let (user, password) = (user.replace('%', "%25"), password.replace('%', "%25"));
-        // It takes any text: the URL has a host.
+        // This cannot fail, because the URL has a host.
         let _set = (url.set_username(&user), url.set_password(Some(&password)));
     }
     Proxy::all(url).map_err(|source| SetupError::Proxy {
@@ -252,7 +254,7 @@ fn through(proxy: &ProxySettings) -> Result<Proxy, SetupError> {
     })
 }
 
-/// Nobody was asked for anything.
+/// Returns an exchange in which nothing was asked.
 fn nothing(why: FetchError) -> Exchange {
     Exchange {
         outcome: Err(why),
@@ -261,7 +263,7 @@ fn nothing(why: FetchError) -> Exchange {
     }
 }
 
-/// A page of the proxy's own host would be looked up as the proxy is: unjudged.
+/// Refuses a page on the proxy's own host, because its name would be looked up like the proxy's, without a check.
 fn is_itself(proxy: &Member, url: &Url) -> Option<FetchError> {
     let why =
         || "it is on the host of its proxy; ask for it with setting proxy as direct".to_owned();
@@ -269,21 +271,21 @@ fn is_itself(proxy: &Member, url: &Url) -> Option<FetchError> {
     is_name.then(|| FetchError::Request { why: why() })
 }
 
-/// Who is to blame that no page came.
+/// Party to blame for a failed exchange.
 #[derive(Debug, PartialEq, Eq)]
 enum Blame {
     Nobody,
-    /// The proxy or the host. Whether one of them was asked for the page.
+    /// The proxy or the host; `was_asked` is true if one of them was asked for the page.
     Either {
         was_asked: bool,
     },
-    /// The proxy, and what it did.
+    /// The proxy, with a description of its fault.
     Proxy(&'static str),
 }
 
 impl Member {
     async fn blame(&self, url: &Url, exchange: &Exchange, settings: &FetchSettings) -> Blame {
-        // What the proxy itself answers with where it is no tunnel; then a site may say so, too.
+        // These are answers that a proxy itself gives where it does not tunnel; a site may give them too, then.
         let is_forwarded = url.scheme() == "http" && self.url.scheme().starts_with("http");
         let has_failed = matches!(
             exchange.outcome,
@@ -304,7 +306,7 @@ impl Member {
                 Blame::Proxy("its name cannot be resolved")
             }
             Err(_) if has_failed && is_forwarded => Blame::Proxy("it cannot be connected to"),
-            // In the words of hyper-util, which tells it in no other way.
+            // The words are those of hyper-util, which offers no other way to tell.
             Err(FetchError::Connection { why }) => {
                 let says = |words: &str| why.contains(words);
                 if says("failed to create underlying connection") {
@@ -325,7 +327,7 @@ impl Member {
         }
     }
 
-    /// Whether the proxy itself can be connected to.
+    /// Returns true if the proxy itself can be connected to.
     async fn is_there(&self, limit: Duration) -> bool {
         let connect = async {
             let host = self.url.host_str().unwrap_or_default();

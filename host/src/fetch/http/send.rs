@@ -1,4 +1,4 @@
-//! One hop, sent when its host has its turn.
+//! Sending of one hop when its host has its turn.
 
 use std::time::Duration;
 
@@ -16,9 +16,9 @@ use crate::model::frontier::DelayBy;
 /// The outcome of one hop.
 pub(super) struct Sent {
     pub(super) outcome: Result<Outcome, FetchError>,
-    /// When its host may be asked again; 0 where nothing was asked of it.
+    /// Time when its host may be asked again; 0 if nothing was asked of it.
     pub(super) host_ready_at: UnixMillis,
-    /// Origin of the delay until then.
+    /// Origin of the delay until `host_ready_at`.
     pub(super) delay_by: DelayBy,
     /// True if the host could not be reached.
     pub(super) is_of_host: bool,
@@ -27,12 +27,12 @@ pub(super) struct Sent {
 /// A host that may be asked now.
 pub(super) struct Entered {
     pub(super) permit: Permit,
-    /// Its turn over all workers; none where turns are not shared.
+    /// Turn of the host over all workers. If `None`, turns are not shared.
     pub(super) turn: Option<TurnInUse>,
 }
 
 impl Sent {
-    /// Nothing was asked of the host.
+    /// Creates the outcome of a hop that asked nothing of its host.
     fn nothing(error: FetchError, host_ready_at: UnixMillis) -> Self {
         Self {
             outcome: Err(error),
@@ -43,16 +43,16 @@ impl Sent {
     }
 }
 
-/// Delays of a host that a request which nobody would bring again waits for its turn over all workers.
+/// Number of delays of a host for which a request that is not retried later waits for its turn over all workers.
 const OTHERS: u32 = 64;
 
-/// The longest wait at the gate with a lease in hand. A lease that nobody uses for longer goes back to its owner.
+/// The longest wait at the gate while holding a lease. A lease that is unused for longer goes back to its owner.
 const AT_GATE: Duration = Duration::from_millis(100);
 
-/// Wait of a page where no connection can be opened: idle ones are closed meanwhile.
+/// Wait of a page when no connection can be opened; idle ones are closed meanwhile.
 pub(super) const OPEN_FILES_WAIT: Duration = Duration::from_secs(1);
 
-/// Returns how long the proxies of a page rest, where that is why it was not sent.
+/// Returns how long the page has to wait for proxies or open files, if that is why it was not sent.
 fn rest_of(error: &FetchError) -> Duration {
     match error {
         FetchError::NoProxy { pause, .. } => *pause,
@@ -62,12 +62,13 @@ fn rest_of(error: &FetchError) -> Duration {
 }
 
 impl HttpFetcher {
-    /// Shares the turns of hosts with other workers from here on, where a delay is kept. Only the first call counts.
+    /// Shares the turns of hosts with other workers from now on, where a delay is kept. Only the first call
+    /// has an effect.
     pub fn share_turns(&self, turns: Turns) {
         self.turns.get_or_init(|| turns);
     }
 
-    /// One hop.
+    /// Sends one hop.
     pub(super) async fn send(&self, hop: &Hop, max_body: u64, pace: &Pace, asker: Asker) -> Sent {
         if let Err(denied) = self.guard.check(&hop.url) {
             return Sent::nothing(denied, 0);
@@ -79,7 +80,7 @@ impl HttpFetcher {
             return Sent::nothing(resting, after(self.clock.unix_millis(), rest));
         }
         let may_look_up = !self.is_proxys_to_resolve(hop);
-        // Nearly always; then no clock is needed.
+        // The port is open nearly always, and then no timer is needed.
         if !self.resolver.is_port_open(&hop.url, hop.names_port) {
             let check = (self.resolver).check_port(&hop.url, hop.names_port, may_look_up);
             if let Err(denied) = self.while_connecting(check).await {
@@ -100,7 +101,7 @@ impl HttpFetcher {
             took,
             was_not_connected,
         } = self.exchange(hop, max_body).await;
-        // Now, because it is known where the host is.
+        // The warning comes now, because the address of the host is known.
         if outcome.is_ok() {
             self.want_contact(&hop.url);
         }
@@ -116,7 +117,7 @@ impl HttpFetcher {
             && was_not_connected
             && !is_held
             && error.is_some_and(FetchError::is_transient);
-        // Whoever asked puts off the host that was not reached: another port of the name may answer.
+        // The caller puts off a host that was not reached, because another port of the name may answer.
         let sign = match is_of_host || is_held {
             true => None,
             false => sign::of(&outcome, took, now),
@@ -133,10 +134,10 @@ impl HttpFetcher {
         }
     }
 
-    /// The address that a hop counts for: the one where its connection is tried first. A connection that is
-    /// made to another address of the name, or was made when another came first, counts for this one
-    /// all the same. None where setting `address-rate` does not bind: within networks of one's own, where no delay is
-    /// kept, behind a proxy, and where nobody knows an address before there is a connection.
+    /// Returns the address that a hop counts for: the one where its connection is tried first. A connection
+    /// that goes to another address of the name, or that was made when another came first, counts for this
+    /// one all the same. Returns `None` where setting `address-rate` does not bind: within allowed networks,
+    /// where no delay is kept, behind a proxy, and where no address is known before there is a connection.
     pub(super) async fn address(&self, hop: &Hop, pace: &Pace) -> Option<Address> {
         if !self.gate.spaces_addresses() || hop.pool.is_some() || !pace.is_spaced() {
             return None;
@@ -147,7 +148,7 @@ impl HttpFetcher {
         (!self.guard.is_inside(ip)).then(|| Address::of(ip))
     }
 
-    /// The turn of a hop's host. A redirect gives up its place among the requests in flight while it waits.
+    /// Takes the turn of a hop's host. A redirect gives up its place among the requests in flight while it waits.
     async fn turn(
         &self,
         host: &str,
@@ -172,7 +173,8 @@ impl HttpFetcher {
                 Err(paused) if !paused.is_in_trouble || paused.pause <= PATIENCE => {
                     place.leave();
                     tokio::time::sleep(paused.pause).await;
-                    // The turn is taken with the place in hand: nobody waits for this page meanwhile.
+                    // The turn is taken while holding the place, because nothing else waits for this page
+                    // meanwhile.
                     place.take().await;
                 }
                 entered => return entered,
@@ -180,9 +182,9 @@ impl HttpFetcher {
         }
     }
 
-    /// The turn of a host, first over all workers and then at the gate of this one. Longer waits are made at neither,
-    /// so that no lease is lost while the gate is waited for; one that runs out all the same gives the place
-    /// back.
+    /// Takes the turn of a host, first over all workers and then at the gate of this one. Longer waits are
+    /// made at neither of them, so that no lease is lost while waiting at the gate; a lease that runs out all
+    /// the same gives the place back.
     pub(super) async fn enter(
         &self,
         host: &str,
@@ -198,7 +200,7 @@ impl HttpFetcher {
             Duration::ZERO => pace.random,
             delay => delay,
         };
-        // Longer than several others need with the host, it is left alone for another reason.
+        // A host that is left alone for longer than several other requests need is left alone for another reason.
         let longest = LEASE + PATIENCE + delay * OTHERS;
         let asked = Instant::now();
         let at_gate = Asker {

@@ -1,4 +1,4 @@
-//! How a process fetches, whatever resources ask for.
+//! Settings of a process for fetching, whatever resources ask for.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -11,42 +11,42 @@ use crate::fetch::NameSettings;
 use crate::fetch::credentials::Credentials;
 use crate::model::settings::{AccessName, USUAL_AGENT};
 
-/// How this process fetches.
+/// Settings of this process for fetching.
 #[derive(Debug, Clone)]
 pub struct FetchSettings {
-    /// What the client calls itself, where a request does not say otherwise.
+    /// User agent that is sent unless a request has another.
     pub user_agent: String,
-    /// From a request being sent to the last byte of its answer: setting `timeout` of `[fetch]`.
+    /// Time from sending a request to the last byte of its answer: setting `timeout` of `[fetch]`.
     pub timeout: Duration,
-    /// For a connection, within that: lookup and TLS included.
+    /// Time for a connection, within `timeout`; lookup and TLS included.
     pub connect_timeout: Duration,
-    /// From a request being sent to the headers of its answer, within that; a connection included.
+    /// Time from sending a request to the headers of its answer, within `timeout`; a connection included.
     pub first_byte_timeout: Duration,
-    /// Who vouches for servers beside those that the system trusts.
+    /// Certificate authorities that are trusted in addition to those of the system.
     pub ca: Vec<Certificate>,
-    /// Whether anybody has to.
+    /// True if TLS certificates are verified. If false, any server can impersonate a site.
     pub check_certificates: bool,
-    /// Bytes of a body, as they come, in a second: 10 seconds with fewer on the average end the fetch.
-    /// 0: there may be none.
+    /// Minimum rate of a body in bytes per second, before decoding: an average below it over 10 seconds ends
+    /// the fetch. 0 sets no minimum.
     pub min_rate: u64,
-    /// Followed within one host.
+    /// Maximum number of redirects that are followed within one host.
     pub max_redirects: usize,
-    /// Headers of an answer. With more it is no page.
+    /// Maximum number of headers of an answer; an answer with more fails.
     pub max_headers: usize,
-    /// Bytes of those that a page keeps, names and values.
+    /// Maximum size in bytes of the headers that a page keeps, names and values together.
     pub max_header_bytes: usize,
-    /// Where these names are, whatever the system's resolver says: table `[hosts]`.
+    /// Fixed addresses of names, which take precedence over the resolver: table `[hosts]`.
     pub hosts: BTreeMap<String, Vec<IpAddr>>,
-    /// Hosts that are made ready at once, over all crawls: their names are looked up, and their robots.txt is
-    /// read. Setting `preparing` of `[fetch]`.
+    /// Number of hosts that are prepared at once, over all crawls: their names are looked up, and their
+    /// robots.txt is read. Setting `preparing` of `[fetch]`.
     pub preparing: usize,
     /// Lookup of all other names.
     pub names: NameSettings,
-    /// By the names that resources use: table `[proxies]`.
+    /// Proxies by the names that resources use: table `[proxies]`.
     pub proxies: BTreeMap<AccessName, Vec<ProxySettings>>,
-    /// Names behind a proxy are looked up by it alone, so that nobody judges their addresses.
+    /// True if names behind a proxy are looked up by the proxy alone, so that their addresses are not judged.
     pub proxy_resolves: bool,
-    /// Table `[credentials]`.
+    /// Credentials of the table `[credentials]`.
     pub credentials: Credentials,
 }
 

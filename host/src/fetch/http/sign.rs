@@ -1,4 +1,4 @@
-//! What an exchange says of its host, for the gate.
+//! Conclusions from an exchange about its host, for the gate.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -7,12 +7,11 @@ use crate::fetch::FetchError;
 use crate::fetch::gate::Sign;
 use crate::model::crawl::UnixMillis;
 
-/// What `Retry-After` asks for: so many seconds, or a moment (RFC 9110, 10.2.3). None where it says
-/// neither.
+/// Parses `Retry-After`: a number of seconds, or a moment (RFC 9110, 10.2.3). Returns `None` for any other text.
 pub fn retry_after(text: &str, now: UnixMillis) -> Option<Duration> {
     let text = text.trim();
     if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
-        // A number beyond every time is the longest one: it still says that a request is to wait.
+        // A number too large for a time becomes the longest time: it still says that a request is to wait.
         return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
     }
     let moment = httpdate::parse_http_date(text).ok()?;
@@ -20,15 +19,16 @@ pub fn retry_after(text: &str, now: UnixMillis) -> Option<Duration> {
     Some(moment.saturating_sub(Duration::from_millis(now)))
 }
 
-/// None where it says nothing: a page that a server cannot make, or one that was not asked for. Beyond
-/// 504, what proxies say of a server that they do not reach.
+/// Returns the sign that an exchange gives about its host. Returns `None` if it gives none: a page that a
+/// server cannot make, or one that was not asked for. Statuses beyond 504 are what proxies say about a server
+/// that they do not reach.
 pub(super) fn of(
     outcome: &Result<Outcome, FetchError>,
     took: Duration,
     now: UnixMillis,
 ) -> Option<Sign> {
     match outcome {
-        // To where it says that it has too much to do, maybe.
+        // A host may redirect to a page that says that it is overloaded.
         Ok(Outcome::Redirect { .. }) => None,
         Ok(Outcome::Received(answer)) => {
             let asked = answer.headers.get("retry-after");
@@ -38,7 +38,7 @@ pub(super) fn of(
                 (502..=504 | 520..=526, _) => Some(Sign::Failing),
                 (500, _) => None,
                 (status, _) => {
-                    // What a site looks up to say that a page is as it was, it looks up for pages too.
+                    // Deciding that a page is unchanged takes a site the same work as making it.
                     let is_page = matches!(status, 200..=299 | 304);
                     Some(Sign::Well { took, is_page })
                 }
@@ -50,7 +50,7 @@ pub(super) fn of(
             | FetchError::TooSlow { .. }
             | FetchError::Resolve { .. },
         ) => Some(Sign::Failing),
-        // It ended with the headers.
+        // The exchange ended with the headers.
         Err(FetchError::ContentType { .. }) => Some(Sign::Well {
             took,
             is_page: false,
@@ -95,7 +95,7 @@ mod tests {
         for nonsense in ["nonsense", "", "+7", "-7", "7.5"] {
             check(429, Some(nonsense), busy(None));
         }
-        // Beyond every number there is: it asks for a wait all the same.
+        // A number too large to parse still asks for a wait.
         let longest = busy(Some(u64::MAX));
         check(429, Some("99999999999999999999"), longest);
         check(429, Some(" 7 "), busy(Some(7)));

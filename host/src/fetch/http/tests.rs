@@ -1,4 +1,4 @@
-//! The fetcher against a server on loopback that answers by rote, also with what is not HTTP.
+//! Tests of the fetcher against a server on loopback with canned answers, some of which are not HTTP.
 
 use std::net::SocketAddr;
 use std::sync::Mutex;
@@ -31,16 +31,16 @@ mod shared;
 mod tls;
 mod trouble;
 
-/// What the server does with a request.
+/// Reaction of the server to a request.
 enum Reply {
     Close(Vec<u8>),
     Hang(Vec<u8>),
-    /// This, and then that again and again, with a pause between, until nobody listens.
+    /// Sends the first part, and then the second again and again, with a pause between, until the client closes.
     Endless(Vec<u8>, Vec<u8>, Duration),
     Reset,
 }
 
-/// A server that takes down each request and answers it by rote, one to a connection.
+/// A server that records each request and sends a canned answer, one on each connection.
 struct Web {
     address: SocketAddr,
     heard: Arc<Mutex<Vec<(Instant, String)>>>,
@@ -63,7 +63,7 @@ impl Web {
                     .push((Instant::now(), request.clone()));
                 match reply(&request) {
                     Reply::Close(bytes) => {
-                        // A client that has read as far as it wants closes the connection.
+                        // A client that has read enough closes the connection.
                         let _cut = stream.write_all(&bytes).await;
                     }
                     Reply::Hang(bytes) => {
@@ -88,7 +88,7 @@ impl Web {
         }
     }
 
-    /// Answers every request with this.
+    /// Creates a server that gives this answer to every request.
     async fn saying(answer: impl Into<Vec<u8>>) -> Self {
         let answer = answer.into();
         Self::new(move |_| Reply::Close(answer.clone())).await

@@ -1,4 +1,4 @@
-//! Addresses of names: asked for once by many, and remembered for the time that their records say.
+//! Addresses of names: looked up once for many requests, and remembered for the time that their records say.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,30 +15,31 @@ mod dns;
 mod of_files;
 mod system;
 
-/// Names whose addresses are remembered.
+/// Maximum number of names whose addresses are remembered.
 const MAX_REMEMBERED: u64 = 50_000;
 
-/// A name is looked up before the first page of its host is fetched, and has to be known by then.
+/// Minimum time for which addresses are remembered: a name is looked up before the first page of its host is
+/// fetched, and has to be known by then.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// The resolver that is asked for the addresses of a name.
+/// Resolver that is asked for the addresses of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Resolver {
-    /// The name servers of `/etc/resolv.conf`, after `/etc/hosts`. Any number of lookups wait at once.
+    /// The name servers of `/etc/resolv.conf`, after `/etc/hosts`. Any number of lookups can wait at once.
     #[default]
     Dns,
-    /// Whatever `/etc/nsswitch.conf` names, through the system's library. Each lookup takes a thread.
+    /// The sources that `/etc/nsswitch.conf` names, through the system's library. Each lookup takes a thread.
     System,
 }
 
-/// Settings of the lookup of names.
+/// Settings for looking up names.
 #[derive(Debug, Clone)]
 pub struct NameSettings {
     /// Setting `resolver` of `[fetch]`.
     pub resolver: Resolver,
-    /// The shortest time for which addresses count: setting `dns-min-ttl` of `[fetch]`.
+    /// The shortest time for which addresses are valid: setting `dns-min-ttl` of `[fetch]`.
     pub min_ttl: Duration,
-    /// The longest such time: setting `dns-ttl` of `[fetch]`. Zero: each connection asks.
+    /// The longest such time: setting `dns-ttl` of `[fetch]`. If zero, each connection looks the name up.
     pub max_ttl: Duration,
 }
 
@@ -52,7 +53,7 @@ impl Default for NameSettings {
     }
 }
 
-/// Asks for the addresses of a name.
+/// Function that looks up the addresses of a name.
 pub(super) type LookUp = Arc<dyn Fn(String) -> BoxFuture<'static, Found> + Send + Sync>;
 pub(super) type Found = Result<Known, ResolveError>;
 
@@ -60,20 +61,20 @@ pub(super) type Found = Result<Known, ResolveError>;
 #[derive(Debug, Clone)]
 pub(super) struct Known {
     pub(super) addresses: Vec<IpAddr>,
-    /// The time for which they count, as their records say.
+    /// Time for which they are valid according to their records.
     pub(super) ttl: Duration,
 }
 
-/// The addresses of all names that are asked for.
+/// Addresses of all names that are looked up.
 #[derive(Clone)]
 pub(super) struct Names {
     look_up: LookUp,
-    /// None: each connection asks.
+    /// Addresses that are remembered. If `None`, each connection looks the name up.
     remembered: Option<Cache<String, Known>>,
 }
 
 impl Names {
-    /// Names as the settings have them looked up.
+    /// Creates a lookup of names as the settings say.
     pub(super) fn new(settings: &NameSettings) -> Self {
         let look_up = match settings.resolver {
             Resolver::Dns => dns::look_up(settings).unwrap_or_else(|why| {
@@ -88,12 +89,12 @@ impl Names {
         Self::remembering(look_up, settings, MAX_REMEMBERED)
     }
 
-    /// Remembers so many of the names that were found.
+    /// Creates a lookup that remembers up to `max` of the names that were found.
     pub(super) fn remembering(look_up: LookUp, settings: &NameSettings, max: u64) -> Self {
         let (least, most) = (settings.min_ttl.max(SHORTEST), settings.max_ttl);
         let within = Within(least.min(most), most);
         let cache = || {
-            // Whoever was just looked up is kept: its first page comes after its robots.txt.
+            // A name that was just looked up is kept: its first page comes after its robots.txt.
             let cache = Cache::builder().eviction_policy(EvictionPolicy::lru());
             cache.max_capacity(max).expire_after(within).build()
         };
@@ -103,8 +104,8 @@ impl Names {
         }
     }
 
-    /// All addresses of a name. Whoever asks for one that is being asked for waits for that answer; a
-    /// name that was not found is asked for again.
+    /// Returns all addresses of a name. A call for a name that is being looked up waits for that answer; a
+    /// name that was not found is looked up again.
     pub(super) async fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, ResolveError> {
         let looked_up = (self.look_up)(name.to_owned());
         let found = match &self.remembered {
@@ -117,25 +118,25 @@ impl Names {
         found.map(|known| known.addresses)
     }
 
-    /// True if what was found counts for a time.
+    /// Returns true if addresses are remembered for a time.
     pub(super) fn are_remembered(&self) -> bool {
         self.remembered.is_some()
     }
 
-    /// All addresses of a name, where they are remembered.
+    /// Returns all addresses of a name, if they are remembered.
     pub(super) async fn known(&self, name: &str) -> Option<Vec<IpAddr>> {
         let known = self.remembered.as_ref()?.get(name).await?;
         Some(known.addresses)
     }
 
-    /// True if the addresses of a name are remembered, or never are.
+    /// Returns true if the addresses of a name are remembered, or never are.
     pub(super) fn is_known(&self, name: &str) -> bool {
         let remembered = self.remembered.as_ref();
         remembered.is_none_or(|remembered| remembered.contains_key(name))
     }
 }
 
-/// The shortest and the longest time for which addresses count.
+/// The shortest and the longest time for which addresses are valid.
 struct Within(Duration, Duration);
 
 impl Expiry<String, Known> for Within {

@@ -1,4 +1,4 @@
-//! What is connected to of what a resolver says, which here says whatever a test wants.
+//! Tests of which of the addresses in a resolver's answer are connected to. The answers are chosen by each test.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn resolver(networks: &[&str], own: &[&str]) -> GuardedResolver {
     GuardedResolver::new(Arc::new(guard), BTreeMap::new(), &settings)
 }
 
-/// The addresses of a name count for no longer than this.
+/// Returns settings with this longest validity of addresses.
 fn for_at_most(max_ttl: Duration) -> NameSettings {
     NameSettings {
         min_ttl: Duration::ZERO,
@@ -27,7 +27,7 @@ fn for_at_most(max_ttl: Duration) -> NameSettings {
     }
 }
 
-/// An answer that counts for a day.
+/// Returns an answer that is valid for a day.
 fn known(texts: &[&str]) -> Known {
     Known {
         addresses: ips(texts),
@@ -105,13 +105,13 @@ async fn the_systems_answer_is_judged() {
     assert!(found.any(|address| address.ip().is_loopback()));
 }
 
-/// A resolver that never answers.
+/// Returns a resolver that never answers.
 pub(in super::super) fn silent(guard: Arc<Guard>) -> GuardedResolver {
     let never = |_name| futures::future::pending().boxed();
     GuardedResolver::asking(names(Arc::new(never)), guard, BTreeMap::new())
 }
 
-/// A resolver of these answers, one after the other; the last one stays.
+/// Returns a resolver with these answers, one after the other; the last one stays.
 pub(in super::super) fn by_rote(
     guard: Arc<Guard>,
     answers: &[&[&str]],
@@ -133,7 +133,7 @@ pub(in super::super) fn by_rote(
     (resolver, n_asked)
 }
 
-/// What is said of the port of a URL of `a.test`, which is at these addresses; 127.0.0.0/8 is allowed.
+/// Checks the judgement on the port of a URL of `a.test`, which is at these addresses; 127.0.0.0/8 is allowed.
 #[track_caller]
 fn check_port(found: &[&str], url: &str, names_port: bool, expected: &str) {
     let networks = vec!["127.0.0.0/8".parse().unwrap()];
@@ -146,7 +146,7 @@ fn check_port(found: &[&str], url: &str, names_port: bool, expected: &str) {
     assert_eq!(judged, expected, "{url} at {found:?}");
 }
 
-/// A page of the usual port is not judged by another's while that one is looked at.
+/// A request on the usual port is not judged by another port while that one is checked.
 #[test]
 fn a_port_that_is_looked_at_is_not_wanted() {
     let resolver = silent(Arc::default());
@@ -190,7 +190,7 @@ fn a_port_is_fetched_from_if_it_is_usual_allowed_or_named_and_any_within_allowed
     check_port(&["10.0.0.1"], "http://a.test:25/", false, "address-denied");
 }
 
-/// Between the judgement of the port and the connection the name may move.
+/// The name may move between the judgement of the port and the connection.
 #[test]
 fn what_is_connected_to_at_an_odd_port_lies_within_the_allowed_networks() {
     let resolver = resolver(&["127.0.0.0/8"], &[]);
@@ -211,7 +211,7 @@ async fn what_was_found_is_remembered_and_what_was_not_is_asked_for_again() {
     let look_up: LookUp = Arc::new(move |name| {
         let noted = Arc::clone(&noted);
         async move {
-            // Those who ask meanwhile wait for this one.
+            // Other callers wait for this lookup meanwhile.
             tokio::task::yield_now().await;
             let mut n = noted.lock().unwrap();
             *n += 1;

@@ -1,10 +1,10 @@
-//! The robots.txt of many origins: each is asked for once by many, and kept for a day.
+//! Cache of the robots.txt of many origins: each is fetched once for many requests, and kept for a day.
 //!
-//! While one cannot be had, nothing of its origin is fetched, unless an older one is known, which goes on
-//! counting (RFC 9309, 2.3.1.4 and 2.4). Who asks while another is fetching waits for what comes of it;
-//! if that one gives up, the next takes its place.
+//! While a robots.txt cannot be fetched, nothing of its origin is fetched, unless an older one is known,
+//! which stays valid (RFC 9309, 2.3.1.4 and 2.4). A request for one that is being fetched waits for the
+//! result; if the fetching one gives up, the next takes its place.
 //!
-//! All is in memory and bounded. What goes for want of room, or with the process, is fetched anew.
+//! The cache is in memory and bounded. Files that were evicted or lost with the process are fetched anew.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -19,36 +19,36 @@ use super::rules::Rules;
 use crate::fetch::FetchError;
 use crate::model::settings::AccessName;
 
-/// How long a file counts before it is fetched anew (RFC 9309, 2.4).
+/// Time for which a file is valid before it is fetched anew (RFC 9309, 2.4).
 const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
-/// A site whose robots.txt could not be had for so long is one without (RFC 9309, 2.3.1.4).
+/// Time after which a site whose robots.txt could not be fetched counts as one without (RFC 9309, 2.3.1.4).
 const LONG_GONE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// After a failure the file is not asked for again before so long; twice as long after each further one.
+/// Time after a failure before the file is requested again; doubled by each further failure.
 const FIRST_HOLD: Duration = Duration::from_secs(10);
 const LONGEST_HOLD: Duration = Duration::from_secs(10 * 60);
-/// Origins that are known.
+/// Maximum number of origins.
 const MAX_ORIGINS: usize = 65_536;
-/// Bytes of all their rules.
+/// Maximum size in bytes of all rules.
 const MAX_BYTES: usize = 64 << 20;
 
-/// What came of asking for a robots.txt.
+/// Result of requesting a robots.txt.
 #[derive(Debug)]
 pub(in crate::fetch) enum Received {
-    /// It says this.
+    /// The content of the file.
     File(Bytes),
-    /// There is none: everything may be fetched.
+    /// The site has no file, so everything may be fetched.
     None,
-    /// The site answers, and does not tell.
+    /// The site answers, but not with a file that can be used.
     Unavailable {
-        /// What it answers.
+        /// Description of the answer.
         why: String,
     },
 }
 
-/// What many origins want.
+/// Cached rules of many origins.
 #[derive(Debug)]
 pub(in crate::fetch) struct Cache {
-    /// The product token that they speak of us by.
+    /// Product token that files refer to this crawler by.
     agent: String,
     origins: Mutex<Origins>,
 }
@@ -61,7 +61,7 @@ struct Origins {
 
 #[derive(Debug)]
 struct Origin {
-    /// Held by the one who fetches.
+    /// Lock held by the request that fetches the file.
     turn: tokio::sync::Mutex<()>,
     state: Mutex<State>,
 }
@@ -69,35 +69,35 @@ struct Origin {
 #[derive(Debug)]
 struct State {
     last_used: Instant,
-    /// What it wants, and since when that is known.
+    /// Rules of the origin, and when they were fetched.
     known: Option<(Arc<Rules>, Instant)>,
-    /// Since then it could not be had.
+    /// Failure to fetch the file, since the last success.
     failed: Option<Failed>,
 }
 
 #[derive(Debug)]
 struct Failed {
     error: FetchError,
-    /// The first time, and the last.
+    /// Times of the first and of the last failure.
     since: Instant,
     last: Instant,
-    /// It is not asked for again before so long after the last time.
+    /// Time after the last failure before the file is requested again.
     hold: Duration,
 }
 
-/// The name of the proxies that an origin is asked through, whose answers may be their own.
+/// Name of the proxies that an origin is asked through, because an answer may come from the proxy itself.
 pub(in crate::fetch) type Way<'a> = Option<&'a AccessName>;
 
-/// What an origin wants.
+/// Rules of an origin.
 #[derive(Debug, Clone)]
 pub(in crate::fetch) struct Wanted {
     pub(in crate::fetch) rules: Arc<Rules>,
-    /// True if the site has told it for this call.
+    /// True if the file was fetched for this call.
     pub(in crate::fetch) is_new: bool,
 }
 
 impl Cache {
-    /// One that knows no origin.
+    /// Creates an empty cache.
     pub(in crate::fetch) fn new(agent: String) -> Self {
         Self {
             agent,
@@ -105,8 +105,8 @@ impl Cache {
         }
     }
 
-    /// What the origin of a URL wants; `get` fetches its robots.txt if it is not known. An error of
-    /// `get` is that of the page itself, which would meet the same.
+    /// Returns the rules of a URL's origin; `get` fetches its robots.txt if it is not known. An error of
+    /// `get` becomes that of the page, which would fail in the same way.
     pub(in crate::fetch) async fn wanted<F, G>(
         &self,
         url: &Url,
@@ -146,7 +146,7 @@ impl Cache {
         rules.map(|rules| Wanted { rules, is_new })
     }
 
-    /// How long the origin of a URL is not asked again for what it did not give.
+    /// Returns how long the origin of a URL is not asked again after a failure.
     pub(in crate::fetch) fn hold(&self, url: &Url, way: Way<'_>) -> Option<Duration> {
         let origins = self.origins();
         let origin = origins.by_name.get(&*name_of(url, way))?;
@@ -155,7 +155,7 @@ impl Cache {
         Some((failed.last + failed.hold).saturating_duration_since(Instant::now()))
     }
 
-    /// The delay that the origin of a URL is known to want.
+    /// Returns the delay that the origin of a URL is known to ask for.
     pub(in crate::fetch) fn delay(&self, url: &Url, way: Way<'_>) -> Option<Duration> {
         let origins = self.origins();
         let origin = origins.by_name.get(&*name_of(url, way))?;
@@ -163,12 +163,13 @@ impl Cache {
         rules.delay()
     }
 
-    /// Keeps no more than a quarter of what it may: sites are asked anew for what goes, so not all does.
+    /// Shrinks the cache to a quarter of its limits. Not all is evicted, because sites have to be asked anew
+    /// for it.
     pub(in crate::fetch) fn shrink(&self) {
         self.origins().make_room(MAX_ORIGINS / 4, MAX_BYTES / 4);
     }
 
-    /// True if [`wanted`](Self::wanted) would not ask the site.
+    /// Returns true if [`wanted`](Self::wanted) would not ask the site.
     pub(in crate::fetch) fn is_known(&self, url: &Url, way: Way<'_>) -> bool {
         let origin = self.origins().by_name.get(&*name_of(url, way)).cloned();
         origin.is_some_and(|origin| origin.state().answer(None).is_some())
@@ -209,8 +210,7 @@ impl Cache {
 }
 
 impl Origins {
-    /// Forgets those that were used least lately, down to so many origins and bytes. Those that somebody
-    /// is asking about stay.
+    /// Evicts the origins that were used least recently, down to these limits. Origins that are in use stay.
     fn make_room(&mut self, n_origins: usize, n_bytes: usize) {
         let mut unused: Vec<(Instant, String)> = self
             .by_name
@@ -237,8 +237,8 @@ impl Origin {
 }
 
 impl State {
-    /// What is to be said without asking the site; none if it is to be asked. A failure also answers
-    /// those who have waited for it, from `asked_at` on.
+    /// Returns the answer that can be given without asking the site, or `None` if it has to be asked. A
+    /// failure also answers requests that have waited for it since `asked_at`.
     fn answer(&mut self, asked_at: Option<Instant>) -> Option<Result<Arc<Rules>, FetchError>> {
         let now = Instant::now();
         self.last_used = now;
@@ -249,7 +249,7 @@ impl State {
         (is_fresh || is_held).then(|| self.present())
     }
 
-    /// What is known, be it old; or why nothing is.
+    /// Returns the known rules, even if they are old, or why there are none.
     fn present(&self) -> Result<Arc<Rules>, FetchError> {
         match (&self.known, &self.failed) {
             (Some((rules, _)), _) => Ok(Arc::clone(rules)),
@@ -258,7 +258,7 @@ impl State {
         }
     }
 
-    /// Gives back what is an error of this request alone.
+    /// Stores a result. Returns the error if it concerns this request alone.
     fn note(
         &mut self,
         received: Result<Received, FetchError>,
@@ -281,7 +281,7 @@ impl State {
                 let url = robots.to_string();
                 (FetchError::RobotsUnavailable { url, why }, true)
             }
-            // What is wrong with one request says nothing to the next, which may name the port.
+            // An error of one request says nothing about the next, which may name the port.
             Err(error) if error.is_held() || !error.is_transient() => return Some(error),
             Err(error) => (error, false),
         };
@@ -292,7 +292,7 @@ impl State {
         if self.known.is_some() {
             tracing::warn!(%robots, %error, "robots.txt cannot be fetched anew; the old one goes on counting");
         }
-        // A host that cannot be reached is asked at the pace of the pages that want something of it.
+        // A host that cannot be reached is asked at the pace of the pages that need it.
         let may_hold = is_told || self.known.is_some();
         self.failed = Some(Failed {
             error,
@@ -312,9 +312,9 @@ impl State {
     }
 }
 
-/// Scheme, host and port: each has a robots.txt of its own (RFC 9309, 2.3).
+/// Returns scheme, host and port: each of them has a robots.txt of its own (RFC 9309, 2.3).
 fn name_of<'a>(url: &'a Url, way: Way<'_>) -> Cow<'a, str> {
-    // The guard has let no user through.
+    // The URL has no user: the guard refuses those.
     let origin = &url[..Position::BeforePath];
     match way {
         Some(proxies) => format!("{origin} {proxies}").into(),

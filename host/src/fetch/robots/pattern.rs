@@ -1,26 +1,26 @@
-//! The path of one rule: octets after percent-decoding, `*` for any of them, `$` for the end.
+//! Path pattern of one rule: octets after percent-decoding, `*` for any sequence of them, `$` for the end.
 //!
-//! RFC 9309, 2.2.2, has all that is not plain ASCII and all that is reserved percent-encoded before a
-//! comparison, and everything else decoded. Both spellings of an octet are equal then, so both sides are
-//! decoded here, which compares the same and leaves bytes that can be searched for.
+//! RFC 9309, 2.2.2, compares paths after percent-encoding all characters that are reserved or not plain
+//! ASCII, and decoding everything else. Both spellings of an octet are equal then. Here both sides are
+//! decoded, which gives the same result and leaves bytes that can be searched for.
 
 use memchr::memmem;
 
-/// What a rule says of paths.
+/// Path pattern of one rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pattern {
-    /// What stands between the wildcards, decoded, one after the other.
+    /// Texts between the wildcards, decoded, one after the other.
     literals: Box<[u8]>,
-    /// Where in `literals` the wildcards stand, in order.
+    /// Positions of the wildcards in `literals`, in order.
     wildcards: Box<[u32]>,
-    /// The end of the path is the end of the pattern.
+    /// True if the end of the pattern must match the end of the path.
     is_anchored: bool,
-    /// Its length as it would be written.
+    /// Length of the pattern as written.
     n_octets: u32,
 }
 
 impl Pattern {
-    /// A pattern as a robots.txt has it; none if no path can be meant, because none begins so.
+    /// Parses a pattern of a robots.txt. Returns `None` if no path can match, because no path begins like it.
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
         if !matches!(text.first(), Some(b'/' | b'*')) {
             return None;
@@ -47,24 +47,25 @@ impl Pattern {
         })
     }
 
-    /// Returns what every path that it matches begins with.
+    /// Returns the prefix of every path that the pattern matches.
     pub(super) fn head(&self) -> &[u8] {
         let end = self.wildcards.first().map(|&end| end as usize);
         &self.literals[..end.unwrap_or(self.literals.len())]
     }
 
-    /// By this length a rule is more or less specific than others.
+    /// Returns the length by which a rule is more or less specific than others.
     pub(super) fn n_octets(&self) -> u32 {
         self.n_octets
     }
 
-    /// Bytes that it takes in memory, beside itself.
+    /// Returns the size in bytes of its memory on the heap.
     pub(super) fn n_bytes(&self) -> usize {
         self.literals.len() + 4 * self.wildcards.len()
     }
 
-    /// Whether it matches a path with its query, [`decoded`]. Each wildcard takes as little as it can:
-    /// what follows it then has the most left to match, so nothing is tried twice.
+    /// Returns true if the pattern matches a path with its query, [`decoded`]. Each wildcard takes as few
+    /// octets as possible: the rest of the pattern then has the most left to match, so nothing is tried
+    /// twice.
     pub(super) fn matches(&self, path: &[u8]) -> bool {
         let mut start = 0;
         let mut rest = path;
@@ -91,14 +92,14 @@ impl Pattern {
     }
 }
 
-/// A path with its query, in the form in which patterns are compared with it.
+/// Returns a path with its query in the form that patterns are compared with.
 pub(super) fn decoded(path: &str) -> Vec<u8> {
     let mut octets = Vec::with_capacity(path.len());
     decode_onto(&mut octets, path.as_bytes());
     octets
 }
 
-/// Every `%XX` as the octet that it stands for; a `%` that begins none is itself.
+/// Appends the text with every `%XX` replaced by its octet; a `%` that begins none is kept.
 fn decode_onto(octets: &mut Vec<u8>, text: &[u8]) {
     let mut rest = text;
     while let Some((&first, after)) = rest.split_first() {
@@ -117,7 +118,7 @@ fn hex_pair(text: &[u8]) -> Option<u8> {
     u8::try_from(digit(high)? * 16 + digit(low)?).ok()
 }
 
-/// Octets of an octet as it is written: one, or the three of its percent-encoding.
+/// Returns the length of an octet as written: one, or three if percent-encoded.
 fn written(octet: u8) -> usize {
     let is_plain = octet.is_ascii_alphanumeric() || b"-._~/=".contains(&octet);
     if is_plain { 1 } else { 3 }

@@ -1,10 +1,10 @@
-//! What a robots.txt says to one agent: RFC 9309, and `crawl-delay` beside it.
+//! Rules of a robots.txt for one agent: RFC 9309, and `crawl-delay` in addition.
 //!
-//! Only what is said to that agent is kept, so a file for a thousand others costs nothing. Every file
-//! can be read: what is no record is passed over, as the RFC wants it (2.2.4 and 2.3.1.5).
+//! Rules for other agents are not kept, so a file with rules for a thousand of them costs nothing. Every file
+//! can be read: lines that are no records are skipped, as the RFC demands (2.2.4 and 2.3.1.5).
 //!
-//! Beyond the RFC, as other crawlers have it: well-known misspellings of `user-agent` and `disallow`
-//! count, and so does a space in place of the colon. A site that wrote them meant them.
+//! The parser goes beyond the RFC, like other crawlers do: well-known misspellings of `user-agent` and
+//! `disallow` count, and so does a space in place of the colon. A site that wrote them meant them.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,18 +13,19 @@ use memchr::memchr2;
 
 use super::pattern::{Pattern, decoded};
 
-/// A longer file is read up to here (RFC 9309, 2.5: at least 500 KiB).
+/// Number of bytes up to which a file is read (RFC 9309, 2.5: at least 500 KiB).
 pub const MAX_BYTES: usize = 500 << 10;
 
-/// Characters of a rule that are kept to be shown.
+/// Maximum number of characters of a rule that are kept for display.
 const SHOWN: usize = 120;
 
-/// What a robots.txt says to one agent.
+/// Rules of a robots.txt for one agent.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
-    /// The most specific first; of equals, those that allow.
+    /// Rules, the most specific first; among equally specific ones, those that allow come first.
     rules: Vec<Rule>,
-    /// Their places by what they begin with: a path is compared only with those that begin like it.
+    /// Indices of the rules, sorted by the prefixes of their patterns: a path is compared only with rules
+    /// whose prefix it shares.
     by_head: Vec<u32>,
     delay: Option<Duration>,
 }
@@ -39,9 +40,9 @@ struct Rule {
 /// A line of a robots.txt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleLine {
-    /// From 1.
+    /// Line number, counted from 1.
     pub n: u32,
-    /// The rule, without what would do harm on a terminal, and not beyond what can be read at a glance.
+    /// Text of the rule, shortened, and without characters that could harm a terminal.
     pub text: Box<str>,
 }
 
@@ -52,8 +53,8 @@ impl fmt::Display for RuleLine {
 }
 
 impl Rules {
-    /// What a file says to the agent with this product token. Of a file longer than [`MAX_BYTES`] only
-    /// the whole lines up to there count: half a line could say the opposite of the whole.
+    /// Parses the rules for the agent with this product token. Of a file longer than [`MAX_BYTES`] only the
+    /// whole lines up to there count: half a line could say the opposite of the whole.
     pub fn parse(bytes: &[u8], agent: &str) -> Self {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         let mut reading = Reading::default();
@@ -63,12 +64,12 @@ impl Rules {
         reading.group()
     }
 
-    /// Whether the path (with its query, as a URL has it) may be fetched.
+    /// Returns true if the path (with its query, as in a URL) may be fetched.
     pub fn allows(&self, path: &str) -> bool {
         self.forbidding(path).is_none()
     }
 
-    /// The rule by which the path may not be fetched.
+    /// Returns the rule that forbids the path, if there is one.
     pub fn forbidding(&self, path: &str) -> Option<&RuleLine> {
         if matches!(path.strip_prefix("/robots.txt"), Some(rest) if rest.is_empty() || rest.starts_with('?'))
         {
@@ -86,12 +87,12 @@ impl Rules {
         (!deciding.allows).then_some(&deciding.line)
     }
 
-    /// Rules that begin with nothing else than the path, in no order.
+    /// Calls `each` for every rule whose prefix the path begins with, in no particular order.
     fn each_beginning_like<'a>(&'a self, path: &[u8], mut each: impl FnMut(u32, &'a Rule)) {
         let rule = |place: u32| &self.rules[place as usize];
         let mut alike = self.by_head.as_slice();
         for length in 0..=path.len() {
-            // All of these begin with so many octets of the path; those with no more come first.
+            // All of these share `length` octets with the path; those that have no more come first.
             let begins = |place: &u32| rule(*place).pattern.head().len() == length;
             let n_whole = alike.partition_point(begins);
             let (whole, longer) = alike.split_at(n_whole);
@@ -109,12 +110,12 @@ impl Rules {
         }
     }
 
-    /// The time between two requests that `crawl-delay` asks for; of several, the longest.
+    /// Returns the time between two requests that `crawl-delay` asks for; the longest, if there are several.
     pub fn delay(&self) -> Option<Duration> {
         self.delay
     }
 
-    /// Bytes that this takes in memory, about.
+    /// Returns the approximate size in bytes in memory.
     pub fn n_bytes(&self) -> usize {
         let of_rule = |rule: &Rule| {
             size_of::<Rule>() + size_of::<u32>() + rule.pattern.n_bytes() + rule.line.text.len()
@@ -123,21 +124,21 @@ impl Rules {
     }
 }
 
-/// The groups that may be the agent's, while the file is read.
+/// Groups that may apply to the agent, while the file is read.
 #[derive(Debug, Default)]
 struct Reading {
-    /// That of the agent, merged; none as long as no line names it.
+    /// Merged groups of the agent. `None` as long as no line names it.
     named: Option<Rules>,
-    /// That of `*`, merged.
+    /// Merged groups of `*`.
     of_all: Rules,
-    /// Whom the group is for that is being read.
+    /// True if the group that is being read names the agent.
     is_named: bool,
     is_of_all: bool,
-    /// No rule of that group has come yet: another `user-agent` line belongs to it too.
+    /// True while no rule of that group has come yet, so that another `user-agent` line belongs to it too.
     is_opening: bool,
 }
 
-/// The records that count.
+/// Known fields of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Field {
     UserAgent,
@@ -193,7 +194,7 @@ impl Reading {
         }
     }
 
-    /// The groups that the present line belongs to.
+    /// Applies a change to the groups that the present line belongs to.
     fn each(&mut self, mut change: impl FnMut(&mut Rules)) {
         if self.is_of_all {
             change(&mut self.of_all);
@@ -230,7 +231,7 @@ fn whole_lines(bytes: &[u8]) -> &[u8] {
     }
 }
 
-/// Lines end with CR, LF or both.
+/// Splits the text into lines, which end with CR, LF or both.
 fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(bytes);
     std::iter::from_fn(move || {
@@ -255,7 +256,7 @@ fn record(line: &[u8]) -> Option<(Field, &[u8])> {
     if let Some(record) = colon.and_then(split) {
         return Some(record);
     }
-    // A colon that ends a word is one of a record that is not known; another may be part of a path.
+    // A colon that ends a word marks an unknown record; another one may be part of a path.
     if colon.is_some_and(|at| !continues(&line[at + 1..])) {
         return None;
     }
@@ -286,8 +287,8 @@ fn field(name: &[u8]) -> Option<Field> {
     found.map(|&(field, _)| field)
 }
 
-/// The start of a user agent that names the product: `crawler` of `crawler/1.0 (about)`. The RFC has
-/// letters, `-` and `_`; digits are taken too, or `crawler2` would be read as `crawler`.
+/// Returns the product token at the start of a user agent: `crawler` of `crawler/1.0 (about)`. The RFC allows
+/// letters, `-` and `_`; digits are accepted too, because `crawler2` would otherwise be read as `crawler`.
 pub(in crate::fetch) fn product_token(value: &[u8]) -> &[u8] {
     let end = value.iter().position(|&b| !is_token(b));
     &value[..end.unwrap_or(value.len())]
@@ -297,14 +298,14 @@ fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
 }
 
-/// Whether what follows belongs to the same word.
+/// Returns true if the following text belongs to the same word.
 fn continues(rest: &[u8]) -> bool {
     rest.first().is_some_and(|b| !b.is_ascii_whitespace())
 }
 
 fn seconds(value: &[u8]) -> Option<Duration> {
     let seconds: f64 = std::str::from_utf8(value).ok()?.parse().ok()?;
-    // A number beyond every time is the longest one: it still says that a request is to wait.
+    // A number too large for a time becomes the longest time: it still says that a request is to wait.
     let is_time = seconds >= 0.0 && seconds.is_finite();
     is_time.then(|| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }

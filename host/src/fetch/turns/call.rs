@@ -1,9 +1,9 @@
 //! The calls by which workers share the turns of hosts, and the bounds of one call.
 //!
-//! A call tells durations and never moments, so that no two clocks are compared. The time that a call is on its
-//! way makes everything later: the asker counts its lease from before the call, the owner from after
-//! it; the owner counts the end of a request as if the call had taken no time, and the asker comes again that
-//! much later than it was told.
+//! A call carries durations and never moments, so that no two clocks are compared. The time that a call takes
+//! makes everything later. The asker counts its lease from before the call, the owner from after it. The
+//! owner counts the end of a request as if the call had taken no time, and the asker comes again later than
+//! it was told, by the duration of the call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,36 +16,36 @@ use crate::model::settings::MAX_DELAY;
 
 /// The longest time for which a lease may be used.
 pub const LEASE: Duration = Duration::from_secs(5);
-/// Requests that one lease allows at the most.
+/// Maximum number of requests that one lease allows.
 pub const MAX_TURNS: u32 = 4;
-/// Time that an owner has for its answer.
+/// Time within which an owner has to answer.
 pub const DEADLINE: Duration = Duration::from_secs(1);
-/// Hosts in one call.
+/// Maximum number of hosts in one call.
 pub const MAX_ASKS: usize = 1_024;
-/// Bytes of the name of a host's clock. A name of DNS has 253 at the most.
+/// Maximum length in bytes of the name of a host's clock. A DNS name has at most 253.
 pub const MAX_NAME: usize = 512;
 /// The longest time that a worker is told to wait before it asks again.
 pub const MAX_AFTER: Duration = Duration::from_secs(5 * 60);
 
-/// One life of a worker: a process that starts again under the same id is another.
+/// Identity of a worker's process: a process that starts again under the same id is another one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Life {
     /// Id of the worker.
     pub worker: NodeId,
-    /// Tells the process from an earlier one under the same id.
+    /// Number that tells the process from an earlier one under the same id.
     pub incarnation: Incarnation,
 }
 
-/// Everything that a worker has to say to one owner at a moment.
+/// Requests and news of a worker for one owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asks {
     /// The worker that asks.
     pub from: Life,
-    /// One for each host.
+    /// Requests and news, one for each host.
     pub asks: Vec<Ask>,
 }
 
-/// A worker's use of one host. Without a wish and without a request in flight it returns the lease.
+/// A worker's use of one host. It returns the lease if the host is neither wanted nor has a request in flight.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ask {
     /// Name of the host's [clock](crate::model::crawl::clock_of).
@@ -54,58 +54,58 @@ pub struct Ask {
     pub delay: Duration,
     /// True if the worker wants a lease.
     pub is_wanted: bool,
-    /// True if a request is in flight: nobody else gets the host meanwhile.
+    /// True if a request is in flight: no other worker gets the host meanwhile.
     pub is_in_flight: bool,
-    /// End of the last request, if it was not told before.
+    /// End of the last request, if the owner was not told of it before.
     pub ended: Option<Ended>,
 }
 
 /// The end of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
-    /// Time since then.
+    /// Time since the end.
     pub ago: Duration,
-    /// Time from then on for which the worker leaves the host alone: its delay, and longer for a host in trouble.
+    /// Time from the end for which the worker leaves the host alone: its delay, or longer for a host in trouble.
     pub pause: Duration,
 }
 
 /// An owner's answer about one host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// Nothing was wanted.
+    /// The owner took note; no lease was wanted.
     Noted,
     /// The host may be asked.
     Granted(Grant),
-    /// Another has the host, or its delay is not over.
+    /// Another worker has the host, or its delay is not over.
     Later {
         /// Time after which the worker should ask again.
         after: Duration,
     },
 }
 
-/// A lease.
+/// A lease of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grant {
-    /// Requests that may be begun.
+    /// Number of requests that may be begun.
     pub turns: u32,
-    /// Time in which they may be begun, from before the call.
+    /// Time within which they may be begun, counted from before the call.
     pub lasts: Duration,
     /// The longest delay that any worker asked for lately.
     pub delay: Duration,
 }
 
-/// Why a call about turns brought no answer.
+/// Failure of a call about turns.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct AskError {
-    /// Cause, for people.
+    /// Cause of the failure, in words for people.
     pub why: String,
 }
 
-/// Why an owner does not read a call.
+/// Reason why an owner refuses a call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AsksError {
-    /// More hosts than one call may have.
+    /// The call has more hosts than it may have.
     #[error("{n} hosts at once, at most {MAX_ASKS}")]
     TooMany {
         /// Number of hosts.
@@ -117,7 +117,7 @@ pub enum AsksError {
         /// Length of the name.
         n_bytes: usize,
     },
-    /// A delay that no setting allows.
+    /// The delay is longer than any setting allows.
     #[error("a delay of {delay:?}, at most {MAX_DELAY:?}")]
     Delay {
         /// The delay.
@@ -126,7 +126,7 @@ pub enum AsksError {
 }
 
 impl Asks {
-    /// Refuses what no worker of this version sends. The times of ends are cut to what may be counted.
+    /// Refuses calls that no worker of this version sends. The times of ends are reduced to their limits.
     pub fn checked(mut self) -> Result<Self, AsksError> {
         let n = self.asks.len();
         if n > MAX_ASKS {
@@ -151,7 +151,7 @@ impl Asks {
 }
 
 impl Grant {
-    /// The lease without what no owner of this version grants.
+    /// Returns the lease, reduced to the limits of this version.
     pub(super) fn bounded(self) -> Self {
         Self {
             turns: self.turns.min(MAX_TURNS),
@@ -161,11 +161,11 @@ impl Grant {
     }
 }
 
-/// Carries calls to other workers. Called by one task, for several owners at once and never twice at
-/// once for one of them; a call that is given up may have arrived.
+/// Transport of calls to other workers. One task uses it, for several owners at once but never twice at once
+/// for the same owner. A call that is given up may have arrived.
 #[async_trait]
 pub trait AskTurns: Send + Sync + 'static {
-    /// Returns the answers of an owner, one for each host of the call, in the same order. Whoever asks gives the
-    /// call up after [`DEADLINE`].
+    /// Returns the answers of an owner, one for each host of the call, in the same order. The caller gives
+    /// the call up after [`DEADLINE`].
     async fn ask(&self, owner: &Node, asks: Asks) -> Result<Vec<Answer>, AskError>;
 }

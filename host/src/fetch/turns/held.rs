@@ -16,7 +16,8 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// A lease that was asked for at `asked`: its time counts from then, before the owner began to count.
+    /// Creates a lease that was asked for at `asked`. Its time counts from then, which is before the owner
+    /// began to count.
     pub(super) fn new(grant: Grant, asked: Instant) -> Self {
         Self {
             turns: grant.turns,
@@ -25,19 +26,19 @@ impl Held {
         }
     }
 
-    /// The end of the lease.
+    /// Returns the end of the lease.
     pub(super) fn until(&self) -> Instant {
         self.until
     }
 
-    /// The moment from which the next request may be begun, if the last one ended at `ended`. None: the lease
-    /// has no turn left, or ends before that.
+    /// Returns the moment from which the next request may be begun, if the last one ended at `ended`. Returns
+    /// `None` if the lease has no turn left, or ends before that.
     pub(super) fn next_at(&self, ended: Option<Instant>, now: Instant) -> Option<Instant> {
         let at = ended.map_or(now, |ended| (ended + self.delay).max(now));
         (self.turns > 0 && at < self.until).then_some(at)
     }
 
-    /// Begins a request.
+    /// Uses up one turn for a request.
     pub(super) fn use_turn(&mut self) {
         self.turns = self.turns.saturating_sub(1);
     }

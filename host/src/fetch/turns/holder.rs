@@ -1,12 +1,12 @@
-//! The part of a worker that asks: its knowledge of one host, and its requests there.
+//! State machine of a worker that asks for turns of one host: its knowledge of the host, and its requests there.
 //!
 //! A request needs a turn of a lease. Without a lease the worker asks the owner, and is told to use it or to
-//! ask again later. Where the owner does not answer, the worker goes alone for a while, at twice the
-//! delay. A lease goes back when its last turn is over, when another would not fit into it, or when
-//! nobody has used it for [`IDLE`]. The owner is told the end of the last request and the host's pause.
+//! ask again later. If the owner does not answer, the worker goes alone for a while, at twice the delay. A
+//! lease is returned when its last turn is over, when another would not fit into it, or when it was unused
+//! for [`IDLE`]. The owner is told the end of the last request and the host's pause.
 //!
-//! A lease that ends does not end a request in flight. The owner is told of it before it would count the
-//! host as free ([`REMIND`]), and again until it is over.
+//! The end of a lease does not end a request in flight. The owner is told of the request before it would
+//! count the host as free ([`REMIND`]), and again until it is over.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,62 +16,62 @@ use tokio::time::Instant;
 use super::call::{Answer, Ask, Ended, LEASE, MAX_AFTER};
 use super::held::Held;
 
-/// Time after which a lease that nobody uses goes back to the owner.
+/// Time after which an unused lease goes back to the owner.
 const IDLE: Duration = Duration::from_millis(500);
-/// Time before the end of a lease at which the owner is told of a request that is still in flight: enough
-/// for calls that get no answer.
+/// Time before the end of a lease at which the owner is told of a request that is still in flight. It leaves
+/// room for calls that get no answer.
 const REMIND: Duration = Duration::from_secs(3);
-/// The same for a request that begins: most are over soon.
+/// The same time for a request that has just begun; it is shorter, because most requests are over soon.
 const REMIND_NOW: Duration = Duration::from_secs(1);
 /// Time after which a crawl looks for the owner's answer.
 pub(super) const LOOK: Duration = Duration::from_millis(25);
-/// A worker that goes alone keeps the delay this many times.
+/// Factor by which a worker that goes alone multiplies the delay.
 const ALONE: u32 = 2;
 
 /// A worker's knowledge of one host.
 #[derive(Debug, Default)]
 pub(super) struct Holder {
     standing: Standing,
-    /// The delay that the last crawl asked for.
+    /// Delay that the last crawl asked for.
     delay: Duration,
     n_in_flight: u32,
     last: Option<Last>,
-    /// True if the owner does not know of the last request's end.
+    /// True if the owner does not know of the end of the last request.
     is_untold: bool,
-    /// True if the host is among those that the owner is told of with the next call.
+    /// True if the next call tells the owner of the host.
     is_queued: bool,
-    /// Until when the owner counts the request in flight as there, whatever it hears.
+    /// Time until which the owner counts the request in flight, even if it gets no further call.
     known_until: Option<Instant>,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
 enum Standing {
-    /// Nothing was asked.
+    /// The owner was not asked.
     #[default]
     Nothing,
     /// The owner was asked, or is about to be.
     Asked,
     /// The owner is to be asked again at this moment.
     Told(Instant),
-    /// The host may be asked; idle since the second.
+    /// The lease of the host, and the time since when it is unused.
     Held(Held, Instant),
-    /// The owner does not answer: the host is asked alone until this moment.
+    /// The owner does not answer: the worker goes alone until this moment.
     Alone(Instant),
 }
 
-/// The last request that is over.
+/// The last request that has ended.
 #[derive(Debug, Clone, Copy)]
 struct Last {
     ended: Instant,
     pause: Duration,
 }
 
-/// Permission of a crawl that wants to ask a host.
+/// Answer to a crawl that wants to ask a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// Go on to the gate.
+    /// The crawl may go on to the gate.
     Free,
-    /// Come again at this moment.
+    /// The crawl is to come again at this moment.
     Later(Instant),
     /// The owner is to be asked first.
     Ask,
@@ -80,16 +80,16 @@ pub(super) enum Turn {
 /// Work that a look at a host finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
-    /// Nothing.
+    /// No work.
     Nothing,
-    /// The owner should be told how the host stands.
+    /// The owner is to be told of the host's state.
     Tell,
     /// The host may be forgotten.
     Forget,
 }
 
 impl Holder {
-    /// A crawl comes that wants to ask the host.
+    /// Answers a crawl that wants to ask the host.
     pub(super) fn turn(&mut self, delay: Duration, now: Instant) -> Turn {
         self.delay = delay;
         match self.standing {
@@ -108,7 +108,7 @@ impl Holder {
         }
     }
 
-    /// There is no turn: the owner gives the next one once the request in flight is over.
+    /// Answers while there is no turn: the owner gives the next one once the request in flight is over.
     fn ask_when_over(&mut self, now: Instant) -> Turn {
         if self.n_in_flight > 0 {
             return Turn::Later(now + self.delay.max(LOOK));
@@ -117,7 +117,7 @@ impl Holder {
         Turn::Ask
     }
 
-    /// Begins a request, if its turn is still there: the gate may have taken its time.
+    /// Begins a request, if its turn is still valid: the wait at the gate may have been long.
     pub(super) fn begin(&mut self, delay: Duration, now: Instant) -> bool {
         self.delay = delay;
         let may_begin = self.n_in_flight == 0
@@ -139,14 +139,13 @@ impl Holder {
         may_begin
     }
 
-    /// Begins a request of a worker that has never had another beside it.
+    /// Begins a request of a worker that has always been alone.
     pub(super) fn begin_unasked(&mut self, delay: Duration) {
         self.delay = delay;
         self.n_in_flight += 1;
     }
 
-    /// A request is over, and the host is left alone for `pause`. Returns true if the owner should know at
-    /// once.
+    /// Ends a request; the host is left alone for `pause`. Returns true if the owner should know at once.
     pub(super) fn end(&mut self, pause: Duration, now: Instant) -> bool {
         self.n_in_flight = self.n_in_flight.saturating_sub(1);
         let pause = pause.max(self.delay);
@@ -167,8 +166,8 @@ impl Holder {
         }
     }
 
-    /// Returns what the owner is to be told of this host at this moment. None: the lease is in use, and the
-    /// owner knows everything.
+    /// Returns the news of this host for its owner. Returns `None` if the lease is in use and the owner knows
+    /// everything.
     pub(super) fn tell(&mut self, host: &Arc<str>, now: Instant) -> Option<Ask> {
         self.is_queued = false;
         let is_in_flight = self.n_in_flight > 0;
@@ -189,8 +188,7 @@ impl Holder {
         })
     }
 
-    /// Takes in the answer of the owner, who was asked at `asked`. Whoever does not wait for it any more lets
-    /// the lease run out.
+    /// Processes the answer of the owner, who was asked at `asked`. A lease that is not awaited any more runs out.
     pub(super) fn answered(&mut self, answer: Answer, asked: Instant, now: Instant) {
         match (answer, self.standing) {
             (Answer::Granted(grant), Standing::Asked) => {
@@ -205,20 +203,20 @@ impl Holder {
         }
     }
 
-    /// True if the host is among those that the owner is told of with the next call.
+    /// Returns true if the next call tells the owner of the host.
     pub(super) fn is_queued(&self) -> bool {
         self.is_queued
     }
 
-    /// Notes that it is among them.
+    /// Records that the next call tells the owner of the host.
     pub(super) fn queued(&mut self) {
         self.is_queued = true;
     }
 
-    /// The owner does not answer: until this moment the host is asked alone.
+    /// Records that the owner does not answer: until this moment the worker goes alone.
     pub(super) fn unanswered(&mut self, until: Instant) {
         self.is_queued = false;
-        // Whether the owner has heard of it, nobody knows.
+        // It is unknown if the owner has received it.
         self.known_until = None;
         self.is_untold = self.last.is_some();
         if matches!(self.standing, Standing::Asked) {
@@ -226,7 +224,7 @@ impl Holder {
         }
     }
 
-    /// The host has another owner, who knows nothing: the lease is not used any more.
+    /// Records that the host has another owner, who knows nothing: the lease is not used any more.
     pub(super) fn owner_changed(&mut self) {
         self.standing = Standing::Nothing;
         self.known_until = None;
@@ -234,7 +232,7 @@ impl Holder {
         self.is_untold = self.last.is_some();
     }
 
-    /// Looks after what nobody has come for. A worker that `is_shared` tells the owner.
+    /// Checks the host for work that no crawl triggers. A worker that `is_shared` tells the owner.
     pub(super) fn look(&mut self, is_shared: bool, now: Instant) -> Due {
         let is_in_flight = self.n_in_flight > 0;
         let is_past = match self.standing {
@@ -267,18 +265,18 @@ impl Holder {
         }
     }
 
-    /// True if the owner should be told of the request that has just begun.
+    /// Returns true if the owner should be told of the request that has just begun.
     pub(super) fn is_reminder_due(&self, now: Instant) -> bool {
         self.known_until
             .is_none_or(|until| until <= now + REMIND_NOW)
     }
 
-    /// True if a request is in flight.
+    /// Returns true if a request is in flight.
     pub(super) fn is_in_flight(&self) -> bool {
         self.n_in_flight > 0
     }
 
-    /// True while the owner is not waited for.
+    /// Returns true while the worker goes alone.
     #[cfg(test)]
     pub(super) fn is_alone(&self) -> bool {
         matches!(self.standing, Standing::Alone(_))

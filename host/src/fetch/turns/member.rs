@@ -1,5 +1,5 @@
-//! One worker of those that share turns: it asks the owners of hosts for its own crawls, and is the owner
-//! of some hosts itself. Pure: whoever holds it carries its calls to the others.
+//! One of the workers that share turns: it asks the owners of hosts for its own crawls, and owns some hosts
+//! itself. It does no IO: the holder of this type carries its calls to the others.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use super::owner::Owner;
 use super::rank::{Peer, Ranks};
 use crate::model::id::NodeId;
 
-/// Time for which hosts are asked alone after their owner did not answer.
+/// Time for which a worker goes alone after an owner did not answer.
 pub(super) const ALONE_FOR: Duration = Duration::from_secs(5);
-/// Hosts that are asked or wait at once. Crawls that come for further ones come again.
+/// Maximum number of hosts that are asked or waited for at once. Crawls of further hosts are told to come again.
 const MAX_HOSTS: usize = 100_000;
-/// Time after which a crawl comes again that finds no room, or no list of workers.
+/// Time after which a crawl comes again if there is no room, or no list of workers.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// One worker's part in the turns of all hosts.
+/// Part of one worker in the turns of all hosts.
 #[derive(Debug)]
 pub(super) struct Member {
     own: Life,
@@ -36,10 +36,10 @@ pub(super) struct Member {
 #[derive(Debug)]
 struct Other {
     peer: Arc<Peer>,
-    /// Hosts that it is to be told of.
+    /// Hosts that the next call is about.
     hosts: VecDeque<Arc<str>>,
     is_called: bool,
-    /// Until then it is asked for no turn: it has not answered.
+    /// Time until which it is asked for no turn, because it has not answered.
     silent_until: Option<Instant>,
     /// True if its last call brought no answer.
     is_silent: bool,
@@ -53,19 +53,19 @@ pub(super) struct Call {
     pub(super) asked: Instant,
 }
 
-/// Change in what is known of an owner, after the answer to a call.
+/// Change in what is known of an owner, after a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Heard {
-    /// It answers, or does not, as before.
+    /// The owner answers, or stays silent, as before.
     AsBefore,
-    /// It does not answer any more.
+    /// The owner has stopped answering.
     Silent,
-    /// It answers again.
+    /// The owner has begun to answer again.
     Again,
 }
 
 impl Member {
-    /// A worker that does not know the others yet.
+    /// Creates a worker that does not know the others yet.
     pub(super) fn new(own: Life) -> Self {
         Self {
             ranks: Ranks::new(own.clone()),
@@ -77,8 +77,8 @@ impl Member {
         }
     }
 
-    /// Takes in the workers that are registered. Leases of hosts whose owner has changed are not used
-    /// any more, and the new owner is told of requests in flight.
+    /// Replaces the list of registered workers. Leases of hosts whose owner has changed are not used any
+    /// more, and the new owner is told of requests in flight.
     pub(super) fn change(&mut self, peers: Vec<Peer>, now: Instant) {
         if !self.ranks.change(peers, now) {
             return;
@@ -97,7 +97,7 @@ impl Member {
             self.others.insert(peer.node.id.clone(), other);
         }
         let ranks = &self.ranks;
-        // Those that were owned, and have not moved.
+        // The hosts are kept that this worker owned and still owns.
         self.owner.keep_owned(|host| !ranks.has_moved(host));
         for (host, holder) in &mut self.holders {
             if ranks.has_moved(host) {
@@ -107,8 +107,8 @@ impl Member {
         self.look(now);
     }
 
-    /// A crawl wants to ask a host: it may go on to the gate, or comes again after the time that is
-    /// returned.
+    /// Asks for a turn of a host. On success the crawl may go on to the gate; the error holds the time after
+    /// which it is to come again.
     pub(super) fn turn(
         &mut self,
         host: &str,
@@ -136,7 +136,7 @@ impl Member {
         }
     }
 
-    /// Begins a request, if its turn is still there.
+    /// Begins a request, if its turn is still valid.
     pub(super) fn begin(&mut self, host: &str, delay: Duration, now: Instant) -> bool {
         if !self.ranks.is_shared() {
             // Without room, workers that come during this request do not hear of it.
@@ -156,7 +156,7 @@ impl Member {
         has_begun
     }
 
-    /// A request is over, and its host is left alone for `pause`.
+    /// Ends a request; its host is left alone for `pause`.
     pub(super) fn end(&mut self, host: &Arc<str>, pause: Duration, now: Instant) {
         let Some(holder) = self.holders.get_mut(host) else {
             return;
@@ -171,15 +171,15 @@ impl Member {
     pub(super) fn receive(&mut self, asks: &Asks, now: Instant) -> Vec<Answer> {
         let answer = |ask: &Ask| match self.ranks.owned_since(&ask.host) {
             Some(since) => self.owner.ask(&asks.from, ask, since, now),
-            // One of the two has not heard yet who owns it.
+            // One of the two workers has not seen the present list yet.
             None if ask.is_wanted => Answer::Later { after: AGAIN },
             None => Answer::Noted,
         };
         asks.asks.iter().map(answer).collect()
     }
 
-    /// The next call to carry out, if there is one. Each owner has one at a time, and what comes
-    /// meanwhile goes with the next.
+    /// Returns the next call to carry out, if there is one. Each owner has one call at a time; news that come
+    /// meanwhile go with the next.
     pub(super) fn next_call(&mut self, now: Instant) -> Option<Call> {
         for other in self.others.values_mut() {
             if other.is_called {
@@ -210,7 +210,7 @@ impl Member {
         None
     }
 
-    /// Takes in the answers to a call. None: there was none.
+    /// Processes the answers to a call. `None` stands for a call without an answer.
     pub(super) fn answered(
         &mut self,
         call: &Call,
@@ -243,7 +243,7 @@ impl Member {
             }
         }
         if answers.is_none() {
-            // Those that were to be asked about with the next call do not wait for it.
+            // Hosts that the next call would be about do not wait for it.
             for host in &other.hosts {
                 if let Some(holder) = self.holders.get_mut(host) {
                     holder.unanswered(alone_until);
@@ -258,8 +258,8 @@ impl Member {
         }
     }
 
-    /// Looks after all hosts: gives back what nobody uses, reminds owners of requests in flight, and forgets
-    /// what need not be known.
+    /// Checks all hosts: returns unused leases, reminds owners of requests in flight, and forgets hosts that
+    /// need not be known.
     pub(super) fn look(&mut self, now: Instant) {
         let is_shared = self.ranks.is_shared();
         let mut due = Vec::new();
@@ -277,8 +277,7 @@ impl Member {
         }
     }
 
-    /// Tells the owner of a host how it stands: at once where that is this worker, with the next
-    /// call otherwise.
+    /// Tells the owner of a host its state: at once if this worker is the owner, with the next call otherwise.
     fn tell(&mut self, host: &Arc<str>, now: Instant) {
         let Some(holder) = self.holders.get_mut(host) else {
             return;
@@ -311,7 +310,7 @@ impl Member {
         self.holders.entry(Arc::clone(host)).or_default()
     }
 
-    /// The name of a host that is known from now on. None: there is no room, until the next look.
+    /// Returns the shared name of a host. Returns `None` if there is no room until the next look.
     fn known(&self, host: &str) -> Option<Arc<str>> {
         if let Some((host, _)) = self.holders.get_key_value(host) {
             return Some(Arc::clone(host));

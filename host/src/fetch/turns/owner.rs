@@ -1,15 +1,15 @@
-//! The part of the owner of hosts: to whom each host is lent, and who is next.
+//! State machine of an owner of hosts: to which worker each host is lent, and which is next.
 //!
 //! A host is lent to one worker at a time. It is lent again once it was returned and the rest of its delay is
-//! over; the delay is the longest that any worker asked for lately. A lease that is not returned
-//! counts as a request that ended when the lease ran out. Whoever has a request in flight beyond that says so
-//! again and again, and nobody else gets the host meanwhile.
+//! over; the delay is the longest that any worker asked for lately. A lease that is not returned counts as a
+//! request that ended when the lease ran out. A worker that has a request in flight beyond that says so again
+//! and again, and no other worker gets the host meanwhile.
 //!
 //! Workers that were sent away have their turns in the order in which they came. Each was told when to come
 //! again, and its turn is kept until [`GRACE`] after that; one that comes later goes to the end of the line.
 //!
-//! A host of which nothing is known may have been lent by the owner before. It gets no turn until such a lease
-//! has run out ([`QUIET`] after this worker became the owner), and then a whole delay more.
+//! A host of which nothing is known may have been lent by the previous owner. It gets no turn until such a
+//! lease has run out ([`QUIET`] after this worker became the owner), and then a whole delay more.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -20,46 +20,46 @@ use tokio::time::Instant;
 use super::call::{Answer, Ask, Grant, LEASE, Life, MAX_AFTER, MAX_TURNS};
 use crate::fetch::gate::STRICT_FOR;
 
-/// Time after which no lease of an earlier owner may be used any more: a lease, and a moment in which the two
-/// owners do not know of each other.
+/// Time after which no lease of an earlier owner can be in use: the length of a lease, plus the time in which
+/// the two owners do not know of each other.
 pub(super) const QUIET: Duration = Duration::from_secs(LEASE.as_secs() + 1);
 
-/// Hosts that an owner knows. Further ones get no turn until there is room.
+/// Maximum number of hosts that an owner knows. Further hosts get no turn until there is room.
 const MAX_HOSTS: usize = 100_000;
-/// Workers that have, or wait for, one host.
+/// Maximum number of workers that have, or wait for, one host.
 const MAX_LIVES: usize = 1_024;
-/// Hosts known when the first sweep is due.
+/// Number of known hosts at which the first sweep is due.
 const FIRST_SWEEP: usize = 1_024;
-/// Time between two sweeps of a table that is full.
+/// Time between two sweeps of a full table.
 const SWEEP_EVERY: Duration = Duration::from_millis(250);
 /// Time for which a turn is kept for a worker that does not come.
 const GRACE: Duration = Duration::from_secs(1);
 /// Time after which a worker asks again for a host whose lease should have been returned by now.
 const RETRY: Duration = Duration::from_millis(250);
-/// The same for a host that there is no room for.
+/// The same time for a host that there is no room for.
 const NO_ROOM: Duration = Duration::from_secs(1);
 
-/// The hosts that this worker owns.
+/// Hosts that this worker owns.
 #[derive(Debug)]
 pub(super) struct Owner {
     hosts: HashMap<Arc<str>, Host>,
-    /// Number of hosts that the last sweep left; it pays to look again at twice that.
+    /// Number of hosts that the last sweep left; the next one is due at twice that.
     n_swept: usize,
     max_hosts: usize,
-    /// The last sweep that found no room.
+    /// Time of the last sweep that found no room.
     full_at: Option<Instant>,
-    /// The last moment at which something about a host was not kept for want of room.
+    /// Time at which something about a host was last not recorded for lack of room.
     blind_at: Option<Instant>,
 }
 
 #[derive(Debug)]
 struct Host {
-    /// The longest delay asked for lately, and until when it binds the others.
+    /// The longest delay asked for lately, and the time until which it binds all.
     strictest: (Duration, Instant),
-    /// The moment that the delay counts from.
+    /// Moment that the delay counts from.
     ended: Instant,
     paused_until: Option<Instant>,
-    /// Usually one.
+    /// Leases and requests in flight; usually one.
     holds: Vec<Hold>,
     line: VecDeque<Promise>,
 }
@@ -69,7 +69,7 @@ struct Host {
 struct Hold {
     life: Life,
     until: Instant,
-    /// The moment at which the host is likely to be free.
+    /// Moment at which the host is likely to be free.
     free_at: Instant,
 }
 
@@ -93,7 +93,7 @@ impl Default for Owner {
 }
 
 impl Owner {
-    /// Answers what a worker says about a host that is owned since `since`.
+    /// Answers a worker's message about a host that is owned since `since`.
     pub(super) fn ask(&mut self, from: &Life, ask: &Ask, since: Instant, now: Instant) -> Answer {
         if !self.hosts.contains_key(&ask.host) {
             if !ask.is_wanted && !ask.is_in_flight && ask.ended.is_none() {
@@ -121,13 +121,13 @@ impl Owner {
         self.hosts.retain(|host, _| is_owned(host));
     }
 
-    /// True if there is room for another host, once those are forgotten that nobody needs to know.
+    /// Returns true if there is room for another host, after forgetting those that need not be known.
     fn has_room(&mut self, now: Instant) -> bool {
         let n = self.hosts.len();
         if n < FIRST_SWEEP.max(2 * self.n_swept) && n < self.max_hosts {
             return true;
         }
-        // A sweep of a full table takes milliseconds, and there may be a thousand asks in a call.
+        // A sweep of a full table takes milliseconds, and a call may be about a thousand hosts.
         let is_full = self.full_at.is_some_and(|full| now < full + SWEEP_EVERY);
         if is_full && n >= self.max_hosts {
             return false;
@@ -222,13 +222,13 @@ impl Host {
         });
     }
 
-    /// The moment before which nobody may ask the host, apart from those who hold it.
+    /// Returns the moment before which no worker may ask the host, apart from those that hold it.
     fn free_at(&self) -> Instant {
         let rested = self.ended + self.strictest.0;
         self.paused_until.map_or(rested, |until| until.max(rested))
     }
 
-    /// Number of workers whose turns come before that of this one.
+    /// Returns the number of workers whose turns come before this one's.
     fn n_before(&mut self, life: &Life, free_at: Instant, now: Instant) -> u32 {
         let is_late = |promise: &Promise| promise.at.max(free_at) + GRACE < now;
         while self.holds.is_empty() && self.line.front().is_some_and(is_late) {
@@ -247,8 +247,8 @@ impl Host {
         }
     }
 
-    /// True if an unknown host would be treated in the same way; where room is `short`, but for the
-    /// delay that other workers asked for.
+    /// Returns true if an unknown host would be treated in the same way. If room `is_short`, the delay that
+    /// other workers asked for is disregarded.
     fn is_forgettable(&mut self, now: Instant, is_short: bool) -> bool {
         self.end_holds(now);
         let is_awaited = self.line.iter().any(|promise| promise.at + GRACE >= now);
@@ -257,7 +257,7 @@ impl Host {
     }
 }
 
-/// Requests of one lease: as many as begin in its time, where answers take none.
+/// Returns the number of requests of one lease: as many as can begin in its time if answers take none.
 fn turns(delay: Duration) -> u32 {
     let further = LEASE.as_millis().checked_div(delay.as_millis());
     let further = further.and_then(|n| u32::try_from(n).ok());

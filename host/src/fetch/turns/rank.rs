@@ -1,8 +1,8 @@
-//! The owner of each host, by rendezvous hashing over the workers that are registered, and since when.
+//! Owner of each host, by rendezvous hashing over the registered workers, and the time since when it is the owner.
 //!
-//! Each worker has a rank at each host, a hash of its id and the host's name, and the first owns it. So
-//! all workers that see the same list agree without a word, and one that comes or goes moves only its own hosts.
-//! A worker that registers anew counts as another: it may have missed what happened meanwhile.
+//! Each worker has a rank at each host, a hash of its id and the host's name, and the first owns it. All
+//! workers that see the same list therefore agree without a call, and a worker that comes or goes moves only
+//! its own hosts. A worker that registers anew counts as another: it may have missed what happened meanwhile.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,21 +12,21 @@ use tokio::time::Instant;
 use super::call::Life;
 use crate::model::node::Node;
 
-/// Lists that are remembered. A host whose owner was the same before all of them counts as owned since
-/// the oldest: later than in truth, which only makes its first turn later.
+/// Maximum number of lists that are remembered. A host whose owner was the same in all of them counts as
+/// owned since the oldest. This may be later than the true time, which only delays its first turn.
 const MAX_ERAS: usize = 16;
 
-/// A worker that shares turns, as it is registered.
+/// A registered worker that shares turns.
 #[derive(Debug, Clone)]
 pub struct Peer {
     /// The registration, with the address and the token for calls.
     pub node: Node,
-    /// Number of the registration: another one after each that lapsed.
+    /// Number of the registration; it changes after each that lapsed.
     pub registration: u64,
 }
 
 impl Peer {
-    /// The life of the worker.
+    /// Returns the life of the worker.
     pub(super) fn life(&self) -> Life {
         Life {
             worker: self.node.id.clone(),
@@ -34,7 +34,7 @@ impl Peer {
         }
     }
 
-    /// True if no registration came between.
+    /// Returns true if no registration came between.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.registration == other.registration
             && self.node.id == other.node.id
@@ -42,11 +42,11 @@ impl Peer {
     }
 }
 
-/// The lists of workers so far.
+/// Lists of workers, the present one and earlier ones.
 #[derive(Debug)]
 pub(super) struct Ranks {
     own: Life,
-    /// The present one is the last.
+    /// Lists in order; the last is the present one.
     eras: VecDeque<Era>,
     /// True once another worker was in the list.
     is_shared: bool,
@@ -59,7 +59,7 @@ struct Era {
 }
 
 impl Ranks {
-    /// No list is known yet.
+    /// Creates ranks without a list.
     pub(super) fn new(own: Life) -> Self {
         Self {
             own,
@@ -68,8 +68,8 @@ impl Ranks {
         }
     }
 
-    /// Takes in the present list; returns true if it is another than before. A worker that has been alone
-    /// from the start owns nothing: what it asked of hosts it has told nobody.
+    /// Replaces the present list; returns true if it has changed. A worker that has been alone from the start
+    /// owns nothing, because no other worker was told of its requests.
     pub(super) fn change(&mut self, peers: Vec<Peer>, now: Instant) -> bool {
         let is_same = |era: &Era| {
             let pairs = || era.workers.iter().zip(&peers);
@@ -95,17 +95,17 @@ impl Ranks {
         true
     }
 
-    /// True once there is a list with a worker in it.
+    /// Returns true once there is a list with a worker in it.
     pub(super) fn is_known(&self) -> bool {
         (self.eras.back()).is_some_and(|era| !era.workers.is_empty())
     }
 
-    /// True once another worker was in the list.
+    /// Returns true once another worker was in the list.
     pub(super) fn is_shared(&self) -> bool {
         self.is_shared
     }
 
-    /// The workers of the present list.
+    /// Iterates over the workers of the present list.
     pub(super) fn peers(&self) -> impl Iterator<Item = &Arc<Peer>> {
         self.eras
             .back()
@@ -113,12 +113,12 @@ impl Ranks {
             .flat_map(|era| era.workers.iter().map(|(_, peer)| peer))
     }
 
-    /// The owner of a host; none where no worker is in the list.
+    /// Returns the owner of a host, or `None` if no worker is in the list.
     pub(super) fn owner(&self, host: &str) -> Option<&Arc<Peer>> {
         self.eras.back()?.owner(hash(host))
     }
 
-    /// True if the present list has brought the host another owner than the one before.
+    /// Returns true if the present list gives the host another owner than the one before.
     pub(super) fn has_moved(&self, host: &str) -> bool {
         let host = hash(host);
         let mut owners = self.eras.iter().rev().map(|era| era.owner(host));
@@ -128,13 +128,13 @@ impl Ranks {
         }
     }
 
-    /// Since when this worker has owned a host on end; none if it does not own it.
+    /// Returns the time since when this worker has owned a host without a break, or `None` if it does not own it.
     pub(super) fn owned_since(&self, host: &str) -> Option<Instant> {
         let (owner, since) = self.owner_since(host)?;
         (owner.life() == self.own).then_some(since)
     }
 
-    /// The owner of a host, and since when on end.
+    /// Returns the owner of a host, and since when it has been that without a break.
     pub(super) fn owner_since(&self, host: &str) -> Option<(&Arc<Peer>, Instant)> {
         let host = hash(host);
         let present = self.eras.back()?;
@@ -155,13 +155,13 @@ impl Era {
     }
 }
 
-/// FNV-1a, mixed once more. All workers of a cluster have to agree on it, also those of other versions.
+/// Computes FNV-1a, mixed once more. All workers of a cluster have to agree on it, also those of other versions.
 fn hash(text: &str) -> u64 {
     let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     mixed(text.bytes().fold(0xcbf2_9ce4_8422_2325, fold))
 }
 
-/// The last steps of SplitMix64: each bit of the input changes half of those of the output.
+/// Applies the last steps of SplitMix64: each bit of the input changes half of those of the output.
 fn mixed(hash: u64) -> u64 {
     let hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -210,7 +210,7 @@ mod tests {
         }
     }
 
-    /// Workers of another version have to come to the same.
+    /// Workers of other versions have to compute the same owner.
     #[test]
     fn the_owner_of_a_host_never_changes_with_the_version() {
         let owners = owners(&[1, 2, 3]);

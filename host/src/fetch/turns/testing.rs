@@ -17,12 +17,12 @@ use crate::task::TaskScope;
 /// The delay of every host.
 pub(in crate::fetch) const DELAY: Duration = Duration::from_secs(1);
 
-/// The first life of a worker.
+/// Returns the first life of a worker.
 pub(in crate::fetch) fn life(n: u64) -> Life {
     peer(n).life()
 }
 
-/// The first registration of a worker.
+/// Returns the first registration of a worker.
 pub(in crate::fetch) fn peer(n: u64) -> Peer {
     Peer {
         node: Node {
@@ -44,12 +44,12 @@ pub(in crate::fetch) fn peer(n: u64) -> Peer {
     }
 }
 
-/// Carries calls to other workers of this process.
+/// Transport of calls to other workers of this process.
 #[derive(Default)]
 pub(in crate::fetch) struct Line {
     workers: Mutex<BTreeMap<String, Turns>>,
     pub(super) is_cut: AtomicBool,
-    /// The call arrives, and its answer does not.
+    /// True if calls arrive but their answers do not.
     pub(super) is_slow: AtomicBool,
     pub(super) n_calls: AtomicUsize,
     pub(super) n_asks: AtomicUsize,
@@ -86,7 +86,7 @@ pub(in crate::fetch) struct Stage {
 }
 
 impl Stage {
-    /// Two workers that have known each other for long.
+    /// Creates two workers that have known each other for long.
     pub(in crate::fetch) async fn new() -> Self {
         let line = Arc::<Line>::default();
         let turns = |n: u64| {
@@ -111,7 +111,7 @@ impl Stage {
         }
     }
 
-    /// Hosts that the second worker owns.
+    /// Returns hosts that the second worker owns.
     pub(in crate::fetch) fn of_second(&self, n: usize) -> Vec<String> {
         let hosts = (0..).map(|n| format!("h{n}.test"));
         let is_its = |host: &String| {

@@ -1,4 +1,4 @@
-//! Shared turns of two workers in one process, whose calls go from the one to the other.
+//! Tests of shared turns of two workers in one process, which call each other.
 
 use std::sync::atomic::Ordering;
 
@@ -6,7 +6,7 @@ use super::call::{Ask, LEASE};
 use super::testing::{DELAY, Line, Stage, life};
 use super::*;
 
-/// Waits until a host has a turn, and takes it; how long that took.
+/// Waits until a host has a turn, takes it, and returns how long that took.
 async fn taken(turns: &Turns, host: &str) -> (TurnInUse, Duration) {
     let begun = Instant::now();
     loop {
@@ -44,7 +44,7 @@ async fn two_workers_ask_a_host_as_one() {
             pair[1].0 - pair[0].1
         );
     }
-    // Twenty requests of a tenth of a second with their delays, and little beside.
+    // The time is that of twenty requests of a tenth of a second with their delays, and little more.
     let took = begun.elapsed();
     assert!(took < Duration::from_secs(30), "{took:?}");
     let n_calls = stage.line.n_calls.load(Ordering::Relaxed);
@@ -100,7 +100,7 @@ async fn a_request_that_is_given_up_ends_its_turn() {
     let host = &stage.of_second(1)[0];
     drop(taken(&stage.first, host).await);
     let (_turn, took) = taken(&stage.second, host).await;
-    // The lease of the first goes back once nobody uses it; the second comes when it was told to.
+    // The lease of the first worker is returned once it is unused; the second comes when it was told to.
     let expected = Duration::from_secs(1)..Duration::from_secs(5);
     assert!(expected.contains(&took), "{took:?}");
 }

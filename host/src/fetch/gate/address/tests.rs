@@ -1,4 +1,4 @@
-//! Moments, promises and ranks, in time that is told.
+//! Tests of moments, promises and ranks, on a clock that the tests set.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -25,7 +25,7 @@ impl Story {
         }
     }
 
-    /// A host comes so many milliseconds after the beginning; when it is told to come again.
+    /// Asks for a turn of a host `at` milliseconds after the beginning. The error holds the moment to come again.
     fn ask(&mut self, host: &str, at: u64, is_begun: bool) -> Result<(), u64> {
         let now = self.began + millis(at);
         let taken = self.clock.take(host, is_begun, INTERVAL, now);
@@ -45,13 +45,13 @@ fn hosts_of_an_address_get_moments_of_their_own() {
     story.check("b", 0, Err(250));
     story.check("c", 10, Err(500));
     story.check("d", 20, Err(750));
-    // One that asks too early keeps its moment.
+    // A host that asks too early keeps its moment.
     story.check("c", 30, Err(500));
     for (host, at) in [("b", 250), ("c", 500), ("d", 750)] {
         story.check(host, at, Ok(()));
     }
     story.check("a", 800, Err(1_000));
-    // Nobody waits, so nobody is waited for.
+    // No host waits, so no turn is kept.
     story.check("b", 5_000, Ok(()));
 }
 
@@ -62,7 +62,7 @@ fn a_promise_is_kept_for_a_while_and_then_given_to_the_next() {
     story.check("gone", 0, Err(250));
     story.check("b", 340, Err(590));
     story.check("c", 351, Ok(()));
-    // Who was promised a later moment is served at the next that is free.
+    // A host that was promised a later moment is served at the next free one.
     story.check("b", 590, Err(601));
     story.check("b", 601, Ok(()));
 }
@@ -79,7 +79,7 @@ fn a_host_that_comes_late_is_before_those_that_come_for_the_first_time() {
     story.check("host0", 500, Ok(()));
     story.check("new", 600, Err(3_250));
     story.check("late", 650, Err(750));
-    // That moment was promised to another too: both have waited, and the first that comes has it.
+    // That moment was promised to another host, too. Both have waited, and the first that comes has it.
     story.check("late", 750, Ok(()));
     story.check("host1", 750, Err(1_000));
     story.check("host2", 1_000, Ok(()));
@@ -109,7 +109,7 @@ fn nobody_is_sent_away_for_longer_than_a_while() {
         let told = story.ask(&format!("host{n}"), 0, false).unwrap_err();
         assert_eq!(told, (n * 250).min(300_000));
     }
-    // It asks again on the way, and is served at its moment.
+    // The host asks again on the way, and is served at its moment.
     story.check("host1600", 300_000, Err(400_000));
     story.check("host1600", 400_000, Ok(()));
 }
@@ -130,10 +130,10 @@ fn addresses_do_not_hold_each_other_up_and_idle_ones_are_forgotten() {
         assert_eq!(take(n, "c", Duration::ZERO), Ok(()));
     }
     assert_eq!(addresses.clocks().by_address.len(), FIRST_SWEEP);
-    // The first has a promise that nobody came for yet.
+    // The first address has a promise that no host has come for yet.
     assert_eq!(take(9_999, "c", INTERVAL), Ok(()));
     assert_eq!(addresses.clocks().by_address.len(), 2);
-    // Both are idle once nobody comes for their promises any more.
+    // Both addresses are idle once their hosts stay away.
     let mut clocks = addresses.clocks();
     clocks
         .by_address
@@ -157,8 +157,8 @@ fn an_ipv6_network_is_one_address() {
     assert_eq!(of("2001:db8::1").to_string(), "2001:db8::/64");
 }
 
-/// Turns of each of 200 hosts of one address in 400 s, each as late as `late` says. The distance of all turns
-/// is checked, how many there are, and how often hosts asked for each.
+/// Simulates 200 hosts of one address for 400 s, each coming as late as `late` says, and returns the turns of
+/// each. It checks the distance of all turns, their number, and the number of requests for each.
 #[track_caller]
 fn turns(least: u32, most_asked: u32, late: impl Fn(u64, u64) -> u64) -> Vec<u32> {
     let (mut clock, began) = (AddressClock::default(), Instant::now());
@@ -174,13 +174,13 @@ fn turns(least: u32, most_asked: u32, late: impl Fn(u64, u64) -> u64) -> Vec<u32
                 assert!(last.is_none_or(|last| now >= last + INTERVAL));
                 last = Some(now);
                 turns[host as usize] += 1;
-                // The delay of the host itself.
+                // This is the delay of the host itself.
                 now + millis(1_000)
             }
             Err(again) => again,
         };
         assert!(again > now);
-        // Whoever has to wait for a moment waits at the gate.
+        // A host whose moment is close waits at the gate.
         let late = match again - now < millis(20) {
             true => 0,
             false => late(host, n_asked),
@@ -202,7 +202,7 @@ fn check_fair(turns: &[u32]) {
 
 #[test]
 fn all_hosts_of_an_address_get_as_many_turns() {
-    // In time; a few milliseconds late, as timers are; and some always later than the others.
+    // The hosts come in time, then a few milliseconds late as timers are, then some always later than others.
     check_fair(&turns(1_600, 3, |_, _| 0));
     check_fair(&turns(1_560, 3, |_, n| n % 7));
     check_fair(&turns(1_400, 4, |host, _| host % 2 * 60));
@@ -210,7 +210,7 @@ fn all_hosts_of_an_address_get_as_many_turns() {
 
 #[test]
 fn hosts_that_come_much_too_late_have_turns_all_the_same() {
-    // As where all places of a crawl are taken: promises are over when their hosts come.
+    // This is the case where all places of a crawl are taken: promises are over when their hosts come.
     let late = |host, n| 500 + n * 7_919 % 1_000 + host;
     let turns = turns(1_200, 10, late);
     assert!(*turns.iter().min().unwrap() >= 4, "{turns:?}");

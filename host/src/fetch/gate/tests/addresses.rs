@@ -1,4 +1,4 @@
-//! Turns of hosts that share an address.
+//! Tests of turns of hosts that share an address.
 
 use super::*;
 
@@ -34,7 +34,7 @@ async fn names_of_one_address_are_spaced_and_those_of_others_are_not() {
     // The host was not asked, so its own delay does not run.
     tokio::time::advance(250 * MILLI).await;
     drop(enter_at(&gate, "b:80", "8.8.8.8").await.unwrap());
-    // The delay of a host tells nothing of the address.
+    // The delay of a host tells nothing about the address.
     let paused = enter_at(&gate, "a:80", "8.8.8.8").await.unwrap_err();
     assert_eq!((paused.pause, paused.address), (750 * MILLI, None));
     assert!(

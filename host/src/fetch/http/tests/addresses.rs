@@ -1,4 +1,4 @@
-//! Which requests share the turns of their address.
+//! Tests of which requests share the turns of their address.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use crate::fetch::gate::{Address, Shared};
 
 const SHARED: &str = "203.0.112.7";
 
-/// A fetcher that knows names without asking anybody, and its gate.
+/// Returns a fetcher that knows its names without a lookup, and its gate.
 fn knowing(rate: Option<&str>) -> (HttpFetcher, Arc<Gate>) {
     let ips = |texts: &[&str]| texts.iter().map(|ip| ip.parse().unwrap()).collect();
     let hosts: [(&str, Vec<IpAddr>); 4] = [
@@ -80,7 +80,7 @@ async fn a_page_whose_address_has_no_turn_is_held_and_nothing_is_asked() {
         },
         ..get("http://one.test/".parse().unwrap())
     };
-    // Its robots.txt is held like its page.
+    // A request for a robots.txt is held like one for a page.
     let robots = FetchRequest {
         robots: Robots::Obey,
         ..request.clone()

@@ -1,4 +1,4 @@
-//! How much of a body is kept, and what of its coding is removed.
+//! Tests of how much of a body is kept, and which codings are removed.
 
 use async_compression::tokio::bufread::{
     BrotliEncoder, DeflateEncoder, GzipEncoder, ZlibEncoder, ZstdEncoder,
@@ -7,7 +7,7 @@ use tokio::io::AsyncRead;
 
 use super::*;
 
-/// "hello " 10 000 times, gzip.
+/// The text "hello " 10 000 times, as gzip.
 const SMALL_ARCHIVE: &str = "1f8b0800000000000203edc4310d00000803302b9823e15882ff0f1b1cedd1e9646b6cdbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb66ddbb6df7ce304293460ea0000";
 
 #[tokio::test]
@@ -126,7 +126,7 @@ async fn a_bomb_of_any_coding_is_cut_at_the_limit_like_the_page_it_would_be() {
     }
 }
 
-/// The limit is that of what is kept, not of what came: nobody reads to the end of the archive.
+/// The limit applies to what is kept, not to what was received: the archive is not read to its end.
 #[tokio::test]
 async fn an_archive_without_end_is_cut_too() {
     // A stored block of zlib that is not the last, with 1 000 bytes.
@@ -200,10 +200,10 @@ async fn a_body_that_is_not_what_its_coding_says_is_an_error_and_no_garbage() {
     }
 }
 
-/// Its connection may have been cut: another attempt may go better.
+/// The connection may have been cut, so another attempt may succeed.
 #[tokio::test]
 async fn an_archive_that_ends_early_is_tried_again() {
-    // What zlib says of an early end it says of other faults, too.
+    // zlib reports an early end like other faults.
     for (coding, compress) in &CODINGS[..3] {
         let whole = all(compress(b"a page that is somewhat longer than a few bytes")).await;
         let header = format!("content-encoding: {coding}");
@@ -214,7 +214,7 @@ async fn an_archive_that_ends_early_is_tried_again() {
     }
 }
 
-/// A decoder sets the window aside before anything is decoded.
+/// A decoder allocates the window before it decodes anything.
 #[tokio::test]
 async fn zstd_sets_no_more_aside_than_http_allows() {
     // A frame with this window, and a raw last block of one byte.
@@ -239,7 +239,7 @@ async fn the_body_of_a_page_of_another_kind_is_not_read() {
         content_types: "text/*".parse().unwrap(),
         ..get(web.url(path))
     };
-    // It would hang where the body is read.
+    // The request would hang if the body were read.
     let error = error(wanted("/film")).await;
     let expected = "it is \"video/mp4\", which setting content-types leaves out";
     assert_eq!(
@@ -247,6 +247,6 @@ async fn the_body_of_a_page_of_another_kind_is_not_read() {
         (expected, "content-type")
     );
     assert!(!error.is_transient());
-    // What a site says of a page that it does not have is of any kind.
+    // An error page of a site may be of any content type.
     assert_eq!(page(wanted("/missing")).await.status, 404);
 }

@@ -1,4 +1,4 @@
-//! Servers that break off, stall, or do not speak HTTP.
+//! Tests with servers that break off, stall, or do not speak HTTP.
 
 use super::*;
 
@@ -84,7 +84,7 @@ async fn an_answer_that_does_not_begin_in_time_is_given_up_by_a_limit_of_its_own
     assert!(failure.error.is_transient());
 }
 
-/// Each byte comes in time, and the whole answer does not: the timeout is for all of it.
+/// Each byte comes in time, but the whole answer does not: the timeout bounds all of it.
 #[tokio::test]
 async fn a_byte_now_and_then_does_not_keep_an_answer_alive() {
     let settings = FetchSettings {
@@ -196,8 +196,8 @@ async fn what_is_wrong_in_a_header_costs_that_header_alone() {
     assert_eq!(error(get(web.url("/"))).await.reason(), "connection");
 }
 
-/// It answers the first request of each connection, hears the second, and closes. Nobody knows what it
-/// did with that, so it is not sent again at once: that is for the crawl, as after any failure.
+/// The server answers the first request of each connection, reads the second, and closes. It is unknown what
+/// it did with that, so the client does not repeat it at once: that is for the crawl, as after any failure.
 #[tokio::test]
 async fn a_request_that_a_kept_connection_swallows_is_an_error_to_be_tried_again_and_sent_once() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

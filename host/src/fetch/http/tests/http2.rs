@@ -1,4 +1,4 @@
-//! HTTP/2 servers that misbehave, frame by frame. The client is told to speak it without TLS.
+//! Tests with HTTP/2 servers that misbehave, frame by frame. The client speaks HTTP/2 without TLS.
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -14,7 +14,7 @@ const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-/// `:status: 200`, from the table that every connection begins with.
+/// `:status: 200`, from the static table of HPACK.
 const STATUS_200: &[u8] = &[0x88];
 
 fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
@@ -34,7 +34,7 @@ pub(super) async fn serve(
     reader.read_exact(&mut preface).await.unwrap();
     writer.write_all(&frame(SETTINGS, 0, 0, &[])).await.unwrap();
     writer.flush().await.unwrap();
-    // The frame that asks for the page.
+    // The loop looks for the frame that asks for the page.
     loop {
         let mut head = [0; 9];
         reader.read_exact(&mut head).await.unwrap();
@@ -49,16 +49,16 @@ pub(super) async fn serve(
     while let (Ok(()), Some(again)) = (&sent, &again) {
         sent = writer.write_all(again).await;
     }
-    // What it says to that is read until it has gone.
+    // The client's reaction is read until it closes.
     let _gone = tokio::io::copy(&mut reader, &mut tokio::io::sink()).await;
 }
 
-/// A page of these bytes.
+/// Returns the frames of a page with these bytes.
 pub(super) fn whole(body: &[u8]) -> Vec<Vec<u8>> {
     vec![begun(), frame(0, END_STREAM, 1, body)]
 }
 
-/// What comes of a request that is answered with these frames, and then with these without end.
+/// Returns the outcome of a request that is answered with these frames, and then with `again` without end.
 async fn outcome(answer: Vec<Vec<u8>>, again: Option<Vec<u8>>) -> Result<Page, FetchError> {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -123,15 +123,16 @@ async fn a_connection_or_stream_that_the_server_ends_is_tried_again() {
     check_reason(vec![goaway(0)], None, &["connection"]).await;
     check_reason(vec![goaway(11)], None, &["connection"]).await;
     check_reason(vec![begun(), goaway(11)], None, &["connection"]).await;
-    // By mistake, refused, cancelled.
+    // The codes are: internal error, refused, cancelled.
     for code in [2, 7, 8] {
         check_reason(vec![reset(code)], None, &["connection"]).await;
         check_reason(vec![begun(), reset(code)], None, &["connection"]).await;
     }
 }
 
-/// What was announced has to come. Where nothing was, the part that came passes for a page: the client
-/// underneath takes an end without an error code for the end of the page, and does not tell.
+/// A body that is shorter than its announced length is an error. Without an announced length the part that
+/// came passes for a page: the client underneath takes an end without an error code for the end of the page,
+/// and does not tell.
 #[tokio::test]
 async fn an_answer_that_is_broken_off_without_an_error_is_no_page_where_its_length_is_known() {
     // content-length: 9, from the table as well.
@@ -145,7 +146,7 @@ async fn an_answer_that_is_broken_off_without_an_error_is_no_page_where_its_leng
     assert_eq!((page.status, page.body.len()), (200, 0));
 }
 
-/// The connection is closed for some, and the timeout ends the others.
+/// Some floods end with a closed connection, and the timeout ends the others.
 #[tokio::test]
 async fn floods_of_frames_end_with_the_connection_or_in_time() {
     let either = &["connection", "timeout"];

@@ -1,10 +1,10 @@
-//! As whom pages are asked for, and with which cookies.
+//! Tests of the identity that requests present, and of their cookies.
 
 use super::*;
 use crate::fetch::agents::Identity;
 use crate::fetch::cookies::CookieJar;
 
-/// The lines of a request that begin with this, in lower case.
+/// Returns the lines of a request that begin with this name, in lower case.
 fn lines<'a>(request: &'a str, name: &str) -> Vec<&'a str> {
     let of_name = |line: &&str| line.to_ascii_lowercase().starts_with(name);
     request.lines().filter(of_name).collect()

@@ -1,5 +1,5 @@
-//! Which ports are fetched from, and what a name's addresses have to do with it. Nothing public is
-//! reached: what may be connected to is tested where names are resolved.
+//! Tests of which ports are fetched from, and of the role of a name's addresses. No public address is
+//! reached; the check of addresses before connecting is tested in `resolve`.
 
 use super::*;
 use crate::fetch::resolve::tests::by_rote;
@@ -50,7 +50,7 @@ async fn a_name_is_resolved_once_and_what_was_judged_is_connected_to() {
     let (fetcher, n_asked) = rebound(&[&["127.0.0.1"], &["10.0.0.1"]]);
     fetcher.fetch(at_a_name(&web, true)).await.unwrap();
     assert_eq!(*n_asked.lock().unwrap(), 1);
-    // The next connection resolves anew, and judges anew.
+    // The next connection resolves and judges the name anew.
     let failure = fetcher.fetch(at_a_name(&web, true)).await.unwrap_err();
     assert_eq!(failure.error.reason(), "address-denied", "{failure}");
     assert_eq!(web.heard().len(), 1);
@@ -132,7 +132,7 @@ async fn a_redirect_to_another_scheme_or_with_a_password_is_refused_with_its_rea
     }
 }
 
-/// To the same host and port, with credentials: the next hop is judged, and no request sent.
+/// The redirect goes to the same host and port, with credentials: the next hop is judged, and no request is sent.
 #[tokio::test]
 async fn a_redirect_to_the_same_host_with_a_password_sends_nothing() {
     let web = Web::new(|request| {

@@ -1,9 +1,9 @@
-//! Findings about a host before its first page.
+//! Tests of findings about a host before its first page.
 
 use super::*;
 use crate::fetch::Prepared;
 
-/// A crawl, which is not to wait for anything.
+/// Returns a request of a crawl, which must not wait for anything.
 fn crawling(url: Url) -> FetchRequest {
     FetchRequest {
         robots: Robots::Obey,
@@ -42,7 +42,7 @@ async fn a_host_is_prepared_once_and_its_page_waits_for_its_turn() {
         }
     );
     assert!(fetcher.is_prepared(&request));
-    // Nothing is asked for what is known.
+    // The host is not asked for what is known.
     let again = fetcher.prepare(request.clone()).await.unwrap();
     assert_eq!(again, Prepared::default());
     let failure = fetcher.fetch(request).await.unwrap_err();
@@ -82,7 +82,7 @@ async fn a_host_that_cannot_be_reached_is_told_from_a_page_that_fails() {
         (failure.error.reason(), failure.is_of_host),
         ("connection", true)
     );
-    // Without a robots.txt the page finds out.
+    // Without a robots.txt the page itself fails.
     let failure = fetcher.fetch(get(refused)).await.unwrap_err();
     assert_eq!(
         (failure.error.reason(), failure.is_of_host),
@@ -100,7 +100,7 @@ async fn a_host_that_cannot_be_reached_is_told_from_a_page_that_fails() {
         (failure.error.reason(), failure.is_of_host),
         ("robots-unavailable", true)
     );
-    // What no other attempt can mend is the page's own.
+    // An error that no further attempt can mend concerns the page alone.
     let node = fetcher_with(&[], &[], FetchSettings::default());
     let failure = node.prepare(crawling(busy.url("/"))).await.unwrap_err();
     assert!(

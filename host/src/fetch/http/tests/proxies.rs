@@ -1,4 +1,4 @@
-//! Pages that go through proxies, and what hosts are shown.
+//! Tests of pages that go through proxies, and of what hosts see of that.
 
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
@@ -16,7 +16,8 @@ fn through(address: SocketAddr, scheme: &str) -> ProxySettings {
     }
 }
 
-/// Names of tests are on loopback, but for `private.test`; the proxies are those called `abroad`.
+/// Returns settings in which names of tests are on loopback, except for `private.test`. The proxies are
+/// called `abroad`.
 fn settings(proxies: Vec<ProxySettings>) -> FetchSettings {
     let at = |name: &str, ip: &str| (name.to_owned(), vec![ip.parse().unwrap()]);
     FetchSettings {
@@ -59,7 +60,7 @@ fn header<'a>(request: &'a str, name: &str) -> Option<&'a str> {
     request.lines().find_map(|line| line.strip_prefix(&prefix))
 }
 
-/// An address that nobody listens at.
+/// Returns an address without a listener.
 async fn gone() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     listener.local_addr().unwrap()
@@ -90,7 +91,7 @@ async fn pages_go_through_proxies_in_turn_and_tell_which() {
     else {
         panic!("it does not redirect")
     };
-    // Where that is, is no business of rules.
+    // Rules are not told the address of the proxy.
     let record = &page.record;
     assert_eq!(
         (record.proxy.as_deref(), record.address),
@@ -117,7 +118,7 @@ async fn a_resource_that_says_nothing_takes_those_called_default_and_may_take_no
         ..get(site.url("/"))
     };
     assert_eq!(body(&fetcher, robots).await, "proxy");
-    // Its robots.txt went the same way.
+    // The robots.txt went the same way.
     assert_eq!((proxy.heard().len(), site.heard().len()), (3, 1));
     let error = fetcher.fetch(abroad("http://a.test/")).await.unwrap_err();
     assert_eq!(
@@ -176,7 +177,7 @@ async fn a_proxy_that_is_only_in_the_config_is_found_and_a_site_that_is_down_is_
         };
         assert_eq!(page.status, 502);
     }
-    // As its proxy, its name would be judged by nobody.
+    // A page on the host of the proxy is refused, because its name would not be judged.
     let failure = fetcher
         .fetch(abroad("http://gate.test:81/"))
         .await
@@ -226,7 +227,7 @@ async fn a_proxy_that_does_not_accept_us_rests_when_several_hosts_were_not_answe
     assert_eq!(refusing.heard().len(), 5);
 }
 
-/// Those that were sent before it rests are answered after.
+/// Pages that were sent before the proxy rests are answered after that.
 #[tokio::test]
 async fn pages_that_are_under_way_when_a_proxy_begins_to_rest_are_not_charged_for_it() {
     const N: usize = 12;
@@ -268,7 +269,7 @@ async fn pages_that_are_under_way_when_a_proxy_begins_to_rest_are_not_charged_fo
     );
 }
 
-/// What a proxy says of a site is known to those who go through it.
+/// A robots.txt that came through a proxy is known only to requests that go through it.
 #[tokio::test]
 async fn robots_are_those_that_came_the_way_that_the_page_takes() {
     let site = Web::saying(answer("404 Not Found", &[], b"")).await;
@@ -331,7 +332,7 @@ async fn what_is_behind_a_proxy_is_judged_as_far_as_it_is_known_here() {
         body(&trusting, abroad("http://nowhere.invalid/")).await,
         "proxied"
     );
-    // Neither is it looked up here for its port, which then counts as that of any site.
+    // The name is not looked up for its port either, which then counts like that of any site.
     let failure = trusting
         .fetch(abroad("http://nowhere.invalid:25/"))
         .await
@@ -369,7 +370,8 @@ async fn https_goes_through_a_tunnel_that_is_asked_for_with_the_login() {
     assert_eq!(failure.error.reason(), "no-proxy", "{failure}");
 }
 
-/// Passes a connection on to the site, and notes what it asked; nothing of one that only looks.
+/// Forwards a connection to the site and records the requests on it, but not those of a connection that is
+/// only a probe.
 async fn tunnel(
     mut client: impl AsyncRead + AsyncWrite + Unpin,
     site: SocketAddr,
@@ -390,7 +392,7 @@ async fn tunnel(
     client.write_all(begun).await.unwrap();
     client.flush().await.unwrap();
     let mut server = TcpStream::connect(site).await.unwrap();
-    // Either side closes.
+    // Either side may close the connection.
     let _end = copy_bidirectional(&mut client, &mut server).await;
 }
 
@@ -431,7 +433,7 @@ async fn https_pages_come_through_the_tunnels_of_http_and_https_proxies() {
         for name in ["good.test", "proxy.test"] {
             set.hosts.insert(name.to_owned(), vec![to.ip()]);
         }
-        // The proxy's authority alone does not vouch for the site.
+        // The proxy's authority alone does not make the site trusted.
         set.ca = vec![secure.authority.clone()];
         let failure = fetching(set.clone()).fetch(abroad(&url)).await.unwrap_err();
         let why = failure.error.to_string();
@@ -452,8 +454,8 @@ async fn https_pages_come_through_the_tunnels_of_http_and_https_proxies() {
     }
 }
 
-/// A SOCKS5 proxy (RFC 1928) for user `ann` with password `pw` (RFC 1929) that connects each to `site`.
-/// Tells what kind of address it was asked for.
+/// A SOCKS5 proxy (RFC 1928) for user `ann` with password `pw` (RFC 1929) that connects every client to
+/// `site`. It records the kind of address that it was asked for.
 async fn socks(site: SocketAddr) -> (SocketAddr, Arc<Mutex<Vec<u8>>>, TaskScope) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (address, tasks) = (listener.local_addr().unwrap(), TaskScope::new());
@@ -488,7 +490,7 @@ async fn socks(site: SocketAddr) -> (SocketAddr, Arc<Mutex<Vec<u8>>>, TaskScope)
             let answer = [5, 0, 0, 1, 0, 0, 0, 0, 0, 0];
             client.write_all(&answer).await.unwrap();
             let mut server = TcpStream::connect(site).await.unwrap();
-            // The site closes.
+            // The site closes the connection.
             let _end = copy_bidirectional(&mut client, &mut server).await;
         }
     });

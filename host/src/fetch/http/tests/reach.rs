@@ -1,4 +1,4 @@
-//! What is not reached, by address or by name.
+//! Tests of addresses and names that are not reached.
 
 use super::*;
 
@@ -30,7 +30,8 @@ async fn a_host_of_the_config_is_at_its_address_and_judged_like_any_other() {
     let error = denied.fetch(get(url.clone())).await.unwrap_err().error;
     assert_eq!(error.reason(), "address-denied", "{error}");
     let allowed = fetcher_with(&["127.0.0.0/8"], &[], settings());
-    // Inside the allowed networks, known without asking anybody: no delay, and several at once.
+    // The host is inside the allowed networks, which is known without a lookup: it has no delay, and several
+    // requests at once.
     assert!(allowed.per_host(&url, None) > 1);
     let Ok(Fetched {
         answer: Answer::Page(page),

@@ -1,11 +1,11 @@
-//! What a page tells of how it was got.
+//! Tests of the records that a page keeps of its fetch.
 
 use tracing::instrument::WithSubscriber as _;
 
 use super::*;
 use crate::model::settings::USUAL_AGENT;
 
-/// Keeps what is logged.
+/// Stores the log.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -20,10 +20,10 @@ impl std::io::Write for Log {
     }
 }
 
-/// The lines that fetching these URLs writes, without those of other modules.
+/// Returns the log lines of fetching these URLs, without those of other modules.
 async fn told(fetcher: &HttpFetcher, requests: Vec<FetchRequest>) -> Vec<String> {
-    // One that wants everything: what a thread without a subscriber comes to first would be known to be
-    // wanted by nobody, in all threads.
+    // One subscriber wants everything. Otherwise a callsite that a thread without a subscriber reaches first
+    // would be disabled in all threads.
     static EVERYWHERE: std::sync::Once = std::sync::Once::new();
     EVERYWHERE.call_once(|| {
         let all = tracing_subscriber::registry();
@@ -121,7 +121,7 @@ async fn every_hop_has_a_line_in_the_log_and_one_that_is_not_made_tells_why() {
 #[tokio::test]
 async fn whoever_crawls_sites_of_others_is_asked_once_for_a_contact() {
     let web = Web::saying(answer("200 OK", &[], b"")).await;
-    // With one of its addresses in public it is as a site of others; the first is connected to.
+    // A name with one public address counts as outside; the first address is connected to.
     let addresses = ["127.0.0.1", "8.8.8.8"].map(|ip| ip.parse().unwrap());
     let outside = || FetchRequest {
         names_port: true,
@@ -179,7 +179,7 @@ async fn a_page_tells_who_answered_how_long_each_part_took_and_how_much_came() {
     assert_eq!(known("address"), Some(web.address.to_string().as_str()));
     assert_eq!(known("http-version"), Some("1.1"));
     assert_eq!(known("body-bytes"), Some("8"));
-    // Nobody asked for the address of an address, or for a proxy.
+    // There is no lookup for a literal address, and no proxy.
     assert_eq!((known("lookup-ms"), known("proxy")), (None, None));
     let millis = |name| known(name).unwrap().parse::<u64>().unwrap();
     assert!(millis("body-ms") >= 50, "{metadata:?}");

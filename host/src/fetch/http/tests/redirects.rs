@@ -1,4 +1,4 @@
-//! What becomes of redirects.
+//! Tests of the treatment of redirects.
 
 use async_trait::async_trait;
 
@@ -25,7 +25,7 @@ async fn a_redirect_within_the_host_is_followed() {
     assert_eq!(&page.body[..], b"end");
 }
 
-/// What is known is known of the URL that was asked for.
+/// The validators are those of the URL that was requested.
 #[tokio::test]
 async fn a_condition_is_not_handed_on_to_where_a_redirect_leads() {
     let web = Web::new(|request| {
@@ -112,7 +112,7 @@ async fn a_redirect_to_another_host_is_for_the_caller() {
     assert_eq!((to, other.heard().len()), (other.url("/there"), 0));
 }
 
-/// Or headers of a rule would go from https to http, where everybody on the way reads them.
+/// Otherwise headers of a rule would go from https to http, where they can be read on the way.
 #[tokio::test]
 async fn r08_a_redirect_to_another_scheme_is_for_the_caller() {
     let web = Web::new(|request| {
@@ -160,7 +160,7 @@ async fn a_redirect_without_a_target_is_a_page() {
     assert_eq!(page(get(web.url("/"))).await.status, 302);
 }
 
-/// Notes what becomes of a place.
+/// Records what happens to a place.
 #[derive(Debug, Default)]
 struct Noted(Mutex<Vec<&'static str>>);
 

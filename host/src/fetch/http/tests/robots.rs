@@ -1,4 +1,4 @@
-//! Pages of servers whose robots.txt is of every kind.
+//! Tests of pages of servers with all kinds of robots.txt.
 
 use super::*;
 
@@ -11,12 +11,12 @@ fn obeying(url: Url) -> FetchRequest {
     }
 }
 
-/// The path of a request.
+/// Returns the path of a request.
 fn path(request: &str) -> &str {
     request.split(' ').nth(1).unwrap_or_default()
 }
 
-/// A site with this robots.txt, and pages that say "page".
+/// Creates a site with this robots.txt and pages that say "page".
 async fn site(robots: Vec<u8>) -> Web {
     Web::new(move |request| {
         Reply::Close(match path(request) {
@@ -32,7 +32,7 @@ fn text(robots: &str) -> Vec<u8> {
     answer("200 OK", &[], robots.as_bytes())
 }
 
-/// Fetches a page: its status, or why there is none.
+/// Fetches a page and returns its status, or why there is none.
 async fn outcome(fetcher: &HttpFetcher, url: Url) -> Result<u16, FetchError> {
     match fetcher.fetch(obeying(url)).await {
         Ok(fetched) => match fetched.answer {
@@ -43,7 +43,7 @@ async fn outcome(fetcher: &HttpFetcher, url: Url) -> Result<u16, FetchError> {
     }
 }
 
-/// Whether this robots.txt lets `/private/x` be fetched: `yes`, or the reason why not.
+/// Checks that this robots.txt allows `/private/x` to be fetched (`yes`), or the reason why not.
 async fn check(robots: Vec<u8>, expected: &str) {
     let web = site(robots).await;
     let found = outcome(&fetcher(), web.url("/private/x")).await;
@@ -72,7 +72,7 @@ async fn what_robots_forbid_is_not_asked_for_and_the_line_is_told() {
         )
     );
     assert_eq!(outcome(&fetcher, web.url("/public")).await.unwrap(), 200);
-    // A redirect leads there as little as a link does.
+    // A redirect to a forbidden page is refused like a link.
     let error = outcome(&fetcher, web.url("/in")).await.unwrap_err();
     assert_eq!(error.reason(), "robots");
     let heard = web.heard();
@@ -128,7 +128,7 @@ async fn a_site_that_does_not_give_its_robots_is_left_alone() {
     ] {
         check(answer(status, &[], b""), "robots-unavailable").await;
     }
-    // Or gives it so that nobody can read it.
+    // The same holds for a robots.txt that cannot be decoded.
     for coding in ["klingon", "gzip"] {
         let coding = format!("content-encoding: {coding}");
         let unreadable = answer("200 OK", &[&coding], PRIVATE.as_bytes());
@@ -262,10 +262,10 @@ async fn what_is_forbidden_takes_nothing_of_the_time_that_its_host_is_given() {
         let fetched = fetcher.fetch(request).await;
         fetched.map_or_else(|failure| failure.host_ready_at, |f| f.host_ready_at)
     };
-    // The robots.txt itself was asked for.
+    // Only the robots.txt was requested.
     assert_eq!(ready_at("/private/x").await, 5_300);
-    // Nothing was asked for.
+    // Nothing was requested.
     assert_eq!(ready_at("/private/y").await, 0);
-    // A page was, which led there.
+    // The page that redirects was requested.
     assert_eq!(ready_at("/in").await, 5_300);
 }

@@ -1,4 +1,4 @@
-//! Turns that are taken over all workers first, and at the gate of this one then.
+//! Tests of turns that are taken over all workers first, and then at the gate of this one.
 
 use tokio::time::Instant;
 
@@ -8,8 +8,8 @@ use crate::fetch::http::send::Entered;
 use crate::fetch::turns::testing::{DELAY, Stage};
 use crate::model::settings::Rates;
 
-/// Asks a host that another worker owns so many times, as a redirect does that nobody would bring again, and returns
-/// how long that took.
+/// Asks a host that another worker owns `n` times, like a redirect that is not retried later, and returns how
+/// long that took.
 async fn asked(n: usize, rate: &str, shared: Option<Shared>) -> Duration {
     let stage = Stage::new().await;
     let gate = Gate::new(GateSettings {
@@ -42,7 +42,7 @@ async fn a_request_that_waits_for_its_delay_keeps_it() {
     assert!(took >= 3 * DELAY && took < 4 * DELAY, "{took:?}");
 }
 
-/// A lease is not kept for as long as that.
+/// A lease is not kept for as long as the rate makes the request wait.
 #[tokio::test(start_paused = true)]
 async fn a_request_that_waits_for_a_rate_has_its_turn_and_loses_none() {
     let took = asked(4, "1/3s", None).await;

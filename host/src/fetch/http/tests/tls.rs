@@ -1,4 +1,4 @@
-//! What a certificate and a TLS stream must be. Authority, keys and certificates are made by each test.
+//! Tests of TLS certificates and streams. Authority, keys and certificates are made by each test.
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
@@ -11,19 +11,19 @@ use tokio_rustls::server::TlsStream;
 use super::*;
 use crate::fetch::resolve::tests::silent;
 
-/// What a server shows.
+/// Certificate that a server presents.
 #[derive(Clone, Copy)]
 enum Shown {
-    /// For this name, between these years, from the authority that the client trusts.
+    /// A certificate for this name, valid between these years, from the authority that the client trusts.
     Vouched(&'static str, i32, i32),
-    /// What nobody vouches for.
+    /// A self-signed certificate.
     OwnWord,
 }
 
-/// What the client trusts, what the server shows, and its key.
+/// Returns the authority that the client trusts, the certificate that the server presents, and its key.
 fn certificates(shown: Shown) -> (Certificate, CertificateDer<'static>, PrivateKeyDer<'static>) {
     let mut authority = CertificateParams::default();
-    // Or one that vouches for itself would seem to name it.
+    // Otherwise a self-signed certificate would seem to name the authority.
     authority
         .distinguished_name
         .push(DnType::CommonName, "authority");
@@ -47,7 +47,7 @@ fn certificates(shown: Shown) -> (Certificate, CertificateDer<'static>, PrivateK
 
 const GOOD: Shown = Shown::Vouched("good.test", 2000, 4000);
 
-/// A server that shows a certificate, and who vouches for it.
+/// A TLS server, and the authority of its certificate.
 pub(super) struct Secure {
     pub(super) address: SocketAddr,
     pub(super) authority: Certificate,
@@ -55,7 +55,7 @@ pub(super) struct Secure {
 }
 
 impl Secure {
-    /// One that is trusted for this name, and talks to each who asks.
+    /// Starts a server that is trusted for this name and runs `talk` on each connection.
     pub(super) async fn trusted<T: Future<Output = ()> + Send + 'static>(
         name: &'static str,
         talk: impl Fn(TlsStream<TcpStream>) -> T + Send + 'static,
@@ -63,7 +63,7 @@ impl Secure {
         Self::new(Shown::Vouched(name, 2000, 4000), &[], talk).await
     }
 
-    /// Of these protocols above TLS it speaks what the client does; without any, neither asks.
+    /// Starts a server that negotiates one of these protocols; if there are none, ALPN is not used.
     async fn new<T: Future<Output = ()> + Send + 'static>(
         shown: Shown,
         protocols: &[&str],
@@ -79,7 +79,7 @@ impl Secure {
         let (address, tasks) = (listener.local_addr().unwrap(), TaskScope::new());
         tasks.spawn("web", async move {
             while let Ok((stream, _)) = listener.accept().await {
-                // Who does not trust the certificate leaves.
+                // A client that does not trust the certificate leaves.
                 if let Ok(stream) = acceptor.accept(stream).await {
                     talk(stream).await;
                 }
@@ -92,7 +92,7 @@ impl Secure {
         }
     }
 
-    /// What comes of a page that is at `good.test`, for one with these settings.
+    /// Returns the outcome of fetching a page at `good.test` with these settings.
     async fn page(&self, settings: FetchSettings) -> Result<Page, FetchError> {
         let settings = FetchSettings {
             hosts: [("good.test".to_owned(), vec![self.address.ip()])].into(),
@@ -116,7 +116,7 @@ impl Secure {
     }
 }
 
-/// Hears a request, sends this and closes; properly, or not at all.
+/// Reads a request, sends this text and closes, with or without a TLS closure alert.
 pub(super) async fn say(mut stream: TlsStream<TcpStream>, sent: &'static str, closes: bool) {
     let mut request = [0; 4_096];
     let _read = stream.read(&mut request).await;
@@ -127,7 +127,7 @@ pub(super) async fn say(mut stream: TlsStream<TcpStream>, sent: &'static str, cl
     }
 }
 
-/// What comes of a page of one who shows this certificate, for one who trusts the authority.
+/// Returns the outcome of a page from a server with this certificate, for a client that trusts the authority.
 async fn outcome(shown: Shown, sent: &'static str, closes: bool) -> Result<Page, FetchError> {
     let server = Secure::new(shown, &[], move |stream| say(stream, sent, closes)).await;
     server.page_for_who_trusts().await
@@ -193,7 +193,7 @@ async fn what_both_speak_is_spoken() {
     }
 }
 
-/// Whoever cuts the connection cannot make a part of a page look whole.
+/// An attacker who cuts the connection cannot make a part of a page look complete.
 #[tokio::test]
 async fn a_stream_that_is_cut_is_no_page() {
     let page = outcome(GOOD, UNTIL_THE_END, true).await.unwrap();
@@ -225,7 +225,7 @@ async fn a_handshake_that_does_not_end_is_given_up() {
         ..FetchSettings::default()
     };
     let fetcher = fetcher_with(&["127.0.0.0/8"], &[], settings);
-    // It waits for the end of a request, which never comes.
+    // The server waits for the end of a request, which never comes.
     let web = Web::saying("").await;
     let url = web.url("/").as_str().replace("http:", "https:");
     let failure = fetcher.fetch(get(url.parse().unwrap())).await.unwrap_err();
@@ -248,7 +248,7 @@ async fn a_resolver_that_does_not_answer_is_given_up() {
         Arc::new(StoppedClock),
     );
     let fetcher = fetcher.unwrap();
-    // One that is asked about its port before, and one that is not.
+    // The port of the first URL is checked before; that of the second is not.
     for url in ["http://a.test:25/", "http://a.test/"] {
         let failure = fetcher.fetch(get(url.parse().unwrap())).await.unwrap_err();
         let why =

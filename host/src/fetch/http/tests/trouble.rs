@@ -1,4 +1,4 @@
-//! Hosts that are in trouble, or ask to be left alone.
+//! Tests of hosts that are in trouble, or ask to be left alone.
 
 use super::*;
 

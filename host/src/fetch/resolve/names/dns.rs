@@ -1,4 +1,4 @@
-//! Names as the name servers know them: no lookup takes a thread, and records say how long they count.
+//! Lookup at name servers: no lookup takes a thread, and records say how long they are valid.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,17 +12,17 @@ use super::of_files::OfFiles;
 use super::{Found, Known, LookUp, NameSettings, ResolveError};
 use crate::fetch::error::is_out_of_files;
 
-/// Answers that the resolver remembers itself; what is of use here is that a name does not exist.
+/// Maximum number of answers that the resolver itself remembers; useful here is that a name does not exist.
 const MAX_ANSWERS: u64 = 10_000;
-/// The longest time for which it counts that a name does not exist.
+/// The longest time for which it is remembered that a name does not exist.
 const MAX_ABSENT: Duration = Duration::from_secs(5 * 60);
-/// Questions that one connection to a name server may have on it.
+/// Maximum number of questions in flight on one connection to a name server.
 const MAX_QUESTIONS: usize = 1_024;
 
-/// Files that tell who is asked, and what need not be asked for.
+/// Files that name the servers, and the hosts that need no lookup.
 const FILES: [&str; 2] = ["/etc/resolv.conf", "/etc/hosts"];
 
-/// Asks the name servers of this machine; an error tells why they are not known.
+/// Creates a lookup at the name servers of this machine. The error tells why they are not known.
 pub(super) fn look_up(settings: &NameSettings) -> Result<LookUp, String> {
     let max_ttl = settings.max_ttl;
     let make = move || {
@@ -47,7 +47,7 @@ type Builder =
     hickory_resolver::ResolverBuilder<hickory_resolver::net::runtime::TokioRuntimeProvider>;
 
 async fn found(resolver: TokioResolver, name: String) -> Found {
-    // A name with a dot is whole: domains that the machine searches are for its own short names.
+    // A name with a dot is complete: the search domains of the machine are for its own short names.
     let whole = match name.contains('.') && !name.ends_with('.') {
         true => format!("{name}."),
         false => name.clone(),
@@ -80,8 +80,8 @@ mod tests {
     use super::*;
     use crate::task::TaskScope;
 
-    /// A name server on loopback, until it is dropped with its process. It knows `a.test` for two minutes, says
-    /// that `gone.test` does not exist, and does not answer for `silent.test`.
+    /// A name server on loopback, which ends with its process when it is dropped. It knows `a.test` for two
+    /// minutes, says that `gone.test` does not exist, and does not answer for `silent.test`.
     struct NameServer {
         address: SocketAddr,
         n_asked: Arc<AtomicUsize>,
@@ -121,14 +121,14 @@ mod tests {
         }
     }
 
-    /// Returns what is sent back for a query (RFC 1035, 4.1).
+    /// Returns the answer to a query (RFC 1035, 4.1).
     fn answer(query: &[u8]) -> Option<Vec<u8>> {
         let end_of_name = 12 + query[12..].iter().position(|&byte| byte == 0)?;
         let question = query.get(12..end_of_name + 5)?;
         let is_ipv4 = query[end_of_name + 1..][..2] == [0, 1];
         let name = String::from_utf8_lossy(question).to_lowercase();
         let (code, n_answers, n_authorities, record) = if name.contains("gone") {
-            // The start of authority: how long that counts.
+            // The start of authority tells how long the absence is valid.
             let mut record = b"\0\0\x06\0\x01\0\0\x01\x2c\0\x16\0\0".to_vec();
             record.extend([1_u32, 300, 300, 300, 300].map(u32::to_be_bytes).concat());
             (3, 0, 1, record)
@@ -183,7 +183,7 @@ mod tests {
                     .starts_with("gone.test cannot be resolved"),
                 "{error}"
             );
-            // Both kinds of address.
+            // Both kinds of address are asked for.
             assert!(server.n_asked() <= 2, "{}", server.n_asked());
         }
         assert!(!names.is_known("gone.test"));

@@ -1,4 +1,4 @@
-//! A value that is made of files of the system, and made anew once one of them has changed.
+//! A value that is built from files of the system, and built anew once one of them has changed.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Time between two looks at the files.
+/// Time between two checks of the files.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
-/// A value of files, see the module.
+/// A value built from files; see the module.
 pub(super) struct OfFiles<T> {
     files: Vec<PathBuf>,
     make: Make<T>,
@@ -25,7 +25,7 @@ struct Made<T> {
     looked_at: Instant,
 }
 
-/// Identity and moment of the last change of a file.
+/// Identity and time of the last change of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
@@ -34,11 +34,11 @@ struct Stamp {
 }
 
 impl<T: Clone> OfFiles<T> {
-    /// Makes the value for the first time; an error is that of `make`.
+    /// Builds the value for the first time; an error is that of `make`.
     pub(super) fn new(files: &[&str], make: Make<T>) -> Result<Self, String> {
         let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
         let made = Made {
-            // Looked at first: what changes meanwhile is made anew.
+            // The stamps are read first, so that a change during `make` is noticed.
             stamps: stamps(&files),
             value: make()?,
             looked_at: Instant::now(),
@@ -51,7 +51,7 @@ impl<T: Clone> OfFiles<T> {
         })
     }
 
-    /// Returns the present value. Where it cannot be made anew, the old one stays, and the log tells.
+    /// Returns the present value. If it cannot be built anew, the old one stays, and a warning is logged.
     pub(super) fn get(&self) -> T {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if made.looked_at.elapsed() >= self.look_again {

@@ -1,5 +1,5 @@
-//! Names as the system's library knows them, on threads of their own: a name server that does not answer
-//! holds up nothing else that waits for the machine.
+//! Lookup through the system's library, on threads of its own: a name server that does not answer delays
+//! nothing else that uses blocking threads.
 
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs as _};
@@ -12,12 +12,12 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use super::{Known, LookUp, ResolveError};
 use crate::fetch::error::is_out_of_files;
 
-/// Lookups at once; others wait for one of them.
+/// Maximum number of lookups at once; others wait.
 const THREADS: usize = 32;
-/// The library does not tell how long addresses count.
+/// Time for which addresses are valid, because the library does not tell it.
 const TTL: Duration = Duration::from_secs(60);
 
-/// Asks the system's library.
+/// Creates a lookup through the system's library.
 pub(super) fn look_up() -> LookUp {
     on_threads(|name| {
         let found = (name, 0).to_socket_addrs()?;
@@ -25,17 +25,17 @@ pub(super) fn look_up() -> LookUp {
     })
 }
 
-/// Threads for lookups; those that are idle end with this.
+/// Threads for lookups; idle threads end when this is dropped.
 struct Threads {
     handle: Handle,
-    /// None only while it is dropped.
+    /// The runtime; `None` only while it is dropped.
     runtime: Option<Runtime>,
 }
 
 impl Drop for Threads {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            // One that waits for a name server is waited for by nobody.
+            // The drop does not wait for a thread that waits for a name server.
             runtime.shutdown_background();
         }
     }
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
     use crate::task::TaskScope;
 
-    /// Lookups begun, and whether they may end.
+    /// Number of lookups begun, and true once they may end.
     static LOOKUPS: (Mutex<(usize, bool)>, Condvar) = (Mutex::new((0, false)), Condvar::new());
 
     fn wait(_name: &str) -> io::Result<Vec<IpAddr>> {

@@ -1,4 +1,4 @@
-//! The cache on a paused clock, before a site that says what it is told to say.
+//! Tests of the cache on a paused clock, with a site whose answers the tests choose.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -17,7 +17,7 @@ fn page() -> Url {
     url("http://a.test/x?y")
 }
 
-/// A site, and how often its robots.txt was asked for.
+/// A site that counts the requests for its robots.txt.
 #[derive(Default)]
 struct Site {
     says: Mutex<Option<&'static str>>,
@@ -60,7 +60,7 @@ impl Site {
         }
     }
 
-    /// Whether a page may be fetched: `yes`, `no`, or the reason why that is not known.
+    /// Returns `yes` or `no` as the rules decide about a page, or the reason why there are none.
     async fn may(&self, cache: &Cache, page: &Url) -> &'static str {
         match cache.wanted(page, None, |robots| self.answer(robots)).await {
             Ok(wanted) if wanted.rules.allows(page.path()) => "yes",
@@ -170,7 +170,7 @@ async fn a_site_that_does_not_tell_is_left_alone_and_asked_again_later_and_later
         }
         tokio::time::advance(SECOND).await;
     }
-    // A second of each is the answer.
+    // One second of each pause is the answer itself.
     assert_eq!(&pauses[..5], [1, 11, 21, 41, 81], "{pauses:?}");
     assert_eq!(pauses[11], 601, "{pauses:?}");
     site.says(ALL);

@@ -1,4 +1,4 @@
-//! Every example of RFC 9309, and files that nobody would write.
+//! Tests of every example of RFC 9309, and of files that nobody would write.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn rules(text: impl AsRef<[u8]>) -> Rules {
     Rules::parse(text.as_ref(), "foobot")
 }
 
-/// One rule of everybody, and paths that it matches or does not.
+/// Checks which paths one rule for all agents matches, and which it does not.
 #[track_caller]
 fn check_match(pattern: &str, matched: &[&str], not_matched: &[&str]) {
     let rules = rules(format!("user-agent: *\ndisallow: {pattern}"));
@@ -318,7 +318,7 @@ fn a_line_that_is_cut_by_the_limit_does_not_count() {
     check(&fits, &[], &["/x", "/y"]);
 }
 
-/// A file and a path made to be slow: a matcher that goes back would not end.
+/// The file and the path are made to be slow: a matcher that backtracks would not end.
 #[test]
 fn no_file_makes_matching_slow() {
     let pattern = "/".to_owned() + &"a*".repeat(5_000) + "b$";
@@ -343,7 +343,7 @@ fn r12_a_path_is_compared_with_rules_that_begin_like_it() {
     assert!(rules.allows("/shop/17/public"));
 }
 
-/// Whatever is passed over, the first that matches decides.
+/// The rules that the search skips never change the result.
 #[test]
 fn r12_the_same_rule_decides_as_if_all_were_compared() {
     use rand::{RngExt as _, SeedableRng as _};

@@ -1,4 +1,4 @@
-//! An asking worker at one host: what it does at which moment.
+//! Tests of an asking worker at one host: its actions at given moments.
 
 use super::super::call::Grant;
 use super::*;
@@ -46,7 +46,7 @@ impl Stage {
         self.holder.look(true, now)
     }
 
-    /// Returns what the owner is told: whether turns are wanted, whether a request is in flight, and how many
+    /// Returns the news for the owner: true if turns are wanted, true if a request is in flight, and how many
     /// milliseconds ago the last one ended.
     fn tell(&mut self, at: u64) -> Option<(bool, bool, Option<u128>)> {
         let now = self.at(at);
@@ -55,7 +55,7 @@ impl Stage {
         Some((ask.is_wanted, ask.is_in_flight, ago))
     }
 
-    /// Asks, and gets this many turns.
+    /// Asks, and gets this number of turns.
     fn granted(&mut self, asked: u64, now: u64, turns: u32) {
         assert_eq!(self.turn(asked), Turn::Ask);
         self.tell(asked).unwrap();

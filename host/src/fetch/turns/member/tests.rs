@@ -1,5 +1,5 @@
-//! Several workers with crawls of the same hosts, in virtual time, with calls that take their time or get
-//! lost and workers that come and go: no host is asked twice within its delay, unless a worker went alone.
+//! Tests of several workers with crawls of the same hosts, in virtual time, with calls that are slow or lost
+//! and workers that come and go: no host is asked twice within its delay, unless a worker went alone.
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -18,10 +18,10 @@ const STEP: Duration = Duration::from_millis(10);
 /// Milliseconds for which a worker that was killed stays in the list.
 const TTL: u64 = 2_000;
 
-/// What may go wrong.
+/// Faults that a simulation injects.
 #[derive(Debug, Clone, Copy, Default)]
 struct Faults {
-    /// Calls of a hundred that get lost, or whose answers do.
+    /// Percentage of calls that get lost, or whose answers do.
     lost: u32,
     /// Milliseconds between two changes of the list.
     change_every: Option<u64>,
@@ -34,7 +34,7 @@ struct World {
     now: Instant,
     workers: BTreeMap<u64, Worker>,
     registered: BTreeMap<u64, Peer>,
-    /// What happens at a moment.
+    /// Events by their moments.
     events: BTreeMap<(Instant, u64), Event>,
     n_events: u64,
     requests: Vec<Request>,
@@ -61,7 +61,7 @@ enum Event {
         from: u64,
         call: Call,
     },
-    /// Its answer does; none: the deadline has passed.
+    /// The answer to a call arrives; `None` if the deadline has passed.
     Answer {
         to: u64,
         call: Call,
@@ -119,7 +119,7 @@ impl World {
         self.events.insert((at, self.n_events), event);
     }
 
-    /// A worker registers; its process may be a new one.
+    /// Registers a worker; its process may be a new one.
     fn register(&mut self, worker: u64) {
         self.n_lives += 1;
         let life = self.workers[&worker].life;
@@ -130,7 +130,7 @@ impl World {
         self.tell_list();
     }
 
-    /// Everybody sees the list, each a moment later than the others.
+    /// Tells all workers the list, each a moment later than the others.
     fn tell_list(&mut self) {
         let peers: Vec<Peer> = self.registered.values().cloned().collect();
         for worker in self.workers.keys().copied().collect::<Vec<_>>() {
@@ -264,7 +264,7 @@ impl World {
         }
     }
 
-    /// The crawls of one worker come to the hosts.
+    /// Lets the crawls of one worker come to the hosts.
     fn crawl(&mut self, id: u64) {
         let now = self.now;
         let took = match self.below(20) {
@@ -318,8 +318,8 @@ impl World {
         }
     }
 
-    /// Pairs of requests to one host within its delay. Unless that is `strict`, one of a worker that went
-    /// alone is excused, and one that outlasted its lease: reminders get lost, too.
+    /// Returns pairs of requests to one host within its delay. Unless `is_strict`, a request of a worker that
+    /// went alone is excused, and one that outlasted its lease, because reminders get lost, too.
     fn early(&self, is_strict: bool) -> Vec<String> {
         let mut early = Vec::new();
         for (nth, request) in self.requests.iter().enumerate() {
@@ -360,7 +360,7 @@ fn check(faults: Faults, is_strict: bool, n_seeds: u64) {
 #[test]
 fn no_host_is_asked_too_soon_while_all_is_well() {
     check(Faults::default(), true, 40);
-    // Each gets its share.
+    // Each crawl gets its share.
     let mut world = World::new(7, Faults::default());
     world.run(120);
     let lives = world.workers.values().map(|worker| worker.life);
@@ -399,14 +399,14 @@ fn only_who_goes_alone_asks_too_soon() {
     check(kills, false, 60);
 }
 
-/// A worker that has heard of the first two.
+/// Returns a worker that has seen the list of the first two.
 fn member(own: u64, now: Instant) -> Member {
     let mut member = Member::new(peer(own).life());
     member.change(vec![peer(1), peer(2)], now);
     member
 }
 
-/// A host of which this worker is the owner.
+/// Returns a host that this worker owns.
 fn host_of(worker: u64, now: Instant) -> String {
     let member = member(worker, now);
     let mut hosts = (0..).map(host);
@@ -490,7 +490,7 @@ fn what_comes_during_a_call_goes_with_the_next() {
     assert!(first.begin(foreign[0], DELAY, now));
     let call = first.next_call(now).unwrap();
     assert_eq!(call.asks.asks.len(), 2, "each host once");
-    // An answer that does not fit is none.
+    // An answer that does not fit counts as none.
     assert_eq!(first.answered(&call, Some(&[]), now), Heard::Silent);
     assert!(first.begin(foreign[1], DELAY, now), "alone");
     first.turn(foreign[2], DELAY, now).unwrap();

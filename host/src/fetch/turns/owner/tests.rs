@@ -1,4 +1,4 @@
-//! The owner of hosts, by what it answers at which moment.
+//! Tests of the owner of hosts: its answers at given moments.
 
 use super::super::call::Ended;
 use super::super::testing::life;
@@ -11,14 +11,14 @@ struct Stage {
     begun: Instant,
 }
 
-/// What a worker says.
+/// Message of a worker.
 #[derive(Debug, Clone, Copy)]
 enum Say {
     Want,
     Busy,
-    /// The request ended so many milliseconds ago, and the host is left alone for so many from then on.
+    /// The request ended `.0` milliseconds ago, and the host is left alone for `.1` milliseconds from then on.
     Return(u64, u64),
-    /// The same, and it wants the host again.
+    /// The same, and the worker wants the host again.
     Again(u64, u64),
     Unused,
 }
@@ -35,8 +35,8 @@ impl Stage {
         self.begun + Duration::from_millis(millis)
     }
 
-    /// A worker speaks of a host with a delay of two seconds; whether it is lent, or after how many
-    /// milliseconds to come again.
+    /// Sends a worker's message about a host with a delay of two seconds. Returns the number of turns, or
+    /// after how many milliseconds to come again.
     fn say(&mut self, worker: u64, at: u64, say: Say) -> Result<u32, u64> {
         self.say_of("h", 2_000, worker, at, say)
     }
@@ -166,7 +166,7 @@ fn a_request_in_flight_keeps_the_host() {
     stage.say(1, 16_000, Return(0, 0)).unwrap_err();
     assert_eq!(stage.say(2, 16_000, Want), Err(2_000));
     assert_eq!(stage.say(2, 18_000, Want), Ok(3));
-    // One that is never heard of again ends with what was said last.
+    // A request that is never heard of again ends with the time that was told last.
     stage.say(2, 19_000, Busy).unwrap_err();
     assert_eq!(stage.say(1, 25_999, Want), Err(1));
     assert_eq!(stage.say(1, 26_000, Want), Ok(3));
@@ -211,7 +211,7 @@ fn a_lease_that_nobody_used_costs_no_delay() {
 fn a_worker_that_asks_again_may_have_its_own_lease_again() {
     let mut stage = Stage::new();
     stage.say(1, 0, Want).unwrap();
-    // Its answer was lost; it has asked the host alone since.
+    // The answer was lost, and the worker has asked the host alone since.
     assert_eq!(stage.say(1, 3_000, Again(1_000, 0)), Err(1_000));
     assert_eq!(stage.say(1, 4_000, Want), Ok(3));
 }
@@ -233,7 +233,7 @@ fn a_new_owner_waits_for_the_leases_of_the_one_before() {
     };
     let after = Duration::from_secs(7);
     assert_eq!(at(1, 2), Answer::Later { after });
-    // A longer delay counts for the request that nobody knows of, too.
+    // A longer delay counts for the unknown request, too.
     let after = Duration::from_secs(5);
     assert_eq!(at(5, 4), Answer::Later { after });
     assert!(matches!(at(10, 2), Answer::Granted(_)));
@@ -246,7 +246,7 @@ fn hosts_beyond_the_bound_get_no_turn_until_there_is_room() {
     stage.say_of("a", 2_000, 1, 0, Want).unwrap();
     stage.say_of("b", 2_000, 1, 0, Want).unwrap();
     assert_eq!(stage.say_of("c", 2_000, 1, 0, Want), Err(1_000));
-    // Nobody was told that it is being asked.
+    // No worker was told that the host is being asked.
     assert_eq!(stage.say_of("c", 2_000, 2, 1_000, Busy), Err(0));
     stage
         .say_of("a", 2_000, 1, 1_000, Return(0, 0))
