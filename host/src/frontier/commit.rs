@@ -1,4 +1,4 @@
-//! What one attempt at a page leads to.
+//! Result of one attempt at a page.
 
 use super::{Claim, NewRequest};
 use crate::model::crawl::{Done, ItemRecord, Request, UnixMillis};
@@ -6,79 +6,79 @@ use crate::model::frontier::{DelayBy, KeptCookies, Validators};
 use crate::model::id::Shard;
 use crate::model::scope::GrowthBounds;
 
-/// What became of an attempt.
+/// End of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
-    /// For good.
+    /// The page is done for good.
     Done(Done),
-    /// It is tried again, not before this moment.
+    /// The page is tried again, not before this moment.
     Retry {
-        /// Not before.
+        /// Time before which it is not tried.
         at: UnixMillis,
-        /// Why: as it would be given up for.
+        /// Reason that would be recorded if the page were given up.
         reason: String,
     },
-    /// It is given up, for this reason: a short word that counts are kept by.
+    /// The page is given up.
     Dead {
-        /// `timeout`, `status-500`, `out-of-fuel`, …
+        /// Short word that counters are kept by: `timeout`, `status-500`, `out-of-fuel`, …
         reason: String,
     },
 }
 
-/// All that one attempt leads to: one atomic batch.
+/// Full result of one attempt: one atomic batch.
 #[derive(Debug)]
 pub struct Commit {
-    /// What was taken.
+    /// Claim of the page.
     pub claim: Box<Claim>,
-    /// What became of it.
+    /// End of the attempt.
     pub ended: Ended,
-    /// What the record of a page that is given up tells beyond its reason; mostly nothing.
+    /// Details beyond the reason, for the record of a page that is given up; mostly empty.
     pub detail: String,
-    /// Bytes of the body.
+    /// Size of the body in bytes.
     pub bytes: u64,
-    /// Links to follow; those already known are passed over.
+    /// Links to follow; those already known are skipped.
     pub requests: Vec<NewRequest>,
-    /// Links whose hosts belong to other shards, which are never this one. Of those that this run has
-    /// had before, only reloads are sent again.
+    /// Links whose hosts belong to other shards, never to this one. Of the links that this run has had
+    /// before, only reloads are sent again.
     pub for_others: Vec<(Shard, NewRequest)>,
-    /// Bounds on what the links may add to this run; a link beyond them is not stored.
+    /// Limits on what the links may add to this run; a link beyond them is not stored.
     pub growth: GrowthBounds,
-    /// Links not taken, by reason.
+    /// Numbers of links that were refused, by reason.
     pub refused: Vec<(&'static str, u64)>,
     /// Items for the outbox.
     pub items: Vec<ItemRecord>,
-    /// No request to this host before this moment; 0 where nothing was asked of it, or nobody knows.
+    /// Time before which the host gets no further request; 0 if nothing was asked of it, or this is unknown.
     pub host_ready_at: UnixMillis,
-    /// Origin of the delay until then.
+    /// Origin of the delay until `host_ready_at`.
     pub delay_by: DelayBy,
-    /// True if the host has answered, with whatever: its failures so far do not count any more.
+    /// True if the host has answered in any way: its failures so far do not count any more.
     pub host_answered: bool,
-    /// When the host had answered, or failed to, or it was known that it is not asked; 0 where nobody
-    /// knows. So much earlier than `host_ready_at` is what the host is given after an opening, however
-    /// late this comes.
+    /// Time when the host had answered, or failed to, or it was known that it is not asked; 0 if unknown. The
+    /// difference to `host_ready_at` is the delay that the host gets after the frontier is reopened, however
+    /// late this commit comes.
     pub answered_at: UnixMillis,
-    /// Where redirects within the host led to: known from here on, like a URL that was stored.
+    /// Target of redirects within the host, which is known from here on like a URL that was stored.
     pub final_url: Option<Request>,
-    /// What the next run can tell by whether the page has changed.
+    /// Validators by which the next run can tell if the page has changed.
     pub validators: Option<Validators>,
-    /// The cookies of the crawl, where they are to be kept as they are now. Pages end in any order: those
-    /// that are older than what is kept are passed over.
+    /// Cookies of the crawl, if they are to be stored as they are now. Pages end in any order: a record older
+    /// than the stored one is ignored.
     pub cookies: Option<KeptCookies>,
 }
 
-/// What a batch came to.
+/// Result of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Committed {
-    /// URLs that were not known before.
+    /// Number of URLs that were not known before.
     pub n_new: u64,
-    /// Links that will be sent to other shards.
+    /// Number of links that will be sent to other shards.
     pub n_sent: u64,
-    /// URLs not stored for want of room: limit `frontier-urls`.
+    /// Number of URLs not stored for lack of room: limit `frontier-urls`.
     pub n_no_room: u64,
-    /// URLs not stored because their pattern has as many as it may: setting `max-pattern-urls`.
-    /// Counted among the refused links as [`PATTERN_URLS`](crate::model::scope::PATTERN_URLS).
+    /// Number of URLs not stored because their pattern has as many as it may: setting `max-pattern-urls`.
+    /// They are counted among the refused links as [`PATTERN_URLS`](crate::model::scope::PATTERN_URLS).
     pub n_over_pattern: u64,
-    /// URLs not stored because there are as many hosts as there may be: setting `max-hosts`.
-    /// Counted among the refused links as [`HOSTS`](crate::model::scope::HOSTS).
+    /// Number of URLs not stored because there are as many hosts as there may be: setting `max-hosts`. They
+    /// are counted among the refused links as [`HOSTS`](crate::model::scope::HOSTS).
     pub n_over_hosts: u64,
 }

@@ -1,9 +1,9 @@
-//! A frontier on an object store, by way of an LSM tree: what was committed survives any crash, and
-//! memory stays flat however large the crawl.
+//! A frontier on an object store, in an LSM tree: everything that is durable survives any crash, and memory
+//! stays flat however large the crawl.
 //!
-//! One database for each shard, one writer at a time. The writer epoch of the database fences: whoever
-//! opens it with the number that it found, one more than the owner before, ends that owner's writing.
-//! `worker::opening` tells in which order that is done.
+//! Each shard has one database with one writer at a time. The writer epoch of the database is the fencing
+//! token: a process that opens it with the epoch that it found plus one ends the writing of the owner before.
+//! `worker::opening` describes the order of these steps.
 //!
 //! ```text
 //! settings   bounds, and the settings of the database
@@ -28,12 +28,12 @@
 //! redrive    dead letters, tried again
 //! ```
 //!
-//! A commit changes the memory and its batch in one step, under one lock, and then hands the batch to
-//! the database, one batch at a time. So the order of batches is the order in which the memory changed,
-//! and as a crash loses only the last batches, what is left is a state that the memory once had. After
-//! an error of the database, or a commit that was cut off with the turn, nothing more is done here: it
-//! is opened again and read anew. A commit that is dropped while it waits for the turn may be made by
-//! whoever has it.
+//! A commit changes the memory and its batch in one step, under one lock, and then hands the batch to the
+//! database, one batch at a time. The order of batches is therefore the order in which the memory changed. A
+//! crash loses only the last batches, so the remaining state is one that the memory once had. After an error
+//! of the database, or a commit that was cut off while it had the turn, this object does nothing more: the
+//! frontier is opened again and read anew. A commit that is dropped while it waits for the turn may still be
+//! made by the task that has it.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -89,18 +89,18 @@ pub use settings::DurableSettings;
 use state::State;
 pub(super) use writer::{decode, failed};
 
-/// How long background work may take to notice that the frontier is closed.
+/// Time that background work may take to notice that the frontier is closed.
 const STOP_GRACE: Duration = Duration::from_secs(5);
 
-/// How keys are told apart by their segments.
+/// Returns the extractor that tells keys apart by their segments.
 pub fn segments() -> Arc<dyn slatedb::PrefixExtractor> {
     Arc::new(super::keys::Kinds)
 }
 
-/// Says why the object store cannot be used at present, where that is known.
+/// Function that says why the object store cannot be used at present, if that is known.
 pub type LastFault = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
-/// What all frontiers of one process share.
+/// Resources that all frontiers of one process share.
 pub struct Frontiers {
     objects: Arc<dyn ObjectStore>,
     settings: DurableSettings,
@@ -108,21 +108,21 @@ pub struct Frontiers {
     seen: SeenCache,
     last_fault: LastFault,
     n_opened: AtomicUsize,
-    /// Tells this process from earlier ones; never 0.
+    /// Number that tells this process from earlier ones; never 0.
     process: u64,
-    /// Who has it tries a page alone: an end of the process counts against one page only.
+    /// Permit to try a page alone, so that an end of the process counts against one page only.
     alone: Arc<Semaphore>,
-    /// The memory that those that are open share.
+    /// Memory that the open frontiers share.
     rooms: Arc<Rooms>,
-    /// Openings and closings, which go on where nobody waits for them any more.
+    /// Openings and closings, which go on even if their callers stop waiting.
     background: TaskScope,
-    /// Milliseconds: tests set the clock of the machine back.
+    /// Milliseconds by which tests set the clock of the machine back.
     #[cfg(test)]
     clock_ahead: i64,
 }
 
 impl Frontiers {
-    /// Frontiers in this object store.
+    /// Creates the frontiers of this object store.
     pub fn new(objects: Arc<dyn ObjectStore>, settings: DurableSettings) -> Self {
         Self {
             blocks: Arc::new(Blocks::new(settings.clone())),
@@ -140,8 +140,8 @@ impl Frontiers {
         }
     }
 
-    /// Where memory is short: forgets what can be read again, and until that is over keeps no more URLs in
-    /// memory than each frontier needs.
+    /// Frees memory while it is short: drops caches that can be read again, and keeps no more URLs in memory
+    /// than each frontier needs until the shortage is over.
     pub fn shrink(&self, is_short: bool) {
         if is_short {
             self.blocks.forget();
@@ -150,7 +150,7 @@ impl Frontiers {
         self.rooms.shrink(is_short);
     }
 
-    /// Names who can say why the object store does not answer.
+    /// Sets the function that says why the object store does not answer.
     #[must_use]
     pub fn with_last_fault(mut self, last_fault: LastFault) -> Self {
         self.last_fault = last_fault;
@@ -164,29 +164,29 @@ pub struct DurableFrontier {
     keeper: TaskScope,
 }
 
-/// What the calls of a frontier and its keeper share.
+/// State that the calls of a frontier and its keeper share.
 struct Inner {
     shard: ShardId,
     run: Run,
     db: Db,
     clock: Arc<DatabaseClock>,
     status: watch::Receiver<DbStatus>,
-    /// The database's; a file of items is named by it.
+    /// Writer epoch of the database; part of the names of item files.
     storage_epoch: u64,
     frontiers: Arc<Frontiers>,
     room: Arc<Room>,
     opening: Opening,
-    /// Of the plugin that the crawl runs now, as records name it.
+    /// Number of the plugin that the crawl runs now, as used in records.
     plugin: u32,
     state: Mutex<State>,
-    /// Held while a batch is made and handed to the database.
+    /// Lock held while a batch is made and handed to the database.
     writer: tokio::sync::Mutex<()>,
     /// Pages that wait for their batch.
     queue: Mutex<VecDeque<Queued>>,
     broken: Mutex<Option<FrontierError>>,
-    /// As of the last look.
+    /// Size in bytes on disk at the last measurement.
     disk_bytes: AtomicU64,
-    /// URLs are to be read in.
+    /// Signals that URLs are to be read in.
     hungry: Notify,
     take_changed: Notify,
     outbox_changed: Notify,
@@ -203,7 +203,7 @@ impl Inner {
         broken.clone().map_or(Ok(()), Err)
     }
 
-    /// The first fault stays: nothing is done here any more.
+    /// Records the first error; after it nothing more is done here.
     fn broken(&self, error: FrontierError) {
         let mut broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
         broken.get_or_insert(error);
@@ -219,17 +219,17 @@ impl Inner {
 }
 
 impl DurableFrontier {
-    /// The writer epoch of the database under this opening.
+    /// Returns the writer epoch of the database under this opening.
     pub fn storage_epoch(&self) -> u64 {
         self.inner.storage_epoch
     }
 
-    /// The run that the frontier is in.
+    /// Returns the run that the frontier is in.
     pub fn run(&self) -> Run {
         self.inner.run
     }
 
-    /// Tries dead letters again; how many.
+    /// Tries dead letters again and returns their number.
     pub async fn redrive(&self, order: &Redrive) -> Result<u64, FrontierError> {
         self.inner.redrive(order).await
     }
@@ -372,7 +372,7 @@ impl Frontier for DurableFrontier {
     }
 
     fn held_bytes(&self) -> u64 {
-        // What waits to be written is known to the database alone; `room` bounds it.
+        // Data that waits to be written is known to the database alone; `room` bounds it.
         (self.inner.state().bench.n_buffered() * URL_BYTES) as u64
     }
 

@@ -1,7 +1,7 @@
-//! The keys of a frontier's database; the only place that spells them.
+//! Keys of a frontier's database; no other file spells them.
 //!
-//! Numbers are big-endian, so that keys sort as what they stand for. The first byte is the kind, and
-//! the database keeps each kind in a segment of its own.
+//! Numbers are big-endian, so that keys sort like the values that they stand for. The first byte is the kind,
+//! and the database keeps each kind in a segment of its own.
 //!
 //! ```text
 //! m h                                  head: whose it is, its run, its roots
@@ -33,7 +33,7 @@ use crate::model::crawl::{Fingerprint, Request};
 use crate::model::id::{Run, Shard};
 use crate::model::links::host_hash;
 
-/// Numbers of batches that are kept.
+/// Number of batch numbers that are kept.
 pub(super) const RING: u64 = 16_384;
 
 pub(super) const HEAD: &[u8] = b"mh";
@@ -48,7 +48,7 @@ pub(super) const NAMES: &[u8] = b"n";
 pub(super) const OUTBOX: &[u8] = b"o";
 pub(super) const MARKS: &[u8] = b"p";
 
-/// The segment of a key is its kind.
+/// Extractor of the segment of a key, which is its kind.
 pub(super) struct Kinds;
 
 impl PrefixExtractor for Kinds {
@@ -64,7 +64,7 @@ impl PrefixExtractor for Kinds {
     }
 }
 
-/// The host of a request, as keys name it.
+/// Returns the host of a request, as used in keys.
 pub(super) fn host_of(request: &Request) -> HostId {
     HostId(host_hash(&request.url))
 }
@@ -81,7 +81,7 @@ pub(super) fn suspect(fingerprint: Fingerprint) -> Bytes {
     key(&[SUSPECTS, &fingerprint.0])
 }
 
-/// The fingerprint of a suspect key.
+/// Parses the fingerprint of a suspect key.
 pub(super) fn parse_suspect(key: &[u8]) -> Option<Fingerprint> {
     let fingerprint = key.get(SUSPECTS.len()..)?.try_into().ok()?;
     Some(Fingerprint(fingerprint))
@@ -112,13 +112,13 @@ pub(super) fn ready_of_host(run: Run, host: HostId) -> Bytes {
     key(&[&ready_of(run), &host.0.to_be_bytes()])
 }
 
-/// Higher priorities sort first.
+/// Returns the prefix of a lane's ready keys. Higher priorities sort first.
 pub(super) fn ready_of_lane(run: Run, lane: LaneId) -> Bytes {
     let priority = (i64::from(i32::MAX) - i64::from(lane.priority)) as u32;
     key(&[&ready_of_host(run, lane.host), &priority.to_be_bytes()])
 }
 
-/// Host, priority and turn of a ready key.
+/// Parses host, priority and turn of a ready key.
 pub(super) fn parse_ready(key: &[u8]) -> Option<(LaneId, Turn)> {
     let rest = key.get(9..)?;
     let (host, rest) = rest.split_first_chunk::<8>()?;
@@ -136,7 +136,7 @@ pub(super) fn parse_ready(key: &[u8]) -> Option<(LaneId, Turn)> {
     Some((lane, turn))
 }
 
-/// All of a lane behind one turn.
+/// Returns the range of a lane's keys that come after one turn.
 pub(super) fn ready_behind(run: Run, lane: LaneId, after: Turn) -> Range<Bytes> {
     let next = Turn {
         entry: after.entry.saturating_add(1),
@@ -153,7 +153,7 @@ pub(super) fn host_name(host: HostId) -> Bytes {
     key(&[NAMES, &host.0.to_be_bytes()])
 }
 
-/// The host of a key of hosts, of names, or of states.
+/// Parses the host of a key of hosts, of names, or of states.
 pub(super) fn parse_host(key: &[u8]) -> Option<HostId> {
     let (host, _) = key.get(1..)?.split_first_chunk::<8>()?;
     Some(HostId(u64::from_be_bytes(*host)))
@@ -208,18 +208,18 @@ pub(super) fn applied_of(run: Run) -> Bytes {
     key(&[b"i", &run.0.to_be_bytes()])
 }
 
-/// The shard that a key ends with: of a peer, or of a last link applied.
+/// Parses the shard that a key ends with: that of a peer, or of a last link applied.
 pub(super) fn parse_shard(key: &[u8]) -> Option<Shard> {
     let (_, shard) = key.split_last_chunk::<4>()?;
     Some(Shard(u32::from_be_bytes(*shard)))
 }
 
-/// The first key behind this one.
+/// Returns the first key after this one.
 pub(super) fn after(key: &[u8]) -> Bytes {
     self::key(&[key, &[0]])
 }
 
-/// The first key that does not start with this prefix. Prefixes here never end in 0xff bytes only.
+/// Returns the first key that does not start with this prefix. Prefixes here never consist of 0xff bytes only.
 pub(super) fn end_of(prefix: &[u8]) -> Bytes {
     let mut end = prefix.to_vec();
     while let Some(last) = end.pop() {

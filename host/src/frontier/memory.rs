@@ -1,11 +1,11 @@
 //! A frontier in memory: bounded, and gone with the process.
 //!
-//! It keeps the contract of [`Frontier`] except that "durable" means "until this process ends". A
+//! This backend keeps the contract of [`Frontier`] except that "durable" means "until this process ends". A
 //! crash starts the run over, which costs requests and no correctness: item keys repeat.
 //!
-//! What is bounded: URLs known to one run ([`MemorySettings::max_urls`], beyond which links are
-//! refused and counted), pages in flight, the outbox and the links for other shards, above whose bounds
-//! no page is taken. Pages in flight at that moment may still add to them.
+//! These are bounded: URLs known to one run ([`MemorySettings::max_urls`], beyond which links are refused and
+//! counted), pages in flight, the outbox and the links for other shards, above whose limits no page is taken.
+//! Pages in flight at that moment may still add to them.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -34,27 +34,27 @@ mod outbox;
 mod patterns;
 pub(super) mod peers;
 
-/// The reason that refused links are counted by when there is no room, and the setting of `crawler run` that helps.
+/// Reason that links refused for lack of room are counted by, and the setting of `crawler run` that helps.
 pub const NO_ROOM: &str = "frontier-urls";
 
-/// What is kept of a URL that was stored, roughly.
+/// Approximate size in bytes of the record of a stored URL.
 const SEEN_BYTES: usize = 64;
 
-/// URLs known to one run, unless it is told otherwise.
+/// Default maximum number of URLs known to one run.
 pub const DEFAULT_MAX_URLS: u64 = 2_000_000;
 
-/// The bounds of one shard's frontier.
+/// Limits of one shard's frontier.
 #[derive(Debug, Clone)]
 pub struct MemorySettings {
-    /// URLs known to one run: setting `frontier-urls`.
+    /// Maximum number of URLs known to one run: setting `frontier-urls`.
     pub max_urls: u64,
-    /// Items in the outbox above which no page is taken.
+    /// Number of items in the outbox above which no page is taken.
     pub max_outbox_items: usize,
-    /// Bytes in the outbox above which no page is taken.
+    /// Size in bytes of the outbox above which no page is taken.
     pub max_outbox_bytes: usize,
-    /// Links for other shards above which no page is taken.
+    /// Number of links for other shards above which no page is taken.
     pub max_links: usize,
-    /// Pages in flight.
+    /// Maximum number of pages in flight.
     pub max_undurable: usize,
 }
 
@@ -81,16 +81,16 @@ pub struct MemoryFrontier {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Of the root requests; none before `root` ran.
+    /// URLs of the root requests. `None` before `root` ran.
     roots: Option<Vec<Url>>,
     workbench: Workbench<Waiting>,
-    /// Hosts by name and port, numbered as they come.
+    /// Hosts by name and port, numbered in the order of their arrival.
     hosts: HashMap<String, HostId>,
     time: SteadyTime,
     cookies: Option<KeptCookies>,
     seen: HashMap<Fingerprint, Seen>,
     patterns: Patterns,
-    /// By entry.
+    /// Pages in flight by entry.
     in_flight: HashMap<u64, InFlight>,
     /// Number of claims in flight whose hosts are not ready.
     n_preparing: usize,
@@ -103,9 +103,9 @@ struct State {
 #[derive(Debug)]
 struct Seen {
     depth: u32,
-    /// Of the latest that was stored.
+    /// Number of the latest visit that was stored.
     visit: u32,
-    /// How many of its visits wait; a reload of one that waits would change nothing.
+    /// Number of its visits that wait; a reload of one that waits would change nothing.
     n_waiting: u32,
 }
 
@@ -114,27 +114,27 @@ struct Seen {
 struct Waiting {
     request: Request,
     fingerprint: Fingerprint,
-    /// Of the request that first stored the URL.
+    /// Depth of the request that first stored the URL.
     depth: u32,
-    /// Of the next attempt, from 1.
+    /// Number of the next attempt, from 1.
     attempt: u32,
-    /// How often the URL was stored anew.
+    /// Number of times that the URL was stored anew.
     visit: u32,
 }
 
-/// What tells a claim that is in flight from one that was, and puts it back as it was.
+/// Data that tells a claim in flight from an earlier one, and puts it back unchanged.
 #[derive(Debug)]
 struct InFlight {
     fingerprint: Fingerprint,
     attempt: u32,
     lane: LaneId,
     turn: Turn,
-    /// Its host is not ready: it will not be parsed before it was put back.
+    /// True if its host is not ready, so that the claim will be put back before it is parsed.
     is_preparing: bool,
 }
 
 impl MemoryFrontier {
-    /// An empty frontier, for one run of one shard.
+    /// Creates an empty frontier for one run of one shard.
     pub fn new(settings: MemorySettings) -> Self {
         Self {
             settings,
@@ -175,7 +175,7 @@ impl Frontier for MemoryFrontier {
 
     async fn root_turn(&self) {}
 
-    /// A crash leaves nothing behind that a note could be of use to.
+    /// Does nothing, because no record would survive a crash.
     async fn enter_root(&self) -> Result<(), FrontierError> {
         Ok(())
     }
@@ -212,7 +212,7 @@ impl Frontier for MemoryFrontier {
         })
     }
 
-    /// A crash leaves nothing behind that a note could be of use to.
+    /// Does nothing, because no record would survive a crash.
     async fn suspect(&self, _claim: &Claim) -> Result<(), FrontierError> {
         Ok(())
     }
@@ -288,7 +288,7 @@ impl Frontier for MemoryFrontier {
     ) -> Result<u64, FrontierError> {
         let mut state = self.state();
         if state.roots.is_none() {
-            // It is in memory alone, and knows no name.
+            // The frontier is in memory only, and has no name.
             let shard = ShardId::only(ResourceId(0));
             return Err(FrontierError::Unseeded { shard });
         }
@@ -348,7 +348,7 @@ impl Frontier for MemoryFrontier {
         self.state().in_flight.len()
     }
 
-    /// Here, only calls change anything.
+    /// Waits for a call, because only calls change this frontier.
     async fn take_changed(&self) {
         self.take_changed.notified().await;
     }

@@ -1,8 +1,7 @@
-//! How a shard's frontier is opened by who owns the shard, whatever keeps it.
+//! Interface by which the owner of a shard opens its frontier, independent of the backend.
 //!
-//! [`OpenFrontiers::storage_epoch`] and [`OpenFrontiers::open`] are the fence: whoever opens with the
-//! number that is the present one ends the writing of everybody before, and whoever comes with an
-//! older number opens nothing.
+//! [`OpenFrontiers::storage_epoch`] and [`OpenFrontiers::open`] are the fence: opening with the present
+//! number ends the writing of all earlier openings, and opening with an older number fails.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,52 +14,52 @@ use crate::model::id::{Digest, Epoch, Run};
 use crate::model::links::Division;
 use crate::model::resource::{Redrive, ShardId};
 
-/// As whom a frontier is opened.
+/// Arguments for opening a frontier.
 #[derive(Debug, Clone)]
 pub struct OpenAs {
-    /// Whose frontier.
+    /// Shard of the frontier.
     pub shard: ShardId,
-    /// Which cluster it belongs to.
+    /// Cluster that it belongs to.
     pub cluster: String,
-    /// Of the assignment; a database that knows a greater one is not ours.
+    /// Epoch of the assignment; a database that knows a greater one is not ours.
     pub epoch: Epoch,
-    /// A later run than the database's begins anew.
+    /// Run of the crawl. If it is later than the database's, the crawl begins anew.
     pub run: Run,
-    /// What requests of this opening are made under.
+    /// Digest of the plugin that requests of this opening are made by.
     pub plugin: Digest,
-    /// It was opened before: if it is empty, it is missing.
+    /// True if the frontier was opened before: if it is empty now, it is missing.
     pub created: bool,
-    /// The writer epoch that was found: what [`OpenFrontiers::storage_epoch`] answered.
+    /// Writer epoch that [`OpenFrontiers::storage_epoch`] returned.
     pub storage_epoch: u64,
-    /// The present moment.
+    /// Present time.
     pub now: UnixMillis,
-    /// No host that has not answered yet is asked sooner after the opening: an earlier life may have
+    /// Time after the opening in which no host without an answer so far is asked: an earlier process may have
     /// asked it just now.
     pub delay: Duration,
-    /// A new run fetches again what the one before knew, and not only what is linked to, unless that
-    /// one is earlier than this: it may have known hosts that are another shard's by now.
+    /// Earliest run whose URLs a new run that follows it fetches again, in addition to those that are linked
+    /// to. An earlier run is excepted: it may have known hosts that are another shard's by now.
     pub carry: Option<Run>,
-    /// The present division of hosts among the shards of the resource, where there was another one before.
+    /// Present division of hosts among the shards of the resource, if there was another one before.
     pub division: Option<Division>,
 }
 
-/// The frontiers of all shards, for those who become their owners.
+/// Frontiers of all shards, for the owners of the shards.
 #[async_trait]
 pub trait OpenFrontiers: Send + Sync + 'static {
-    /// The writer epoch of a frontier; 0 where there is none. Takes nothing over.
+    /// Returns the writer epoch of a frontier, or 0 if there is none. It does not fence the present writer.
     async fn storage_epoch(&self, shard: ShardId) -> Result<u64, FrontierError>;
 
-    /// Opens a frontier, which ends the writing of whoever had it. [`FrontierError::Fenced`] where
-    /// somebody else has opened it since the epoch was read.
+    /// Opens a frontier, which ends the writing of the previous owner. Fails with [`FrontierError::Fenced`]
+    /// if another process has opened it since the epoch was read.
     async fn open(self: Arc<Self>, open: OpenAs) -> Result<Arc<dyn OpenFrontier>, FrontierError>;
 }
 
 /// A frontier, open for writing under an epoch of its own.
 #[async_trait]
 pub trait OpenFrontier: Frontier {
-    /// The writer epoch under this opening.
+    /// Returns the writer epoch under this opening.
     fn storage_epoch(&self) -> u64;
 
-    /// Tries dead letters again; how many.
+    /// Tries dead letters again and returns their number.
     async fn redrive(&self, order: &Redrive) -> Result<u64, FrontierError>;
 }

@@ -1,4 +1,4 @@
-//! What is on its way out of a frontier: items to their sink, and links to other shards.
+//! Batches on their way out of a frontier: items to their sink, and links to other shards.
 
 use std::collections::BTreeMap;
 
@@ -6,26 +6,27 @@ use super::NewRequest;
 use crate::model::crawl::ItemRecord;
 use crate::model::scope::GrowthBounds;
 
-/// Items in the order they were committed; the first has this number.
+/// Items in the order in which they were committed.
 #[derive(Debug, Clone, Default)]
 pub struct OutboxBatch {
-    /// The number after the last item: what [`Frontier::clear_outbox`](super::Frontier::clear_outbox) takes.
+    /// Number after the last item, to be passed to [`Frontier::clear_outbox`](super::Frontier::clear_outbox).
     pub end: u64,
-    /// At most as many as asked for.
+    /// Items, at most as many as were asked for.
     pub items: Vec<ItemRecord>,
 }
 
-/// Links for another shard, in the order they were committed; the first has this number.
+/// Links for another shard, in the order in which they were committed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LinkBatch {
-    /// The number of the first.
+    /// Number of the first link.
     pub first: u64,
-    /// One after the other.
+    /// Links with consecutive numbers.
     pub links: Vec<NewRequest>,
 }
 
 impl LinkBatch {
-    /// The number after the last: what [`Frontier::delivered`](super::Frontier::delivered) takes.
+    /// Returns the number after the last link, to be passed to
+    /// [`Frontier::delivered`](super::Frontier::delivered).
     pub fn end(&self) -> u64 {
         self.first + self.links.len() as u64
     }
@@ -34,9 +35,10 @@ impl LinkBatch {
 /// Policy for links that another shard has found.
 #[derive(Clone, Copy)]
 pub struct LinkPolicy<'a> {
-    /// Bounds on what the links may add to this run.
+    /// Limits on what the links may add to this run.
     pub growth: GrowthBounds,
-    /// Returns what a link is counted by that is refused; none where it is stored if it is new.
+    /// Function that returns the word by which a refused link is counted, or `None` if the link is stored if
+    /// it is new.
     pub refusal: &'a (dyn Fn(&NewRequest) -> Option<&'static str> + Send + Sync),
 }
 
@@ -58,11 +60,11 @@ impl LinkPolicy<'_> {
     }
 }
 
-/// How many links one batch has at most.
+/// Limits of one batch of links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkBounds {
-    /// So many.
+    /// Maximum number of links.
     pub n: usize,
-    /// And so many bytes, unless one alone has more.
+    /// Maximum size in bytes, unless one link alone is larger.
     pub bytes: usize,
 }

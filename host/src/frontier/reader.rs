@@ -1,8 +1,8 @@
-//! A frontier as others see it: read-only, beside its owner, taking nothing over.
+//! Read-only view of a frontier, beside its owner and without fencing it.
 //!
-//! A reader writes nothing to the object store, not even a checkpoint. It sees what is durable, a
-//! moment late. A reading that lasts so long that the owner's collector removes its files fails, and
-//! is to be tried again.
+//! A reader writes nothing to the object store, not even a checkpoint. It sees what is durable, with a short
+//! delay. A scan that takes so long that the owner's collector removes its files fails, and has to be tried
+//! again.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -35,35 +35,35 @@ mod hosts;
 pub mod pool;
 mod scan;
 
-/// How often a reader looks for what has become durable.
+/// Time between two looks of a reader for new durable data.
 const POLL: Duration = Duration::from_millis(200);
-/// Looks for one URL.
+/// Number of looks for one URL.
 const LOOKS: usize = 3;
-/// Tries of one call of the object store before its error is told.
+/// Number of tries of one call of the object store before its error is returned.
 const MAX_RETRIES: u32 = 3;
-/// How long opening may take. The database tries to read its manifest without end.
+/// Deadline for opening. The database itself retries reading its manifest without end.
 const OPEN_DEADLINE: Duration = Duration::from_secs(20);
-/// How long a reader's last look is waited for.
+/// Deadline for a reader's last look.
 const CLOSE_DEADLINE: Duration = Duration::from_secs(5);
 
-/// A frontier, opened to look at. Dropping it ends its looking.
+/// A frontier, opened for reading. Dropping it ends its looks.
 pub struct FrontierReader {
     shard: ShardId,
     db: DbReader,
     run: Run,
 }
 
-/// Some of the URLs asked for.
+/// One page of a list of URLs.
 #[derive(Debug, Default)]
 pub struct UrlPage {
-    /// In the order of their hosts.
+    /// Entries in the order of their hosts.
     pub entries: Vec<UrlEntry>,
-    /// Where the next page begins: what [`FrontierReader::list`] takes. None: these were the last.
+    /// Start of the next page, to be passed to [`FrontierReader::list`]. `None` after the last page.
     pub next: Option<Vec<u8>>,
 }
 
 impl FrontierReader {
-    /// Opens a frontier; none where there is none.
+    /// Opens a frontier. Returns `None` if there is none.
     pub async fn open(
         objects: Arc<dyn ObjectStore>,
         shard: ShardId,
@@ -114,7 +114,7 @@ impl FrontierReader {
                 reader.run = Run(head.run);
                 Ok(Some(reader))
             }
-            // It is being created.
+            // The frontier is being created.
             None => {
                 reader.close().await;
                 Ok(None)
@@ -134,12 +134,12 @@ impl FrontierReader {
         }
     }
 
-    /// The run that it was in when it was opened to look at.
+    /// Returns the run that the frontier was in when the reader was opened.
     pub fn run(&self) -> Run {
         self.run
     }
 
-    /// Totals; what hosts wait for is told as of `now`.
+    /// Returns the totals; the waits of hosts are those at `now`.
     pub async fn stats(&self, now: UnixMillis) -> Result<FrontierStats, FrontierError> {
         let head = self.head().await?.unwrap_or_default();
         let run = Run(head.run);
@@ -184,7 +184,7 @@ impl FrontierReader {
         })
     }
 
-    /// URLs of the present run in one state, at most `max`, from where an earlier page ended.
+    /// Returns at most `max` URLs of the present run in one state, from where an earlier page ended.
     pub async fn list(
         &self,
         filter: UrlFilter,
@@ -197,7 +197,7 @@ impl FrontierReader {
             UrlFilter::Dead => keys::dead_letters_of(self.run),
         };
         let end = keys::end_of(&prefix);
-        // A place that another state's page gave is no place here.
+        // A start from another state's list is not valid here.
         let from = from
             .map(Bytes::from)
             .filter(|from| from.starts_with(&prefix));
@@ -219,10 +219,10 @@ impl FrontierReader {
         Ok(page)
     }
 
-    /// What is known of a request; none where it was never stored.
+    /// Returns what is known of a request, or `None` if it was never stored.
     pub async fn find(&self, request: &Request) -> Result<Option<UrlEntry>, FrontierError> {
-        // Its state and the record that the state names are read one after the other; a page that
-        // ends in between is found at the next look.
+        // The state and the record that it names are read one after the other; a page that ends in between is
+        // found by the next look.
         for _ in 1..LOOKS {
             let found = self.look_for(request).await?;
             if found.is_some() {
@@ -262,7 +262,7 @@ impl FrontierReader {
         self.of_state(state).map(Some)
     }
 
-    /// Redirects may have led to it, or it was sent to the shard that it belongs to.
+    /// Returns the entry of a URL that was the target of redirects, or was sent to the shard that it belongs to.
     async fn led_to(
         &self,
         request: &Request,
@@ -282,7 +282,7 @@ impl FrontierReader {
         }))
     }
 
-    /// Lets go of it, and waits until it looks no more.
+    /// Closes the reader, and waits until its looks have ended.
     pub async fn close(self) {
         match tokio::time::timeout(CLOSE_DEADLINE, self.db.close()).await {
             Ok(Ok(())) => {}
@@ -322,7 +322,7 @@ impl FrontierReader {
         })
     }
 
-    /// None for one that has not ended in this run.
+    /// Decodes the state of a URL. Returns `None` if the URL has not ended in this run.
     fn done(&self, value: &[u8]) -> Result<Option<UrlEntry>, FrontierError> {
         let state: records::State = self.decode(value, "state")?;
         if state.run != self.run.0 || state.stage().done().is_none() {
@@ -387,10 +387,11 @@ impl FrontierReader {
     }
 }
 
-/// The database's reader has no `Drop` of its own, and its task would look for ever.
+/// Closes the database on drop: its reader has no `Drop` of its own, and its task would look for ever.
 impl Drop for FrontierReader {
     fn drop(&mut self) {
-        // Its close tells the task to end before it first waits; the task needs nobody to wait for it.
+        // The close call tells the task to end before it first waits, and the task needs no caller that waits
+        // for it.
         let _is_over = self.db.close().now_or_never();
     }
 }

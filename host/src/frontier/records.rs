@@ -1,7 +1,6 @@
-//! The values of a frontier's database: protobuf messages, whose fields can be added to.
+//! Values of a frontier's database: protobuf messages, to which fields can be added.
 //!
-//! A number is never given to another field, and a field never changes its meaning; a change that
-//! cannot be made so raises [`FORMAT`].
+//! Numbers and meanings of fields never change. A change that is impossible under this rule raises [`FORMAT`].
 
 use bytes::Bytes;
 use prost::Message;
@@ -10,98 +9,96 @@ use crate::model::crawl::Fingerprint;
 
 mod convert;
 
-/// The format of the database. Another one is refused.
+/// Format of the database. Any other format is refused.
 pub(super) const FORMAT: u32 = 1;
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Head {
     #[prost(uint32, tag = "1")]
     pub(super) format: u32,
-    /// Whose cluster it belongs to.
+    /// Id of the cluster that the frontier belongs to.
     #[prost(string, tag = "2")]
     pub(super) cluster: String,
-    /// Whose frontier it is.
+    /// Shard of the frontier.
     #[prost(string, tag = "3")]
     pub(super) shard: String,
-    /// The assignment under which it was opened last.
+    /// Epoch of the assignment under which it was opened last.
     #[prost(uint64, tag = "4")]
     pub(super) epoch: u64,
     #[prost(uint64, tag = "5")]
     pub(super) run: u64,
-    /// `root` ran in this run.
+    /// True if `root` ran in this run.
     #[prost(bool, tag = "6")]
     pub(super) is_seeded: bool,
     /// URLs of the root requests.
     #[prost(string, repeated, tag = "7")]
     pub(super) roots: Vec<String>,
-    /// It was closed, and nothing was in flight.
+    /// True if the frontier was closed with nothing in flight.
     #[prost(bool, tag = "8")]
     pub(super) is_clean: bool,
-    /// Ends without closing, in a row.
+    /// Number of consecutive ends without closing.
     #[prost(uint32, tag = "9")]
     pub(super) n_unclean_stops: u32,
-    /// Digests of plugins, by the number that other records name them by.
+    /// Digests of plugins; other records name a plugin by its place here.
     #[prost(bytes = "bytes", repeated, tag = "10")]
     pub(super) plugins: Vec<Bytes>,
-    /// A request of this run asked to be reloaded.
+    /// True if a request of this run asked to be reloaded.
     #[prost(bool, tag = "11")]
     pub(super) has_reloads: bool,
-    /// What earlier runs have left is removed up to before this run.
+    /// Run before which the records of all runs have been removed.
     #[prost(uint64, tag = "12")]
     pub(super) swept_before: u64,
-    /// URLs of earlier runs are still to be made due in this one.
+    /// True if URLs of earlier runs are still to be made due in this one.
     #[prost(bool, tag = "13")]
     pub(super) is_carrying: bool,
-    /// The first of the runs whose URLs are due again in this one; 0: none.
+    /// First of the runs whose URLs are due again in this one; 0 for none.
     #[prost(uint64, tag = "14")]
     pub(super) carry_from: u64,
-    /// It was closed, and every request that was sent had come to its end: nobody was asked later
-    /// than the clocks of the hosts say.
+    /// True if the frontier was closed after every request had ended: no host was asked after its clock.
     #[prost(bool, tag = "15")]
     pub(super) has_exact_clocks: bool,
-    /// When it was closed, hosts waited still because of an opening before: until then. 0: they did not.
+    /// Time until which hosts still waited because of an earlier opening when it was closed; 0 if none did.
     #[prost(uint64, tag = "16")]
     pub(super) held_until: u64,
-    /// The process that called `root`, which has not come back; 0: it has.
+    /// Process that called `root`, which has not returned; 0 if it has.
     #[prost(fixed64, tag = "17")]
     pub(super) in_root: u64,
-    /// That call has nothing to blame beside it if the process ends.
+    /// True if nothing but that call is to blame if the process ends.
     #[prost(bool, tag = "20")]
     pub(super) in_root_alone: bool,
-    /// Ends of a process, in a row, within such calls.
+    /// Number of consecutive ends of a process within such calls.
     #[prost(uint32, tag = "18")]
     pub(super) n_root_ends: u32,
-    /// The plugin whose `root` these were, by its number in `plugins`.
+    /// Plugin whose `root` was called, by its number in `plugins`.
     #[prost(uint32, tag = "19")]
     pub(super) root_plugin: u32,
-    /// Nothing is taken before this moment of the frontier's own time: hosts have come from other shards, which
-    /// may have asked them until the opening. 0: none have.
+    /// Time (the frontier's own) before which no page is taken, because hosts came from other shards; 0 if none.
     #[prost(uint64, tag = "21")]
     pub(super) rests_until: u64,
 }
 
-/// What every batch changes.
+/// Record that every batch rewrites: its number, counters and the bounds of the outbox.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct Batch {
     #[prost(uint64, tag = "1")]
     pub(super) n: u64,
-    /// The latest moment heard of, in the frontier's own time.
+    /// Latest moment known, in the frontier's own time.
     #[prost(uint64, tag = "2")]
     pub(super) latest: u64,
-    /// The next URL stored gets this number.
+    /// Number of the next stored URL.
     #[prost(uint64, tag = "3")]
     pub(super) next_entry: u64,
-    /// Items before this one are at their sink.
+    /// Number below which all items are at their sink.
     #[prost(uint64, tag = "4")]
     pub(super) outbox_first: u64,
     #[prost(uint64, tag = "5")]
     pub(super) outbox_next: u64,
     #[prost(uint64, tag = "6")]
     pub(super) outbox_bytes: u64,
-    /// When it was made, by the clock of the database.
+    /// Time when the batch was made, by the clock of the database.
     #[prost(uint64, tag = "7")]
     pub(super) made_at: u64,
-    /// Version of the cookies that are kept. 0 for those that an earlier program has kept.
+    /// Version of the stored cookies; 0 for those that an earlier version of the program has stored.
     #[prost(uint64, tag = "8")]
     pub(super) cookies_version: u64,
 }
@@ -118,7 +115,7 @@ pub(super) struct Header {
 pub(super) struct RequestRecord {
     #[prost(string, tag = "1")]
     pub(super) url: String,
-    /// Empty: GET.
+    /// Method of the request; empty for GET.
     #[prost(string, tag = "2")]
     pub(super) method: String,
     #[prost(message, repeated, tag = "3")]
@@ -158,7 +155,7 @@ pub(super) struct Ready {
     pub(super) attempt: u32,
     #[prost(uint32, tag = "5")]
     pub(super) visit: u32,
-    /// Why the last attempt failed.
+    /// Reason why the last attempt failed.
     #[prost(string, tag = "6")]
     pub(super) failure: String,
     #[prost(uint32, tag = "7")]
@@ -167,7 +164,7 @@ pub(super) struct Ready {
     pub(super) validators: Option<ValidatorsRecord>,
 }
 
-/// How far a URL has come.
+/// Stage of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
 #[repr(i32)]
 pub(super) enum Stage {
@@ -182,17 +179,17 @@ pub(super) enum Stage {
     Dead = 8,
 }
 
-/// The state of a URL: where its ready record is, or how it ended.
+/// State of a URL: where its ready record is, or how it ended.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct State {
     #[prost(uint64, tag = "1")]
     pub(super) run: u64,
     #[prost(enumeration = "Stage", tag = "2")]
     pub(super) stage: i32,
-    /// Of a dead one.
+    /// Reason for which a dead URL was given up.
     #[prost(string, tag = "3")]
     pub(super) reason: String,
-    /// With `entry` and `priority`, the ready record of one that is due.
+    /// Due time; together with `entry` and `priority` it names the ready record of a due URL.
     #[prost(uint64, tag = "4")]
     pub(super) due: u64,
     #[prost(uint64, tag = "5")]
@@ -203,12 +200,12 @@ pub(super) struct State {
     pub(super) visit: u32,
     #[prost(uint32, tag = "8")]
     pub(super) depth: u32,
-    /// When it ended.
+    /// Time when the URL ended.
     #[prost(uint64, tag = "9")]
     pub(super) since: u64,
     #[prost(uint32, tag = "10")]
     pub(super) plugin: u32,
-    /// Of one that ended.
+    /// Request of a URL that has ended.
     #[prost(message, optional, tag = "11")]
     pub(super) request: Option<RequestRecord>,
     #[prost(message, optional, tag = "12")]
@@ -231,7 +228,7 @@ pub(super) struct DeadLetter {
     pub(super) since: u64,
     #[prost(uint32, tag = "7")]
     pub(super) plugin: u32,
-    /// Beyond the reason.
+    /// Details beyond the reason.
     #[prost(string, tag = "8")]
     pub(super) detail: String,
 }
@@ -248,47 +245,47 @@ pub(super) struct LaneCursor {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Host {
-    /// The run that the lanes are of.
+    /// Run that the lanes belong to.
     #[prost(uint64, tag = "1")]
     pub(super) run: u64,
-    /// Not asked before, in the frontier's own time.
+    /// Time before which the host is not asked, in the frontier's own time.
     #[prost(uint64, tag = "2")]
     pub(super) clock: u64,
-    /// Between its last answer and `clock`, in milliseconds.
+    /// Milliseconds between the host's last answer and `clock`.
     #[prost(uint64, tag = "3")]
     pub(super) delay: u64,
     #[prost(message, repeated, tag = "4")]
     pub(super) lanes: Vec<LaneCursor>,
-    /// In that run.
+    /// True if the host has answered in that run.
     #[prost(bool, tag = "5")]
     pub(super) has_answered: bool,
     #[prost(message, optional, tag = "6")]
     pub(super) trouble: Option<Trouble>,
-    /// Origin of `delay`, by its place in `DelayBy::ALL`.
+    /// Origin of `delay`, as an index into `DelayBy::ALL`.
     #[prost(uint32, tag = "7")]
     pub(super) delay_by: u32,
 }
 
-/// The name of a host, beside its record: that is written with every page of the host, this once in a run.
+/// Name of a host, written once in a run. The host's record is written with every page of the host.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct HostName {
-    /// The last run that has met it.
+    /// Last run that has met the host.
     #[prost(uint64, tag = "1")]
     pub(super) run: u64,
-    /// Name and port.
+    /// Name and port of the host.
     #[prost(string, tag = "2")]
     pub(super) name: String,
 }
 
-/// Times on end, in the run of its host's record, that the host could not be reached.
+/// Consecutive failures to reach a host, in the run of its record.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Trouble {
     #[prost(uint32, tag = "1")]
     pub(super) n: u32,
-    /// The word by which the last one is counted.
+    /// Word by which the last failure is counted.
     #[prost(string, tag = "2")]
     pub(super) reason: String,
-    /// Its URLs are given up until its clock.
+    /// True if its URLs are given up until its clock.
     #[prost(bool, tag = "3")]
     pub(super) is_given_up: bool,
 }
@@ -303,15 +300,15 @@ pub(super) struct Suspect {
     pub(super) due: u64,
     #[prost(uint64, tag = "4")]
     pub(super) entry: u64,
-    /// Times that it entered its rule with nothing else in flight, and did not come back.
+    /// Number of times that the page entered its rule with nothing else in flight, and did not return.
     #[prost(uint32, tag = "5")]
     pub(super) n_alone: u32,
 }
 
-/// An item that no sink has yet.
+/// An item that is not at its sink yet.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Item {
-    /// The item record, as JSON.
+    /// Item record as JSON.
     #[prost(bytes = "bytes", tag = "1")]
     pub(super) json: Bytes,
     #[prost(uint32, tag = "2")]
@@ -375,29 +372,29 @@ pub(super) struct Link {
     pub(super) depth: u32,
 }
 
-/// What another shard has got of the links for it, and what there is.
+/// Progress of the links for another shard.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct Peer {
-    /// Of another run, nothing of it counts.
+    /// Run of the links. If it is not the present one, the record is void.
     #[prost(uint64, tag = "1")]
     pub(super) run: u64,
-    /// It has those before this one.
+    /// First number that the shard does not have yet.
     #[prost(uint64, tag = "2")]
     pub(super) first: u64,
-    /// The next link stored for it gets this number.
+    /// Number of the next link stored for it.
     #[prost(uint64, tag = "3")]
     pub(super) next: u64,
 }
 
-/// The value of a key of what was seen: empty for what is this shard's own.
+/// Value of a key in the seen-set; empty for a URL of this shard.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct Seen {
-    /// The shard that the link was for.
+    /// Shard that the link was for.
     #[prost(uint32, optional, tag = "1")]
     pub(super) to: Option<u32>,
 }
 
-/// The fingerprint in a ready record.
+/// Decodes the fingerprint in a ready record.
 pub(super) fn fingerprint(bytes: &[u8]) -> Option<Fingerprint> {
     bytes.try_into().ok().map(Fingerprint)
 }

@@ -1,12 +1,12 @@
-//! Requests that are known to be stored, so that most links need no look into the database.
+//! Cache of requests that are known to be stored, so that most links need no look into the database.
 //!
-//! One cache for all frontiers of a process, bounded, and exact: what it knows is stored, and what it
-//! has forgotten is looked up, and noted again. It keeps two generations; when the young one is full
-//! it becomes the old one, and the old one is forgotten. What is met often is not moved to the young
-//! one: that would fill it, and so forget what is met seldom long before there is no room.
+//! One bounded cache serves all frontiers of a process, and it is exact: a key in it is stored, and a key
+//! that it has forgotten is looked up and added again. It keeps two generations; when the young one is full
+//! it becomes the old one, and the previous old one is dropped. A key that is met often is not moved to the
+//! young generation: that would fill it, and so evict rare keys long before there is no room.
 //!
-//! A request is known here by a hash of its own, which costs a fraction of a fingerprint. Its keys are
-//! random and never leave the process, so nobody can make a link that is taken for another.
+//! The key of a request is a hash of its own, which costs a fraction of a fingerprint. Its secrets are random
+//! and never leave the process, so an attacker cannot make a link that is taken for another.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, BuildHasherDefault, Hasher};
@@ -19,20 +19,20 @@ use super::workbench::HostId;
 use crate::model::canonical::canonical;
 use crate::model::crawl::Request;
 
-/// Parts with a lock each, so that crawls seldom wait for each other.
+/// Number of parts with a lock each, so that crawls seldom wait for each other.
 const N_PARTS: usize = 16;
-/// Keys that are looked for under the same locks: most pages have fewer links.
+/// Number of keys that are looked up under the same locks: most pages have fewer links.
 const AT_ONCE: usize = 512;
-/// What a key takes, at the worst load of the table.
+/// Size in bytes of a key in memory, at the worst load of the table.
 const BYTES_EACH: usize = 17 * 16 / 7;
 
-/// The cache.
+/// Cache of stored requests and hosts.
 #[derive(Debug)]
 pub(super) struct SeenCache {
     parts: Vec<Mutex<Generations>>,
-    /// Keys of one generation of one part.
+    /// Maximum number of keys of one generation of one part.
     max: usize,
-    /// Generations that were forgotten.
+    /// Number of generations that were forgotten.
     n_forgotten: AtomicU64,
     hashes: [RandomState; 2],
 }
@@ -43,7 +43,7 @@ struct Generations {
     old: HashSet<u128, BuildHasherDefault<Folded>>,
 }
 
-/// A key is a hash already.
+/// Hasher that passes a key through, because it is a hash already.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Folded(u64);
 
@@ -63,17 +63,18 @@ impl Hasher for Folded {
     }
 }
 
-/// One opening of one frontier: what it has stored says nothing about another's.
+/// One opening of one frontier. Its keys are distinct from those of all others, because what one has stored
+/// says nothing about another.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Opening {
     id: u128,
-    /// As of the opening.
+    /// Number of forgotten generations at the opening.
     n_forgotten: u64,
-    /// Nothing was stored before it.
+    /// True if nothing was stored before the opening.
     is_first: bool,
 }
 
-/// What a request of one opening is known by.
+/// Key of a request or host under one opening.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct SeenKey(u128);
 
@@ -90,7 +91,7 @@ impl SeenCache {
         }
     }
 
-    /// `is_first`: nothing that this opening can meet was stored before it.
+    /// Registers an opening. `is_first` is true if nothing that it can meet was stored before it.
     pub(super) fn open(&self, is_first: bool) -> Opening {
         Opening {
             id: rand::random(),
@@ -99,14 +100,14 @@ impl SeenCache {
         }
     }
 
-    /// By method, canonical URL and body, as a fingerprint.
+    /// Returns the key of a request, by method, canonical URL and body, like a fingerprint.
     pub(super) fn key(&self, opening: Opening, request: &Request) -> SeenKey {
         let url = canonical(&request.url);
         let body = request.body.as_deref().unwrap_or_default();
         let [high, low] = [0, 1].map(|n| {
             let mut hasher = self.hashes[n].build_hasher();
             hasher.write(url.as_bytes());
-            // Nearly all links are plain, and their URL is all that tells one from another.
+            // Nearly all links are plain, and differ by their URLs only.
             if request.method != "GET" || !body.is_empty() {
                 hasher.write(request.method.as_bytes());
                 hasher.write_usize(url.len());
@@ -123,13 +124,13 @@ impl SeenCache {
         SeenKey((high << 64 | low) ^ opening.id)
     }
 
-    /// Whether it is known to be stored. False says nothing unless the cache is complete.
+    /// Returns true if the key is known to be stored. False means nothing unless the cache is complete.
     pub(super) fn knows(&self, SeenKey(key): SeenKey) -> bool {
         self.part(part_of(key)).knows(key)
     }
 
-    /// Those of the requests that are not known to be stored, or that ask to be all the same: their
-    /// places and keys.
+    /// Returns the places and keys of the requests that are not known to be stored, or that ask to be stored
+    /// all the same.
     pub(super) fn unknown<'r>(
         &self,
         opening: Opening,
@@ -138,7 +139,7 @@ impl SeenCache {
         let mut requests = requests.into_iter();
         let mut unknown = Vec::new();
         let mut n_before = 0;
-        // On the stack: this is done for every page.
+        // The arrays are on the stack, because this is done for every page.
         let (mut keys, mut reloads) = ([SeenKey::default(); AT_ONCE], [false; AT_ONCE]);
         loop {
             let mut n = 0;
@@ -160,11 +161,11 @@ impl SeenCache {
         }
     }
 
-    /// [`knows`](Self::knows), of each of at most [`AT_ONCE`] keys. Where the cache is large, nearly all
-    /// of a look is waiting for the memory, and looks under one lock wait together: a fifth of the time
-    /// for a million keys.
+    /// Calls [`knows`](Self::knows) for each of at most [`AT_ONCE`] keys. In a large cache, nearly all of the
+    /// time is spent waiting for memory, and lookups under one lock wait together: a fifth of the time for a
+    /// million keys.
     fn knows_each(&self, keys: &[SeenKey]) -> [bool; AT_ONCE] {
-        // Sorted by counting: where the places of each part begin, and the places.
+        // The keys are sorted by counting: first where the places of each part begin, then the places.
         let mut begins = [0; N_PARTS + 1];
         for key in keys {
             begins[part_of(key.0) + 1] += 1;
@@ -187,8 +188,8 @@ impl SeenCache {
             }
             let part = self.part(n);
             let places = || places.iter().map(|place| usize::from(*place));
-            // One generation after the other: a look that depends on what another finds would not wait
-            // together with it.
+            // The generations are searched one after the other: a lookup that depends on the result of
+            // another would not wait together with it.
             for n in places() {
                 known[n] = part.young.contains(&keys[n].0);
             }
@@ -199,7 +200,7 @@ impl SeenCache {
         known
     }
 
-    /// All that was stored since the opening is known, and nothing was before it.
+    /// Returns true if all that was stored since the opening is known, and nothing was stored before it.
     pub(super) fn is_complete(&self, opening: Opening) -> bool {
         opening.is_first && self.n_forgotten.load(Ordering::Relaxed) == opening.n_forgotten
     }
@@ -209,7 +210,7 @@ impl SeenCache {
         if part.young.len() >= self.max {
             let forgotten = std::mem::take(&mut part.old);
             if !forgotten.is_empty() {
-                // Before anybody can miss it: the part is locked.
+                // The count rises before a lookup can miss a key, because the part is locked.
                 self.n_forgotten.fetch_add(1, Ordering::Relaxed);
             }
             part.old = std::mem::take(&mut part.young);
@@ -217,11 +218,11 @@ impl SeenCache {
         part.young.insert(key);
     }
 
-    /// Forgets all, and gives the memory back. What is stored is looked up then, and noted again.
+    /// Empties the cache and frees its memory. Stored keys are looked up after that, and added again.
     pub(super) fn forget(&self) {
         for part in &self.parts {
             let mut part = part.lock().unwrap_or_else(PoisonError::into_inner);
-            // Before anybody can miss it: the part is locked.
+            // The count rises before a lookup can miss a key, because the part is locked.
             self.n_forgotten.fetch_add(1, Ordering::Relaxed);
             *part = Generations::default();
         }
@@ -266,7 +267,7 @@ mod tests {
         assert!(n_known < 3_500, "{n_known} are kept in 64 KiB");
         assert!(n_known > 500, "{n_known}");
         assert!((20_000..30_000).all(|n| !knows(&n)));
-        // Of all, and of as many as are looked for at once.
+        // These are all numbers of interest: none, one, a full look, and many looks.
         for n_requests in [0, 1, AT_ONCE as u32, 30_000] {
             let requests: Vec<_> = (0..n_requests).map(request).collect();
             let keys = requests.iter().map(|request| cache.key(one, request));

@@ -1,35 +1,36 @@
-//! Time that does not go back, whatever the wall clock does.
+//! Time that does not go back, even if the wall clock does.
 //!
-//! Due times and host clocks are compared with a time that is handed in, and that is kept across
-//! restarts. If the wall clock is set back by a day, everything that waits would wait for a day more.
-//! So a frontier has a time of its own: the wall clock's, plus however far that was set back since.
+//! Due times and host clocks are compared with a time that is passed in and stored across restarts. If the
+//! wall clock were set back by a day, everything that waits would wait for a day more. A frontier therefore
+//! has a time of its own: that of the wall clock, plus the time by which that was set back since.
 
 use crate::model::crawl::UnixMillis;
 
-/// Calls that come in another order than their moments were read are not a clock set back.
+/// Tolerance in milliseconds: calls that come in another order than their moments were read do not mean that
+/// the clock was set back.
 const JITTER: u64 = 1_000;
 
-/// The time of one frontier.
+/// Time of one frontier.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SteadyTime {
-    /// How far the wall clock was set back.
+    /// Milliseconds by which the wall clock was set back.
     behind: u64,
-    /// The latest moment heard of.
+    /// Latest moment known.
     latest: UnixMillis,
 }
 
 impl SteadyTime {
-    /// Goes on from the latest moment that an earlier life heard of.
+    /// Continues from the latest moment that an earlier opening has stored.
     pub(crate) fn from(latest: UnixMillis) -> Self {
         Self { behind: 0, latest }
     }
 
-    /// The latest moment heard of.
+    /// Returns the latest moment known.
     pub(crate) fn latest(&self) -> UnixMillis {
         self.latest
     }
 
-    /// Hears of the present moment, and gives it in this time.
+    /// Records the present moment, and returns it in this time.
     pub(crate) fn now(&mut self, wall: UnixMillis) -> UnixMillis {
         let now = wall.saturating_add(self.behind);
         if now + JITTER < self.latest {
@@ -39,12 +40,12 @@ impl SteadyTime {
         self.latest
     }
 
-    /// A moment of the wall clock, in this time.
+    /// Converts a moment of the wall clock to this time.
     pub(crate) fn of_wall(&self, wall: UnixMillis) -> UnixMillis {
         wall.saturating_add(self.behind)
     }
 
-    /// A moment of this time, as the wall clock will show it.
+    /// Converts a moment of this time to the wall clock.
     pub(crate) fn to_wall(self, moment: UnixMillis) -> UnixMillis {
         moment.saturating_sub(self.behind)
     }

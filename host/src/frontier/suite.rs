@@ -1,5 +1,5 @@
-//! What every frontier must do, as statements over `Arc<dyn Frontier>`: each backend runs all of
-//! them on an empty frontier that was not seeded.
+//! Suite of tests for every frontier, as statements over `Arc<dyn Frontier>`: each backend runs all of them
+//! on an empty frontier that was not seeded.
 //!
 //! Moments are plain numbers here; nothing waits for real time.
 
@@ -48,7 +48,7 @@ pub(crate) fn new(url: &str) -> NewRequest {
     }
 }
 
-/// Makes a frontier that nobody has open look as if a later version had written it.
+/// Makes a frontier that is not open look as if a later version had written it.
 pub(crate) async fn of_another_format(objects: &Arc<dyn ObjectStore>, shard: ShardId) {
     let head = Head {
         format: FORMAT + 1,
@@ -123,7 +123,7 @@ pub(crate) fn parsed(claim: Box<Claim>) -> Commit {
     commit_of(claim, Ended::Done(Done::Parsed))
 }
 
-/// The next URL once everything is durable.
+/// Takes the next URL once everything is durable.
 pub(crate) async fn take(frontier: &Arc<dyn Frontier>, now: UnixMillis, per_host: u32) -> Take {
     frontier.settle().await.expect("the frontier is open");
     frontier.take(now, per_host).expect("the frontier is open")
@@ -238,7 +238,7 @@ pub(crate) async fn a_host_is_left_alone_for_as_long_as_a_claim_of_it_is_given_b
     frontier.commit(parsed(other)).await.unwrap();
     assert_eq!(take(&frontier, 999, 2).await, Take::WaitUntil(1_000));
     assert_eq!(ready(take(&frontier, 1_000, 2).await), claim);
-    // No earlier than it was told before.
+    // The host is not asked earlier than it was told before.
     frontier.give_back(claim, HostNews::NotBefore(500));
     assert!(matches!(take(&frontier, 1_000, 2).await, Take::Ready(_)));
 }

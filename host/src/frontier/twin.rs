@@ -1,5 +1,5 @@
-//! Frontiers in memory with the guarantees of those on an object store, for simulations: each shard
-//! has one writer, what was durable survives its process, what was not is gone.
+//! Frontiers in memory with the guarantees of those on an object store, for simulations: each shard has one
+//! writer, durable data survives its process, and other data is lost with it.
 //!
 //! ```text
 //! plain    all that is known of one shard, as plain lists; one value is one durable state
@@ -7,7 +7,7 @@
 //! shared   what the calls share with the task that makes the copy durable, a moment later
 //! ```
 //!
-//! How long a write takes, and whether it comes to anything, is up to [`Weather`].
+//! The duration and success of a write are decided by [`Weather`].
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,46 +30,46 @@ mod tests;
 use open::Opened;
 pub(crate) use plain::{Plain, Stage};
 
-/// What happens on the way to the object store.
+/// Conditions on the way to the object store.
 pub(crate) trait Weather: Send + Sync + 'static {
-    /// How long one request is under way, in each direction.
+    /// Returns the time that one request takes in each direction.
     fn delay(&self) -> Duration;
 
-    /// Whether a request is lost: before it comes to anything, or its answer.
+    /// Returns the part of the next call that is lost: the request, its answer, or neither.
     fn lost(&self) -> Option<Lost>;
 
-    /// Is told of what has come to something.
+    /// Records an event that has taken effect.
     fn tell(&self, event: Event);
 }
 
-/// Where a request gets lost.
+/// Part of a call that gets lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lost {
     Request,
     Answer,
 }
 
-/// Something that is so from now on.
+/// Event that has taken effect.
 #[derive(Debug, Clone)]
 pub(crate) enum Event {
-    /// Somebody has become the writer; these hosts were known then.
+    /// A process has become the writer; these hosts were known then.
     Opened {
         shard: ShardId,
         epoch: Epoch,
         storage_epoch: u64,
         hosts: Vec<String>,
     },
-    /// Something its writer did is durable.
+    /// A change by the writer is durable.
     Durable {
         shard: ShardId,
         epoch: Epoch,
         storage_epoch: u64,
     },
-    /// One that is not the writer any more wanted to write.
+    /// A process that is not the writer any more tried to write.
     Fenced { shard: ShardId, storage_epoch: u64 },
 }
 
-/// No delays, and nothing gets lost.
+/// Weather without delays and losses.
 pub(crate) struct Calm;
 
 impl Weather for Calm {
@@ -84,11 +84,11 @@ impl Weather for Calm {
     fn tell(&self, _event: Event) {}
 }
 
-/// The durable state of one shard.
+/// Durable state of one shard.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Kept {
     pub(crate) writer_epoch: u64,
-    /// Of the assignment that has opened it last.
+    /// Epoch of the assignment that has opened it last.
     pub(crate) epoch: Epoch,
     cluster: String,
     pub(crate) plain: Plain,
@@ -99,11 +99,11 @@ pub(crate) struct Kept {
 pub(crate) struct FrontiersTwin {
     shards: Arc<Mutex<BTreeMap<ShardId, Kept>>>,
     weather: Arc<dyn Weather>,
-    /// What is under way, whatever becomes of its sender.
+    /// Requests under way, which go on even if their senders are gone.
     requests: Arc<TaskScope>,
 }
 
-/// So long an answer is waited for.
+/// Time after which a call gives up waiting for its answer.
 const DEADLINE: Duration = Duration::from_secs(5);
 
 impl FrontiersTwin {
@@ -119,12 +119,12 @@ impl FrontiersTwin {
         self.shards.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is durable of a shard.
+    /// Returns the durable state of a shard.
     pub(crate) fn kept(&self, shard: ShardId) -> Option<Kept> {
         self.lock().get(&shard).cloned()
     }
 
-    /// What the frontiers of a resource have kept.
+    /// Returns the durable states of the frontiers of a resource.
     pub(crate) fn of(&self, resource: ResourceId) -> Vec<(ShardId, Kept)> {
         let frontiers = self.lock();
         let own = frontiers
@@ -133,12 +133,12 @@ impl FrontiersTwin {
         own.map(|(shard, kept)| (*shard, kept.clone())).collect()
     }
 
-    /// Whether there is a frontier of a resource.
+    /// Returns true if there is a frontier of a resource.
     pub(crate) fn has(&self, resource: ResourceId) -> bool {
         self.lock().keys().any(|shard| shard.resource == resource)
     }
 
-    /// Removes the frontiers of a resource; how many there were.
+    /// Removes the frontiers of a resource and returns their number.
     pub(crate) fn remove(&self, resource: ResourceId) -> usize {
         let mut shards = self.lock();
         let n_before = shards.len();
@@ -146,7 +146,7 @@ impl FrontiersTwin {
         n_before - shards.len()
     }
 
-    /// Does something at the object store, if the request gets there and the answer back.
+    /// Runs `work` at the object store, if the request gets there and the answer back.
     async fn ask<T: Send + 'static>(
         &self,
         doing: &'static str,
@@ -189,7 +189,7 @@ impl FrontiersTwin {
         }
     }
 
-    /// Becomes the writer, at the object store.
+    /// Makes the caller the writer, at the object store.
     fn take_over(&self, open: &OpenAs) -> Result<Kept, FrontierError> {
         let shard = open.shard;
         let mut shards = self.lock();
@@ -211,7 +211,7 @@ impl FrontiersTwin {
                 expected: open.cluster.clone(),
             });
         }
-        // From here on nobody else writes, as with a database that has been opened.
+        // From here on no other process can write, as with an opened database.
         kept.writer_epoch += 1;
         self.weather.tell(Event::Opened {
             shard,
@@ -258,7 +258,7 @@ impl FrontiersTwin {
     }
 }
 
-/// Who writes to a shard.
+/// Identity of a writer of a shard.
 #[derive(Debug, Clone, Copy)]
 struct Writer {
     shard: ShardId,
@@ -288,5 +288,5 @@ impl OpenFrontiers for FrontiersTwin {
     }
 }
 
-/// Of each file of items, how much of it counts.
+/// Valid lengths of the files of items.
 pub(crate) type Marks = BTreeMap<String, SinkMark>;

@@ -1,18 +1,18 @@
-//! Whose turn it is: which host may be asked next, and which of its URLs comes first.
+//! Order of turns: which host may be asked next, and which of its URLs comes first.
 //!
-//! Every operation costs the logarithm of what is kept, whatever the mix of hosts: a host with a
-//! million URLs is one entry among the hosts. Hosts are ordered by how many of their URLs are in
-//! flight and then by the moment they may be asked, so that free places go round; URLs of one host
-//! by priority, then by the moment they are due, then by age. Of one host, only so many priorities are
-//! told apart at a time.
+//! Every operation costs the logarithm of the number of entries, whatever the mix of hosts: a host with a
+//! million URLs is one entry among the hosts. Hosts are ordered by the number of their URLs in flight and
+//! then by the moment they may be asked, so that free places go round. URLs of one host are ordered by
+//! priority, then by the moment they are due, then by age. The number of priorities that are told apart for
+//! one host at a time is limited.
 //!
-//! Not every URL has to be here. A [`lane`](Lane) keeps the first of its URLs and knows that others
-//! follow; when few are left it is *hungry*, and whoever owns the rest reads the next ones in with
-//! [`Workbench::begin_refill`] and [`Workbench::fill`]. A host whose best lane has run dry waits for
-//! that; no other host does. Where there is no room for all hosts, those whose turn comes last
-//! [`sleep`]: nothing of them is here but their clock and where their lanes begin.
+//! Some of the URLs may be outside of memory. A [`lane`](Lane) keeps the first of its URLs and knows that
+//! others follow; when few are left it is *hungry*, and the owner of the rest reads the next ones in with
+//! [`Workbench::begin_refill`] and [`Workbench::fill`]. A host whose best lane has run dry waits for that; no
+//! other host does. If there is no room for all hosts, those whose turn comes last [`sleep`]: only their
+//! clocks and the starts of their lanes stay in memory.
 //!
-//! This is arithmetic on moments that are handed in. Seen URLs, items and locks are for the caller.
+//! This module computes with moments that are passed in. Seen URLs, items and locks are left to the caller.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -36,40 +36,41 @@ pub use life::{HostFailure, HostStanding};
 pub(crate) use life::{HostLife, Trouble};
 use table::Hosts;
 
-/// A host, by hash of its name and port. Two that share a hash share their clock and their lanes,
-/// which is slower for both and wrong for neither.
+/// Id of a host: a hash of its name and port. Two hosts with the same hash share their clock and their lanes,
+/// which is slower for both but correct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct HostId(pub(crate) u64);
 
-/// The URLs of one host that have one priority.
+/// Id of a lane: the URLs of one host with the same priority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct LaneId {
     pub(crate) host: HostId,
     pub(crate) priority: i32,
 }
 
-/// What comes next.
+/// Result of taking the next URL.
 #[derive(Debug)]
 pub(crate) enum Next<T> {
-    /// This, and it counts as in flight.
+    /// The URL, which counts as in flight now.
     Url(LaneId, Turn, T),
-    /// Nothing before this moment.
+    /// No URL is available before this moment.
     At(UnixMillis),
-    /// Every host has as many in flight as it may, or waits for its URLs to be read in.
+    /// Every host has as many URLs in flight as it may, or waits for its URLs to be read in.
     Full,
 }
 
-/// How many URLs of one host may be in flight, by what is known of it. None: nothing of such hosts is taken.
+/// Maximum numbers of URLs of one host in flight, by the state of the host. If `None`, no URL of such hosts
+/// is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TakeFrom {
-    /// Of a host of which everything is known that comes before its pages.
+    /// Limit for a ready host: everything that must be known before its pages are fetched is known.
     pub ready: Option<u32>,
-    /// Of any other.
+    /// Limit for any other host.
     pub unready: Option<u32>,
 }
 
 impl TakeFrom {
-    /// As many of one as of the other.
+    /// Creates the same limit for both.
     pub fn all(per_host: u32) -> Self {
         Self {
             ready: Some(per_host),
@@ -78,10 +79,11 @@ impl TakeFrom {
     }
 }
 
-/// Lanes of one host: with each page of it, where each of them begins is written, and is looked through.
+/// Maximum number of lanes of one host: with each page of the host, the start of each lane is written, and
+/// the lanes are searched.
 const MAX_LANES: usize = 64;
 
-/// Where a lane's URLs begin: nothing before it is left.
+/// Start of a lane's URLs: none is left before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cursor {
     pub(crate) priority: i32,
@@ -92,19 +94,19 @@ pub(crate) struct Cursor {
 #[derive(Debug)]
 pub(crate) struct Workbench<T> {
     hosts: Hosts<T>,
-    /// By URLs in flight, then by the moment the host has something to fetch and may be asked.
-    /// Only hosts with a URL that is here; no more levels than there are places in flight.
+    /// Hosts by URLs in flight, then by the moment at which the host has a URL to fetch and may be asked.
+    /// Only hosts with a URL in memory are here; there are no more levels than places in flight.
     turns: BTreeMap<Level, BTreeSet<(UnixMillis, HostId)>>,
-    /// By the moment that the host has something to fetch and may be asked.
+    /// Sleeping hosts, by the moment at which the host has a URL to fetch and may be asked.
     asleep: BTreeSet<(UnixMillis, HostId)>,
-    /// Hosts that have nothing left, by the moment that they may be asked again.
+    /// Hosts that have no URLs left, by the moment at which they may be asked again.
     idle: BTreeSet<(UnixMillis, HostId)>,
-    /// Lanes to be read in; not all of them still are hungry.
+    /// Lanes to be read in; not all of them are still hungry.
     hungry: VecDeque<LaneId>,
     n_hungry: usize,
     n_lanes: usize,
     n_buffered: usize,
-    /// URLs that are kept here, and those of one lane.
+    /// Maximum number of URLs in memory, and that of one lane.
     max_buffered: usize,
     room: usize,
 }
@@ -127,24 +129,24 @@ impl<T> Default for Workbench<T> {
 }
 
 impl<T> Workbench<T> {
-    /// No more than so many URLs are kept here, and of one lane. What is beyond leaves the memory at once; that of one
-    /// lane, as it is taken.
+    /// Sets the maximum number of URLs in memory, and that of one lane. URLs beyond the first leave the
+    /// memory at once; those beyond the second as URLs of the lane are taken.
     pub(crate) fn set_room(&mut self, max_buffered: usize, room: usize) {
         (self.max_buffered, self.room) = (max_buffered, room);
         self.fit();
     }
 
-    /// URLs that are here.
+    /// Returns the number of URLs in memory.
     pub(crate) fn n_buffered(&self) -> usize {
         self.n_buffered
     }
 
-    /// Lanes with a URL that waits or is in flight.
+    /// Returns the number of lanes with a URL that waits or is in flight.
     pub(crate) fn n_lanes(&self) -> usize {
         self.n_lanes
     }
 
-    /// A host as an earlier life left it: its URLs are read in from its cursors on.
+    /// Restores a host as an earlier opening has left it: its URLs are read in from its cursors on.
     pub(crate) fn restore(
         &mut self,
         host: HostId,
@@ -162,8 +164,8 @@ impl<T> Workbench<T> {
         });
     }
 
-    /// The lane for a new URL: that of its priority, or, in a host that has as many lanes as it may, of
-    /// the nearest below that has one; below all of them, of the lowest.
+    /// Returns the lane for a new URL: that of its priority. If the host has as many lanes as it may, it is
+    /// the lane with the nearest lower priority, or else the lowest lane.
     pub(crate) fn lane_for(&self, host: HostId, priority: i32) -> LaneId {
         let lanes = self.hosts.whole(host).map(|known| &known.lanes);
         let priority = match lanes {
@@ -177,7 +179,7 @@ impl<T> Workbench<T> {
         LaneId { host, priority }
     }
 
-    /// Lets a URL wait. A lane that has more than there is room for keeps the first of them.
+    /// Queues a URL. A lane that has more URLs than there is room for keeps the first of them.
     pub(crate) fn put(&mut self, lane: LaneId, turn: Turn, url: T) -> Put {
         let room = self.room;
         let put = self.in_lane(lane, |lane| lane.put(turn, url, room));
@@ -186,13 +188,13 @@ impl<T> Workbench<T> {
         put
     }
 
-    /// Counts a URL as in flight that is not here: one that is taken in another way.
+    /// Counts a URL as in flight that is not in memory: one that is taken in another way.
     pub(crate) fn hold(&mut self, lane: LaneId, turn: Turn) {
         self.in_lane(lane, |lane| lane.hold(turn));
         self.change(lane.host, |host| host.n_in_flight += 1);
     }
 
-    /// The next URL, from a host with fewer in flight than it may have. Hosts that are ready come first.
+    /// Takes the next URL, from a host with fewer URLs in flight than it may have. Ready hosts come first.
     pub(crate) fn take(&mut self, now: UnixMillis, may: TakeFrom) -> Next<T> {
         self.wake();
         let heads = || {
@@ -205,7 +207,7 @@ impl<T> Workbench<T> {
         };
         let Some((_, host)) = heads().find(|&(at, _)| at <= now) else {
             let first = heads().map(|(at, _)| at).min();
-            // What is being read in may come sooner.
+            // A URL that is being read in may come sooner.
             let first = first.filter(|_| self.n_hungry == 0);
             return first.map_or(Next::Full, Next::At);
         };
@@ -219,8 +221,8 @@ impl<T> Workbench<T> {
         Next::Url(LaneId { host, priority }, turn, url)
     }
 
-    /// A URL is no longer in flight; its host has answered at `answered`, and is not asked before
-    /// `not_before`, or than it would have been where that is 0.
+    /// Removes a URL from flight. Its host has answered at `answered` and is not asked before `not_before`;
+    /// if that is 0, its clock stays.
     pub(crate) fn land(
         &mut self,
         lane: LaneId,
@@ -238,13 +240,13 @@ impl<T> Workbench<T> {
         self.feed(lane.host);
     }
 
-    /// A host is not asked before this moment, whatever it was given before.
+    /// Postpones a host to this moment, unless it waits for longer.
     pub(crate) fn postpone(&mut self, host: HostId, until: UnixMillis) {
         self.change(host, |host| host.clock.postpone(until));
         self.feed(host);
     }
 
-    /// The clock of a host and where each of its lanes begins, which counts as saved from now on.
+    /// Returns the clock of a host and the starts of its lanes, which count as saved from now on.
     pub(crate) fn save(&mut self, host: HostId) -> (HostClock, Vec<Cursor>) {
         if !self.hosts.contains(host) {
             return (HostClock::default(), Vec::new());
@@ -259,17 +261,17 @@ impl<T> Workbench<T> {
         })
     }
 
-    /// Not before this moment is a host asked.
+    /// Returns the moment before which a host is not asked.
     pub(crate) fn clock(&self, host: HostId) -> UnixMillis {
         self.hosts.about(host).map_or(0, |(clock, _)| clock.at)
     }
 
-    /// Whether anything is known of a host.
+    /// Returns true if anything is known of a host.
     pub(crate) fn knows(&self, host: HostId) -> bool {
         self.hosts.contains(host)
     }
 
-    /// Forgets hosts that have nothing left and may be asked again by now.
+    /// Forgets hosts that have no URLs left and may be asked again by now.
     pub(crate) fn forget_idle(&mut self, now: UnixMillis) {
         while let Some(&(at, id)) = self.idle.first()
             && at <= now
@@ -279,12 +281,12 @@ impl<T> Workbench<T> {
         }
     }
 
-    /// URLs should be read in.
+    /// Returns true if URLs should be read in.
     pub(crate) fn wants_refill(&self) -> bool {
         !self.hungry.is_empty()
     }
 
-    /// The next lane whose URLs should be read in, and from where on: behind this one.
+    /// Returns the next lane to be read in, and the turn after which its URLs begin.
     pub(crate) fn begin_refill(&mut self) -> Option<(LaneId, Turn)> {
         self.wake();
         while let Some(id) = self.hungry.pop_front() {
@@ -297,7 +299,7 @@ impl<T> Workbench<T> {
         None
     }
 
-    /// What was read in for a lane, in order; `is_all`: nothing follows it.
+    /// Adds the URLs that were read in for a lane, in order; `is_all` is true if no others follow.
     pub(crate) fn fill(&mut self, id: LaneId, urls: Vec<(Turn, T)>, is_all: bool) {
         let room = self.room;
         self.in_lane(id, |lane| lane.fill(urls, is_all, room));
@@ -305,8 +307,8 @@ impl<T> Workbench<T> {
         self.fit();
     }
 
-    /// Lanes of a host that have few URLs are hungry, up to the first that is dry: those behind it
-    /// are not asked before that.
+    /// Marks lanes of a host that have few URLs as hungry, up to the first that is dry: those after it are
+    /// not used before that.
     fn feed(&mut self, id: HostId) {
         let Some(host) = self.hosts.whole_mut(id) else {
             return;
@@ -328,7 +330,7 @@ impl<T> Workbench<T> {
         })
     }
 
-    /// Changes a host, and with it its place and what is counted of all.
+    /// Changes a host, and with it its place and the sums over all hosts.
     fn change<R>(&mut self, id: HostId, change: impl FnOnce(&mut Host<T>) -> R) -> R {
         let is_new = !self.hosts.contains(id);
         let host = self.hosts.expand(id);

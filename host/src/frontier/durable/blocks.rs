@@ -1,4 +1,4 @@
-//! What was read of the files of all open databases: a cache that can be emptied while they are open.
+//! Cache of blocks from the files of all open databases; it can be emptied while they are open.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -8,14 +8,14 @@ use slatedb::db_cache::{CachedEntry, CachedKey, DbCache};
 
 use super::DurableSettings;
 
-/// The cache of blocks, indexes and filters.
+/// Cache of blocks, indexes and filters.
 pub(super) struct Blocks {
     settings: DurableSettings,
     present: RwLock<Arc<dyn DbCache>>,
 }
 
 impl Blocks {
-    /// An empty one of the sizes that are set.
+    /// Creates an empty cache of the sizes that are set.
     pub(super) fn new(settings: DurableSettings) -> Self {
         Self {
             present: RwLock::new(settings.block_cache()),
@@ -23,7 +23,7 @@ impl Blocks {
         }
     }
 
-    /// Begins with an empty one. Reads that are under way end with the one before.
+    /// Replaces the cache by an empty one. Reads that are under way finish with the old one.
     pub(super) fn forget(&self) {
         let empty = self.settings.block_cache();
         let mut present = self.present.write().unwrap_or_else(PoisonError::into_inner);

@@ -1,11 +1,11 @@
-//! The time of a database, which must not go back.
+//! Clock of a database, which must not go back.
 //!
-//! The database refuses a write that is older than the last, by the clock of the machine. Where that
-//! clock was set back since the last opening, or is behind the clock of the machine that had the shard
-//! before, nothing could be written until it has caught up. So the database gets a clock that is moved
-//! on as far as is needed. Tables, and how long a compaction keeps its inputs, are dated by it; other
-//! files by whoever keeps them, so that their ages are told with what it is ahead when it is opened. Where
-//! it is moved on after that, until the next opening all of these go sooner by as much.
+//! The database refuses a write that is older than the last, by the clock of the machine. If that clock was
+//! set back since the last opening, or is behind the clock of the machine that had the shard before, nothing
+//! could be written until it has caught up. The database therefore gets a clock that is moved on as far as
+//! needed. Tables, and the time for which a compaction keeps its inputs, are dated by this clock. Other files
+//! are dated by their store, so the lead of this clock at the opening is added to their age limits. If the
+//! clock is moved on after that, all of these files are removed sooner by as much, until the next opening.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -16,20 +16,19 @@ use slatedb_common::clock::{DefaultSystemClock, SystemClock, SystemClockTicker};
 
 use crate::model::crawl::UnixMillis;
 
-/// A batch may have waited so long, after it was made, for the database to give it its time: more
-/// than a write may take.
+/// Time that a batch may wait, after it was made, until the database stamps it: more than a write may take.
 const MARGIN: i64 = 60_000;
 
 /// The clock of one database.
 #[derive(Debug, Default)]
 pub(super) struct DatabaseClock {
     machine: DefaultSystemClock,
-    /// Milliseconds before the machine's.
+    /// Milliseconds by which this clock is ahead of the machine's.
     ahead: AtomicI64,
 }
 
 impl DatabaseClock {
-    /// As of now that many milliseconds before the machine's.
+    /// Creates a clock that is this many milliseconds ahead of the machine's.
     #[cfg(test)]
     pub(super) fn ahead_by(millis: i64) -> Self {
         Self {
@@ -42,13 +41,13 @@ impl DatabaseClock {
         u64::try_from(self.now().timestamp_millis()).unwrap_or_default()
     }
 
-    /// How far it is before the machine's.
+    /// Returns how far the clock is ahead of the machine's.
     pub(super) fn ahead(&self) -> Duration {
         let ahead = self.ahead.load(Ordering::Relaxed);
         Duration::from_millis(u64::try_from(ahead).unwrap_or(0))
     }
 
-    /// Something was written at this moment: what follows must come later.
+    /// Moves the clock on after a write at this moment, so that later ones get a later time.
     pub(super) fn go_on_from(&self, last: UnixMillis) {
         let behind = last.saturating_sub(self.millis());
         if behind > 0 {

@@ -1,7 +1,7 @@
-//! How many bytes a frontier has on disk: everything in its folder, with the log and with what
-//! compactions have replaced and nobody has removed yet.
+//! Size of a frontier on disk in bytes: everything in its folder, with the log and with files that
+//! compactions have replaced and that are not removed yet.
 //!
-//! A look now and then is exact enough for a quota, and costs the pages nothing.
+//! A measurement now and then is exact enough for a quota, and costs the pages nothing.
 
 use std::sync::Weak;
 use std::sync::atomic::Ordering;
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::Inner;
 use crate::frontier::path_of;
 
-/// Looks until the frontier is closed or gone.
+/// Measures the size until the frontier is closed or gone.
 pub(super) async fn watch(inner: Weak<Inner>, stop: CancellationToken) {
     loop {
         let Some(frontier) = inner.upgrade() else {
@@ -26,7 +26,7 @@ pub(super) async fn watch(inner: Weak<Inner>, stop: CancellationToken) {
         match stop.run_until_cancelled(sum).await {
             None => return,
             Some(Ok(n_bytes)) => frontier.disk_bytes.store(n_bytes, Ordering::Relaxed),
-            // What was seen last holds; whoever writes will hear of it too.
+            // The last measurement stays valid; writers will meet the error too.
             Some(Err(error)) => {
                 tracing::warn!(%shard, %error, "the files of the frontier cannot be listed");
             }

@@ -1,4 +1,4 @@
-//! Pages that come to their end: those that wait for the turn at the same time share one batch.
+//! Group commit: pages that wait for the turn at the same time share one batch.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use crate::frontier::workbench::HostId;
 use crate::frontier::{Commit, Committed, Ended, FrontierError, keys, records};
 use crate::model::crawl::{Done, Fingerprint};
 
-/// Pages of one batch, and the new links above which no other page joins it.
+/// Limits of one batch: its pages, and the new links above which no further page joins it.
 const MAX_PAGES: usize = 32;
 const MAX_LINKS: usize = 4_096;
 
@@ -76,7 +76,7 @@ impl Inner {
         }
     }
 
-    /// Those that wait, in their order. Ends with at least the first of them told.
+    /// Commits the waiting pages in their order. When it returns, at least the first of them has its answer.
     async fn commit_queued(&self, turn: &Turn<'_>) {
         let mut group = Group::new(self);
         let mut has_failed = false;
@@ -93,7 +93,7 @@ impl Inner {
             match self.add(&mut group, queued.commit, queued.links).await {
                 Ok(committed) => group.told.push((queued.tell, committed)),
                 Err(error) => {
-                    // Whoever asked may be gone. What it has counted is read anew.
+                    // The caller may be gone. What it has counted is read anew.
                     drop(queued.tell.send(Err(error)));
                     has_failed = true;
                     break;
@@ -117,7 +117,8 @@ impl Inner {
         }
     }
 
-    /// What it depends on may be changed by a page before it: that has to be with the database.
+    /// Returns true if the commit depends on something that a page before it may change, which then has to be
+    /// in the database.
     fn reads_what_pages_write(&self, queued: &Queued) -> bool {
         queued.links.has_reload() || self.state().head.has_reloads
     }
@@ -139,7 +140,7 @@ impl Inner {
             && led_to != fingerprint
             && (group.stored_here.contains(&led_to) || self.knows(request).await?)
         {
-            // Another page has come there meanwhile, and its items are there.
+            // Another page was redirected there meanwhile, and its items are stored.
             commit.ended = Ended::Done(Done::Duplicate);
             commit.items.clear();
             links = Links::default();
@@ -175,7 +176,7 @@ impl Inner {
         Ok(committed)
     }
 
-    /// Why an earlier visit of a URL was given up.
+    /// Returns why an earlier visit of a URL was given up.
     async fn dead_letter(
         &self,
         host: HostId,

@@ -43,7 +43,7 @@ impl Inner {
         Ok(false)
     }
 
-    /// Puts a claim back and its host off, and writes that: a crash must not begin the count anew.
+    /// Puts a claim back and its host off, and writes that, so that a crash does not begin the count anew.
     pub(super) async fn put_off(
         &self,
         claim: Claim,

@@ -1,5 +1,5 @@
-//! In the background of an open frontier: reads URLs in before they are needed, hears what has become
-//! durable and whether the database is still ours, and forgets hosts that are idle.
+//! Background work of an open frontier: reads URLs in before they are needed, watches what has become durable
+//! and if the database is still ours, and forgets idle hosts.
 
 use std::sync::Weak;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use super::state::Waiting;
 use crate::frontier::workbench::{LaneId, Turn};
 use crate::frontier::{FrontierError, keys, records};
 
-/// How often hosts that are idle are forgotten.
+/// Time between two rounds of forgetting idle hosts.
 const TIDY: Duration = Duration::from_secs(10);
 
-/// Hears what is durable until the frontier is closed or gone.
+/// Watches what is durable until the frontier is closed or gone.
 pub(super) async fn watch_durability(
     inner: Weak<Inner>,
     mut status: watch::Receiver<DbStatus>,
@@ -78,7 +78,7 @@ impl Inner {
     async fn refill_all(&self) -> Result<(), FrontierError> {
         loop {
             let begun = {
-                // No batch is on its way: what the memory knows can be read.
+                // No batch is on its way, so what the memory knows can be read.
                 let _turn = self.writer.lock().await;
                 let mut state = self.state();
                 let n_buffered = state.bench.n_buffered();
@@ -97,7 +97,7 @@ impl Inner {
         }
     }
 
-    /// The first URLs of a lane behind one turn.
+    /// Reads the first URLs of a lane that come after a turn.
     async fn read_lane(
         &self,
         lane: LaneId,
@@ -116,7 +116,7 @@ impl Inner {
         Ok(urls)
     }
 
-    /// The URL in a ready record.
+    /// Decodes the URL in a ready record.
     pub(super) fn waiting(&self, bytes: &[u8]) -> Result<Waiting, FrontierError> {
         let record: records::Ready = self.decode(bytes, "ready")?;
         let fingerprint = records::fingerprint(&record.fingerprint)

@@ -1,5 +1,5 @@
-//! Which of the links of a page are new: by the cache first, and for the rest by the database, in the
-//! order of its keys, so that the links to one host share its blocks.
+//! Recognition of new links of a page: by the cache first, and for the rest by the database, in the order of
+//! its keys, so that the links to one host share its blocks.
 
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
@@ -15,26 +15,26 @@ use crate::model::id::Shard;
 use crate::model::pattern::{PatternKey, path_pattern};
 use crate::model::scope::{GrowthBounds, HOSTS, PATTERN_URLS};
 
-/// Patterns whose numbers are kept in memory.
+/// Maximum number of patterns whose counts are kept in memory.
 const MAX_PATTERNS: usize = 16 << 10;
 
-/// What of a page's links is to be stored.
+/// Links of a page that are to be stored.
 #[derive(Debug, Default)]
 pub(super) struct Sorted {
-    /// In the order of the page.
+    /// Links that this shard stores, in the order of the page.
     pub(super) links: Vec<NewLink>,
-    /// Those that other shards get, in the order of the page.
+    /// Links for other shards, in the order of the page.
     pub(super) for_others: Vec<LinkOut>,
-    /// Kept out by setting `max-pattern-urls`.
+    /// Number of links kept out by setting `max-pattern-urls`.
     pub(super) n_over_pattern: u64,
-    /// Kept out by setting `max-hosts`.
+    /// Number of links kept out by setting `max-hosts`.
     pub(super) n_over_hosts: u64,
-    /// Of all links that are stored in the batch, these and those before.
+    /// Fingerprints of all links that the batch has stored so far, with these.
     pub(super) stored_here: HashSet<Fingerprint>,
 }
 
 impl Sorted {
-    /// Returns how many links were kept out, by the word that they are counted by.
+    /// Returns the numbers of links that were kept out, with the words that they are counted by.
     pub(super) fn over_bounds(&self) -> [(&'static str, u64); 2] {
         [
             (PATTERN_URLS, self.n_over_pattern),
@@ -43,14 +43,14 @@ impl Sorted {
     }
 }
 
-/// What tells which links are new, beside the links.
+/// Facts that decide which links are new, besides the links themselves.
 #[derive(Debug, Default)]
 pub(super) struct Around {
     /// The page's own request, which no longer waits.
     pub(super) ending: Option<Fingerprint>,
-    /// Where redirects have led it.
+    /// Target of the page's redirects.
     pub(super) led_to: Option<Fingerprint>,
-    /// None: links are stored however many there are.
+    /// Limits on new links. If `None`, links are stored however many there are.
     pub(super) growth: Option<GrowthBounds>,
     /// Links that other pages have stored in the same batch.
     pub(super) stored_here: HashSet<Fingerprint>,
@@ -62,14 +62,14 @@ pub(super) struct NewLink {
     pub(super) request: Request,
     pub(super) fingerprint: Fingerprint,
     pub(super) host: HostId,
-    /// Of the request that first stored the URL.
+    /// Depth of the request that first stored the URL.
     pub(super) depth: u32,
-    /// 0 for one that was not known.
+    /// Number of the visit; 0 for a URL that was not known.
     pub(super) visit: u32,
     pub(super) validators: Option<Box<Validators>>,
-    /// Its pattern of paths, and how many URLs of it are stored with this one.
+    /// Pattern of its path, and the number of URLs of that pattern that are stored with this one.
     pub(super) pattern: Option<([u8; 8], u64)>,
-    /// True for the first of its host in this run.
+    /// True for the first link to its host in this run.
     pub(super) meets_host: bool,
 }
 
@@ -82,8 +82,8 @@ pub(super) struct LinkOut {
     pub(super) host: HostId,
 }
 
-/// Links that may be new, in the order of the page: telling them from the others is most of the work,
-/// and needs no lock.
+/// Links that may be new, in the order of the page. Telling them from known ones is most of the work, and
+/// needs no lock.
 #[derive(Default)]
 pub(super) struct Links(Vec<Link>);
 
@@ -94,28 +94,28 @@ impl Links {
 }
 
 struct Link {
-    /// In the page: those for other shards come last.
+    /// Position in the page; links for other shards come last.
     place: usize,
     host: HostId,
     fingerprint: Fingerprint,
     key: SeenKey,
     new: NewRequest,
-    /// The shard that it belongs to; none for one that is our own.
+    /// Shard that the link belongs to. `None` for a link of this shard.
     to: Option<Shard>,
 }
 
-/// What a pattern says of a link.
+/// Result of counting a link for its pattern.
 enum Counted {
-    /// It has none, or they do not count.
+    /// The link has no pattern, or patterns are not counted.
     Uncounted,
-    /// The link is this one of its pattern.
+    /// The link has this number among those of its pattern.
     As([u8; 8], u64),
-    /// There are as many as there may be.
+    /// The pattern has as many URLs as it may.
     Full,
 }
 
 impl Inner {
-    /// Passes over what is known to be stored. Of the same request twice, the first counts.
+    /// Drops links that are known to be stored. Of two links with the same request, the first counts.
     pub(super) fn links(
         &self,
         mut requests: Vec<NewRequest>,
@@ -136,7 +136,7 @@ impl Inner {
             n += 1;
             places.next_if_eq(&(n - 1)).is_some()
         };
-        // A request is large: most are known, and are dropped where they are.
+        // A request is large: most are known, and are dropped in place.
         requests.retain(|_| is_kept());
         for_others.retain(|_| is_kept());
         let own = requests.into_iter().map(|new| (None, new));
@@ -155,7 +155,7 @@ impl Inner {
         Links(links.collect())
     }
 
-    /// Those of the links that are to be stored.
+    /// Returns the links that are to be stored.
     pub(super) async fn sort_out(
         &self,
         Links(mut links): Links,
@@ -165,7 +165,7 @@ impl Inner {
         let (mut new_links, mut for_others) = (Vec::new(), Vec::new());
         let (mut n_over_pattern, mut n_over_hosts) = (0, 0);
         let mut n_met = 0;
-        // Links to one host stand side by side.
+        // Links to one host are next to each other.
         let mut last_met = None;
         let mut stored_here = around.stored_here;
         stored_here.extend(around.led_to);
@@ -181,7 +181,7 @@ impl Inner {
             let is_stored = stored_here.contains(&fingerprint)
                 || self.is_stored(key, host, fingerprint).await?;
             if let Some(to) = to {
-                // Whether one that asks to be reloaded waits already is known there.
+                // A pending visit of a URL that asks to be reloaded is recorded there.
                 let is_again = new.request.reload && !stored_here.contains(&fingerprint);
                 if !is_stored || is_again {
                     stored_here.insert(fingerprint);
@@ -252,7 +252,8 @@ impl Inner {
         })
     }
 
-    /// After a batch only: what it counts is in memory alone until then.
+    /// Empties the cache of pattern counts if it is full. This is called after a batch only, because its
+    /// counts are in memory alone until then.
     pub(super) fn forget_patterns(&self) {
         let mut state = self.state();
         if state.patterns.len() >= MAX_PATTERNS {
@@ -275,7 +276,7 @@ impl Inner {
         self.frontiers.seen.key(self.opening, request)
     }
 
-    /// Whether this run has stored it, or was led to it.
+    /// Returns true if this run has stored the request, or was redirected to it.
     async fn is_stored(
         &self,
         key: SeenKey,
@@ -297,7 +298,7 @@ impl Inner {
         Ok(is_stored)
     }
 
-    /// Counts one more URL of its pattern, if it has one and there is room.
+    /// Counts one more URL of the request's pattern, if it has one and there is room.
     async fn count_pattern(&self, request: &Request, max: u64) -> Result<Counted, FrontierError> {
         let Some(PatternKey(pattern)) = path_pattern(&request.url) else {
             return Ok(Counted::Uncounted);
@@ -324,8 +325,8 @@ impl Inner {
         fingerprint: Fingerprint,
         new: NewRequest,
     ) -> Result<NewLink, FrontierError> {
-        // A page that is not parsed again leads nowhere, so only those of runs whose URLs are all
-        // due again may be passed over.
+        // A page that is not parsed again leads nowhere. Only URLs of runs whose URLs are all due again may
+        // therefore be skipped.
         let carry_from = self.state().head.carry_from;
         let known = match carry_from {
             0 => None,
@@ -345,7 +346,8 @@ impl Inner {
         })
     }
 
-    /// A URL that is stored and asks to be fetched again; none where it will be anyway.
+    /// Returns the next visit of a stored URL that asks to be fetched again, or `None` if it will be fetched
+    /// anyway.
     async fn next_visit(
         &self,
         host: HostId,
@@ -354,9 +356,9 @@ impl Inner {
         ending: Option<Fingerprint>,
     ) -> Result<Option<NewLink>, FrontierError> {
         let state = self.state_of(host, fingerprint).await?;
-        // What an earlier run has left of it says nothing of this one.
+        // A state from an earlier run says nothing about this one.
         let Some(state) = state.filter(|state| state.run == self.run.0) else {
-            // Redirects have led to it; its first visit is still to come.
+            // The URL was the target of redirects; its first visit is still to come.
             return self.first_visit(host, fingerprint, new).await.map(Some);
         };
         let waits = state.stage() == Stage::Due
@@ -383,7 +385,7 @@ impl Inner {
         bytes.map(|bytes| self.decode(&bytes, "state")).transpose()
     }
 
-    /// Whether this run has stored the request, or was led to it.
+    /// Returns true if this run has stored the request, or was redirected to it.
     pub(super) async fn knows(&self, request: &Request) -> Result<bool, FrontierError> {
         self.check()?;
         let (key, host) = (self.seen_key(request), keys::host_of(request));

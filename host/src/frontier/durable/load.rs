@@ -1,4 +1,4 @@
-//! What an earlier life has left, read and checked: whose it is, whether it is whole, what waits.
+//! Reading of a database on opening: whose it is, if it is whole, and what waits.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -15,17 +15,17 @@ use crate::model::frontier::KeptCookies;
 use crate::model::id::Digest;
 use crate::model::links::Division;
 
-/// How long hosts wait because of an opening, beside what is stored of each.
+/// Wait of hosts that an opening causes, in addition to their stored clocks.
 #[derive(Debug, Clone, Copy)]
 enum Hold {
-    /// Until this moment; all clocks are exact.
+    /// Hosts wait until this moment; all clocks are exact.
     Until(UnixMillis),
-    /// For its own delay, or for this one where it has never answered.
+    /// Each host waits for its own delay, or for this one if it has never answered.
     Delay(Duration),
 }
 
 impl Inner {
-    /// Entries of pages that are to be given up.
+    /// Loads the database. Returns the entries of pages that are to be given up.
     pub(super) async fn load(&mut self, open: &OpenAs) -> Result<VecDeque<u64>, FrontierError> {
         let shard = self.shard;
         let head = self.get(Bytes::from_static(keys::HEAD)).await?;
@@ -41,7 +41,7 @@ impl Inner {
                 cluster: open.cluster.clone(),
                 shard: shard.to_string(),
                 is_clean: true,
-                // There is nothing that earlier runs could have left.
+                // There is no earlier run that could have left anything.
                 swept_before: open.run.0,
                 ..records::Head::default()
             },
@@ -53,7 +53,7 @@ impl Inner {
         let is_new_run = head.run < open.run.0;
         self.opening = self.frontiers.seen.open(is_new_run);
         if is_new_run {
-            // What an earlier run did not come to carry is carried by this one.
+            // URLs that an earlier run did not manage to carry over are carried over by this one.
             head.carry_from = match open.carry.filter(|first| first.0 <= head.run) {
                 Some(_) if head.is_carrying => head.carry_from,
                 Some(_) => head.run,
@@ -94,7 +94,7 @@ impl Inner {
         }
         let hold = match has_exact_clocks {
             true => Hold::Until(held_until),
-            // Who has never answered may have been asked all the same.
+            // A host that has never answered may have been asked all the same.
             false => Hold::Delay(open.delay),
         };
         self.load_hosts(&mut state, hold, now).await?;
@@ -108,7 +108,7 @@ impl Inner {
         Ok(poisoned)
     }
 
-    /// The newest of the numbers of batches, with no gap behind it.
+    /// Returns the record with the highest batch number, after checking that no number before it is missing.
     async fn check_batches(&self) -> Result<records::Batch, FrontierError> {
         let mut found = self.scan_prefix(keys::BATCHES).await?;
         let mut batches = HashMap::new();
@@ -118,7 +118,7 @@ impl Inner {
         }
         let Some(last) = batches.values().max_by_key(|batch| batch.n).copied() else {
             return Ok(records::Batch {
-                // 0 is before the first.
+                // 0 is before the first batch.
                 next_entry: 1,
                 ..records::Batch::default()
             });
@@ -185,7 +185,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Suspects wait to be tried alone; answers those that were tried often enough.
+    /// Queues suspects to be tried alone. Returns the entries of those that were tried often enough.
     async fn load_suspects(&self, state: &mut State) -> Result<VecDeque<u64>, FrontierError> {
         let mut found = self.scan_prefix(keys::SUSPECTS).await?;
         let mut notes = Vec::new();
@@ -209,7 +209,7 @@ impl Inner {
                 entry: note.entry,
             };
             let Some(record) = self.get(keys::ready(self.run, lane, turn)).await? else {
-                // Of a run that is over.
+                // The suspect belongs to a run that is over.
                 state.forget_suspect(fingerprint);
                 continue;
             };

@@ -1,11 +1,12 @@
 //! Hosts that another shard had before: the number of shards has changed, and hosts were divided anew.
 //!
-//! A shard that is opened for the first time since knows nothing of the hosts that came to it. So nothing
-//! is taken before one full delay has passed, and the clocks that lie further ahead, because of a
-//! back-off, a `Retry-After` or a longer delay, are read from the frontiers of all other shards. These are
-//! only read. One that cannot be read is passed over with a warning: it holds up no crawl.
+//! A shard that is opened for the first time since then knows nothing of the hosts that came to it. It
+//! therefore takes no page before one full delay has passed, and reads the clocks that are further ahead,
+//! because of a back-off, a `Retry-After` or a longer delay, from the frontiers of all other shards. These
+//! are only read. A frontier that cannot be read is skipped with a warning: it delays no crawl.
 //!
-//! Both are durable before the first page is taken. A process that ends before that does it all again.
+//! The delay and the clocks are durable before the first page is taken. A process that ends before that
+//! repeats the work.
 
 use futures::StreamExt as _;
 use object_store::ObjectStore as _;
@@ -22,13 +23,13 @@ use crate::model::crawl::UnixMillis;
 use crate::model::id::Shard;
 use crate::model::resource::ShardId;
 
-/// Frontiers that are read at once.
+/// Number of frontiers that are read at once.
 const AT_ONCE: usize = 4;
-/// Clocks that are written in one batch.
+/// Number of clocks that are written in one batch.
 const BATCH: usize = 1_000;
 
 impl State {
-    /// Tells to wait, where hosts that came from other shards may have been asked a moment ago.
+    /// Returns an order to wait while hosts that came from other shards may have been asked a moment ago.
     pub(super) fn rest(&self, now: UnixMillis) -> Option<Take> {
         let until = self.head.rests_until;
         (now < until).then(|| Take::WaitUntil(self.time.to_wall(until)))
@@ -36,8 +37,8 @@ impl State {
 }
 
 impl Inner {
-    /// Gives all hosts one full delay from now on, and those that other shards had the clocks that they
-    /// had there, where these lie further ahead.
+    /// Gives all hosts one full delay from now on, and gives hosts from other shards the clocks that they had
+    /// there, if these are further ahead.
     pub(super) async fn take_hosts_over(&self, state: &mut State, open: &OpenAs, now: UnixMillis) {
         let Some(division) = open.division else {
             return;
@@ -93,7 +94,7 @@ impl Inner {
         }
     }
 
-    /// All other shards of the resource that have ever had a frontier.
+    /// Returns the other shards of the resource that have ever had a frontier.
     async fn other_shards(&self) -> Result<Vec<ShardId>, FrontierError> {
         let folder = folder_of(self.shard.resource);
         let (shard, objects) = (self.shard, &self.frontiers.objects);
@@ -119,7 +120,7 @@ impl Inner {
         Ok(shards.filter(|shard| *shard != self.shard).collect())
     }
 
-    /// Clocks that another shard's frontier has of these hosts; none where it cannot be read.
+    /// Returns the clocks that another shard's frontier has of these hosts, or none if it cannot be read.
     async fn clocks(&self, from: ShardId, hosts: HostsOf) -> Vec<(HostId, HostClock)> {
         let read = async {
             let objects = self.frontiers.objects.clone();

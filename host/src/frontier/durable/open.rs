@@ -1,4 +1,4 @@
-//! Opening: ends the writing of whoever had the frontier, and starts what goes on beside the calls.
+//! Opening of a frontier: ends the writing of the previous owner, and starts the background work.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,7 +38,8 @@ impl OpenFrontiers for Frontiers {
 }
 
 impl Frontiers {
-    /// The writer epoch of a frontier's database; 0 where there is none. Takes nothing over.
+    /// Returns the writer epoch of a frontier's database, or 0 if there is none. It does not fence the
+    /// present writer.
     pub async fn storage_epoch(&self, shard: ShardId) -> Result<u64, FrontierError> {
         let manifest = self.manifest(shard).await?;
         Ok(manifest.map_or(0, |manifest| manifest.writer_epoch()))
@@ -54,7 +55,7 @@ impl Frontiers {
         in_time(shard, "open", deadline, &self.last_fault, read).await
     }
 
-    /// The run that a frontier was in last; none where there is no frontier.
+    /// Returns the run that a frontier was in last, or `None` if there is no frontier.
     pub async fn last_run(&self, shard: ShardId) -> Result<Option<Run>, FrontierError> {
         let reader = FrontierReader::open(self.objects.clone(), shard).await?;
         let Some(reader) = reader else {
@@ -65,13 +66,13 @@ impl Frontiers {
         Ok(Some(run))
     }
 
-    /// Opens a frontier, which ends the writing of whoever had it. [`FrontierError::Fenced`] where
-    /// somebody else has opened it since the epoch was read.
+    /// Opens a frontier, which ends the writing of the previous owner. Fails with [`FrontierError::Fenced`]
+    /// if another process has opened it since the epoch was read.
     pub async fn open(self: &Arc<Self>, open: OpenAs) -> Result<DurableFrontier, FrontierError> {
         let shard = open.shard;
         let room = self.rooms.open(&self.settings);
         let clock = Arc::new(self.database_clock());
-        // What the log alone knows comes when it is read; what is in tables counts from the start.
+        // Times that only the log knows come when it is read; those in tables count from the start.
         if let Some(manifest) = self.manifest(shard).await? {
             clock.go_on_from(u64::try_from(manifest.last_l0_clock_tick()).unwrap_or(0));
         }
@@ -84,8 +85,9 @@ impl Frontiers {
             .with_segment_extractor(super::segments())
             .build();
         let (tell, opened) = oneshot::channel();
-        // The database works from the moment that it begins to open, and nobody but `close` ends it:
-        // so who no longer waits for it does not drop it. On the heap, for its futures are large.
+        // The database works from the moment that it begins to open, and only `close` ends it: a caller that
+        // stops waiting must not drop it. The future is on the heap, because futures of the database are
+        // large.
         let build = Box::pin(async move {
             let built = build.await.map(|db| (db, room));
             if let Err(Ok((unwanted, _room))) = tell.send(built) {
@@ -136,7 +138,8 @@ impl Frontiers {
     }
 }
 
-/// Losers of the race that creates a database are told of damage; they have lost, no more.
+/// Converts an error of opening. The loser of a race to create a database is told of damage, although it has
+/// only lost the race.
 fn refused(open: &OpenAs, error: &slatedb::Error) -> FrontierError {
     let shard = open.shard;
     match failed(shard, "open", error) {
@@ -162,7 +165,7 @@ impl Frontiers {
 }
 
 impl Inner {
-    /// Reads what there is, and goes on from there. The database is closed where that is impossible.
+    /// Loads the database and continues from its state. If that is impossible, the database is closed.
     async fn start(mut self, open: &OpenAs) -> Result<DurableFrontier, FrontierError> {
         match self.load(open).await {
             Ok(poisoned) => {
@@ -197,10 +200,10 @@ impl Inner {
 }
 
 impl DurableFrontier {
-    /// Makes the opening durable, gives poison up, and starts what goes on in the background.
+    /// Makes the opening durable, gives poisonous pages up, and starts the background work.
     async fn begin(&self, poisoned: VecDeque<u64>) -> Result<(), FrontierError> {
         let inner = &self.inner;
-        // Before the head, which says that this is done.
+        // The clocks come before the head, which says that this is done.
         inner.save_hosts_taken_over().await?;
         inner.write_head().await?;
         for entry in poisoned {

@@ -1,5 +1,5 @@
-//! Items on their way to the sink: on the store from the page's batch on, and the latest of them in
-//! memory too, so that a sink that keeps up never has them read back.
+//! Items on their way to the sink. They are in the object store from the page's batch on, and the latest of
+//! them also in memory, so that they are never read back for a sink that keeps up.
 
 use std::collections::VecDeque;
 
@@ -12,18 +12,18 @@ use crate::frontier::{FrontierError, OutboxBatch, keys, records};
 use crate::model::crawl::ItemRecord;
 use crate::model::frontier::SinkMark;
 
-/// Bytes of items that are kept in memory.
+/// Maximum size in bytes of the items that are kept in memory.
 const WINDOW: usize = 8 << 20;
 
 #[derive(Debug)]
 pub(super) struct Outbox {
-    /// Of all items that are there, oldest first.
+    /// Sizes of all items in the outbox, oldest first.
     sizes: VecDeque<u32>,
-    /// The number of the first item in memory.
+    /// Number of the first item in memory.
     window_first: u64,
     window: VecDeque<ItemRecord>,
     window_bytes: usize,
-    /// Items before this one are durable.
+    /// Number below which all items are durable.
     pub(super) durable_next: u64,
     max_items: usize,
     max_bytes: u64,
@@ -42,7 +42,7 @@ impl Outbox {
         }
     }
 
-    /// What an earlier life has left.
+    /// Restores the state that an earlier opening has left.
     pub(super) fn restore(&mut self, sizes: Vec<u32>, next: u64) {
         self.sizes = sizes.into();
         self.durable_next = next;
@@ -83,7 +83,8 @@ impl Outbox {
         }
     }
 
-    /// Durable items from `first` on, where they are in memory; else how far to look in the store.
+    /// Returns durable items from `first` on, if they are in memory. The error holds the number up to which
+    /// the store has to be read.
     fn from(&self, first: u64, max: usize) -> Result<Vec<ItemRecord>, u64> {
         let window_end = self.window_first + self.window.len() as u64;
         if first < self.window_first || first >= window_end {
@@ -98,7 +99,7 @@ impl Outbox {
         Ok(self.window.iter().skip(skipped).take(n).cloned().collect())
     }
 
-    /// Forgets items before `end`.
+    /// Removes items before `end`.
     fn clear(&mut self, end: u64, last: &mut records::Batch) {
         while last.outbox_first < end
             && let Some(size) = self.sizes.pop_front()
@@ -131,7 +132,8 @@ impl Inner {
         })
     }
 
-    /// From where the items begin: what was delivered before is never passed over again.
+    /// Reads items from the store. The scan begins at `first`, so that it does not pass over delivered items
+    /// again.
     async fn read_outbox(
         &self,
         first: u64,
@@ -145,7 +147,7 @@ impl Inner {
         let range = keys::item(first)..keys::item(until);
         let mut found = self.scan(range).await?;
         let mut n_bytes = 0;
-        // However large they are, no more than the memory is meant for.
+        // The size of what is read is limited to that of the window in memory.
         while items.len() < max
             && n_bytes < WINDOW
             && let Some((_, value)) = found.next().await?

@@ -1,9 +1,9 @@
 //! Links to other shards of the resource and from them.
 //!
-//! One for another shard is kept as of its page's batch, under the next number of that shard, until
-//! that shard has it. One from another shard is stored in one batch with its number, so that it can be
-//! told when it comes again. The numbers of a run go from 1 without gaps on both sides; a run that
-//! begins anew begins them anew too.
+//! A link for another shard is kept from its page's batch on, under the next number of that shard, until that
+//! shard has stored it. A link from another shard is stored in one batch with its number, by which it is
+//! recognised when it comes again. The numbers of a run go from 1 without gaps on both sides; a new run
+//! begins again at 1.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,21 +20,21 @@ use crate::frontier::{
 use crate::model::id::Shard;
 use crate::model::resource::LinkTotals;
 
-/// Where the links to and from other shards stand.
+/// Progress of the links to and from other shards.
 #[derive(Debug)]
 pub(super) struct Peers {
     out: BTreeMap<Shard, Out>,
-    /// The last one stored of each shard.
+    /// Number of the last stored link from each shard.
     applied: BTreeMap<Shard, u64>,
     max: u64,
 }
 
-/// Links for one other shard, by their numbers.
+/// Numbers of the links for one other shard.
 #[derive(Debug, Clone, Copy)]
 struct Out {
-    /// It has those before this one.
+    /// First number that the shard does not have yet.
     first: u64,
-    /// Those before this one are durable here.
+    /// Number below which all links are durable here.
     durable_next: u64,
     next: u64,
 }
@@ -56,7 +56,7 @@ impl Peers {
         self.n_waiting() >= self.max
     }
 
-    /// The numbers that the next links will get.
+    /// Returns the numbers that the next links will get.
     pub(super) fn next(&self) -> Vec<(Shard, u64)> {
         let next = self.out.iter().map(|(peer, out)| (*peer, out.next));
         next.collect()
@@ -70,7 +70,7 @@ impl Peers {
         }
     }
 
-    /// Shards for which there are links that are durable.
+    /// Returns the shards for which there are durable links.
     pub(super) fn waiting(&self) -> Vec<Shard> {
         let durable = self
             .out
@@ -79,7 +79,7 @@ impl Peers {
         durable.map(|(peer, _)| *peer).collect()
     }
 
-    /// The number of the last link of another shard that is stored.
+    /// Returns the number of the last link of another shard that is stored.
     fn last_applied(&self, from: Shard) -> u64 {
         self.applied.get(&from).copied().unwrap_or(0)
     }
@@ -103,7 +103,7 @@ impl Peers {
 }
 
 impl State {
-    /// Keeps links for other shards; how many.
+    /// Stores links for other shards and returns their number.
     pub(super) fn send(&mut self, links: Vec<LinkOut>, batch: &mut WriteBatch) -> u64 {
         let mut peers = BTreeSet::new();
         let n_sent = links.len() as u64;
@@ -133,7 +133,7 @@ impl State {
 }
 
 impl Inner {
-    /// What an earlier life has left.
+    /// Loads the state that an earlier opening has left.
     pub(super) async fn load_peers(&self, state: &mut State) -> Result<(), FrontierError> {
         let too_short = || self.damaged("a key of another shard is too short".to_owned());
         let mut found = self.scan_prefix(keys::PEERS).await?;
@@ -177,7 +177,7 @@ impl Inner {
         for sequence in (out.first..out.durable_next).take(bounds.n) {
             let entry = found.next().await?;
             let Some((_, value)) = entry.filter(|(key, _)| *key == key_of(sequence)) else {
-                // It may have been delivered meanwhile.
+                // The link may have been delivered meanwhile.
                 self.check_waiting(peer, sequence)?;
                 break;
             };
@@ -198,7 +198,7 @@ impl Inner {
         })
     }
 
-    /// An error where this link should be there.
+    /// Returns an error if this link should still be there.
     fn check_waiting(&self, peer: Shard, sequence: u64) -> Result<(), FrontierError> {
         let first = self.state().peers.out.get(&peer).map(|out| out.first);
         if first.is_some_and(|first| first <= sequence) {
@@ -240,13 +240,13 @@ impl Inner {
         self.check()?;
         let (first, end) = (links.first, links.end());
         let n_stored = |last: u64| (last + 1).saturating_sub(first);
-        // Whatever can be done without the turn is: nobody else writes while that is held.
+        // All work that does not need the turn is done before: other writers wait while it is held.
         let n_passed_over = n_stored(self.state().peers.last_applied(from));
         let new = links.links.into_iter().skip(n_passed_over as usize);
         let (new, refused) = policy.part(new);
         let new = self.links(new, Vec::new());
         let turn = self.writer.lock().await;
-        // Whoever had the turn before may have been cut off.
+        // The task that had the turn before may have been cut off.
         self.check()?;
         let last = {
             let state = self.state();
@@ -264,8 +264,7 @@ impl Inner {
                 expected,
             });
         }
-        // Those that another call has stored meanwhile are among the new ones: the rest of them comes
-        // again.
+        // Links that another call has stored meanwhile are among the new ones; the rest of them comes again.
         if end <= expected || n_stored(last) != n_passed_over {
             return Ok(last);
         }
@@ -289,7 +288,7 @@ impl Inner {
         Ok(end - 1)
     }
 
-    /// The batch of links of another shard, of which this is the last.
+    /// Builds the batch for links of another shard; `last` is the number of the last of them.
     fn store_of(
         &self,
         from: Shard,

@@ -1,4 +1,4 @@
-//! Dead letters, tried again.
+//! Redriving of dead letters: they are tried again.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::model::crawl::Request;
 use crate::model::resource::Redrive;
 
 impl Inner {
-    /// Those that the order is about; how many.
+    /// Tries the dead letters again that the order selects, and returns their number.
     pub(super) async fn redrive(&self, order: &Redrive) -> Result<u64, FrontierError> {
         self.check()?;
         let mut n_redriven = 0;
@@ -51,7 +51,7 @@ impl Inner {
             return Ok(0);
         }
         let turn = self.writer.lock().await;
-        // All that may fail comes before the first change: what memory counts is what the batch says.
+        // All steps that may fail come before the first change, so that the counts in memory agree with the batch.
         let mut known = Vec::with_capacity(letters.len());
         for (key, request, letter) in letters {
             let (host, fingerprint) = (keys::host_of(&request), request.fingerprint());
@@ -67,7 +67,7 @@ impl Inner {
             for (key, request, letter, is_over) in known {
                 batch.delete(key);
                 if is_over {
-                    // A later visit has come; to go back would be to give its items their keys again.
+                    // A later visit has come; going back would give its items keys that were used before.
                     state.forget_death(&letter.reason);
                     continue;
                 }
@@ -84,7 +84,7 @@ impl Inner {
 }
 
 impl State {
-    /// Lets what was given up wait again.
+    /// Queues a page again that was given up.
     fn try_again(
         &mut self,
         request: Request,
@@ -126,7 +126,7 @@ impl State {
             validators: None,
             plugin: letter.plugin,
         };
-        // Saved in any case: its failures were forgotten.
+        // The host is saved in any case, because its failures were forgotten.
         hosts.insert(lane.host);
         self.wait(lane, at, waiting, batch);
     }

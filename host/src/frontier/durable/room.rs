@@ -1,9 +1,10 @@
-//! The memory that all open frontiers of a process share, and what each may take of it.
+//! Memory that all open frontiers of a process share, and the share of each.
 //!
-//! Bytes that wait to be written are given for as long as a frontier is open, for its database takes
-//! them once: a part of what is left. URLs that are kept in memory are given anew whenever some are read
-//! in, and once a minute: an even share, and what the others leave. Both end in a least that each needs,
-//! so with very many frontiers open at once memory grows by that for each, and no further.
+//! Memory for unflushed bytes is granted for as long as a frontier is open, because its database takes the
+//! setting once: each gets a part of what is left. Room for URLs in memory is granted anew whenever some are
+//! read in, and once a minute: an even share, plus what the others leave. Both have a minimum that each
+//! frontier needs. With very many frontiers open at once, memory therefore grows by that minimum for each,
+//! and no further.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,34 +12,34 @@ use tokio::sync::Notify;
 
 use super::DurableSettings;
 
-/// Bytes that may wait to be written of any database.
+/// Minimum of unflushed bytes for any database.
 const LEAST_UNFLUSHED: usize = 4 << 20;
-/// URLs that any frontier may keep in memory.
+/// Minimum of URLs that any frontier may keep in memory.
 const LEAST_BUFFERED: usize = 1_024;
 
-/// What the frontiers that are open have.
+/// Shares of the frontiers that are open.
 #[derive(Debug, Default)]
 pub(super) struct Rooms {
     taken: Mutex<Taken>,
-    /// Memory has become short.
+    /// Signals that memory has become short.
     shrunk: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Taken {
     n_open: usize,
-    /// The process has little memory: each frontier keeps the least.
+    /// True if the process is short of memory: each frontier keeps the minimum.
     is_short: bool,
     unflushed_bytes: usize,
     n_buffered: usize,
 }
 
-/// What one frontier has until this is dropped.
+/// Share of one frontier until this is dropped.
 #[derive(Debug)]
 pub(super) struct Room {
     rooms: Arc<Rooms>,
     pub(super) unflushed_bytes: usize,
-    /// URLs that it has said it keeps.
+    /// Number of URLs that it has said it keeps.
     n_buffered: Mutex<usize>,
 }
 
@@ -47,7 +48,7 @@ impl Rooms {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Memory is short, or is so no more.
+    /// Records that memory is short, or not any more.
     pub(super) fn shrink(&self, is_short: bool) {
         self.taken().is_short = is_short;
         if is_short {
@@ -55,7 +56,7 @@ impl Rooms {
         }
     }
 
-    /// For a frontier that is about to be opened.
+    /// Grants a share to a frontier that is about to be opened.
     pub(super) fn open(self: &Arc<Self>, settings: &DurableSettings) -> Room {
         let mut taken = self.taken();
         let unflushed_bytes = settings.unflushed_share(taken.unflushed_bytes);
@@ -70,7 +71,7 @@ impl Rooms {
 }
 
 impl Room {
-    /// URLs that the frontier may keep in memory, as things are, when it keeps so many.
+    /// Returns the number of URLs that the frontier may keep in memory at present, if it keeps `n_buffered` now.
     pub(super) fn max_buffered(&self, n_buffered: usize, settings: &DurableSettings) -> usize {
         let mut own = self.n_buffered();
         let mut taken = self.rooms.taken();
@@ -106,9 +107,8 @@ impl Drop for Room {
 }
 
 impl DurableSettings {
-    /// Bytes that may wait to be written of a database that is opened while others may have so many:
-    /// a part of what is left, so that the next ones have some too, and the least that it needs where
-    /// nothing is.
+    /// Returns the unflushed bytes granted to a database that is opened while others have `others` of them: a
+    /// part of what is left, so that the next ones get some too, but at least the minimum that it needs.
     pub fn unflushed_share(&self, others: usize) -> usize {
         let left = self.all_unflushed_bytes.saturating_sub(others);
         let most = self.max_unflushed_bytes;
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(taken(), 0);
     }
 
-    /// Each keeps all that it wants and may.
+    /// Lets each frontier keep as much as it wants and may.
     fn ask_all(open: &[(Room, usize)], kept: &mut [usize], settings: &DurableSettings) {
         for ((room, wanted), kept) in open.iter().zip(kept) {
             *kept = (*wanted).min(room.max_buffered(*kept, settings));
@@ -174,7 +174,7 @@ mod tests {
         drop(open);
         assert_eq!(rooms.taken().n_buffered, 0);
 
-        // Those that come later get their share, whatever was there.
+        // Frontiers that are opened later get their share, whatever was granted before.
         let mut open = Vec::new();
         let mut kept = Vec::new();
         for n in 1..=64 {

@@ -1,9 +1,9 @@
 //! Calls of `root` that may have ended the process.
 //!
-//! A call is noted durably before it begins and cleared when it comes back. Where a later process finds the
-//! note, an earlier one ended meanwhile: that is what counts, and not that this frontier was opened anew.
-//! Like a page that is tried alone, a call counts only while it holds the permit of which the process has
-//! one; a first call goes on without it where another has it, and counts for nothing then.
+//! A call is recorded durably before it begins, and the record is cleared when it returns. If a later process
+//! finds the record, an earlier one ended meanwhile. Only that counts, and not that this frontier was opened
+//! anew. Like a page that is tried alone, a call counts only while it holds the permit, of which the process
+//! has one. A first call goes on without the permit if it is taken, and does not count then.
 
 use prost::Message as _;
 use slatedb::WriteBatch;
@@ -14,12 +14,12 @@ use crate::frontier::records::Head;
 use crate::frontier::{FrontierError, keys};
 
 impl Head {
-    /// Forgets calls of `root`: one has come back, or another run or plugin is to be tried.
+    /// Forgets calls of `root`: one has returned, or another run or plugin is to be tried.
     pub(super) fn forget_root(&mut self) {
         (self.in_root, self.in_root_alone, self.n_root_ends) = (0, false, 0);
     }
 
-    /// Counts the end of a process within `root`. Returns true if there was one, whether it counts or not.
+    /// Counts the end of a process within `root`. Returns true if a process has ended, even if it does not count.
     pub(super) fn count_root_end(&mut self, process: u64) -> bool {
         let has_ended = self.in_root != 0 && self.in_root != process;
         self.n_root_ends += u32::from(has_ended && self.in_root_alone);
@@ -29,7 +29,7 @@ impl Head {
 }
 
 impl State {
-    /// Forgets the call that is on, which has ended nothing.
+    /// Forgets the present call, which has not ended the process.
     pub(super) fn root_is_cut_off(&mut self) {
         (self.head.in_root, self.head.in_root_alone) = (0, false);
         self.root_permit = None;
@@ -62,13 +62,13 @@ impl Inner {
         self.check()?;
         self.state().head.forget_root();
         let written = self.write_head().await;
-        // Until then an end of the process counts against it.
+        // Until then an end of the process counts against the call.
         let mut state = self.state();
         (state.root_permit, state.root_is_suspect) = (None, false);
         written
     }
 
-    /// Makes what the head says durable.
+    /// Makes the head record durable.
     pub(super) async fn write_head(&self) -> Result<(), FrontierError> {
         let turn = self.writer.lock().await;
         let mut batch = WriteBatch::new();

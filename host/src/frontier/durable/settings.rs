@@ -1,17 +1,17 @@
-//! Bounds of a durable frontier, and what they make of the settings of its database.
+//! Limits of a durable frontier, and the settings of its database that follow from them.
 //!
-//! Why the database is not left at its defaults, seen in runs of exactly this version:
+//! The database is not left at its defaults for these reasons, seen in runs of exactly this version:
 //!
 //! - a compaction that a kill has cut off blocks its inputs until the worker's heartbeat times out;
 //!   with the default of 30 s, writes stood still for that long;
 //! - the default cache belongs to one database and takes 640 MiB; ours is shared by the process;
 //! - a full level 0 stalls writes, and the default compactor looks every 5 s only;
-//! - files of the log and of compactions are worth nothing a short while after they were replaced, and
-//!   a day of them fills a disk; manifests are small, and only a long age keeps a sleeping writer from
-//!   making one anew. Fences are never removed: they are what stops a writer that wakes late. What tells
-//!   how a compaction stands is written with every heartbeat, a dozen files a second while one runs: as
-//!   old as tables they go, for a compaction that slept so long has lost its tables too, and its result
-//!   is refused by the manifest;
+//! - files of the log and of compactions are useless a short while after they were replaced, and a day of
+//!   them fills a disk. Manifests are small, and only a long age keeps a suspended writer from creating one
+//!   anew. Fences are never removed, because they stop a writer that resumes late. The state of a compaction
+//!   is written with every heartbeat, a dozen files a second while one runs. These files are removed at the
+//!   age of tables: a compaction that was suspended for so long has lost its tables too, and its result is
+//!   refused by the manifest;
 //! - boundary files need a conditional update, which a folder does not have.
 
 use std::sync::Arc;
@@ -24,48 +24,48 @@ use slatedb::config::{
 use slatedb::db_cache::moka::{MokaCache, MokaCacheOptions};
 use slatedb::db_cache::{DbCache, SplitCache};
 
-/// How long tables that a compaction has replaced stay for the reads that began before, unless the least
-/// age is shorter: what the database has by default. A read may take the deadline of one call, and the
-/// database sees a compaction at its next look at the manifest.
+/// Time for which tables that a compaction has replaced stay for reads that began before, unless the minimum
+/// age is shorter; this is the database's default. A read may take the deadline of one call, and the database
+/// sees a compaction at its next look at the manifest.
 const INPUTS_STAY: Duration = Duration::from_secs(15 * 60);
 
 /// Bounds of the frontiers of one process.
 #[derive(Debug, Clone)]
 pub struct DurableSettings {
-    /// Items in one outbox above which no page is taken.
+    /// Number of items in one outbox above which no page is taken.
     pub max_outbox_items: usize,
-    /// Bytes in one outbox above which no page is taken.
+    /// Size in bytes of one outbox above which no page is taken.
     pub max_outbox_bytes: u64,
-    /// Links of one shard for others, above which no page is taken.
+    /// Number of links of one shard for others above which no page is taken.
     pub max_links: u64,
-    /// Pages of one shard in flight, from being taken until their batch is durable: what a crash may
-    /// cost.
+    /// Maximum number of pages of one shard in flight, from being taken until their batch is durable. This
+    /// bounds the pages that a crash makes the crawl fetch again.
     pub max_undurable: usize,
-    /// URLs of one shard that are kept in memory, over all its hosts; less when many are open.
+    /// Maximum number of URLs of one shard in memory, over all of its hosts; less if many shards are open.
     pub max_buffered: usize,
-    /// Over all shards that are open, as far as the least that each needs allows.
+    /// Maximum number of URLs in memory over all open shards, as far as the minimum of each allows.
     pub all_buffered: usize,
-    /// How often what was written is made durable.
+    /// Time between two flushes that make writes durable.
     pub flush_interval: Duration,
-    /// Size of a file of level 0; less where fewer bytes may wait to be written.
+    /// Size in bytes of a file of level 0; less if fewer unflushed bytes are granted.
     pub l0_bytes: usize,
-    /// Bytes of one database that may wait to be written; less when many are open.
+    /// Maximum number of unflushed bytes of one database; less if many are open.
     pub max_unflushed_bytes: usize,
-    /// Over all databases that are open, as far as the least that each needs allows.
+    /// Maximum number of unflushed bytes over all open databases, as far as the minimum of each allows.
     pub all_unflushed_bytes: usize,
-    /// Blocks of the databases' files, over all of them.
+    /// Size in bytes of the cache for blocks of all databases.
     pub block_cache_bytes: u64,
-    /// Indexes and filters of the databases' files, over all of them.
+    /// Size in bytes of the cache for indexes and filters of all databases.
     pub meta_cache_bytes: u64,
-    /// Fingerprints of URLs that are stored, over all frontiers.
+    /// Size in bytes of the cache for fingerprints of stored URLs, over all frontiers.
     pub seen_cache_bytes: usize,
-    /// How long replaced files stay at the most; those that only space is lost by go sooner.
+    /// The longest time for which replaced files stay; files that cost nothing but space are removed sooner.
     pub min_age: Duration,
-    /// Time between two looks at how many bytes a frontier has on disk.
+    /// Time between two measurements of a frontier's size on disk.
     pub disk_interval: Duration,
-    /// How long one call of the object store may take, over all tries, where somebody waits for it.
+    /// Deadline of one call of the object store, over all of its retries, if a caller waits for it.
     pub deadline: Duration,
-    /// Nothing became durable for so long though something should have: the crawl is shown as waiting.
+    /// Time without durable progress, though there are writes to flush, after which the crawl is shown as waiting.
     pub stall_after: Duration,
 }
 
@@ -94,7 +94,7 @@ impl Default for DurableSettings {
 }
 
 impl DurableSettings {
-    /// What the databases of one process share.
+    /// Returns the cache that the databases of one process share.
     pub fn block_cache(&self) -> Arc<dyn DbCache> {
         let cache = |max_capacity| -> Option<Arc<dyn DbCache>> {
             Some(Arc::new(MokaCache::new_with_opts(MokaCacheOptions {
@@ -110,8 +110,8 @@ impl DurableSettings {
         )
     }
 
-    /// Of a database of which so many bytes may wait to be written, and whose clock is so far before
-    /// the one that its files are dated by.
+    /// Returns the settings of a database with this limit of unflushed bytes, whose clock is `ahead` of the
+    /// one that its files are dated by.
     pub fn database(&self, max_unflushed_bytes: usize, ahead: Duration) -> Settings {
         let poll = Duration::from_millis(100);
         let worker = CompactionWorkerOptions {
@@ -150,7 +150,7 @@ impl DurableSettings {
     fn collector(&self, ahead: Duration) -> GarbageCollectorOptions {
         let directory = |interval: u64, age: u64| {
             let min_age = Duration::from_secs(age).min(self.min_age) + ahead;
-            // A short age is of use only if somebody looks that often.
+            // A short age has an effect only if the collector looks that often.
             let interval = Duration::from_secs(interval).min(min_age.max(Duration::from_secs(1)));
             Some(GarbageCollectorDirectoryOptions {
                 interval: Some(interval),
@@ -195,7 +195,7 @@ mod tests {
             ..DurableSettings::default()
         };
         let database = settings.database(settings.unflushed_share(0), Duration::ZERO);
-        // Until then nothing is collected that a compaction has replaced, whatever its age.
+        // Files that a compaction has replaced are not collected before that time, whatever their age.
         assert!(database.compactor_options.unwrap().checkpoint_lifetime <= age);
         let collector = settings.collector(Duration::ZERO);
         for options in [

@@ -1,6 +1,6 @@
-//! What is known in memory, and how a commit changes it together with its batch.
+//! State of a frontier in memory, and its changes by a commit together with the batch.
 //!
-//! Everything here happens under one lock and waits for nothing.
+//! Everything here happens under one lock, and nothing waits.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -25,9 +25,9 @@ mod commit;
 
 pub(super) use commit::Before;
 
-/// URLs of one lane in memory, where few lanes share the room.
+/// Maximum number of URLs of one lane in memory, if few lanes share the room.
 const MAX_ROOM: usize = 1_024;
-/// And where many do; hosts beyond those that have room then sleep.
+/// Minimum number of them, if many do; hosts beyond those that have room then sleep.
 const MIN_ROOM: usize = 4;
 
 /// Milliseconds between two looks while URLs of an earlier run are made due.
@@ -56,11 +56,11 @@ pub(super) struct InFlight {
     failure: String,
     plugin: u32,
     alone: bool,
-    /// Its host is not ready: it will not be parsed before it was put back.
+    /// True if its host is not ready, so that the claim will be put back before it is parsed.
     is_preparing: bool,
-    /// It was noted as suspect.
+    /// True if the page is recorded as suspect.
     pub(super) is_suspect: bool,
-    /// Of a page that is alone, from its note on.
+    /// Permit of a page that is tried alone, from its record on.
     pub(super) permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -71,9 +71,9 @@ pub(super) struct Written {
     pub(super) since: Instant,
     pub(super) n_pages: usize,
     pub(super) outbox_next: u64,
-    /// For each other shard, as the outbox.
+    /// Next number of the links for each other shard, like that of the outbox.
     pub(super) links_next: Vec<(Shard, u64)>,
-    /// Of a page that was alone: until its end is durable, an end of the process counts against it.
+    /// Permit of a page that was tried alone: until its end is durable, an end of the process counts against it.
     pub(super) _permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -85,17 +85,17 @@ pub(super) struct State {
     in_flight: HashMap<u64, InFlight>,
     /// Number of claims in flight whose hosts are not ready.
     n_preparing: usize,
-    /// Suspects, which are tried one at a time and before everything else.
+    /// Suspects, which are tried one at a time and before all other pages.
     pub(super) alone: VecDeque<(LaneId, Turn, Box<Waiting>)>,
-    /// So many pages are noted durably before they enter their rule.
+    /// Number of pages that still have to be recorded durably before they enter their rule.
     pub(super) n_careful: usize,
-    /// Notes of pages that were given back.
+    /// Fingerprints of given-back pages whose records the next batch removes.
     given_back: Vec<Fingerprint>,
-    /// A host may have been asked without that its clock tells.
+    /// True if a host may have been asked without an update of its clock.
     pub(super) has_unsure_clocks: bool,
-    /// Hosts whose clocks here are not those that are stored.
+    /// Hosts whose clocks in memory differ from the stored ones.
     pub(super) unsaved: BTreeSet<HostId>,
-    /// Until then hosts wait for longer than what is stored of them says.
+    /// Time until which hosts wait for longer than their stored clocks say.
     pub(super) held_until: UnixMillis,
     pub(super) head: Head,
     pub(super) cookies: Option<KeptCookies>,
@@ -103,15 +103,15 @@ pub(super) struct State {
     pub(super) counts: Counts,
     pub(super) undurable: VecDeque<Written>,
     pub(super) n_undurable: usize,
-    /// Of a call of `root` that counts against it, until it has come back.
+    /// Permit of a call of `root` that counts against it, until it has returned.
     pub(super) root_permit: Option<OwnedSemaphorePermit>,
-    /// A process has ended while `root` was called.
+    /// True if a process has ended while `root` was called.
     pub(super) root_is_suspect: bool,
-    /// Of a page that was alone and whose end is in the batch that is made.
+    /// Permit of a page that was tried alone and whose end is in the batch in the making.
     pub(super) left_alone: Option<OwnedSemaphorePermit>,
     pub(super) outbox: Outbox,
     pub(super) peers: Peers,
-    /// URLs stored per pattern of paths, as far as they were needed.
+    /// Numbers of URLs stored per path pattern, as far as they were needed.
     pub(super) patterns: HashMap<[u8; 8], u64>,
     max_undurable: usize,
 }
@@ -154,7 +154,7 @@ impl State {
         state
     }
 
-    /// Shares the room for URLs among the lanes; how many of one lane it is.
+    /// Divides the room for URLs among the lanes and returns the share of one lane.
     pub(super) fn fit_room(&mut self, max_buffered: usize) -> usize {
         let share = max_buffered / self.bench.n_lanes().max(1);
         let room = share.clamp(MIN_ROOM, MAX_ROOM);
@@ -175,7 +175,7 @@ impl State {
         self.in_flight.len()
     }
 
-    /// What comes next, and whether URLs should be read in.
+    /// Returns the next step, and true if URLs should be read in.
     pub(super) fn take(&mut self, wall: UnixMillis, may: TakeFrom) -> (Take, bool) {
         if !self.head.is_seeded {
             return (Take::Blocked, false);
@@ -203,7 +203,7 @@ impl State {
             Next::Url(lane, turn, waiting) => Take::Ready(self.claim(lane, turn, *waiting, false)),
             Next::At(at) => {
                 let at = match self.head.is_carrying {
-                    // What is carried comes in without anybody's asking: look again soon.
+                    // URLs that are carried over come in without any request for them: look again soon.
                     true => at.min(now.saturating_add(CARRY_PAUSE)),
                     false => at,
                 };
@@ -225,7 +225,7 @@ impl State {
             .map(clock)
             .enumerate()
             .min_by_key(|&(n, at)| {
-                // The first of those whose host may be asked; else the one that may be soonest.
+                // This is the first suspect whose host may be asked, or else the one that may be soonest.
                 (at.max(now), n)
             })
         else {
@@ -270,7 +270,7 @@ impl State {
         })
     }
 
-    /// Takes one of those that wait to be tried alone, by its entry.
+    /// Takes one of the suspects that wait to be tried alone, by its entry.
     pub(super) fn claim_alone(&mut self, entry: u64) -> Option<Box<Claim>> {
         let n = self
             .alone
@@ -280,7 +280,7 @@ impl State {
         Some(self.claim(lane, turn, *waiting, true))
     }
 
-    /// The page in flight that a claim is of.
+    /// Returns the page in flight that belongs to a claim.
     pub(super) fn find(&mut self, claim: &Claim) -> Result<&mut InFlight, FrontierError> {
         // The attempt tells a claim from an earlier one of the same URL that comes back late.
         let known = self.in_flight.get_mut(&claim.entry);
@@ -292,19 +292,19 @@ impl State {
         })
     }
 
-    /// Whether this entry is in flight.
+    /// Returns true if this entry is in flight.
     pub(super) fn is_in_flight(&self, entry: u64) -> bool {
         self.in_flight.contains_key(&entry)
     }
 
-    /// Puts a claim back, with what it has shown of its host.
+    /// Puts a claim back, with the news about its host.
     pub(super) fn give_back(&mut self, claim: Claim, news: HostNews) {
         let Some(page) = self.landed(&claim) else {
             return;
         };
         let host = page.lane.host;
         match news {
-            // It may have been asked for.
+            // The host may have been asked.
             HostNews::None => self.has_unsure_clocks = true,
             HostNews::NotBefore(wall) => {
                 let until = self.time.of_wall(wall);
@@ -342,14 +342,14 @@ impl State {
         self.land(claim.entry)
     }
 
-    /// Takes a page out of flight.
+    /// Removes a page from flight.
     pub(super) fn land(&mut self, entry: u64) -> Option<InFlight> {
         let page = self.in_flight.remove(&entry)?;
         self.n_preparing -= usize::from(page.is_preparing);
         Some(page)
     }
 
-    /// Puts a page back that was taken out of flight, as it was.
+    /// Puts a page back, unchanged, that was removed from flight.
     pub(super) fn wait_again(&mut self, claim: Claim, page: InFlight) {
         if page.is_suspect {
             self.given_back.push(page.fingerprint);
@@ -372,7 +372,7 @@ impl State {
         self.bench.put(page.lane, page.turn, waiting);
     }
 
-    /// Adds what every batch has: its number and the totals.
+    /// Adds the records that every batch has: its number and the totals.
     pub(super) fn seal(&mut self, batch: &mut WriteBatch) {
         for fingerprint in self.given_back.drain(..) {
             batch.delete(keys::suspect(fingerprint));
@@ -384,17 +384,17 @@ impl State {
         batch.put(keys::totals(self.run), totals.encode_to_vec());
     }
 
-    /// When the oldest batch was written that is not durable.
+    /// Returns when the oldest batch was written that is not durable yet.
     pub(super) fn oldest_undurable(&self) -> Option<Instant> {
         self.undurable.front().map(|written| written.since)
     }
 
-    /// Removes a note with the next batch.
+    /// Removes the record of a suspect with the next batch.
     pub(super) fn forget_suspect(&mut self, fingerprint: Fingerprint) {
         self.given_back.push(fingerprint);
     }
 
-    /// Everything up to this sequence number is durable; whether that changes anything.
+    /// Marks everything up to this sequence number as durable. Returns true if that changes anything.
     pub(super) fn is_durable_to(&mut self, sequence: u64) -> bool {
         let mut has_changed = false;
         while let Some(first) = self.undurable.front()

@@ -1,13 +1,13 @@
 //! Pages that may have ended the process.
 //!
-//! Before a page enters its rule it is noted, without waiting for the note to be durable. After an end
-//! that was not clean, the pages whose notes are still there are tried one at a time, and only then
-//! does an end count against a page: between the moment at which "it is alone now" is durable and its
-//! commit. Three such ends, and the page is given up as `poison`. So that an end counts against one page, only one
-//! is tried alone at a time in all the frontiers of a process.
+//! A page is recorded before it enters its rule, without waiting for the record to be durable. After an
+//! unclean end, the pages whose records are still there are tried one at a time. Only then does an end count
+//! against a page: between the moment at which "it is alone now" is durable and its commit. After three such
+//! ends the page is given up as `poison`. Only one page is tried alone at a time in all frontiers of a
+//! process, so that an end counts against one page only.
 //!
-//! A page that ends the process at once may do so before its note is durable. So after an end that
-//! was not clean, for as many pages as may have been in flight, the note is waited for.
+//! A page that ends the process at once may do so before its record is durable. After an unclean end, the
+//! record is therefore awaited for as many pages as may have been in flight.
 
 use prost::Message as _;
 use slatedb::WriteBatch;
@@ -15,7 +15,7 @@ use slatedb::WriteBatch;
 use super::Inner;
 use crate::frontier::{Claim, FrontierError, keys, records};
 
-/// Ends that a page may cause before it is given up.
+/// Number of process ends that a page may cause before it is given up.
 pub(super) const MAX_ALONE: u32 = 3;
 
 impl Inner {

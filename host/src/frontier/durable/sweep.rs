@@ -1,6 +1,5 @@
-//! After a new run began: makes what earlier runs knew due again, where that is asked for, and then
-//! removes what they have left. Goes on after a restart, from the start: doing it again
-//! changes nothing.
+//! Sweep after a new run began: makes URLs of earlier runs due again, if that is asked for, and then removes
+//! the records of earlier runs. It begins again after a restart: repeating it changes nothing.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -18,13 +17,13 @@ use crate::frontier::records::{self, Stage};
 use crate::frontier::{FrontierError, NewRequest, keys};
 use crate::model::id::Run;
 
-/// Records of one batch; pages are committed between two of them. Each is read anew: a long reading
-/// would hold on to files that the collector may remove.
+/// Number of records in one batch; pages are committed between two of them. Each batch scans anew, because a
+/// long scan would hold on to files that the collector may remove.
 const AT_ONCE: usize = 64;
-/// Between two batches: pages come first.
+/// Pause between two batches, because pages come first.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// What one piece of a sweep does with its records.
+/// Action of a sweep on one piece of a range.
 enum Piece {
     Carry,
     Remove(fn(&Inner, &Bytes, &Bytes) -> Result<bool, FrontierError>),
@@ -40,7 +39,7 @@ pub(super) async fn run(inner: Weak<Inner>, stop: CancellationToken) {
 }
 
 impl Inner {
-    /// Ends early, between two pieces, when it is told to stop.
+    /// Sweeps all records. It ends early, between two pieces, when told to stop.
     async fn sweep(&self, stop: &CancellationToken) -> Result<(), FrontierError> {
         let head = self.state().head.clone();
         if head.is_carrying {
@@ -111,7 +110,7 @@ impl Inner {
         self.write(&turn, batch, 0).await.map(drop)
     }
 
-    /// Piece by piece through all ranges; false when it was told to stop.
+    /// Sweeps all ranges piece by piece; returns false if it was told to stop.
     async fn sweep_all<const N: usize>(
         &self,
         ranges: [Range<Bytes>; N],
@@ -138,7 +137,7 @@ impl Inner {
         Ok(true)
     }
 
-    /// The first records of a range.
+    /// Returns the first records of a range.
     pub(super) async fn piece(
         &self,
         range: Range<Bytes>,
@@ -153,7 +152,7 @@ impl Inner {
         Ok(entries)
     }
 
-    /// Those that are over as they are read and still are when nobody else can write.
+    /// Removes the records that are over, both as read and under the turn, when no other task can write.
     async fn remove(
         &self,
         entries: Vec<(Bytes, Bytes)>,
@@ -180,13 +179,13 @@ impl Inner {
         self.write(&turn, batch, 0).await.map(drop)
     }
 
-    /// A state that neither this run nor the one before has seen.
+    /// Returns true for a state that neither this run nor the one before has seen.
     fn is_old_state(&self, _key: &Bytes, value: &Bytes) -> Result<bool, FrontierError> {
         let state: records::State = self.decode(value, "state")?;
         Ok(state.run + 1 < self.run.0)
     }
 
-    /// A host of an earlier run that may be asked again, and that is not known to this one.
+    /// Returns true for a host of an earlier run that may be asked again and is not known to this run.
     fn is_old_host(&self, key: &Bytes, value: &Bytes) -> Result<bool, FrontierError> {
         let host: records::Host = self.decode(value, "host")?;
         let state = self.state();
@@ -194,13 +193,13 @@ impl Inner {
         Ok(host.run < self.run.0 && host.clock <= state.time.latest() && !is_known)
     }
 
-    /// The name of a host that this run has not met.
+    /// Returns true for the name of a host that this run has not met.
     fn is_old_name(&self, _key: &Bytes, value: &Bytes) -> Result<bool, FrontierError> {
         let name: records::HostName = self.decode(value, "host name")?;
         Ok(name.run < self.run.0)
     }
 
-    /// Makes due again what earlier runs had found: pages, what waited, and what was given up.
+    /// Makes URLs of earlier runs due again: pages, URLs that waited, and URLs that were given up.
     async fn carry(&self, entries: Vec<(Bytes, Bytes)>) -> Result<(), FrontierError> {
         let mut links = Vec::new();
         for (key, value) in entries {

@@ -1,4 +1,4 @@
-//! The suite, and what only a frontier that survives its process can do.
+//! The suite of all frontiers, and tests of a frontier that survives its process.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ fn settings() -> DurableSettings {
     }
 }
 
-/// Whom tests open as.
+/// Returns the arguments that tests open a frontier with.
 async fn open_as(frontiers: &Arc<Frontiers>, run: u64) -> OpenAs {
     let storage_epoch = frontiers.storage_epoch(shard()).await.unwrap();
     OpenAs {
@@ -66,7 +66,7 @@ async fn fresh() -> Arc<dyn Frontier> {
     open(&Arc::new(InMemory::new()), 1).await
 }
 
-/// What an end without closing leaves: the next one opens while this one is still there.
+/// Reopens a frontier that was not closed: the new one opens while the old one is still there.
 async fn reopen(objects: &Arc<InMemory>, run: u64) -> Arc<dyn Frontier> {
     open(objects, run).await
 }
@@ -148,7 +148,7 @@ fn urls(names: &[&str]) -> Vec<NewRequest> {
         .collect()
 }
 
-/// The next URL or moment, once everything that is to be read in is here.
+/// Returns the next URL or moment, once everything that is to be read in is in memory.
 async fn next(frontier: &Arc<dyn Frontier>, now: UnixMillis) -> Take {
     loop {
         match frontier.take(now, 1).unwrap() {
@@ -158,7 +158,7 @@ async fn next(frontier: &Arc<dyn Frontier>, now: UnixMillis) -> Take {
     }
 }
 
-/// Takes and parses until nothing is ready; the paths in their order.
+/// Takes and parses until no page is ready; returns the paths in their order.
 async fn crawl(frontier: &Arc<dyn Frontier>) -> Vec<String> {
     let mut paths = Vec::new();
     while let Take::Ready(claim) = take(frontier, 1_000_000, 1).await {
@@ -377,7 +377,7 @@ async fn after_a_commit_that_was_cut_off_nothing_more_is_written() {
     let again = reopen(&objects, 1).await;
     let counts = again.counts();
     assert_eq!(counts.parsed + counts.due, 2);
-    // The sink was not told to have it, whatever became of the page.
+    // The sink was not told to have the item, whatever happened to the page.
     assert_eq!(again.outbox(9).await.unwrap().items.len(), 1);
 }
 
@@ -408,7 +408,7 @@ fn dead(reason: &str) -> Ended {
     }
 }
 
-/// A URL was given up, for `timeout`, and is taken for its second visit.
+/// Returns a frontier with a URL that was given up for `timeout` and is taken for its second visit.
 async fn visited_again() -> (Arc<DurableFrontier>, Arc<dyn Frontier>, Box<Claim>) {
     let durable = open(&Arc::new(InMemory::new()), 1).await;
     let frontier: Arc<dyn Frontier> = durable.clone();
@@ -445,7 +445,7 @@ async fn a_url_that_is_given_up_twice_is_one_dead_letter() {
 async fn a_letter_is_not_tried_again_once_a_later_visit_has_come() {
     let (durable, frontier, claim) = visited_again().await;
     frontier.commit(parsed(claim)).await.unwrap();
-    // To go back to the first visit would give later items the keys of those that are there.
+    // Going back to the first visit would give later items the keys of stored ones.
     assert_eq!(durable.redrive(&Redrive::default()).await.unwrap(), 0);
     let counts = frontier.counts();
     assert_eq!((counts.dead, counts.due, counts.parsed), (0, 0, 2));

@@ -1,4 +1,4 @@
-//! One batch at a time, each with its number; and what is durable of them.
+//! Writing of one batch at a time, each with its number, and the tracking of what is durable.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use crate::frontier::seen::SeenKey;
 use crate::frontier::{Committed, FrontierError, NewRequest, keys};
 use crate::model::resource::ShardId;
 
-/// Holding it is the right to hand the next batch to the database.
+/// Lock guard that gives the right to hand the next batch to the database.
 pub(super) type Turn<'a> = MutexGuard<'a, ()>;
 
-/// Breaks the frontier unless the batch was handed over: the memory has changed already.
+/// Guard that breaks the frontier unless the batch was handed over, because the memory has changed already.
 pub(super) struct CutOff<'a> {
     pub(super) inner: &'a Inner,
     pub(super) is_armed: bool,
@@ -35,10 +35,10 @@ impl Drop for CutOff<'_> {
     }
 }
 
-/// Entries in the order of their keys.
+/// Iterator over entries in the order of their keys.
 pub(super) struct Entries<'a> {
     inner: &'a Inner,
-    /// None: the range was empty.
+    /// Iterator of the database. `None` if the range was empty.
     entries: Option<DbIterator>,
 }
 
@@ -53,15 +53,15 @@ impl Entries<'_> {
 }
 
 impl Inner {
-    /// Numbers a batch and hands it to the database; what is in it can be read when this returns.
+    /// Numbers a batch and hands it to the database; its records can be read when this returns.
     pub(super) async fn write(
         &self,
         _turn: &Turn<'_>,
         mut batch: WriteBatch,
         n_pages: usize,
     ) -> Result<u64, FrontierError> {
-        // Whoever had the turn before may have been cut off: a batch after one that is missing must
-        // not be written.
+        // The task that had the turn before may have been cut off: a batch after a missing one must not be
+        // written.
         self.check()?;
         let mut cut_off = CutOff {
             inner: self,
@@ -92,7 +92,7 @@ impl Inner {
                     _permit: permit,
                 });
                 self.forget_patterns();
-                // It may have become durable already, and nobody told.
+                // The batch may have become durable already, before it could be noticed.
                 self.heard_durable(self.durable_sequence());
                 Ok(sequence)
             }
@@ -162,7 +162,8 @@ impl Inner {
         Ok(committed)
     }
 
-    /// Once their batch is made: should it not be written, nothing more is asked here.
+    /// Adds the keys to the cache of seen URLs once their batch is made. If the batch cannot be written, the
+    /// frontier is not used any more.
     pub(super) fn remember(&self, stored: Vec<SeenKey>) {
         for key in stored {
             self.frontiers.seen.insert(key);
@@ -173,7 +174,8 @@ impl Inner {
         self.read(self.db.get(key)).await
     }
 
-    /// In time, or the frontier is broken: whoever waits for what cannot be read may hold the turn.
+    /// Runs a read within the deadline. Otherwise the frontier is broken, because a caller that waits for the
+    /// read may hold the turn.
     async fn read<T>(
         &self,
         call: impl Future<Output = Result<T, slatedb::Error>>,
@@ -219,7 +221,7 @@ impl Inner {
         FrontierError::Damaged { shard, why }
     }
 
-    /// Really nothing is left, whatever the totals say.
+    /// Returns an error if anything is left in the queues, whatever the totals say.
     pub(super) async fn check_empty(&self) -> Result<(), FrontierError> {
         self.check()?;
         let queues = [
@@ -238,7 +240,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Why nothing becomes durable at present.
+    /// Returns why nothing becomes durable at present.
     pub(super) fn stalled(&self) -> Option<String> {
         let since = self.state().oldest_undurable()?;
         let waited = since.elapsed();
@@ -249,7 +251,7 @@ impl Inner {
         })
     }
 
-    /// Closes the database whatever comes before that.
+    /// Closes the database, even if the steps before that fail.
     pub(super) async fn close(&self) -> Result<(), FrontierError> {
         let said = match self.check() {
             Ok(()) => self.in_time("close", self.say_goodbye()).await,
@@ -261,7 +263,7 @@ impl Inner {
         said.and(closed)
     }
 
-    /// Notes what the next opening need not fear.
+    /// Records facts that spare the next opening its precautions.
     async fn say_goodbye(&self) -> Result<(), FrontierError> {
         let turn = self.writer.lock().await;
         let mut batch = WriteBatch::new();
@@ -271,7 +273,7 @@ impl Inner {
             state.head.is_clean = is_clean;
             let is_held = state.held_until > state.time.latest();
             state.head.has_exact_clocks = is_clean && !state.has_unsure_clocks;
-            // The next opening goes on with that wait, and begins none anew.
+            // The next opening continues that wait and does not begin a new one.
             state.head.held_until = if is_held { state.held_until } else { 0 };
             state.head.n_unclean_stops = 0;
             state.root_is_cut_off();
@@ -283,15 +285,15 @@ impl Inner {
         self.write(&turn, batch, 0).await.map(drop)
     }
 
-    /// The database is closed to the end even where nobody waits for it any more: what it does in the background
-    /// ends only then.
+    /// Closes the database to the end even if the caller stops waiting, because its background work ends only
+    /// then.
     pub(super) async fn close_database(&self) -> Result<(), FrontierError> {
         let (db, room) = (self.db.clone(), self.room.clone());
         let (tell, closed) = oneshot::channel();
         let close = Box::pin(async move {
             let closed = db.close().await;
             drop(room);
-            // Who waited may have given it up.
+            // The caller may have stopped waiting.
             let _unheard = tell.send(closed);
         });
         self.frontiers
@@ -322,7 +324,7 @@ impl Inner {
     }
 }
 
-/// Ends a call that takes too long with what is known of the cause.
+/// Ends a call that takes too long, with an error that tells the known cause.
 pub(super) async fn in_time<T>(
     shard: ShardId,
     doing: &'static str,
@@ -351,7 +353,7 @@ pub(in crate::frontier) fn decode<T: Message + Default>(
     })
 }
 
-/// What an error of the database means for who uses the frontier.
+/// Converts an error of the database into one for the users of the frontier.
 pub(in crate::frontier) fn failed(
     shard: ShardId,
     doing: &'static str,

@@ -1,4 +1,4 @@
-//! How calls change what is known.
+//! Changes of the state by the calls of the frontier.
 
 use std::collections::HashSet;
 
@@ -59,7 +59,7 @@ impl State {
         Ok(in_flight)
     }
 
-    /// Puts a claim back, with what it has shown of its host.
+    /// Puts a claim back, with the news about its host.
     pub(super) fn give_back(&mut self, claim: Claim, news: HostNews) {
         let host_ready_at = match news {
             HostNews::None | HostNews::Unready => 0,
@@ -89,7 +89,7 @@ impl State {
         self.wait_again(claim, page.turn.due, page.attempt);
     }
 
-    /// Takes a claim out of flight that is to be put back.
+    /// Removes a claim from flight that is to be put back.
     fn landed(&mut self, claim: &Claim, host_ready_at: UnixMillis) -> Option<InFlight> {
         let landed = self.land(claim, host_ready_at);
         landed
@@ -127,7 +127,7 @@ impl State {
         self.hosts.len() as u64 >= growth.hosts && !self.hosts.contains_key(&request.host())
     }
 
-    /// All of a commit but its requests.
+    /// Applies a commit except for its requests.
     pub(super) fn end(&mut self, commit: Commit) {
         if let Some(cookies) = commit.cookies {
             cookies.replace(&mut self.cookies);
@@ -171,7 +171,7 @@ impl State {
         }
     }
 
-    /// Keeps links for other shards; how many, and for how many there was no room.
+    /// Stores links for other shards. Returns their number, and the number of those for which there was no room.
     pub(super) fn send(
         &mut self,
         links: Vec<(Shard, Fingerprint, NewRequest)>,

@@ -6,7 +6,7 @@ use crate::model::crawl::ItemRecord;
 
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
-    /// The number of the first item.
+    /// Number of the first item.
     pub(super) first: u64,
     pub(super) items: VecDeque<ItemRecord>,
     pub(super) n_bytes: usize,

@@ -1,4 +1,4 @@
-//! How many links were stored of each pattern; at most one entry for each link stored.
+//! Numbers of links stored for each pattern; there is at most one entry for each stored link.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ pub(super) struct Patterns {
 }
 
 impl Patterns {
-    /// Whether one more link like this may be stored. If so, it is counted.
+    /// Returns true if one more link like this may be stored, and counts it then.
     pub(super) fn admit(&mut self, url: &Url, max: u64) -> bool {
         let Some(pattern) = path_pattern(url) else {
             return true;

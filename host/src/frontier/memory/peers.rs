@@ -9,7 +9,7 @@ use crate::model::resource::LinkTotals;
 #[derive(Debug, Clone, Default)]
 pub(in crate::frontier) struct Peers {
     out: BTreeMap<Shard, Out>,
-    /// The last one stored of each shard.
+    /// Number of the last stored link from each shard.
     pub(in crate::frontier) applied: BTreeMap<Shard, u64>,
 }
 

@@ -1,4 +1,4 @@
-//! The suite of every frontier, and what is this backend's own: its bounds.
+//! The suite of all frontiers, and tests of the limits of this backend.
 
 use std::sync::Arc;
 
@@ -187,7 +187,8 @@ async fn hosts_that_are_made_ready_take_no_place_of_a_page() {
     assert_eq!(frontier.take(0, 1), Ok(Take::Blocked));
 }
 
-/// Counts steps, not seconds: the turns of a host with very many URLs are those of one with few.
+/// This test counts steps, not seconds: turns of a host with very many URLs cost the same as those of one
+/// with few.
 #[tokio::test]
 async fn a_host_with_many_urls_does_not_slow_the_others() {
     let frontier = frontier();

@@ -1,4 +1,4 @@
-//! How far the items of a frontier have come on their way to the sink.
+//! Progress of a frontier's items on their way to the sink.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::model::frontier::SinkMark;
 use crate::model::id::Run;
 
 impl FrontierReader {
-    /// How much of each file of items counts.
+    /// Returns the valid length of each file of items.
     pub async fn marks(&self) -> Result<Vec<SinkMark>, FrontierError> {
         let mut marks = Vec::new();
         let mut found = self.scan_prefix(keys::MARKS).await?;
@@ -24,8 +24,8 @@ impl FrontierReader {
         Ok(marks)
     }
 
-    /// Whether no item of this run will be delivered after this: a later one has begun, which fenced
-    /// off whoever was in this one, and none of its items waits for the sink any more.
+    /// Returns true if no item of this run will be delivered after this: a later run has begun, which fenced
+    /// off the owner during this one, and none of its items waits for the sink any more.
     pub async fn is_done_with(&self, run: Run) -> Result<bool, FrontierError> {
         let head = self.head().await?.unwrap_or_default();
         if head.run <= run.0 {
@@ -37,7 +37,7 @@ impl FrontierReader {
         }
         let first: Option<records::Item> =
             self.record(&keys::item(last.outbox_first), "item").await?;
-        // It was delivered between the two looks: the next one tells.
+        // The item was delivered between the two looks: the next call will tell.
         let Some(first) = first else {
             return Ok(false);
         };
@@ -45,13 +45,13 @@ impl FrontierReader {
         Ok(self.decoded(&first)?.run > run)
     }
 
-    /// The places of the items that still wait for their sink.
+    /// Returns the numbers of the items that still wait for their sink.
     pub async fn undelivered(&self) -> Result<Range<u64>, FrontierError> {
         let last = self.last_batch().await?;
         Ok(last.outbox_first..last.outbox_next)
     }
 
-    /// The items at these places.
+    /// Returns the items with these numbers.
     pub async fn items(&self, places: Range<u64>) -> Result<Vec<ItemRecord>, FrontierError> {
         let mut items = Vec::new();
         let mut found = self

@@ -1,4 +1,4 @@
-//! Hosts, as a frontier keeps them.
+//! Records of hosts, as read from a frontier.
 
 use std::num::NonZeroU32;
 
@@ -13,33 +13,33 @@ use crate::model::frontier::{HostEntry, HostState, UnreachedHost};
 use crate::model::id::Shard;
 use crate::model::links::shard_of_host;
 
-/// Records that are read for one page at most, whatever is asked for.
+/// Maximum number of records that are read for one page, whatever is asked for.
 const MAX_READ: usize = 100_000;
 
-/// Some of the hosts asked for.
+/// One page of a list of hosts.
 #[derive(Debug, Default)]
 pub struct HostPage {
     /// Hosts in the order of their keys.
     pub entries: Vec<HostEntry>,
-    /// Start of the next page, which [`FrontierReader::hosts`] takes. None: these were the last.
+    /// Start of the next page, to be passed to [`FrontierReader::hosts`]. `None` after the last page.
     pub next: Option<Vec<u8>>,
 }
 
-/// Hosts of one shard that are not to be asked for a while.
+/// Selection of hosts of one shard that are not to be asked for a while.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::frontier) struct HostsOf {
     pub(in crate::frontier) shard: Shard,
-    /// The division by which they are the shard's.
+    /// Number of shards by which the hosts belong to this one.
     pub(in crate::frontier) n_shards: NonZeroU32,
-    /// The present moment, by the wall clock.
+    /// Present time, by the wall clock.
     pub(in crate::frontier) now: UnixMillis,
-    /// They are not to be asked before a moment that is later than this one.
+    /// Lower bound: only hosts that are not to be asked until a later moment are selected.
     pub(in crate::frontier) after: UnixMillis,
 }
 
 impl FrontierReader {
-    /// Returns hosts of the present run, at most `max`, those in one state or all, from where an earlier page
-    /// ended. A page may have fewer, and others follow, where many had to be passed over.
+    /// Returns at most `max` hosts of the present run, those in one state or all, from where an earlier page
+    /// ended. A page may have fewer, although others follow, if many hosts had to be skipped.
     pub async fn hosts(
         &self,
         only: Option<HostState>,
@@ -112,8 +112,8 @@ impl FrontierReader {
         })
     }
 
-    /// Clocks of these hosts, by the wall clock. Where the frontier was not closed, or is open, a host waits
-    /// from now on for as long as its last answer has given it: it may have been asked since.
+    /// Returns the clocks of these hosts, by the wall clock. If the frontier was not closed, or is open, a
+    /// host waits from now on for the delay after its last answer: it may have been asked since.
     pub(in crate::frontier) async fn clocks(
         &self,
         hosts: HostsOf,
@@ -140,7 +140,7 @@ impl FrontierReader {
         Ok(clocks)
     }
 
-    /// The host of a URL, where it could not be reached lately.
+    /// Returns the host of a URL, if it could not be reached lately.
     pub(super) async fn unreached(
         &self,
         host: HostId,

@@ -1,9 +1,9 @@
-//! The readers of a process: few at once, whoever asks.
+//! Pool of a process's readers, which limits how many are open at once.
 //!
-//! A reader costs memory and looks at the object store five times a second, so calls wait for their
-//! turn instead of opening as many as they like. A call that ends holds one reader at a time, and so
-//! nobody waits for a reader while holding one. Those who follow a frontier share one reader of it; half
-//! of all readers may be held in that way, and the others stay for calls that end.
+//! A reader costs memory and looks at the object store five times a second, so calls wait for their turn
+//! instead of opening as many as they like. A call that ends holds one reader at a time, so no call waits for
+//! a reader while holding one. Calls that follow a frontier share one reader of it. They may hold half of all
+//! readers; the others are reserved for calls that end.
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -17,22 +17,22 @@ use super::FrontierReader;
 use crate::frontier::FrontierError;
 use crate::model::resource::ShardId;
 
-/// Readers at once unless told otherwise: setting `frontier-readers`.
+/// Default maximum number of readers at once: setting `frontier-readers`.
 pub const DEFAULT_READERS: usize = 32;
-/// How long a call waits for its turn.
+/// Time for which a call waits for its turn.
 const TURN_DEADLINE: Duration = Duration::from_secs(10);
 
-/// Opens readers, at most so many at once.
+/// Pool that opens readers, up to a maximum number at once.
 pub struct Readers {
     objects: Arc<dyn ObjectStore>,
     max: usize,
     open: Arc<Semaphore>,
     kept: Arc<Semaphore>,
-    /// Readers that somebody follows with.
+    /// Readers that are shared by calls that follow a frontier.
     shared: Mutex<HashMap<ShardId, Weak<PooledReader>>>,
 }
 
-/// A reader that counts until it is dropped.
+/// A reader that counts towards the maximum until it is dropped.
 pub struct PooledReader {
     reader: FrontierReader,
     _open: OwnedSemaphorePermit,
@@ -40,7 +40,7 @@ pub struct PooledReader {
 }
 
 impl Readers {
-    /// At most `max` readers of the frontiers in this object store.
+    /// Creates a pool of at most `max` readers of the frontiers in this object store.
     pub fn new(objects: Arc<dyn ObjectStore>, max: usize) -> Self {
         Self {
             objects,
@@ -51,7 +51,7 @@ impl Readers {
         }
     }
 
-    /// Opens a frontier when it is this call's turn; none where there is none.
+    /// Opens a frontier when it is this call's turn. Returns `None` if there is no frontier.
     pub async fn open(&self, shard: ShardId) -> Result<Option<PooledReader>, FrontierError> {
         let turn = Arc::clone(&self.open).acquire_owned();
         let Ok(Ok(permit)) = tokio::time::timeout(TURN_DEADLINE, turn).await else {
@@ -73,8 +73,8 @@ impl Readers {
         }))
     }
 
-    /// A reader for somebody who follows a frontier, shared with the others who do; none where there
-    /// is no frontier. It may be a moment behind.
+    /// Returns a reader for a call that follows a frontier, shared with other such calls, or `None` if there
+    /// is no frontier. The data may be slightly old.
     pub async fn follow(&self, shard: ShardId) -> Result<Option<Arc<PooledReader>>, FrontierError> {
         if let Some(reader) = self.followed(shard) {
             return Ok(Some(reader));
@@ -92,7 +92,7 @@ impl Readers {
         Ok(Some(reader))
     }
 
-    /// Shares this reader with nobody else: it does not read any more.
+    /// Stops sharing this reader, because it does not read any more.
     pub fn give_up(&self, reader: &Arc<PooledReader>) {
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         shared.retain(|_, other| !std::ptr::eq(other.as_ptr(), Arc::as_ptr(reader)));
@@ -105,12 +105,13 @@ impl Readers {
 }
 
 impl PooledReader {
-    /// True if it may be held while nothing is read. Otherwise it is to be let go after each look.
+    /// Returns true if the reader may be held while nothing is read. Otherwise it is to be dropped after each
+    /// look.
     pub fn may_be_kept(&self) -> bool {
         self.kept.is_some()
     }
 
-    /// Lets go of it, and waits until it looks no more.
+    /// Closes the reader, and waits until its looks have ended.
     pub async fn close(self) {
         self.reader.close().await;
     }

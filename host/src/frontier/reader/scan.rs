@@ -1,4 +1,4 @@
-//! Reading a part of a frontier from its first key to its last.
+//! Scan of a part of a frontier from its first key to its last.
 
 use bytes::Bytes;
 use prost::Message;
@@ -7,7 +7,7 @@ use slatedb::DbIterator;
 use super::{FrontierReader, failed};
 use crate::frontier::FrontierError;
 
-/// Records in the order of their keys.
+/// Iterator over records in the order of their keys.
 pub(super) struct Records<'a> {
     pub(super) reader: &'a FrontierReader,
     pub(super) entries: DbIterator,

@@ -1,4 +1,4 @@
-//! What becomes of a reader whose user goes away.
+//! Tests of readers that are dropped or given up.
 
 use object_store::memory::InMemory;
 use tokio::runtime::Handle;
@@ -14,7 +14,7 @@ fn shard() -> ShardId {
     ShardId::only(ResourceId(7))
 }
 
-/// A frontier that nobody has open.
+/// Creates a frontier that is not open.
 async fn frontier() -> Arc<dyn ObjectStore> {
     let objects: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
     let frontiers = Arc::new(Frontiers::new(objects.clone(), DurableSettings::default()));
@@ -36,7 +36,7 @@ async fn frontier() -> Arc<dyn ObjectStore> {
     objects
 }
 
-/// Waits until no more background tasks are left than there were.
+/// Waits until there are no more background tasks than before.
 async fn wait_for_tasks(n: usize) {
     let ended = async {
         while Handle::current().metrics().num_alive_tasks() > n {
@@ -108,7 +108,7 @@ async fn r03_followers_of_a_frontier_share_a_reader() {
     let (first, second) = (follow().await, follow().await);
     assert!(Arc::ptr_eq(&first, &second));
     assert!(first.may_be_kept());
-    // One that does not read any more is replaced; only half of them may be kept.
+    // A reader that does not read any more is replaced; only half of the readers may be kept.
     readers.give_up(&first);
     let third = follow().await;
     assert!(!Arc::ptr_eq(&first, &third));

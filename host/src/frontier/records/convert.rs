@@ -1,4 +1,4 @@
-//! Between records and the values of the model.
+//! Conversions between records and values of the model.
 
 use bytes::Bytes;
 
@@ -9,8 +9,8 @@ use crate::model::frontier::{ContentHash, DelayBy, HostState, Validators};
 use crate::model::id::Run;
 
 impl Host {
-    /// Returns true if this run has, or had, a URL of the host. Its clock alone may have come from an earlier
-    /// run or another shard.
+    /// Returns true if this run has, or had, a URL of the host. The record may also exist for its clock
+    /// alone, from an earlier run or another shard.
     pub(in crate::frontier) fn is_of(&self, run: Run) -> bool {
         let is_met = !self.lanes.is_empty() || self.has_answered || self.trouble.is_some();
         self.run == run.0 && is_met
@@ -24,7 +24,7 @@ impl Host {
         life
     }
 
-    /// Returns the origin of the delay; a later version may know others.
+    /// Returns the origin of the delay. Origins that only a later version knows become the default.
     pub(in crate::frontier) fn delay_by(&self) -> DelayBy {
         let place = usize::try_from(self.delay_by).unwrap_or(usize::MAX);
         DelayBy::ALL.get(place).copied().unwrap_or_default()
@@ -42,7 +42,7 @@ impl Host {
         }
     }
 
-    /// Returns where the lanes of that run begin.
+    /// Returns the starts of the lanes of that run.
     pub(in crate::frontier) fn cursors(&self) -> Vec<Cursor> {
         let lanes = self.lanes.iter();
         let cursors = lanes.map(|lane| Cursor {
@@ -99,7 +99,7 @@ impl From<&Request> for RequestRecord {
 }
 
 impl RequestRecord {
-    /// The request; an error tells what is wrong with the record.
+    /// Decodes the request. The error tells what is wrong with the record.
     pub(in crate::frontier) fn into_request(self) -> Result<Request, String> {
         let url = url::Url::parse(&self.url).map_err(|e| format!("URL {:?}: {e}", self.url))?;
         Ok(Request {
@@ -159,7 +159,7 @@ impl From<Done> for Stage {
 }
 
 impl Stage {
-    /// None for one that is due or dead.
+    /// Returns how a URL ended, or `None` if it is due or dead.
     pub(in crate::frontier) fn done(self) -> Option<Done> {
         match self {
             Stage::Due | Stage::Dead => None,

@@ -1,5 +1,5 @@
-//! Openings: who may write, and what is there again. Each case has the frontiers of two processes
-//! over one object store, in which there is nothing yet.
+//! Suite for openings: who may write, and what is stored. Each case has the frontiers of two processes over
+//! one object store, which is empty at first.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::model::id::{Digest, Epoch, ResourceId, Run};
 use crate::model::links::Division;
 use crate::model::resource::ShardId;
 
-/// What two processes open the same frontiers with.
+/// Handles by which two processes open the same frontiers.
 pub(crate) type Two = [Arc<dyn OpenFrontiers>; 2];
 
 fn shard() -> ShardId {
@@ -48,7 +48,7 @@ fn urls(names: &[&str]) -> Vec<NewRequest> {
     names.iter().map(url).collect()
 }
 
-/// Takes and parses until nothing is ready; the paths in their order.
+/// Takes and parses until no page is ready; returns the paths in their order.
 async fn crawl(frontier: &Arc<dyn OpenFrontier>) -> Vec<String> {
     let frontier: Arc<dyn Frontier> = frontier.clone();
     let mut paths = Vec::new();
@@ -160,7 +160,7 @@ pub(crate) async fn what_was_created_and_is_gone_is_missing([first, _]: Two) {
     assert_eq!(error, Some(FrontierError::Missing { shard }));
 }
 
-/// A host that another shard had before may have been asked until the opening, and no record here tells.
+/// The host may have been asked by another shard until the opening, and no record here tells.
 pub(crate) async fn hosts_that_were_divided_anew_rest_for_one_delay([first, second]: Two) {
     open(&first).await.close().await.unwrap();
     let open_run = async |frontiers: &Arc<dyn OpenFrontiers>, run, now| {
@@ -183,13 +183,13 @@ pub(crate) async fn hosts_that_were_divided_anew_rest_for_one_delay([first, seco
     };
     let frontier = open_run(&second, 2, 20_000).await;
     assert_eq!(take(&frontier, 20_010, 1).await, Take::WaitUntil(20_500));
-    // Also where it is opened again meanwhile, in order or not.
+    // The same holds if the frontier is opened again meanwhile, closed or not.
     let frontier = open_run(&first, 2, 20_100).await;
     assert_eq!(take(&frontier, 20_100, 1).await, Take::WaitUntil(20_500));
     frontier.close().await.unwrap();
     let frontier = open_run(&second, 2, 20_200).await;
     assert_eq!(take(&frontier, 20_499, 1).await, Take::WaitUntil(20_500));
-    // The hosts had their records when it was opened without having been closed.
+    // The hosts had their records when the frontier was opened without having been closed.
     let claim = ready(take(&frontier, 20_600, 1).await);
     frontier.commit(parsed(claim)).await.unwrap();
     frontier.close().await.unwrap();

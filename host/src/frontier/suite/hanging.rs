@@ -1,4 +1,4 @@
-//! A data root that is there and does not answer.
+//! Tests with a data root that does not answer.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use object_store::{
 };
 use tokio::sync::watch;
 
-/// What does not answer.
+/// Calls that do not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hangs {
     Nothing,
@@ -50,7 +50,7 @@ impl Hanging {
 }
 
 async fn reads(mut hangs: watch::Receiver<Hangs>) {
-    // Nobody tells any more: nobody waits either.
+    // If the sender is gone, the wait ends.
     let _answers = hangs.wait_for(|hangs| *hangs != Hangs::All).await;
 }
 

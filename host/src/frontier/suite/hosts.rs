@@ -1,4 +1,4 @@
-//! A frontier's knowledge of hosts: which are ready, which could not be reached.
+//! Suite for a frontier's knowledge of hosts: which are ready, and which could not be reached.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ const READY: HostNews = HostNews::Ready {
     has_answered: false,
 };
 
-/// Up to 9 URLs of each host of this kind.
+/// Takes up to 9 URLs of each ready host.
 const OF_READY: TakeFrom = TakeFrom {
     ready: Some(9),
     unready: None,
 };
-/// One URL of each host of this kind.
+/// Takes one URL of each host that is not ready.
 const OF_UNREADY: TakeFrom = TakeFrom {
     ready: None,
     unready: Some(1),
@@ -32,7 +32,7 @@ fn failure(until: UnixMillis, gives_up: bool) -> HostFailure {
     }
 }
 
-/// Makes so many hosts ready, one URL of each after the other.
+/// Makes `n_hosts` hosts ready, one URL of each after the other.
 pub(crate) fn make_ready(frontier: &Arc<dyn Frontier>, n_hosts: usize) {
     for _ in 0..n_hosts {
         match frontier
@@ -129,7 +129,7 @@ pub(crate) async fn a_host_that_could_not_be_reached_waits_with_all_its_urls(
     let last = ready(take(&frontier, 500, 2).await);
     assert_eq!((path(&last), last.host.n_failures), ("/2", 0));
     assert!(last.host.has_answered);
-    // One that comes late changes nothing.
+    // A failure that comes late changes nothing.
     frontier.put_off(first, failure(900, true)).await.unwrap();
     frontier.commit(parsed(last)).await.unwrap();
     assert_eq!(take(&frontier, 500, 2).await, Take::Empty);
@@ -148,7 +148,7 @@ pub(crate) async fn a_host_that_is_given_up_brings_its_urls_at_once(frontier: Ar
         frontier.commit(commit_of(claim, dead)).await.unwrap();
     }
     assert_eq!(frontier.counts().dead_by_reason["resolve"], 2);
-    // Its time is over: it is tried again. One that is sent away has tried nothing.
+    // The time is over, and the host is tried again. A claim that is given back has tried nothing.
     let claim = ready(take(&frontier, 500, 1).await);
     assert_eq!(claim.host.given_up, None);
     frontier.give_back(claim, HostNews::NotBefore(600));

@@ -1,4 +1,4 @@
-//! Links between shards.
+//! Suite for links between shards.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -17,7 +17,7 @@ use crate::model::links::shard_of;
 use crate::model::resource::LinkTotals;
 use crate::model::scope::{DISK, GrowthBounds, PATTERN_URLS};
 
-/// Every link that is new.
+/// Policy that refuses no new link.
 pub(crate) const ALL: LinkPolicy<'_> = LinkPolicy {
     growth: GrowthBounds::NONE,
     refusal: &|_| None,
@@ -71,7 +71,7 @@ pub(crate) async fn links_of_other_shards_are_kept_once_in_order_until_they_are_
     assert_eq!(frontier.peers(), [Shard(1), Shard(2)]);
     let none = frontier.links_for(Shard(7), bounds(9)).await.unwrap();
     assert_eq!(none.links, []);
-    // They stay until they are delivered.
+    // The links stay until they are delivered.
     for _ in 0..2 {
         let found = frontier.links_for(Shard(1), bounds(2)).await.unwrap();
         assert_eq!((found.first, paths(&found)), (1, vec!["b/1", "b/2"]));
@@ -94,7 +94,7 @@ pub(crate) async fn links_of_other_shards_are_kept_once_in_order_until_they_are_
         applied: BTreeMap::new(),
     };
     assert_eq!(frontier.link_totals(), expected);
-    // What was sent is known, and nothing of it is fetched here.
+    // A link that was sent is known, and is not fetched here.
     assert!(frontier.knows(&new("http://b/1").request).await.unwrap());
     assert_eq!(ready(take(&frontier, 0, 9).await).request.url.path(), "/2");
     assert_eq!(take(&frontier, 0, 9).await, Take::Blocked);
@@ -173,11 +173,11 @@ pub(crate) async fn links_of_another_shard_are_stored_once_as_those_of_a_page_ar
     };
     let apply = |from, batch| frontier.apply(Shard(from), batch, one_each);
     assert_eq!(apply(1, batch(1, &links[..2])).await, Ok(2));
-    // A reload that came twice would be one visit more.
+    // A reload that was applied twice would be one visit more.
     let again = ready(take(&frontier, 0, 9).await);
     assert_eq!((again.request.url.path(), again.visit), ("/", 1));
     frontier.commit(parsed(again)).await.unwrap();
-    // The answer was lost, and more has come meanwhile.
+    // The answer was lost, and more links have come meanwhile.
     assert_eq!(apply(1, batch(1, &links)).await, Ok(4));
     assert_eq!(apply(1, batch(2, &links[1..2])).await, Ok(4));
     let gap = apply(1, batch(6, &links)).await;
@@ -187,7 +187,7 @@ pub(crate) async fn links_of_another_shard_are_stored_once_as_those_of_a_page_ar
         expected: 5,
     };
     assert_eq!(gap, Err(expected));
-    // Another shard has numbers of its own.
+    // Each shard has numbers of its own.
     assert_eq!(apply(2, batch(1, &links[1..2])).await, Ok(1));
     let applied = BTreeMap::from([(1, 4), (2, 1)]);
     assert_eq!(frontier.link_totals().applied, applied);
@@ -204,14 +204,14 @@ pub(crate) async fn links_of_another_shard_are_stored_once_as_those_of_a_page_ar
     assert_eq!(found, BTreeSet::from(expected));
 }
 
-/// The frontiers of all shards, and how one is opened after its process was killed.
+/// Frontiers of all shards, and a function that opens one after its process was killed.
 pub(crate) struct Shards<'a> {
     pub(crate) frontiers: Vec<Arc<dyn Frontier>>,
     pub(crate) reopen: Option<&'a (dyn Fn(u32) -> BoxFuture<'a, Arc<dyn Frontier>> + Sync)>,
 }
 
 impl Shards<'_> {
-    /// Now and then the process of a shard is killed, where that can be.
+    /// Kills the process of a shard now and then, if the backend allows that.
     async fn maybe_kill(&mut self, rng: &mut StdRng, shard: usize) -> bool {
         let Some(reopen) = self.reopen.filter(|_| rng.random_ratio(1, 12)) else {
             return false;
@@ -220,7 +220,7 @@ impl Shards<'_> {
         true
     }
 
-    /// One delivery, at each of whose steps it may end.
+    /// Makes one delivery, which may end at each of its steps.
     async fn deliver(&mut self, rng: &mut StdRng, from: usize) {
         let peers = self.frontiers[from].peers();
         let Some(&peer) = peers.get(rng.random_range(0..peers.len().max(1))) else {
@@ -238,7 +238,7 @@ impl Shards<'_> {
             let receiver = self.frontiers[to].clone();
             let answer = receiver.apply(Shard(from as u32), batch.clone(), ALL).await;
             applied = answer.unwrap();
-            // More, where the sender was killed before it had forgotten them.
+            // It is more if the sender was killed before it had removed the links.
             assert!(applied >= batch.end() - 1);
             if self.maybe_kill(rng, to).await {
                 return;
@@ -254,7 +254,7 @@ impl Shards<'_> {
 
     async fn is_over(&self) -> bool {
         for frontier in &self.frontiers {
-            // What is taken here would be in flight for ever.
+            // A page taken here would be in flight for ever.
             if frontier.counts().due > 0 || take(frontier, 0, 9).await != Take::Empty {
                 return false;
             }
@@ -274,7 +274,7 @@ impl Shards<'_> {
     }
 }
 
-/// Where a page of a site of many hosts leads to.
+/// Returns the links of a page of a site of many hosts.
 fn links_of(page: u64) -> impl Iterator<Item = u64> {
     (1..6).map(move |n| (page * 31 + n * n * 17) % 120)
 }
@@ -291,7 +291,7 @@ fn all_pages() -> BTreeSet<u64> {
     known
 }
 
-/// Pages, deliveries, lost answers and kills at random, to the end.
+/// Runs pages, deliveries, lost answers and kills at random, to the end.
 pub(crate) async fn a_crawl_of_several_shards_gives_each_page_once(
     mut shards: Shards<'_>,
     seed: u64,
@@ -350,7 +350,7 @@ pub(crate) async fn r14_links_that_a_policy_refuses_are_counted_and_do_not_come_
     };
     let apply = |batch, policy| frontier.apply(Shard(1), batch, policy);
     assert_eq!(apply(batch(1, &links), policy).await, Ok(3));
-    // The answer was lost: those that have come are not counted once more.
+    // The answer was lost: links that have arrived are not counted once more.
     assert_eq!(apply(batch(1, &links), policy).await, Ok(3));
     let counts = frontier.counts();
     assert_eq!((counts.due, counts.refused_links[DISK]), (2, 2));

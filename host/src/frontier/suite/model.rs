@@ -1,4 +1,4 @@
-//! Any order of calls, against the plainest possible model.
+//! Suite that compares any order of calls with the plainest possible model.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::{commit_of, new, parsed, retry, take};
 use crate::frontier::{Claim, Frontier, HostNews, NewRequest, Take};
 use crate::model::crawl::UnixMillis;
 
-/// One URL as the plainest possible model knows it.
+/// A URL in the plainest possible model.
 #[derive(Debug, Clone, PartialEq)]
 struct Known {
     url: String,
@@ -22,14 +22,14 @@ struct Known {
     in_flight: bool,
 }
 
-/// Takes, ends, fails and gives back at random for a while, then to the end, and compares each
-/// answer with a list that is searched from front to back.
+/// Takes, ends, fails and gives back at random for a while, then to the end, and compares each answer with a
+/// list that is searched from front to back.
 pub(crate) async fn any_order_of_calls_gives_what_a_plain_list_gives(
     frontier: Arc<dyn Frontier>,
     seed: u64,
 ) {
     let mut rng = StdRng::seed_from_u64(seed);
-    // A URL is due from the moment that `take` last heard of.
+    // A URL is due from the moment that `take` was last called with.
     let (mut now, mut heard, mut list) = (0, 0, Vec::<Known>::new());
     let mut clocks = BTreeMap::<String, UnixMillis>::new();
     let (mut claims, mut ended) = (Vec::<Box<Claim>>::new(), BTreeSet::new());

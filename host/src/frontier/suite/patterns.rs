@@ -1,4 +1,4 @@
-//! Bounds on what links add to a frontier: by pattern, and by host.
+//! Suite for limits on what links add to a frontier: by pattern, and by host.
 
 use std::sync::Arc;
 
@@ -43,13 +43,13 @@ pub(crate) async fn links_to_new_hosts_end_at_their_bound(frontier: Arc<dyn Fron
     commit.growth.hosts = 3;
     commit.requests = all(&["http://c/", "http://c/1", "http://a/1", "http://b:8080/"]);
     let committed = frontier.commit(commit).await.unwrap();
-    // The page's links are taken in any order: one of the two hosts is refused with all its links.
+    // The page's links are processed in any order: one of the two hosts is refused with all its links.
     assert_eq!(committed.n_over_hosts + committed.n_new, 4);
     assert!((1..=2).contains(&committed.n_over_hosts), "{committed:?}");
     let counts = frontier.counts();
     assert_eq!(counts.hosts, 3);
     assert_eq!(counts.refused_links[HOSTS], committed.n_over_hosts);
-    // Hosts that are known get further links.
+    // Known hosts get further links.
     let mut commit = parsed(ready(take(&frontier, 0, 9).await));
     commit.growth.hosts = 1;
     commit.requests = all(&["http://a/2", "http://b/2", "http://d/"]);

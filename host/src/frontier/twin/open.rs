@@ -1,4 +1,4 @@
-//! One opening of a frontier: its calls change its own copy of what is known.
+//! One opening of a frontier: its calls change its own copy of the state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -22,7 +22,7 @@ use crate::model::id::Shard;
 use crate::model::resource::{LinkTotals, Redrive};
 use crate::task::TaskScope;
 
-/// Pages in flight, and items that wait for their sink.
+/// Maximum numbers of pages in flight, and of items that wait for their sink.
 const BOUNDS: (usize, usize) = (512, 100_000);
 
 pub(super) struct Opened {
@@ -134,7 +134,7 @@ impl Frontier for Opened {
         if soonest > now {
             return Ok(Take::WaitUntil(state.plain.time.to_wall(soonest)));
         }
-        // Hosts that are ready come first.
+        // Ready hosts come first.
         let due = may.iter().filter(|(turn, ..)| *turn <= now);
         let host = due.min_by_key(|(turn, is_unready, host, _)| (*is_unready, *turn, host.clone()));
         let (_, _, host, _) = host.expect("one is due").clone();

@@ -1,4 +1,4 @@
-//! All that is known of one shard, as plain lists that are searched from front to back.
+//! State of one shard, as plain lists that are searched from front to back.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -20,7 +20,7 @@ use crate::model::pattern::{PatternKey, path_pattern};
 use crate::model::resource::{Redrive, ShardId};
 use crate::model::scope::{GrowthBounds, HOSTS, PATTERN_URLS};
 
-/// What is known of a URL.
+/// State of a URL.
 #[derive(Debug, Clone)]
 pub(crate) struct Known {
     pub(crate) request: Request,
@@ -32,7 +32,7 @@ pub(crate) struct Known {
     pub(crate) stage: Stage,
 }
 
-/// How far a URL is.
+/// Stage of a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Stage {
     Due,
@@ -50,11 +50,11 @@ struct Seen {
 pub(crate) struct Plain {
     pub(crate) run: Run,
     pub(crate) roots: Option<Vec<Url>>,
-    /// In the order in which they were stored.
+    /// URLs in the order in which they were stored.
     pub(crate) urls: BTreeMap<u64, Known>,
     seen: BTreeMap<Fingerprint, Seen>,
     patterns: BTreeMap<PatternKey, u64>,
-    /// Hosts that this run has, or had, a URL of.
+    /// Hosts of which this run has, or had, a URL.
     met: BTreeSet<String>,
     pub(super) hosts: BTreeMap<String, HostClock>,
     pub(super) lives: BTreeMap<String, HostLife>,
@@ -62,22 +62,22 @@ pub(crate) struct Plain {
     next_entry: u64,
     pub(crate) outbox: VecDeque<ItemRecord>,
     pub(super) outbox_first: u64,
-    /// Of the files of items.
+    /// Marks of the files of items.
     pub(crate) marks: Marks,
     pub(super) counts: Counts,
     /// Links to other shards, and from them.
     pub(super) peers: Peers,
     pub(super) cookies: Option<KeptCookies>,
-    /// It was closed, and its clocks tell of every request.
+    /// True if it was closed, and its clocks cover every request.
     pub(super) has_exact_clocks: bool,
-    /// Until then hosts wait because of the opening.
+    /// Time until which hosts wait because of the opening.
     pub(super) held_until: UnixMillis,
-    /// Nothing is taken before this moment: hosts may have come from other shards.
+    /// Time before which no page is taken: hosts may have come from other shards.
     pub(super) rests_until: UnixMillis,
 }
 
 impl Plain {
-    /// Begins another opening, and another run where that is a later one.
+    /// Begins another opening, and another run if that is a later one.
     pub(super) fn open(&mut self, open: &OpenAs) {
         let has_moved = |division: Division| self.run < division.first_run;
         let is_divided_anew = open.division.is_some_and(has_moved);
@@ -130,7 +130,7 @@ impl Plain {
         self.store(requests, None)
     }
 
-    /// A moment before which the host of a URL is not to be asked.
+    /// Returns the moment before which a URL's host is not to be asked.
     pub(super) fn turn(&self, known: &Known) -> UnixMillis {
         let host = known.request.host();
         match self.lives.get(&host).is_some_and(HostLife::is_given_up) {
@@ -143,13 +143,13 @@ impl Plain {
         self.hosts.get(host).map_or(0, |clock| clock.at)
     }
 
-    /// What a claim is told that is taken now.
+    /// Returns the standing of a host for a claim that is taken now.
     pub(super) fn standing(&self, host: &str) -> HostStanding {
         let life = self.lives.get(host).cloned().unwrap_or_default();
         life.standing(self.clock(host), self.time.latest())
     }
 
-    /// What is known of a host, to be changed.
+    /// Returns the life of a host, to be changed.
     pub(super) fn life(&mut self, host: String) -> &mut HostLife {
         self.lives.entry(host).or_default()
     }
@@ -167,14 +167,14 @@ impl Plain {
         clock.land(ready_at, ready_at.saturating_sub(answered));
     }
 
-    /// The host is not asked before this moment, whatever it was given before.
+    /// Postpones a host to this moment, unless it waits for longer.
     pub(super) fn postpone(&mut self, host: &str, until: UnixMillis) {
         let until = self.time.of_wall(until);
         let clock = self.hosts.entry(host.to_owned()).or_default();
         clock.postpone(until);
     }
 
-    /// A page's end, and what it leads to.
+    /// Applies a page's end and its results.
     pub(super) fn end(&mut self, commit: Commit) -> Committed {
         let (ready_at, answered_at) = (commit.host_ready_at, commit.answered_at);
         self.land(&commit.claim.request.host(), ready_at, answered_at);
@@ -227,7 +227,7 @@ impl Plain {
         }
     }
 
-    /// Keeps links for other shards; how many.
+    /// Stores links for other shards and returns their number.
     fn send(&mut self, links: Vec<(Shard, NewRequest)>) -> u64 {
         let mut sent_here = BTreeSet::new();
         for (to, link) in links {
@@ -246,7 +246,7 @@ impl Plain {
         sent_here.len() as u64
     }
 
-    /// Stores those links of another shard that are new; the number of the last that is stored.
+    /// Stores the new ones of the links of another shard. Returns the number of the last that is stored.
     pub(super) fn apply(
         &mut self,
         shard: ShardId,
@@ -354,7 +354,7 @@ impl Plain {
         has_room
     }
 
-    /// Dead letters are due again; how many.
+    /// Makes dead letters due again and returns their number.
     pub(super) fn redrive(&mut self, order: &Redrive) -> u64 {
         let (mut n, now) = (0, self.time.latest());
         for known in self.urls.values_mut() {

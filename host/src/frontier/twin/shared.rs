@@ -1,4 +1,4 @@
-//! What the calls of one opening share with the task that makes it durable.
+//! State that the calls of one opening share with the task that makes it durable.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,26 +14,26 @@ pub(super) struct Shared {
     pub(super) twin: FrontiersTwin,
     pub(super) writer: Writer,
     pub(super) state: Mutex<State>,
-    /// There is something to be made durable.
+    /// Signals that there are changes to be made durable.
     pub(super) dirty: Notify,
     pub(super) take_changed: Notify,
     pub(super) outbox_changed: Notify,
     pub(super) links_changed: Notify,
-    /// The latest version that is durable, or why none will be any more.
+    /// Latest version that is durable, or the error after which none will be any more.
     pub(super) durable: watch::Sender<Result<u64, FrontierError>>,
 }
 
 pub(super) struct State {
     pub(super) plain: Plain,
-    /// Grows with each change.
+    /// Number that grows with each change.
     pub(super) version: u64,
-    /// Of the outbox, at that version.
+    /// End of the outbox in the durable version.
     pub(super) durable_outbox_end: u64,
-    /// Links that are durable, without those that were delivered since.
+    /// Durable links, without those that were delivered since.
     pub(super) durable_peers: Peers,
-    /// By entry: the attempt.
+    /// Attempts of pages in flight, by entry.
     pub(super) in_flight: BTreeMap<u64, u32>,
-    /// A host may have been asked without that its clock tells.
+    /// True if a host may have been asked without an update of its clock.
     pub(super) has_unsure_clocks: bool,
     pub(super) is_closed: bool,
 }
@@ -51,7 +51,7 @@ impl Shared {
         self.durable.borrow().clone().map(drop)
     }
 
-    /// Changes what is known; it becomes durable later.
+    /// Changes the state; the change becomes durable later.
     pub(super) fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.state();
         state.version += 1;
@@ -112,7 +112,7 @@ impl Shared {
         )
     }
 
-    /// Whether something is not durable.
+    /// Returns true if some change is not durable yet.
     pub(super) fn is_behind(&self, state: &State) -> bool {
         !matches!(&*self.durable.borrow(), Ok(durable) if *durable >= state.version)
     }
@@ -134,7 +134,7 @@ impl State {
         hosts.filter(|other| other == host).count()
     }
 
-    /// Takes a claim back; an error where it is not in flight.
+    /// Takes a claim out of flight. Fails if it is not in flight.
     pub(super) fn land(&mut self, claim: &Claim) -> Result<(), FrontierError> {
         if self.in_flight.get(&claim.entry) != Some(&claim.attempt) {
             let url = claim.request.url.to_string();

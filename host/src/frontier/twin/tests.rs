@@ -1,4 +1,4 @@
-//! The suite of every frontier, its openings included.
+//! The suite of all frontiers, with that for openings.
 
 use super::*;
 use crate::frontier::Frontier;
@@ -9,7 +9,7 @@ fn twin() -> Arc<FrontiersTwin> {
     Arc::new(FrontiersTwin::new(Arc::new(Calm)))
 }
 
-/// Opens a shard's frontier, which whoever has it loses.
+/// Opens a shard's frontier, which fences its present owner.
 async fn open(twin: &Arc<FrontiersTwin>, shard: u32) -> Arc<dyn Frontier> {
     let shard = ShardId {
         shard: Shard(shard),

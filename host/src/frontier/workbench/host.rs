@@ -1,4 +1,4 @@
-//! One host: its clock, and the lanes of its URLs.
+//! A host: its clock, and the lanes of its URLs.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -7,18 +7,18 @@ use super::lane::{Lane, Turn};
 use super::life::HostLife;
 use crate::model::crawl::UnixMillis;
 
-/// When a host may be asked.
+/// Time at which a host may be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct HostClock {
-    /// Not before.
+    /// Time before which the host is not asked.
     pub(crate) at: UnixMillis,
-    /// Between its last answer and that, in milliseconds.
+    /// Milliseconds between its last answer and that time.
     pub(crate) delay: u64,
 }
 
 impl HostClock {
-    /// The host has answered, and is not asked before this moment. One that it was given before may be
-    /// later, for another reason than its delay.
+    /// Records an answer after which the host is not asked before this moment. A moment that was set before
+    /// may be later, for another reason than the host's delay, and stays then.
     pub(crate) fn land(&mut self, not_before: UnixMillis, delay: u64) {
         if not_before >= self.at {
             *self = Self {
@@ -30,38 +30,38 @@ impl HostClock {
         }
     }
 
-    /// The host is not asked before this moment, whatever it was given before.
+    /// Postpones the host to this moment, unless it waits for longer.
     pub(crate) fn postpone(&mut self, until: UnixMillis) {
         self.at = self.at.max(until);
     }
 }
 
-/// Hosts among which turns go by time.
+/// Level of hosts among which turns go by time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Level {
     pub(super) kind: Kind,
     pub(super) n_in_flight: u32,
 }
 
-/// What has to be done for a URL of a host.
+/// Work that a URL of a host needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
-    /// It can be fetched.
+    /// The URL can be fetched.
     Ready,
-    /// Something about its host comes first.
+    /// Facts about its host have to be found out first.
     Unready,
 }
 
-/// Among which of the hosts it is.
+/// Index of hosts that a host belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Nothing of it is here, or what is here has to wait for what is read in.
+    /// The host has no URLs in memory, or those in memory have to wait for others that are read in.
     Nowhere,
-    /// It may be asked for another URL from this moment on.
+    /// The host may be asked for another URL from this moment on.
     Turn(Level, UnixMillis),
-    /// Its URLs need not be here before this moment.
+    /// The host's URLs need not be in memory before this moment.
     Asleep(UnixMillis),
-    /// It has nothing left, and may be asked again from this moment on.
+    /// The host has no URLs left, and may be asked again from this moment on.
     Idle(UnixMillis),
 }
 
@@ -70,16 +70,16 @@ pub(super) struct Host<T> {
     pub(super) clock: HostClock,
     pub(super) life: HostLife,
     pub(super) n_in_flight: u32,
-    /// By priority, the highest first. In boxes: most hosts have one, and a node of the tree has
-    /// room for many.
+    /// Lanes by priority, the highest first. They are boxed, because most hosts have one, and a node of the
+    /// tree has room for many.
     pub(super) lanes: BTreeMap<Reverse<i32>, Box<Lane<T>>>,
-    /// It sleeps, and something in its lanes is due at this moment.
+    /// Moment at which a URL of its lanes is due, if the host sleeps.
     asleep: Option<UnixMillis>,
     n_buffered: usize,
     n_hungry: usize,
 }
 
-/// What a host adds to the sums of all.
+/// Contribution of a host to the sums over all.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sums {
     pub(super) n_lanes: usize,
@@ -112,7 +112,7 @@ impl<T> Host<T> {
 
     pub(super) fn place(&self) -> Place {
         let clock = match self.life.is_given_up() {
-            // Its URLs are not asked for.
+            // The URLs are not fetched, so the clock does not matter.
             true => 0,
             false => self.clock.at,
         };
@@ -169,8 +169,8 @@ impl<T> Host<T> {
         result
     }
 
-    /// Priorities of lanes that have few URLs and now want more, up to the first that is dry: those
-    /// behind it are not asked before that.
+    /// Returns the priorities of lanes that have few URLs and become hungry now, up to the first that is dry:
+    /// those after it are not used before that.
     pub(super) fn become_hungry(&mut self, few: usize) -> Vec<i32> {
         let mut hungry = Vec::new();
         if self.is_asleep() {
@@ -196,7 +196,7 @@ impl<T> Host<T> {
         self.asleep.is_some()
     }
 
-    /// Keeps nothing here, until it is woken.
+    /// Removes all URLs from memory, until the host is woken.
     pub(super) fn sleep(&mut self) {
         let begins = self.lanes.values().filter_map(|lane| lane.begins());
         self.asleep = begins.map(|turn| turn.due).min();

@@ -1,17 +1,18 @@
-//! What is known of each host, and how it changes.
+//! Knowledge about hosts, and its changes.
 
 use super::host::Kind;
 use super::{HostId, HostLife, HostStanding, Workbench};
 use crate::model::crawl::UnixMillis;
 
 impl<T> Workbench<T> {
-    /// A host has answered something else than a page at `answered`, and is not asked before `not_before`.
+    /// Records an answer other than a page: the host has answered at `answered`, and is not asked before
+    /// `not_before`.
     pub(crate) fn land_host(&mut self, host: HostId, answered: UnixMillis, not_before: UnixMillis) {
         let delay = not_before.saturating_sub(answered);
         self.change(host, |host| host.clock.land(not_before, delay));
     }
 
-    /// What is known of a host to one who takes a URL of it now.
+    /// Returns the standing of a host for a claim that is taken now.
     pub(crate) fn standing(&self, host: HostId, now: UnixMillis) -> HostStanding {
         let known = self.hosts.about(host);
         known.map_or_else(HostStanding::default, |(clock, life)| {
@@ -30,18 +31,18 @@ impl<T> Workbench<T> {
         known.map(|(_, life)| life.clone()).unwrap_or_default()
     }
 
-    /// True if this run has, or had, a URL of a host that is not forgotten.
+    /// Returns true if this run has, or had, a URL of a host that is not forgotten.
     pub(crate) fn is_met(&self, host: HostId) -> bool {
         let known = self.hosts.about(host);
         known.is_some_and(|(_, life)| life.is_met)
     }
 
-    /// Changes what is known of a host.
+    /// Changes the life of a host.
     pub(crate) fn live<R>(&mut self, host: HostId, change: impl FnOnce(&mut HostLife) -> R) -> R {
         self.change(host, |host| change(&mut host.life))
     }
 
-    /// Hosts that are ready and have a URL here.
+    /// Returns the number of hosts that are ready and have a URL in memory.
     pub(crate) fn n_ready(&self) -> usize {
         let ready = self
             .turns

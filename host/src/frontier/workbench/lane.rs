@@ -1,4 +1,4 @@
-//! The URLs of one host and priority: the first of them here, the rest where the caller keeps them.
+//! URLs of one host and priority: the first of them in memory, the rest where the caller keeps them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,14 +7,14 @@ use crate::model::crawl::UnixMillis;
 /// Place of a URL in its lane: by the moment it is due, then by age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Turn {
-    /// Not before.
+    /// Time before which the URL is not due.
     pub(crate) due: UnixMillis,
-    /// Grows with each URL stored.
+    /// Number that grows with each stored URL.
     pub(crate) entry: u64,
 }
 
 impl Turn {
-    /// Where to begin so that this one is the next. Entries count from 1, so one before there always is.
+    /// Returns the turn after which this one is the next. Entries count from 1, so there always is one before.
     fn before(self) -> Self {
         Self {
             entry: self.entry.saturating_sub(1),
@@ -23,11 +23,11 @@ impl Turn {
     }
 }
 
-/// What became of a URL that was put.
+/// Result of queueing a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Put {
-    /// It sorts before the cursor that was saved last, or none was: the cursor must be saved again
-    /// together with the URL.
+    /// True if the URL sorts before the cursor that was saved last, or none was saved: the cursor must be
+    /// saved again together with the URL.
     pub(crate) precedes_cursor: bool,
 }
 
@@ -35,16 +35,14 @@ pub(crate) struct Put {
 pub(super) struct Lane<T> {
     buffer: BTreeMap<Turn, T>,
     in_flight: BTreeSet<Turn>,
-    /// URLs behind this one may be elsewhere only. None: all are here.
+    /// Turn after which URLs may be outside of memory. If `None`, all are in memory.
     more_after: Option<Turn>,
     is_hungry: bool,
-    /// While URLs are being read in: those put meanwhile behind `more_after`, which the reading may
-    /// have missed.
+    /// URLs queued after `more_after` while others are being read in, which the scan may have missed.
     put_meanwhile: Option<Vec<(Turn, T)>>,
-    /// While URLs are being read in: those that came to their end meanwhile, which the reading may
-    /// still have found.
+    /// Turns of URLs that ended while others are being read in, which the scan may still have found.
     landed_meanwhile: BTreeSet<Turn>,
-    /// Where the lane begins, as saved last.
+    /// Start of the lane, as saved last.
     saved: Option<Turn>,
 }
 
@@ -63,7 +61,7 @@ impl<T> Default for Lane<T> {
 }
 
 impl<T> Lane<T> {
-    /// A lane whose URLs are all elsewhere; the first of them may be the one at the cursor.
+    /// Creates a lane whose URLs are all outside of memory; the first of them may be the one at the cursor.
     pub(super) fn from_cursor(at: Turn) -> Self {
         Self {
             more_after: Some(at.before()),
@@ -80,12 +78,12 @@ impl<T> Lane<T> {
         self.buffer.first_key_value().map(|(turn, _)| *turn)
     }
 
-    /// Nothing is here, and something elsewhere.
+    /// Returns true if no URL is in memory, but others exist.
     pub(super) fn is_dry(&self) -> bool {
         self.buffer.is_empty() && self.more_after.is_some()
     }
 
-    /// Nothing is left.
+    /// Returns true if no URL is left.
     pub(super) fn is_over(&self) -> bool {
         self.buffer.is_empty() && self.in_flight.is_empty() && self.more_after.is_none()
     }
@@ -129,7 +127,7 @@ impl<T> Lane<T> {
         }
     }
 
-    /// Where the lane begins: all that is left is at it or behind it.
+    /// Returns the start of the lane: no URL that is left sorts before it.
     pub(super) fn save(&mut self) -> Option<Turn> {
         let first = [
             self.in_flight.first().copied(),
@@ -140,13 +138,13 @@ impl<T> Lane<T> {
         self.saved
     }
 
-    /// All that waits is at it or behind it.
+    /// Returns the turn before which no URL waits.
     pub(super) fn begins(&self) -> Option<Turn> {
         self.first().or(self.more_after)
     }
 
-    /// The cursor that [`from_cursor`](Self::from_cursor) makes the same lane of; none where that would lose
-    /// something.
+    /// Returns the cursor from which [`from_cursor`](Self::from_cursor) makes the same lane, or `None` if
+    /// that would lose something.
     pub(super) fn as_cursor(&self) -> Option<Turn> {
         let is_empty = self.buffer.is_empty() && self.in_flight.is_empty();
         let is_read_in = self.is_hungry || self.put_meanwhile.is_some();
@@ -157,7 +155,7 @@ impl<T> Lane<T> {
         })
     }
 
-    /// Keeps nothing here.
+    /// Removes all URLs from memory.
     pub(super) fn spill(&mut self) {
         if let Some(first) = self.first() {
             self.more_after = Some(first.before());
@@ -168,7 +166,7 @@ impl<T> Lane<T> {
         self.landed_meanwhile.clear();
     }
 
-    /// Says once that no more than `few` URLs are left here.
+    /// Returns true once when no more than `few` URLs are left in memory.
     pub(super) fn becomes_hungry(&mut self, few: usize) -> bool {
         let becomes = self.more_after.is_some() && self.buffer.len() <= few && !self.is_hungry;
         self.is_hungry |= becomes;
@@ -179,7 +177,7 @@ impl<T> Lane<T> {
         self.is_hungry
     }
 
-    /// Where the reading begins; none where it is no longer wanted.
+    /// Returns the turn after which the scan begins, or `None` if it is not wanted any more.
     pub(super) fn begin_refill(&mut self) -> Option<Turn> {
         let after = self.more_after.filter(|_| self.is_hungry)?;
         self.put_meanwhile = Some(Vec::new());
@@ -214,7 +212,7 @@ impl<T> Lane<T> {
             has_dropped = true;
         }
         if has_dropped {
-            // What is being read in begins behind URLs that are no longer here.
+            // The scan that is under way begins after URLs that are no longer in memory.
             self.put_meanwhile = None;
             self.more_after = self.buffer.last_key_value().map(|(turn, _)| *turn);
         }

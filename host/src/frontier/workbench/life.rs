@@ -1,4 +1,4 @@
-//! A host's life in one run of one shard, beside its clock.
+//! Life of a host in one run of one shard, apart from its clock.
 //!
 //! ```text
 //!            ready                 page answered
@@ -12,64 +12,64 @@
 //!                └──────────▶ unknown ◀───────────────┘
 //! ```
 //!
-//! Ready means that everything is known that comes before its pages: the addresses of its name, and its
-//! robots.txt. That is known in this process only, so each opening begins with `unknown`; failures are
-//! kept. A host that is given up brings its URLs one by one, so that each is given up for the
-//! host's reason without being asked for; once the time is over, a single try decides for the next such time.
+//! Ready means that everything is known that must be known before its pages are fetched: the addresses of its
+//! name, and its robots.txt. This is known in this process only, so each opening begins with `unknown`;
+//! failures are stored. The URLs of a host that is given up come one by one, so that each is given up for the
+//! host's reason without being fetched. Once the time is over, a single try decides for the next such time.
 
 use crate::frontier::HostNews;
 use crate::model::crawl::UnixMillis;
 use crate::model::frontier::DelayBy;
 
-/// What is known of a host beyond its clock.
+/// Knowledge about a host beyond its clock.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct HostLife {
     is_ready: bool,
     /// True if this run has, or had, a URL of it.
     pub(crate) is_met: bool,
-    /// True if it has answered in this run. Forgotten with a host that has no URLs left.
+    /// True if it has answered in this run. This is forgotten with a host that has no URLs left.
     pub(crate) has_answered: bool,
     /// Origin of the delay after its last answer.
     pub(crate) delay_by: DelayBy,
-    /// None: it has not failed since it last answered.
+    /// Failures since the host last answered. `None` if there are none.
     pub(crate) trouble: Option<Box<Trouble>>,
 }
 
-/// Failures on end.
+/// Consecutive failures of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Trouble {
     pub(crate) n: u32,
-    /// The word by which the last one is counted.
+    /// Word by which the last failure is counted.
     pub(crate) reason: String,
     pub(crate) is_given_up: bool,
 }
 
-/// What a claim is told of its host.
+/// Facts about its host that a claim carries.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HostStanding {
-    /// True if everything is known that comes before its pages.
+    /// True if everything that must be known before its pages are fetched is known.
     pub is_ready: bool,
     /// True if it has answered in this run.
     pub has_answered: bool,
-    /// Times on end that it could not be reached.
+    /// Number of consecutive failures to reach it.
     pub n_failures: u32,
-    /// The reason for which it is given up at present, and its URLs with it.
+    /// Reason for which the host, with its URLs, is given up at present.
     pub given_up: Option<String>,
 }
 
-/// A host that could not be reached.
+/// Failure to reach a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostFailure {
-    /// It is not asked before this moment.
+    /// Time before which the host is not asked.
     pub until: UnixMillis,
-    /// The word that counts and dead letters are kept by.
+    /// Word by which the failure is counted and dead letters are recorded.
     pub reason: String,
-    /// True if its URLs are given up until that moment.
+    /// True if the URLs of the host are given up until that moment.
     pub gives_up: bool,
 }
 
 impl HostLife {
-    /// The life of a host of this run, as an earlier opening has left it.
+    /// Restores the life of a host of this run, as an earlier opening has left it.
     pub(crate) fn restored(is_met: bool, has_answered: bool, trouble: Option<Trouble>) -> Self {
         Self {
             is_ready: false,
@@ -80,19 +80,19 @@ impl HostLife {
         }
     }
 
-    /// True if everything is known that comes before its pages.
+    /// Returns true if everything that must be known before its pages are fetched is known.
     pub(crate) fn is_ready(&self) -> bool {
         self.is_ready
     }
 
-    /// True if its URLs come whatever its clock says, to be given up.
+    /// Returns true if its URLs come whatever its clock says, to be given up.
     pub(crate) fn is_given_up(&self) -> bool {
         self.trouble
             .as_ref()
             .is_some_and(|trouble| trouble.is_given_up)
     }
 
-    /// Returns what a claim is told that is taken at `now`, of a host that is not asked before `clock`.
+    /// Returns the standing for a claim that is taken at `now`, of a host that is not asked before `clock`.
     pub(crate) fn standing(&self, clock: UnixMillis, now: UnixMillis) -> HostStanding {
         let trouble = self.trouble.as_deref();
         let given_up = trouble.filter(|trouble| trouble.is_given_up && now < clock);
@@ -104,9 +104,9 @@ impl HostLife {
         }
     }
 
-    /// Takes note of what a claim has shown that is given back.
+    /// Records the news of a claim that is given back.
     pub(crate) fn hear(&mut self, news: HostNews) {
-        // It was not given up, or this claim would not come back; the next failure gives it up again.
+        // The host was not given up, or this claim would not come back; the next failure gives it up again.
         if let Some(trouble) = &mut self.trouble {
             trouble.is_given_up = false;
         }
@@ -122,14 +122,14 @@ impl HostLife {
         }
     }
 
-    /// Takes note of an answer, which ends its failures.
+    /// Records an answer, which ends the failures.
     pub(crate) fn answer(&mut self) {
         self.has_answered = true;
         self.trouble = None;
     }
 
-    /// Notes that it could not be reached by one who was told of `n_before` failures. Returns true if that
-    /// counts: requests that fail side by side count once.
+    /// Records a failure to reach the host, by a claim that was told of `n_before` failures. Returns true if
+    /// it counts: requests that fail side by side count once.
     pub(crate) fn fail(&mut self, n_before: u32, failure: &HostFailure) -> bool {
         self.is_ready = false;
         let n = self.trouble.as_ref().map_or(0, |trouble| trouble.n);
@@ -144,7 +144,7 @@ impl HostLife {
         true
     }
 
-    /// Forgets its failures: its URLs are to be tried again.
+    /// Forgets the failures: the URLs are to be tried again.
     pub(crate) fn forgive(&mut self) {
         self.trouble = None;
     }
@@ -180,7 +180,7 @@ mod tests {
         life.answer();
         let standing = life.standing(20, 0);
         assert_eq!((standing.n_failures, standing.has_answered), (0, true));
-        // One that was told of failures before the answer says nothing new.
+        // A claim that was told of failures before the answer says nothing new.
         life.fail(2, &failure(30, true));
         assert_eq!(life.standing(30, 0).n_failures, 0);
     }

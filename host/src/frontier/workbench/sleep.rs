@@ -1,16 +1,16 @@
-//! Hosts for whose URLs there is no room: those whose turn comes last sleep.
+//! Sleep of hosts for whose URLs there is no room: those whose turn comes last sleep.
 
 use super::{HostId, Workbench};
 use crate::model::crawl::UnixMillis;
 
-/// A host that sleeps takes the place of one that comes later by more than so many milliseconds.
-/// Less would have hosts change places all the time, each for one URL.
+/// Milliseconds by which the turn of another host has to be later for a sleeping host to take its place. With
+/// a smaller value, hosts would change places all the time, each for one URL.
 const MUCH_LATER: u64 = 10_000;
-/// Lanes that are read in at once in other hosts' places.
+/// Number of lanes that are read in at once in other hosts' places.
 const MAX_CHANGING: usize = 4;
 
 impl<T> Workbench<T> {
-    /// Puts hosts to sleep until the others have room; one alone may have all that its lanes hold.
+    /// Puts hosts to sleep until the others have room; a single host may have all that its lanes hold.
     pub(super) fn fit(&mut self) {
         while self.n_buffered > self.max_buffered {
             let is_alone = self.turns.len() == 1 && self.turns.values().all(|at| at.len() == 1);
@@ -21,11 +21,10 @@ impl<T> Workbench<T> {
         }
     }
 
-    /// Wakes those that come first, as far as there is room for all of their lanes, or where others
-    /// come much later.
+    /// Wakes the sleeping hosts that come first, as far as there is room for all of their lanes, or where
+    /// others come much later.
     ///
-    /// Whoever was just put to sleep is not woken: with it, there were too many, and nobody comes
-    /// later.
+    /// A host that was just put to sleep is not woken: with it, there were too many, and no other comes later.
     pub(super) fn wake(&mut self) {
         while let Some(&(at, id)) = self.asleep.first() {
             let n_lanes = self.hosts.n_lanes(id);
@@ -43,8 +42,8 @@ impl<T> Workbench<T> {
         }
     }
 
-    /// Who of those that may be put to sleep comes last. Of a lane that is being read in nobody knows
-    /// yet when its turn is.
+    /// Returns the host with the last turn among those that may be put to sleep. The turn of a lane that is
+    /// being read in is not known yet.
     fn last_turn(&self) -> Option<(UnixMillis, HostId)> {
         let is_known = |id: &HostId| self.hosts.whole(*id).is_some_and(|host| !host.is_hungry());
         let levels = self.turns.values();

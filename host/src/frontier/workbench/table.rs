@@ -1,9 +1,9 @@
-//! All hosts that the workbench knows: most of them in a short form.
+//! Table of all hosts that the workbench knows, most of them in a short form.
 //!
 //! A crawl of a million hosts asks few of them at any moment. A host that sleeps with one lane, or that has
-//! nothing left, needs its clock, its life and one cursor: about a hundred bytes, where the lanes of a host
-//! whose URLs are here take five hundred and more. Ordered maps, because a hash table of a million entries
-//! doubles at once.
+//! no URLs left, needs its clock, its life and one cursor: about a hundred bytes, whereas the lanes of a host
+//! with URLs in memory take five hundred and more. The maps are ordered, because a hash table of a million
+//! entries doubles at once.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -20,12 +20,12 @@ pub(super) struct Hosts<T> {
     short: BTreeMap<HostId, ShortHost>,
 }
 
-/// A host of which nothing is here but this.
+/// Short form of a host that has no URLs in memory.
 #[derive(Debug)]
 struct ShortHost {
     clock: HostClock,
     life: HostLife,
-    /// Start of its only lane. None: it has nothing left.
+    /// Start of its only lane. `None` if no URLs are left.
     cursor: Option<Cursor>,
 }
 
@@ -43,14 +43,14 @@ impl<T> Hosts<T> {
         self.whole.contains_key(&id) || self.short.contains_key(&id)
     }
 
-    /// Returns what is known of a host beside its URLs.
+    /// Returns what is known of a host besides its URLs.
     pub(super) fn about(&self, id: HostId) -> Option<(HostClock, &HostLife)> {
         let short = || self.short.get(&id).map(|host| (host.clock, &host.life));
         let whole = self.whole.get(&id).map(|host| (host.clock, &host.life));
         whole.or_else(short)
     }
 
-    /// Returns a host, unless it is kept in the short form: then no URL of it is here or wanted.
+    /// Returns a host, unless it is in the short form: then none of its URLs is in memory or wanted.
     pub(super) fn whole(&self, id: HostId) -> Option<&Host<T>> {
         self.whole.get(&id)
     }
@@ -60,7 +60,7 @@ impl<T> Hosts<T> {
         self.whole.get_mut(&id)
     }
 
-    /// Returns a host to change, whatever its form; a new one where it is not known.
+    /// Returns a host to change, in any form, or a new one if it is not known.
     pub(super) fn expand(&mut self, id: HostId) -> &mut Host<T> {
         let short = &mut self.short;
         self.whole
@@ -68,7 +68,7 @@ impl<T> Hosts<T> {
             .or_insert_with(|| short.remove(&id).map(Host::from).unwrap_or_default())
     }
 
-    /// Brings a host into the short form, if it can be.
+    /// Brings a host into the short form, if that is possible.
     pub(super) fn shorten(&mut self, id: HostId) {
         let short = self.whole.get(&id).and_then(Host::short);
         if let Some(short) = short {
@@ -88,19 +88,19 @@ impl<T> Hosts<T> {
         }
     }
 
-    /// Forgets a host that has nothing left.
+    /// Forgets a host that has no URLs left.
     pub(super) fn forget(&mut self, id: HostId) {
         self.whole.remove(&id);
         self.short.remove(&id);
     }
 
-    /// Every host, in the form that can be looked at.
+    /// Returns the numbers of hosts in the whole and in the short form.
     #[cfg(test)]
     pub(super) fn counted(&self) -> (usize, usize) {
         (self.whole.len(), self.short.len())
     }
 
-    /// Hosts whose URLs are here or wanted.
+    /// Iterates over the hosts whose URLs are in memory or wanted.
     #[cfg(test)]
     pub(super) fn all_whole(&self) -> impl Iterator<Item = &Host<T>> {
         self.whole.values()
@@ -108,7 +108,7 @@ impl<T> Hosts<T> {
 }
 
 impl<T> Host<T> {
-    /// The short form; none where it would lose something.
+    /// Returns the short form, or `None` if it would lose something.
     fn short(&self) -> Option<ShortHost> {
         if self.n_in_flight > 0 {
             return None;

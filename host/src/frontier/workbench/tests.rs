@@ -1,4 +1,4 @@
-//! Turns of hosts, and lanes that are not all in memory.
+//! Tests of turns of hosts, and of lanes that are partly outside of memory.
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -60,7 +60,7 @@ fn what_ends_while_urls_are_read_in_is_not_taken_again() {
     let (id, _) = bench.begin_refill().unwrap();
     bench.land(lane(1, 0), turn(0, 1), 0, 0);
     bench.land(lane(1, 0), turn(0, 2), 0, 0);
-    // It was given back, and did not come to its end.
+    // The URL was given back and has not ended.
     bench.put(lane(1, 0), turn(0, 2), "given-back");
     let read = [(1, "ended"), (2, "given-back"), (3, "new")];
     let read = read.map(|(entry, url)| (turn(0, entry), url));
@@ -161,7 +161,7 @@ fn a_host_of_many_priorities_has_few_lanes_and_loses_no_url() {
     let host = HostId(1);
     let n_urls = 10_000;
     for n in 0..n_urls {
-        // Odd ones grow, even ones fall: both ends are met.
+        // Odd priorities grow and even ones fall, so that both ends are met.
         let priority = if n % 2 == 0 { -n } else { n };
         let lane = bench.lane_for(host, priority);
         assert!(lane.priority <= priority || n >= MAX_LANES as i32);
@@ -174,7 +174,7 @@ fn a_host_of_many_priorities_has_few_lanes_and_loses_no_url() {
         bench.land(lane, turn, 0, 0);
         taken.push(priority);
     }
-    // Those above all lanes share the highest, and those below all of them the lowest.
+    // URLs above all lanes share the highest, and those below all of them the lowest.
     assert!(
         taken[..n_urls as usize / 2]
             .iter()
@@ -225,7 +225,7 @@ fn a_lane_that_was_saved_before_it_was_read_in_still_begins_with_its_first() {
     }
 }
 
-/// The rest of a lane, as a disk would keep it: everything that was put and has not landed.
+/// Rest of a lane, as on a disk: all URLs that were queued and have not ended.
 #[derive(Default)]
 struct Disk(BTreeMap<LaneId, BTreeSet<Turn>>);
 
@@ -239,8 +239,8 @@ impl Disk {
     }
 }
 
-/// Puts, takes, lands, retries, saves and reads in at random, with readings that overlap with all of
-/// these, and checks that each URL comes in its turn and that no saved cursor passes one over.
+/// Puts, takes, lands, retries, saves and reads in at random, with scans that overlap with all of these, and
+/// checks that each URL comes in its turn and that no saved cursor skips one.
 #[test]
 fn any_room_gives_what_an_endless_one_gives() {
     for seed in 0..200 {
@@ -342,7 +342,7 @@ fn any_room_gives_what_an_endless_one_gives() {
     }
 }
 
-/// What is counted is what is there, and no more is kept than there is room for.
+/// Checks that the sums agree with the hosts, and that no more URLs are in memory than there is room for.
 fn check_sums(bench: &Workbench<Turn>) {
     let lanes = || bench.hosts.all_whole().flat_map(|host| host.lanes.values());
     let n_buffered: usize = lanes().map(|lane| lane.n_buffered()).sum();
@@ -420,7 +420,7 @@ fn hosts_that_wait_long_make_room_for_those_that_need_not() {
     for host in 0..16 {
         bench.put(lane(host, 0), turn(0, host + 1), host);
     }
-    // Those that are here are all to be asked in an hour only.
+    // The hosts in memory are all to be asked in an hour only.
     let mut n_taken = 0;
     while let Next::Url(id, at, _) = bench.take(0, TakeFrom::all(1)) {
         n_taken += 1;
@@ -445,7 +445,7 @@ fn hosts_that_wait_keep_nothing_but_a_cursor() {
     let (n_whole, n_short) = bench.hosts.counted();
     assert_eq!((n_whole + n_short, bench.n_lanes()), (1_000, 1_000));
     assert!(n_whole <= 8, "{n_whole}");
-    // Its place is behind its URL, so that what is put before it has the cursor saved again.
+    // The cursor is after the URL, so that a URL queued before it has the cursor saved again.
     assert_eq!(bench.save(HostId(999)).1[0].at, turn(999, 999));
     let put = |bench: &mut Workbench<u64>, due| bench.put(lane(999, 7), turn(due, 2_000), 0);
     assert!(!put(&mut bench, 1_000).precedes_cursor);
@@ -467,7 +467,7 @@ fn a_host_with_nothing_left_is_forgotten_once_its_clock_is_over() {
     assert!(bench.life(HostId(1)).has_answered);
     bench.forget_idle(500);
     assert!(!bench.knows(HostId(1)));
-    // One that was never anything is forgotten too.
+    // A host without any URL or clock is forgotten, too.
     bench.live(HostId(2), |_| {});
     bench.forget_idle(0);
     assert_eq!(bench.hosts.counted(), (0, 0));

@@ -1,4 +1,4 @@
-//! What a commit changes, in memory and in its batch at once.
+//! Changes of a commit, in memory and in its batch at once.
 
 use std::collections::BTreeSet;
 
@@ -13,16 +13,16 @@ use crate::frontier::workbench::{HostId, HostLife, LaneId, Turn};
 use crate::frontier::{Commit, Committed, Ended, FrontierError, keys};
 use crate::model::crawl::Done;
 
-/// What the database knows of a page that ends.
+/// Stored state of a page that ends.
 pub(in crate::frontier::durable) struct Before {
-    /// A later visit of the URL waits, which its state speaks of.
+    /// True if the state is that of a later visit, which waits.
     pub(in crate::frontier::durable) is_superseded: bool,
-    /// Why an earlier visit was given up, if it was.
+    /// Reason why an earlier visit was given up, if it was.
     pub(in crate::frontier::durable) earlier_death: Option<String>,
 }
 
 impl State {
-    /// A page's end, and what it leads to. Nothing is changed by an error.
+    /// Applies a page's end and its results. On an error nothing is changed.
     pub(in crate::frontier::durable) fn commit(
         &mut self,
         commit: Commit,
@@ -39,14 +39,14 @@ impl State {
         if page.permit.is_some() {
             self.left_alone = page.permit;
         }
-        // In the same step: it must not be in flight nowhere.
+        // This belongs to the same step: the page must always be counted as in flight somewhere.
         self.n_undurable += 1;
         let (lane, now) = (page.lane, self.time.latest());
         let ready_at = match commit.host_ready_at {
             0 => 0,
             wall => self.time.of_wall(wall),
         };
-        // Nobody has said whether the host was asked.
+        // It is unknown if the host was asked.
         self.has_unsure_clocks |= commit.host_ready_at == 0 && commit.answered_at == 0;
         let answered = match commit.answered_at {
             0 => now,
@@ -186,7 +186,7 @@ impl State {
         Ok(committed)
     }
 
-    /// A dead letter is no longer there.
+    /// Updates the counts for a dead letter that is removed.
     pub(in crate::frontier::durable) fn forget_death(&mut self, reason: &str) {
         let counts = &mut self.counts;
         counts.dead = counts.dead.saturating_sub(1);
@@ -196,7 +196,7 @@ impl State {
         counts.dead_by_reason.retain(|_, n| *n > 0);
     }
 
-    /// Stores links that are new.
+    /// Stores new links.
     pub(in crate::frontier::durable) fn store(
         &mut self,
         links: Vec<NewLink>,
@@ -265,7 +265,7 @@ impl State {
         committed
     }
 
-    /// Lets a URL wait; true where its host's cursors have to be saved.
+    /// Queues a URL; returns true if its host's cursors have to be saved.
     pub(in crate::frontier::durable) fn wait(
         &mut self,
         lane: LaneId,

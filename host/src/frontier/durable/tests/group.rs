@@ -1,10 +1,10 @@
-//! Pages that come to their end at the same time.
+//! Tests of pages that end at the same time.
 
 use futures::future::join_all;
 
 use super::*;
 
-/// Ends pages while nobody has the turn, so that all of them wait for it.
+/// Ends pages while the turn is free, so that all of them wait for it.
 async fn end_at_once(
     durable: &DurableFrontier,
     commits: Vec<Commit>,
@@ -111,7 +111,7 @@ async fn whoever_is_cut_off_with_the_batch_of_others_breaks_the_frontier_for_all
     assert!(futures::poll!(&mut first).is_pending());
     assert!(futures::poll!(&mut second).is_pending());
     drop(turn);
-    // It has the turn now, and the other's page in its batch.
+    // The first call has the turn now, and the other's page in its batch.
     assert!(futures::poll!(&mut first).is_pending());
     drop(first);
     let shard = shard();

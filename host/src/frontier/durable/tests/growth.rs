@@ -1,4 +1,4 @@
-//! What a database leaves behind goes at its age while it is open.
+//! Test that files which a database leaves behind are removed at their age while it is open.
 
 use std::collections::HashSet;
 
@@ -9,11 +9,11 @@ use object_store::path::Path;
 use super::*;
 use crate::frontier::path_of;
 
-/// Longer than the database takes to see that a table was replaced.
+/// Time longer than the database takes to see that a table was replaced.
 const AGE: Duration = Duration::from_secs(3);
 const KINDS: [&str; 4] = ["wal", "compacted", "manifest", "compactions"];
 
-/// Names of the files that a kind has at this moment.
+/// Returns the names of the files of this kind at this moment.
 async fn files(objects: &InMemory, kind: &str) -> HashSet<Path> {
     let found = objects.list(Some(&path_of(shard()).join(kind)));
     found
@@ -61,7 +61,7 @@ async fn what_a_compaction_has_replaced_goes_at_its_age() {
         gone.is_ok(),
         "of {n_written:?} files of {KINDS:?} some never go"
     );
-    // And nothing that is still needed.
+    // Files that are still needed are kept.
     let again = reopen(&objects, 1).await;
     assert_eq!(again.counts().parsed, n_pages);
     for n in [0, n_pages] {

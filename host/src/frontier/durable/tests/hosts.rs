@@ -1,4 +1,4 @@
-//! Hosts on disk: what is kept of them while they are not in memory, and how they are listed.
+//! Tests of hosts on disk: their records while they are not in memory, and their lists.
 
 use super::*;
 use crate::frontier::keys;
@@ -43,7 +43,7 @@ async fn a_forgotten_host_is_known_again_by_the_next_link() {
     for claim in a {
         end(&frontier, claim, 1_500, &[]).await;
     }
-    // Its clock is over, and nothing of it is left.
+    // The clock of the host is over, and none of its URLs is left.
     let id = keys::host_of(&new("http://a/1").request);
     ready_none(take(&frontier, 2_000, 0).await);
     durable.inner.state().bench.forget_idle(2_000);
@@ -57,7 +57,7 @@ async fn a_forgotten_host_is_known_again_by_the_next_link() {
     assert!(again.host.has_answered);
     drop(frontier);
 
-    // After a restart too, where no cache knows what was met.
+    // The same holds after a restart, when no cache knows which hosts were met.
     let frontier: Arc<dyn Frontier> = reopen(&objects, 1).await;
     let again = ready(next(&frontier, 5_000).await);
     end(

@@ -1,4 +1,4 @@
-//! URLs that memory has no room for are read in when their turn comes, and none is lost by it.
+//! Tests that URLs for which memory has no room are read in when their turn comes, and that none is lost.
 
 use slatedb::db_cache::DbCache as _;
 
@@ -54,7 +54,7 @@ async fn frontiers_of_one_process_share_the_memory_for_urls() {
     }
     let kept = |f: &Arc<DurableFrontier>| f.inner.state().bench.n_buffered();
     let all_kept = || open.iter().map(kept).sum::<usize>();
-    // Each looks again when URLs are to be read in.
+    // Each frontier looks again when URLs are to be read in.
     let sharing = async {
         while all_kept() > 4 * LEAST {
             open.iter().for_each(|f| f.inner.hungry.notify_one());
@@ -63,7 +63,7 @@ async fn frontiers_of_one_process_share_the_memory_for_urls() {
     };
     let shared = tokio::time::timeout(Duration::from_secs(30), sharing).await;
     assert!(shared.is_ok(), "{} are kept", all_kept());
-    // And nothing is lost by it.
+    // No URL is lost by it.
     let frontier: Arc<dyn Frontier> = open[0].clone();
     for n_left in (0..1_500).rev() {
         let claim = loop {

@@ -1,4 +1,4 @@
-//! Clocks of hosts that come from other shards.
+//! Tests of the clocks of hosts that come from other shards.
 
 use std::num::NonZeroU32;
 
@@ -19,14 +19,14 @@ fn of(shard: u32) -> ShardId {
     }
 }
 
-/// URLs of hosts that are the shard's where there are two.
+/// Returns URLs of hosts that belong to the shard if there are two.
 fn hosts_of(shard: u32, n: usize) -> Vec<NewRequest> {
     let all = (0..).map(|n| new(&format!("http://host{n}/")));
     let own = all.filter(|new| shard_of(&new.request.url, N_SHARDS) == Shard(shard));
     own.take(n).collect()
 }
 
-/// Opens a shard of two, with a delay of half a second.
+/// Opens one of two shards, with a delay of half a second.
 async fn open_moved(objects: &Arc<InMemory>, shard: u32, now: UnixMillis) -> Arc<dyn Frontier> {
     let frontiers = frontiers_in(objects, settings());
     let storage_epoch = frontiers.storage_epoch(of(shard)).await.unwrap();
@@ -45,7 +45,7 @@ async fn open_moved(objects: &Arc<InMemory>, shard: u32, now: UnixMillis) -> Arc
     Arc::new(frontiers.open(open_as).await.unwrap())
 }
 
-/// The hosts that are given at these moments, in their order.
+/// Returns the hosts that are taken at these moments, in their order.
 async fn taken(frontier: &Arc<dyn Frontier>, moments: &[UnixMillis]) -> Vec<(String, UnixMillis)> {
     let mut taken = Vec::new();
     for &now in moments {
@@ -91,7 +91,7 @@ async fn a_host_takes_the_clock_along_that_another_shard_has_given_it() {
     let found = taken(&frontier, &MOMENTS).await;
     let expected = [(&slow, 20_500), (&usual, 20_500), (&busy, 70_000)];
     check(&found, &expected);
-    // One that stays has its own, as ever.
+    // A host that stays keeps its own clock.
     let frontier = open_moved(&objects, 0, 20_000).await;
     frontier.seed(vec![stays.clone()]).await.unwrap();
     check(&taken(&frontier, &MOMENTS).await, &[(&stays, 80_000)]);
@@ -107,7 +107,7 @@ async fn a_host_of_a_shard_that_was_not_closed_waits_as_it_did_last() {
     let urls = [&busy, &slow, &usual].map(Clone::clone);
     frontier.seed(urls.into()).await.unwrap();
     frontier.settle().await.unwrap();
-    // That is durable: a process that ends here loses none of it, though the other frontier is gone.
+    // The clocks are durable: a process that ends here loses none of them, though the other frontier is gone.
     let others = frontiers_in(&objects, settings());
     let all = others.objects.list(Some(&path_of(of(0))));
     let all: Vec<_> = all.try_collect().await.unwrap();

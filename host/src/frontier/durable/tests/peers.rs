@@ -1,4 +1,4 @@
-//! Links between shards, whose processes are killed.
+//! Tests of links between shards whose processes are killed.
 
 use super::*;
 use crate::frontier::reader::FrontierReader;
@@ -60,7 +60,7 @@ async fn f23_a_crawl_of_several_shards_gives_each_page_once_however_often_they_a
     }
 }
 
-/// Before which step somebody is killed.
+/// Step before which a process is killed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Killed {
     Nobody,
@@ -79,7 +79,7 @@ async fn fetch_all(frontier: &Arc<dyn Frontier>) {
     frontier.settle().await.unwrap();
 }
 
-/// A reload of a page that is over: each time that it is applied is a visit.
+/// The link is a reload of a page that is over, so each time that it is applied is a visit.
 #[tokio::test]
 async fn a_link_is_applied_once_wherever_one_of_both_is_killed() {
     use Killed::*;
@@ -118,7 +118,7 @@ async fn a_link_is_applied_once_wherever_one_of_both_is_killed() {
                 continue;
             }
             receiver.settle().await.unwrap();
-            // It is fetched again before anybody hears that it is there.
+            // The page is fetched again before the sender hears that the link is there.
             fetch_all(&receiver).await;
             if lost == ReceiverBeforeItAnswers {
                 (receiver, lost) = (open_shard(&objects, 1, 1).await, Nobody);
@@ -165,7 +165,7 @@ async fn calls_with_the_same_links_at_the_same_time_store_each_once() {
     let turn = durable.inner.writer.lock().await;
     let (two, again, four) = (links(2), links(2), links(4));
     let (two, again, four, ()) = tokio::join!(two, again, four, async { drop(turn) });
-    // Of the longer one the rest comes again.
+    // The rest of the longer batch comes again.
     assert_eq!((two, again, four), (Ok(2), Ok(2), Ok(2)));
     assert_eq!(durable.counts().due, 3);
     assert_eq!(links(4).await, Ok(4));

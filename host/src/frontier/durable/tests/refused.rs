@@ -1,4 +1,4 @@
-//! Who may open a frontier, and which ones are refused.
+//! Tests of opening a frontier by several owners, and of frontiers that are refused.
 
 use futures::TryStreamExt as _;
 use object_store::{ObjectStore as _, ObjectStoreExt as _};
@@ -122,7 +122,7 @@ async fn a_frontier_that_was_created_and_is_empty_is_missing() {
     assert_eq!(error.condition(), "FrontierMissing");
 }
 
-/// The database takes an empty file of its log for the mark of an opening, and passes over it.
+/// The database takes an empty log file for the mark of an opening, and skips it.
 #[tokio::test]
 async fn a_file_of_the_log_that_lost_its_bytes_is_found_when_it_is_opened() {
     let objects = Arc::new(InMemory::new());

@@ -1,4 +1,4 @@
-//! What an opening makes of what the last one has left.
+//! Tests of the state after an opening, by the way in which the last one ended.
 
 use prost::Message as _;
 
@@ -30,7 +30,7 @@ async fn what_was_closed_in_order_keeps_the_moments_of_its_hosts() {
     frontier.seed(all.map(new).into()).await.unwrap();
     ask_once(&frontier, 10_000, 130_000).await;
     frontier.close().await.unwrap();
-    // Nobody has asked b, and a has been asked at 10 s.
+    // Host b was not asked, and host a was asked at 10 s.
     let frontier = open_with(&objects, 100_000, 120_000).await;
     ask_once(&frontier, 100_000, 220_000).await;
     assert_eq!(next(&frontier, 100_000).await, Take::WaitUntil(130_000));
@@ -59,7 +59,7 @@ async fn r11_versions_of_cookies_hold_over_openings() {
     let objects = Arc::new(InMemory::new());
     let frontier = open_with(&objects, 0, 0).await;
     frontier.seed(urls(&["1", "2", "3"])).await.unwrap();
-    // The records are those of a program that knows no versions: 0 is not written.
+    // The records are those of a version without numbers: 0 is not written.
     for (version, jar, expected) in [(0, "a=0", "a=0"), (2, "a=2", "a=2"), (1, "a=1", "a=2")] {
         let frontier = open_with(&objects, 10_000, 0).await;
         let mut commit = parsed(ready(next(&frontier, 10_000).await));
@@ -98,12 +98,12 @@ async fn a_page_that_was_not_asked_for_leaves_the_moments_of_its_host_as_they_ar
         frontier.commit(commit).await.unwrap();
     };
     forbidden(&frontier, 20_000).await;
-    // All of them are known, so nobody waits.
+    // All clocks are known, so no host waits.
     frontier.close().await.unwrap();
     let frontier = open_with(&objects, 20_000, 500).await;
     forbidden(&frontier, 20_000).await;
     frontier.settle().await.unwrap();
-    // After a crash the host is given what its last answer gave it.
+    // After a crash the host gets the delay after its last answer.
     let frontier = open_with(&objects, 20_100, 500).await;
     assert_eq!(next(&frontier, 20_100).await, Take::WaitUntil(20_600));
 }
@@ -114,7 +114,7 @@ async fn what_a_host_is_given_after_an_opening_is_no_less_because_its_page_took_
     let frontier = open_with(&objects, 0, 500).await;
     frontier.seed(urls(&["1", "2"])).await.unwrap();
     let mut commit = parsed(ready(next(&frontier, 10_000).await));
-    // It was answered at once, and parsed for most of the time that the host is given.
+    // The host answered at once, and the page was parsed for most of the host's delay.
     (commit.answered_at, commit.host_ready_at) = (10_000, 10_500);
     assert_eq!(frontier.take(10_450, 1).unwrap(), Take::Blocked);
     frontier.commit(commit).await.unwrap();
@@ -253,13 +253,13 @@ async fn hosts_that_are_held_after_a_crash_are_still_held_after_a_close() {
     let frontier = open_with(&objects, 0, 500).await;
     frontier.seed(urls(&["1", "2", "3"])).await.unwrap();
     ask_once(&frontier, 10_000, 10_500).await;
-    // It is asked, and the process ends.
+    // The host is asked, and the process ends.
     ready(next(&frontier, 20_000).await);
     frontier.settle().await.unwrap();
     let frontier = open_with(&objects, 20_100, 500).await;
     assert_eq!(next(&frontier, 20_100).await, Take::WaitUntil(20_600));
     frontier.close().await.unwrap();
-    // And no longer than that, however often it is closed meanwhile.
+    // The wait is no longer than that, however often the frontier is closed meanwhile.
     for now in [20_200, 20_300, 20_500] {
         let frontier = open_with(&objects, now, 500).await;
         assert_eq!(next(&frontier, now).await, Take::WaitUntil(20_600));
@@ -275,7 +275,7 @@ async fn a_clock_of_the_machine_that_was_set_back_a_day_stops_no_writing() {
     let objects = Arc::new(InMemory::new());
     let mut n_taken = 0;
     let settings = DurableSettings {
-        // Much of it is in the log alone when it is opened again.
+        // Much of the data is in the log alone when it is opened again.
         l0_bytes: 4 << 10,
         ..settings()
     };
@@ -367,7 +367,7 @@ async fn a_frontier_knows_how_many_bytes_it_has_on_disk() {
     let before = frontier.disk_bytes();
     frontier.seed(urls(&["1"])).await.unwrap();
     until(before + 1).await;
-    // Items that wait are among them, and are counted by themselves.
+    // Items that wait are among them, and are also counted by themselves.
     let mut commit = parsed(ready(next(&frontier, 10_000).await));
     let mut item = item_of(&commit.claim, 0);
     let long = format!("\"{}\"", "x".repeat(100_000));

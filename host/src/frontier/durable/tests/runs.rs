@@ -1,4 +1,4 @@
-//! What a new run takes over of those before it, and what it leaves.
+//! Tests of what a new run takes over from earlier ones, and what it leaves.
 
 use super::*;
 use crate::frontier::keys;
@@ -107,7 +107,7 @@ async fn what_one_run_did_not_come_to_carry_on_the_next_one_does() {
     assert_eq!(crawl(&frontier).await, ["/1", "/2"]);
     frontier.close().await.unwrap();
     let frontiers = frontiers_in(&objects, settings());
-    // Nobody asks its root, and it is never opened in run 3.
+    // The root of this run is not asked, and the frontier is never opened in run 3.
     let run_2 = OpenAs {
         carry: Some(Run(1)),
         ..open_as(&frontiers, 2).await
@@ -122,7 +122,7 @@ async fn what_one_run_did_not_come_to_carry_on_the_next_one_does() {
     assert_eq!(crawl_carried(&frontier).await, ["/1", "/2"]);
 }
 
-/// Paths, in order, until nothing is left to carry on either.
+/// Returns the paths, in order, until nothing is left to crawl or to carry over.
 async fn crawl_carried(frontier: &Arc<dyn Frontier>) -> Vec<String> {
     let mut found = Vec::new();
     loop {
@@ -148,7 +148,7 @@ async fn nothing_is_carried_on_from_a_run_that_had_other_hosts() {
         assert_eq!(crawl(&frontier).await, ["/1", "/2"]);
         frontier.close().await.unwrap();
         let frontiers = frontiers_in(&objects, settings());
-        // Run 2, which began with other hosts, was over before anybody opened it.
+        // Run 2, which began with other hosts, was over before its frontier was opened.
         let run_3 = OpenAs {
             carry: Some(Run(first)),
             ..open_as(&frontiers, 3).await

@@ -1,4 +1,4 @@
-//! Pages that were in flight when a process ended.
+//! Tests of pages that were in flight when a process ended.
 
 use super::*;
 
@@ -130,7 +130,7 @@ async fn an_end_counts_against_one_page_of_all_crawls_of_the_process() {
         frontier.suspect(&claim).await.unwrap();
         frontier.settle().await.unwrap();
     }
-    // Nothing becomes durable unless somebody waits for it.
+    // Writes become durable only if a caller waits for them.
     let seldom = DurableSettings {
         flush_interval: Duration::from_secs(3_600),
         ..settings()
@@ -151,12 +151,12 @@ async fn an_end_counts_against_one_page_of_all_crawls_of_the_process() {
     let in_time = tokio::time::timeout(Duration::from_secs(30), note).await;
     in_time.expect("the first is durable").unwrap();
     other.give_back(waiting, HostNews::None);
-    // Given back, it stands in nobody's way.
+    // A suspect that was given back does not block others.
     assert_eq!(again.alone.available_permits(), 1);
 }
 
-/// Lives of a frontier, each of which ends while `root` is being called; how often it had ended the
-/// process by the last.
+/// Ends the process `n_lives` times while `root` is being called, and returns how often that had been counted
+/// by the last life.
 async fn die_in_root(objects: &Arc<InMemory>, run: u64, n_lives: u32) -> u32 {
     for _ in 0..n_lives {
         reopen(objects, run).await.enter_root().await.unwrap();
@@ -240,7 +240,7 @@ async fn r01_only_one_call_of_root_at_a_time_counts() {
     in_time.expect("the first has come back");
 }
 
-/// A store that does not answer for a while, say: the process goes on.
+/// A cause may be a store that does not answer for a while: the process goes on.
 #[tokio::test]
 async fn r01_a_frontier_that_is_opened_anew_is_no_end_of_the_process() {
     let objects = Arc::new(InMemory::new());

@@ -1,4 +1,4 @@
-//! What is left of earlier runs once a sweep is through, record by record.
+//! Tests of the records of earlier runs that a sweep leaves.
 
 use std::collections::BTreeSet;
 
@@ -8,19 +8,18 @@ use super::*;
 use crate::frontier::keys;
 use crate::frontier::records;
 
-/// Met in the first run alone.
+/// URL met in the first run only.
 const GONE: &str = "http://gone/";
-/// Met in the first run and in the second.
+/// URL met in the first run and in the second.
 const AGAIN: &str = "http://again/";
-/// Met in the first run alone, and not to be asked for a long time.
+/// URL met in the first run only, whose host is not to be asked for a long time.
 const BUSY: &str = "http://busy/";
-/// Met in the third run alone.
+/// URL met in the third run only.
 const LATE: &str = "http://late/";
-/// When the busy host may be asked again.
+/// Time when the busy host may be asked again.
 const LONG: UnixMillis = 1_000_000_000;
 
-/// Crawls these pages and one link of each, whose path has a number, and waits until what the sweep
-/// of the run has to do is done.
+/// Crawls these pages and one link of each, whose path has a number, and waits until the sweep of the run is done.
 async fn crawl_run(objects: &Arc<InMemory>, run: u64, roots: &[&str]) -> Arc<DurableFrontier> {
     let durable = open(objects, run).await;
     let frontier: Arc<dyn Frontier> = durable.clone();
@@ -47,7 +46,7 @@ async fn crawl_run(objects: &Arc<InMemory>, run: u64, roots: &[&str]) -> Arc<Dur
     durable
 }
 
-/// What the database has below a prefix.
+/// Returns the entries of the database below a prefix.
 async fn entries(durable: &DurableFrontier, prefix: &[u8]) -> Vec<(Bytes, Bytes)> {
     let mut found = durable.inner.scan_prefix(prefix).await.unwrap();
     let mut entries = Vec::new();
@@ -57,7 +56,7 @@ async fn entries(durable: &DurableFrontier, prefix: &[u8]) -> Vec<(Bytes, Bytes)
     entries
 }
 
-/// The pages and runs of the URL states, of the hosts, and the runs of the patterns.
+/// Returns the pages and runs of the URL states, those of the hosts, and the runs of the patterns.
 async fn left(
     durable: &DurableFrontier,
 ) -> (
