@@ -1,4 +1,4 @@
-//! The worker: watches what is assigned to it, loads each resource's plugin, and crawls.
+//! The worker: watches its assignments, loads each resource's plugin, and crawls.
 //!
 //! ```text
 //! agent     compares its assignments with its crawls, starts and stops; knows the store
@@ -69,35 +69,35 @@ mod verdict;
 use receive::Mailbox;
 use report::CrawlLog;
 
-/// The state of a crawl whose frontier is open and whose batches or items do not become durable.
+/// Name of the state of a crawl whose frontier is open and whose batches or items do not become durable.
 const STALLED: &str = "StorageUnavailable";
-/// The state of a crawl that waits because its worker uses nearly all the memory that it may.
+/// Name of the state of a crawl that waits because its worker is close to its memory limit.
 const MEMORY_SHORT: &str = "MemoryShort";
-/// Lines of a crawl's log that its numbers come with.
+/// Maximum number of log lines that are shown with a crawl's counts.
 const LAST_ERRORS: usize = 5;
-/// Logs kept of crawls that are over.
+/// Maximum number of logs kept of crawls that are over.
 const KEPT_LOGS: usize = 256;
 
-/// The crawls of this process, for whoever asks. Cheap to clone.
+/// Crawls of this process, for the API. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Crawls {
     shared: Arc<Mutex<Known>>,
-    /// A crawl has begun or ended, or waits, or goes on.
+    /// Signals that a crawl has begun or ended, or waits, or goes on.
     changed: Arc<Notify>,
 }
 
 #[derive(Default)]
 struct Known {
     running: BTreeMap<ShardId, Running>,
-    /// Of the last crawl of each shard, running or over.
+    /// Logs of the last crawl of each shard, running or over.
     logs: BTreeMap<ShardId, CrawlLog>,
-    /// Those of `logs` whose crawl is over.
+    /// Shards in `logs` whose crawl is over.
     over: BTreeSet<ShardId>,
 }
 
 impl Known {
-    /// Forgets logs of crawls that are over, of the oldest resources first, while there are more than are
-    /// kept.
+    /// Drops logs of crawls that are over, those of the oldest resources first, until no more than
+    /// [`KEPT_LOGS`] are left.
     fn trim_logs(&mut self) {
         while self.logs.len() > KEPT_LOGS
             && let Some(oldest) = self.over.pop_first()
@@ -113,11 +113,11 @@ struct Running {
     epoch: Epoch,
     run: Run,
     live: Live,
-    /// Where links of other shards are left; none where the resource has one.
+    /// Mailbox for links of other shards. `None` for a resource of one shard.
     mailbox: Option<Mailbox>,
 }
 
-/// How an assignment stands at this moment. Cheap to clone.
+/// Present state of an assignment. Cheap to clone.
 #[derive(Clone, Default)]
 struct Live {
     shared: Arc<Mutex<Standing>>,
@@ -126,15 +126,15 @@ struct Live {
 
 #[derive(Default)]
 struct Standing {
-    /// None: it is not open at present.
+    /// The frontier. `None` while it is not open.
     frontier: Option<Arc<dyn Frontier>>,
-    /// As of the last time that it was open; none before the first: what the shard's record says is
-    /// all that is known then.
+    /// Counts from the last time that the frontier was open. `None` before the first time: only the counts in
+    /// the shard's record are known then.
     counts: Option<Counts>,
     waits: Option<Waits>,
-    /// Why items were not written at the last try.
+    /// Reason why items were not written at the last try.
     sink_fault: Option<String>,
-    /// Where the crawl sits among those that share the memory of the process.
+    /// Seat of the crawl among those that share the memory of the process.
     seat: Option<Seat>,
 }
 
@@ -207,7 +207,7 @@ impl Crawls {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The numbers of all crawls, or of one resource.
+    /// Returns the status of all crawls, or of those of one resource.
     pub fn status(&self, name: Option<&ResourceName>) -> Vec<CrawlStatus> {
         let known = self.known();
         let asked = known
@@ -232,8 +232,9 @@ impl Crawls {
             .collect()
     }
 
-    /// The log of the last crawl of a resource, of all its parts; with `follow` until they are over. Asked
-    /// by its id: one that had its name before has a log of its own.
+    /// Returns the log of the last crawl of a resource, of all its shards; with `follow`, also its lines to
+    /// come until the crawl is over. The resource is given by id, because an earlier one with the same name
+    /// has a log of its own.
     pub fn logs(&self, resource: ResourceId, follow: bool) -> BoxStream<'static, LogLine> {
         let known = self.known();
         let own = known.logs.range(ShardId::only(resource)..);
@@ -242,7 +243,7 @@ impl Crawls {
         stream::select_all(own).boxed()
     }
 
-    /// The state of a crawl that is not entered yet.
+    /// Creates the state of a crawl that is not listed yet.
     fn live(&self) -> Live {
         Live {
             shared: Arc::default(),
@@ -264,14 +265,14 @@ impl Crawls {
         known.trim_logs();
     }
 
-    /// A line for the log of a crawl that runs.
+    /// Adds a line to the log of a running crawl.
     fn note(&self, id: ShardId, level: &'static str, message: String) {
         if let Some(crawl) = self.known().running.get(&id) {
             crawl.log.note(level, message);
         }
     }
 
-    /// Ends what was entered under this epoch; the shard's next assignment may be running already.
+    /// Removes a crawl that was entered under this epoch; the shard's next assignment may be running already.
     fn leave(&self, id: ShardId, epoch: Epoch) {
         let mut known = self.known();
         if known
@@ -340,12 +341,12 @@ mod tests {
             ids.collect::<BTreeSet<u64>>()
         };
         assert_eq!(kept(), (0..n_all).collect());
-        // Ten are too many as long as all run.
+        // There are ten more than are kept, but none is dropped while all run.
         for n in (0..30).rev() {
             crawls.leave(id(n), Epoch(1));
         }
         assert_eq!(kept(), (0..20).chain(30..n_all).collect());
-        // One that goes on is not over.
+        // A crawl that goes on is not over.
         crawls.enter(id(3), running("crawl-3"));
         assert_eq!(crawls.known().over.len(), 19);
     }

@@ -1,10 +1,11 @@
-//! The agent: makes this worker's crawls what the store assigns to it.
+//! Agent that keeps this worker's crawls in line with its assignments in the store.
 //!
-//! It watches its own prefix and nothing else, and a change only makes it look again: what is
-//! assigned and does not run is started, what runs and is not assigned is stopped, what is to be given
-//! back is stopped and given back, what has another generation gets its new settings. Under a lease that is new no crawl fetches before such a look has
-//! shown that it is still assigned; what is, goes on with its frontier open. An assignment belongs to one incarnation: one that was written
-//! for an earlier process of the same id is left alone until the leader has written it anew.
+//! The agent watches its own prefix only, and a change only makes it look again. A shard that is assigned and
+//! does not run is started, one that runs and is not assigned is stopped, one that is to be given back is
+//! stopped and given back, and one with another generation gets its new settings. Under a new lease no crawl
+//! fetches before such a look has shown that it is still assigned; crawls that are go on with their frontiers
+//! open. An assignment belongs to one incarnation: one that was written for an earlier process of the same id
+//! is ignored until the leader has written it anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -43,63 +44,63 @@ use crate::store::lease::Term;
 use crate::task::TaskScope;
 use crate::telemetry;
 
-/// The agent looks at its assignments at least this often, in case a watch has missed something.
+/// Maximum time between two looks at the assignments, in case a watch has missed something.
 const RESYNC: Duration = Duration::from_secs(60);
-/// How long crawls may take to end: pages are put back at once, what is in the outbox is delivered.
+/// Time that crawls have to end: pages are put back at once, and items in the outbox are delivered.
 const STOP_GRACE: Duration = Duration::from_secs(10);
 
-/// What an agent works with.
+/// Dependencies of an agent.
 pub struct AgentParts {
-    /// As registered.
+    /// The node as it is registered.
     pub node: Node,
-    /// For as long as this is held it may fetch, each time once it has looked at its assignments.
+    /// Lease of the node. While it is held the worker may fetch, once it has looked at its assignments under it.
     pub registered: Registered,
-    /// Its assignments.
+    /// Access to its assignments in the store.
     pub catalog: Catalog,
-    /// Where items go.
+    /// Sinks of items.
     pub sinks: Arc<dyn OpenSinks>,
     /// Plugins by digest.
     pub plugins: Arc<dyn LoadRules>,
-    /// Shared by all crawls.
+    /// Fetcher, shared by all crawls.
     pub fetch: Arc<dyn Fetch>,
-    /// Wall-clock time.
+    /// Wall clock.
     pub clock: Arc<dyn Clock>,
-    /// Whose data root it is.
+    /// Id of the cluster that the data root belongs to.
     pub cluster: String,
-    /// What all crawls keep their URLs in.
+    /// Frontiers of all crawls.
     pub frontiers: Arc<dyn OpenFrontiers>,
-    /// Links to shards that other workers have.
+    /// Transport of links to shards of other workers.
     pub links: Arc<dyn SendLinks>,
-    /// How far resources may raise limits.
+    /// Ceilings to which resources may raise limits.
     pub limit_ceilings: LimitOverrides,
-    /// Told to whoever asks.
+    /// List of crawls, read by the API.
     pub crawls: Crawls,
-    /// Shared by all crawls.
+    /// Memory of the process, shared by all crawls.
     pub memory: Memory,
 }
 
-/// What an agent knows of its own doing.
+/// State of an agent.
 struct Known {
     registered: Registered,
-    /// The lease under which it has looked at its assignments last: what all crawls have leave by.
+    /// Lease under which it last looked at its assignments; all crawls have their leave by it.
     granted: watch::Sender<Option<Term>>,
-    /// Records that were of no use at the last look: each is told of once.
+    /// Records that could not be used at the last look; each is logged once.
     told: BTreeSet<String>,
     crawls: BTreeMap<ShardId, Started>,
-    /// Those that were told to stop, until they have closed their frontiers: the next assignment of
-    /// the shard may come later than the end of this one.
+    /// Crawls that were told to stop and have not closed their frontiers yet. The next assignment of a shard
+    /// waits for that.
     ending: BTreeMap<ShardId, Ending>,
-    /// What is being given back, under its epoch.
+    /// Shards that are being given back, with their epochs.
     giving_back: BTreeMap<ShardId, Epoch>,
 }
 
-/// A crawl that was started. It stays here when it is over, until the assignment goes.
+/// A crawl that was started. It stays here after its end, until the assignment is gone.
 struct Started {
     epoch: Epoch,
     generation: Generation,
     config: watch::Sender<CrawlConfig>,
     stop: CancellationToken,
-    /// It has ended, and its frontier is closed.
+    /// Cancelled once it has ended and its frontier is closed.
     ended: CancellationToken,
     live: Live,
 }
@@ -121,7 +122,7 @@ impl Known {
 ///
 /// # Panics
 ///
-/// After a crawl's task has panicked, so that whoever watches this task learns of it.
+/// Panics after a crawl's task has panicked, so that the supervisor of this task learns of it.
 pub async fn run(parts: Arc<AgentParts>, stop: CancellationToken) {
     let scope = TaskScope::new();
     let failed = scope.failed();
@@ -176,13 +177,13 @@ async fn changed(registered: &mut Registered) {
     }
 }
 
-/// Compares what is assigned with what runs, and starts, stops and changes crawls.
+/// Compares assignments with crawls, and starts, stops and changes crawls.
 async fn look(
     parts: &Arc<AgentParts>,
     scope: &TaskScope,
     known: &mut Known,
 ) -> Result<(), StoreError> {
-    // Before anything is read: what is seen below is no older than this registration.
+    // The term is read first, so that what is read below is no older than this registration.
     let term = known.registered.borrow_and_update().clone();
     let mut look = Look::begin(parts).await?;
     known.stop_all_but(&look);
@@ -215,14 +216,14 @@ async fn look(
 }
 
 impl Known {
-    /// Stops what is not assigned any more, or under another epoch.
+    /// Stops crawls that are not assigned any more, or under another epoch.
     fn stop_all_but(&mut self, look: &Look<'_>) {
         self.ending.retain(|_, ending| !ending.ended.is_cancelled());
         let goes = self.crawls.iter().filter(|(id, started)| {
             let assigned = look.assigned.get(id);
             let is_ours =
                 assigned.is_some_and(|a| a.epoch == started.epoch && a.order == Order::Crawl);
-            // Of an assignment that nobody can read it is not known that it has gone.
+            // An assignment that does not decode is not known to be gone.
             !is_ours && !look.unreadable.contains(id)
         });
         let goes: Vec<ShardId> = goes.map(|(id, _)| *id).collect();
@@ -231,7 +232,7 @@ impl Known {
         }
     }
 
-    /// Tells one to stop; what comes next of the shard waits for its end.
+    /// Tells a crawl to stop; the next assignment of the shard waits for its end.
     fn end(&mut self, id: ShardId) {
         if let Some(started) = self.crawls.remove(&id) {
             tracing::info!(shard = %id, epoch = %started.epoch, "no longer assigned; the crawl is to end");
@@ -241,7 +242,7 @@ impl Known {
         }
     }
 
-    /// Begins to give back what is asked for, each once.
+    /// Begins to give back the shards that the leader asks for, each once.
     fn give_back(&mut self, parts: &AgentParts, scope: &TaskScope, look: &Look<'_>) {
         let asked = look.assigned.iter();
         let asked = asked.filter(|(_, assignment)| assignment.order == Order::GiveBack);
@@ -283,8 +284,8 @@ impl Known {
 }
 
 impl Started {
-    /// Gives the crawl the settings of its resource; those that are as before wake nobody. Limits that this
-    /// worker does not allow stay as they were: a crawl that runs is not ended for them.
+    /// Gives the crawl the settings of its resource; unchanged settings wake no task. Limits that this worker
+    /// does not allow stay as they were: a running crawl is not ended for them.
     fn change(&mut self, id: ShardId, resource: &Resource, parts: &AgentParts) {
         self.generation = resource.generation;
         let name = &resource.spec.name;
@@ -346,7 +347,7 @@ fn start(
     let over = ended.clone().drop_guard();
     scope.spawn(format!("crawl of {}", assignment.name), async move {
         let end = assigned::run(&crawl).await;
-        // What waits for its end does not wait for the log.
+        // Tasks that wait for its end do not wait for the log.
         drop(over);
         ending::tell(&crawl, &end).await;
     });

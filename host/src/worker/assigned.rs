@@ -1,8 +1,8 @@
 //! One assignment, from its start to the record of its end.
 //!
-//! Every write names the epoch that was assigned: when the shard's record has another one, this
-//! worker has lost it and says nothing more about it. What cannot go on is not given up: it is shown
-//! as waiting, with the name of its state and the reason, and tried again.
+//! Every write names the epoch that was assigned: if the shard's record has another one, this worker has lost
+//! the shard and writes nothing more about it. A crawl that cannot go on is not given up: it is shown as
+//! waiting, with the name of its state and the reason, and tried again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,36 +32,36 @@ use crate::retry::Backoff;
 use crate::sink::SinkError;
 use crate::telemetry;
 
-/// A crawl with nothing to do for longer than this closes its frontier meanwhile.
+/// Time without work after which a crawl closes its frontier for the time being.
 pub(super) const REST_AFTER: Duration = Duration::from_secs(60);
-/// The longest pause after a fault. A frontier that was of use for longer has no faults behind it.
+/// The longest pause after a fault. A frontier that worked for longer than this resets the back-off.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
-/// What was assigned.
+/// An assignment with its resource and settings.
 pub(super) struct Assigned {
     pub(super) parts: Arc<AgentParts>,
     pub(super) shard: OwnShard,
     pub(super) resource: Resource,
     pub(super) config: watch::Receiver<CrawlConfig>,
     pub(super) leave: Leave,
-    /// The resource asks for limits that this worker does not give.
+    /// Limits that the resource asks for and this worker does not give.
     pub(super) refused: Option<LimitError>,
-    /// An earlier assignment of the shard to this worker has ended: it has closed its frontier.
+    /// Cancelled once an earlier assignment of the shard to this worker has ended and closed its frontier.
     pub(super) after: Option<CancellationToken>,
-    /// How it stands, for others to see.
+    /// Status of the crawl, read by the API.
     pub(super) live: Live,
-    /// The pages that it has begun.
+    /// Pages that the crawl has begun.
     pub(super) starts: Starts,
-    /// Its place among the crawls that share the memory of this worker.
+    /// Seat of the crawl among those that share the memory of this worker.
     pub(super) seat: Seat,
     pub(super) stop: CancellationToken,
 }
 
-/// Why an assignment goes no further.
+/// Reason why an assignment goes no further.
 pub(super) enum Stop {
-    /// The shard belongs to somebody else, or to nobody.
+    /// The shard belongs to another worker, or to none.
     Lost,
-    /// It was told to.
+    /// The agent told the crawl to stop.
     Told,
     /// The crawl cannot be carried out.
     Failed(String),
@@ -69,8 +69,8 @@ pub(super) enum Stop {
 
 /// Crawls what was assigned, records how it ended, and returns that.
 pub(super) async fn run(assigned: &Assigned) -> Result<(), Stop> {
-    // Even when it was told to stop: as long as the earlier one writes, nobody may learn from the end
-    // of this one that the shard is at rest.
+    // This holds even if the crawl was told to stop: as long as the earlier one writes, the end of this one
+    // must not show the shard as being at rest.
     if let Some(after) = &assigned.after {
         after.cancelled().await;
     }
@@ -119,8 +119,8 @@ pub(super) async fn run(assigned: &Assigned) -> Result<(), Stop> {
 }
 
 impl Assigned {
-    /// Ends well only where the resource has one shard: one of several has to be told when the run is
-    /// over.
+    /// Crawls until the assignment ends. It returns `Ok` only if the resource has one shard: one of several
+    /// is told when the run is over.
     async fn crawl(
         &self,
         receiver: &mut Option<Receiver>,
@@ -174,7 +174,7 @@ impl Assigned {
                     self.wait_for_memory(why, &mut put_back, live, log).await?;
                 }
                 CrawlEnd::Frontier(error) => {
-                    // What it holds of the process is free while this one waits.
+                    // The frontier frees its share of the process while this crawl waits.
                     drop(frontier);
                     if since.elapsed() > LONGEST_WAIT {
                         backoff.reset();
@@ -222,7 +222,7 @@ impl Assigned {
         crawl::run(parts, Box::new(sink), stop).await
     }
 
-    /// The plugin; waits where this machine, not the plugin, is at fault.
+    /// Loads the plugin; waits if this machine, not the plugin, is at fault.
     async fn load(
         &self,
         pinned: &PinnedPlugin,
@@ -254,7 +254,7 @@ impl Assigned {
         }
     }
 
-    /// The frontier, open and ours; waits for as long as that takes.
+    /// Opens the frontier as its owner; waits for as long as that takes.
     async fn open(
         &self,
         pinned: &PinnedPlugin,
@@ -291,7 +291,7 @@ impl Assigned {
         }
     }
 
-    /// Changes the shard's record, as long as it is ours.
+    /// Changes the shard's record, as long as the shard is ours.
     pub(super) async fn record(
         &self,
         change: impl FnOnce(&mut ShardRecord) + Clone,
@@ -307,7 +307,7 @@ impl Assigned {
         }
     }
 
-    /// Shows why it cannot go on, and lets some time pass.
+    /// Shows why the crawl cannot go on, and lets some time pass.
     pub(super) async fn wait(
         &self,
         backoff: &mut Backoff,
@@ -343,8 +343,7 @@ impl Assigned {
         self.sleep(backoff.next_delay()).await
     }
 
-    /// Nothing is to be done before this moment, unless the settings change or other shards have
-    /// links for this one.
+    /// Waits until this moment, or until the settings change or other shards have links for this one.
     async fn rest(
         &self,
         receiver: &mut Option<Receiver>,

@@ -1,11 +1,12 @@
-//! Whether anything of a crawl is under way.
+//! Checks if a crawl may end, because nothing of it is under way.
 
 use super::shared::Shared;
 use crate::frontier::{Frontier, FrontierError};
 use crate::model::crawl::UnixMillis;
 
-/// Returns true if the crawl may end as resting until this moment: nothing is under way, and no link waits for another
-/// shard. One that is not durable yet waits too; it would be delivered before the end, however long that takes.
+/// Returns true if the crawl may end as resting until this moment: nothing is under way, and no link waits
+/// for another shard. A link that is not durable yet counts too, because it would be delivered before the
+/// end, however long that takes.
 pub(super) async fn may_rest(
     shared: &Shared,
     in_flight: u64,
@@ -25,7 +26,7 @@ pub(super) async fn is_all_delivered(frontier: &dyn Frontier) -> Result<bool, Fr
     if !frontier.peers().is_empty() || !frontier.outbox(1).await?.items.is_empty() {
         return Ok(false);
     }
-    // What has emptied it may be younger than that.
+    // The change that has emptied it may be younger than the first settling.
     frontier.settle().await?;
     if frontier.counts().due == 0 {
         frontier.check_empty().await?;

@@ -1,8 +1,8 @@
 //! One run of one shard, from `root` to nothing left.
 //!
-//! The loop takes URLs and gives each to a task of its own; `page` tells what happens there. Items
-//! flow beside it, from the outbox into the sink. Knows no store and no master: whoever calls
-//! [`run`] decides what its end means.
+//! The loop takes URLs and gives each to a task of its own; `page` describes that task. Items flow beside it,
+//! from the outbox into the sink. This module knows no store and no master: the caller of [`run`] decides
+//! what its end means.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
@@ -38,86 +38,86 @@ use crate::plugin::Rules;
 use crate::sink::Sink;
 use crate::task::TaskScope;
 
-/// How long pages in flight may take to notice that the crawl ends; they only put back what they hold.
+/// Time that pages in flight may take to notice that the crawl ends; they only put back what they hold.
 const STOP_GRACE: Duration = Duration::from_secs(2);
-/// How long the log says nothing more of a sink that is slow.
+/// Time for which the log is silent about a slow sink after one line.
 const TELL_AGAIN: Duration = Duration::from_secs(60);
-/// How long a page waits at the gate for the turn of its host: clocks of the frontier and of the gate may
-/// differ by so much. For a later turn it is put back.
+/// Time for which a page waits at the gate for the turn of its host, because the clocks of the frontier and
+/// of the gate may differ by this much. For a later turn the page is put back.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// Root requests by which the connections per host are judged.
+/// Number of root requests by which the connections per host are judged.
 const JUDGED_ROOTS: usize = 8;
 
-/// What a crawl is made of.
+/// Dependencies and settings of a crawl.
 #[derive(Clone)]
 pub struct CrawlParts {
-    /// Of item keys.
+    /// Id of the resource; part of every item key.
     pub resource: ResourceId,
-    /// The present pass.
+    /// Number of the run.
     pub run: Run,
-    /// When that began, for all shards alike: what `root` sees as the present moment.
+    /// Time when the run began, the same for all shards: `root` sees it as the present moment.
     pub run_started_at: UnixMillis,
-    /// Handed to the rules.
+    /// Parameters that are passed to the rules.
     pub params: Arc<BTreeMap<String, String>>,
-    /// What may change while the crawl runs.
+    /// Settings that may change while the crawl runs.
     pub config: watch::Receiver<CrawlConfig>,
     /// The plugin.
     pub rules: Arc<dyn Rules>,
-    /// Its URLs. Nobody else writes to it.
+    /// Frontier of the crawl. No other task writes to it.
     pub frontier: Arc<dyn Frontier>,
-    /// Shared with all crawls of the process.
+    /// Fetcher, shared with all crawls of the process.
     pub fetch: Arc<dyn Fetch>,
-    /// Wall-clock time.
+    /// Wall clock.
     pub clock: Arc<dyn Clock>,
-    /// Where rules and kills are told of.
+    /// Log for messages of rules and for killed calls.
     pub log: CrawlLog,
-    /// Without it nothing is fetched; everything else goes on.
+    /// Leave to fetch. Without it nothing is fetched; everything else goes on.
     pub leave: Leave,
-    /// The pages that it has begun before.
+    /// Pages that the crawl has begun before.
     pub starts: Starts,
-    /// Which of the shards of its resource it is. None: the resource has one.
+    /// Part of the resource that this shard is. `None` if the resource has one shard.
     pub part: Option<Part>,
-    /// With nothing to do for longer than this the crawl ends as resting. None: it waits.
+    /// Time without work after which the crawl ends as resting. If `None`, it waits.
     pub rest_after: Option<Duration>,
-    /// Its place among the crawls that share the memory of the process.
+    /// Seat of the crawl among those that share the memory of the process.
     pub seat: Seat,
 }
 
-/// What may change while a crawl runs; applies to pages taken from then on.
+/// Settings that may change while a crawl runs; they apply to pages taken from then on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CrawlConfig {
-    /// Of each call of a rule.
+    /// Limits of each call of a rule.
     pub limits: Limits,
-    /// How far and how fast.
+    /// Settings of how far and how fast to crawl.
     pub settings: CrawlSettings,
 }
 
-/// How a crawl ended.
+/// End of a crawl.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CrawlEnd {
-    /// Nothing is left, and every item is at its sink.
+    /// End of a run: no work is left, and every item is at its sink.
     Finished,
-    /// It cannot go on, for this reason.
+    /// The crawl cannot go on, for this reason.
     Failed(String),
-    /// Nothing is to be done before this moment, and every item is at its sink.
+    /// Rest until this moment: there is no work before it, and every item is at its sink.
     Resting {
-        /// Of the wall clock.
+        /// Moment of the wall clock.
         until: UnixMillis,
     },
-    /// Its frontier cannot be used any more.
+    /// The frontier cannot be used any more.
     Frontier(FrontierError),
-    /// The process has too little memory: it is to begin again once the seat is free. What was in flight
-    /// stays due.
+    /// The process has too little memory: the crawl is to begin again once the seat is free. Pages in flight
+    /// stay due.
     PutBack(String),
-    /// Whoever read its items has gone away.
+    /// The reader of its items has gone away.
     Unread,
-    /// It was told to stop.
+    /// The crawl was told to stop.
     Stopped,
 }
 
 /// Crawls until nothing is left, the crawl fails, or `stop` is cancelled.
 ///
-/// Not cancel-safe: pages in flight and undelivered items would be left behind. Use `stop`.
+/// This call is not cancel-safe: pages in flight and undelivered items would be left behind. Use `stop`.
 pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken) -> CrawlEnd {
     let root_urls = match roots_or_put_back(&parts, &stop).await {
         Ok(root_urls) => root_urls,
@@ -154,9 +154,10 @@ pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken
         },
     });
     let no_more_items = CancellationToken::new();
-    // A crawl that cannot go on says so, though links wait for a shard that nobody has.
+    // A crawl that cannot go on says so, even if links wait for a shard without an owner.
     let gives_up = CancellationToken::new();
-    // One that is put back waits for no sink that fails: its frontier takes memory until it is closed.
+    // A crawl that is put back does not wait for a failing sink, because its frontier takes memory until it
+    // is closed.
     let cut = stop.child_token();
     let pages = async {
         let end = run_pages(&shared, &root_urls, &stop).await;
@@ -177,7 +178,7 @@ pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken
     let is_delivered = is_drained && is_handed_over;
     match (end, shared.early_end()) {
         (CrawlEnd::Finished | CrawlEnd::Resting { .. }, Some(early)) => early,
-        // It was told to stop while the sink failed: the items wait for the next opening.
+        // The crawl was told to stop while the sink failed: the items wait for the next opening.
         (CrawlEnd::Finished | CrawlEnd::Resting { .. }, None) if !is_delivered => CrawlEnd::Stopped,
         (CrawlEnd::Finished, None) if shared.parts.frontier.counts().due == 0 => {
             match shared.parts.frontier.check_empty().await {
@@ -189,7 +190,7 @@ pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken
     }
 }
 
-/// A crawl that asks for what sites forbid is not to do so unnoticed.
+/// Logs that the crawl ignores robots.txt, so that this does not go unnoticed.
 fn tell_of_robots(parts: &CrawlParts, robots: Robots) {
     match robots {
         Robots::Ignore => {
@@ -213,7 +214,7 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
         if let Some(end) = shared.early_end() {
             break end;
         }
-        // Its page would be waited for without end.
+        // Otherwise the loop would wait for the page without end.
         if tasks.failed().is_cancelled() {
             break CrawlEnd::Failed("a page's task failed; the log above tells why".to_owned());
         }
@@ -233,7 +234,7 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
             }
             continue;
         }
-        // Before the frontier is looked at: what comes meanwhile is not overlooked.
+        // The count is read before the frontier is looked at, so that nothing that comes meanwhile is missed.
         let n_ends = shared.parts.part.as_ref().map(|part| part.quiet.n_ends());
         if !shared.parts.leave.is_given() {
             tokio::select! {
@@ -247,7 +248,7 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
         if std::mem::replace(&mut robots, settings.robots()) != settings.robots() {
             tell_of_robots(&shared.parts, robots);
         }
-        // Until their tasks are over: a page is out of flight before its batch is written.
+        // Pages count until their tasks are over, because a page is out of flight before its batch is written.
         let in_flight = shared.pages.n_tasks() + shared.preparing.n_tasks();
         let may_fly = u64::from(shared.parts.seat.share(settings.concurrency()));
         shared.pages.set_max(may_fly);
@@ -311,7 +312,7 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
         };
         let stop_signal = tasks.stop_signal();
         match take {
-            // One that is tried alone has all places to itself.
+            // A page that is tried alone has all places to itself.
             Take::Ready(claim) if claim.host.is_ready || claim.alone => {
                 let start = starts.count();
                 let slot = shared.pages.hold();
@@ -340,8 +341,8 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
     end
 }
 
-/// The end of a crawl that has nothing left to fetch. One of several shards is quiet then, once
-/// everything is where it belongs: another may have links for it.
+/// Returns the end of a crawl that has nothing left to fetch. One of several shards becomes quiet instead,
+/// once all links and items are delivered, because another shard may have links for it.
 async fn nothing_left(shared: &Shared, tasks: &TaskScope, n_ends: Option<u64>) -> Option<CrawlEnd> {
     let (Some(part), Some(n_ends)) = (&shared.parts.part, n_ends) else {
         return Some(CrawlEnd::Finished);
@@ -354,8 +355,8 @@ async fn nothing_left(shared: &Shared, tasks: &TaskScope, n_ends: Option<u64>) -
     None
 }
 
-/// Waits until something may be different: a page has ended, a moment has come, memory is short or free,
-/// the crawl stops, a task has failed.
+/// Waits for the next event: a page has ended, a moment has come, memory is short or free, the crawl stops,
+/// or a task has failed.
 async fn wait(shared: &Shared, until: Option<u64>, tasks: &TaskScope) {
     let (stop, failed) = (tasks.stop_signal(), tasks.failed());
     let moment = async {

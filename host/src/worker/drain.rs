@@ -1,4 +1,4 @@
-//! The outbox into the sink: in order, as fast as the sink takes it, again after an error.
+//! Delivery of the outbox to the sink: in order, as fast as the sink takes it, and again after an error.
 
 use std::time::Duration;
 
@@ -10,12 +10,13 @@ use crate::retry::Backoff;
 use crate::sink::{Sink, SinkError};
 use crate::telemetry;
 
-/// Items of one write. While one is made durable the next ones gather.
+/// Number of items of one write. While one write is made durable the next items gather.
 const BATCH: usize = 2_000;
 
-/// Runs until `no_more` is cancelled and the outbox is empty, or the sink is gone for good.
+/// Runs until `no_more` is cancelled and the outbox is empty, or the sink is gone for good. Returns true if
+/// all items were delivered.
 ///
-/// When the crawl was told to stop, a sink that fails is not waited for. Whether all was delivered.
+/// A failing sink is not waited for when the crawl was told to stop.
 pub(super) async fn drain(
     shared: &Shared,
     mut sink: Box<dyn Sink>,
@@ -25,7 +26,7 @@ pub(super) async fn drain(
     let frontier = &shared.parts.frontier;
     let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(30));
     loop {
-        // Read before the outbox: what was committed before the end is seen below.
+        // The flag is read before the outbox: items committed before the end are seen below.
         let is_last_look = no_more.is_cancelled();
         if is_last_look && let Err(error) = frontier.settle().await {
             shared.lost_frontier(error);

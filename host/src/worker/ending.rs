@@ -1,6 +1,7 @@
-//! The end of a crawl, told in the log with its reason.
+//! Log line about the end of a crawl, with its reason.
 //!
-//! A worker sees that an assignment is gone. The reason stands in the records of the resource and of the shard.
+//! A worker sees only that an assignment is gone. The reason is found in the records of the resource and of
+//! the shard.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use crate::store::StoreError;
 /// Time for which the line waits for the store.
 const DEADLINE: Duration = Duration::from_secs(2);
 
-/// Tells that a crawl has ended here, and why.
+/// Logs that a crawl has ended here, and why.
 pub(super) async fn tell(assigned: &Assigned, end: &Result<(), Stop>) {
     let why = match end {
         Ok(()) => "it is finished",
@@ -29,7 +30,7 @@ pub(super) async fn tell(assigned: &Assigned, end: &Result<(), Stop>) {
     tracing::info!(resource = %name, shard = %shard.id, epoch = %shard.epoch, why, "crawl ends");
 }
 
-/// Reads what has become of the shard of a crawl that was told to end.
+/// Reads the records of a crawl that was told to end, and returns the reason.
 async fn reason(assigned: &Assigned) -> Result<&'static str, StoreError> {
     let (own, was) = (&assigned.shard, &assigned.resource);
     let keys = own.catalog.keys();

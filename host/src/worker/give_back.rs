@@ -1,5 +1,5 @@
-//! Giving a shard back: once its crawl has ended here, in one guarded write of the record and of this
-//! worker's copy. Until then nobody else is to get it, unless the leader's patience is at its end.
+//! Return of a shard: once its crawl has ended here, in one guarded write of the record and of this worker's
+//! copy. Until then no other worker gets the shard, unless the leader's patience is exhausted.
 
 use std::time::Duration;
 
@@ -17,14 +17,14 @@ use crate::telemetry;
 /// A crawl that was told to stop.
 #[derive(Clone)]
 pub(super) struct Ending {
-    /// It has ended, and its frontier is closed.
+    /// Cancelled once it has ended and its frontier is closed.
     pub(super) ended: CancellationToken,
-    /// What it came to.
+    /// Its last state.
     pub(super) live: Live,
 }
 
-/// Gives a shard back once the crawl has ended; ends early where the shard is not ours any more, or
-/// `stop` comes while the store does not answer.
+/// Gives a shard back once the crawl has ended. It ends early if the shard is not ours any more, or if `stop`
+/// comes while the store does not answer.
 pub(super) async fn run(
     shard: OwnShard,
     worker: NodeId,

@@ -1,4 +1,4 @@
-//! What an attempt at a page brings: fetched, judged by its status, parsed by its rule.
+//! Result of an attempt at a page: fetched, judged by its status, parsed by its rule.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,10 +21,10 @@ use crate::model::frontier::{DelayBy, Validators};
 use crate::model::id::Shard;
 use crate::plugin::CallFailure;
 
-/// How long a host waits for what its worker does not have.
+/// Time for which a host waits for something that its worker has not set up.
 const NOT_SET_UP_WAIT_MS: u64 = 30_000;
 
-/// What an attempt came to, before it is committed.
+/// Result of an attempt, before it is committed.
 pub(super) struct Harvest {
     pub(super) ended: Ended,
     pub(super) detail: String,
@@ -59,17 +59,17 @@ impl Harvest {
     }
 }
 
-/// Why an attempt came to nothing, and its page is put back.
+/// Reason why an attempt has no result, so that its page is put back.
 pub(super) enum Unended {
     Frontier(FrontierError),
-    /// It is to be taken again, and this is known of its host.
+    /// The page is to be taken again; this is known of its host.
     NotNow(HostNews),
-    /// Its host could not be reached.
+    /// The host could not be reached.
     PutOff(HostFailure),
 }
 
 impl Unended {
-    /// Its host is left alone until this moment; 0: as before.
+    /// Puts the page back, with its host left alone until this moment; 0 leaves the host's clock unchanged.
     fn not_before(moment: UnixMillis) -> Self {
         Self::NotNow(match moment {
             0 => HostNews::None,
@@ -84,7 +84,7 @@ impl From<FrontierError> for Unended {
     }
 }
 
-/// Finds out what comes before the pages of a claim's host.
+/// Finds out what must be known before the pages of a claim's host are fetched.
 pub(super) async fn prepare(
     shared: &Shared,
     slot: &Held,
@@ -113,7 +113,7 @@ pub(super) async fn prepare(
     }
 }
 
-/// Fetches, takes note of when that was over, and parses.
+/// Fetches the page, records when that was over, and parses it.
 pub(super) async fn harvest(
     shared: &Shared,
     slot: &Held,
@@ -129,7 +129,7 @@ pub(super) async fn harvest(
         return Ok(Harvest::nothing(ended, 0));
     }
     let request = fetch_request(shared, slot, claim, config);
-    // What was known when the host became ready may have been forgotten since.
+    // The knowledge from when the host became ready may have been forgotten since.
     if !claim.alone && !shared.parts.fetch.is_prepared(&request) {
         return Err(Unended::NotNow(HostNews::Unready));
     }
@@ -147,7 +147,7 @@ pub(super) async fn harvest(
     }
 }
 
-/// What comes of a request without an answer.
+/// Returns the result of a request without an answer.
 fn failed(
     shared: &Shared,
     claim: &Claim,
@@ -163,12 +163,12 @@ fn failed(
     if error.is_held() {
         return Err(Unended::not_before(failure.host_ready_at));
     }
-    // Whoever sets the worker up mends it, or another worker has it: no page is lost by that.
+    // The operator can set it up, or another worker may have it: no page is lost by that.
     if let FetchError::NotSetUp { .. } = error {
         tell("error", error.to_string());
         return Err(Unended::not_before(now.saturating_add(NOT_SET_UP_WAIT_MS)));
     }
-    // A page that is tried alone keeps all others waiting: it ends by its own attempts.
+    // A page that is tried alone keeps all others waiting, so it ends by its own attempts.
     if failure.is_of_host && !claim.alone {
         let host = &claim.host;
         let put_off = verdict::of_host(error, host, &config.settings, now, failure.host_ready_at);
@@ -192,7 +192,7 @@ fn failed(
     })
 }
 
-/// What comes of an answer.
+/// Returns the result of an answer.
 async fn answered(
     shared: &Shared,
     claim: &Claim,
@@ -203,7 +203,7 @@ async fn answered(
     let page = match fetched.answer {
         Answer::Page(page) => Arc::new(*page),
         Answer::Elsewhere { to } => {
-            // One that reloads would lead to itself without end.
+            // A reload would be redirected to itself without end.
             let depth = claim.depth + u32::from(request.is_same_host(&to));
             let target = request.redirected(to);
             let bounds = shared.bounds(&config.settings);

@@ -1,4 +1,4 @@
-//! Which links of other shards a shard takes.
+//! Judgement of which links from other shards a shard accepts.
 
 use std::num::NonZeroU32;
 
@@ -10,21 +10,21 @@ use crate::model::links::shard_of;
 use crate::model::resource::CrawlSettings;
 use crate::model::scope::{Bounds, DISK, GrowthBounds, RootHosts};
 
-/// Reason that links are counted by which another shard should have got.
+/// Word by which links are counted that belong to another shard.
 const OTHER_SHARD: &str = "other-shard";
 
-/// Judges links again that another shard has judged: by what applies here, and now.
+/// Judge of links that another shard has judged already, by the settings that apply here and now.
 pub(super) struct Judge {
     root_hosts: RootHosts,
     settings: CrawlSettings,
     own: Shard,
     n_shards: NonZeroU32,
-    /// The frontier takes as much of the disk as it may.
+    /// True if the frontier uses as much of the disk as it may.
     is_full: bool,
 }
 
 impl Judge {
-    /// Returns the judge of this run; none before its root requests are stored.
+    /// Returns the judge of this run, or `None` before its root requests are stored.
     pub(super) fn of(assigned: &Assigned, frontier: &dyn Frontier) -> Option<Self> {
         let roots = frontier.roots()?;
         let settings = assigned.config.borrow().settings.clone();
@@ -47,8 +47,8 @@ impl Judge {
         }
     }
 
-    /// Returns what a link is counted by that this shard does not follow. Whoever gives it is not
-    /// held up: its run would never end.
+    /// Returns the word by which a link is counted that this shard does not follow. The link still counts as
+    /// taken: otherwise the run of the sender would never end.
     pub(super) fn refusal(&self, link: &NewRequest) -> Option<&'static str> {
         if self.is_full {
             return Some(DISK);
@@ -70,7 +70,7 @@ pub(super) mod tests {
     use super::*;
     use crate::model::crawl::Request;
 
-    /// Takes what has host `a`, of a resource of one shard.
+    /// Returns a judge that accepts host `a`, of a resource of one shard.
     fn judge(settings: CrawlSettings) -> Judge {
         Judge {
             root_hosts: RootHosts::of(&["http://a/".parse().unwrap()]),

@@ -1,7 +1,7 @@
-//! Links to the other shards of a resource: which they are, and how those get them.
+//! Links to the other shards of a resource, and their delivery.
 //!
-//! What is durable in the frontier is handed over in the order of its numbers, to each shard by
-//! itself, so that one that has no owner holds up nobody else. Its links wait in the frontier then.
+//! Links that are durable in the frontier are handed over in the order of their numbers, to each shard
+//! separately, so that a shard without an owner delays no other. Its links wait in the frontier then.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -18,69 +18,70 @@ use crate::model::id::Shard;
 use crate::model::links::shard_of;
 use crate::retry::Backoff;
 
-/// Links of one call. A receiver takes no more.
+/// Maximum number of links of one call. A receiver takes no more.
 pub const MAX_LINKS: usize = 500;
-/// Bytes of one call, unless one link alone has more.
+/// Maximum size in bytes of one call, unless one link alone is larger.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Gives links to another shard of the resource, wherever that is crawled.
+/// Transport that gives links to another shard of the resource, wherever that is crawled.
 #[async_trait]
 pub trait HandOver: Send + Sync + 'static {
-    /// The number of the last link that is durable there. An error says nothing of what is.
+    /// Hands links over and returns the number of the last link that is durable there. An error says nothing
+    /// about what is durable.
     async fn hand_over(&self, to: Shard, batch: &LinkBatch) -> Result<u64, HandOverError>;
 }
 
-/// Links that another shard has not taken; they are given to it again.
+/// Error for links that another shard has not taken; they are given to it again.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("links wait for shard {to}: {why}")]
 pub struct HandOverError {
-    /// Whose links.
+    /// Shard that the links are for.
     pub to: Shard,
-    /// What was seen.
+    /// Description of the cause.
     pub why: String,
 }
 
 /// A shard among those of its resource.
 #[derive(Clone)]
 pub struct Part {
-    /// Its number.
+    /// Number of the shard.
     pub own: Shard,
-    /// Of the resource.
+    /// Number of shards of the resource.
     pub n_shards: NonZeroU32,
-    /// Who has the others.
+    /// Transport of links to the other shards.
     pub others: std::sync::Arc<dyn HandOver>,
-    /// Whether it has nothing to do.
+    /// State that tells if the shard has nothing to do.
     pub quiet: Quiet,
 }
 
 impl Part {
-    /// The shard that a URL belongs to, where that is another one.
+    /// Returns the shard that a URL belongs to, if that is another one.
     pub(super) fn other(&self, url: &Url) -> Option<Shard> {
         let shard = shard_of(url, self.n_shards);
         (shard != self.own).then_some(shard)
     }
 
-    /// What of a bound of the whole resource is this shard's.
+    /// Returns this shard's share of a limit of the whole resource.
     pub(super) fn share(&self, max: u64) -> u64 {
         share_of(max, self.own, self.n_shards)
     }
 }
 
-/// What of a bound of a whole resource is a shard's, of so many.
+/// Returns a shard's share of a limit of a resource of `n_shards` shards.
 pub(super) fn share_of(max: u64, shard: Shard, n_shards: NonZeroU32) -> u64 {
     let n_shards = u64::from(n_shards.get());
     max / n_shards + u64::from(u64::from(shard.0) < max % n_shards)
 }
 
-/// Whether a crawl has nothing to do, as it says itself. From then on it does nothing until somebody
-/// else ends that. Cheap to clone.
+/// State in which a crawl has nothing to do, as the crawl itself declares. From then on it does nothing until
+/// another task ends this state. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Quiet(watch::Sender<Rest>);
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Rest {
     is_on: bool,
-    /// How often somebody said that there is something to do.
+    /// Number of times that work was announced.
     n_ends: u64,
 }
 
@@ -91,13 +92,13 @@ impl Default for Quiet {
 }
 
 impl Quiet {
-    /// So often somebody has said so far that there is something to do.
+    /// Returns the number of times that work has been announced so far.
     pub(super) fn n_ends(&self) -> u64 {
         self.0.borrow().n_ends
     }
 
-    /// Nothing is left to do, by a look that began after so many ends. Where there was another since,
-    /// that look may have missed what it was about.
+    /// Declares that nothing is left to do, by a look that began after `n_ends` announcements. If there was
+    /// another since, the look may have missed that work, and the call has no effect.
     pub(super) fn begin_after(&self, n_ends: u64) {
         self.0.send_if_modified(|rest| {
             let begins = !rest.is_on && rest.n_ends == n_ends;
@@ -106,7 +107,7 @@ impl Quiet {
         });
     }
 
-    /// There is something to do again.
+    /// Announces that there is work again.
     pub fn end(&self) {
         self.0.send_modify(|rest| {
             rest.is_on = false;
@@ -114,7 +115,7 @@ impl Quiet {
         });
     }
 
-    /// Whether it is.
+    /// Returns true if the crawl has nothing to do.
     pub fn is_on(&self) -> bool {
         self.0.borrow().is_on
     }
@@ -130,13 +131,13 @@ impl Quiet {
 
     async fn until(&self, is_on: bool) {
         let mut changes = self.0.subscribe();
-        // The sender is here.
+        // The sender is alive, because `self` has it.
         drop(changes.wait_for(|rest| rest.is_on == is_on).await);
     }
 }
 
-/// Runs until `no_more` is cancelled and no link waits, or `stop` is; after `gives_up` no link is tried twice. Whether
-/// all were handed over.
+/// Runs until `no_more` is cancelled and no link waits, or until `stop` is cancelled; after `gives_up` no
+/// link is tried twice. Returns true if all links were handed over.
 pub(super) async fn deliver(
     shared: &Shared,
     no_more: &CancellationToken,
@@ -170,7 +171,7 @@ pub(super) async fn deliver(
     }
 }
 
-/// The links for one other shard.
+/// Delivery of the links for one other shard.
 struct Delivery<'a> {
     shared: &'a Shared,
     part: &'a Part,
@@ -193,7 +194,7 @@ impl Delivery<'_> {
         };
         let mut is_told = false;
         loop {
-            // Read before the links: what was committed before the end is seen below.
+            // The flag is read before the links: links committed before the end are seen below.
             let is_last_look = no_more.is_cancelled();
             if stop.is_cancelled() {
                 return false;
@@ -223,7 +224,7 @@ impl Delivery<'_> {
                 continue;
             }
             let handed = self.part.others.hand_over(self.to, &batch);
-            // Cut off, the other shard may have them or not: they are given to it again.
+            // It is unknown if the other shard has links whose call was cut off: they are given to it again.
             let Some(handed) = stop.run_until_cancelled(handed).await else {
                 return false;
             };

@@ -1,7 +1,7 @@
-//! What a worker is assigned, as the store has it at one moment.
+//! Assignments of a worker, as the store has them at one moment.
 //!
-//! Reads the worker's own prefix and nothing beside it. A record that is of no use hides no other: it
-//! is told of, and passed over.
+//! The look reads the worker's own prefix only. A record that cannot be used hides no other: it is logged and
+//! skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,13 +10,13 @@ use crate::model::resource::{Assignment, Resource, ShardId};
 use crate::store::StoreError;
 use crate::telemetry;
 
-/// One look. An assignment that was written for another process of the same id is not in it.
+/// One look at the assignments. Those that were written for another process of the same id are left out.
 pub(super) struct Look<'a> {
     parts: &'a AgentParts,
     pub(super) assigned: BTreeMap<ShardId, Assignment>,
     /// Shards whose assignment does not decode.
     pub(super) unreadable: BTreeSet<ShardId>,
-    /// Why records were passed over.
+    /// Reasons why records were skipped.
     pub(super) broken: BTreeSet<String>,
 }
 
@@ -51,8 +51,8 @@ impl<'a> Look<'a> {
         Ok(look)
     }
 
-    /// The resource that an assignment is of; none where its name has another life by now, or where
-    /// it does not decode.
+    /// Returns the resource of an assignment, or `None` if its name belongs to another resource by now, or if
+    /// the record does not decode.
     pub(super) async fn resource_of(
         &mut self,
         id: ShardId,

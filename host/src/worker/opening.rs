@@ -4,13 +4,13 @@
 //! 2. write it into the shard's record, guarded: the shard is still ours, under the same epoch;
 //! 3. open the database expecting that writer epoch, which ends the writing of whoever had it.
 //!
-//! When any of them fails, it begins again with a fresh look at the record. A worker that was assigned
-//! the shard once and wakes late fails at 2; one that passed 2 before the shard was given away finds
-//! at 3 that the new owner has opened the database. Nobody else keeps the writer epoch, so a crash
-//! between any two steps needs no repair.
+//! A worker for which any of these steps fails begins again with a fresh look at the record. A worker that
+//! was once assigned the shard and resumes late fails at step 2. One that passed step 2 before the shard was
+//! given away finds at step 3 that the new owner has opened the database. The writer epoch is kept nowhere
+//! else, so a crash between any two steps needs no repair.
 //!
-//! Only then the record says that the frontier was created, and only after that `root` may run: a
-//! frontier that was created and is not there is missing, and never silently begun anew.
+//! The record says only after that that the frontier was created, and only then may `root` run: a frontier
+//! that was created and is not there is missing, and never silently begun anew.
 
 use crate::frontier::{Frontier, FrontierError, OpenAs, OpenFrontier, OpenFrontiers};
 use crate::model::id::Epoch;
@@ -19,20 +19,20 @@ use crate::store::catalog::{Catalog, Versioned, encode};
 use crate::store::{Guard, Outcome, StoreError, Txn};
 use std::sync::Arc;
 
-/// A shard as one assignment sees it.
+/// A shard, as seen by one assignment.
 pub(super) struct OwnShard {
     pub(super) catalog: Catalog,
     pub(super) id: ShardId,
     pub(super) epoch: Epoch,
 }
 
-/// Why a step did not come to its end.
+/// Reason why a step was not completed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StepError {
-    /// The shard belongs to somebody else, or to nobody.
+    /// The shard belongs to another worker, or to none.
     #[error("the shard is not ours")]
     Lost,
-    /// Somebody changed the record meanwhile, or the answer was lost: look again.
+    /// Another process changed the record meanwhile, or the answer was lost: look again.
     #[error("the shard's record changes")]
     Raced,
     /// The store does not answer.
@@ -44,7 +44,7 @@ pub(super) enum StepError {
 }
 
 impl OwnShard {
-    /// The record, as long as the shard is ours.
+    /// Returns the record, as long as the shard is ours.
     pub(super) async fn record(&self) -> Result<Versioned<ShardRecord>, StepError> {
         let key = self.catalog.keys().shard(self.id);
         let present = self.catalog.read::<ShardRecord>(&key).await?;
@@ -53,7 +53,7 @@ impl OwnShard {
         own.ok_or(StepError::Lost)
     }
 
-    /// Changes the record, as long as the shard is ours; what it is then.
+    /// Changes the record, as long as the shard is ours, and returns the new one.
     pub(super) async fn change(
         &self,
         change: impl FnOnce(&mut ShardRecord),
@@ -74,7 +74,8 @@ impl OwnShard {
         }
     }
 
-    /// One try. `as_of` makes the rest of what the frontier is opened with.
+    /// Tries once to open the frontier. `as_of` builds the arguments for opening it from the writer epoch,
+    /// and from whether it was created.
     pub(super) async fn open(
         &self,
         frontiers: &Arc<dyn OpenFrontiers>,
@@ -97,7 +98,7 @@ impl OwnShard {
         }
     }
 
-    /// What is still to be done before anything else happens to an open frontier.
+    /// Does the work that comes before anything else happens to an open frontier.
     async fn opened(&self, frontier: &dyn OpenFrontier) -> Result<(), StepError> {
         let opened = self.change(|record| (record.created, record.waits) = (true, None));
         if let Some(order) = opened.await?.redrive {
@@ -120,7 +121,7 @@ impl OwnShard {
     }
 }
 
-/// Closes a frontier that is of no more use; what it could not do is logged.
+/// Closes a frontier that is of no more use; failures are logged.
 pub(super) async fn close(frontier: &dyn Frontier) {
     if let Err(error) = frontier.close().await {
         tracing::warn!(%error, "a frontier did not close");

@@ -1,4 +1,4 @@
-//! The other shards of a resource, found in the store and given their links wherever they are crawled.
+//! Other shards of a resource, found in the store and given their links wherever they are crawled.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,27 +14,27 @@ use crate::model::node::{Node, Role};
 use crate::model::resource::{ShardId, ShardRecord};
 use crate::telemetry;
 
-/// Gives links to another worker.
+/// Transport that gives links to another worker.
 #[async_trait]
 pub trait SendLinks: Send + Sync + 'static {
-    /// The number of the last link that is durable there.
+    /// Sends links and returns the number of the last link that is durable there.
     async fn send(&self, worker: &Node, links: GivenLinks) -> Result<u64, GiveError>;
 }
 
-/// The shards beside one, for one assignment of it.
+/// The other shards of a resource, for one assignment of this one.
 pub(super) struct Others {
     pub(super) parts: Arc<AgentParts>,
     pub(super) own: ShardId,
     pub(super) run: Run,
-    /// Where each was found last; forgotten when it does not take its links.
+    /// Places where shards were found last; a place is forgotten when it does not take its links.
     pub(super) known: Mutex<BTreeMap<Shard, Place>>,
 }
 
-/// Where a shard is crawled.
+/// Place where a shard is crawled.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     epoch: Epoch,
-    /// None: by this process.
+    /// Worker that crawls it. `None` if it is this process.
     worker: Option<Node>,
 }
 

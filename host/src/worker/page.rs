@@ -1,6 +1,5 @@
-//! One attempt at one page: fetch, parse, commit; and before the first of a host, what has to be known
-//! of it. Whatever happens in it ends in one commit, or
-//! with the page put back when the crawl stops or its frontier fails.
+//! One attempt at one page: fetch, parse, commit; and the preparation of a host before its first page. Every
+//! attempt ends in one commit, or with the page put back if the crawl stops or its frontier fails.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -39,8 +38,8 @@ pub(super) async fn attempt(
     drop(slot);
 }
 
-/// Finds out what comes before the pages of a claim's host, and puts the claim back with that. One whose
-/// host is given up is given up.
+/// Finds out what must be known before the pages of a claim's host are fetched, and puts the claim back with
+/// that. If the host is given up, so is the page.
 pub(super) async fn prepare(
     shared: Arc<Shared>,
     slot: Held,
@@ -72,7 +71,7 @@ pub(super) async fn prepare(
     drop(slot);
 }
 
-/// What came of an attempt; the outer error is a panic.
+/// Result of an attempt; the outer error is a panic.
 type Caught = Result<Result<Harvest, Unended>, Box<dyn Any + Send>>;
 
 async fn until_stop(
@@ -86,7 +85,7 @@ async fn until_stop(
     }
 }
 
-/// Commits what an attempt came to, or puts its page back.
+/// Commits the result of an attempt, or puts its page back.
 async fn end(
     shared: &Shared,
     config: &CrawlConfig,
@@ -108,13 +107,13 @@ async fn end(
             shared.lost_frontier(error);
             return frontier.give_back(claim, HostNews::None);
         }
-        // A panic here is a bug of the host. It costs this page and is told; the crawl goes on.
+        // A panic here is a bug of the host. It costs this page and is logged; the crawl goes on.
         Err(_panic) => {
             tracing::error!(url = %claim.request.url, "handling a page panicked");
             let ended = Ended::Dead {
                 reason: "host-panic".to_owned(),
             };
-            // Whether its host was asked before, nobody knows.
+            // It is unknown if the host was asked before.
             answered_at = 0;
             Harvest::nothing(ended, 0)
         }
@@ -131,7 +130,7 @@ async fn end(
         refuse_links(shared, &config.settings, &mut harvest);
     }
     let has_items = !harvest.items.is_empty();
-    // One that was given up with its host was asked for by nobody.
+    // A page that was given up with its host was not requested.
     let is_over = !matches!(harvest.ended, Ended::Retry { .. }) && claim.host.given_up.is_none();
     let commit = Commit {
         claim,
@@ -151,8 +150,8 @@ async fn end(
         validators: harvest.validators,
         cookies: shared.cookies.unsaved(),
     };
-    // Before the commit, which takes the page out of flight: between the two it would be counted
-    // nowhere, and a page more than --max-pages be taken.
+    // The count rises before the commit, which takes the page out of flight: between the two it would be
+    // counted nowhere, and a page more than --max-pages would be taken.
     if is_over {
         shared.n_ended.fetch_add(1, Ordering::Relaxed);
     }
@@ -183,7 +182,7 @@ async fn end(
     }
 }
 
-/// Says in the log why a link is not followed: once for all such links of the crawl.
+/// Logs why a link is not followed: once for all such links of the crawl.
 fn tell_once(shared: &Shared, told: &Once, refusal: Refusal) {
     told.call_once(|| {
         let message = format!("a link is not followed, and others may not be: {refusal}");
@@ -191,7 +190,7 @@ fn tell_once(shared: &Shared, told: &Once, refusal: Refusal) {
     });
 }
 
-/// Counts the links of a page as refused: its frontier has as many bytes on disk as it may.
+/// Counts the links of a page as refused, because its frontier has as many bytes on disk as it may.
 fn refuse_links(shared: &Shared, settings: &CrawlSettings, harvest: &mut Harvest) {
     let n_links = harvest.requests.len() + harvest.for_others.len();
     if n_links == 0 {

@@ -1,4 +1,4 @@
-//! The workers of the cluster that share the turns of hosts, as their registrations in the store say.
+//! Workers of the cluster that share the turns of hosts, according to their registrations in the store.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use crate::store::catalog::{Catalog, Versioned};
 use crate::store::changes::Changes;
 use crate::telemetry;
 
-/// The list is looked at at least this often, in case a watch has missed something.
+/// Maximum time between two looks at the list, in case a watch has missed something.
 const RESYNC: Duration = Duration::from_secs(30);
 
 /// Tells the turns which workers share them, after each change. It never ends. While the store is away the
-/// last list holds: workers that cannot reach it stop fetching by themselves.
+/// last list stays valid, because workers that cannot reach the store stop fetching by themselves.
 pub async fn follow(catalog: Catalog, turns: Turns) {
     let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2));
     loop {
@@ -43,8 +43,8 @@ async fn look_on(catalog: &Catalog, turns: &Turns, backoff: &mut Backoff) -> Sto
     }
 }
 
-/// The workers that share turns. A record that was there without a break, however it was rewritten, is one
-/// registration.
+/// Returns the workers that share turns. A record that existed without a break, however it was rewritten, is
+/// one registration.
 async fn sharing(catalog: &Catalog, prefix: &str) -> Result<Vec<Peer>, StoreError> {
     let nodes = catalog.scan::<Node>(prefix).await?.records.into_iter();
     let sharing = nodes.filter(|(_, record)| record.value.shares_turns);
@@ -73,7 +73,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(60);
 
-    /// Nobody is reached.
+    /// Transport that reaches no worker.
     struct Nobody;
 
     #[async_trait]
@@ -109,7 +109,7 @@ mod tests {
         catalog.store().commit(txn).await.unwrap();
     }
 
-    /// The hosts of a hundred that the first worker owns: for others it has no turn.
+    /// Returns how many of a hundred hosts the first worker owns: it has no turn for others.
     fn n_owned(turns: &Turns) -> usize {
         let ask = |n: u32| Ask {
             host: format!("h{n}.test").into(),
@@ -124,7 +124,7 @@ mod tests {
         };
         let asks = (0..100).map(ask).collect();
         let answers = turns.receive(Asks { from, asks }).unwrap();
-        // An owner waits for leases of the one before, others for news of the owner.
+        // An owner waits for leases of the one before, and other workers wait for news of the owner.
         let longest = Duration::from_secs(1);
         let is_owned =
             |answer: &&Answer| matches!(answer, Answer::Later { after } if *after > longest);

@@ -1,5 +1,5 @@
-//! A crawl that was put back, because its worker uses more memory than it may and this crawl most of it:
-//! its frontier is closed, the shard stays with the worker, and it goes on once memory is free.
+//! Pause of a crawl that was put back, because its worker uses more memory than it may and this crawl most of
+//! it. Its frontier is closed, the shard stays with the worker, and the crawl goes on once memory is free.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::retry::Backoff;
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
-/// Pauses between being put back and going on.
+/// Creates the back-off between being put back and going on.
 pub fn new_backoff() -> Backoff {
     Backoff::new(FIRST_WAIT, LONGEST_WAIT)
 }
@@ -38,7 +38,7 @@ impl Assigned {
     }
 }
 
-/// The same for a crawl whose shard no master knows.
+/// Waits in the same way for a crawl whose shard no master knows.
 pub async fn until_free(seat: &Seat, backoff: &mut Backoff, log: &CrawlLog, why: &str) {
     log.note("warn", format!("the crawl waits: {MEMORY_SHORT}: {why}"));
     tokio::time::sleep(backoff.next_delay()).await;

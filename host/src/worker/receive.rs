@@ -1,9 +1,9 @@
-//! Links of other shards, on their way into the frontier that they are for.
+//! Links from other shards, on their way into this shard's frontier.
 //!
-//! They come to the task of the assignment, which alone writes in the shard's record whether it has
-//! anything to do: that it has, before links are stored, and that it has not, once the crawl says so
-//! and none came meanwhile. So whoever finds all shards idle, with as many links stored as were sent,
-//! knows that nothing is on its way.
+//! The links come to the task of the assignment. It is the only one that writes in the shard's record if
+//! there is anything to do: that there is, before links are stored, and that there is not, once the crawl
+//! says so and no link came meanwhile. If all shards are idle, with as many links stored as were sent, no
+//! link is therefore on its way.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -22,49 +22,49 @@ use crate::frontier::{Frontier, FrontierError, LinkBatch, LinkPolicy, OpenFronti
 use crate::model::id::{Epoch, Run, Shard};
 use crate::model::resource::{ShardId, ShardState};
 
-/// A shard says that it is idle once it has been so for this long: one that gets links again and again
-/// would otherwise write two records for each.
+/// Time without work after which a shard says that it is idle. A shard that gets links again and again would
+/// otherwise write two records for each.
 const IDLE_AFTER: Duration = Duration::from_millis(500);
-/// Calls that wait for one shard; one more is refused, and comes again. All of them are made durable
-/// together.
+/// Maximum number of calls that wait for one shard; a further one is refused, and comes again. All waiting
+/// calls are made durable together.
 const MAX_WAITING: usize = 64;
-/// How long links may take to become durable before whoever gave them gives them again.
+/// Time that links may take to become durable before the sender sends them again.
 pub const GIVE_DEADLINE: Duration = Duration::from_secs(10);
 
-/// Links of one shard for another, as its owner gives them to the other's owner.
+/// Links of one shard for another, sent by its owner to the other's owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GivenLinks {
-    /// Who is to store them.
+    /// Shard that is to store them.
     pub to: ShardId,
-    /// Of the assignment that they are given to.
+    /// Epoch of the assignment that they are given to.
     pub epoch: Epoch,
-    /// The run that they are of.
+    /// Run that they belong to.
     pub run: Run,
-    /// Whose links.
+    /// Shard that sends them.
     pub from: Shard,
-    /// In order.
+    /// Links in order.
     pub batch: LinkBatch,
 }
 
-/// Why links were not taken. What of them is stored all the same is passed over when they come again.
+/// Reason why links were not taken. Links that are stored all the same are skipped when they come again.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GiveError {
     /// No worker would ever take them.
     #[error("{0}")]
     Refused(String),
-    /// Not here, or not now.
+    /// The links cannot be taken here, or not now.
     #[error("{0}")]
     NotNow(String),
 }
 
-/// Where the links for one assignment are left.
+/// Mailbox for the links for one assignment.
 #[derive(Clone)]
 pub(super) struct Mailbox {
     n_shards: NonZeroU32,
     incoming: mpsc::Sender<Incoming>,
 }
 
-/// One call.
+/// One call with links.
 pub(super) struct Incoming {
     from: Shard,
     batch: LinkBatch,
@@ -74,8 +74,8 @@ pub(super) struct Incoming {
 type Answer = oneshot::Sender<Result<u64, GiveError>>;
 
 impl Crawls {
-    /// Gives links to a shard that is crawled here. The number of the last of that shard's that is
-    /// durable.
+    /// Gives links to a shard that is crawled here. Returns the number of the sending shard's last link that
+    /// is durable.
     pub async fn give(&self, links: GivenLinks) -> Result<u64, GiveError> {
         let (to, from) = (links.to, links.from);
         let refused = |why: String| Err(GiveError::Refused(why));
@@ -121,36 +121,36 @@ impl Crawls {
     }
 }
 
-/// The receiving end of one assignment, for as long as that lasts.
+/// Receiving end of one assignment, for as long as the assignment lasts.
 pub(super) struct Receiver {
     incoming: mpsc::Receiver<Incoming>,
-    /// What came while the frontier was closed.
+    /// Call that came while the frontier was closed.
     waiting: Option<Incoming>,
     recorded: Recorded,
     quiet: Quiet,
 }
 
-/// What the shard's record says.
+/// State of the shard's record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Recorded {
-    /// Whatever an earlier crawl of the same assignment has left.
+    /// The record is as an earlier crawl of the same assignment has left it.
     Unknown,
-    /// That there is something to do.
+    /// The record says that there is something to do.
     Busy,
-    /// That there is not.
+    /// The record says that there is nothing to do.
     Idle,
 }
 
-/// Why a receiver has ended.
+/// Reason why a receiver has ended.
 enum Received {
     /// The crawl is over.
     Over,
-    /// Nothing was to be done for long.
+    /// The shard has had nothing to do for a while.
     Rests,
 }
 
 impl Receiver {
-    /// None for a resource of one shard.
+    /// Creates mailbox and receiver. Returns `None` for a resource of one shard.
     pub(super) fn of(n_shards: NonZeroU32) -> (Option<Mailbox>, Option<Self>) {
         if n_shards.get() == 1 {
             return (None, None);
@@ -169,7 +169,7 @@ impl Receiver {
         (Some(mailbox), Some(receiver))
     }
 
-    /// Before a crawl begins: what it leads to must not be overlooked for what an earlier one has said.
+    /// Prepares the record before a crawl begins, so that an earlier record does not hide the work of the crawl.
     async fn begin(&mut self, assigned: &Assigned) -> Result<(), Stop> {
         match self.recorded {
             Recorded::Unknown => self.record_busy(assigned).await,
@@ -177,7 +177,7 @@ impl Receiver {
         }
     }
 
-    /// Stores what comes while the frontier is open, until the crawl is over.
+    /// Stores the links that come while the frontier is open, until the crawl is over.
     async fn run(
         &mut self,
         assigned: &Assigned,
@@ -206,7 +206,7 @@ impl Receiver {
         }
     }
 
-    /// Waits until something comes, while the frontier is closed.
+    /// Waits until a call comes, while the frontier is closed.
     pub(super) async fn wait(&mut self) {
         match self.incoming.recv().await {
             Some(incoming) => self.waiting = Some(incoming),
@@ -229,7 +229,7 @@ impl Receiver {
             self.record_busy(assigned).await?;
         }
         let Some(judge) = Judge::of(assigned, frontier) else {
-            // Nobody can tell yet where this run may go: they come again.
+            // The bounds of this run are not known yet: the links come again.
             for call in calls {
                 let why = "root has not run here yet".to_owned();
                 drop(call.answer.send(Err(GiveError::NotNow(why))));
@@ -240,13 +240,13 @@ impl Receiver {
         self.quiet.end();
         for (answer, stored) in stored {
             let stored = stored.map_err(|error| GiveError::NotNow(error.to_string()));
-            // Nobody may listen any more: they come again.
+            // The sender may have stopped listening: the links come again.
             drop(answer.send(stored));
         }
         Ok(())
     }
 
-    /// A call, and those that wait behind it, in order.
+    /// Returns a call and those that wait behind it, in order.
     fn with_waiting(&mut self, first: Incoming) -> Vec<Incoming> {
         let mut calls = vec![first];
         while calls.len() < MAX_WAITING
@@ -254,7 +254,7 @@ impl Receiver {
         {
             calls.push(next);
         }
-        // Whoever gave these has gone, and comes again.
+        // The senders of these have gone, and come again.
         calls.retain(|call| !call.answer.is_closed());
         calls
     }
@@ -270,7 +270,8 @@ impl Receiver {
         Ok(())
     }
 
-    /// The crawl does nothing until it is told to, and nothing is stored meanwhile: the totals stay.
+    /// Records that the shard is idle. The crawl does nothing until it is told to, and no link is stored
+    /// meanwhile, so the totals do not change.
     async fn record_idle(
         &mut self,
         assigned: &Assigned,
@@ -290,8 +291,8 @@ impl Receiver {
 }
 
 impl Assigned {
-    /// Crawls, and stores meanwhile what other shards have for this one. None: there is nothing to do
-    /// until they have more.
+    /// Crawls, and stores meanwhile the links of other shards for this one. Returns `None` if there is
+    /// nothing to do until they send more.
     pub(super) async fn crawl_among<F: Future<Output = CrawlEnd>>(
         &self,
         receiver: &mut Receiver,
@@ -331,8 +332,8 @@ async fn lasting(quiet: &Quiet) {
     tokio::time::sleep(IDLE_AFTER).await;
 }
 
-/// Stores the links of these calls, one after the other, and makes all of them durable at once. What
-/// each is to be answered.
+/// Stores the links of these calls, one after the other, and makes all of them durable at once. Returns the
+/// answer to each call.
 async fn store(
     frontier: &dyn Frontier,
     calls: Vec<Incoming>,
@@ -413,7 +414,7 @@ mod tests {
             "of 3 the first is missing"
         );
         assert_eq!(frontier.counts().due, 4);
-        // Where nothing was stored, there is nothing to make durable.
+        // If nothing was stored, there is nothing to make durable.
         let _answered = given(3, links(&["http://a/3"], 2));
         let first = receiver.incoming.recv().await.unwrap();
         store(&frontier, receiver.with_waiting(first), &judge_of_one()).await;

@@ -1,7 +1,8 @@
-//! The log of one crawl: the last lines, and a stream for whoever follows.
+//! Log of one crawl: its last lines, and a stream for readers that follow it.
 //!
-//! Its memory is bounded in lines and in bytes, whatever rules log and however many read: a reader has
-//! a place in the log and holds one line at a time. One that is too slow is told how many it missed.
+//! Its memory is bounded in lines and in bytes, however much rules log and however many readers there are: a
+//! reader has a position in the log and holds one line at a time. A reader that is too slow is told how many
+//! lines it missed.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,20 +14,20 @@ use crate::clock::Clock;
 use crate::model::status::LogLine;
 use crate::plugin::{CallFailure, CallReport, KillReport};
 
-/// Lines kept per crawl.
+/// Maximum number of lines kept per crawl.
 const KEPT_LINES: usize = 1_000;
-/// Bytes kept per crawl.
+/// Maximum size in bytes of the lines kept per crawl.
 const KEPT_BYTES: usize = 1 << 20;
-/// Bytes of one line; a longer one is cut.
+/// Maximum size in bytes of one line; a longer one is cut.
 const LINE_BYTES: usize = 8 << 10;
-/// Bytes of the URL of a line, so that a long one leaves room for the message.
+/// Maximum size in bytes of the URL of a line, so that a long one leaves room for the message.
 const URL_BYTES: usize = 2 << 10;
-/// Bytes of the rule's name in a line.
+/// Maximum size in bytes of the rule's name in a line.
 const RULE_BYTES: usize = 256;
-/// Stands at the end of a text that was cut.
+/// Mark at the end of a text that was cut.
 const CUT_MARK: &str = " … (cut here)";
 
-/// A crawl's log; cheap to clone. Lines go to the process's own log too, as `debug`.
+/// Log of a crawl; cheap to clone. Lines go to the process's own log too, as `debug`.
 #[derive(Clone)]
 pub struct CrawlLog {
     shared: Arc<Shared>,
@@ -40,25 +41,25 @@ struct Shared {
 
 struct Lines {
     kept: VecDeque<Arc<LogLine>>,
-    /// Bytes of the lines that are kept.
+    /// Size in bytes of the lines that are kept.
     n_bytes: usize,
     /// Number of the next line; the first of a crawl is 0.
     next: u64,
-    /// Wakes readers that follow. None once the crawl is over.
+    /// Wakes readers that follow. `None` once the crawl is over.
     changed: Option<watch::Sender<()>>,
 }
 
-/// Where a reader stands.
+/// Position of a reader.
 struct Reader {
     shared: Arc<Shared>,
     /// Number of the next line to read.
     next: u64,
-    /// Number of the line to stop before. None: the reader follows until the crawl is over.
+    /// Number of the line to stop before. If `None`, the reader follows until the crawl is over.
     end: Option<u64>,
 }
 
 impl CrawlLog {
-    /// An empty log.
+    /// Creates an empty log.
     pub fn new(resource: impl Into<String>, clock: Arc<dyn Clock>) -> Self {
         let lines = Lines {
             kept: VecDeque::new(),
@@ -75,12 +76,12 @@ impl CrawlLog {
         }
     }
 
-    /// Adds a line that regards the crawl as a whole.
+    /// Adds a line about the crawl as a whole.
     pub fn note(&self, level: &'static str, message: impl Into<String>) {
         self.add(level, "", "", message.into());
     }
 
-    /// Adds a line that regards one page.
+    /// Adds a line about one page.
     pub fn on_page(&self, level: &'static str, url: &str, rule: &str, message: impl Into<String>) {
         self.add(level, url, rule, message.into());
     }
@@ -107,12 +108,12 @@ impl CrawlLog {
         self.shared.lines().push(line);
     }
 
-    /// Ends the streams of those who follow, once they have read what is there.
+    /// Ends the streams of readers that follow, once they have read all lines.
     pub fn close(&self) {
         self.shared.lines().changed = None;
     }
 
-    /// The last lines that tell what went wrong, the latest last.
+    /// Returns the last `max` warnings and errors, the latest last.
     pub fn last_errors(&self, max: usize) -> Vec<LogLine> {
         let lines = self.shared.lines();
         let wrong = lines.kept.iter().rev();
@@ -122,7 +123,7 @@ impl CrawlLog {
         wrong
     }
 
-    /// The lines kept; with `follow`, those to come until the crawl is over.
+    /// Returns the lines that are kept; with `follow`, also those to come until the crawl is over.
     pub fn read(&self, follow: bool) -> BoxStream<'static, LogLine> {
         let reader = {
             let lines = self.shared.lines();
@@ -147,7 +148,7 @@ impl Shared {
 }
 
 impl Lines {
-    /// Number of the oldest line that is kept.
+    /// Returns the number of the oldest line that is kept.
     fn first(&self) -> u64 {
         self.next - self.kept.len() as u64
     }
@@ -168,7 +169,7 @@ impl Lines {
 }
 
 impl Reader {
-    /// The next line. None at the end.
+    /// Returns the next line, or `None` at the end.
     async fn read(&mut self) -> Option<LogLine> {
         loop {
             let mut changed = {
@@ -196,29 +197,29 @@ impl Reader {
                 }
                 lines.changed.as_ref()?.subscribe()
             };
-            // An error says that the crawl is over: the next look reads what is left, and ends.
+            // An error means that the crawl is over: the next look reads the remaining lines, and ends.
             let _is_over = changed.changed().await;
         }
     }
 }
 
-/// Bytes of the texts of a line.
+/// Returns the size in bytes of the texts of a line.
 fn size(line: &LogLine) -> usize {
     line.url.len() + line.rule.len() + line.message.len()
 }
 
-/// The text with at most this many bytes, the mark included if it had more.
+/// Cuts the text to at most this many bytes, with the mark included if it was longer.
 fn cut(mut text: String, max: usize) -> String {
     if text.len() > max {
         text.truncate(text.floor_char_boundary(max.saturating_sub(CUT_MARK.len())));
         text.push_str(CUT_MARK);
-        // The rest of a long text would be held for as long as the line.
+        // Otherwise the memory of a long text would be held for as long as the line.
         text.shrink_to_fit();
     }
     text
 }
 
-/// Writes what a call logged, and why it was ended, into the crawl's log.
+/// Writes the log lines of a call, and why it was ended, into the crawl's log.
 pub(super) fn note_logs(log: &CrawlLog, url: &str, rule: &str, report: &CallReport) {
     for line in &report.logs {
         log.on_page(line.level.as_str(), url, rule, line.message.clone());
@@ -321,7 +322,7 @@ mod tests {
         assert!(log.shared.lines().n_bytes <= KEPT_BYTES);
         assert_eq!(n_kept, KEPT_BYTES / LINE_BYTES);
         log.close();
-        // One who follows holds nothing beyond that, and is told of what is gone.
+        // A reader that follows holds nothing beyond that, and is told of lines that are gone.
         let heard: Vec<LogLine> = slow.collect().await;
         assert_eq!(heard.len(), n_kept + 1);
         let n_missed = KEPT_LINES - n_kept;

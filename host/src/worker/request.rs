@@ -1,4 +1,4 @@
-//! How a page is asked for.
+//! Requests for pages.
 
 use super::crawl::CrawlConfig;
 use super::shared::Shared;
@@ -8,7 +8,7 @@ use crate::fetch::FetchRequest;
 use crate::fetch::agents::identity;
 use crate::frontier::Claim;
 
-/// The request for the page of a claim, as the settings of the crawl have it.
+/// Builds the request for the page of a claim, with the settings of the crawl.
 pub(super) fn fetch_request(
     shared: &Shared,
     slot: &Held,

@@ -1,4 +1,4 @@
-//! The root requests of a run: asked of the plugin once in each shard, which keeps those of its hosts.
+//! Root requests of a run: each shard calls `root` of the plugin once and keeps the requests for its hosts.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use crate::model::plugin::Description;
 use crate::plugin::{CallConfig, CallFailure, CallOutput, CallReport};
 use crate::retry::Backoff;
 
-/// Ends of the process that `root` may cause before its crawl fails; as many as a page may.
+/// Number of process ends that `root` may cause before its crawl fails; the same as for a page.
 const MAX_ROOT_ENDS: u32 = 3;
 
-/// Asks for the root requests. Put back meanwhile, the crawl ends as where it is told to stop: what is
-/// being written is written whole.
+/// Asks for the root requests. If the crawl is put back meanwhile, it ends as if told to stop: a write that
+/// has begun is completed.
 pub(super) async fn roots_or_put_back(
     parts: &CrawlParts,
     stop: &CancellationToken,
@@ -38,9 +38,9 @@ pub(super) async fn roots_or_put_back(
     }
 }
 
-/// Where this run began. A run that goes on after a restart has asked `root` already.
+/// Returns the URLs of the root requests. A run that goes on after a restart has called `root` already.
 ///
-/// Told to stop, it leaves the frontier as whole as before.
+/// The frontier stays as whole as before if the call is told to stop.
 async fn roots(parts: &CrawlParts, stop: &CancellationToken) -> Result<Vec<Url>, CrawlEnd> {
     if let Some(urls) = parts.frontier.roots() {
         return Ok(urls);
@@ -58,7 +58,7 @@ async fn roots(parts: &CrawlParts, stop: &CancellationToken) -> Result<Vec<Url>,
     Ok(urls)
 }
 
-/// The root requests, all of them acceptable.
+/// Calls `root` and returns its requests, all of them acceptable.
 async fn call_root(parts: &CrawlParts, stop: &CancellationToken) -> Result<Vec<Request>, CrawlEnd> {
     let failed = |why: String| Err(CrawlEnd::Failed(why));
     // The plugin may have been pushed after its resource was added.
@@ -119,7 +119,7 @@ async fn call_root(parts: &CrawlParts, stop: &CancellationToken) -> Result<Vec<R
     }
 }
 
-/// Calls `root` between two notes that survive the process, unless it has ended too many already.
+/// Calls `root` between two records that survive the process, unless it has ended too many processes already.
 async fn noted_root(
     parts: &CrawlParts,
     config: CallConfig,
@@ -138,7 +138,7 @@ async fn noted_root(
     turn.ok_or(CrawlEnd::Stopped)?;
     parts.frontier.enter_root().await.map_err(lost)?;
     let root = parts.rules.root(config, parts.run_started_at);
-    // Where it is cut off, closing the frontier tells that the process has not ended.
+    // If the call is cut off, closing the frontier records that the process has not ended.
     let report = stop.run_until_cancelled(root).await;
     let report = report.ok_or(CrawlEnd::Stopped)?;
     parts.frontier.leave_root().await.map_err(lost)?;

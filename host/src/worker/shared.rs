@@ -1,4 +1,4 @@
-//! What the tasks of one crawl share, and what it tells of the crawl as a whole.
+//! State that the tasks of one crawl share, and its reports about the crawl as a whole.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError};
@@ -17,32 +17,32 @@ use crate::model::resource::{Cookies, CrawlSettings};
 use crate::model::scope::{Bounds, GrowthBounds, RootHosts};
 use crate::plugin::CallConfig;
 
-/// What the tasks of one crawl share.
+/// State that the tasks of one crawl share.
 pub(super) struct Shared {
     pub(super) parts: CrawlParts,
-    /// Of the root requests, as scope knows them.
+    /// Hosts of the root requests, as the scope needs them.
     pub(super) root_hosts: RootHosts,
     pub(super) cookies: Arc<CookieJar>,
-    /// A page has ended, or the outbox has room: the loop looks again.
+    /// Signals that a page has ended, or the outbox has room, so that the loop looks again.
     pub(super) progress: Arc<Notify>,
-    /// The outbox has items.
+    /// Signals that the outbox has items.
     pub(super) items: Notify,
-    /// Pages that came to an end in this run.
+    /// Number of pages that came to an end in this run.
     pub(super) n_ended: AtomicU64,
-    /// Bytes of bodies in this run.
+    /// Size in bytes of all bodies in this run.
     pub(super) n_bytes: AtomicU64,
-    /// The log tells once that a pattern has as many URLs as it may.
+    /// Guard for logging once that a pattern has as many URLs as it may.
     pub(super) told_of_pattern: Once,
-    /// The log tells once that there are as many hosts as there may be.
+    /// Guard for logging once that there are as many hosts as there may be.
     pub(super) told_of_hosts: Once,
-    /// The log tells once that the frontier has as many bytes on disk as it may.
+    /// Guard for logging once that the frontier has as many bytes on disk as it may.
     pub(super) told_of_disk: Once,
     pub(super) early_end: Mutex<Option<CrawlEnd>>,
-    /// How the crawl asks for the turns of hosts.
+    /// Identity and patience of the crawl when it asks for the turns of hosts.
     pub(super) asker: Asker,
     /// Places of pages that are fetched, parsed or committed.
     pub(super) pages: Arc<Places>,
-    /// Places of claims for whose hosts something else is found out first.
+    /// Places of claims whose hosts are being prepared.
     pub(super) preparing: Arc<Places>,
 }
 
@@ -52,12 +52,12 @@ impl Shared {
         self.end(CrawlEnd::Failed(reason));
     }
 
-    /// Ends the crawl because its frontier cannot be used; what was done is there or is done again.
+    /// Ends the crawl because its frontier cannot be used; completed work is stored or is repeated.
     pub(super) fn lost_frontier(&self, error: FrontierError) {
         self.end(CrawlEnd::Frontier(error));
     }
 
-    /// Ends the crawl before its time; the first end stays.
+    /// Ends the crawl early; the first end stays.
     pub(super) fn end(&self, end: CrawlEnd) {
         self.early_end
             .lock()
@@ -97,7 +97,7 @@ impl Shared {
         }
     }
 
-    /// What of a bound of the whole resource is this shard's.
+    /// Returns this shard's share of a limit of the whole resource.
     fn share(&self, max: u64) -> u64 {
         match &self.parts.part {
             Some(part) => part.share(max),
@@ -112,12 +112,12 @@ impl Shared {
         }
     }
 
-    /// True if no more links are to be stored: setting `max-disk`.
+    /// Returns true if no more links are to be stored: setting `max-disk`.
     pub(super) fn is_disk_full(&self, settings: &CrawlSettings) -> bool {
         self.parts.frontier.disk_bytes() >= self.share(settings.max_disk())
     }
 
-    /// Why no page is taken until the sink has caught up, as the log tells it.
+    /// Returns the log message about why no page is taken until the sink has caught up, if that is so.
     pub(super) fn is_behind(&self, settings: &CrawlSettings) -> Option<String> {
         let max = self.share(settings.max_undelivered());
         let n_bytes = self.parts.frontier.undelivered_bytes();
@@ -128,7 +128,7 @@ impl Shared {
         })
     }
 
-    /// The bound of the run that leaves no room for another page, as the log tells it.
+    /// Returns the log message about the limit of the run that leaves no room for another page, if one is reached.
     pub(super) fn spent(&self, settings: &CrawlSettings, in_flight: u64) -> Option<String> {
         let max_pages = self.share(settings.max_pages());
         let max_bytes = self.share(settings.max_bytes());

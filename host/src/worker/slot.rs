@@ -1,4 +1,4 @@
-//! Places among the pages in flight, and among the hosts that are made ready.
+//! Places among the pages in flight, and among the hosts that are being prepared.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,12 +9,13 @@ use tokio::sync::Notify;
 use super::shared::Shared;
 use crate::fetch::Place;
 
-/// Hosts that are ready and wait for their turn, above which few others are made ready: they would wait too.
+/// Number of ready hosts that wait for their turn above which few others are prepared, because they would
+/// wait too.
 const HOSTS_AHEAD: usize = 4_096;
-/// Hosts that are made ready at once for each page that may be in flight, and at least.
+/// Number of hosts prepared at once for each page that may be in flight, and their minimum.
 const PREPARING_PER_PAGE: u64 = 4;
 const MIN_PREPARING: u64 = 64;
-/// Of the hosts that are made ready at once, one in so many goes on above that.
+/// Divisor that gives the share of hosts which are still prepared above [`HOSTS_AHEAD`].
 const SHARE_ABOVE: u64 = 8;
 
 /// Places of one kind, and the tasks that have them.
@@ -22,17 +23,17 @@ const SHARE_ABOVE: u64 = 8;
 pub(super) struct Places {
     max: AtomicU64,
     n_held: AtomicU64,
-    /// Tasks that have a place, or had one and will want it again.
+    /// Number of tasks that have a place, or had one and will want it again.
     n_tasks: AtomicU64,
-    /// Those who gave up their place for a while and want one again: they come before anybody new.
+    /// Number of tasks that gave up their place for a while and want one again: they come before new ones.
     n_returning: AtomicU64,
     freed: Notify,
-    /// The loop of the crawl looks again.
+    /// Signals the loop of the crawl to look again.
     progress: Arc<Notify>,
 }
 
 impl Places {
-    /// No places yet. The loop is told through `progress` when one is free.
+    /// Creates an empty set of places. The loop is told through `progress` when one is free.
     pub(super) fn new(progress: &Arc<Notify>) -> Arc<Self> {
         Arc::new(Self {
             max: AtomicU64::new(0),
@@ -44,7 +45,7 @@ impl Places {
         })
     }
 
-    /// Gives a place to a new task. The loop has found that there is one.
+    /// Gives a place to a new task. The loop has checked that one is free.
     pub(super) fn hold(self: &Arc<Self>) -> Held {
         self.n_held.fetch_add(1, Ordering::Relaxed);
         self.n_tasks.fetch_add(1, Ordering::Relaxed);
@@ -54,19 +55,19 @@ impl Places {
         }))
     }
 
-    /// Sets the number of places; whoever has one keeps it.
+    /// Sets the number of places; tasks that have one keep it.
     pub(super) fn set_max(&self, max: u64) {
         if self.max.swap(max, Ordering::Relaxed) < max {
             self.freed.notify_waiters();
         }
     }
 
-    /// Number of tasks that have a place, or had one and will want it again.
+    /// Returns the number of tasks that have a place, or had one and will want it again.
     pub(super) fn n_tasks(&self) -> u64 {
         self.n_tasks.load(Ordering::Relaxed)
     }
 
-    /// True if there is a place for somebody new.
+    /// Returns true if there is a place for a new task.
     pub(super) fn is_free(&self) -> bool {
         let n_returning = self.n_returning.load(Ordering::Relaxed);
         self.n_held.load(Ordering::Relaxed) + n_returning < self.max.load(Ordering::Relaxed)
@@ -90,7 +91,7 @@ struct Slot {
     is_held: AtomicBool,
 }
 
-/// Somebody who wants a place again, until they have one or do not want it any more.
+/// Counts a task that wants a place again, until it has one or does not want it any more.
 struct Returning<'a>(&'a AtomicU64);
 
 impl Drop for Returning<'_> {
@@ -122,13 +123,13 @@ impl Place for Slot {
             freed.await;
         }
         drop(returning);
-        // It was counted twice for a moment, in which the loop may have looked.
+        // The task was counted twice for a moment, in which the loop may have looked.
         self.places.progress.notify_one();
     }
 }
 
 impl Held {
-    /// The place, for a request that may leave it.
+    /// Returns the place, for a request that may leave it.
     pub(super) fn place(&self) -> Arc<dyn Place> {
         self.0.clone()
     }
@@ -138,13 +139,12 @@ impl Drop for Held {
     fn drop(&mut self) {
         self.0.leave();
         self.0.places.n_tasks.fetch_sub(1, Ordering::Relaxed);
-        // Its page may have changed what there is to do, though it had no place any more.
+        // The page may have changed what there is to do, even if it had no place any more.
         self.0.places.progress.notify_one();
     }
 }
 
-/// Number of hosts that may be made ready at once. Hosts that are ready come first, but leave the others a
-/// share.
+/// Returns the number of hosts that may be prepared at once. Ready hosts come first, but leave the others a share.
 pub(super) fn n_preparing(shared: &Shared, may_fly: u64) -> u64 {
     let max = match may_fly {
         0 => return 0,

@@ -1,4 +1,4 @@
-//! When a crawl may begin its next page: settings `rate` and `hours`.
+//! Times at which a crawl may begin its next page: settings `rate` and `hours`.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,8 +10,8 @@ use crate::limiter::Limiter;
 use crate::model::crawl::UnixMillis;
 use crate::model::resource::{CrawlSettings, Rates};
 
-/// The pages that a crawl has begun, as far as they count. Cheap to clone: a crawl that rests and goes on, or whose
-/// frontier is opened again, goes on with the same.
+/// Pages that a crawl has begun, as far as they count for its rate. Cheap to clone: a crawl that rests and
+/// goes on, or whose frontier is opened again, continues with the same value.
 #[derive(Debug, Clone, Default)]
 pub struct Starts {
     begun: Arc<Mutex<Begun>>,
@@ -24,7 +24,7 @@ struct Begun {
 }
 
 impl Starts {
-    /// No page is begun before this moment; none where one may be now.
+    /// Returns the moment before which no page is begun, or `None` if one may be begun now.
     pub(super) fn next_at(
         &self,
         settings: &CrawlSettings,
@@ -38,21 +38,21 @@ impl Starts {
         let opens_at = hours.and_then(|hours| hours.begin_after(wall));
         let now = Instant::now();
         let has_room_at = begun.limiter.ready_at(now).map(|at| {
-            // A millisecond more than its part that is cut off.
+            // One millisecond makes up for the fraction that is cut off.
             let wait = (at - now).saturating_add(Duration::from_millis(1));
             wall.saturating_add(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX))
         });
         opens_at.max(has_room_at)
     }
 
-    /// Counts a page as begun at the moment that it returns.
+    /// Counts a page as begun, and returns the moment at which it was counted.
     pub(super) fn count(&self) -> Instant {
         let now = Instant::now();
         self.begun().limiter.count(now);
         now
     }
 
-    /// Takes a page back that was counted as begun at `start`: it was not asked for.
+    /// Removes a page that was counted as begun at `start`, because it was not requested.
     pub(super) fn take_back(&self, start: Instant) {
         self.begun().limiter.take_back(start);
     }

@@ -1,4 +1,4 @@
-//! A sink whose faults are told to whoever asks how the crawl stands.
+//! A sink whose faults are shown in the status of the crawl.
 
 use async_trait::async_trait;
 
@@ -8,7 +8,7 @@ use crate::model::frontier::SinkMark;
 use crate::sink::{Sink, SinkError};
 use crate::telemetry;
 
-/// Shows an error until something was written again.
+/// Sink that shows an error until something was written again.
 pub(super) struct ToldSink {
     pub(super) sink: Box<dyn Sink>,
     pub(super) live: Live,

@@ -1,8 +1,8 @@
-//! What all crawls of this worker come to, in the store for all to see.
+//! Totals of all crawls of this worker, in the store for all nodes to read.
 //!
-//! Written when a crawl begins, waits, goes on or ends, and every half minute, never more often than
-//! once a second: few small writes, because every one of them is a write of the whole cluster. The
-//! record is under the node's lease, so nobody reads that of a worker that is gone.
+//! The totals are written when a crawl begins, waits, goes on or ends, and every half minute, but never more
+//! often than once a second: every one of these writes is a write of the whole cluster. The record is under
+//! the node's lease, so that of a worker that is gone is never read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,12 +16,12 @@ use crate::store::lease::Term;
 use crate::store::{Outcome, StoreError, Txn};
 use crate::telemetry;
 
-/// Between two writes, at most.
+/// The longest time between two writes.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(30);
-/// Between two writes, at least.
+/// The shortest time between two writes.
 const AT_MOST_EVERY: Duration = Duration::from_secs(1);
 
-/// Tells until `stop`.
+/// Writes the totals until `stop`.
 pub(super) async fn run(parts: Arc<AgentParts>, stop: CancellationToken) {
     let _stopped = stop.run_until_cancelled(tell_on(&parts)).await;
 }
@@ -58,7 +58,7 @@ async fn tell(parts: &AgentParts, term: &Term) -> Result<(), StoreError> {
     let key = parts.catalog.keys().status(&node.id);
     let txn = Txn::new().put_leased(key, encode(&status), term.id());
     match parts.catalog.store().commit(txn).await? {
-        // The next one says it all again.
+        // The next write repeats all of it.
         Outcome::Done(_) | Outcome::Lost(_) | Outcome::Unknown => Ok(()),
     }
 }

@@ -1,21 +1,21 @@
-//! Pages that are as the last run saw them, and what is asked of a server so that it tells.
+//! Pages that are unchanged since the last run, and the conditions by which a server tells.
 //!
-//! Every `GET` that a rule has read leaves its validators behind, whatever the settings say, so that
-//! setting `unchanged` holds from the next run on when it is changed. With `skip` a server is asked
-//! for the page unless it is still the same (`If-None-Match`, `If-Modified-Since`), and a body that
-//! came all the same is compared by its hash. What is the same ends as `not-modified`: no rule sees
-//! it, so it gives neither items nor links, not even to a rule that has changed meanwhile. That it
-//! leads nowhere costs no page: with `skip` a new run fetches again all that the last one knew.
+//! Every `GET` that a rule has read leaves its validators behind, whatever the settings say, so that setting
+//! `unchanged` takes effect from the next run on when it is changed. With `skip` a server is asked for the
+//! page unless it is unchanged (`If-None-Match`, `If-Modified-Since`), and a body that came all the same is
+//! compared by its hash. An unchanged page ends as `not-modified`: no rule sees it, so it gives neither items
+//! nor links, not even to a rule that has changed meanwhile. No page is lost by the missing links, because
+//! with `skip` a new run fetches again all that the last one knew.
 
 use crate::frontier::Claim;
 use crate::model::frontier::Validators;
 use crate::model::resource::{CrawlSettings, Unchanged};
 
-/// What the server is asked to spare us; none where the page is wanted in full.
+/// Returns the validators to send, or `None` if the page is wanted in full.
 pub(super) fn condition<'a>(claim: &'a Claim, settings: &CrawlSettings) -> Option<&'a Validators> {
     let known = known(claim, settings)?;
     let mut names = claim.request.headers.iter().map(|(name, _)| name);
-    // A rule that has a condition of its own gets the answer to that.
+    // A rule that sets a condition of its own gets the answer to that.
     let has_own = names.any(|name| {
         let name = name.to_ascii_lowercase();
         name.starts_with("if-") || name == "range"
@@ -23,13 +23,13 @@ pub(super) fn condition<'a>(claim: &'a Claim, settings: &CrawlSettings) -> Optio
     (known.make_a_condition() && !has_own).then_some(known)
 }
 
-/// Whether a page that came in full is the one that the last run saw.
+/// Returns true if a page that came in full is the one that the last run saw.
 pub(super) fn is_as_known(claim: &Claim, settings: &CrawlSettings, page: &Validators) -> bool {
     let known = known(claim, settings).and_then(|known| known.content);
     known.is_some() && known == page.content
 }
 
-/// What is known of a page that may end without its rule. One that a rule asks to see again never
+/// Returns the validators of a page that may end without its rule. A page that a rule asks to see again never
 /// does.
 fn known<'a>(claim: &'a Claim, settings: &CrawlSettings) -> Option<&'a Validators> {
     let request = &claim.request;
@@ -52,7 +52,7 @@ mod tests {
         }
     }
 
-    /// Whether a condition is sent, and whether the same content is known again.
+    /// Checks if a condition is sent, and if the same content is recognised.
     #[track_caller]
     fn check(change: impl FnOnce(&mut Claim, &mut CrawlSettings), sent: bool, known: bool) {
         let request = Request::get("http://a.test/".parse().unwrap(), "page");

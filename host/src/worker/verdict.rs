@@ -1,4 +1,4 @@
-//! What becomes of a page: pure decisions on answers, links and errors of rules.
+//! Verdicts on pages: pure decisions about answers, links and errors of rules.
 //!
 //! Failures fall into classes:
 //!
@@ -12,9 +12,9 @@
 //! | 404, 410; a rule says `skip`; setting `content-types` leaves it out | done |
 //! | its robots.txt forbids it; every other status; any other end of a call; a redirect without end; the guard | given up |
 //!
-//! Each wait is twice the one before, less up to a half of it by chance. `Retry-After`, where a
-//! status that is tried again carries it, and the wait that a rule asks for replace it. None is
-//! longer than setting `max-retry-wait`, and setting `max-attempts` bounds them all.
+//! Each wait is twice the one before, less a random part of up to one half. `Retry-After`, if a status that
+//! is tried again carries it, and the wait that a rule asks for replace it. No wait is longer than setting
+//! `max-retry-wait`, and setting `max-attempts` limits their number.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -29,15 +29,15 @@ use crate::model::resource::CrawlSettings;
 use crate::model::scope::Bounds;
 use crate::retry::delay_after;
 
-/// After a first failure; doubled by each further one.
+/// Wait after a first failure; doubled by each further one.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
-/// After a first refusal by the site; doubled by each further one.
+/// Wait after a first refusal by the site; doubled by each further one.
 const FIRST_BLOCKED_RETRY: Duration = Duration::from_secs(30);
 
-/// What a failure is judged by.
+/// Facts by which a failure is judged.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Attempt {
-    /// From 1.
+    /// Number of the attempt, from 1.
     n: u32,
     /// Setting `max-attempts`.
     max: u32,
@@ -47,7 +47,7 @@ pub(super) struct Attempt {
 }
 
 impl Attempt {
-    /// This attempt, which has come to its end now.
+    /// Creates the facts of an attempt that has ended now.
     pub(super) fn ended(n: u32, settings: &CrawlSettings, now: UnixMillis) -> Self {
         Self {
             n,
@@ -58,16 +58,16 @@ impl Attempt {
     }
 }
 
-/// Why an attempt failed, in one short word, and how soon another may help.
+/// Verdict on an answer before any rule sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Hand the page to its rule.
+    /// The page goes to its rule.
     Parse,
-    /// It is over.
+    /// The attempt has ended.
     End(Ended),
 }
 
-/// What an answer's status means before any rule sees it.
+/// Returns the meaning of an answer's status, before any rule sees it.
 pub(super) fn of_status(page: &Page, attempt: Attempt) -> Verdict {
     match page.status {
         200..=299 => Verdict::Parse,
@@ -87,12 +87,12 @@ pub(super) fn of_status(page: &Page, attempt: Attempt) -> Verdict {
     }
 }
 
-/// What `Retry-After` asks for.
+/// Returns the wait that `Retry-After` asks for.
 fn asked_wait(page: &Page, now: UnixMillis) -> Option<Duration> {
     retry_after(page.header("retry-after")?, now)
 }
 
-/// What a fetch without an answer means.
+/// Returns how a page ends whose fetch brought no answer.
 pub(super) fn of_fetch_error(error: &FetchError, attempt: Attempt) -> Ended {
     if error.is_transient() {
         let first = match error {
@@ -109,9 +109,9 @@ pub(super) fn of_fetch_error(error: &FetchError, attempt: Attempt) -> Ended {
     }
 }
 
-/// What it means for a host that it could not be reached, after the failures that were known. It is given up,
-/// with all its URLs, after as many as a page has attempts; one that has answered in this run after twice as
-/// many, because it is likely to come back.
+/// Returns the consequence for a host that could not be reached, after the failures that were known. It is
+/// given up, with all of its URLs, after as many failures as a page has attempts; one that has answered in
+/// this run after twice as many, because it is likely to come back.
 pub(super) fn of_host(
     error: &FetchError,
     host: &HostStanding,
@@ -141,7 +141,7 @@ pub(super) fn of_host(
     }
 }
 
-/// What a rule's error means for its page. `Fatal` also ends the crawl, which is the caller's part.
+/// Returns how a page ends whose rule failed. `Fatal` also ends the crawl, which is up to the caller.
 pub(super) fn of_rule_error(error: &RuleError, attempt: Attempt) -> Ended {
     match error {
         RuleError::Retry { after_ms, .. } => retry_or_dead(
@@ -161,11 +161,11 @@ pub(super) fn of_rule_error(error: &RuleError, attempt: Attempt) -> Ended {
     }
 }
 
-/// What a killed call means for its page. Kills by the clock are tried once more, since a busy
+/// Returns how a page ends whose call was killed. Kills by the clock are tried once more, because a busy
 /// machine can cause them; the others would only happen again.
 pub(super) fn of_kill(kill: Kill, attempt: Attempt) -> Ended {
     match kill {
-        // The page is not to blame, so it is never given up for it.
+        // The page is not to blame, so it is never given up for this.
         Kill::NoRoom => {
             let attempt = Attempt {
                 max: u32::MAX,
@@ -209,18 +209,18 @@ fn retry_or_dead(
     }
 }
 
-/// What becomes of the links of a page.
+/// Links of a page, sorted by what is done with them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct SortedLinks {
-    /// Those to follow.
+    /// Links that this shard follows.
     pub(super) requests: Vec<NewRequest>,
-    /// Those that other shards follow.
+    /// Links that other shards follow.
     pub(super) for_others: Vec<(Shard, NewRequest)>,
-    /// Those refused, counted by reason.
+    /// Numbers of refused links, by reason.
     pub(super) refused: BTreeMap<&'static str, u64>,
 }
 
-/// Sorts the links found at a depth; without a part, all are the shard's own.
+/// Sorts the links found at a depth. Without a part, all of them belong to this shard.
 pub(super) fn of_links(
     bounds: Bounds<'_>,
     part: Option<&Part>,
@@ -228,7 +228,7 @@ pub(super) fn of_links(
     depth: u32,
 ) -> SortedLinks {
     let mut sorted = SortedLinks {
-        // Nearly all links of a page are its own shard's: grown one by one, they would be copied ten times.
+        // Nearly all links of a page are its own shard's: grown one by one, the vector would be copied ten times.
         requests: Vec::with_capacity(requests.len()),
         ..SortedLinks::default()
     };
@@ -274,7 +274,7 @@ mod tests {
         }
     }
 
-    /// With at most five attempts and 300 s between them.
+    /// Returns an attempt with at most five tries and 300 s between them.
     fn attempt(n: u32, now: UnixMillis) -> Attempt {
         Attempt::ended(n, &CrawlSettings::default(), now)
     }

@@ -1,4 +1,4 @@
-//! What the agent does with its assignments, and when a crawl goes wrong in a way that nobody thought of.
+//! Tests of what the agent does with its assignments, and of crawls that fail in unforeseen ways.
 
 use std::sync::atomic::Ordering;
 
@@ -75,7 +75,7 @@ async fn nobody_is_told_that_a_shard_is_at_rest_while_an_earlier_assignment_of_i
     bench.unassign().await;
     bench.pass(SECOND).await;
     assert_eq!(bench.epoch(), Some(Epoch(1)));
-    // Nor does the next but one begin beside it.
+    // The crawl after the next does not begin beside it either.
     bench.assign(3).await;
     bench.pass(SECOND).await;
     assert_eq!(bench.epoch(), Some(Epoch(1)));
@@ -134,7 +134,7 @@ async fn a_fault_after_a_long_time_of_good_work_is_the_first_one_again() {
             .await;
         if n == n_faults {
             assert!(waited > SECOND, "{waited:?}");
-            // It stays open, and what it writes does not run ahead of the database's own clock.
+            // The frontier stays open, and its writes do not run ahead of the database's own clock.
             *bench.site.not_before.lock().unwrap() = Some(50 * SECOND);
             bench.pass(40 * SECOND).await;
         }
@@ -154,7 +154,7 @@ async fn a_fault_after_a_long_time_of_good_work_is_the_first_one_again() {
     bench.stop().await;
 }
 
-/// Its only page is to be tried again in an hour, and it is open no more.
+/// Returns a crawl whose only page is to be tried again in an hour, and whose frontier is closed.
 async fn resting() -> Bench {
     let bench = Bench::new().await;
     *bench.site.not_before.lock().unwrap() = Some(60 * MINUTE);

@@ -1,4 +1,4 @@
-//! Whole crawls against twins of fetcher, rules and sink.
+//! Tests of whole crawls against twins of fetcher, rules and sink.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -179,7 +179,7 @@ async fn no_more_pages_are_begun_than_a_rate_lets_a_crawl() {
     };
     let began = std::time::Instant::now();
     let ended = crawl(&["/numbers"], settings, Kept::default()).await;
-    // The fifth has to wait for the first.
+    // The fifth page has to wait for the first.
     assert_eq!(ended.asked.len(), 5);
     assert!(began.elapsed() >= Duration::from_secs(2));
 }
@@ -189,7 +189,7 @@ async fn outside_of_its_hours_a_crawl_begins_no_page_and_rests_until_they_begin(
     let now = SystemClock.unix_millis();
     let minute = now / 60_000 % (24 * 60);
     let at = |minute: u64| format!("{:02}:{:02}", minute / 60 % 24, minute % 60);
-    // An hour from now, for an hour.
+    // The hours begin an hour from now, and last for an hour.
     let hours = format!("{}-{}", at(minute + 60), at(minute + 120));
     let settings = CrawlSettings {
         hours: Some(hours.parse().unwrap()),
@@ -310,7 +310,7 @@ async fn r01_a_root_that_has_ended_the_process_three_times_fails_the_crawl() {
     }
 }
 
-/// Not as failed: it is opened again, and goes on.
+/// The crawl does not end as failed: the frontier is opened again, and it goes on.
 #[tokio::test]
 async fn a_frontier_that_cannot_note_or_commit_a_page_ends_the_crawl_as_lost() {
     for fails_on_commit in [false, true] {

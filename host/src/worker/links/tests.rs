@@ -1,4 +1,4 @@
-//! Crawls of several shards in one process, over a site of many hosts.
+//! Tests of crawls of several shards in one process, over a site of many hosts.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -41,7 +41,7 @@ fn number(url: &Url) -> u64 {
     url.path()[1..].parse().unwrap()
 }
 
-/// Every page is there, and one in ten is a redirect to another host.
+/// Site that has every page; one in ten is a redirect to another host.
 pub(in crate::worker) struct Site;
 
 #[async_trait]
@@ -69,7 +69,7 @@ impl Fetch for Site {
     }
 }
 
-/// One item a page, and links to pages of other hosts; some ask for a reload of the first page.
+/// Plugin with one item per page, and links to pages of other hosts; some ask for a reload of the first page.
 pub(in crate::worker) struct Graph(Description);
 
 impl Graph {
@@ -134,7 +134,7 @@ impl Sink for Kept {
 }
 
 impl Kept {
-    /// By their keys.
+    /// Returns the items by their keys.
     fn items(&self) -> BTreeMap<String, String> {
         let items = self.0.lock().unwrap();
         let item = |item: &ItemRecord| (item.key.0.clone(), item.item.get().to_owned());
@@ -142,7 +142,7 @@ impl Kept {
     }
 }
 
-/// Who has which shard; every third call has no answer, and every fifth does not arrive.
+/// Owners of the shards; every third call has no answer, and every fifth does not arrive.
 struct Process {
     frontiers: Mutex<Vec<Arc<dyn Frontier>>>,
     quiet: Vec<Quiet>,
@@ -169,7 +169,7 @@ impl HandOver for Neighbours {
         let frontier = self.process.frontiers.lock().unwrap()[to.0 as usize].clone();
         let (from, batch) = (self.own, batch.clone());
         let (tell, told) = tokio::sync::oneshot::channel();
-        // Whoever gives links may be killed meanwhile, and takes nothing with it.
+        // The sender of links may be killed meanwhile, which must not affect this task.
         self.process.receivers.spawn("receiver", async move {
             let applied = frontier.apply(from, batch, ALL).await;
             let settled = frontier.settle().await;
@@ -246,7 +246,7 @@ async fn in_time<T>(future: impl Future<Output = T>) -> T {
         .expect("it ends")
 }
 
-/// What one shard gives.
+/// Returns the result of a crawl with one shard.
 pub(in crate::worker) async fn whole() -> (BTreeMap<String, String>, usize) {
     let kept = Kept::default();
     let parts = parts(memory(), None, settings());
@@ -256,7 +256,7 @@ pub(in crate::worker) async fn whole() -> (BTreeMap<String, String>, usize) {
     (kept.items(), n)
 }
 
-/// A process of these frontiers.
+/// Creates a process with these frontiers.
 fn process(frontiers: Vec<Arc<dyn Frontier>>) -> Arc<Process> {
     Arc::new(Process {
         quiet: frontiers.iter().map(|_| Quiet::default()).collect(),
@@ -306,7 +306,7 @@ impl Process {
 fn quiet_does_not_begin_by_a_look_that_something_came_after() {
     let quiet = Quiet::default();
     let before = quiet.n_ends();
-    // It came while nothing was on: whoever looked before it may have missed it.
+    // Work was announced while the crawl was busy: a look that began before may have missed it.
     quiet.end();
     quiet.begin_after(before);
     assert!(!quiet.is_on());
@@ -337,7 +337,7 @@ async fn open(objects: &Arc<InMemory>, shard: u32) -> Arc<dyn Frontier> {
     open_with(objects, shard, Duration::from_millis(5)).await
 }
 
-/// One whose batches become durable as often as this.
+/// Opens a frontier whose batches become durable at this interval.
 async fn open_with(
     objects: &Arc<InMemory>,
     shard: u32,

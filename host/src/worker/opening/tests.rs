@@ -1,4 +1,4 @@
-//! A shard that goes to another worker while the one that had it opens its frontier.
+//! Tests of a shard that goes to another worker while its previous owner opens the frontier.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -40,7 +40,7 @@ enum Call {
     Open,
 }
 
-/// Frontiers whose reader sleeps before one call, until another has the shard and its frontier.
+/// Frontiers whose reader sleeps before one call, until another worker has the shard and its frontier.
 struct Overtaken {
     frontiers: Arc<Frontiers>,
     catalog: Catalog,

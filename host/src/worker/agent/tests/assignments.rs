@@ -1,4 +1,4 @@
-//! Which crawls run, whatever the store holds and however its watch fails.
+//! Tests of which crawls run, whatever the store holds and however its watch fails.
 
 use super::bench::Wanted;
 use super::faulty_store::Network;
@@ -12,7 +12,7 @@ use crate::store::overtaken::Read;
 use crate::store::{Store as _, Txn};
 use crate::worker::look::Look;
 
-/// Well below the time after which the agent looks by itself.
+/// Time well below that after which the agent looks by itself.
 const SOON: Duration = Duration::from_secs(10);
 
 async fn commit(bench: &Bench, txn: Txn) {
@@ -95,7 +95,7 @@ async fn f03_a_put_on_a_running_resource_seeds_nothing_again() {
 
 #[tokio::test(start_paused = true)]
 async fn f04_nothing_is_missed_between_a_list_and_its_watch() {
-    // Behind the first list, the watch, and the list that is looked at.
+    // The requests are the first list, the watch, and the list that is looked at.
     for nth in 1..=3 {
         let bench = Bench::after(async |parts, store| {
             let txn = Wanted::default().txn(parts);
@@ -118,7 +118,7 @@ async fn f05_a_watch_that_lost_something_or_broke_ends_nothing() {
         assert_eq!(bench.n_asked(), 0, "nobody has told the agent");
         bench.store.turns(fault);
         crawls_soon(&bench).await;
-        // The next watch is as good as the first.
+        // The next watch works like the first.
         bench.store.turns(Network::Good);
         bench.pass(SOON).await;
         bench.unassign().await;
@@ -165,7 +165,7 @@ async fn f20_records_that_are_of_no_use_hide_no_other_and_stop_nothing() {
     }
     assert_eq!(told.len(), 3);
 
-    // The assignment of what runs is overwritten, and is then as it was.
+    // The assignment of a running crawl is overwritten and then restored.
     let mirror = mirror_of(&bench, 7);
     let good = bench.store.store.get(&mirror).await.unwrap().unwrap().value;
     commit(&bench, Txn::new().put(&mirror, "?")).await;
@@ -214,7 +214,7 @@ async fn f29_settings_of_the_spec_hold_and_their_changes_apply_at_once() {
     crawls_soon(&bench).await;
     crawls_soon(&bench).await;
     assert_eq!(last(&bench), (7 * SECOND, 4_321, 80_000));
-    // Another worker would allow these limits; what else has changed holds here too, and it is told.
+    // Another worker would allow these limits; other changes apply here too, and the refusal is logged.
     let present = Some(bench.record().await);
     let third = wanted(present, 3, 9_000, r#"{"body": 900000000000}"#);
     bench.want(third).await;
@@ -248,7 +248,7 @@ async fn another_version_of_the_plugin_goes_on_where_the_one_before_was() {
     bench.want(Wanted::default()).await;
     crawls_soon(&bench).await;
     let before = bench.record().await;
-    // As a master writes it with the change: taken from its owner, and assigned anew.
+    // A master writes this with the change: the shard is taken from its owner, and assigned anew.
     let freed = ShardRecord {
         redrive: Some(Redrive::of(Some(NO_RULE))),
         epoch: before.epoch.next(),
@@ -288,7 +288,7 @@ async fn s18_a_change_that_is_none_of_the_crawls_wakes_nobody() {
     bench.stop().await;
 }
 
-/// The name is deleted, and means another resource at once.
+/// Deletes the resource, and adds another one with the same name at once.
 fn deleted_and_added(bench: &Bench) -> Txn {
     let again = Wanted {
         id: 8,

@@ -35,14 +35,14 @@ use crate::store::lease::LeaseKeeper;
 use crate::worker::crawl::tests::{page, report, requests};
 use crate::worker::receive::{GiveError, GivenLinks};
 
-/// Long, because the paused clock runs while the store's own thread writes.
+/// TTL of leases. It is long, because the paused clock runs while the store's own thread writes.
 pub(super) const LEASE_TTL: Duration = Duration::from_secs(120);
 
 pub(super) fn shard() -> ShardId {
     ShardId::only(ResourceId(7))
 }
 
-/// Without an end that a test would run into.
+/// Returns settings without a limit that a test would reach.
 pub(super) fn settings() -> CrawlSettings {
     CrawlSettings {
         max_depth: Some(1_000_000),
@@ -51,7 +51,7 @@ pub(super) fn settings() -> CrawlSettings {
     }
 }
 
-/// The clock of the runtime, which the tests pause.
+/// Clock of the runtime, which the tests pause.
 #[derive(Clone, Copy)]
 pub(super) struct RuntimeClock(pub(super) Instant);
 
@@ -62,7 +62,7 @@ impl Clock for RuntimeClock {
     }
 }
 
-/// One rule that turns each page into an item and a link to the next.
+/// Plugin with one rule that turns each page into an item and a link to the next.
 struct Chain {
     description: Description,
     site: Arc<Site>,
@@ -138,22 +138,22 @@ impl LoadRules for OneRule {
     }
 }
 
-/// Every page is there, one each second.
+/// Site that has every page and answers once per second.
 pub(super) struct Site {
     clock: RuntimeClock,
-    /// In order.
+    /// Requests in order.
     pub(super) asked: Mutex<Vec<FetchRequest>>,
-    /// Of each page, as its rule was called with them.
+    /// Limits with which the rule was called for each page.
     pub(super) limits: Mutex<Vec<Limits>>,
-    /// The next page is of no use before so much time has passed.
+    /// Time before which the next page is of no use.
     pub(super) not_before: Mutex<Option<Duration>>,
-    /// Before the next page ends, this object store stops to answer.
+    /// Object store that stops answering before the next page ends.
     pub(super) hangs: Mutex<Option<Arc<Hanging>>>,
-    /// It takes requests and answers none.
+    /// True if the site takes requests and answers none.
     pub(super) is_mute: AtomicBool,
-    /// Nobody has the plugin.
+    /// True if the plugin is not available.
     pub(super) has_no_plugin: AtomicBool,
-    /// As which moment `root` was called, each time.
+    /// Present moments with which `root` was called.
     pub(super) roots: Mutex<Vec<UnixMillis>>,
 }
 
@@ -183,7 +183,7 @@ pub(super) struct Bench {
     pub(super) data: DataRoot,
     pub(super) objects: Arc<Hanging>,
     pub(super) site: Arc<Site>,
-    /// Background tasks of an agent that crawls nothing.
+    /// Number of background tasks of an agent that crawls nothing.
     pub(super) n_tasks: usize,
     scope: TaskScope,
     _folder: tempfile::TempDir,
@@ -194,7 +194,7 @@ impl Bench {
         Self::after(async |_, _| {}).await
     }
 
-    /// One whose agent starts after this was done.
+    /// Creates a bench whose agent starts after `before` has run.
     pub(super) async fn after(before: impl AsyncFnOnce(&AgentParts, &FaultyStore)) -> Self {
         let clock = RuntimeClock(Instant::now());
         let site = Arc::new(Site {
@@ -240,7 +240,7 @@ impl Bench {
         bench
     }
 
-    /// Lets this much time pass, and everything happen that happens in it.
+    /// Lets this much time pass, with everything that happens in it.
     pub(super) async fn pass(&self, time: Duration) {
         tokio::time::sleep(time).await;
     }
@@ -299,7 +299,7 @@ impl Bench {
         self.parts.catalog.store().commit(txn).await.unwrap();
     }
 
-    /// The crawl that others are told of, if there is one.
+    /// Returns the epoch of the crawl that others see, if there is one.
     pub(super) fn epoch(&self) -> Option<Epoch> {
         let status = self.parts.crawls.status(None);
         status.first().map(|crawl| crawl.epoch)
@@ -321,18 +321,18 @@ impl Bench {
         self.site.asked.lock().unwrap().len()
     }
 
-    /// Paths, in order.
+    /// Returns the requested paths, in order.
     pub(super) fn asked(&self) -> Vec<String> {
         let asked = self.site.asked.lock().unwrap();
         asked.iter().map(|r| r.url.path().to_owned()).collect()
     }
 
-    /// Calls of `root`.
+    /// Returns the number of calls of `root`.
     pub(super) fn n_roots(&self) -> usize {
         self.site.roots.lock().unwrap().len()
     }
 
-    /// Lines in the files of items.
+    /// Returns the number of lines in the files of items.
     pub(super) fn n_items(&self) -> usize {
         let items = self.data.items_folder(shard().resource);
         let folder = items.join(shard().shard.to_string());
@@ -375,7 +375,7 @@ impl Bench {
     }
 }
 
-/// A node whose lease is kept, and granted anew where it was lost.
+/// Keeps a node's lease, and registers it anew when it was lost.
 pub(super) async fn stay_registered(
     store: Arc<FaultyStore>,
     registered: watch::Sender<Option<Term>>,
@@ -396,7 +396,7 @@ pub(super) fn data_in(folder: &tempfile::TempDir) -> DataRoot {
     DataRoot::open(&folder.path().display().to_string()).unwrap()
 }
 
-/// All that an agent needs, in a folder that goes with the test.
+/// Creates all dependencies of an agent, in a folder that is removed with the test.
 pub(super) fn parts(
     plugins: Arc<dyn LoadRules>,
     fetch: Arc<dyn Fetch>,
@@ -439,7 +439,7 @@ pub(super) fn parts(
     (folder, store, parts)
 }
 
-/// Of a cluster with one worker.
+/// Links of a cluster with one worker.
 struct NoOtherWorker;
 
 #[async_trait]
@@ -449,7 +449,7 @@ impl SendLinks for NoOtherWorker {
     }
 }
 
-/// Assigns a shard that was as `present` says.
+/// Assigns a shard whose record was `present` before.
 pub(super) async fn assign(
     parts: &AgentParts,
     present: ShardRecord,
@@ -468,27 +468,27 @@ pub(super) async fn assign(
     parts.catalog.store().commit(txn).await.unwrap();
 }
 
-/// An assignment as a test wants it.
+/// Assignment as a test wants it.
 pub(super) struct Wanted {
     pub(super) name: &'static str,
     pub(super) id: u64,
     pub(super) worker: &'static str,
     pub(super) incarnation: u64,
-    /// None: nobody has had the shard before.
+    /// Present record. If `None`, the shard has had no owner before.
     pub(super) present: Option<ShardRecord>,
     pub(super) epoch: Epoch,
     pub(super) generation: Generation,
-    /// JSON.
+    /// Limits as JSON.
     pub(super) limits: &'static str,
     pub(super) crawl: CrawlSettings,
-    /// The number of its first page.
+    /// Number of its first page.
     pub(super) first: u64,
-    /// The bytes of its plugin.
+    /// Bytes of its plugin.
     pub(super) plugin: &'static str,
-    /// Which of so many shards.
+    /// Number of the shard, and the number of shards.
     pub(super) shard: (u32, u32),
     pub(super) run: u64,
-    /// The first run with so many.
+    /// First run with this number of shards.
     pub(super) resharded_at: u64,
     pub(super) run_started_at: Option<UnixMillis>,
 }
@@ -516,7 +516,7 @@ impl Default for Wanted {
 }
 
 impl Wanted {
-    /// What a master would write.
+    /// Returns the transaction that a master would write.
     pub(super) fn txn(self, parts: &AgentParts) -> Txn {
         let id = ShardId {
             resource: ResourceId(self.id),

@@ -12,29 +12,29 @@ use crate::store::{
 };
 use std::time::Duration;
 
-/// What the network does.
+/// State of the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Network {
     Good,
-    /// Nothing is answered.
+    /// The store does not answer.
     Away,
-    /// Leases are; lists are not.
+    /// Calls for leases are answered; lists are not.
     NoLists,
     /// Lists take a while.
     SlowLists,
-    /// Watches lose what happens.
+    /// Watches lose events.
     Lossy,
-    /// Watches tell that they have lost something, once.
+    /// Watches report once that they have lost events.
     StartOver,
     /// Watches break.
     Breaks,
 }
 
 pub(super) struct FaultyStore {
-    /// As it is behind the network.
+    /// The store behind the network.
     pub(super) store: Overtaken,
     network: watch::Sender<Network>,
-    /// Keys of records that were asked for alone, in order.
+    /// Keys of records that were read alone, in order.
     gets: Mutex<Vec<String>>,
 }
 
@@ -51,7 +51,7 @@ impl FaultyStore {
         self.network.send_replace(network);
     }
 
-    /// How often this record was asked for alone.
+    /// Returns how often this record was read alone.
     pub(super) fn n_gets(&self, key: &str) -> usize {
         let gets = self.gets.lock().unwrap();
         gets.iter().filter(|asked| *asked == key).count()

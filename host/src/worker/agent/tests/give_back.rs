@@ -1,4 +1,4 @@
-//! What a worker gives back, and when.
+//! Tests of what a worker gives back, and when.
 
 use super::bench::{Wanted, shard};
 use super::faulty_store::Network;
@@ -8,10 +8,10 @@ use crate::model::resource::ShardState;
 use crate::store::catalog::encode;
 use crate::store::{Store as _, Txn};
 
-/// Well below the leader's patience.
+/// Time well below the leader's patience.
 const SOON: Duration = Duration::from_secs(5);
 
-/// What a leader writes that wants the shard back.
+/// Returns the transaction of a leader that wants the shard back.
 fn revoked(bench: &Bench, record: &ShardRecord) -> Txn {
     let keys = bench.parts.catalog.keys();
     let record = ShardRecord {
@@ -53,14 +53,14 @@ async fn a_shard_that_is_to_move_is_given_back_once_its_frontier_is_closed() {
     assert_eq!(given.former_owners, record.writers());
     assert_eq!(given.epoch, record.epoch);
     assert!(given.counts.parsed >= 3, "{given:?}");
-    // Nothing of it is left here, and nothing more is done.
+    // No copy of it is left here, and nothing more is done.
     let mirrors = bench.parts.catalog.keys().assignments();
     let left = bench.parts.catalog.store().list(&mirrors).await.unwrap();
     assert!(left.entries.is_empty());
     let n_asked = bench.n_asked();
     bench.pass(MINUTE).await;
     assert_eq!(bench.n_asked(), n_asked);
-    // It may come back, and goes on where it was.
+    // The shard may come back, and goes on where it was.
     bench.assign(2).await;
     let goes_on = async |bench: &Bench| bench.n_asked() > n_asked + 1;
     bench.wait_for("crawled again", MINUTE, goes_on).await;
@@ -76,7 +76,7 @@ async fn a_shard_that_was_given_to_another_meanwhile_is_not_given_back() {
     bench.wait_for("crawled", MINUTE, crawls).await;
     let record = bench.record().await;
     let txn = revoked(&bench, &record);
-    // The order is all that is seen before the shard has another owner.
+    // The order is all that the worker sees before the shard has another owner.
     bench.store.turns(Network::Away);
     bench.store.store.commit(txn).await.unwrap();
     let other = ShardRecord {
@@ -123,7 +123,7 @@ async fn what_is_to_be_given_back_and_never_ran_here_is_given_back_too() {
     bench.stop().await;
 }
 
-/// Crawled elsewhere before, and assigned to this worker, which cannot begin.
+/// Assigns a shard that was crawled elsewhere before to this worker, which cannot begin.
 async fn of_another(bench: &Bench, limits: &'static str) -> Counts {
     bench.site.has_no_plugin.store(true, Ordering::Relaxed);
     let counts = Counts {

@@ -1,4 +1,4 @@
-//! One crawl that uses far too much memory beside ten that do not.
+//! Test with one crawl that uses far too much memory beside ten that do not.
 
 use std::sync::atomic::AtomicU64;
 
@@ -19,10 +19,10 @@ use crate::plugin::{CallConfig, CallOutput, CallReport};
 use crate::worker::crawl::tests::{page, report, requests};
 
 const MIB: u64 = 1 << 20;
-/// What the process may use, and what the machine has.
+/// Limit of the process, and memory of the machine.
 const ALLOWED: u64 = 400 * MIB;
 const MACHINE: u64 = 500 * MIB;
-/// What each page of the hungry crawl takes while its rule runs: together more than the machine has.
+/// Memory of each page of the hungry crawl while its rule runs: together more than the machine has.
 const N_HUNGRY_PAGES: u64 = 16;
 const HUNGRY_CALL: u64 = 50 * MIB;
 const N_GOOD: u64 = 10;
@@ -30,14 +30,14 @@ const N_GOOD_PAGES: u64 = 30;
 const HUNGRY: u64 = 99;
 const NAMES: [&str; N_GOOD as usize] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
 
-/// The memory of a machine, as the twins use it.
+/// Memory of a machine, as the twins use it.
 #[derive(Default)]
 struct Machine {
     used: AtomicU64,
     most: AtomicU64,
 }
 
-/// A part of it, until this is dropped.
+/// A part of the memory, until this is dropped.
 struct Used(Arc<Machine>, u64);
 
 impl Used {
@@ -54,7 +54,7 @@ impl Drop for Used {
     }
 }
 
-/// Every page is there, of one host one each 100 ms.
+/// Site that has every page; one host answers once per 100 ms.
 struct Web(RuntimeClock);
 
 #[async_trait]
@@ -72,7 +72,7 @@ impl Fetch for Web {
     }
 }
 
-/// Of the hungry crawl, each page grows for five seconds; of a good one, each leads to the next.
+/// Plugin in which each page of the hungry crawl grows for five seconds, and each of a good one leads to the next.
 struct Crowd {
     description: Description,
     machine: Arc<Machine>,
@@ -160,7 +160,7 @@ async fn record(parts: &AgentParts, id: u64) -> ShardRecord {
     record.unwrap().value
 }
 
-/// Waits until a crawl has come to its end; whether it was put back on the way.
+/// Waits until a crawl has ended. Returns true if it was put back on the way.
 async fn until_idle(parts: &AgentParts, id: u64) -> bool {
     let began = Instant::now();
     let mut was_put_back = false;
@@ -223,7 +223,7 @@ async fn a_hungry_crawl_is_put_back_and_ten_others_finish() {
     let most = machine.most.load(Ordering::Relaxed);
     assert!(most < MACHINE, "{} MiB", most / MIB);
     assert!(most >= ALLOWED, "{} MiB: nothing was short", most / MIB);
-    // Nothing is lost, and nothing is there twice.
+    // No page is lost, and no item is written twice.
     for id in 1..=N_GOOD {
         let counts = record(&parts, id).await.counts;
         assert_eq!((counts.items, counts.dead), (N_GOOD_PAGES, 0));

@@ -1,11 +1,11 @@
-//! What a worker does while its lease cannot be counted on, and when it is registered again.
+//! Tests of a worker whose lease cannot be counted on, and of one that is registered again.
 
 use super::bench::LEASE_TTL;
 use super::faulty_store::Network;
 use super::*;
 use crate::store::{Store as _, Txn};
 
-/// A crawl under way whose worker has lost its lease, with the store away.
+/// Returns a crawl under way whose worker has lost its lease, with the store away.
 pub(super) async fn cut_off() -> Bench {
     let bench = Bench::new().await;
     bench.assign(1).await;
@@ -45,7 +45,7 @@ async fn s17_nothing_is_fetched_while_the_store_is_away_and_then_the_crawl_goes_
         since.elapsed()
     );
     assert!(bench.n_asked() > n_asked, "it crawls until then");
-    // What was asked for is committed, and its items are written.
+    // The answers to earlier requests are committed, and their items are written.
     bench
         .wait_for("written", MINUTE, async |bench| {
             bench.n_items() == bench.n_asked()

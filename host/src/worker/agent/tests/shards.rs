@@ -1,4 +1,4 @@
-//! Resources of several shards, on one worker and on two.
+//! Tests with resources of several shards, on one worker and on two.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -36,7 +36,7 @@ impl LoadRules for OnlyGraph {
     }
 }
 
-/// The other worker, in this process.
+/// Transport of links to the other worker, in this process.
 struct Neighbour(BTreeMap<&'static str, Crawls>);
 
 #[async_trait]
@@ -183,14 +183,14 @@ impl Pair {
         complete.expect("all shards are idle")
     }
 
-    /// By their keys.
+    /// Returns the items by their keys.
     fn items(&self) -> BTreeMap<String, String> {
         let items = self.lines().into_iter();
         let items = items.map(|item| (item.key.0, item.item.get().to_owned()));
         items.collect()
     }
 
-    /// As they were written, of all runs.
+    /// Returns the items of all runs, in the order in which they were written.
     fn lines(&self) -> Vec<ItemRecord> {
         let mut items = Vec::new();
         for shard in 0..N_SHARDS {
@@ -247,7 +247,7 @@ async fn shards_whose_worker_is_killed_in_the_middle_go_on_at_the_other() {
     };
     tokio::time::timeout(MINUTE, in_the_middle).await.unwrap();
     let (_parts, killed) = pair.workers.remove(0);
-    // Nothing is flushed, and nobody is told.
+    // The worker flushes nothing and tells nobody.
     killed.stop(Duration::ZERO).await;
     for shard in [0, 2] {
         pair.assign(shard, "worker-2", 2).await;
@@ -268,7 +268,7 @@ async fn a_run_with_another_number_of_shards_asks_for_every_page_once_though_the
             let began = std::time::Instant::now();
             pair.restart(run, n_shards, run).await;
             let records = pair.wait_until_all_of(n_shards).await;
-            // Hosts have come from other shards, and rest first.
+            // Hosts have come from other shards, and wait for one delay first.
             assert!(run == 1 || began.elapsed() >= DEFAULT_DELAY);
             n_pages.push(records.iter().map(|r| r.counts.pages()).sum::<u64>());
             let items = pair.lines().into_iter().filter(|item| item.run == Run(run));
@@ -277,7 +277,7 @@ async fn a_run_with_another_number_of_shards_asks_for_every_page_once_though_the
             assert_eq!(items, expected, "run {run} of {before} shards and {after}");
         }
         assert_eq!(n_pages[0], n_pages[1], "{before} shards and {after}");
-        // With as many shards as before, nothing has changed.
+        // The number of shards is the same as before, so nothing has changed.
         pair.restart(3, after, 2).await;
         let records = pair.wait_until_all_of(after).await;
         let n_parsed: u64 = records.iter().map(|r| r.counts.parsed).sum();
@@ -303,7 +303,7 @@ fn given(from: u32, to: u32, first: u64, url: &str) -> GivenLinks {
     }
 }
 
-/// The shard of the chain's pages, of two, with room for three pages.
+/// Assigns that one of two shards which has the chain's pages, with room for three pages.
 async fn one_of_two(bench: &Bench) -> u32 {
     let url = "http://site.test/".parse().unwrap();
     let own = shard_of(&url, NonZeroU32::new(2).unwrap()).0;
@@ -381,7 +381,7 @@ async fn an_idle_shard_closes_its_frontier_and_says_that_it_works_before_it_stor
     let sent = BTreeMap::new();
     let links = LinkTotals { sent, applied };
     assert_eq!(record_of(&bench, own).await.links, links);
-    // It comes again, and changes nothing.
+    // The link comes again, and changes nothing.
     assert_eq!(bench.parts.crawls.give(link).await, Ok(1));
     bench.wait_for("idle for good", MINUTE, idle).await;
     assert_eq!(record_of(&bench, own).await.links, links);
@@ -394,7 +394,7 @@ async fn a_shard_that_cannot_say_that_it_works_stores_no_links() {
     let own = one_of_two(&bench).await;
     let idle = async |bench: &Bench| record_of(bench, own).await.state == ShardState::Idle;
     bench.wait_for("idle", MINUTE, idle).await;
-    // It belongs to somebody else, and this worker has not heard of it.
+    // The shard belongs to another worker, and this one has not heard of it.
     let taken = ShardRecord {
         epoch: Epoch(2),
         ..record_of(&bench, own).await
@@ -425,7 +425,7 @@ async fn a_crawl_that_begins_again_says_first_that_it_works() {
     let shard = Shard(own);
     let id = ShardId { resource, shard };
     let keys = bench.parts.catalog.keys();
-    // The assignment goes and comes back as it was.
+    // The assignment is removed and restored.
     let key = keys.assignment(&bench.parts.node.id, id);
     let mirror = bench.parts.catalog.read::<Assignment>(&key).await.unwrap();
     let txn = Txn::new().delete(key.clone());

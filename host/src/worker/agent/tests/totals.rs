@@ -1,4 +1,4 @@
-//! The totals of a worker, as others read them.
+//! Tests of the totals of a worker, as others read them.
 
 use super::bench::Wanted;
 use super::*;
@@ -22,7 +22,7 @@ async fn wait_for_crawls(bench: &Bench, running: u64, waiting: u64) {
         .await;
 }
 
-/// Revisions of the record in so many seconds, as seen ten times a second.
+/// Returns the number of revisions of the record in `seconds` seconds, looking ten times a second.
 async fn n_writes(bench: &Bench, seconds: u32, each: impl Fn()) -> usize {
     let mut seen = vec![told(bench).await.map_or(Revision(0), |told| told.revision)];
     for _ in 0..seconds * 10 {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Answers by path; counts what it was asked.
+/// Site that answers by path and counts its requests.
 #[derive(Default)]
 pub(super) struct Site {
     pub(super) asked: Mutex<Vec<String>>,
@@ -127,7 +127,7 @@ impl Fetch for Site {
     }
 }
 
-/// Follows what each path is told to lead to, and emits one item a page.
+/// Plugin that follows the links defined for each path, and emits one item per page.
 pub(super) struct Links {
     pub(super) description: Description,
     pub(super) roots: Vec<&'static str>,
@@ -230,7 +230,7 @@ impl Rules for Links {
     }
 }
 
-/// Keeps what it gets; fails the first so many times.
+/// Sink that keeps its items, and fails the first `n` times.
 #[derive(Clone, Default)]
 pub(super) struct Kept {
     pub(super) items: Arc<Mutex<Vec<ItemRecord>>>,
@@ -289,7 +289,7 @@ pub(super) async fn crawl_on(
     crawl_or_rest(frontier, roots, settings, sink, stop, Rest::default()).await
 }
 
-/// When a crawl may end as resting, the pages that it has begun before, and where it sits.
+/// Time after which a crawl may end as resting, the pages that it has begun before, and its seat.
 #[derive(Clone, Default)]
 pub(super) struct Rest {
     pub(super) after: Option<Duration>,
@@ -319,7 +319,7 @@ pub(super) fn description() -> Description {
     }
 }
 
-/// A crawl of the only shard of a resource.
+/// Returns the parts of a crawl of the only shard of a resource.
 pub(super) fn parts(
     frontier: Arc<dyn Frontier>,
     rules: Arc<dyn Rules>,

@@ -1,4 +1,4 @@
-//! A crawl in a process whose memory becomes short.
+//! Tests of a crawl in a process whose memory becomes short.
 
 use super::*;
 use crate::memory::Memory;

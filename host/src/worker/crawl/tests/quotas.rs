@@ -1,4 +1,4 @@
-//! What becomes of a crawl at the quotas of its resource.
+//! Tests of crawls that reach the quotas of their resources.
 
 use super::*;
 
@@ -16,7 +16,7 @@ async fn links_are_refused_and_counted_while_the_frontier_fills_its_disk() {
         let stop = CancellationToken::new();
         let roots = ["/numbers", "/"];
         let ended = crawl_on(frontier, &roots, settings.clone(), Kept::default(), stop).await;
-        // What it has is crawled to the end.
+        // The URLs that are stored are crawled to the end.
         assert_eq!(ended.end, CrawlEnd::Finished);
         let refused = ended.counts.refused_links.get("max-disk").copied();
         assert_eq!(refused.is_some_and(|n| n > 3), n_told == 1);

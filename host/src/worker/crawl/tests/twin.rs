@@ -1,37 +1,37 @@
-//! A frontier in memory with faults, which notes what a crawl tells it.
+//! A frontier in memory with faults, which records the calls of a crawl.
 
 use super::*;
 use crate::frontier::{HostFailure, HostNews, TakeFrom};
 
-/// A frontier with a fault, or with a memory of an earlier run.
+/// A frontier with a fault, or with knowledge of an earlier run.
 #[derive(Default)]
 pub(in crate::worker) struct FrontierTwin {
     pub(super) inner: Inner,
     pub(super) panics_on_commit: bool,
     pub(super) fails_on_commit: bool,
     pub(super) fails_on_suspect: bool,
-    /// All of its pages are tried alone.
+    /// True if all of its pages are tried alone.
     pub(super) is_alone: bool,
-    /// Of the earlier run, for every page.
+    /// Validators of the earlier run, for every page.
     pub(super) known: Option<Validators>,
-    /// In order: which pages were about to enter their rule, and what was left of each that ended.
+    /// Pages that were about to enter their rule, in order. `left` has the validators of each that ended.
     pub(super) suspects: Mutex<Vec<String>>,
     pub(super) left: Mutex<Vec<(String, Option<Validators>)>>,
     pub(super) n_settles: AtomicUsize,
-    /// Number of ends of the process that are told of `root`.
+    /// Number of ends of the process that are attributed to `root`.
     pub(super) root_ends: u32,
     pub(super) n_entered_root: AtomicUsize,
-    /// What it says that it has on disk.
+    /// Size on disk that the frontier reports, in bytes.
     pub(super) disk_bytes: u64,
 }
 
 impl FrontierTwin {
-    /// How often somebody wanted what was done to be durable.
+    /// Returns how often a caller waited for durability.
     pub(in crate::worker) fn n_settles(&self) -> usize {
         self.n_settles.load(Ordering::Relaxed)
     }
 
-    /// Number of calls of `root` that were noted.
+    /// Returns the number of recorded calls of `root`.
     pub(super) fn n_entered_root(&self) -> usize {
         self.n_entered_root.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Crawls that know what an earlier run saw; every page has the body `body` and the etag `v1`.
+//! Tests of crawls that know what an earlier run saw; every page has the body `body` and the etag `v1`.
 
 use super::*;
 use crate::model::frontier::ContentHash;
@@ -101,7 +101,7 @@ async fn an_answer_that_nothing_has_changed_where_nothing_was_known_is_an_error_
         let dead = BTreeMap::from([("status-304".to_owned(), 1)]);
         assert_eq!(recrawl.ended.counts.dead_by_reason, dead);
     }
-    // Where a redirect leads is asked without a condition.
+    // The target of a redirect is requested without a condition.
     let seen = known(Some("v1"), b"body");
     let recrawl = recrawl("/moved-rude", Unchanged::Skip, Some(seen)).await;
     assert_eq!(recrawl.ended.counts.dead_by_reason["status-304"], 1);

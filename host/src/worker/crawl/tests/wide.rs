@@ -1,4 +1,4 @@
-//! Crawls of many hosts, in time that is not real.
+//! Tests of crawls of many hosts, in paused time.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ const DELAY: Duration = Duration::from_secs(1);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Time from a request to its answer.
 const LATENCY: Duration = Duration::from_millis(20);
-/// What it takes until nobody has answered for a name.
+/// Time until the lookup of an unknown name fails.
 const LOOKUP: Duration = Duration::from_secs(5);
 
 /// Time as tokio counts it, which tests pause.
@@ -25,16 +25,15 @@ impl Clock for PausedClock {
     }
 }
 
-/// Hosts that have a robots.txt and are asked slowly, and names that nobody knows: those that begin with
-/// `dead`.
+/// Hosts that have a robots.txt and are asked slowly, and unknown names, which begin with `dead`.
 struct Web {
     gate: Gate,
-    /// The address of a host, where its turns count.
+    /// Function that returns the address of a host, where its turns count.
     address_of: fn(&str) -> Option<Address>,
     clock: PausedClock,
     /// Hosts whose robots.txt was read.
     known: Mutex<HashSet<String>>,
-    /// What was asked of whom, and when.
+    /// Requests with their hosts, kinds and times.
     asked: Mutex<Vec<(String, &'static str, Instant)>>,
     n_lookups: AtomicUsize,
 }
@@ -55,7 +54,7 @@ impl Web {
         })
     }
 
-    /// One request, and when its host may be asked again.
+    /// Makes one request, and returns when its host may be asked again.
     async fn ask(&self, request: &FetchRequest, what: &'static str) -> Result<UnixMillis, Failure> {
         let host = request.url.host_str().unwrap().to_owned();
         let shared = (self.address_of)(&host).map(|address| Shared {
@@ -92,7 +91,7 @@ impl Web {
         of_host.map(|(_, _, at)| *at).collect()
     }
 
-    /// The shortest time between two requests to one host.
+    /// Returns the shortest time between two requests to one host.
     fn shortest_gap(&self) -> Duration {
         let mut last = BTreeMap::new();
         let mut shortest = Duration::MAX;
@@ -158,7 +157,7 @@ impl Fetch for Web {
     }
 }
 
-/// These URLs and no others.
+/// Plugin with these URLs and no others.
 struct Listed {
     description: Description,
     urls: Vec<String>,
@@ -243,7 +242,7 @@ async fn r15_dead_names_do_not_slow_a_live_site() {
     let took = *pages.last().unwrap() - began;
     let alone = (DELAY + LATENCY) * 100;
     assert!(took.mul_f64(0.9) < alone, "{took:?}, and {alone:?} alone");
-    // As often as a page that fails.
+    // A name is looked up as often as a page that fails is tried.
     assert_eq!(web.n_lookups.load(Ordering::Relaxed), 1_900 * 5);
 }
 
@@ -279,7 +278,7 @@ async fn a_page_that_is_sent_away_does_not_count_for_the_rate() {
             .map(|n| format!("http://site.test/{crawl}/{n}"))
             .collect()
     };
-    // As often as it has its turn beside the other.
+    // The crawl starts as often as it has its turn beside the other.
     let settings = CrawlSettings {
         rate: Some("1/2s".parse().unwrap()),
         ..CrawlSettings::default()
@@ -303,7 +302,7 @@ async fn r15_a_host_that_another_crawl_asks_holds_no_place() {
     );
     let last = (0..200).filter_map(|n| web.paths_of(&format!("site{n}.test")).pop());
     let took = last.max().unwrap() - began;
-    // The delay after each robots.txt, and the pages one after the other.
+    // The time is that of the delay after each robots.txt, and the pages one after the other.
     assert!(took < DELAY + LATENCY * 225, "{took:?}");
 }
 

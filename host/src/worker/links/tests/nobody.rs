@@ -1,10 +1,10 @@
-//! Links for a shard that nobody has.
+//! Tests of links for a shard that has no owner.
 
 use super::*;
 use crate::model::crawl::RuleError;
 use crate::plugin::CallFailure;
 
-/// Answers nobody.
+/// Transport that never delivers.
 struct Nobody;
 
 #[async_trait]
@@ -15,7 +15,7 @@ impl HandOver for Nobody {
     }
 }
 
-/// The first of two shards, the second of which nobody has.
+/// Returns the first of two shards; the second has no owner.
 fn part(quiet: &Quiet) -> Part {
     Part {
         own: Shard(0),
@@ -50,7 +50,7 @@ async fn a_crawl_that_rests_goes_on_at_its_time_though_a_link_waits_that_was_not
     let slow = Duration::from_millis(300);
     let frontier = open_with(&Arc::new(InMemory::new()), 0, slow).await;
     let settings = CrawlSettings {
-        // One a second for each of the two shards.
+        // The rate is one per second for each of the two shards.
         rate: Some("2/s".parse().unwrap()),
         ..settings()
     };
@@ -76,7 +76,7 @@ async fn a_crawl_that_rests_goes_on_at_its_time_though_a_link_waits_that_was_not
     assert_eq!(end, CrawlEnd::Stopped);
 }
 
-/// Gives links, and then up.
+/// Plugin that gives links, and then fails for good.
 struct Fatal {
     graph: Graph,
     n_pages: AtomicUsize,

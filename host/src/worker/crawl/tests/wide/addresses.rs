@@ -1,11 +1,11 @@
-//! Crawls of many hosts that share an address.
+//! Tests of crawls of many hosts that share an address.
 
 use super::*;
 
-/// Time between two starts at one address: setting `address-rate` as it is by default.
+/// Time between two starts at one address: the default of setting `address-rate`.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// All hosts that begin with `shared` are at one address, and the others at one each.
+/// Returns the address of a host: all hosts that begin with `shared` have the same, and the others one each.
 fn address_of(host: &str) -> Option<Address> {
     let ip = match host.strip_prefix("site") {
         Some(rest) => {
@@ -18,7 +18,7 @@ fn address_of(host: &str) -> Option<Address> {
 }
 
 impl Web {
-    /// The starts of requests to hosts that begin with this, in their order.
+    /// Returns the starts of requests to hosts that begin with `of`, in order.
     fn starts(&self, of: &str) -> Vec<Instant> {
         let asked = self.asked.lock().unwrap();
         let starts = asked.iter().filter(|(host, _, _)| host.starts_with(of));
@@ -34,14 +34,14 @@ async fn names_of_one_address_are_asked_in_turn_and_all_get_their_page() {
         .collect();
     let counts = crawl_all(&web, urls, 16).await;
     assert_eq!(counts.parsed, 200);
-    // Two for each: its robots.txt and its page.
+    // There are two requests for each host: its robots.txt and its page.
     let starts = web.starts("shared");
     assert_eq!(starts.len(), 400);
     for pair in starts.windows(2) {
         assert!(pair[1] - pair[0] >= INTERVAL, "{:?}", pair[1] - pair[0]);
     }
     assert!(web.shortest_gap() >= DELAY, "{:?}", web.shortest_gap());
-    // And hardly a turn is lost.
+    // Hardly a turn is lost.
     let took = began.elapsed();
     assert!(took < INTERVAL * 440, "{took:?}");
 }
@@ -54,6 +54,6 @@ async fn names_of_one_address_do_not_hold_up_other_sites() {
     let counts = crawl_all(&web, shared.chain(own).collect(), 4).await;
     assert_eq!(counts.parsed, 300);
     let last = web.starts("site").into_iter().max().unwrap() - began;
-    // The delay after each robots.txt, and the pages four at a time.
+    // The time is that of the delay after each robots.txt, and the pages four at a time.
     assert!(last < DELAY * 2 + LATENCY * 100, "{last:?}");
 }
