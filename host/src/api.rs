@@ -16,7 +16,7 @@
 //! forward      the way of a call that changes something to the leader
 //! ```
 //!
-//! What a call means is in [`Control`]; nothing here decides anything.
+//! The meaning of each call is defined by [`Control`]; nothing here decides anything.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -54,9 +54,9 @@ pub mod problem;
 pub mod requests;
 pub mod spec;
 
-/// How long a call may take that is not a stream.
+/// Time that a call may take, unless it is a stream.
 pub const CALL_DEADLINE: Duration = Duration::from_secs(30);
-/// How long pushing a plugin may take.
+/// Time that pushing a plugin may take.
 pub const UPLOAD_DEADLINE: Duration = Duration::from_secs(300);
 /// Calls and streams at once, over all clients; further ones are turned away.
 pub const CALLS_MAX: usize = 512;
@@ -188,7 +188,8 @@ impl Api {
         Ok(nodes.chain(broken).collect())
     }
 
-    /// `after` is the position of the last item that the caller has; empty: from the first.
+    /// Returns the items behind the position `after`, which is that of the last item that the caller has. An
+    /// empty position means from the first item.
     pub(crate) async fn items(
         &self,
         name: &str,
@@ -219,7 +220,7 @@ impl Api {
         .await
     }
 
-    /// A call that changes something, with its outcome in the log.
+    /// Carries out a call that changes something, and logs its outcome.
     async fn told<T>(
         &self,
         origin: &Origin,
@@ -232,7 +233,7 @@ impl Api {
         result
     }
 
-    /// A call that the leader carries out.
+    /// Has the leader carry a call out.
     async fn change<T, Own, Theirs>(
         &self,
         origin: &Origin,
@@ -256,7 +257,7 @@ impl Api {
         bounded(deadline, call).await
     }
 
-    /// A stream that counts as a call until it ends, and ends with an error when the master stops.
+    /// Opens a stream. It counts as a call until it ends, and ends with an error when the master stops.
     async fn open<T: Send + 'static>(
         &self,
         call: impl Future<Output = Result<BoxStream<'static, Result<T, ControlError>>, ControlError>>,
@@ -267,7 +268,8 @@ impl Api {
     }
 }
 
-/// Entries of one answer, where a caller asks for so many; 0 means as many as may be.
+/// Returns the number of entries of one answer for the page size that a caller asks for; 0 means as many as
+/// allowed.
 fn page_max(page_size: u32) -> usize {
     match usize::try_from(page_size) {
         Ok(n @ 1..PAGE_MAX) => n,
@@ -313,7 +315,7 @@ fn until<T: Send + 'static>(
     .boxed()
 }
 
-/// What is our fault is logged where it leaves us; the rest is the caller's to read.
+/// Logs an internal error where it leaves this process. Other errors are the caller's to read.
 fn logged(problem: Problem) -> Problem {
     if problem.code == Code::Internal {
         tracing::error!(error = %problem, "call failed");

@@ -1,6 +1,6 @@
-//! The composition root: what each mode of the program is made of.
+//! The composition root: the parts of each mode of the program.
 //!
-//! The only place that names concrete backends together; everything below it knows traits.
+//! This is the only place that names concrete backends together; everything below it knows traits.
 
 use std::io;
 use std::process::ExitCode;
@@ -34,15 +34,15 @@ mod up;
 pub use confined::confined;
 pub use files::open_more_files;
 
-/// A command was ended by Ctrl-C or SIGTERM before it was done.
+/// Error of a command that Ctrl-C or SIGTERM ended before it was done.
 #[derive(Debug, thiserror::Error)]
 #[error("interrupted")]
 pub struct Interrupted;
 
-/// The exit code after Ctrl-C, as shells know it.
+/// Exit code after Ctrl-C, as shells know it.
 const INTERRUPTED: u8 = 130;
 
-/// Carries a command out. The first Ctrl-C or SIGTERM asks it to end, the second ends it.
+/// Carries a command out. The first Ctrl-C or SIGTERM asks the command to end, the second ends it.
 pub async fn run(command: Command) -> ExitCode {
     match until_told(command).await {
         Ok(()) => ExitCode::SUCCESS,
@@ -50,7 +50,7 @@ pub async fn run(command: Command) -> ExitCode {
     }
 }
 
-/// Says why a command failed; the exit code to end with.
+/// Prints why a command failed, and returns the exit code.
 pub fn failed(error: &anyhow::Error) -> ExitCode {
     if error.is::<Interrupted>() {
         return ExitCode::from(INTERRUPTED);
@@ -60,7 +60,7 @@ pub fn failed(error: &anyhow::Error) -> ExitCode {
 }
 
 async fn until_told(command: Command) -> anyhow::Result<()> {
-    // Before anything is begun: from here on no signal ends the process without its clean-up.
+    // The handlers are set first: from here on no signal ends the process without its clean-up.
     let mut signals = Signals::listen()?;
     let stop = CancellationToken::new();
     let mut work = Box::pin(carry_out(command, stop.clone()));
@@ -89,7 +89,7 @@ async fn carry_out(command: Command, stop: CancellationToken) -> anyhow::Result<
     }
 }
 
-/// Carries out a part that dropping ends; a stop ends it.
+/// Carries out a future that dropping ends; a stop drops it.
 async fn unless_stopped<T>(
     stop: &CancellationToken,
     part: impl Future<Output = anyhow::Result<T>>,
@@ -100,7 +100,7 @@ async fn unless_stopped<T>(
     }
 }
 
-/// Ctrl-C and SIGTERM. One that comes while nobody waits is kept.
+/// Receives Ctrl-C and SIGTERM. A signal that comes while nobody waits is kept.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,

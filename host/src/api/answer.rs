@@ -1,5 +1,5 @@
-//! What calls answer, as plain values: HTTP and `-o json` give them as JSON with these names, gRPC
-//! as the messages of the same names.
+//! Answers of calls as plain values. HTTP and `-o json` give them as JSON with these names, gRPC as the
+//! messages of the same names.
 
 use std::collections::BTreeMap;
 
@@ -13,40 +13,41 @@ use crate::model::plugin::{LimitOverrides, Param, PluginRecord, Schema};
 use crate::model::resource::{CrawlSettings, PlacementSpec, ShardState, Waits};
 use crate::model::status::{LogLine, WorkerStatus};
 
-/// The node that crawls; both empty while none does.
+/// Node that crawls; both fields are empty while none does.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Placed {
-    /// `worker-1`.
+    /// Id of the node, such as `worker-1`.
     pub id: String,
-    /// Where its gRPC answers. With a capital letter, as clients of old read it.
+    /// Address of the node's gRPC listener. Its JSON name has a capital letter because older clients read it
+    /// that way.
     #[serde(rename = "Address")]
     pub address: String,
 }
 
-/// A resource and where it stands.
+/// A resource and its state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ResourceAnswer {
-    /// As asked for, with what the master gave it.
+    /// Spec as requested, with the fields that the master filled in.
     pub spec: SpecAnswer,
     /// Pending, Running, Paused, Finished, Failed.
     pub phase: String,
-    /// Why, where the phase has a reason.
+    /// Reason of the phase; empty if it has none.
     pub reason: String,
     /// Grows with each change of the spec.
     pub generation: u64,
-    /// The present pass.
+    /// Number of the present run.
     pub run: u64,
-    /// Empty while it waits for a plugin.
+    /// Version of the plugin; empty while the resource waits for one.
     pub plugin_version: String,
-    /// Empty while it waits for a plugin.
+    /// Digest of the plugin; empty while the resource waits for one.
     pub plugin_digest: String,
-    /// Its parts.
+    /// Shards of the resource.
     pub shards: Vec<ShardAnswer>,
-    /// Summed over the shards.
+    /// Counts, summed over the shards.
     pub counts: CountsAnswer,
 }
 
-/// As asked for, with what the master gave it.
+/// Spec as requested, with the fields that the master filled in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the fields of the message ResourceSpec")]
 pub struct SpecAnswer {
@@ -62,7 +63,7 @@ pub struct SpecAnswer {
     pub placement: PlacementSpec,
 }
 
-/// One part of a resource.
+/// One shard of a resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the fields of the message ShardStatus")]
 pub struct ShardAnswer {
@@ -75,36 +76,36 @@ pub struct ShardAnswer {
     pub last_errors: Vec<LogLine>,
 }
 
-/// Totals, with what is in flight.
+/// Totals of a run, and the number of requests in flight.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct CountsAnswer {
-    /// Of the run.
+    /// Totals of the run.
     #[serde(flatten)]
     pub totals: Counts,
-    /// At this moment.
+    /// Number of requests in flight at this moment.
     pub in_flight: u64,
 }
 
-/// An item and where to go on behind it.
+/// An item with its position.
 #[derive(Debug, Clone, Serialize)]
 pub struct ItemAnswer {
-    /// As the line file has it.
+    /// Record of the item, as in the line file.
     #[serde(flatten)]
     pub record: ItemRecord,
-    /// What a reader that was cut off goes on after.
+    /// Position from which a reader that was cut off resumes.
     pub position: String,
 }
 
-/// Part of the list of resources.
+/// One page of the list of resources.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ResourcesAnswer {
-    /// In the order of names.
+    /// Resources, ordered by name.
     pub resources: Vec<ResourceAnswer>,
-    /// Empty at the end.
+    /// Token of the next page; empty on the last one.
     pub next_page_token: String,
 }
 
-/// What happened to a node.
+/// Event of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the fields of the message NodeEvent")]
 pub struct NodeEventAnswer {
@@ -112,7 +113,7 @@ pub struct NodeEventAnswer {
     pub node: NodeAnswer,
 }
 
-/// A master or worker.
+/// A master or a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the fields of the message Node")]
 pub struct NodeAnswer {
@@ -131,7 +132,7 @@ pub struct NodeAnswer {
     pub draining: bool,
 }
 
-/// Of the present runs of a worker's crawls.
+/// Totals of the present runs of a worker's crawls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the fields of the message NodeTotals")]
 pub struct TotalsAnswer {
@@ -160,7 +161,7 @@ pub struct PluginAnswer {
 }
 
 impl CountsAnswer {
-    /// Pages that came to an end.
+    /// Returns the number of pages that came to an end.
     pub fn pages(&self) -> u64 {
         self.totals.pages()
     }

@@ -1,4 +1,4 @@
-//! Bound on the calls that are carried out at once. Further ones are turned away, and told to come again.
+//! Bound on the calls that are carried out at once. Calls beyond it are refused and told to come again.
 
 use std::sync::Arc;
 
@@ -8,16 +8,16 @@ use super::problem::Problem;
 use super::{CALLS_MAX, STREAMS_MAX};
 use crate::master::Code;
 
-/// The calls in hand of a master or a worker, over all clients.
+/// Calls in hand of a master or a worker, over all clients.
 #[derive(Debug, Clone)]
 pub(super) struct Calls {
-    /// Name of the part that carries them out, for messages.
+    /// Name of the part that carries the calls out, for messages.
     whose: &'static str,
     all: Arc<Semaphore>,
     streams: Arc<Semaphore>,
 }
 
-/// A call that counts until this is dropped.
+/// Permit of a call, which counts until this is dropped.
 #[derive(Debug)]
 pub(super) struct Permit {
     _call: OwnedSemaphorePermit,
@@ -25,7 +25,7 @@ pub(super) struct Permit {
 }
 
 impl Calls {
-    /// None in hand.
+    /// Creates a counter with no call in hand.
     pub(super) fn new(whose: &'static str) -> Self {
         Self {
             whose,
@@ -68,7 +68,7 @@ impl Calls {
     }
 }
 
-/// The plugins that are being pushed.
+/// Bound on the plugins that are pushed at once.
 #[derive(Debug, Clone)]
 pub(super) struct Uploads {
     max: usize,
@@ -76,7 +76,7 @@ pub(super) struct Uploads {
 }
 
 impl Uploads {
-    /// At most so many at once: setting `uploads`.
+    /// Allows at most `max` uploads at once: setting `uploads`.
     pub(super) fn new(max: usize) -> Self {
         Self {
             max,

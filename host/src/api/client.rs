@@ -1,4 +1,4 @@
-//! The calls from the other side: of the command line to a master, of masters to workers.
+//! The client's side of the calls: from the command line to a master, from masters to workers.
 //!
 //! Every call has a deadline; streams have one for their start and then live on keep-alive.
 
@@ -42,36 +42,36 @@ const ANSWER_MAX: usize = 64 << 20;
 #[derive(Debug, Clone)]
 pub struct Client {
     masters: Arc<Masters>,
-    /// Calls are handed on for a client that has sent this one, by this master.
+    /// Call of a client that this master hands on: the id of its request, and this master's id.
     behalf: Option<(RequestId, NodeId)>,
 }
 
-/// Why a call from here has no answer.
+/// Reason why a call of this client has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ClientError {
-    /// Not an address of a master.
+    /// The URL is not that of a master.
     #[error("{url:?} is not the URL of a master: {why}")]
     Url {
-        /// As given.
+        /// URL as given.
         url: String,
-        /// What is wrong with it.
+        /// Fault of the URL.
         why: String,
     },
-    /// Nobody answers there.
+    /// The URL does not answer.
     #[error("cannot reach the master at {url}: {why}")]
     Unreachable {
-        /// As given.
+        /// URL as given.
         url: String,
-        /// What was seen.
+        /// Error that the connection failed with.
         why: String,
     },
-    /// The master said no.
+    /// The master refused the call.
     #[error("{0}")]
     Refused(Problem),
 }
 
 impl ClientError {
-    /// What to do, in a sentence; empty where the message says it all.
+    /// Returns the way out in a sentence; empty if the message says it all.
     pub fn hint(&self) -> &str {
         match self {
             ClientError::Url { .. } => "write it like http://127.0.0.1:9091",
@@ -82,7 +82,7 @@ impl ClientError {
         }
     }
 
-    /// Whether the same call may succeed later without anybody's help.
+    /// Returns true if the same call may succeed later without anybody's help.
     pub fn is_transient(&self) -> bool {
         match self {
             ClientError::Url { .. } => false,
@@ -100,14 +100,15 @@ impl Client {
         Self::connect_any(&[url.to_owned()]).await
     }
 
-    /// Connects to the first of the masters at these URLs that can be reached. A call that it does not
-    /// answer is sent to the others, within the call's deadline; one that changes something is carried
-    /// out once all the same.
+    /// Connects to the first of the masters at these URLs that can be reached. A call that it does not answer
+    /// is sent to the others, within the call's deadline. A call that changes something is still carried out
+    /// only once.
     pub async fn connect_any(urls: &[String]) -> Result<Self, ClientError> {
         Ok(Self::of(Masters::connect(urls).await?))
     }
 
-    /// Connects to the master at this URL with the first call, and again when it breaks.
+    /// Creates a client that connects to the master at this URL with the first call, and again when the
+    /// connection breaks.
     pub fn lazy(url: &str) -> Result<Self, ClientError> {
         Ok(Self::of(Masters::lazy(url)?))
     }
@@ -119,7 +120,7 @@ impl Client {
         }
     }
 
-    /// Hands calls on to the leader, for a client that has sent this one.
+    /// Returns a client that hands calls on to the leader for the client that sent this request.
     #[must_use]
     pub fn on_behalf_of(mut self, request: &RequestId, master: &NodeId) -> Self {
         self.behalf = Some((request.clone(), master.clone()));
@@ -142,7 +143,7 @@ impl Client {
         self.masters.call(deadline, &marks, ask).await
     }
 
-    /// Makes a call that changes something, under one id however often it is sent.
+    /// Makes a call that changes something, with the same request id however often it is sent.
     async fn change<T, Asked>(
         &self,
         deadline: Duration,
@@ -186,7 +187,7 @@ impl Client {
         self.resource_of(resource)
     }
 
-    /// Deletes a resource, with `purge` its items too.
+    /// Deletes a resource; with `purge`, its items too.
     pub async fn delete_resource(
         &self,
         name: &ResourceName,
@@ -204,7 +205,7 @@ impl Client {
         .await
     }
 
-    /// One resource.
+    /// Returns one resource.
     pub async fn resource(&self, name: &ResourceName) -> Result<ResourceAnswer, ClientError> {
         let name = name.to_string();
         let message = proto::ResourceRequest { name };
@@ -217,7 +218,7 @@ impl Client {
         self.resource_of(resource)
     }
 
-    /// Part of the list of resources; an empty token is its beginning.
+    /// Returns part of the list of resources; an empty token is its beginning.
     pub async fn resources(
         &self,
         page_size: u32,
@@ -241,7 +242,7 @@ impl Client {
         })
     }
 
-    /// All nodes.
+    /// Returns all nodes.
     pub async fn nodes(&self) -> Result<Vec<NodeAnswer>, ClientError> {
         let answer = self
             .read(CALL_DEADLINE, |mut calls| async move {
@@ -251,8 +252,8 @@ impl Client {
         Ok(answer.nodes.into_iter().map(Into::into).collect())
     }
 
-    /// The items of a resource, by its name or id; those behind the position `after`, or all where
-    /// it is empty.
+    /// Returns the items of a resource, by its name or id: those behind the position `after`, or all if it is
+    /// empty.
     pub async fn items(
         &self,
         name: String,
@@ -278,7 +279,8 @@ impl Client {
         Ok(items.boxed())
     }
 
-    /// Those who are there, as joined, and then who joins, leaves or changes.
+    /// Streams the nodes: first a join event for each that is there, then an event for each that joins,
+    /// leaves or changes.
     pub async fn node_events(&self) -> Result<Values<NodeEventAnswer>, ClientError> {
         let events = self
             .read(CALL_DEADLINE, |mut calls| async move {
@@ -293,7 +295,7 @@ impl Client {
         Ok(events.boxed())
     }
 
-    /// The log of a resource.
+    /// Streams the log of a resource.
     pub async fn logs(
         &self,
         name: &ResourceName,
@@ -329,12 +331,12 @@ fn endpoint(url: String) -> Result<Endpoint, tonic::transport::Error> {
         .keep_alive_while_idle(true))
 }
 
-/// What broke on the way, where the status was made here and not by the other side.
+/// Returns the transport error if the status was made by this side and not by the other.
 fn transport_failure(status: &Status) -> Option<String> {
     std::error::Error::source(status).map(root_cause)
 }
 
-/// The innermost cause: what a person can act on, such as "connection refused".
+/// Returns the innermost cause: the part that a person can act on, such as "connection refused".
 fn root_cause(error: &dyn std::error::Error) -> String {
     let mut error: &dyn std::error::Error = error;
     while let Some(cause) = error.source() {

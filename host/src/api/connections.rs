@@ -1,7 +1,7 @@
-//! The connections of one listener: how many there may be, and what those beyond are told.
+//! The connections of one listener: how many there may be, and what clients beyond that are told.
 //!
-//! A connection that finds no room is told so in the protocol of the listener, and closed. It costs
-//! little for a second at the most, and a few of them at once.
+//! A connection beyond the bound is refused in the protocol of the listener, and closed. A refusal costs
+//! little, lasts a second at most, and few are under way at once.
 
 use std::future::Future;
 use std::io::{self, Write as _};
@@ -23,16 +23,16 @@ use super::problem::Problem;
 use super::requests::RequestSettings;
 use crate::task::TaskScope;
 
-/// Time that a client has to read that it is refused.
+/// Time that a client has to read its refusal.
 const REFUSAL_DEADLINE: Duration = Duration::from_secs(1);
-/// Clients that are refused at once; further ones are told in a hurry.
+/// Clients that are refused at once; clients beyond that are refused without waiting.
 const REFUSALS_MAX: usize = 64;
-/// Pause after the system would not give another connection.
+/// Pause after the system could not accept a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
-/// Bytes with which every client of HTTP/2 begins.
+/// Length in bytes of the preface with which every HTTP/2 client begins.
 const PREFACE: usize = 24;
 
-/// The connections of a listener.
+/// Connections of a listener.
 pub(super) struct Connections {
     listener: TcpListener,
     max: usize,
@@ -42,21 +42,21 @@ pub(super) struct Connections {
     refusals: TaskScope,
 }
 
-/// One of them; it counts until it is dropped.
+/// A connection, which counts until it is dropped.
 pub(super) struct Connection {
     stream: TcpStream,
     _slot: OwnedSemaphorePermit,
-    /// Bytes that must have come by a time; None once they are there.
+    /// Number of bytes that must have come by a time; `None` once they have come.
     first: Option<(usize, Pin<Box<Sleep>>)>,
 }
 
 impl Connections {
-    /// Refuses connections beyond the bound as HTTP/1 does it.
+    /// Creates a listener that refuses connections beyond the bound in HTTP/1.
     pub(super) fn of_http(listener: TcpListener, settings: &RequestSettings) -> Self {
         Self::new(listener, settings, http_refusal)
     }
 
-    /// Refuses connections beyond the bound as HTTP/2 does it.
+    /// Creates a listener that refuses connections beyond the bound in HTTP/2.
     pub(super) fn of_grpc(listener: TcpListener, settings: &RequestSettings) -> Self {
         Self::new(listener, settings, grpc_refusal)
     }
@@ -80,12 +80,12 @@ impl Connections {
         }
     }
 
-    /// The next connection that there is room for.
+    /// Waits for the next connection that there is room for.
     pub(super) async fn accept(&self) -> Connection {
         loop {
             let stream = match self.listener.accept().await {
                 Ok((stream, _)) => stream,
-                // It has gone again.
+                // The connection has gone again.
                 Err(error) if is_of_the_client(&error) => continue,
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept connections for a moment");
@@ -111,7 +111,8 @@ impl Connections {
         }
     }
 
-    /// One after the other. Each is closed unless the beginning of HTTP/2 comes within this time.
+    /// Returns the connections as a stream. Each is closed unless the beginning of HTTP/2 comes within this
+    /// time.
     pub(super) fn incoming(self, time: Duration) -> BoxStream<'static, io::Result<Connection>> {
         let incoming = stream::unfold(self, move |connections| async move {
             let connection = connections.accept().await.begins_within(time);
@@ -150,7 +151,7 @@ impl Connections {
 }
 
 impl Connection {
-    /// The address of the client. None: it is gone already.
+    /// Returns the address of the client. `None` if the client has gone already.
     pub(super) fn client(&self) -> Option<SocketAddr> {
         self.stream.peer_addr().ok()
     }
@@ -181,7 +182,8 @@ fn http_refusal(problem: &Problem) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Settings, as every server begins, and that it goes away, with the reason as its debug data.
+/// Returns a settings frame, with which every server begins, and a GOAWAY frame with the reason as its debug
+/// data.
 fn grpc_refusal(problem: &Problem) -> Vec<u8> {
     const SETTINGS: u8 = 4;
     const GOAWAY: u8 = 7;

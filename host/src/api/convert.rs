@@ -1,7 +1,7 @@
-//! Between the messages of gRPC and plain values.
+//! Conversion between the messages of gRPC and plain values.
 //!
-//! Only this file and its siblings `grpc` and `client` name generated types. What arrives is
-//! parsed here, once; what does not parse is an error that names the field.
+//! No other file than this one and its siblings `grpc` and `client` names generated types. Messages that
+//! arrive are parsed here, once; a field that does not parse is an error that names it.
 
 use crawler_proto as proto;
 
@@ -21,7 +21,7 @@ use crate::master::ControlError;
 use crate::model::crawl::Counts;
 use crate::model::plugin::{LimitOverrides, Schema};
 
-/// A spec out of a request. Id, assigned node and creation time are the master's to give.
+/// Parses a spec out of a request. The master assigns id, node and creation time.
 pub(crate) fn spec_request(message: proto::ResourceSpec) -> Result<SpecRequest, ControlError> {
     Ok(SpecRequest {
         name: resource_name(&message.name)?,
@@ -37,7 +37,7 @@ pub(crate) fn spec_request(message: proto::ResourceSpec) -> Result<SpecRequest, 
     })
 }
 
-/// What is to be different in the next run.
+/// Parses the changes that apply to the next run.
 pub(crate) fn restart_request(message: proto::RestartRequest) -> Result<SpecRequest, ControlError> {
     let changes = message.changes.unwrap_or_default();
     spec_request(proto::ResourceSpec {
@@ -46,7 +46,7 @@ pub(crate) fn restart_request(message: proto::RestartRequest) -> Result<SpecRequ
     })
 }
 
-/// A spec on its way to a master.
+/// Converts a spec into a message to a master.
 pub(crate) fn spec_message(request: SpecRequest) -> proto::ResourceSpec {
     proto::ResourceSpec {
         name: request.name.to_string(),

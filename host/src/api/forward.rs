@@ -1,9 +1,9 @@
-//! Calls that change something, on a master that does not lead: one hop to the one that does.
+//! Forwards calls that change something from a master that does not lead to the one that does, in one hop.
 //!
-//! A call carries the id of its request from the door it came in by to the record that it makes. So
-//! the same call can be sent again, to whoever leads by then, when its answer was lost on the way: it
-//! is carried out once. A call that was forwarded goes no further: where it has come to the wrong
-//! master, that one says so, and the first looks again.
+//! A call carries the id of its request from the listener where it arrived to the record that it writes. So
+//! the same call can be sent again, to whichever master leads by then, if its answer was lost: it is carried
+//! out once. A forwarded call is not forwarded again: if it reaches a master that does not lead, that master
+//! says so, and the first one looks for the leader again.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -21,32 +21,32 @@ use crate::model::id::{NAME_MAX, NodeId, RequestId};
 use crate::model::node::Contender;
 use crate::store::election::Standing;
 
-/// gRPC metadata: the id of the request.
+/// gRPC metadata key of the request's id.
 pub(super) const REQUEST_ID: &str = "request-id";
-/// gRPC metadata: the master that has sent the call here.
+/// gRPC metadata key of the master that forwarded the call.
 pub(super) const FORWARDED: &str = "crawler-forwarded";
-/// Bytes of the longest thing that a call can be about: a plugin with its version.
+/// Length in bytes of the longest name that a call can carry: a plugin with its version.
 const NAMES_MAX: usize = 2 * NAME_MAX + 1;
-/// Between two tries when nothing tells that there is a new leader.
+/// Pause between two tries if nothing reports a new leader.
 const PAUSE: Duration = Duration::from_millis(100);
-/// What the last try leaves of the deadline, so that its error still reaches the caller.
+/// Part of the deadline that the last try leaves unused, so that its error still reaches the caller.
 const RESERVE: Duration = Duration::from_secs(1);
-/// How long a call waits for a leader while the store does not answer.
+/// Time that a call waits for a leader while the store does not answer.
 const STORE_PATIENCE: Duration = Duration::from_secs(3);
 
 /// The origin of a call that changes something.
 #[derive(Debug, Clone)]
 pub(crate) struct Origin {
-    /// Which call it is, however often it is sent.
+    /// Id of the request; the same however often the call is sent.
     pub(crate) request: RequestId,
-    /// The address that the call came from, where the door knows it.
+    /// Address of the caller, if the listener knows it.
     pub(crate) caller: Option<SocketAddr>,
-    /// The master that has sent it here, as the call itself says. None: a client.
+    /// Master that forwarded the call, as the call itself says. If `None`, a client sent it.
     pub(crate) through: Option<NodeId>,
 }
 
 impl Origin {
-    /// A call by a client; without an id of its own it gets one.
+    /// Returns the origin of a call by a client; a call without an id gets one.
     pub(crate) fn client(request: Option<RequestId>, caller: Option<SocketAddr>) -> Self {
         Self {
             request: request.unwrap_or_else(RequestId::random),
@@ -56,12 +56,12 @@ impl Origin {
     }
 }
 
-/// The way to the leader.
+/// Forwards calls to the leader.
 pub(super) struct Forward {
-    /// This master.
+    /// Id of this master.
     id: NodeId,
     standing: watch::Receiver<Standing>,
-    /// The connection that was used last.
+    /// Connection that was used last.
     kept: Mutex<Option<(String, Client)>>,
 }
 
@@ -74,7 +74,7 @@ impl Forward {
         }
     }
 
-    /// Writes into the log what became of a call that changes something.
+    /// Logs the outcome of a call that changes something.
     pub(super) fn tell<T>(
         &self,
         origin: &Origin,
@@ -108,8 +108,8 @@ impl Forward {
         }
     }
 
-    /// Has a call carried out by the leader, whoever that is: here by `own`, or there by `theirs`.
-    /// Tries again while the lead changes hands.
+    /// Has the leader carry a call out: by `own` if this master leads, otherwise by `theirs`. Tries again
+    /// while the lead changes hands.
     pub(super) async fn change<T, Own, Theirs>(
         &self,
         origin: &Origin,
@@ -129,7 +129,7 @@ impl Forward {
                 (None, Some(leader)) if present.own.is_none() && origin.through.is_none() => {
                     tokio::select! {
                         tried = self.ask(leader, origin, &theirs) => tried,
-                        // Who does not answer may have lost the lead meanwhile.
+                        // A leader that does not answer may have lost the lead meanwhile.
                         () = replaced(&mut standing, leader) => continue,
                     }
                 }
@@ -189,7 +189,7 @@ impl Forward {
     }
 }
 
-/// Waits until somebody else leads, or nobody.
+/// Waits until another master leads, or none.
 async fn replaced(standing: &mut watch::Receiver<Standing>, leader: &Contender) {
     let is_other = |standing: &Standing| standing.leader.as_ref() != Some(leader);
     if standing.wait_for(is_other).await.is_err() {

@@ -1,4 +1,4 @@
-//! The calls that look into a frontier: what they answer, and their form before gRPC and HTTP.
+//! The calls that look into a frontier: their answers, and their form that gRPC and HTTP share.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use crate::model::id::Shard;
 
 /// Bytes of a body that an entry shows.
 const BODY_SHOWN: usize = 256;
-/// The states that a list may be of.
+/// States by which a list of URLs can be filtered.
 const STATES: [(&str, UrlFilter); 3] = [
     ("due", UrlFilter::Due),
     ("done", UrlFilter::Done),
@@ -42,12 +42,12 @@ pub struct FrontierAnswer {
     pub counts: Counts,
 }
 
-/// Part of the list of URLs.
+/// One page of the list of URLs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UrlsAnswer {
-    /// State by state.
+    /// URLs, state by state.
     pub urls: Vec<UrlAnswer>,
-    /// Empty at the end.
+    /// Token of the next page; empty on the last one.
     pub next_page_token: String,
 }
 
@@ -70,12 +70,12 @@ pub struct UrlAnswer {
     pub since: u64,
 }
 
-/// Part of the list of hosts.
+/// One page of the list of hosts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HostsAnswer {
     /// Hosts, shard by shard.
     pub hosts: Vec<HostAnswer>,
-    /// Empty at the end.
+    /// Token of the next page; empty on the last one.
     pub next_page_token: String,
 }
 
@@ -94,21 +94,21 @@ pub struct HostAnswer {
     pub reason: String,
 }
 
-/// Why a URL was, or was not, fetched.
+/// Explanation why a URL was or was not fetched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ExplanationAnswer {
-    /// due, done, dead, refused, unseen.
+    /// State of the URL: due, done, dead, refused or unseen.
     pub state: String,
-    /// In a sentence.
+    /// Explanation in a sentence.
     pub text: String,
-    /// What is stored of it.
+    /// Stored entry of the URL.
     pub entry: Option<UrlAnswer>,
 }
 
-/// What a redrive comes to.
+/// Outcome of a redrive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RedriveAnswer {
-    /// How many there were when this was answered.
+    /// Number of dead letters when the call was answered.
     pub dead_letters: u64,
 }
 
@@ -173,7 +173,7 @@ impl Api {
         Ok(self.within(CALL_DEADLINE, Box::pin(call)).await?.into())
     }
 
-    /// An empty reason means all.
+    /// Redrives the dead letters of a reason; an empty reason means all.
     pub(crate) async fn redrive_frontier(
         &self,
         origin: &Origin,
@@ -219,7 +219,7 @@ fn host_state(state: &str) -> Result<HostState, Problem> {
     })
 }
 
-/// A page token of hosts: the shard, and where in it.
+/// Parses a page token of hosts: the shard, and the place in it.
 fn hosts_from(token: &str) -> Option<HostsFrom> {
     let (shard, place) = token.split_once(':')?;
     let place = hex::decode(place).ok()?;
@@ -241,7 +241,7 @@ fn bad_token() -> ControlError {
     )
 }
 
-/// A page token: the state, the shard, and where in it.
+/// Parses a page token of URLs: the state, the shard, and the place in it.
 fn place(token: &str, only: Option<UrlFilter>) -> Result<UrlsFrom, ControlError> {
     let parsed = token.split_once(':').and_then(|(state, place)| {
         let state = filter(state).ok()?;
@@ -376,7 +376,7 @@ impl From<Explanation> for ExplanationAnswer {
     }
 }
 
-/// The beginning of a body, as text.
+/// Returns the beginning of a body, as text.
 fn shown(body: &[u8]) -> String {
     let cut = body.len() > BODY_SHOWN;
     let mut text = String::from_utf8_lossy(&body[..body.len().min(BODY_SHOWN)]).into_owned();

@@ -32,19 +32,19 @@ use origin::origin;
 use upload::upload;
 use worker::Worker;
 
-/// Bytes of a call with links: one alone may have all that a rule may ask for at once.
+/// Bytes of a call with links: one link alone may have as many as a rule may ask for at once.
 pub const LINKS_MAX: usize = 20 << 20;
-/// Connections that say nothing for this long are asked, and closed if they do not answer.
+/// Time after which a silent connection is pinged, and closed if it does not answer.
 const KEEPALIVE: Duration = Duration::from_secs(20);
 /// Bytes that a client may send ahead of what is read of them, over one connection.
 const WINDOW: u32 = 64 << 10;
 
-/// What one listener serves.
+/// Services of one listener.
 #[derive(Clone, Default)]
 pub struct Services {
-    /// On a master.
+    /// Calls of a master; `None` on a worker.
     pub master: Option<Api>,
-    /// On a worker.
+    /// Calls of a worker; `None` on a master.
     pub worker: Option<WorkerDoor>,
 }
 
@@ -55,11 +55,12 @@ pub struct WorkerDoor {
     pub crawls: Crawls,
     /// Token that callers show who bring links or ask for turns.
     pub call_token: CallToken,
-    /// Turns of hosts that the worker shares with others; none where it shares none.
+    /// Turns of hosts that the worker shares with others; `None` if it shares none.
     pub turns: Option<Turns>,
 }
 
-/// Serves until `stop` is cancelled and the calls in hand are done. Streams end at once then.
+/// Serves until `stop` is cancelled and the calls in hand are done. Streams end as soon as `stop` is
+/// cancelled.
 pub async fn serve(
     listener: TcpListener,
     services: Services,
@@ -120,7 +121,7 @@ struct Master {
 type Answer<T> = Result<Response<T>, Status>;
 type Stream<T> = BoxStream<'static, Result<T, Status>>;
 
-/// Waits for a call and gives its answer as a message.
+/// Waits for a call and returns its answer as a message.
 async fn answer<T, M: From<T>>(call: impl Future<Output = Result<T, Problem>>) -> Answer<M> {
     match call.await {
         Ok(value) => Ok(Response::new(value.into())),
@@ -128,7 +129,7 @@ async fn answer<T, M: From<T>>(call: impl Future<Output = Result<T, Problem>>) -
     }
 }
 
-/// Waits for a stream to open and gives its values as messages.
+/// Waits for a stream to open and returns its values as messages.
 async fn stream<T: 'static, M: From<T> + 'static>(
     call: impl Future<Output = Result<BoxStream<'static, Result<T, Problem>>, Problem>>,
 ) -> Answer<Stream<M>> {

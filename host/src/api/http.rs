@@ -1,4 +1,4 @@
-//! HTTP with JSON: the same calls as gRPC, for curl and browsers of files.
+//! HTTP with JSON: the same calls as gRPC, for curl and browsers.
 //!
 //! ```text
 //! POST   /crawler/resource             add; answers the node that crawls
@@ -25,8 +25,8 @@
 //! GET    /healthz
 //! ```
 //!
-//! A call that changes something may carry an `Idempotency-Key` of its own: sent again under the same
-//! key, to this master or another, it is carried out once.
+//! A call that changes something may carry an `Idempotency-Key`: if it is sent again under the same key, to
+//! this master or another, it is carried out once.
 //!
 //! Errors are `application/problem+json`. A stream that breaks off is cut before its end, so that
 //! no reader takes a part for the whole.
@@ -66,10 +66,11 @@ mod local;
 pub mod profile;
 mod server;
 
-/// Header of a call that changes something: sent again under the same key, it is carried out once.
+/// Header of a call that changes something: a call that is sent again under the same key is carried out once.
 const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
-/// Serves until `stop` is cancelled and the calls in hand are done. Streams end at once then.
+/// Serves until `stop` is cancelled and the calls in hand are done. Streams end as soon as `stop` is
+/// cancelled.
 pub async fn serve(
     listener: TcpListener,
     master: Option<Api>,
@@ -90,14 +91,14 @@ pub async fn serve(
     server::serve(connections, router, requests.settings.stall_timeout, stop).await
 }
 
-/// What a process without a master answers.
+/// Returns the routes of a process without a master.
 fn worker_router() -> Router {
     Router::new()
         .route("/healthz", get(healthz))
         .fallback(no_master)
 }
 
-/// All paths.
+/// Returns all routes of a master.
 pub(crate) fn router(api: Api) -> Router {
     let resource = get(list_resources)
         .post(add_resource)
@@ -286,7 +287,7 @@ async fn bytes_of(
     max: usize,
     too_large: impl Fn() -> Problem,
 ) -> Result<bytes::Bytes, Problem> {
-    // A length that is announced is refused before it is read.
+    // A body whose announced length is too large is refused before it is read.
     let announced = request.headers().get(header::CONTENT_LENGTH);
     let announced = announced.and_then(|n| n.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|n| n > max as u64) {
@@ -304,7 +305,7 @@ async fn bytes_of(
     })
 }
 
-/// The problem that a body ended with, where it was one of ours.
+/// Returns the problem that ended a body, if this server caused it.
 fn problem_in<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Problem> {
     match error.downcast_ref() {
         Some(problem) => Some(problem),
@@ -312,7 +313,8 @@ fn problem_in<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Problem> {
     }
 }
 
-/// The type must be given: a page in a browser can send anything else to a local server unasked.
+/// Checks the content type. It must be given: a page in a browser can send any other type to a local server
+/// unasked.
 fn check_type(headers: &HeaderMap, expected: &str, body: &str) -> Result<(), Problem> {
     let given = headers.get(header::CONTENT_TYPE);
     let given = given.map(|v| String::from_utf8_lossy(v.as_bytes()));
@@ -328,11 +330,11 @@ fn check_type(headers: &HeaderMap, expected: &str, body: &str) -> Result<(), Pro
     Err(Problem::invalid(detail, hint).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE))
 }
 
-/// The address that a request came from.
+/// Address that a request came from.
 #[derive(Debug, Clone, Copy)]
 struct Caller(SocketAddr);
 
-/// The origin of a call that changes something.
+/// Returns the origin of a call that changes something.
 fn origin(request: &Request) -> Result<Origin, Problem> {
     let id = match request.headers().get(IDEMPOTENCY_KEY) {
         None => None,

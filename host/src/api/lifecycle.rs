@@ -10,7 +10,7 @@ use super::problem::Problem;
 use super::spec::{SpecRequest, node_id, resource_name};
 use crate::master::Drained;
 
-/// What a worker that drains has still, and who takes it.
+/// Number of shards that a draining worker still has, and of other workers that take shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the fields of the message DrainNodeResponse")]
 pub struct DrainAnswer {
@@ -47,7 +47,7 @@ impl Api {
             .await
     }
 
-    /// Pauses it, or lets it go on.
+    /// Pauses a resource, or lets it go on.
     pub(crate) async fn pause_resource(
         &self,
         origin: &Origin,
@@ -70,7 +70,7 @@ impl Api {
         self.told(origin, method, name, call).await
     }
 
-    /// Lets a worker give away what it has, or take shards again.
+    /// Lets a worker give its shards away, or take shards again.
     pub(crate) async fn drain_node(
         &self,
         origin: &Origin,

@@ -1,4 +1,5 @@
-//! The calls about plugins: whoever is asked admits and stores the bytes, and the leader records them.
+//! The calls about plugins: the master that is asked admits and stores the bytes, and the leader records
+//! them.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -17,13 +18,13 @@ use crate::master::control::Push;
 use crate::master::{Code, ControlError};
 use crate::model::id::{Digest, PluginName, PluginRef, PluginVersion};
 
-/// How often a push is begun again whose bytes the leader does not find.
+/// Number of times that a push starts again because the leader does not find its bytes.
 const PUSH_AGAIN: usize = 2;
 
-/// How a caller pushes.
+/// Options of a push.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PushSaid {
-    /// NAME@VERSION; empty takes what the plugin says of itself.
+    /// NAME@VERSION; if empty, the plugin's own description decides.
     pub(crate) push_as: String,
     pub(crate) allow_breaking: bool,
 }
@@ -37,16 +38,16 @@ impl PushSaid {
     }
 }
 
-/// What a caller pushes.
+/// A plugin that a caller pushes.
 pub(crate) struct Upload {
     pub(crate) said: PushSaid,
-    /// The whole plugin.
+    /// Bytes of the whole plugin.
     pub(crate) bytes: Bytes,
 }
 
 impl Api {
-    /// `upload` brings the bytes, so that it counts as part of the call. They are admitted and stored
-    /// here; the leader records them.
+    /// Pushes a plugin. The bytes are received in `upload`, so that the time counts as part of the call. They
+    /// are admitted and stored here; the leader records them.
     pub(crate) async fn push_plugin<F>(
         &self,
         origin: &Origin,
@@ -55,7 +56,8 @@ impl Api {
     where
         F: Future<Output = Result<Upload, Problem>> + Send,
     {
-        // Before the bytes are read: those of a few plugins are as much as all other requests have.
+        // The permit comes before the bytes: a few plugins need as much memory as all other requests
+        // together.
         let _upload = self.uploads.begin()?;
         let call = async {
             let Upload { said, bytes } = upload.await?;
@@ -71,7 +73,8 @@ impl Api {
                     leader.record_plugin(push, admitted.digest).await
                 };
                 match self.forward.change(origin, own, theirs).await {
-                    // Their record went, and they with it, between our look and the leader's.
+                    // Their record was deleted, and the bytes with it, after this master's look and before
+                    // the leader's.
                     Err(problem)
                         if problem.reason == Some(Reason::PluginGone) && n_gone < PUSH_AGAIN =>
                     {
@@ -86,7 +89,7 @@ impl Api {
         pushed
     }
 
-    /// Writes into the log what became of a plugin whose name it has told itself.
+    /// Logs the outcome of a call about a plugin that names itself.
     fn tell_of_plugin(
         &self,
         origin: &Origin,
@@ -133,7 +136,8 @@ impl Api {
         let call = async {
             let plugin = &plugin_ref("plugin", plugin)?;
             let (name, version) = &exact(plugin.clone())?;
-            // No record tells of it afterwards: what a leader that fell silent has done is not an error.
+            // A deleted version leaves no record: if a leader did it and then fell silent, a second try finds
+            // nothing, which is no error.
             let may_be_done = &AtomicBool::new(false);
             let is_done = |problem: &Problem| {
                 problem.code == Code::NotFound && may_be_done.load(Ordering::Relaxed)
@@ -150,7 +154,8 @@ impl Api {
                 }
             };
             let theirs = |leader: Client| async move {
-                // However this ends without an answer, also where it is given up for another leader.
+                // The deletion may be done even if the call ends without an answer or is given up for another
+                // leader.
                 let was_maybe_done = may_be_done.swap(true, Ordering::Relaxed);
                 let deleted = leader.delete_plugin(plugin).await;
                 if let Err(ClientError::Refused(problem)) = &deleted {
@@ -166,7 +171,7 @@ impl Api {
         self.told(origin, "DeletePlugin", asked, call).await
     }
 
-    /// The bytes of a plugin from an offset.
+    /// Streams the bytes of a plugin from an offset.
     pub(crate) async fn plugin_bytes(
         &self,
         digest: &str,

@@ -17,31 +17,32 @@ use crate::telemetry::chain;
 const HINT: &str = "hint";
 /// gRPC metadata key of the reason.
 const REASON: &str = "reason";
-/// Bytes of a message; it travels in a header, and clients refuse headers of more than 16 KiB.
+/// Largest length of a message in bytes; it travels in a header, and clients refuse headers of more than 16
+/// KiB.
 const MESSAGE_MAX: usize = 2 << 10;
 
-/// Why a call was not carried out.
+/// Error of a call that was not carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]
 pub struct Problem {
-    /// What the caller can do about it.
+    /// Code, which tells what the caller can do.
     pub code: Code,
-    /// As HTTP says it: of the code's row, or closer where HTTP has a word of its own (405, 415).
+    /// HTTP status: that of the code's row, or a closer one if HTTP has it (405, 415).
     pub status: StatusCode,
-    /// What went wrong, on what.
+    /// Description of the fault and of the thing that it concerns.
     pub detail: String,
-    /// What to do; empty where the detail says it all.
+    /// Way out; empty if the detail says it all.
     pub hint: String,
-    /// What another master acts on.
+    /// Reason on which another master acts.
     pub reason: Option<Reason>,
-    /// True if the same call may succeed in a moment: HTTP says so with `Retry-After`.
+    /// True if the same call may succeed in a moment; HTTP then adds `Retry-After`.
     pub is_passing: bool,
 }
 
-/// Why a call can be carried out after all, by another master or after another step.
+/// Reason for which another master, or another step, can still carry the call out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// Only the leader carries it out.
+    /// The call needs the leader, and this master does not lead.
     NotLeading,
     /// The bytes of a plugin have to be stored again.
     PluginGone,
@@ -109,10 +110,10 @@ const fn row(code: Code) -> Row {
 }
 
 impl Problem {
-    /// When to come again after a problem that passes.
+    /// Time after which to try again after a problem that passes.
     pub(super) const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-    /// A problem with the HTTP status of its code.
+    /// Creates a problem with the HTTP status of its code.
     pub fn new(code: Code, detail: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
             code,
@@ -124,40 +125,41 @@ impl Problem {
         }
     }
 
-    /// A bound of this process is reached for the moment: 503 over HTTP, `RESOURCE_EXHAUSTED` over gRPC.
+    /// Creates a problem for a bound of this process that is reached at present: 503 over HTTP,
+    /// `RESOURCE_EXHAUSTED` over gRPC.
     pub fn passing(detail: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::new(Code::ResourceExhausted, detail, hint)
             .with_status(StatusCode::SERVICE_UNAVAILABLE)
             .passes()
     }
 
-    /// The same problem, which may be over in a moment.
+    /// Returns the same problem, marked as one that may be over in a moment.
     #[must_use]
     pub fn passes(mut self) -> Self {
         self.is_passing = true;
         self
     }
 
-    /// The same problem for this reason.
+    /// Returns the same problem with this reason.
     #[must_use]
     pub fn because(mut self, reason: Reason) -> Self {
         self.reason = Some(reason);
         self
     }
 
-    /// A request that cannot be meant.
+    /// Creates a problem for a request that is invalid.
     pub fn invalid(detail: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::new(Code::InvalidArgument, detail, hint)
     }
 
-    /// The same problem under a closer HTTP status.
+    /// Returns the same problem with a closer HTTP status.
     #[must_use]
     pub fn with_status(mut self, status: StatusCode) -> Self {
         self.status = status;
         self
     }
 
-    /// As HTTP says it, without the headers.
+    /// Returns the JSON body of the HTTP response.
     pub fn to_json(&self) -> serde_json::Value {
         serde_json::json!({
             "title": self.status.canonical_reason().unwrap_or_default(),
@@ -168,7 +170,7 @@ impl Problem {
         })
     }
 
-    /// As gRPC says it.
+    /// Returns the gRPC status.
     pub fn to_status(&self) -> tonic::Status {
         let message = if self.hint.is_empty() {
             self.detail.clone()
@@ -186,8 +188,8 @@ impl Problem {
         status
     }
 
-    /// As a client reads it. A status that no row has is what a server of another kind, or the
-    /// transport, says: internal.
+    /// Parses a gRPC status on the client's side. A status that no row has comes from a server of another
+    /// kind or from the transport, and counts as internal.
     pub fn from_status(status: &tonic::Status) -> Self {
         let code = [
             Code::InvalidArgument,
@@ -203,7 +205,7 @@ impl Problem {
         .map_or(Code::Internal, |row| row.code);
         let hint = status.metadata().get(HINT).and_then(|h| h.to_str().ok());
         let message = status.message();
-        // A hint that is not ASCII, or was cut, stays in the message only.
+        // A hint that is not ASCII, or was cut, is in the message only.
         let (detail, hint) = hint
             .and_then(|hint| Some((message.strip_suffix(hint)?.strip_suffix("; ")?, hint)))
             .unwrap_or((message, ""));
@@ -271,7 +273,7 @@ mod tests {
     use crate::plugin::PluginError;
     use crate::store::StoreError;
 
-    /// One error in both forms; the hint is part of the gRPC message, and apart in HTTP.
+    /// Checks one error in both forms; the hint is part of the gRPC message, and separate in HTTP.
     #[track_caller]
     fn check(error: ControlError, http: u16, code: &str, detail: &str, hint: &str) {
         let problem = Problem::from(error);

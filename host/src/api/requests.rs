@@ -1,14 +1,13 @@
 //! Bounds on what the requests of a process hold in memory, and on how long their bodies may take.
 //!
-//! All listeners of a process share one budget of bytes ([`Requests`]). A layer around each service
-//! wraps the body of every request: a frame is handed on only once its bytes are taken from the
-//! budget, so a message is never gathered or decoded before it is paid for. The bytes are given back
-//! when the request is answered and its body is gone. A request that finds the budget used up is
-//! refused at once, with a message that names the setting; it never waits, so nobody can fill the
-//! process with waiting requests either.
+//! The listeners of a process share one budget of bytes ([`Requests`]). A layer around each service wraps the
+//! body of every request: a frame is handed on only once its bytes are taken from the budget, so a message is
+//! never gathered or decoded before it is accounted for. The bytes are given back when the request is
+//! answered and its body is gone. A request that finds the budget used up is refused at once, with a message
+//! that names the setting. It never waits, so nobody can fill the process with waiting requests either.
 //!
-//! The last eighth of the budget is for small requests: large ones cannot lock out those that list
-//! nodes or pause a crawl.
+//! The last eighth of the budget is for small requests: large requests cannot lock out those that list nodes
+//! or pause a crawl.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -26,9 +25,9 @@ use tower::{Layer, Service};
 use super::UPLOAD_DEADLINE;
 use super::problem::Problem;
 
-/// Bytes that each request counts for beside its body: a request costs memory before it says anything.
+/// Bytes that each request counts for beside its body: a request costs memory before any of its body arrives.
 const REQUEST_COST: u64 = 16 << 10;
-/// Bytes up to which a request is small.
+/// Largest size in bytes of a small request.
 const SMALL: u64 = REQUEST_COST + (64 << 10);
 
 /// Bounds of what clients may send to a process.
@@ -54,13 +53,13 @@ impl Default for RequestSettings {
 }
 
 impl RequestSettings {
-    /// The largest body that fits into the budget.
+    /// Returns the size of the largest body that fits into the budget.
     pub fn largest_body(&self) -> u64 {
         (self.memory - self.memory / 8).saturating_sub(REQUEST_COST)
     }
 }
 
-/// The bounds that all requests of a process share.
+/// Bounds that all requests of a process share.
 #[derive(Debug, Clone)]
 pub struct Requests {
     pub(super) settings: RequestSettings,
@@ -77,12 +76,12 @@ struct Budget {
 #[derive(Debug)]
 struct Share {
     budget: Arc<Budget>,
-    /// Only the request's body adds to it.
+    /// Bytes that are taken so far; only the request's body adds to them.
     taken: AtomicU64,
 }
 
 impl Requests {
-    /// A budget of which nothing is taken.
+    /// Creates a budget of which nothing is taken.
     pub fn new(settings: RequestSettings) -> Self {
         Self {
             budget: Arc::new(Budget {
@@ -93,17 +92,17 @@ impl Requests {
         }
     }
 
-    /// A layer that takes the bodies of an HTTP router from this budget.
+    /// Returns a layer that takes the bodies of an HTTP router from this budget.
     pub(super) fn of_http(&self) -> MeterBodies<axum::body::Body> {
         MeterBodies {
             requests: self.clone(),
             wrap: |metered| axum::body::Body::new(metered),
-            // It is found again where the body is read, and answered as it stands.
+            // The problem is found again where the body is read, and answered as it stands.
             error: |problem| Box::new(problem),
         }
     }
 
-    /// A layer that takes the bodies of gRPC services from this budget.
+    /// Returns a layer that takes the bodies of gRPC services from this budget.
     pub(super) fn of_grpc(&self) -> MeterBodies<tonic::body::Body> {
         MeterBodies {
             requests: self.clone(),
@@ -114,10 +113,10 @@ impl Requests {
 }
 
 impl Share {
-    /// Takes so many bytes more, if there are as many.
+    /// Takes `n_bytes` more, if there are as many.
     fn take(&self, n_bytes: u64) -> Result<(), Problem> {
         if n_bytes == 0 {
-            // The end of a body that is paid for.
+            // This is the end of a body whose bytes are all taken.
             return Ok(());
         }
         let max = self.budget.max;
@@ -149,7 +148,7 @@ impl Drop for Share {
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Wraps the bodies of all requests to a service.
+/// Layer that wraps the bodies of all requests to a service.
 pub(super) struct MeterBodies<B> {
     requests: Requests,
     wrap: fn(Metered<B>) -> B,
@@ -176,7 +175,7 @@ impl<B, S> Layer<S> for MeterBodies<B> {
     }
 }
 
-/// A service whose requests are taken from the budget.
+/// Service whose requests are taken from the budget.
 pub(super) struct Metering<B, S> {
     meter: MeterBodies<B>,
     inner: S,
@@ -220,7 +219,7 @@ where
             })
         });
         let answer = self.inner.call(request);
-        // What the body has brought is in the hands of the service until it has answered.
+        // The service holds the bytes of the body until it has answered.
         Box::pin(async move {
             let answer = answer.await;
             drop(share);
@@ -229,24 +228,24 @@ where
     }
 }
 
-/// A body whose frames are taken from the budget before they are handed on.
+/// Body whose frames are taken from the budget before they are handed on.
 pub(super) struct Metered<B> {
     body: B,
     share: Arc<Share>,
     stall_timeout: Duration,
-    /// Runs from the first look on.
+    /// Clock of the body, which runs from the first poll on.
     clock: Option<Clock>,
     error: fn(Problem) -> BoxError,
 }
 
 struct Clock {
     next: Pin<Box<Sleep>>,
-    /// When the whole body has to be there.
+    /// Time by which the whole body must have arrived.
     end: Instant,
 }
 
 impl<B: Unpin> Metered<B> {
-    /// Begins to wait for the next frame; for the first one the request itself is paid for.
+    /// Begins to wait for the next frame; for the first frame, the request's own cost is taken too.
     fn wait(&mut self) -> Result<(), Problem> {
         let now = Instant::now();
         let Some(clock) = &mut self.clock else {
@@ -262,7 +261,7 @@ impl<B: Unpin> Metered<B> {
         Ok(())
     }
 
-    /// The client has sent nothing for too long, or not all of it in time.
+    /// Returns the problem of a client that has sent nothing for too long, or not all of it in time.
     fn stalled(&self) -> Problem {
         let seconds = self.stall_timeout.as_secs_f64();
         let detail = format!("no more of the body arrived within {seconds} s");

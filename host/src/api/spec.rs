@@ -1,5 +1,5 @@
-//! What a caller says of a resource, before defaults: the one form that gRPC, HTTP and the command
-//! line all come to.
+//! The part of a resource's spec that a caller gives, before defaults: the one form that gRPC, HTTP and the
+//! command line share.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
@@ -10,27 +10,28 @@ use crate::model::placement::{Neighbour, PlacementChange};
 use crate::model::plugin::LimitOverrides;
 use crate::model::resource::{CrawlSettings, HostPattern, ResourceSpec, SettingError};
 
-/// A resource to be added, or a change to one.
+/// Request to add a resource, or to change one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpecRequest {
-    /// The resource.
+    /// Name of the resource.
     pub name: ResourceName,
-    /// None: the plugin of the resource's name; in a change, the present one.
+    /// Plugin of the resource. If `None`, it is the plugin of the resource's name; in a change, the present
+    /// one.
     pub plugin: Option<PluginRef>,
-    /// In a change, those not named stay.
+    /// Params. In a change, those that are not named stay.
     pub params: BTreeMap<String, String>,
     /// Names of params to take away, in a change.
     pub no_params: BTreeSet<String>,
     /// In a change, those not named stay.
     pub limits: LimitOverrides,
-    /// In a change, what is absent stays.
+    /// Settings of the crawl. In a change, those that are absent stay.
     pub crawl: CrawlSettings,
-    /// In a change, what is absent stays, and what is empty is taken back.
+    /// Placement. In a change, settings that are absent stay, and empty ones are reset.
     pub placement: PlacementChange,
 }
 
 impl SpecRequest {
-    /// The whole spec of something to be added.
+    /// Returns the whole spec of a resource to be added.
     pub fn into_spec(self) -> Result<ResourceSpec, ControlError> {
         self.crawl.check().map_err(invalid_setting)?;
         let plugin = match self.plugin {
@@ -49,7 +50,7 @@ impl SpecRequest {
         })
     }
 
-    /// The whole spec after this change to the present one.
+    /// Returns the present spec with this change applied.
     pub fn over(self, present: ResourceSpec) -> Result<ResourceSpec, ControlError> {
         let mut spec = present;
         spec.plugin = self.plugin.unwrap_or(spec.plugin);
@@ -69,22 +70,22 @@ impl SpecRequest {
     }
 }
 
-/// The name of a resource, as the field `name` carries it.
+/// Parses the name of a resource from the field `name`.
 pub(crate) fn resource_name(text: &str) -> Result<ResourceName, ControlError> {
     text.parse().map_err(|e| invalid("name", e))
 }
 
-/// The id of a node, as the field `id` carries it.
+/// Parses the id of a node from the field `id`.
 pub(crate) fn node_id(text: &str) -> Result<NodeId, ControlError> {
     text.parse().map_err(|e| invalid("id", e))
 }
 
-/// A plugin, as this field carries it.
+/// Parses a plugin from this field.
 pub(crate) fn plugin_ref(field: &'static str, text: &str) -> Result<PluginRef, ControlError> {
     text.parse().map_err(|e| invalid(field, e))
 }
 
-/// The field `scope`.
+/// Parses the field `scope`.
 pub(crate) fn scope<'a>(
     hosts: impl IntoIterator<Item = &'a str>,
 ) -> Result<Vec<HostPattern>, ControlError> {
@@ -94,7 +95,7 @@ pub(crate) fn scope<'a>(
         .map_err(|e: SettingError| invalid("scope", e))
 }
 
-/// A setting of a crawl that is a text, where it is given.
+/// Parses a setting of a crawl that is a text, if it is given.
 pub(crate) fn setting<T>(name: &'static str, text: Option<&str>) -> Result<Option<T>, ControlError>
 where
     T: FromStr<Err = String>,
@@ -103,7 +104,7 @@ where
     parsed.map_err(|why| invalid_setting(SettingError { setting: name, why }))
 }
 
-/// A setting of a crawl that is a list of texts.
+/// Parses a setting of a crawl that is a list of texts.
 pub(crate) fn setting_list<'a, T>(
     name: &'static str,
     texts: impl IntoIterator<Item = &'a str>,
@@ -115,12 +116,12 @@ where
     parsed.map_err(|why| invalid_setting(SettingError { setting: name, why }))
 }
 
-/// The fields `near` and `apart`.
+/// Parses the fields `near` and `apart`.
 pub(crate) fn neighbour(field: &'static str, text: &str) -> Result<Neighbour, ControlError> {
     text.parse().map_err(|e| invalid(field, e))
 }
 
-/// A field that does not parse.
+/// Returns the error of a field that does not parse.
 pub(crate) fn invalid(field: &'static str, why: impl std::fmt::Display) -> ControlError {
     ControlError::Invalid {
         field,

@@ -1,4 +1,5 @@
-//! `crawler plugin new|check|test|diff|fetch` and `crawler shell`: what those who write rules do, with the parts of a crawl.
+//! The commands for authors of rules, made of the parts of a crawl: `crawler plugin
+//! new|check|test|diff|fetch` and `crawler shell`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,7 +30,7 @@ use crate::plugin::engine::EngineSettings;
 mod diff;
 mod shell;
 
-/// Carries it out.
+/// Carries out a command for authors.
 pub(super) async fn run(options: AuthorOptions) -> anyhow::Result<()> {
     let result = match options {
         AuthorOptions::New(options) => new(&options),
@@ -40,7 +41,7 @@ pub(super) async fn run(options: AuthorOptions) -> anyhow::Result<()> {
         AuthorOptions::Shell(options) => shell::run(&options).await,
     };
     match result {
-        // Whoever read the output has read enough.
+        // The reader of the output has closed it and wants no more.
         Err(error) if cli::is_closed_pipe(&error) => Ok(()),
         result => result,
     }
@@ -60,7 +61,7 @@ fn new(options: &NewOptions) -> anyhow::Result<()> {
     new_report(options, None)
 }
 
-/// Where the SDK for Rust lies.
+/// Returns the folder of the SDK for Rust.
 fn sdk(options: &NewOptions) -> anyhow::Result<PathBuf> {
     let Some(named) = &options.sdk else {
         return template::find_sdk(&options.folder).context(
@@ -85,7 +86,7 @@ async fn check(options: &CheckOptions) -> anyhow::Result<()> {
         compile_memory: options.compile_memory,
         confinement: options.confinement,
         child_program: config::program(),
-        // What was compiled before would tell nothing of how long it takes.
+        // Code from a cache would not show how long compiling takes.
         cache_folder: None,
         ..EngineSettings::default()
     };
@@ -103,17 +104,17 @@ async fn check(options: &CheckOptions) -> anyhow::Result<()> {
     )
 }
 
-/// Once, or again after each change until told to end.
+/// Tests the saved calls once, or again after each change until the command is told to end.
 async fn test(options: &TestOptions) -> anyhow::Result<()> {
     if !options.is_watching {
         return test_once(options).await;
     }
-    // Where there is nothing to test, nothing is worth waiting for.
+    // A folder without calls to test is an error at once, not something to watch.
     call_names(&options.pages, &options.calls)?;
     let mut changes = Changes::of(&options.plugin, Some(&options.pages))?;
     loop {
         match test_once(options).await {
-            // Nobody reads what comes of it.
+            // Nobody reads the output any more.
             Err(error) if cli::is_closed_pipe(&error) => return Ok(()),
             Err(error) => cli::print_error(&error),
             Ok(()) => {}
@@ -140,7 +141,7 @@ async fn test_once(options: &TestOptions) -> anyhow::Result<()> {
     test_report(&all, &limits, options.mangled, options.is_json)
 }
 
-/// The saved calls of a folder that are wanted, or all of them.
+/// Returns the saved calls of a folder that are wanted, or all of them.
 fn call_names(folder: &Path, wanted: &[CallName]) -> anyhow::Result<Vec<CallName>> {
     let mut names = match folder.exists() {
         true => saved::names(folder)?,
@@ -241,7 +242,7 @@ async fn fetch(options: &FetchOptions) -> anyhow::Result<()> {
     fetch_report(folder, &name, &request.rule, &page)
 }
 
-/// By which pages are asked for by hand.
+/// Creates the fetcher for pages that the user asks for.
 fn fetcher(asking: &Asking) -> anyhow::Result<Arc<dyn Fetch>> {
     let guard = parts::guard(&asking.allow_networks, &asking.allow_ports);
     let clock = Arc::new(SystemClock);

@@ -39,37 +39,37 @@ use crate::task::TaskScope;
 use crate::worker::agent::{self, AgentParts};
 use crate::worker::{Crawls, leave};
 
-/// How long everything may take to end after a stop.
+/// Time that everything may take to end after a stop.
 const STOP_GRACE: Duration = Duration::from_secs(15);
 
-/// A running process of a cluster. Ends with [`Process::stop`]; dropping it ends it without grace.
+/// A running process of a cluster. It ends with [`Process::stop`]; dropping it ends it without grace.
 pub(super) struct Process {
-    /// Where gRPC answers.
+    /// Address of gRPC.
     pub(super) grpc: SocketAddr,
-    /// Where HTTP answers.
+    /// Address of HTTP.
     pub(super) http: SocketAddr,
-    /// As it registers.
+    /// Record under which the process registers.
     pub(super) node: Node,
     catalog: Catalog,
     leaving: Leaving,
-    /// How long it may take to give away what it has.
+    /// Time that the process may take to give its shards away.
     drain_timeout: Duration,
     scopes: Scopes,
-    /// Why it cannot go on.
+    /// Receives the reason why the process cannot go on.
     fault: oneshot::Receiver<anyhow::Error>,
     identity: Identity,
 }
 
-/// In the order in which they end.
+/// Scopes of the tasks, in the order in which they end.
 #[derive(Default)]
 struct Scopes {
-    /// Crawls.
+    /// Tasks of crawls.
     work: TaskScope,
-    /// Registration.
+    /// Tasks of the registration.
     membership: TaskScope,
-    /// Election, and what a leader does. It begins, and ends, with the registration.
+    /// Tasks of the election and of the leader's duties. They begin and end with the registration.
     election: Arc<TaskScope>,
-    /// Calls, and what they need.
+    /// Tasks of the calls, and of what calls need.
     doors: TaskScope,
 }
 
@@ -95,7 +95,7 @@ pub(super) async fn run_worker(
     Box::pin(run(worker, connecting, &options.node, stop)).await
 }
 
-/// Connects the store, however long that takes. Never ends.
+/// Connects the store, however long that takes. The task never ends.
 fn connect(
     store: &Arc<LateStore>,
     options: &NodeOptions,
@@ -144,7 +144,7 @@ async fn run(
 }
 
 impl Process {
-    /// Waits until it cannot go on, and tells why.
+    /// Waits until the process cannot go on, and returns the reason.
     pub(super) async fn fault(&mut self) -> anyhow::Error {
         let panicked = [
             self.scopes.work.failed(),
@@ -164,7 +164,7 @@ impl Process {
         }
     }
 
-    /// Gives away what it has, as far as there is time.
+    /// Gives the shards of the process away, as far as there is time.
     fn leaving(&self) -> impl Future<Output = ()> + use<> {
         let (leaving, catalog) = (self.leaving.clone(), self.catalog.clone());
         let (worker, within) = (self.node.id.clone(), self.drain_timeout);
@@ -179,7 +179,7 @@ impl Process {
     }
 }
 
-/// What a process has before it belongs to the cluster.
+/// Parts of a process that it has before it belongs to the cluster.
 struct Base {
     doors: Doors,
     node: Node,
@@ -233,7 +233,7 @@ async fn base(
     })
 }
 
-/// Starts a master on this store. It answers calls when this returns, and belongs to the cluster later. Where it
+/// Starts a master on this store. It answers calls when this returns, and belongs to the cluster later. If it
 /// has no id yet, this waits for the store.
 pub(super) async fn start_master(
     options: &MasterOptions,
@@ -289,7 +289,7 @@ pub(super) async fn start_master(
         node: base.node,
         catalog: base.catalog,
         leaving,
-        // Nothing is assigned to it.
+        // A master has no shards to give away.
         drain_timeout: Duration::ZERO,
         scopes,
         fault,

@@ -1,4 +1,4 @@
-//! Which commands are confined, and what each of them reaches ([`crate::confine`]).
+//! Confines the commands that run plugins; the table shows what each of them reaches ([`crate::confine`]).
 //!
 //! | command | reads | writes |
 //! |---|---|---|
@@ -6,10 +6,10 @@
 //! | `worker --cluster=false`, `up` | the same, and its plugins | the same |
 //! | `run` | the same | its state folder, temporary folder and output |
 //!
-//! Compilers of languages need much more than that, so plugins that are folders are built before, and
-//! `run --watch`, which builds again and again, is not confined. `demo` and the commands for authors run what
-//! their user has just written, and are not confined either. All of them have plugins compiled in confined
-//! processes.
+//! Compilers of languages need much more than that, so plugins that are folders are built before the process
+//! is confined. `run --watch`, which builds again and again, is not confined. `demo` and the commands for
+//! authors run code that their user has just written, and are not confined either. All of them have plugins
+//! compiled in confined processes.
 
 use std::fs::{DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -28,11 +28,11 @@ use crate::confine::{self, Confinement, Reach};
 use crate::data::DataRoot;
 use crate::plugin::admission;
 
-/// Builds what the command is to build and confines this process to what it needs then. Called before
-/// the process has other threads, and before it has seen a byte of a plugin.
+/// Builds the plugins of the command and then confines this process to what it still needs. It is called
+/// before the process has other threads, and before it has read a byte of a plugin.
 ///
-/// A rule is about a folder that is there, so what would end the command is looked for before any is
-/// made.
+/// A rule of the confinement needs a folder that exists, so everything that would make the command fail is
+/// checked before any folder is made.
 pub fn confined(mut command: Command) -> anyhow::Result<Command> {
     match &mut command {
         Command::Run(options) if options.is_watching => {
@@ -47,7 +47,7 @@ pub fn confined(mut command: Command) -> anyhow::Result<Command> {
             reach.read.extend(options.fetch.files().map(Path::to_owned));
             if let Some(output) = &options.output {
                 if !output.exists() {
-                    // A rule is about a file that is there.
+                    // A rule of the confinement needs a file that exists.
                     let created = File::create_new(output);
                     created.with_context(|| format!("cannot create {}", output.display()))?;
                 }
@@ -91,7 +91,7 @@ fn is_wanted(engine: &EngineOptions) -> bool {
     engine.confinement == Confinement::On
 }
 
-/// A process with a data root and plugins of its own.
+/// Confines a process with a data root and plugins of its own.
 fn confine_server(
     engine: &EngineOptions,
     data: &str,
@@ -108,14 +108,14 @@ fn confine_server(
     Ok(())
 }
 
-/// Finds what is wrong with the files that fetching needs, before any folder is made.
+/// Checks the files that fetching needs, before any folder is made.
 fn check_fetch(config: &FetchConfig, hosts: &FixedHosts) -> anyhow::Result<()> {
     parts::fetcher(parts::guard(&[], &[]), config, hosts, Arc::new(SystemClock)).map(drop)
 }
 
 /// Returns the reach of every process that runs plugins.
 fn reach(engine: &EngineOptions) -> anyhow::Result<Reach> {
-    // The engine says why where it cannot be made.
+    // If the folder cannot be made, the engine reports why.
     let _made = DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -144,7 +144,7 @@ fn confine(reach: &Reach) {
     }
 }
 
-/// Puts components in the places of folders of source.
+/// Builds plugins that are folders, and replaces their paths by those of the components.
 fn build_all<'a>(plugins: impl IntoIterator<Item = &'a mut PathBuf>) -> anyhow::Result<()> {
     let folders = plugins.into_iter().filter(|plugin| plugin.is_dir());
     let folders: Vec<&mut PathBuf> = folders.collect();
@@ -161,7 +161,7 @@ fn build_all<'a>(plugins: impl IntoIterator<Item = &'a mut PathBuf>) -> anyhow::
         }
         Ok(())
     };
-    // Its threads end with it.
+    // Its threads end with the runtime.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

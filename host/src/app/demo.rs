@@ -1,5 +1,5 @@
-//! `crawler demo`: the whole way of a crawl, from a rule's source to items that are compared with
-//! the truth, in a temporary folder and on free ports.
+//! `crawler demo`: all steps of a crawl, from the source of a rule to items that are compared with the truth,
+//! in a temporary folder and on free ports.
 
 #![expect(clippy::print_stdout, reason = "a command that shows its work")]
 
@@ -31,18 +31,18 @@ use crate::model::id::ResourceName;
 use crate::model::resource::CrawlSettings;
 use crate::task::TaskScope;
 
-/// How often the crawl's progress is asked for.
+/// Interval at which the crawl's progress is asked for.
 const PROGRESS: Duration = Duration::from_millis(100);
-/// The whole crawl takes a second or two; a minute without an end is a failure.
+/// Deadline of the crawl, which takes a second or two.
 const DEADLINE: Duration = Duration::from_secs(60);
-/// How long open connections to the shop may take to close.
+/// Time that open connections to the shop may take to close.
 const SHOP_GRACE: Duration = Duration::from_secs(2);
-/// Items that are shown.
+/// Number of items that are shown.
 const N_SHOWN: usize = 3;
-/// Characters of each that are shown.
+/// Number of characters of each item that are shown.
 const LINE_CHARS: usize = 110;
 
-/// The shop alone, or the whole demo.
+/// Runs the shop alone, or the whole demo.
 pub(super) async fn run(options: DemoOptions, stop: CancellationToken) -> anyhow::Result<()> {
     let port = if options.site_only { options.port } else { 0 };
     let listener = doors::listen(SocketAddr::from((Ipv4Addr::LOCALHOST, port)), "--port").await?;
@@ -83,7 +83,7 @@ async fn in_folder(
     };
     let up = Up::start(&up_options).await?;
     let result = super::unless_stopped(stop, Box::pin(crawl(&up, shop, base, &wasm, &path))).await;
-    // What still writes would keep the folder from being removed.
+    // A part that still writes would keep the folder from being removed.
     up.stop().await;
     if options.keep {
         let path = folder.keep();
@@ -95,7 +95,7 @@ async fn in_folder(
     result
 }
 
-/// The source of the `books` plugin, in the repository that this program was built from.
+/// Returns the source of the `books` plugin, in the repository that this program was built from.
 fn source() -> anyhow::Result<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/books");
     ensure!(
@@ -181,7 +181,7 @@ async fn crawl(up: &Up, shop: &Shop, base: &Url, wasm: &Path, folder: &Path) -> 
     Ok(())
 }
 
-/// A line that fits most terminals.
+/// Cuts a line to a length that fits most terminals.
 fn shortened(line: &str) -> String {
     match line.char_indices().nth(LINE_CHARS) {
         Some((end, _)) => format!("{}…", &line[..end]),
@@ -189,7 +189,7 @@ fn shortened(line: &str) -> String {
     }
 }
 
-/// This program as it can be called from here.
+/// Returns the command that runs this program from the current folder.
 fn program() -> String {
     let program = std::env::current_exe().unwrap_or_else(|_| "crawler".into());
     let here = std::env::current_dir().ok();

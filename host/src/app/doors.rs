@@ -1,4 +1,4 @@
-//! The listeners of a process: where others reach it.
+//! The listeners of a process: gRPC, HTTP and profiles.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,27 +14,27 @@ use crate::api::{Api, grpc, http};
 use crate::task::TaskScope;
 use crate::telemetry;
 
-/// How long calls in hand may take to be answered after a stop. Whoever sends no whole request, or
+/// Time that calls in hand may take to be answered after a stop. A client that sends no whole request, or
 /// does not close an idle connection, is not waited for.
 const CALLS_GRACE: Duration = Duration::from_secs(2);
 
-/// Connections that wait to be accepted; where there are more, a client tries again after a second.
+/// Number of connections that wait to be accepted; if there are more, a client tries again after a second.
 const BACKLOG: u32 = 4_096;
 
-/// Ports that are taken and not served yet.
+/// Listeners whose ports are taken and not served yet.
 pub(super) struct Doors {
     grpc: TcpListener,
     http: TcpListener,
     pprof: Option<TcpListener>,
     requests: Requests,
-    /// Where gRPC listens.
+    /// Address of gRPC.
     pub(super) grpc_at: SocketAddr,
-    /// Where HTTP listens.
+    /// Address of HTTP.
     pub(super) http_at: SocketAddr,
 }
 
 impl Doors {
-    /// Takes the ports, or says which setting would choose others.
+    /// Takes the ports; an error names the setting that chooses another one.
     pub(super) async fn take(
         (grpc, http, pprof): (SocketAddr, SocketAddr, Option<SocketAddr>),
         requests: &RequestSettings,
@@ -59,7 +59,7 @@ impl Doors {
         })
     }
 
-    /// Where this process listens.
+    /// Returns the addresses of this process, for messages.
     pub(super) fn addresses(&self) -> Vec<String> {
         let pprof = self
             .pprof
@@ -84,7 +84,7 @@ impl Doors {
     }
 }
 
-/// Serves profiles until `scope` is stopped, and says where.
+/// Serves profiles until `scope` is stopped, and logs the address.
 pub(super) fn serve_profiles(listener: TcpListener, requests: Requests, scope: &TaskScope) {
     if let Ok(address) = listener.local_addr() {
         tracing::info!("serving profiles pprof={address}");
@@ -94,14 +94,14 @@ pub(super) fn serve_profiles(listener: TcpListener, requests: Requests, scope: &
     scope.spawn("profiles", served("HTTP of profiles", profiles, stop));
 }
 
-/// Takes a port, or says which setting would choose another.
+/// Takes a port; an error names the setting that chooses another one.
 pub(super) async fn listen(address: SocketAddr, flag: &str) -> anyhow::Result<TcpListener> {
     let listening = || {
         let socket = match address {
             SocketAddr::V4(_) => TcpSocket::new_v4(),
             SocketAddr::V6(_) => TcpSocket::new_v6(),
         }?;
-        // A process that starts again takes its port back at once.
+        // A process that restarts takes its port back at once.
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
         socket.listen(BACKLOG)
@@ -109,8 +109,8 @@ pub(super) async fn listen(address: SocketAddr, flag: &str) -> anyhow::Result<Tc
     listening().with_context(|| cannot_listen(address, flag))
 }
 
-/// Says which setting would choose another port where this one cannot be taken. It is free again when
-/// this returns: for what has to be known before anything is made.
+/// Checks that a port can be taken; an error names the setting that chooses another one. The port is free
+/// again when this returns. Callers use it to fail before anything is made.
 pub(super) fn check_port(address: SocketAddr, flag: &str) -> anyhow::Result<()> {
     let taken = std::net::TcpListener::bind(address).map(drop);
     taken.with_context(|| cannot_listen(address, flag))

@@ -1,9 +1,9 @@
-//! Files and connections that the process may have open.
+//! The limit on files and connections that the process may have open.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the number of files that the process may have open to what its user may have. Systems begin with
-/// 1 024, for programs that wait by `select`; a crawl of many hosts has a connection to each.
+/// Raises the number of files that the process may have open to the limit of its user. Systems begin with 1
+/// 024, for programs that wait by `select`; a crawl of many hosts has a connection to each.
 pub fn open_more_files() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let raised = Rlimit {

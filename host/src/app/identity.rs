@@ -1,9 +1,9 @@
 //! The id under which a process of a cluster registers.
 //!
-//! A process that asks for none gets the next free number of the cluster, `worker-1` first, and keeps it in its
-//! state folder. A number is free if nobody is registered under it, nobody has told it to drain, and nobody has
-//! reserved it. Each process reserves its number for as long as it runs, and an hour longer: a process that
-//! is away from the store, or starts again, finds it.
+//! A process that asks for no id gets the next free number of the cluster, `worker-1` first, and keeps it in
+//! its state folder. A number is free if nobody is registered under it, nobody has told it to drain, and
+//! nobody has reserved it. Each process reserves its number for as long as it runs, and an hour longer: a
+//! process that is away from the store, or starts again, finds its number again.
 
 use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
@@ -23,9 +23,9 @@ use crate::store::{Guard, LeaseId, Outcome, StoreError, Txn};
 use crate::task::TaskScope;
 use crate::telemetry;
 
-/// File in the state folder that has the id; its lock tells that a process goes by it.
+/// File in the state folder that holds the id; its lock shows that a process uses the id.
 const ID_FILE: &str = "node-id";
-/// Characters of the host's name in an id.
+/// Number of characters of the host's name in an id.
 const HOST_MAX: usize = 40;
 /// Time for which a number stays reserved after its process was last there.
 const RESERVED_FOR: Duration = Duration::from_secs(60 * 60);
@@ -34,34 +34,34 @@ const RENEW_EVERY: Duration = Duration::from_secs(60);
 /// Pauses between two tries to reserve a number, at first and at the most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
 
-/// The id of a process, for as long as this value lives.
+/// Id of a process, for as long as this value lives.
 #[derive(Debug)]
 pub(super) struct Identity {
     pub(super) id: NodeId,
-    /// None: it was asked for, and is kept nowhere.
+    /// Place where the id is kept. If `None`, the id was asked for and is kept nowhere.
     place: Option<Place>,
-    /// The lease of its number, where it was reserved at this start.
+    /// Lease of the number, if it was reserved at this start.
     reserved: Option<LeaseId>,
 }
 
-/// A number that was reserved.
+/// An id with a reserved number.
 #[derive(Debug)]
 struct Numbered {
     id: NodeId,
     lease: LeaseId,
 }
 
-/// The place where an id is kept.
+/// Place where an id is kept.
 #[derive(Debug)]
 struct Place {
     path: PathBuf,
-    /// None: another process of this state folder has the place, and what it holds.
+    /// Lock of the file. If `None`, another process of this state folder has the place and the id in it.
     lock: Option<File>,
 }
 
 impl Identity {
-    /// Returns the id that was asked for; or the one that is kept in the state folder; or a new one, which is
-    /// kept there. Waits for the store where a new number is wanted.
+    /// Returns the id that was asked for, or the one that is kept in the state folder, or a new one, which is
+    /// then kept there. Waits for the store if a new number is wanted.
     pub(super) async fn find(
         role: Role,
         wanted: &WantedId,
@@ -104,7 +104,7 @@ impl Identity {
         })
     }
 
-    /// Keeps its number reserved until `scope` is stopped, if it is one that was not asked for.
+    /// Keeps the number reserved until `scope` is stopped, unless the id was asked for.
     pub(super) fn keep(&self, role: Role, catalog: &Catalog, scope: &TaskScope) {
         if self.place.is_none() || number_of(role, &self.id).is_none() {
             return;
@@ -116,8 +116,8 @@ impl Identity {
         });
     }
 
-    /// Forgets an id that another process has: the next start finds another one. Does nothing where it was asked
-    /// for.
+    /// Forgets an id that another process has: the next start finds another one. Does nothing if the id was
+    /// asked for.
     pub(super) fn forget(&self) {
         let Some(place) = &self.place else {
             return;
@@ -153,7 +153,7 @@ impl Place {
         })
     }
 
-    /// Returns the id that is kept. A file that holds none of this role is written anew.
+    /// Returns the id that is kept. A file that holds no id of this role is overwritten.
     fn read(&self, role: Role) -> io::Result<Option<NodeId>> {
         if self.lock.is_none() {
             return Ok(None);
@@ -163,7 +163,7 @@ impl Place {
         Ok(kept.filter(|id| id.as_str().starts_with(&format!("{role}-"))))
     }
 
-    /// Does nothing where the place is another process's.
+    /// Writes the file, unless the place is another process's.
     fn write(&self, text: &str) -> io::Result<()> {
         match self.lock {
             Some(_) => std::fs::write(&self.path, text),
@@ -172,13 +172,13 @@ impl Place {
     }
 }
 
-/// The number of an id that is one.
+/// Returns the number of an id that is made of one.
 fn number_of(role: Role, id: &NodeId) -> Option<u32> {
     let number = id.as_str().strip_prefix(&format!("{role}-"))?;
     number.parse().ok()
 }
 
-/// Reserves the smallest number that is free, however long the store does not answer.
+/// Reserves the smallest free number, however long the store does not answer.
 async fn next_number(role: Role, catalog: &Catalog) -> Result<Numbered, StoreError> {
     let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
     let mut is_told = false;
@@ -201,7 +201,8 @@ async fn next_number(role: Role, catalog: &Catalog) -> Result<Numbered, StoreErr
     }
 }
 
-/// Chooses and reserves a number, in one try. None: another process was faster, or nobody knows.
+/// Chooses and reserves a number, in one try. Returns `None` if another process was faster, or if the outcome
+/// is unknown.
 async fn try_next_number(role: Role, catalog: &Catalog) -> Result<Option<Numbered>, StoreError> {
     let keys = catalog.keys();
     let prefixes = [
@@ -230,7 +231,7 @@ async fn try_next_number(role: Role, catalog: &Catalog) -> Result<Option<Numbere
     Ok(lease.map(|lease| Numbered { id, lease }))
 }
 
-/// Reserves an id that nobody has reserved, where these keys are absent too.
+/// Reserves an id that nobody has reserved, if these keys are absent too.
 async fn reserve(
     role: Role,
     id: &NodeId,
@@ -247,19 +248,19 @@ async fn reserve(
         return Ok(Some(lease));
     }
     if let Err(error) = store.revoke_lease(lease).await {
-        // It runs out by itself.
+        // The lease expires by itself.
         let error = telemetry::chain(&error);
         tracing::debug!(node = %id, error, "the lease of a number cannot be given back");
     }
     reserved.map(|_| None)
 }
 
-/// Keeps a number reserved. Never ends.
+/// Keeps a number reserved. The task never ends.
 async fn keep_reserved(role: Role, id: NodeId, mut lease: Option<LeaseId>, catalog: Catalog) {
     loop {
         let kept = match lease {
             Some(held) => catalog.store().renew_lease(held).await.map(|()| lease),
-            // It may be reserved by an earlier process of this state folder.
+            // An earlier process of this state folder may have reserved it.
             None => reserve(role, &id, [], &catalog).await,
         };
         lease = match kept {
@@ -278,7 +279,7 @@ async fn keep_reserved(role: Role, id: NodeId, mut lease: Option<LeaseId>, catal
 fn of_host(role: Role) -> NodeId {
     let host = rustix::system::uname();
     let host = host.nodename().to_string_lossy();
-    // As far as a host's name has characters that a node id may have.
+    // Characters that a node id may not have are left out of the host's name.
     let host: String = host
         .chars()
         .filter(|c| c.is_ascii_alphanumeric() || *c == '-')
@@ -318,12 +319,12 @@ mod tests {
         let numbered = || worker(&state, &catalog, WantedId::Number);
         let first = numbered().await;
         assert_eq!(id(&first), "worker-1");
-        // Both run at the same time.
+        // Both processes run at the same time.
         let beside = numbered().await;
         assert_eq!(id(&beside), "worker-2");
         drop((first, beside));
         assert_eq!(id(&numbered().await), "worker-1");
-        // One that is asked for is not kept.
+        // An id that is asked for is not kept.
         let asked = WantedId::Is("worker-7".parse().unwrap());
         assert_eq!(id(&worker(&state, &catalog, asked).await), "worker-7");
         let again = numbered().await;
@@ -336,7 +337,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_number_is_kept_while_its_process_runs_and_an_hour_longer() {
         let (folder, catalog) = (tempfile::tempdir().unwrap(), cluster());
-        // A second process, which is to find the number of the first taken or not.
+        // A second process looks whether the number of the first is taken.
         let other = async || {
             let folder = tempfile::tempdir().unwrap();
             let found = worker(folder.path(), &catalog, WantedId::Number).await;
@@ -366,7 +367,7 @@ mod tests {
             keys.node(Role::Worker, &name("worker-1")),
             keys.draining(&name("worker-2")),
             keys.reserved(Role::Worker, &name("worker-3")),
-            // Of another role.
+            // This node has another role.
             keys.node(Role::Master, &name("master-4")),
         ];
         for key in there {
@@ -400,7 +401,7 @@ mod tests {
         let host = found(WantedId::Host).await;
         assert_ne!(host, number);
         assert_eq!(found(WantedId::Host).await, host);
-        // Who has an id of either form keeps it.
+        // A process that has an id of either form keeps it.
         assert_eq!(found(WantedId::Number).await, host);
     }
 

@@ -1,5 +1,5 @@
-//! A store that is connected to while the process runs already: whoever asks before that learns why
-//! there is no answer yet.
+//! A store that is connected while the process runs already. A request before that fails with the reason why
+//! the store is not connected yet.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -12,13 +12,13 @@ use crate::store::{
 };
 use crate::telemetry;
 
-/// Between two tries, at first and at the most.
+/// Pauses between two tries, at first and at the most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
 
-/// Not connected until [`LateStore::connect`] has come to its end.
+/// Store that is not connected until [`LateStore::connect`] has finished.
 pub(super) struct LateStore {
     store: OnceLock<Arc<dyn Store>>,
-    /// Why not yet.
+    /// Reason why the store is not connected yet.
     why: Mutex<String>,
 }
 
@@ -30,7 +30,7 @@ impl LateStore {
         }
     }
 
-    /// Tries until it is connected, and says each time why it is not.
+    /// Tries until the store is connected, and logs after each try why it is not.
     pub(super) async fn connect<S, Try>(&self, connect: impl Fn() -> Try)
     where
         S: Store,

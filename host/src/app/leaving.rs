@@ -1,8 +1,8 @@
-//! How a worker that is told to end gives away what it has before it does.
+//! Lets a worker that is told to end give its shards away first.
 //!
-//! It registers as draining, and goes on with what it has: the leader hands its shards over, as
-//! after `crawler node drain`. It ends when nothing is assigned to it any more, or its time is
-//! up; what it has then is placed anew, as after any end.
+//! The worker registers as draining, and goes on with its shards: the leader hands them over, as after
+//! `crawler node drain`. The worker ends when nothing is assigned to it any more, or when its time is up.
+//! Shards that it still has then are placed anew, as after any end.
 
 use std::time::Duration;
 
@@ -16,10 +16,11 @@ use crate::store::catalog::Catalog;
 use crate::store::changes::Changes;
 use crate::telemetry;
 
-/// In case a watch has missed something.
+/// Interval of a look at the assignments, in case a watch has missed something.
 const RESYNC: Duration = Duration::from_secs(5);
 
-/// How a node stands to its cluster, and that it is to leave it: shared by who says so and who registers.
+/// State of a node's registration, and whether the node is to leave. The task that stops the node and the
+/// task that registers it share it.
 #[derive(Debug, Clone)]
 pub(super) struct Leaving {
     asked: CancellationToken,
@@ -28,15 +29,15 @@ pub(super) struct Leaving {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
-    /// Not registered yet.
+    /// The node is not registered yet.
     Absent,
     Registered,
-    /// Others know that it gives away what it has.
+    /// The node is registered as draining.
     Draining,
 }
 
 impl Leaving {
-    /// Of a node that is not registered yet.
+    /// Creates the state of a node that is not registered yet.
     pub(super) fn new() -> Self {
         Self {
             asked: CancellationToken::new(),
@@ -49,12 +50,12 @@ impl Leaving {
         self.asked.cancelled().await;
     }
 
-    /// The node is to leave.
+    /// Returns true if the node is to leave.
     pub(super) fn is_asked(&self) -> bool {
         self.asked.is_cancelled()
     }
 
-    /// The node is registered, as it is to be by now.
+    /// Takes note that the node is registered, draining or not.
     pub(super) fn registered(&self, is_draining: bool) {
         self.standing.send_replace(match is_draining {
             true => Standing::Draining,
@@ -62,7 +63,8 @@ impl Leaving {
         });
     }
 
-    /// Gives away what the worker has, within this time. Returns at once where nothing can be its.
+    /// Gives away the shards of the worker, within this time. Returns at once if no shard can be assigned to
+    /// it.
     pub(super) async fn give_all_away(&self, catalog: &Catalog, worker: &NodeId, within: Duration) {
         if within.is_zero() || *self.standing.borrow() == Standing::Absent {
             return;

@@ -1,4 +1,4 @@
-//! The master of a process, whatever its store: the calls, the election, and what a leader does.
+//! The master of a process, whatever its store: the calls, the election and the leader's duties.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,38 +24,38 @@ use crate::store::election::{Election, Leadership};
 use crate::store::ids::IdIssuer;
 use crate::task::TaskScope;
 
-/// What a master is made of.
+/// Parts that a master is made of.
 pub(super) struct MasterParts {
-    /// As it registers.
+    /// Record under which the master registers.
     pub(super) node: Node,
     pub(super) catalog: Catalog,
     pub(super) data: Arc<DataRoot>,
-    /// What deleted resources leave.
+    /// Removes the remains of deleted resources.
     pub(super) remains: Arc<dyn Remains>,
-    /// Looks at pushed plugins.
+    /// Checks plugins that are pushed.
     pub(super) admission: Arc<dyn Admit>,
-    /// Calls to workers.
+    /// Makes calls to workers.
     pub(super) workers: Arc<dyn WorkerCalls>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) settings: MasterSettings,
 }
 
-/// What a master is told.
+/// Settings of a master.
 #[derive(Debug, Clone)]
 pub(super) struct MasterSettings {
     pub(super) lease_ttl: Duration,
     pub(super) limit_ceilings: LimitOverrides,
     pub(super) plugin_size: u64,
-    /// Bounds on what clients ask for at once.
+    /// Bounds on the calls that clients make at once.
     pub(super) calls: CallOptions,
     pub(super) frontier_min_age: Duration,
-    /// Of the store's history; none: somebody else looks after it.
+    /// Compaction of the store's history. If `None`, it is left to others.
     pub(super) compaction: Option<Compaction>,
-    /// How shards are placed and moved.
+    /// Settings for placing and moving shards.
     pub(super) placement: PlacementSettings,
 }
 
-/// A master that answers calls; it contends for the lead from [`MasterNode::contend`] on.
+/// A master that answers calls. It contends for the lead from [`MasterNode::contend`] on.
 pub(super) struct MasterNode {
     id: NodeId,
     uploads: usize,
@@ -126,13 +126,13 @@ impl MasterNode {
         }
     }
 
-    /// The calls, for the doors; streams end with `scope`.
+    /// Returns the calls, for the listeners; streams end with `scope`.
     pub(super) fn api(&self, scope: &TaskScope) -> Api {
         let (id, control) = (self.id.clone(), self.control.clone());
         Api::new(id, control, self.uploads, scope.stop_signal())
     }
 
-    /// Stands for election, and does what a leader does while it leads, until `scope` is stopped.
+    /// Stands for election, and carries out the leader's duties while it leads, until `scope` is stopped.
     pub(super) fn contend(self, scope: &TaskScope) {
         let stop = scope.stop_signal();
         let roster = roster::run(self.leader.reconcile.catalog.clone(), stop.clone());
@@ -153,9 +153,9 @@ pub(super) async fn until_leading(control: &Control) -> Leadership {
         let leadership = leads.await.map(|standing| standing.leadership().cloned());
         match leadership {
             Ok(Some(leadership)) => return leadership,
-            // Lost again already.
+            // The lead is lost again already.
             Ok(None) => {}
-            // The election is over: so is the process.
+            // The election has ended because the process ends.
             Err(_) => std::future::pending().await,
         }
     }

@@ -1,4 +1,4 @@
-//! What it takes for a process to belong to a cluster, and to have added what its config file asks for.
+//! Makes a process belong to a cluster, and adds what its config file asks for.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use crate::store::StoreError;
 use crate::store::catalog::Catalog;
 use crate::task::TaskScope;
 
-/// Between two tries, at first and at the most.
+/// Pauses between two tries, at first and at the most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
 
-/// What belonging takes.
+/// Parts that joining a cluster takes.
 pub(super) struct Member {
     pub(super) node: Node,
     pub(super) catalog: Catalog,
@@ -30,8 +30,8 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// Joins, begins what needs that, and stays registered until `scope` is stopped; `end` follows then.
-    /// The receiver tells why the process cannot go on.
+    /// Joins the cluster, begins what needs that, and stays registered until `scope` is stopped; `end`
+    /// follows then. The receiver gets the reason if the process cannot go on.
     pub(super) fn keep(
         self,
         scope: &TaskScope,
@@ -58,7 +58,7 @@ impl Member {
         fault
     }
 
-    /// The cluster's identity and this node's registration there; waits for the store and for the
+    /// Returns the cluster's identity and this node's registration there; waits for the store and for the
     /// data root. An error is one that waiting does not mend.
     async fn join(&self) -> anyhow::Result<(String, Registration)> {
         let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);

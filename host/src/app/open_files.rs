@@ -1,13 +1,13 @@
-//! The number of files that this process may have open: connections are among them.
+//! The number of files that this process may have open; connections count as files.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Files that this process asks for where the system lets it. More than all listeners can use.
+/// Number of files that this process asks for: more than all listeners can use.
 const WANTED: u64 = 1 << 16;
 
-/// Raises the number of open files as far as that goes without rights, and returns how many
-/// connections of the wanted ones a listener may have: a quarter of the files at the most, so that
-/// frontiers, fetches and the store find some whatever clients do.
+/// Raises the number of open files as far as the process may. Returns how many connections a listener may
+/// have: the wanted number, but at most a quarter of the files, so that frontiers, fetches and the store find
+/// some whatever clients do.
 pub(super) fn connections(wanted: usize) -> usize {
     let mut limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {

@@ -1,4 +1,4 @@
-//! What a worker of a cluster never fetches from: the cluster.
+//! Keeps a worker of a cluster from fetching from the cluster's own nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -14,19 +14,19 @@ use crate::store::StoreError;
 use crate::store::catalog::Catalog;
 use crate::telemetry;
 
-/// Between two looks at who is there.
+/// Interval between two looks at the registered nodes.
 const INTERVAL: Duration = Duration::from_secs(30);
-/// The same where the last one failed.
+/// Pause before the next look after a failed one.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// An address whose node is not registered for so long is given up. A node that comes back, after a
-/// restart or an outage, does so within minutes and at the same address mostly; later, the address
-/// may be somebody else's.
+/// Time after which the address of a node that is not registered any more is given up. A node that comes
+/// back, after a restart or an outage, does so within minutes and mostly at the same address; later, the
+/// address may be somebody else's.
 const KEPT_FOR: Duration = Duration::from_secs(60 * 60);
 
-/// Tells the guard of all nodes that are registered, beside those that are `always` there, for ever;
-/// where one goes by a name, of its addresses too. Nodes that left, and addresses that a name does not
-/// have any more, are kept for an hour: they may be back.
+/// Tells the guard the addresses of all registered nodes and of those in `always`, for ever. If a node goes
+/// by a name, its resolved addresses count too. Nodes that left, and addresses that a name does not have any
+/// more, are kept for an hour: they may be back.
 pub(super) async fn keep_told(guard: Arc<Guard>, catalog: Catalog, always: Vec<String>) {
     let mut known = Known::default();
     let tell = |known: &Known| guard.set_own_nodes(always.iter().chain(known.addresses()).cloned());
@@ -43,7 +43,7 @@ pub(super) async fn keep_told(guard: Arc<Guard>, catalog: Catalog, always: Vec<S
         if known.look(nodes.clone(), Instant::now()) {
             tell(&known);
         }
-        // A resolver may take its time.
+        // A resolver may take a while.
         let found = addresses(always.iter().chain(&nodes)).await;
         if known.look(nodes.into_iter().chain(found).collect(), Instant::now()) {
             tell(&known);
@@ -52,7 +52,8 @@ pub(super) async fn keep_told(guard: Arc<Guard>, catalog: Catalog, always: Vec<S
     }
 }
 
-/// Where those of them are that go by a name, as far as the system's resolver knows at this moment.
+/// Returns the addresses of those nodes that go by a name, as far as the system's resolver knows at this
+/// moment.
 async fn addresses(nodes: impl Iterator<Item = &String>) -> Vec<String> {
     let names = nodes.filter(|node| node.parse::<SocketAddr>().is_err());
     let found = join_all(names.map(tokio::net::lookup_host)).await;
@@ -60,7 +61,7 @@ async fn addresses(nodes: impl Iterator<Item = &String>) -> Vec<String> {
     found.map(|address| address.to_string()).collect()
 }
 
-/// Addresses of nodes, each with when it was found that it is not registered any more.
+/// Addresses of nodes, each with the time at which it was found missing from the registrations, if it was.
 #[derive(Default)]
 struct Known(BTreeMap<String, Option<Instant>>);
 
@@ -69,7 +70,8 @@ impl Known {
         self.0.keys()
     }
 
-    /// Takes in what is registered at this moment; whether other addresses are known than before.
+    /// Takes in the addresses that are registered at this moment. Returns true if the known addresses have
+    /// changed.
     fn look(&mut self, registered: BTreeSet<String>, now: Instant) -> bool {
         let n_before = self.0.len();
         self.0.retain(|address, left_at| {
@@ -130,7 +132,7 @@ mod tests {
         for port in [7_001, 7_002, 7_003, 2_379] {
             for host in ["127.0.0.1", "localhost"] {
                 if (host, port) == ("localhost", 7_003) {
-                    // That no one told by name is found when it is resolved.
+                    // Nobody tells the guard this address: it is found by resolving the name.
                     continue;
                 }
                 let url = format!("http://{host}:{port}/");
@@ -146,7 +148,7 @@ mod tests {
         assert!(!is_refused("http://127.0.0.1:7004/"));
     }
 
-    /// After so many minutes, with these nodes there, these are known.
+    /// Checks the known addresses after so many minutes, when these nodes are registered.
     #[track_caller]
     fn check(known: &mut Known, start: Instant, minutes: u64, there: &[&str], expected: &[&str]) {
         let registered = there.iter().map(|&node| node.to_owned()).collect();
@@ -166,12 +168,12 @@ mod tests {
         };
         check(0, &["a:1", "b:1"], &["a:1", "b:1"]);
         check(100, &["b:1"], &["a:1", "b:1"]);
-        // It is back for a moment.
+        // The first node is back for a moment.
         check(159, &["a:1", "b:1"], &["a:1", "b:1"]);
         check(160, &["b:1", "c:1"], &["a:1", "b:1", "c:1"]);
         check(219, &["b:1", "c:1"], &["a:1", "b:1", "c:1"]);
         check(220, &["b:1", "c:1"], &["b:1", "c:1"]);
-        // Who was there when the store was seen last is not given up when it is seen again.
+        // A node that was registered at the last look is not given up at the first look after an outage.
         check(500, &["b:1"], &["b:1", "c:1"]);
         check(560, &["b:1"], &["b:1"]);
     }

@@ -1,4 +1,4 @@
-//! What several modes are made of: cluster, engine, fetcher, and plugins by digest.
+//! Parts that several modes are made of: cluster, engine, fetcher, and plugins by digest.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -37,10 +37,10 @@ use crate::telemetry;
 
 mod access;
 
-/// Calls may use one part in so many of the memory of the process.
+/// Divisor of the process's memory that gives the memory of calls.
 const CALL_SHARE: u64 = 2;
 
-/// The identity of this cluster; made when the store is empty.
+/// Returns the identity of this cluster, which is made when the store is empty.
 pub(super) async fn cluster_id(catalog: &Catalog) -> anyhow::Result<String> {
     let key = catalog.keys().cluster();
     let fresh = hex::encode(rand::random::<[u8; 16]>());
@@ -52,7 +52,7 @@ pub(super) async fn cluster_id(catalog: &Catalog) -> anyhow::Result<String> {
         Outcome::Lost(_) | Outcome::Unknown => {
             let present = catalog.read::<String>(&key).await?;
             let present = present.map(|id| id.value);
-            // A write whose answer was lost, and which was not carried out.
+            // The answer of the write was lost, and the write was not carried out.
             let unknown = || StoreError::Unavailable {
                 why: "the cluster has no id yet".to_owned(),
             };
@@ -61,7 +61,7 @@ pub(super) async fn cluster_id(catalog: &Catalog) -> anyhow::Result<String> {
     }
 }
 
-/// A node of this process, as it registers; without labels, and taking no shards.
+/// Returns the record of a node of this process, without labels, and taking no shards.
 pub(super) fn node(
     role: Role,
     id: NodeId,
@@ -69,7 +69,7 @@ pub(super) fn node(
     http: SocketAddr,
     clock: &dyn Clock,
 ) -> Node {
-    // Who listens on all interfaces is found where gRPC is.
+    // A listener on all interfaces is reached at the host of the gRPC address.
     let http = match address.rsplit_once(':') {
         Some((host, _)) if http.ip().is_unspecified() => format!("{host}:{}", http.port()),
         _ => http.to_string(),
@@ -87,7 +87,7 @@ pub(super) fn node(
         draining: false,
         started_at: clock.unix_millis(),
         call_token: match role {
-            // Nobody hands links to a master.
+            // Nobody hands links to a master, so it needs no token.
             Role::Master => CallToken::default(),
             Role::Worker => CallToken::of(rand::random()),
         },
@@ -95,7 +95,7 @@ pub(super) fn node(
     }
 }
 
-/// Settings of the sandbox: compiled code is kept in the state folder.
+/// Returns the settings of the sandbox: compiled code is kept in the state folder.
 pub(super) fn engine_settings(options: &EngineOptions) -> EngineSettings {
     let usual = EngineSettings::default();
     EngineSettings {
@@ -112,12 +112,12 @@ pub(super) fn engine_settings(options: &EngineOptions) -> EngineSettings {
     }
 }
 
-/// Bytes that this process may use; none where it was not told and the system does not tell either.
+/// Returns the bytes that this process may use; `None` if neither the user nor the system tells.
 fn allowed_memory(options: &EngineOptions) -> Option<u64> {
     options.memory.or_else(memory::limit::usual)
 }
 
-/// The memory that the crawls of this process share, watched until the scope ends.
+/// Returns the memory that the crawls of this process share; it is watched until the scope ends.
 pub(super) fn watched_memory(options: &EngineOptions, scope: &TaskScope) -> Memory {
     let Some(allowed) = allowed_memory(options) else {
         tracing::warn!(
@@ -132,7 +132,7 @@ pub(super) fn watched_memory(options: &EngineOptions, scope: &TaskScope) -> Memo
     memory
 }
 
-/// Lets what these keep in memory become less when memory is short.
+/// Lets these shrink their caches when memory is short.
 pub(super) fn shrink_when_short(
     memory: &Memory,
     fetch: &Arc<HttpFetcher>,
@@ -150,7 +150,7 @@ pub(super) fn shrink_when_short(
     }
 }
 
-/// The sandbox. Setting it up reserves address space, which takes a moment.
+/// Creates the sandbox. It reserves address space, which takes a moment.
 pub(super) async fn engine(settings: EngineSettings) -> anyhow::Result<Engine> {
     if settings.confinement == Confinement::Off {
         tracing::warn!(
@@ -161,7 +161,7 @@ pub(super) async fn engine(settings: EngineSettings) -> anyhow::Result<Engine> {
     engine.context("cannot set up the sandbox")
 }
 
-/// The rules of a plugin: built if it is a folder, and loaded.
+/// Loads the rules of a plugin, which is built first if it is a folder.
 pub(super) async fn rules(
     plugin: &Path,
     options: &EngineOptions,
@@ -174,13 +174,13 @@ pub(super) async fn rules(
     Ok(rules.with_context(|| format!("cannot load {}", wasm.display()))?)
 }
 
-/// What this process may fetch from, as its operator says.
+/// Returns the guard with the networks and ports that the operator allows.
 pub(super) fn guard(allow_networks: &[IpNet], allow_ports: &[u16]) -> Arc<Guard> {
     let guard = Guard::new(allow_networks.to_vec());
     Arc::new(guard.allowing_ports(allow_ports))
 }
 
-/// The fetcher of this process behind this guard.
+/// Returns the fetcher of this process behind this guard.
 pub(super) fn fetcher(
     guard: Arc<Guard>,
     config: &FetchConfig,
@@ -238,7 +238,7 @@ pub(super) fn fetcher(
     Ok(Arc::new(fetcher.context("cannot set up the fetcher")?))
 }
 
-/// How etcd is reached, with what its table names files for.
+/// Returns the settings of etcd, with the contents of the files that its table names.
 pub(super) fn etcd_settings(config: &EtcdConfig) -> anyhow::Result<EtcdSettings> {
     let read = |path: &Option<PathBuf>| match path {
         Some(path) => {
@@ -260,20 +260,20 @@ pub(super) fn etcd_settings(config: &EtcdConfig) -> anyhow::Result<EtcdSettings>
     })
 }
 
-/// What all frontiers of this process share.
+/// Returns the frontiers of this process, with the parts that they share.
 pub(super) fn frontiers(data: &DataRoot, settings: DurableSettings) -> Arc<Frontiers> {
     let root = data.clone();
     let frontiers = Frontiers::new(data.object_store(), settings);
     Arc::new(frontiers.with_last_fault(Arc::new(move || root.last_error())))
 }
 
-/// Where items go: line files in the data root.
+/// Returns the sinks of items: line files in the data root.
 pub(super) fn sinks(data: &DataRoot) -> Arc<dyn OpenSinks> {
     let lines = LineFolders::new(data.items_root(), LineSettings::default());
     Arc::new(lines)
 }
 
-/// What deleted resources leave in the data root.
+/// Returns the remains of deleted resources in the data root.
 pub(super) fn remains(data: &Arc<DataRoot>) -> Arc<dyn Remains> {
     Arc::new(DataRemains {
         objects: data.object_store(),
@@ -281,7 +281,7 @@ pub(super) fn remains(data: &Arc<DataRoot>) -> Arc<dyn Remains> {
     })
 }
 
-/// A whole file.
+/// Reads a whole file.
 pub(super) async fn read(path: &Path) -> anyhow::Result<Bytes> {
     let bytes = tokio::fs::read(path)
         .await
@@ -289,9 +289,9 @@ pub(super) async fn read(path: &Path) -> anyhow::Result<Bytes> {
     Ok(bytes.into())
 }
 
-/// Plugins from the masters, and from the data root where none of them gives one, run by the engine.
+/// Loads plugins from the masters, or from the data root if none of them gives one; the engine runs them.
 pub(super) struct DataPlugins {
-    /// None: this process is the master.
+    /// Source of plugins on the masters. If `None`, this process is the master.
     pub(super) masters: Option<Arc<dyn FetchBytes>>,
     pub(super) data: Arc<DataRoot>,
     pub(super) engine: Engine,

@@ -1,12 +1,11 @@
 //! A node's registration, for as long as its process lives.
 //!
-//! A lease ends under a process that was stopped for a while, with a machine that slept or was too
-//! busy, or while the store is away. The node then registers again as the same incarnation, so that
-//! what it runs stays with it. Whoever works in the node's name goes by the lease that
-//! [`Registration::registered`] tells.
+//! A lease ends under a process that was stopped for a while, with a machine that slept or was too busy, or
+//! while the store is away. The node then registers again as the same incarnation, so that it keeps what it
+//! runs. Tasks that work in the node's name use the lease that [`Registration::registered`] tells.
 //!
-//! An id belongs to one process at a time. At its start a process waits as long as the record of one
-//! before it may outlive that one, and then refuses; one that finds another in its place ends.
+//! An id belongs to one process at a time. At its start a process waits as long as the record of an earlier
+//! process may outlive that process, and then refuses. A process that finds another in its place ends.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -24,7 +23,7 @@ use crate::store::{Guard, LeaseId, Outcome, StoreError, Txn};
 use crate::task::TaskScope;
 use crate::telemetry;
 
-/// A node looks at its own record at least this often, in case a watch has missed something.
+/// Interval at which a node looks at its own record, in case a watch has missed something.
 const RESYNC: Duration = Duration::from_secs(60);
 
 /// A node that is registered.
@@ -34,13 +33,13 @@ pub(super) struct Registration {
     ttl: Duration,
     lease: LeaseKeeper,
     registered: watch::Sender<Option<Term>>,
-    /// It registers as draining once it is to leave.
+    /// State of leaving: the node registers as draining once it is to leave.
     leaving: Leaving,
-    /// The renewals of the lease.
+    /// Scope of the task that renews the lease.
     scope: TaskScope,
 }
 
-/// The node's id belongs to another process.
+/// Error of a node whose id belongs to another process.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "another process is registered as {}: at {}, since {}; stop it, or choose another id with --id",
@@ -52,7 +51,7 @@ pub(super) struct Taken {
     holder: Box<Node>,
 }
 
-/// Why one try did not register the node.
+/// Reason why one try did not register the node.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RegisterError {
     #[error(transparent)]
@@ -64,7 +63,7 @@ pub(super) enum RegisterError {
 }
 
 impl RegisterError {
-    /// Whether another try may register it without anybody's help.
+    /// Returns true if another try may register the node without anybody's help.
     pub(super) fn is_transient(&self) -> bool {
         match self {
             RegisterError::Taken(_) => false,
@@ -94,9 +93,9 @@ fn since(holder: &Node) -> String {
 }
 
 impl Registration {
-    /// Registers the node. Where its id is taken this waits for as long as the record of a process that
-    /// was killed stays: a lease time, another one where etcd's leader changes meanwhile, which gives
-    /// each lease its whole time once more, and the quarter of one that a store may be late.
+    /// Registers the node. If its id is taken, this waits for as long as the record of a killed process may
+    /// stay. That is one lease time, a second one if etcd's leader changes meanwhile and gives each lease its
+    /// whole time again, and the quarter of one that a store may be late.
     pub(super) async fn new(
         catalog: Catalog,
         node: Node,
@@ -136,19 +135,20 @@ impl Registration {
         })
     }
 
-    /// Told to leave in this way.
+    /// Returns the registration with this state of leaving.
     pub(super) fn with_leaving(self, leaving: Leaving) -> Self {
         leaving.registered(self.node.draining);
         Self { leaving, ..self }
     }
 
-    /// The lease that the node is registered under; another one each time it has registered again.
+    /// Returns the lease that the node is registered under; it is another one each time the node has
+    /// registered again.
     pub(super) fn registered(&self) -> watch::Receiver<Option<Term>> {
         self.registered.subscribe()
     }
 
-    /// Keeps it registered until `stop`, and takes it back then. Ends before that where another
-    /// process is registered under the id: this one is to end as well.
+    /// Keeps the node registered until `stop`, and then removes its record. Ends before that if another
+    /// process is registered under the id: this process must then end as well.
     pub(super) async fn keep(mut self, stop: CancellationToken) -> Result<(), Taken> {
         let kept = stop.run_until_cancelled_owned(self.keep_on()).await;
         if let Err(error) = self.lease.release().await {
@@ -211,7 +211,7 @@ impl Registration {
         }
     }
 
-    /// As it is to be registered by now.
+    /// Returns the record under which the node is to be registered at this moment.
     fn node_now(&self) -> Node {
         Node {
             draining: self.leaving.is_asked(),
@@ -219,7 +219,7 @@ impl Registration {
         }
     }
 
-    /// Waits until the record is not this process's any more; what is there now.
+    /// Waits until the record is not this process's any more, and returns what is there now.
     async fn replaced(&self) -> Option<Node> {
         let mut backoff = self.backoff();
         loop {
@@ -247,8 +247,8 @@ impl Registration {
         }
     }
 
-    /// A store that is back gives each lease its whole time once more: the node must be there again
-    /// well before that is over.
+    /// Returns the back-off. A store that is back gives each lease its whole time once more: the node must be
+    /// registered again well before that is over.
     fn backoff(&self) -> Backoff {
         Backoff::new(self.ttl / 50, self.ttl / 10)
     }
@@ -269,7 +269,7 @@ impl Registration {
     }
 }
 
-/// One try, over no other process's record.
+/// Tries once to register the node; the record of another process is not overwritten.
 async fn register(
     catalog: &Catalog,
     node: &Node,
@@ -282,12 +282,12 @@ async fn register(
     Ok(lease)
 }
 
-/// What holds while the node's id is its own, or free.
+/// Returns a guard that holds while the node's id is its own, or free.
 async fn own_or_nobodys(catalog: &Catalog, node: &Node) -> Result<Guard, RegisterError> {
     let key = catalog.keys().node(node.role, &node.id);
     match catalog.read::<Node>(&key).await? {
         None => Ok(Guard::Absent(key)),
-        // Under a lease that is lost, or by a try whose answer was.
+        // It was written under a lease that is lost, or by a try whose answer was lost.
         Some(present) if present.value.incarnation == node.incarnation => {
             Ok(Guard::RevisionIs(key, present.revision))
         }

@@ -1,4 +1,4 @@
-//! `crawler run`: one crawl in this terminal. No server, no store; items go to stdout or a file.
+//! `crawler run`: one crawl in this terminal, without a server or a store. Items go to stdout or a file.
 
 #![expect(
     clippy::print_stderr,
@@ -35,14 +35,14 @@ use crate::worker::put_back;
 use crate::worker::report::CrawlLog;
 use crate::worker::starts::Starts;
 
-/// How often progress is shown.
+/// Interval at which progress is shown.
 const PROGRESS: Duration = Duration::from_millis(100);
 /// Time that memory may stay short while nothing is in flight.
 const MEMORY_PATIENCE: Duration = Duration::from_secs(60);
-/// How long the last lines of the log may take to be printed.
+/// Time that the last lines of the log may take to be printed.
 const LOG_GRACE: Duration = Duration::from_secs(2);
 
-/// Once, or again after each change of the plugin until told to end.
+/// Crawls once, or again after each change of the plugin until the command is told to end.
 pub(super) async fn run(options: RunOptions, stop: CancellationToken) -> anyhow::Result<()> {
     if !options.is_watching {
         return run_once(&options, stop).await.map(drop);
@@ -70,7 +70,7 @@ pub(super) async fn run(options: RunOptions, stop: CancellationToken) -> anyhow:
             }
             None => {
                 this.cancel();
-                // Ended because something changed: what it says is of the version before.
+                // The crawl was ended because something changed: its result belongs to the version before.
                 let _of_before = crawl.await;
                 if stop.is_cancelled() {
                     return Err(super::Interrupted.into());
@@ -80,21 +80,21 @@ pub(super) async fn run(options: RunOptions, stop: CancellationToken) -> anyhow:
     }
 }
 
-/// Whether somebody has read the items to their end.
+/// Outcome of a crawl: whether its items were read to their end.
 #[derive(Debug, PartialEq, Eq)]
 enum Read {
     Yes,
     No,
 }
 
-/// The limits of calls; refuses settings that cannot be meant.
+/// Returns the limits of calls; refuses invalid settings.
 pub(super) fn checked(options: &RunOptions) -> anyhow::Result<Limits> {
     let limits = Limits::default().with(&options.limits, &LimitOverrides::unlimited())?;
     options.crawl.check()?;
     Ok(limits)
 }
 
-/// Builds, crawls, and says on stderr how it went.
+/// Builds the plugin, crawls, and prints a summary to stderr.
 async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Result<Read> {
     let limits = checked(options)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -119,7 +119,7 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
         limits,
         settings: options.crawl.clone(),
     };
-    // The sender stays here: nothing changes while it runs.
+    // The sender stays here: the config does not change while the crawl runs.
     let (_config, receiver) = watch::channel(config);
     let crawl_parts = CrawlParts {
         resource: ResourceId(0),
@@ -161,7 +161,7 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
         let free = tokio::time::timeout(MEMORY_PATIENCE, free);
         match stop.run_until_cancelled(free).await {
             Some(Ok(())) => {}
-            // What it keeps, without any page, is too much by itself.
+            // Memory stays short without any page in flight: what the crawl keeps is too much by itself.
             Some(Err(_elapsed)) => break end,
             None => break CrawlEnd::Stopped,
         }
@@ -180,7 +180,7 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
             }
             Ok(Read::Yes)
         }
-        // Whoever read the items has read enough.
+        // The reader of the items has closed the output and wants no more.
         CrawlEnd::Unread => Ok(Read::No),
         CrawlEnd::Failed(reason) => anyhow::bail!("the crawl failed: {reason}"),
         CrawlEnd::PutBack(why) => Err(Failure::new(
@@ -235,7 +235,7 @@ async fn show_progress(
     }
 }
 
-/// Prints what rules log and what goes wrong, above the progress.
+/// Prints log lines of rules and faults of the crawl, above the progress.
 async fn print_log(log: CrawlLog, progress: ProgressBar) {
     let mut lines = log.read(true);
     while let Some(line) = lines.next().await {

@@ -1,4 +1,4 @@
-//! What a config file asks for, put where it is not there yet.
+//! Pushes plugins and adds resources of a config file that are not there yet.
 
 use anyhow::Context as _;
 
@@ -8,7 +8,7 @@ use crate::config::FileConfig;
 use crate::master::ControlError;
 use crate::master::control::{Control, Push};
 
-/// The same, again where the lead is lost meanwhile.
+/// Runs [`seed`] while this master leads, and again if the lead is lost meanwhile.
 pub(super) async fn seed_as_leader(control: &Control, config: &FileConfig) -> anyhow::Result<()> {
     loop {
         master_node::until_leading(control).await;

@@ -1,4 +1,4 @@
-//! The turns of hosts that a worker of a cluster shares with the others.
+//! Starts the turns of hosts that a worker of a cluster shares with the others.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::store::catalog::Catalog;
 use crate::task::TaskScope;
 use crate::worker::peers;
 
-/// Shares the turns of a worker until `scope` is stopped, if its registration says so. The fetcher asks for them
-/// from here on, and the turns are for the door, where others ask.
+/// Shares the turns of a worker until `scope` is stopped, if its registration says so. The fetcher asks for
+/// them from here on. The returned turns are for the listener, where other workers ask.
 pub(super) fn begin(
     node: &Node,
     catalog: &Catalog,

@@ -1,4 +1,4 @@
-//! The cluster in one thread: masters and workers as they are, on twins of store, frontiers, fetcher
+//! A simulation of the cluster in one thread: real masters and workers on twins of store, frontiers, fetcher
 //! and rules, under a clock that stands still while anything happens. One seed is one history.
 //!
 //! ```text
@@ -47,24 +47,24 @@ use sky::Sky;
 use crate::task::TaskScope;
 use crate::task::schedule::Schedule;
 
-/// Of the nodes of a simulation.
+/// Lease time of the nodes of a simulation.
 const LEASE_TTL: Duration = Duration::from_secs(10);
-/// After this time everything has come to rest, whatever has happened.
+/// Time by which everything has come to rest, whatever has happened.
 const REST_BY: Duration = Duration::from_secs(60 * 60);
 
-/// What a simulation came to.
+/// Result of a simulation.
 struct Report {
-    /// What happened, in order.
+    /// Events, in order.
     journal: Vec<String>,
-    /// What must not have happened.
+    /// First violation of an invariant.
     violation: Option<String>,
-    /// What invariants were about.
+    /// Number of times that each invariant had something to judge.
     tally: Tally,
-    /// What went wrong.
+    /// Kinds of faults that occurred.
     faults: BTreeSet<Fault>,
 }
 
-/// The history of a seed.
+/// Runs the history of a seed.
 fn run(seed: u64) -> Report {
     crate::retry::seeded::begin(seed);
     let runtime = Builder::new_current_thread()

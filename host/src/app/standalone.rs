@@ -1,5 +1,5 @@
-//! `crawler worker --cluster=false`: the resources of a config file, crawled once each, without a
-//! master and without a store. Items go to line files in the data root.
+//! `crawler worker --cluster=false`: the resources of a config file, crawled once each, without a master and
+//! without a store. Items go to line files in the data root.
 
 use std::sync::Arc;
 
@@ -31,10 +31,10 @@ use crate::worker::put_back;
 use crate::worker::report::CrawlLog;
 use crate::worker::starts::Starts;
 
-/// Stands in for the id of a cluster: there is none.
+/// Name that stands in for the id of a cluster, because there is none.
 const CLUSTER: &str = "stand-alone";
 
-/// What every crawl of this process uses.
+/// Parts that every crawl of this process uses.
 struct Shared {
     data: DataRoot,
     frontiers: Arc<Frontiers>,
@@ -132,7 +132,7 @@ async fn load(options: &AloneOptions) -> anyhow::Result<Vec<Loaded>> {
     Ok(plugins)
 }
 
-/// Crawls a resource to its end, however often it is put back.
+/// Crawls a resource to its end, however often the crawl is put back.
 async fn crawl(
     shared: &Shared,
     spec: &ResourceSpec,
@@ -181,7 +181,7 @@ async fn crawl_once(
         limits,
         settings: spec.crawl.clone(),
     };
-    // The sender stays here: nothing changes while it runs.
+    // The sender stays here: the config does not change while the crawl runs.
     let (_config, receiver) = watch::channel(config);
     let parts = CrawlParts {
         resource: id,
@@ -208,8 +208,8 @@ async fn crawl_once(
     Ok(end)
 }
 
-/// The frontier of a resource: goes on with a run that was cut off, and begins the next one where the
-/// last is over.
+/// Opens the frontier of a resource: continues a run that was cut off, or begins the next run if the last one
+/// is over.
 async fn open(
     frontiers: &Arc<Frontiers>,
     shard: ShardId,
@@ -242,7 +242,7 @@ async fn open(
     Ok(frontiers.open(open_as).await?)
 }
 
-/// The plugin that a resource means, among those of the config file.
+/// Returns the plugin that a resource means, among those of the config file.
 fn find<'a>(plugins: &'a [Loaded], wanted: &PluginRef) -> anyhow::Result<&'a Loaded> {
     let is_meant = |description: &Description| {
         description.name == wanted.name
@@ -260,7 +260,7 @@ fn find<'a>(plugins: &'a [Loaded], wanted: &PluginRef) -> anyhow::Result<&'a Loa
     })
 }
 
-/// Without a store nobody issues ids; the name makes one that stays.
+/// Derives the id of a resource from its name, because there is no store that issues ids. It stays the same.
 fn id_of(spec: &ResourceSpec) -> ResourceId {
     let digest = Digest::of(spec.name.as_str().as_bytes());
     let head: [u8; 8] = digest.as_bytes()[..8]

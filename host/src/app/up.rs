@@ -28,18 +28,18 @@ use crate::store::keys::Keys;
 use crate::task::TaskScope;
 use crate::worker::{Crawls, agent};
 
-/// How long everything may take to end after a stop.
+/// Time that everything may take to end after a stop.
 const STOP_GRACE: Duration = Duration::from_secs(15);
-/// Shards that the worker of this process takes.
+/// Number of shards that the worker of this process takes.
 const CAPACITY: u32 = 100_000;
 
-/// A running `up`. Ends with [`Up::stop`]; dropping it ends it without grace.
+/// A running `up`. It ends with [`Up::stop`]; dropping it ends it without grace.
 pub(super) struct Up {
-    /// Where gRPC answers.
+    /// Address of gRPC.
     pub(super) grpc: SocketAddr,
-    /// Where HTTP answers.
+    /// Address of HTTP.
     pub(super) http: SocketAddr,
-    /// Calls in this process.
+    /// Control of the master, for calls within this process.
     pub(super) control: Arc<Control>,
     scope: TaskScope,
     agent: TaskScope,
@@ -146,7 +146,7 @@ impl Up {
         let worker_door = WorkerDoor {
             crawls: crawls.clone(),
             call_token: worker.call_token.clone(),
-            // It is the only worker: nobody else opens its store.
+            // This is the only worker: nobody else opens its store.
             turns: None,
         };
         doors.open(Some(master_node.api(&scope)), Some(worker_door), &scope);

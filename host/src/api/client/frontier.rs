@@ -8,7 +8,7 @@ use crate::master::control::frontier::Asked;
 use crate::model::id::ResourceName;
 
 impl Client {
-    /// Totals of a resource's frontier.
+    /// Returns the totals of a resource's frontier.
     pub async fn frontier_stats(&self, name: &ResourceName) -> Result<FrontierAnswer, ClientError> {
         let name = name.to_string();
         let message = proto::ResourceRequest { name };
@@ -21,8 +21,8 @@ impl Client {
         Ok(stats.into())
     }
 
-    /// Part of the list of URLs, in one state or, where it is empty, in all; an empty token is its
-    /// beginning.
+    /// Returns part of the list of URLs. An empty state means all states, and an empty token is the beginning
+    /// of the list.
     pub async fn urls(
         &self,
         name: &ResourceName,
@@ -45,8 +45,8 @@ impl Client {
         Ok(page.into())
     }
 
-    /// Part of the list of hosts, in one state or, where it is empty, in all; an empty token is its
-    /// beginning.
+    /// Returns part of the list of hosts. An empty state means all states, and an empty token is the
+    /// beginning of the list.
     pub async fn hosts(
         &self,
         name: &ResourceName,
@@ -69,7 +69,7 @@ impl Client {
         Ok(page.into())
     }
 
-    /// Why a URL was, or was not, fetched.
+    /// Explains why a URL was or was not fetched.
     pub async fn explain_url(
         &self,
         name: &ResourceName,
@@ -90,7 +90,7 @@ impl Client {
         Ok(answer.into())
     }
 
-    /// Gives dead letters a fresh life, those of one reason or all; how many there are.
+    /// Redrives the dead letters of one reason, or all; returns how many there are.
     pub async fn redrive_frontier(
         &self,
         name: &ResourceName,

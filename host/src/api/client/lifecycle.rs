@@ -26,7 +26,7 @@ impl Client {
         self.resource_of(call.await?)
     }
 
-    /// Takes a resource from its workers, or lets it go on where it was.
+    /// Pauses a resource, which takes it from its workers, or lets it go on where it was.
     pub async fn pause_resource(
         &self,
         name: &ResourceName,
@@ -46,7 +46,7 @@ impl Client {
         self.resource_of(call.await?)
     }
 
-    /// Lets a worker give what it has to others, or take shards again.
+    /// Drains a worker, which gives its shards to others, or lets it take shards again.
     pub async fn drain_node(&self, id: &NodeId, undo: bool) -> Result<DrainAnswer, ClientError> {
         let id = id.to_string();
         let message = proto::DrainNodeRequest { id, undo };

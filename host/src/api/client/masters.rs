@@ -1,9 +1,9 @@
-//! The masters that a client may ask, and the way of a call to one of them.
+//! The masters that a client may ask, and the choice among them for each call.
 //!
-//! The one that answered last is asked first, then the others in their order. Another one is asked
-//! where a call came to nothing that time may mend: no connection, an answer that was lost, a master
-//! that can do nothing at present. Whether the call was carried out before its answer was lost is not
-//! known here; the id of its request makes that no difference.
+//! The one that answered last is asked first, then the others in their order. Another master is asked if a
+//! call failed in a way that time may mend: no connection, a lost answer, a master that can do nothing at
+//! present. The client does not know whether the call was carried out before its answer was lost; the id of
+//! its request makes that harmless.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -24,15 +24,15 @@ use crate::api::problem::Problem;
 use crate::model::id::{NodeId, RequestId};
 use crate::telemetry::chain;
 
-/// The calls with what is said of each.
+/// Client of the calls, with the metadata of each.
 pub(super) type Calls = CrawlerMasterClient<InterceptedService<Channel, Marks>>;
 
 /// Metadata that goes with a call.
 #[derive(Debug, Clone)]
 pub(super) struct Marks {
-    /// Which call it is, where it changes something.
+    /// Id of the request, if the call changes something.
     pub(super) request: Option<RequestId>,
-    /// The master that sends it on.
+    /// Master that hands the call on.
     pub(super) through: Option<NodeId>,
 }
 
@@ -52,10 +52,10 @@ impl Interceptor for Marks {
     }
 }
 
-/// All of them, and which one is asked first.
+/// Masters of a client, and which one is asked first.
 #[derive(Debug)]
 pub(super) struct Masters {
-    /// One at least.
+    /// The masters, at least one.
     all: Vec<Master>,
     first: AtomicUsize,
 }
@@ -67,7 +67,7 @@ struct Master {
 }
 
 impl Masters {
-    /// Looks for the first that can be reached; the others are connected when they are needed.
+    /// Connects to the first master that can be reached; the others are connected when they are needed.
     pub(super) async fn connect(urls: &[String]) -> Result<Self, ClientError> {
         let endpoints = urls.iter().map(|url| parse(url));
         let endpoints = endpoints.collect::<Result<Vec<_>, _>>()?;
@@ -95,7 +95,7 @@ impl Masters {
         Err(together(errors))
     }
 
-    /// One, connected when it is needed.
+    /// Creates a list of one master, which is connected when it is needed.
     pub(super) fn lazy(url: &str) -> Result<Self, ClientError> {
         Ok(Self {
             all: vec![Master {
@@ -106,7 +106,7 @@ impl Masters {
         })
     }
 
-    /// Has one of them answer, within the deadline for all.
+    /// Has one of the masters answer, within the deadline for all.
     pub(super) async fn call<T, Asked>(
         &self,
         deadline: Duration,
@@ -143,7 +143,7 @@ impl Masters {
         Err(together(errors))
     }
 
-    /// What the one that answered last has ended a stream with.
+    /// Returns the error that the master which answered last ended a stream with.
     pub(super) fn error(&self, status: &Status) -> ClientError {
         self.all[self.first.load(Ordering::Relaxed)].error(status)
     }
@@ -177,7 +177,7 @@ fn parse(url: &str) -> Result<Endpoint, ClientError> {
     endpoint(url.to_owned()).map_err(|e| wrong(chain(&e)))
 }
 
-/// What several masters came to. One that has answered knows more than those that have not.
+/// Returns one error for the failures of several masters. An answer of a master outweighs a missing one.
 fn together(mut errors: Vec<ClientError>) -> ClientError {
     let answered = |error: &ClientError| matches!(error, ClientError::Refused(_));
     if let Some(at) = errors.iter().rposition(answered) {

@@ -1,9 +1,9 @@
 //! The bytes of plugins from the masters, whichever of them answers.
 //!
-//! Masters are tried in random order, each within a deadline. What one has sent before it broke off
-//! is kept, and the next one goes on from there. Only the digest of the whole is believed: where
-//! pieces of several masters do not make it, the last of them is asked for all of it, and one that
-//! gives wrong bytes all by itself is passed over.
+//! Masters are tried in random order, each within a deadline. If one breaks off, the bytes that it sent are
+//! kept and the next one continues from there. Only the digest of the whole is trusted. If pieces of several
+//! masters do not match it, the last of them is asked for the whole, and one that sends wrong bytes by itself
+//! is passed over.
 
 use std::time::Duration;
 
@@ -21,15 +21,15 @@ use crate::plugin::{FetchBytes, PluginError};
 use crate::store::catalog::Catalog;
 use crate::telemetry::chain;
 
-/// How often all masters are tried, where some of it has come.
+/// Number of times that all masters are tried if some of the bytes have come.
 const ROUNDS: usize = 3;
 
-/// How long a worker waits for masters.
+/// Deadlines of a worker that waits for masters.
 #[derive(Debug, Clone)]
 pub struct FetchDeadlines {
-    /// For the next piece.
+    /// Deadline of the next piece.
     pub piece: Duration,
-    /// For all that one master gives in one go.
+    /// Deadline of everything that one master sends in one go.
     pub master: Duration,
 }
 
@@ -42,7 +42,7 @@ impl Default for FetchDeadlines {
     }
 }
 
-/// Plugins from the masters that are registered.
+/// Fetches plugins from the masters that are registered.
 #[derive(Debug)]
 pub struct MasterPlugins {
     catalog: Catalog,
@@ -51,7 +51,8 @@ pub struct MasterPlugins {
 }
 
 impl MasterPlugins {
-    /// From the masters of this catalog; none of more than `max_bytes`, setting `--plugin-size`.
+    /// Creates a client of the masters in this catalog. It accepts no plugin of more than `max_bytes`,
+    /// setting `--plugin-size`.
     pub fn new(catalog: Catalog, max_bytes: u64, deadlines: FetchDeadlines) -> Self {
         Self {
             catalog,
@@ -68,7 +69,7 @@ impl MasterPlugins {
         Ok(nodes.map(|(_, record)| record.value.address).collect())
     }
 
-    /// All bytes, those that were gathered already included.
+    /// Returns all bytes, including those that were gathered before.
     async fn fetch_from(
         &self,
         master: &str,

@@ -15,8 +15,8 @@ use crate::master::control::Push;
 use crate::model::id::{Digest, PluginRef};
 
 impl Client {
-    /// Pushes a plugin; without a version in `push_as`, or without it, what the plugin says of itself. With
-    /// `allow_breaking`, items may differ from those of the version before.
+    /// Pushes a plugin under the name and version of `push_as`; parts that it lacks come from the plugin's
+    /// own description. With `allow_breaking`, items may differ from those of the version before.
     pub async fn push_plugin(
         &self,
         push_as: Option<&PluginRef>,
@@ -59,7 +59,7 @@ impl Client {
         Ok(plugin.into())
     }
 
-    /// One plugin version.
+    /// Returns one plugin version.
     pub async fn plugin(&self, plugin: &PluginRef) -> Result<PluginAnswer, ClientError> {
         let plugin = plugin.to_string();
         let message = proto::PluginRequest { plugin };
@@ -72,7 +72,7 @@ impl Client {
         Ok(plugin.into())
     }
 
-    /// The bytes of a plugin, in pieces.
+    /// Streams the bytes of a plugin, in pieces.
     pub async fn plugin_bytes(&self, digest: Digest) -> Result<Values<Vec<u8>>, ClientError> {
         let message = proto::FetchPluginRequest {
             digest: digest.to_string(),
@@ -92,7 +92,7 @@ impl Client {
         Ok(pieces.boxed())
     }
 
-    /// All plugin versions.
+    /// Returns all plugin versions.
     pub async fn plugins(&self) -> Result<Vec<PluginAnswer>, ClientError> {
         let answer = self
             .read(CALL_DEADLINE, |mut calls| async move {
@@ -106,7 +106,8 @@ impl Client {
     pub async fn delete_plugin(&self, plugin: &PluginRef) -> Result<(), ClientError> {
         let plugin = plugin.to_string();
         let message = proto::PluginRequest { plugin };
-        // No record tells of it afterwards: what a master whose answer was lost has done is no error.
+        // A deleted version leaves no record: if the answer of a master was lost, a second try finds nothing,
+        // which is no error.
         let n_asked = AtomicUsize::new(0);
         let deleted = self
             .change(CALL_DEADLINE, |mut calls| {
@@ -126,7 +127,7 @@ impl Client {
     }
 }
 
-/// How it is pushed, and then the bytes.
+/// Returns the messages of a push: first how it is pushed, then the bytes.
 fn pieces(
     first: proto::PushPluginRequest,
     bytes: Bytes,

@@ -21,9 +21,9 @@ use crate::telemetry::chain;
 use crate::worker::others::SendLinks;
 use crate::worker::receive::{GIVE_DEADLINE, GiveError, GivenLinks};
 
-/// Metadata of a call with links or about turns: the token of the worker that is called.
+/// Metadata key of the called worker's token, in a call with links or about turns.
 pub(crate) const CALL_TOKEN: &str = "crawler-call-token";
-/// Connections kept to workers; above it all are forgotten and made anew.
+/// Connections kept to workers; above this number all are dropped and made anew.
 const CHANNELS_MAX: usize = 1_024;
 
 /// The calls of masters and workers to workers. Connections are kept and made again when they break.
@@ -33,7 +33,7 @@ pub struct GrpcWorkerCalls {
 }
 
 impl GrpcWorkerCalls {
-    /// No connection yet.
+    /// Creates a client without connections.
     pub fn new() -> Self {
         Self::default()
     }
@@ -140,8 +140,8 @@ impl AskTurns for GrpcWorkerCalls {
     }
 }
 
-/// A request that shows the token of the worker that is called. A worker of a version without tokens has an
-/// empty one, and asks for none.
+/// Returns a request that carries the token of the worker that is called. A worker of a version without
+/// tokens has an empty one, and asks for none.
 fn with_token<T>(worker: &Node, message: T) -> Result<Request<T>, String> {
     let token = worker.call_token.expose().parse();
     let token = token.map_err(|_| "its token is not ASCII".to_owned())?;

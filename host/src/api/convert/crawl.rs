@@ -1,4 +1,4 @@
-//! Messages of what a crawl brings and tells: items, log lines, numbers.
+//! Messages of a crawl: items, log lines and totals.
 
 use crawler_proto as proto;
 

@@ -13,7 +13,7 @@ impl From<FrontierAnswer> for proto::FrontierStats {
     fn from(answer: FrontierAnswer) -> Self {
         let counts = CountsAnswer {
             totals: answer.counts,
-            // Nobody beside the owner knows: they count as waiting.
+            // Only the owner knows which URLs are in flight: they count as waiting.
             in_flight: 0,
         };
         Self {
@@ -185,7 +185,7 @@ impl From<RedriveAnswer> for proto::RedriveResponse {
     }
 }
 
-/// A request whose fate is asked for, out of a message.
+/// Parses the request that is to be explained.
 pub(crate) fn asked(message: proto::ExplainUrlRequest) -> Asked {
     Asked {
         url: message.url,

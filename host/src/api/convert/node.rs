@@ -1,4 +1,4 @@
-//! Nodes, with what workers tell of themselves.
+//! Nodes, with the totals that workers report.
 
 use crawler_proto as proto;
 

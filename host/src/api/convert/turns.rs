@@ -1,6 +1,6 @@
 //! Turns of hosts, as workers ask each other for them.
 //!
-//! Times lose what is below a unit of the message: that makes a request later and never sooner.
+//! Times are rounded to the unit of the message in the direction that makes a request later, never sooner.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use crawler_proto as proto;
 use crate::fetch::turns::call::{Answer, Ask, Asks, Ended, Grant, Life};
 use crate::model::id::Incarnation;
 
-/// Milliseconds of a time after which something may begin.
+/// Returns a time after which something may begin, in milliseconds.
 fn rounded_up(time: Duration) -> u64 {
     let whole = u64::try_from(time.as_nanos().div_ceil(1_000_000));
     whole.unwrap_or(u64::MAX)
 }
 
-/// Milliseconds of a time in which something may begin.
+/// Returns a time within which something may begin, in milliseconds.
 fn rounded_down(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
@@ -87,7 +87,7 @@ impl From<Answer> for proto::TurnAnswer {
                 after_ms: 0,
             },
             Answer::Later { after } => Self {
-                // Zero would say that nothing was wanted.
+                // Zero would mean that nothing was wanted.
                 after_ms: rounded_up(after).max(1),
                 ..Self::default()
             },

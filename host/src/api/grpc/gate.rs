@@ -1,8 +1,8 @@
-//! The gate for calls of other workers: judged by the head of a request.
+//! Checks the token of calls by other workers before their bodies are read.
 //!
-//! A body of links becomes many times larger in memory than it was on the wire, and whoever asks for turns
-//! decides when others crawl. So those who do not know the token of this worker are refused before any
-//! of it is read.
+//! A body of links becomes many times larger in memory than it was on the wire, and a caller that asks for
+//! turns decides when others crawl. Callers that do not know the token of this worker are therefore refused
+//! before any of the body is read.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -17,10 +17,10 @@ use tower::Service;
 use crate::api::client::CALL_TOKEN;
 use crate::model::node::CallToken;
 
-/// The paths of the calls that need the token.
+/// Paths of the calls that need the token.
 const GUARDED: [&str; 2] = ["/CrawlerWorker/ApplyLinks", "/CrawlerWorker/TakeTurns"];
 
-/// The service of a worker behind its token.
+/// Service of a worker that requires its token.
 #[derive(Clone)]
 pub(super) struct Gate<S> {
     pub(super) worker: S,

@@ -6,7 +6,7 @@ use super::refused;
 use crate::api::forward::{FORWARDED, Origin, REQUEST_ID};
 use crate::api::spec::invalid;
 
-/// The origin of a call that changes something.
+/// Returns the origin of a call that changes something.
 pub(super) fn origin<T>(request: &Request<T>) -> Result<Origin, Status> {
     let metadata = request.metadata();
     let id = match metadata.get(REQUEST_ID) {

@@ -47,7 +47,7 @@ fn client(address: SocketAddr) -> CrawlerWorkerClient<Channel> {
     CrawlerWorkerClient::new(endpoint.connect_lazy())
 }
 
-/// Turns of a worker that is reached by nobody.
+/// Returns turns of a worker that nobody reaches.
 fn turns() -> Turns {
     let own = Life {
         worker: "worker-1".parse().unwrap(),
@@ -56,7 +56,7 @@ fn turns() -> Turns {
     Turns::new(own, Arc::new(GrpcWorkerCalls::new()))
 }
 
-/// A call about so many hosts, from somebody who may ask.
+/// Returns a call about `n` hosts from a caller who knows the token.
 fn asks(n: usize) -> Request<proto::TakeTurnsRequest> {
     let ask = |n| proto::TurnAsk {
         host: format!("h{n}.test"),
@@ -78,7 +78,7 @@ fn call_token() -> CallToken {
     CallToken::of([7; 32])
 }
 
-/// Links of so many bytes, from somebody who may bring some.
+/// Returns a call with `n_bytes` of links from a caller who knows the token.
 fn links(n_bytes: usize) -> Request<proto::ApplyLinksRequest> {
     let mut request = Request::new(proto::ApplyLinksRequest {
         resource_id: 7,
@@ -153,7 +153,7 @@ async fn r03_a_grpc_connection_that_says_nothing_is_closed() {
     let mut silent = TcpStream::connect(address).await.unwrap();
     let mut answer = Vec::new();
     let read = silent.read_to_end(&mut answer);
-    // Whether it was closed or reset is the same to us.
+    // A reset is as good as a close.
     drop(tokio::time::timeout(PATIENCE, read).await.expect("closed"));
     // A client that has begun may be silent for longer.
     let mut client = client(address);
@@ -163,7 +163,7 @@ async fn r03_a_grpc_connection_that_says_nothing_is_closed() {
     client.get_status(request()).await.unwrap();
 }
 
-/// Before any of their links is read, and with what else a worker answers as it was.
+/// The token is checked before any of the links is read; the worker answers other calls without one.
 #[tokio::test]
 async fn r14_links_are_taken_from_callers_who_know_the_token() {
     let (address, _scope) = worker(RequestSettings::default()).await;
@@ -197,7 +197,7 @@ async fn r14_turns_are_for_callers_who_know_the_token() {
     let refused = client.take_turns(wrong).await.unwrap_err();
     assert_eq!(refused.code(), Code::Unauthenticated, "{refused}");
     let answer = client.take_turns(asks(2)).await.unwrap().into_inner();
-    // It does not know yet whether it owns them.
+    // The worker does not know yet whether it owns the hosts.
     let [first, second] = &answer.answers[..] else {
         panic!("{answer:?}");
     };

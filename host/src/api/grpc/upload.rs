@@ -1,4 +1,4 @@
-//! A plugin that is pushed in pieces.
+//! Upload of a plugin that is pushed in pieces.
 
 use bytes::BytesMut;
 use crawler_proto as proto;
@@ -8,7 +8,7 @@ use crate::api::problem::Problem;
 use crate::api::{PushSaid, Upload};
 use crate::master::ControlError;
 
-/// Gathers the pieces of a plugin, no more of them than a plugin may have.
+/// Gathers the pieces of a plugin, up to the largest size that a plugin may have.
 pub(super) async fn upload(
     mut pieces: Streaming<proto::PushPluginRequest>,
     max: u64,

@@ -1,4 +1,4 @@
-//! What a worker answers masters and other workers.
+//! The calls that a worker answers for masters and other workers.
 
 use crawler_proto as proto;
 use futures::stream::StreamExt as _;
@@ -49,7 +49,7 @@ impl CrawlerWorker for Worker {
         let resource = ResourceId(request.resource_id);
         let lines = self.crawls.logs(resource, request.follow);
         let lines = lines.map(move |line| {
-            // The stream counts for as long as it is there.
+            // The permit lives as long as the stream, so that the stream counts.
             let _counts = &permit;
             Ok(line.into())
         });

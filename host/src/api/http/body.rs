@@ -66,23 +66,23 @@ const CRAWL: [&str; 27] = [
     "max_undelivered",
 ];
 
-/// A body that names a resource.
+/// Example of a body that names a resource.
 pub(super) const EXAMPLE: &str = r#"{"name":"books"}"#;
 
-/// A body that says that nothing is to be different in the next run.
+/// Example of a body that changes nothing for the next run.
 pub(super) const RESTART_EXAMPLE: &str = "{}";
 
-/// A body that names which dead letters are meant.
+/// Example of a body that selects dead letters.
 pub(super) const REDRIVE_EXAMPLE: &str = r#"{"reason":"timeout"}"#;
 
-/// A resource to be added or changed. Id, assigned node, creation time and purge say nothing here.
+/// Parses a resource to be added or changed. Id, assigned node, creation time and purge are ignored here.
 pub(super) fn spec(bytes: &[u8]) -> Result<SpecRequest, Problem> {
     let mut fields = Fields::of_body(bytes, &SPEC, EXAMPLE)?;
     let name = fields.text("name")?.unwrap_or_default();
     spec_of(&name, fields)
 }
 
-/// What is to be different in the next run of a resource that the path names.
+/// Parses the changes that apply to the next run of the resource in the path.
 pub(super) fn restart(name: &str, bytes: &[u8]) -> Result<SpecRequest, Problem> {
     spec_of(name, Fields::of_body(bytes, &CHANGES, RESTART_EXAMPLE)?)
 }
@@ -105,7 +105,7 @@ fn spec_of(name: &str, mut fields: Fields) -> Result<SpecRequest, Problem> {
     })
 }
 
-/// The name of a resource to be deleted, and whether its items go with it.
+/// Parses the name of a resource to be deleted, and whether its items go with it.
 pub(super) fn deletion(bytes: &[u8]) -> Result<(String, bool), Problem> {
     let mut fields = Fields::of_body(bytes, &SPEC, EXAMPLE)?;
     let purge = match fields.take("purge") {
@@ -116,12 +116,12 @@ pub(super) fn deletion(bytes: &[u8]) -> Result<(String, bool), Problem> {
     Ok((fields.text("name")?.unwrap_or_default(), purge))
 }
 
-/// A body for a call that its path says all of.
+/// Parses the body of a call whose path says everything: it has no fields.
 pub(super) fn nothing(bytes: &[u8]) -> Result<(), Problem> {
     Fields::of_body(bytes, &[], "{}").map(drop)
 }
 
-/// The reason of the dead letters that are meant; empty means all.
+/// Parses the reason of the dead letters that are meant; empty means all.
 pub(super) fn redrive(bytes: &[u8]) -> Result<String, Problem> {
     let mut fields = Fields::of_body(bytes, &["reason"], REDRIVE_EXAMPLE)?;
     Ok(fields.text("reason")?.unwrap_or_default())
@@ -234,7 +234,7 @@ fn placement(fields: &mut Fields) -> Result<PlacementChange, Problem> {
     })
 }
 
-/// The fields of an object whose names are all known; `null` counts as absent.
+/// Fields of an object whose names are all known; `null` counts as absent.
 struct Fields {
     what: &'static str,
     values: Map<String, Value>,
@@ -314,7 +314,7 @@ impl Fields {
         }
     }
 
-    /// A field as messages name it.
+    /// Returns the name of a field as messages show it.
     fn path(&self, name: &str) -> String {
         match self.what.strip_prefix("field ") {
             Some(object) => format!("{object}.{name}"),
@@ -332,7 +332,7 @@ fn wrong(field: &str, expected: &str, value: &Value) -> Problem {
     Problem::invalid(format!("field {field} takes {expected}, not {text}"), "")
 }
 
-/// `creationTime` as `creation_time`; other names as they are.
+/// Returns `creationTime` as `creation_time`, and other names unchanged.
 fn snake_case(name: &str) -> String {
     let mut snake = String::with_capacity(name.len() + 2);
     for (i, c) in name.char_indices() {

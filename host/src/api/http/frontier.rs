@@ -8,7 +8,7 @@ use super::{Answer, Params, PathPart, answer, body, json_body, known, number, or
 use crate::api::Api;
 use crate::master::control::frontier::Asked;
 
-/// The paths below `/crawler/resource/NAME`.
+/// Returns the routes below `/crawler/resource/NAME`.
 pub(super) fn routes() -> Router<Api> {
     let at = |path: &str| format!("/crawler/resource/{{name}}/frontier{path}");
     Router::new()

@@ -1,13 +1,13 @@
-//! Keeps web pages away from a listener that is for this machine alone.
+//! Keeps web pages away from a listener that is meant for this machine alone.
 //!
-//! A page of another website cannot read what such a listener answers, but it can ask, and hold answers
-//! open that do not end. Browsers tell where a request comes from, in `Sec-Fetch-Site`: what another
-//! website asks is refused. Another port of this machine is another website too. What a user types has
-//! `none`, and programs that are no browsers send no such header; both pass.
+//! A page of another website cannot read the answers of such a listener, but it can send requests, and hold
+//! open answers that do not end. Browsers tell where a request comes from, in `Sec-Fetch-Site`: a request of
+//! another website is refused. Another port of this machine is another website too. A request that a user
+//! typed has `none`, and programs that are no browsers send no such header; both pass.
 //!
-//! A page can also let its own name lead to 127.0.0.1, and the browser then takes the answers for the
-//! page's own. The request still carries that name, so a loopback listener answers only to
-//! addresses and to `localhost`. Who listens elsewhere has names of its own, which are not judged.
+//! A page can also point its own name to 127.0.0.1, and the browser then takes the answers for the page's
+//! own. The request still carries that name, so a loopback listener answers only to addresses and to
+//! `localhost`. A listener elsewhere has names of its own, which are not judged.
 
 use axum::extract::Request;
 use axum::http::uri::Authority;
@@ -20,7 +20,7 @@ use crate::api::problem::Problem;
 /// Header in which a browser says where a request comes from.
 const FETCH_SITE: &str = "sec-fetch-site";
 
-/// Passes on what was sent to an address or to `localhost`, and by no other website.
+/// Passes a request on if it was sent to an address or to `localhost`, and not by another website.
 pub(super) async fn only(request: Request, next: Next) -> Response {
     let sites = request.headers().get_all(FETCH_SITE);
     if let Some(site) = sites.into_iter().find(|site| !is_own(site)) {
@@ -38,7 +38,7 @@ pub(super) async fn only(request: Request, next: Next) -> Response {
     let name = match (request.uri().authority(), header) {
         (Some(authority), _) => authority.as_str().to_owned(),
         (None, Some(host)) => String::from_utf8_lossy(host.as_bytes()).into_owned(),
-        // No browser leaves it out.
+        // Every browser sends the header.
         (None, None) => return next.run(request).await,
     };
     if is_local(&name) {
@@ -77,7 +77,7 @@ mod tests {
     use crate::api::requests::{RequestSettings, Requests};
     use crate::task::TaskScope;
 
-    /// The first line of the answer to a request that says where it comes from.
+    /// Returns the first line of the answer to a request that says where it comes from.
     async fn asked_by(address: SocketAddr, path: &str, site: &str) -> String {
         let mut stream = TcpStream::connect(address).await.unwrap();
         let head = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n");

@@ -1,12 +1,12 @@
-//! The door of `--pprof`: profiles of this process over HTTP, for `go tool pprof`.
+//! The endpoint of `--pprof`: profiles of this process over HTTP, for `go tool pprof`.
 //!
 //! ```text
 //! GET /debug/pprof/                   what there is
 //! GET /debug/pprof/profile?seconds=N  where processor time goes in the next N seconds
 //! ```
 //!
-//! Nobody is asked who they are: the listener is one that only this machine reaches. A profile that
-//! its caller does not wait for ends.
+//! Callers are not authenticated: only this machine reaches the listener. A profile ends when its caller does
+//! not wait for it any more.
 
 use std::io;
 use std::net::SocketAddr;
@@ -28,19 +28,19 @@ use crate::master::Code;
 use crate::telemetry::chain;
 use crate::telemetry::profile::{Profile, ProfileError};
 
-/// Seconds of a profile unless told otherwise.
+/// Length of a profile in seconds, unless the caller says otherwise.
 const DEFAULT_SECONDS: u64 = 30;
-/// Seconds of a profile at the most.
+/// Longest profile, in seconds.
 const MAX_SECONDS: u64 = 300;
 
-/// What the answers need.
+/// State that the handlers share.
 #[derive(Clone)]
 struct Door {
     address: SocketAddr,
     stop: CancellationToken,
 }
 
-/// Serves until `stop` is cancelled; a profile that is under way then is answered with what it has.
+/// Serves until `stop` is cancelled. A profile that is under way then is answered with the samples it has.
 pub async fn serve(
     listener: TcpListener,
     requests: Requests,
@@ -103,7 +103,8 @@ fn seconds(text: Option<&str>) -> Result<Duration, Problem> {
     }
 }
 
-/// The first profile reads the names of the whole program.
+/// Runs a part of a profile on a thread for blocking work: the first profile reads the names of the whole
+/// program.
 async fn blocking<T: Send + 'static>(
     part: impl FnOnce() -> Result<T, ProfileError> + Send + 'static,
 ) -> Result<T, Problem> {

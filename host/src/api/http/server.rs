@@ -1,4 +1,4 @@
-//! HTTP/1 on one listener, with bounds on what a client may keep a connection for.
+//! HTTP/1 on one listener, with bounds on how long a client may keep a connection.
 
 use std::io;
 use std::time::Duration;
@@ -16,11 +16,11 @@ use crate::api::UPLOAD_DEADLINE;
 use crate::api::connections::{Connection, Connections};
 use crate::task::TaskScope;
 
-/// Bytes of the head of a request, and of what is read or written ahead.
+/// Bytes of the head of a request, and of the buffers that read or write ahead.
 const BUFFER_MAX: usize = 64 << 10;
 
-/// Serves until `stop` is cancelled and the calls in hand are done. A connection is closed where the
-/// head of the next request is not there within `stall_timeout`.
+/// Serves until `stop` is cancelled and the calls in hand are done. A connection is closed if the head of the
+/// next request does not arrive within `stall_timeout`.
 pub(super) async fn serve(
     connections: Connections,
     router: Router,

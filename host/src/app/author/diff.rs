@@ -48,7 +48,8 @@ pub(super) async fn run(options: &DiffOptions) -> anyhow::Result<()> {
     diff_report(options, descriptions, folder.as_deref(), &all)
 }
 
-/// Where saved calls lie: as told, or else with the second plugin, the first one, or here.
+/// Returns the folder of saved calls: the one that was named, or else one with the second plugin, with the
+/// first, or in the current folder.
 fn folder(options: &DiffOptions) -> anyhow::Result<Option<PathBuf>> {
     if let Some(folder) = &options.pages {
         return Ok(Some(folder.clone()));
@@ -90,7 +91,7 @@ async fn pushed(plugin: &PluginRef, options: &DiffOptions) -> anyhow::Result<Byt
     bytes(&client, digest, options.engine.plugin_size).await
 }
 
-/// All of them, within a deadline, and not more than a plugin may have.
+/// Returns all bytes of a plugin, within a deadline and up to the largest size that a plugin may have.
 async fn bytes(client: &Client, digest: Digest, max: u64) -> anyhow::Result<Bytes> {
     let gathered = async {
         let mut pieces = client.plugin_bytes(digest).await?;

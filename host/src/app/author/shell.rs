@@ -21,13 +21,13 @@ use crate::model::page::FetchRecord;
 use crate::model::plugin::Limits;
 use crate::model::settings::CrawlSettings;
 
-/// What is looked at.
+/// State of the shell: the page that is looked at, and the means to fetch another.
 struct Shell {
     fetcher: Arc<dyn Fetch>,
     settings: CrawlSettings,
     limits: Limits,
     page: Page,
-    /// What was found last.
+    /// Result of the last query.
     found: Option<Found>,
 }
 
@@ -77,10 +77,10 @@ pub(super) async fn run(options: &ShellOptions) -> anyhow::Result<()> {
     talk.end()
 }
 
-/// What comes after a line.
+/// Next step after a line was carried out.
 enum Next {
     Line,
-    /// The same, of another page.
+    /// Reads the next line; the page is another one now.
     Page,
     End,
 }
@@ -156,7 +156,7 @@ impl Shell {
     }
 }
 
-/// A page that lies in a file: as it was saved for a rule, or HTML alone.
+/// Opens a page from a file: a page that was saved for a rule, or plain HTML.
 async fn opened(path: &Path, limits: &Limits) -> anyhow::Result<Page> {
     if let Some((folder, name)) = saved::call_of(path) {
         let call = SavedCall::read(&folder, &name)?;

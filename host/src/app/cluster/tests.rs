@@ -1,4 +1,4 @@
-//! Masters and workers in one process, on one embedded store, with clocks that a test turns.
+//! Tests of masters and workers in one process, on one embedded store, with clocks that a test turns.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -19,7 +19,7 @@ const TTL: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(60);
 const DAY: i64 = 24 * 60 * 60 * 1_000_000_000;
 
-/// The machine's time, and as much more or less as it was turned.
+/// The machine's clock with an offset.
 #[derive(Default)]
 struct TurnedClock {
     turned: AtomicI64,
@@ -51,7 +51,7 @@ fn options(folder: &Path, id: &str) -> NodeOptions {
     }
 }
 
-/// The keys of all nodes and of the election, as of which write each is.
+/// Returns the keys of all nodes and of the election, each with the revision that wrote it.
 async fn members(catalog: &Catalog) -> Vec<(String, Revision)> {
     let keys = catalog.keys();
     let mut members = Vec::new();
@@ -106,7 +106,7 @@ async fn clocks_that_step_a_day_both_ways_move_nobody() {
         .expect("one of them leads");
     for turned in [DAY, -DAY] {
         clock.turned.store(turned, Ordering::Relaxed);
-        // Whatever went by the clock would be over.
+        // A lease that went by the clock would be over by now.
         tokio::time::sleep(TTL * 2).await;
         assert_eq!(members(&catalog).await, before);
     }

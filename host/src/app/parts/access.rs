@@ -1,4 +1,5 @@
-//! Proxies, credentials and certificates, with what their tables name files and variables for.
+//! Proxies, credentials and certificates, with the contents of the files and variables that their tables
+//! name.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +12,7 @@ use crate::fetch::credentials::{Credential, Credentials};
 use crate::fetch::http::ProxySettings;
 use crate::model::settings::AccessName;
 
-/// The table `[proxies]`.
+/// Reads the table `[proxies]`.
 pub(super) fn proxies(
     config: &BTreeMap<AccessName, Vec<ProxyConfig>>,
 ) -> anyhow::Result<BTreeMap<AccessName, Vec<ProxySettings>>> {
@@ -32,7 +33,7 @@ pub(super) fn proxies(
     config.iter().map(named).collect()
 }
 
-/// The table `[credentials]`.
+/// Reads the table `[credentials]`.
 pub(super) fn credentials(config: &[CredentialConfig]) -> anyhow::Result<Credentials> {
     let credential = |config: &CredentialConfig| {
         let what = || format!("credentials {}", config.name);
@@ -48,7 +49,7 @@ pub(super) fn credentials(config: &[CredentialConfig]) -> anyhow::Result<Credent
     config.iter().map(credential).collect()
 }
 
-/// The certificates of a file.
+/// Reads the certificates of a file.
 pub(super) fn certificates(file: Option<&Path>) -> anyhow::Result<Vec<Certificate>> {
     let Some(file) = file else {
         return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! Plugins from masters that lie, break off, keep silent or are right, and from the data root.
+//! Tests of plugins from masters that lie, break off, keep silent or are right, and from the data root.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::store::embedded::{EmbeddedStore, Settings};
 use crate::store::keys::Keys;
 use crate::task::TaskScope;
 
-/// Several pieces of a plugin.
+/// Size of a plugin of several pieces.
 const N_BYTES: usize = 5 << 20;
 
 fn plugin() -> Bytes {
@@ -52,7 +52,7 @@ impl Master {
     }
 }
 
-/// Masters as they are registered, and what a worker gets from them.
+/// Masters as they are registered, and a worker that fetches from them.
 struct Bench {
     catalog: Catalog,
     _folder: tempfile::TempDir,
@@ -104,8 +104,8 @@ impl Bench {
     }
 }
 
-/// The way to a master, which breaks each time so much has come from there. With 0 nothing comes at
-/// all and it does not break.
+/// Starts a way to a master that breaks each time `n_bytes` have come from there. With 0, nothing comes at
+/// all and the way does not break.
 async fn broken_way(scope: &TaskScope, to: SocketAddr, n_bytes: usize) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -153,13 +153,13 @@ async fn s17_a_worker_gets_a_plugin_from_any_master_that_is_right() {
     let [right_at, liar_at, ignorant_at] =
         [&right, &liar, &ignorant].map(|master| master.up.grpc.to_string());
 
-    // Each order that comes up is as good as another.
+    // The order of masters is random, and each order must do.
     let all = [&right_at, &liar_at, &breaks, &breaks_and_lies, &ignorant_at];
     let bench = Bench::new(&all.map(Clone::clone)).await;
     for _ in 0..8 {
         assert_eq!(bench.fetch().await.unwrap(), plugin());
     }
-    // Two halves of the way make a whole one.
+    // Two halves of the plugin make a whole one.
     let bench = Bench::new(&[breaks.clone(), breaks]).await;
     assert_eq!(bench.fetch().await.unwrap(), plugin());
     let bench = Bench::new(&[mute, right_at.clone()]).await;

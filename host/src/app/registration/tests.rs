@@ -1,4 +1,4 @@
-//! When a node is registered, when again, and when its id belongs to another process.
+//! Tests of when a node is registered, when again, and when its id belongs to another process.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -110,7 +110,7 @@ async fn a_node_that_is_to_leave_says_so_in_its_record_under_its_lease() {
         };
         let ((), given) = tokio::join!(left, given);
         assert!(matches!(given, Ok(Outcome::Done(_))));
-        // Whoever registers it anew says so as well.
+        // A later registration is draining as well.
         let lease = lease.borrow().clone().unwrap();
         catalog.store().revoke_lease(lease.id()).await.unwrap();
         let is_draining = async || registered(&catalog).await.is_some_and(|n| n.draining);
@@ -129,7 +129,7 @@ async fn a_worker_whose_shards_nobody_takes_leaves_when_its_time_is_up() {
     let worker = node(7).id;
     let begun = Instant::now();
     let within = Duration::from_secs(5);
-    // It never belonged to the cluster: there is nothing to give away.
+    // The worker never belonged to the cluster: there is nothing to give away.
     leaving.give_all_away(&catalog, &worker, within).await;
     assert!(begun.elapsed().is_zero());
     leaving.registered(true);
@@ -187,7 +187,7 @@ async fn a_second_process_of_an_id_waits_two_lease_times_and_names_the_holder() 
 async fn s17_a_process_that_starts_after_a_kill_waits_for_the_record_of_the_one_before() {
     let folder = tempfile::tempdir().unwrap();
     let catalog = catalog(&folder);
-    // As where the lease was given its whole time once more, when most of it was over.
+    // The lease is given its whole time once more when most of it is over.
     let lease = catalog.store().grant_lease(TTL * 9 / 5).await.unwrap();
     let txn = Txn::new().put_leased(key(&catalog), encode(&node(7)), lease);
     catalog.store().commit(txn).await.unwrap();
@@ -219,7 +219,7 @@ async fn a_node_registers_over_its_own_record_and_keeps_it_when_the_old_lease_en
 async fn f06_a_process_that_finds_another_under_its_id_ends_and_leaves_it_alone() {
     let folder = tempfile::tempdir().unwrap();
     let catalog = catalog(&folder);
-    // While its lease is held, and after it was lost.
+    // The same holds while the lease is held, and after it was lost.
     for is_lost in [false, true] {
         let registration = Registration::new(catalog.clone(), node(7), 20 * TTL)
             .await

@@ -17,38 +17,38 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-/// What has happened, as far as it is needed to judge what happens next.
+/// History so far, as far as it is needed to judge the next event.
 #[derive(Default)]
 pub(super) struct Checker {
     sites: BTreeMap<u64, Site>,
-    /// By id: the name, and the life of it.
+    /// Name and life of each resource, by its id.
     pub(super) lives: BTreeMap<ResourceId, (ResourceName, u64)>,
-    /// Deleted with their items.
+    /// Resources that were deleted with their items.
     pub(super) purged: BTreeSet<ResourceId>,
-    /// By life.
+    /// Id of the resource, by its life.
     ids: BTreeMap<u64, ResourceId>,
-    /// Workers under a lease, by their labels.
+    /// Labels of the workers that are registered under a lease.
     registered: BTreeSet<String>,
     owners: BTreeMap<(ShardId, Epoch), String>,
     /// Shards whose records were deleted.
     gone: BTreeSet<ShardId>,
-    /// Those that have written as the leader.
+    /// Masters that have written as the leader.
     leaders: BTreeSet<String>,
-    /// Answers of a page that were failures, by life and page.
+    /// Number of failures of a page, by life and page.
     failures: BTreeMap<(u64, u64), u32>,
-    /// Times that a host could not be reached.
+    /// Number of times that a host could not be reached.
     host_failures: BTreeMap<String, u32>,
-    /// Until when a host has no address.
+    /// Time until which a host has no address.
     nameless: BTreeMap<String, Duration>,
     pub(super) tally: Tally,
     openings: BTreeMap<ShardId, Vec<Opening>>,
-    /// The last of each who asked, by host.
+    /// Last request of each worker that asked a host, by host.
     requests: BTreeMap<String, Vec<Request>>,
     /// Machines whose clocks were set.
     set_clocks: BTreeSet<String>,
 }
 
-/// What invariants are about: a history in which it never happens shows nothing of them.
+/// Kinds of events that invariants judge: a history in which one never happens shows nothing about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Happening {
     /// A master wrote as the leader, after another had.
@@ -59,9 +59,9 @@ pub(super) enum Happening {
     GivenBack,
     /// A frontier was opened after another worker had it.
     OpenedAfterAnother,
-    /// A frontier took something from its owner.
+    /// A frontier took a commit of its owner.
     Durable,
-    /// A frontier refused an owner from before.
+    /// A frontier refused an earlier owner.
     Fenced,
     /// A host was asked again by the worker that had asked it before.
     AskedAgain,
@@ -73,9 +73,9 @@ pub(super) enum Happening {
     Dead,
     /// A page was given up because its host could not be reached.
     DeadWithItsHost,
-    /// A resource was deleted, and what it leaves has gone.
+    /// A resource was deleted, and its remains were removed.
     Removed,
-    /// One was with its items.
+    /// A resource was deleted with its items.
     Purged,
     /// A run after the first came to its end.
     RanAgain,
@@ -103,7 +103,7 @@ impl Happening {
     ];
 }
 
-/// How often each has happened.
+/// Number of times that each kind of event has happened.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tally(BTreeMap<Happening, u64>);
 
@@ -156,7 +156,7 @@ impl Checker {
         self.set_clocks.insert(machine_of(label).to_owned());
     }
 
-    /// After a bigger epoch nothing is done under a smaller one.
+    /// Checks that nothing is done under a smaller epoch after a bigger one.
     pub(super) fn on_frontier(&mut self, event: &Event, now: Duration) -> Found {
         let (shard, epoch, storage_epoch) = match event {
             Event::Opened {
@@ -203,12 +203,12 @@ impl Checker {
         Ok(())
     }
 
-    /// A page was answered with a failure.
+    /// Takes note that a page was answered with a failure.
     pub(super) fn on_failure(&mut self, life: u64, page: u64) {
         *self.failures.entry((life, page)).or_default() += 1;
     }
 
-    /// A host has no address before this moment.
+    /// Takes note that a host has no address before this moment.
     pub(super) fn has_no_address(&mut self, host: &str, until: Duration) {
         self.nameless.insert(host.to_owned(), until);
     }
@@ -217,12 +217,13 @@ impl Checker {
         self.nameless.get(host).is_some_and(|until| now < *until)
     }
 
-    /// A host could not be reached.
+    /// Takes note that a host could not be reached.
     pub(super) fn on_host_failure(&mut self, host: &str) {
         *self.host_failures.entry(host.to_owned()).or_default() += 1;
     }
 
-    /// A page is given up only after as many failures as a resource allows, its own or its host's.
+    /// Checks that a page is given up only after as many failures as a resource allows, its own or its
+    /// host's.
     pub(super) fn on_dead(&mut self, life: u64, page: u64, reason: &str) -> Found {
         let n = self.failures.get(&(life, page)).copied().unwrap_or(0);
         let host = self.site_of(life).map(|site| site.host(page));
@@ -240,7 +241,7 @@ impl Checker {
         Ok(())
     }
 
-    /// A request is spaced, and made under a lease.
+    /// Checks that a request keeps the delay of its host, and is made under a lease.
     pub(super) fn on_request(
         &mut self,
         label: &str,
@@ -281,8 +282,8 @@ impl Checker {
             .iter()
             .rfind(|r| r.storage_epoch < own.storage_epoch && r.began < own.at);
         if let Some(before) = before
-            // What one has written of a host says nothing where the other's clock is elsewhere: then
-            // one request is early.
+            // If one machine's clock differs from the other's, the time that one has written says nothing to
+            // the other: then one request may be early.
             && !was_set(label)
             && !was_set(&before.label)
             && own.hosts.iter().any(|known| known.starts_with(host))
@@ -320,7 +321,7 @@ impl Checker {
         }
     }
 
-    /// Items of one life of a name do not get among those of another.
+    /// Checks that items of one life of a name do not get among those of another.
     pub(super) fn on_items(&mut self, shard: ShardId, items: &[ItemRecord]) -> Found {
         self.tally.count(Happening::Items);
         let (name, life) = self.lives.get(&shard.resource).ok_or("items of nobody")?;

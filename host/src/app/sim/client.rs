@@ -1,5 +1,5 @@
-//! Those who add, change and delete: one client for each name, which makes one call after another and
-//! each again until it has a definite answer. So what must be in the end is known for sure.
+//! Clients that add, change and delete: one for each name, which makes one call after another and repeats
+//! each until it has a definite answer. So the final state is known for sure.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,10 +19,10 @@ use crate::model::id::{RequestId, ResourceName, Run};
 use crate::model::resource::ResourceSpec;
 use crate::task::TaskScope;
 
-/// One answer is waited for so long, before the call is made again.
+/// Time that one answer is waited for, before the call is made again.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// What the answers say that there is.
+/// Resource that must exist according to the answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Expected {
     pub(super) site: Site,
@@ -31,14 +31,14 @@ pub(super) struct Expected {
     pub(super) concurrency: Option<u32>,
 }
 
-/// All clients.
+/// The clients, and the state that their answers imply.
 pub(super) struct Clients {
     pub(super) expected: Arc<Mutex<BTreeMap<ResourceName, Expected>>>,
     scope: TaskScope,
 }
 
 impl Clients {
-    /// Waits until each has the answer to its last call.
+    /// Waits until each client has the answer to its last call.
     pub(super) async fn finish(&self, sky: &Sky) {
         if self.scope.failed().is_cancelled() {
             sky.violation("a client has panicked");
@@ -201,7 +201,7 @@ impl Client {
         self.expected.lock().unwrap().remove(&self.name);
     }
 
-    /// Calls any master until there is an answer that is not about this moment.
+    /// Calls any master until an answer is definite, not only about this moment.
     async fn call(
         &mut self,
         what: &str,

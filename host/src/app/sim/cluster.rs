@@ -1,4 +1,4 @@
-//! All nodes: each machine with its clock and the process on it.
+//! The nodes of a simulation: each machine with its clock and the process on it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -34,7 +34,7 @@ pub(super) struct Machine {
     pub(super) node: Option<Node>,
 }
 
-/// All nodes.
+/// The machines of a simulation, with the world that they share.
 pub(super) struct Cluster {
     pub(super) world: Arc<World>,
     pub(super) machines: Mutex<Vec<Machine>>,
@@ -42,7 +42,7 @@ pub(super) struct Cluster {
     pub(super) ghosts: Mutex<Vec<Node>>,
     /// Workers that were told to drain.
     pub(super) drains: Mutex<BTreeSet<NodeId>>,
-    /// Ends of faults.
+    /// Scope of the tasks that end faults.
     pub(super) scope: TaskScope,
     _folder: tempfile::TempDir,
 }
@@ -124,7 +124,7 @@ impl Cluster {
 
     pub(super) fn take(&self, machine: usize) -> Option<Node> {
         let node = self.machines.lock().unwrap()[machine].node.take();
-        // Nobody asks it any more.
+        // The process is gone, so nobody else looks whether it panicked.
         self.world.judge_panic(node.as_ref());
         node
     }
@@ -140,7 +140,7 @@ impl Cluster {
         self.ghosts.lock().unwrap().iter().for_each(work);
     }
 
-    /// Makes a call at any master; false where there is none.
+    /// Makes a call at any master; returns false if there is none.
     pub(super) fn at_a_master<F: Future<Output = ()> + Send + 'static>(
         &self,
         call: impl FnOnce(Arc<Control>) -> F,
@@ -163,7 +163,7 @@ impl Cluster {
         true
     }
 
-    /// Ends all faults. Processes that were killed are there again.
+    /// Ends all faults, and starts processes that were killed.
     pub(super) async fn heal(self: &Arc<Self>) {
         self.scope.stop(Duration::ZERO).await;
         self.world.sky.storm(false);
@@ -173,7 +173,7 @@ impl Cluster {
         self.start_missing();
     }
 
-    /// Some worker was never told to drain.
+    /// Returns true if some worker was never told to drain.
     pub(super) fn has_undrained_worker(&self) -> bool {
         let drains = self.drains.lock().unwrap();
         let machines = self.machines.lock().unwrap();
@@ -181,7 +181,7 @@ impl Cluster {
         workers.any(|worker| !drains.contains(&worker.id))
     }
 
-    /// Removes processes that have ended, because another has their id.
+    /// Removes processes that have ended because another process has their id.
     pub(super) fn bury(&self) {
         let sky = &self.world.sky;
         self.each(|node| self.world.judge_panic(Some(node)));
@@ -221,12 +221,12 @@ impl Cluster {
         });
     }
 
-    /// Takes note that something has come about.
+    /// Takes note that something has happened.
     pub(super) fn count(&self, what: Happening) {
         self.world.sky.checker().tally.count(what);
     }
 
-    /// One call; what becomes of it is told where somebody listens.
+    /// Makes one call to drain a worker or to undo that; its outcome goes to the receiver.
     pub(super) fn drain(&self, id: &NodeId, undo: bool) -> oneshot::Receiver<bool> {
         let (tell, told) = oneshot::channel();
         let id = id.clone();
@@ -244,7 +244,7 @@ impl Cluster {
     pub(super) async fn end_drains(&self) {
         let drains = self.drains.lock().unwrap().clone();
         if !drains.is_empty() {
-            // What was said to the store before may still be on its way.
+            // Requests that were sent to the store before may still be on their way.
             tokio::time::sleep(Duration::from_secs(20)).await;
         }
         for id in drains {
@@ -278,7 +278,7 @@ fn put_plugin(store: &StoreTwin) {
     put.expect("nothing is in the way");
 }
 
-/// The processes that are there, by their labels, with the crawls of workers.
+/// Returns the processes that are there, by their labels, with the crawls of workers.
 pub(super) fn crawls(
     cluster: &Cluster,
 ) -> BTreeMap<String, Vec<crate::model::status::CrawlStatus>> {

@@ -1,21 +1,21 @@
-//! What goes wrong, by its kind: a history in which a kind never occurs shows nothing about it.
+//! The kinds of faults: a history in which a kind never occurs shows nothing about it.
 
 /// A kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fault {
     /// A process stands still, for up to two leases and more.
     Stop,
-    /// The same, and another is started in its place.
+    /// A process stands still, and another is started in its place.
     StopAndReplace,
-    /// A process is gone from one step to the next.
+    /// A process is killed between two steps.
     Kill,
     /// A process is told to end.
     End,
-    /// A process does not get to the store.
+    /// Requests of a process do not reach the store.
     CutRequests,
-    /// The store carries out what a process asks for, and the answer does not get there.
+    /// The store carries out the requests of a process, and the answers do not reach it.
     CutAnswers,
-    /// Nobody gets to the store.
+    /// No process reaches the store.
     StoreAway,
     /// A clock steps, ahead or back.
     ClockStep,
@@ -23,15 +23,15 @@ pub(super) enum Fault {
     Compaction,
     /// A worker is told to drain, and told otherwise later.
     Drain,
-    /// All watches of a process say nothing.
+    /// The watches of a process are silent.
     Silence,
     /// One message takes seconds.
     Delay,
-    /// A request gets to the store long after its sender has stopped to wait.
+    /// A request reaches the store long after its sender has stopped waiting.
     LateRequest,
-    /// A request does not get there.
+    /// A request does not reach the store.
     LostRequest,
-    /// What was asked for is done, and nobody is told.
+    /// The store carries out a request, and the answer is lost.
     LostAnswer,
     /// A watch breaks.
     BrokenWatch,
@@ -45,11 +45,11 @@ pub(super) enum Fault {
     LostGive,
     /// A sink does not take items.
     SinkRefuses,
-    /// It takes them and does not say so.
+    /// A sink takes items, and the answer is lost.
     SinkSilent,
-    /// A write of a frontier does not get to the object store.
+    /// A write of a frontier does not reach the object store.
     LostWrite,
-    /// It does, and the answer is lost.
+    /// A write of a frontier reaches the object store, and the answer is lost.
     UnknownWrite,
     /// A page takes longer than it may.
     SlowPage,

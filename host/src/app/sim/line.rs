@@ -1,5 +1,5 @@
-//! What lies between a node and the store: requests and answers that are late or lost, watches that
-//! are late, silent, tell twice or break.
+//! The way between a node and the store: requests and answers that are late or lost, watches that are late or
+//! silent, break, or repeat changes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,25 +17,25 @@ use crate::store::{
 };
 use crate::task::{TaskScope, process};
 
-/// So long a node waits for an answer.
+/// Time that a node waits for an answer.
 const DEADLINE: Duration = Duration::from_secs(3);
 
-/// One node's way to the store.
+/// Way of one node to the store.
 #[derive(Clone)]
 pub(super) struct Line {
     pub(super) sky: Arc<Sky>,
     pub(super) store: StoreTwin,
-    /// What is under way, whatever becomes of its sender.
+    /// Requests that are under way, whatever becomes of their sender.
     pub(super) requests: Arc<TaskScope>,
-    /// Whose it is.
+    /// Label of the node.
     pub(super) label: String,
 }
 
-/// There is no answer.
+/// Reason why there is no answer.
 enum Silence {
     /// The request was not sent.
     Unsent,
-    /// Nobody knows.
+    /// The request was sent, and its outcome is unknown.
     Unknown,
 }
 
@@ -64,7 +64,7 @@ impl Line {
         }
         let is_lost = cut == Some(Cut::Requests) || sky.fault(Fault::LostRequest, 2);
         let is_unanswered = cut == Some(Cut::Answers) || sky.fault(Fault::LostAnswer, 2);
-        // Now and then a request comes long after its sender has stopped to wait for it.
+        // Now and then a request arrives long after its sender has stopped waiting for it.
         let late = sky.fault(Fault::LateRequest, 1);
         let late = late.then(|| sky.millis(3_000, 15_000));
         let (there, back) = (late.unwrap_or_else(|| sky.way()), sky.way());
@@ -156,7 +156,7 @@ struct LineWatch {
     cursor: Cursor,
     present: watch::Receiver<Revision>,
     changed: watch::Receiver<()>,
-    /// What is under way, and when it is here.
+    /// Events that are under way, and the time at which they arrive.
     coming: Option<(Instant, Vec<WatchEvent>)>,
     pending: VecDeque<WatchEvent>,
 }

@@ -1,4 +1,4 @@
-//! One process: a master or a worker, of the parts that real ones have.
+//! One process: a master or a worker, made of the parts that real ones have.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -41,21 +41,21 @@ use crate::task::process::Process;
 use crate::worker::Crawls;
 use crate::worker::agent::{self, AgentParts};
 
-/// What deleted resources leave stays this long: longer than any process is stopped, or any client
-/// repeats its call, whatever the clocks are set to.
+/// Minimum age of the remains of deleted resources: longer than any process is stopped, or any client repeats
+/// its call, whatever the clocks are set to.
 pub(super) const FRONTIER_MIN_AGE: Duration = Duration::from_secs(15 * 60);
-/// How long a worker that is told to stop gives away what it has.
+/// Time that a worker that is told to stop may take to give its shards away.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(8);
-/// How long a process that is told to stop may take for each of its parts.
+/// Time that each part of a process may take to stop.
 const STOP_GRACE: Duration = Duration::from_secs(15);
 
-/// What all processes share.
+/// State that all processes share.
 pub(super) struct World {
     pub(super) sky: Arc<Sky>,
     pub(super) store: StoreTwin,
     pub(super) frontiers: Arc<FrontiersTwin>,
     pub(super) sinks: Sinks,
-    /// Never read or written; masters want one.
+    /// Data root that masters need; it is never read or written.
     pub(super) data: Arc<DataRoot>,
     pub(super) requests: Arc<TaskScope>,
     /// Workers by their addresses, as other processes reach them.
@@ -63,7 +63,7 @@ pub(super) struct World {
 }
 
 impl World {
-    /// No task of a process panics.
+    /// Reports a violation if a task of a process has panicked.
     pub(super) fn judge_panic(&self, node: Option<&Node>) {
         if let Some(node) = node.filter(|node| node.has_panicked()) {
             let label = &node.label;
@@ -82,7 +82,7 @@ impl World {
     }
 }
 
-/// The clock of a machine: it may be set.
+/// Clock of a machine, which faults may set.
 pub(super) struct MachineClock {
     began: Instant,
     ahead_millis: AtomicI64,
@@ -109,11 +109,11 @@ impl Clock for MachineClock {
     }
 }
 
-/// A process that was started. Dropping it kills it: its scopes are held by nothing else.
+/// A process that was started. Dropping it kills it: nothing else holds its scopes.
 pub(super) struct Node {
     pub(super) label: String,
     pub(super) process: Process,
-    /// It cannot go on: another process has its id.
+    /// Cancelled when the process cannot go on because another one has its id.
     pub(super) ended: CancellationToken,
     pub(super) part: Part,
     pub(super) calls: Arc<TaskScope>,
@@ -197,7 +197,7 @@ impl Node {
         scopes.iter().any(|scope| scope.failed().is_cancelled())
     }
 
-    /// Ends it as a signal does: what it has is given away, crawls end, then its registration.
+    /// Ends the process as a signal does: its shards are given away, then crawls end, then its registration.
     pub(super) async fn stop(self) {
         let (leaving, catalog, id) = (self.leaving.clone(), self.catalog.clone(), self.id.clone());
         let within = match self.part {
@@ -318,7 +318,8 @@ impl Start {
         Part::Worker(crawls)
     }
 
-    /// None where it is told to stop before, or another process has the id.
+    /// Registers the process. Returns `None` if it is told to stop before that, or if another process has the
+    /// id.
     async fn join(&self, stop: &CancellationToken) -> Option<Registration> {
         let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(5));
         loop {
@@ -337,7 +338,7 @@ impl Start {
     }
 }
 
-/// Nobody pushes any.
+/// Admission that is never asked: nobody pushes plugins.
 struct NoPlugins;
 
 #[async_trait]

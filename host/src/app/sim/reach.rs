@@ -1,4 +1,4 @@
-//! How masters and workers reach workers: late, not at all, or without an answer.
+//! Calls to workers by masters and other workers: late, lost, or without an answer.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::model::status::{CrawlStatus, LogLine};
 use crate::worker::others::SendLinks;
 use crate::worker::receive::{GIVE_DEADLINE, GiveError, GivenLinks};
 
-/// All workers, by their addresses.
+/// Reaches all workers, by their addresses.
 pub(super) struct Reach {
     pub(super) world: Arc<World>,
 }

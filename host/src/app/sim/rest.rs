@@ -16,13 +16,13 @@ use crate::model::id::{Epoch, NodeId, ResourceId, ResourceName, Shard};
 use crate::model::resource::{Resource, ShardId, ShardRecord, ShardState};
 use crate::store::keys::Keys;
 
-/// After faults, or calls, have stopped each shard is where it should be by then: the lease of a leader and that
-/// of a worker, each with what a store may be late.
+/// Time after faults or calls have stopped within which each shard is where it should be: the lease of a
+/// leader and that of a worker, each with the time that a store may be late.
 const SETTLED_BY: Duration =
     Duration::from_millis(2 * (LEASE_TTL.as_millis() as u64 * 5 / 4 + 1_000));
 
-/// Every shard is where its record says, nowhere else, and not with a worker that drains, soon after
-/// what has stopped by then.
+/// Waits until every shard is where its record says, nowhere else, and not with a worker that drains. It must
+/// be so soon after `stopped` has stopped.
 pub(super) async fn ownership(cluster: &Arc<Cluster>, stopped: &str, since: Instant) {
     let sky = &cluster.world.sky;
     loop {
@@ -50,7 +50,7 @@ fn shards(cluster: &Cluster) -> BTreeMap<ShardId, ShardRecord> {
     })
 }
 
-/// The resources that are there.
+/// Returns the resources that are there.
 fn resources(cluster: &Cluster) -> BTreeMap<ResourceName, Resource> {
     let prefix = Keys::default().resources();
     cluster.world.store.look(|entries| {
@@ -61,7 +61,7 @@ fn resources(cluster: &Cluster) -> BTreeMap<ResourceName, Resource> {
     })
 }
 
-/// Shards that nobody is to crawl.
+/// Returns true if nobody is to crawl the shard.
 fn is_paused(resources: &BTreeMap<ResourceName, Resource>, record: &ShardRecord) -> bool {
     let resource = resources.get(&record.resource);
     resource.is_some_and(|resource| resource.paused)
@@ -121,7 +121,7 @@ fn owned_once(cluster: &Cluster) -> Found {
     Ok(())
 }
 
-/// Waits until there is nothing left to do, and judges what was done.
+/// Waits until there is nothing left to do, and judges the result.
 pub(super) async fn rest(cluster: &Arc<Cluster>, clients: &Clients, by: Instant) {
     let sky = &cluster.world.sky;
     let expected = clients.expected.lock().unwrap().clone();
@@ -139,7 +139,7 @@ pub(super) async fn rest(cluster: &Arc<Cluster>, clients: &Clients, by: Instant)
     sky.judge(all_done(cluster, &expected));
 }
 
-/// What is still to be done.
+/// Returns the first thing that is still to be done.
 fn busy(cluster: &Cluster) -> Option<String> {
     let resources = resources(cluster);
     let mut shards = shards(cluster).into_iter();
@@ -152,7 +152,7 @@ fn busy(cluster: &Cluster) -> Option<String> {
         let (state, waits) = (record.state, record.waits);
         return Some(format!("{id} is {state:?}, waits {waits:?}"));
     }
-    // All shards are finished or paused, so nobody has any.
+    // All shards are finished or paused, so no worker has any.
     let keys = Keys::default();
     let passing = [keys.deleting_all(), keys.assignments()];
     cluster.world.store.look(|entries| {
@@ -212,7 +212,7 @@ fn all_done(cluster: &Cluster, expected: &BTreeMap<ResourceName, Expected>) -> F
     Ok(())
 }
 
-/// Every page that is reached is done or dead, in one shard, and its items are there, once.
+/// Checks that every page that is reached is done or dead, in one shard, and that its items are there, once.
 fn done(cluster: &Cluster, resource: &Resource, site: Site) -> Found {
     let (mut dead, mut reached) = (BTreeSet::new(), BTreeSet::new());
     let (mut wanted, mut items) = (Vec::new(), Vec::new());
@@ -224,7 +224,7 @@ fn done(cluster: &Cluster, resource: &Resource, site: Site) -> Found {
         let kept = cluster.world.frontiers.kept(id);
         let of_run = kept.filter(|kept| kept.plain.run == resource.run);
         let kept = match of_run {
-            // It was paused before anybody had begun.
+            // The resource was paused before any worker had begun.
             None if resource.paused => return Ok(()),
             kept => kept.ok_or("its frontier is not there, or not of this run")?,
         };
@@ -252,11 +252,11 @@ fn done(cluster: &Cluster, resource: &Resource, site: Site) -> Found {
             }
         }
         items.extend(cluster.world.sinks.read(id));
-        // Of one that is paused some may wait for their sink.
+        // Items of a paused resource may wait for their sink.
         items.extend(kept.plain.outbox);
     }
     let closure = site.closure(&dead);
-    // Links of one that is paused may wait for their shard.
+    // Links of a paused resource may wait for their shard.
     if reached != closure && !(resource.paused && site.n_shards > 1) {
         let lost: Vec<_> = closure.symmetric_difference(&reached).collect();
         return Err(format!("these pages are missing or too many: {lost:?}"));

@@ -15,12 +15,12 @@ use crate::plugin::{
     CallConfig, CallFailure, CallOutput, CallReport, LoadRules, PluginError, Rules, Usage,
 };
 
-/// The rules that read the pages of a site.
+/// Rules that read the pages of a site.
 pub(super) struct SiteRules {
     description: Description,
 }
 
-/// Finds the rules, as a rule.
+/// Loads the one plugin, whatever digest is asked for.
 pub(super) struct OnePlugin {
     pub(super) sky: Arc<Sky>,
 }

@@ -1,7 +1,7 @@
-//! Where items go, and what is left of deleted resources.
+//! The sinks of items, and the remains of deleted resources.
 //!
-//! As with line files: one file for each opening of a frontier, of which so much counts as the
-//! frontier says; what lies behind that is cut off before the next write.
+//! Items lie as in line files: there is one file for each opening of a frontier, the frontier says how much
+//! of it counts, and everything behind that is cut off before the next write.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -39,7 +39,7 @@ impl Sinks {
         }
     }
 
-    /// What readers of a shard see.
+    /// Returns the items of a shard that readers see.
     pub(super) fn read(&self, shard: ShardId) -> Vec<ItemRecord> {
         let kept = self.frontiers.kept(shard);
         let marks = kept.map(|kept| kept.plain.marks).unwrap_or_default();
@@ -53,7 +53,8 @@ impl Sinks {
         counted.collect()
     }
 
-    /// What a frontier knew to be done is among the items before it goes, unless they go too.
+    /// Checks that the items of every page that a frontier knew to be done are delivered before the frontier
+    /// goes, unless the items go too.
     fn all_delivered(&self, resource: ResourceId) -> Found {
         let (purged, site) = {
             let checker = self.sky.checker();
@@ -83,7 +84,7 @@ impl Sinks {
         Ok(())
     }
 
-    /// Whether anything is there of a resource.
+    /// Returns true if anything of a resource is there.
     pub(super) fn has(&self, resource: ResourceId) -> bool {
         let files = self.files.lock().unwrap();
         files.keys().any(|(shard, _)| shard.resource == resource)
@@ -109,7 +110,7 @@ struct File {
     sinks: Sinks,
     shard: ShardId,
     storage_epoch: u64,
-    /// What the last answer said.
+    /// Number of items that the last answer confirmed.
     n_answered: usize,
 }
 
@@ -187,7 +188,7 @@ impl Remains for Sinks {
         Ok(())
     }
 
-    /// They are seen at once here.
+    /// Does nothing but wait: delivered items are visible at once here.
     async fn publish_items(&self, _resource: ResourceId, _by: u64) -> Result<(), RemainsError> {
         tokio::time::sleep(self.sky.way()).await;
         Ok(())
@@ -200,7 +201,7 @@ impl Remains for Sinks {
         Ok(self.frontiers.remove(resource))
     }
 
-    /// Never ends: nothing is ever left by half, and no plugin is without its record.
+    /// Waits for ever: nothing is ever left half done, and no plugin lacks its record.
     async fn sweep(&self, _now: UnixMillis) -> Result<usize, RemainsError> {
         std::future::pending().await
     }

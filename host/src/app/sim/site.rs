@@ -1,7 +1,7 @@
-//! Pages of known links and items, and who fetches them.
+//! Pages of known links and items, and the fetcher of each process.
 //!
-//! Each life of a name has hosts of its own, so that a request and an item tell which life they
-//! belong to. What a page has follows from its number alone.
+//! Each life of a name has hosts of its own, so that a request and an item tell which life they belong to.
+//! The content of a page follows from its number alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -23,10 +23,10 @@ use crate::model::headers::Headers;
 use crate::model::id::Shard;
 use crate::model::links;
 
-/// Of all resources.
+/// Delay between two requests to a host, for all resources.
 pub(super) const DELAY: Duration = Duration::from_millis(500);
 
-/// The site of one life.
+/// Site of one life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Site {
     pub(super) life: u64,
@@ -66,14 +66,14 @@ impl Site {
         url.parse().expect("a URL")
     }
 
-    /// Whose pages of this host are.
+    /// Returns the shard of a host's pages.
     pub(super) fn shard_of(&self, host: &str) -> Shard {
         let url = format!("http://{host}/").parse().expect("a URL");
         let n_shards = NonZeroU32::new(self.n_shards).unwrap_or(NonZeroU32::MIN);
         links::shard_of(&url, n_shards)
     }
 
-    /// The pages that root asks for: one of each host.
+    /// Returns the pages that root asks for: one of each host.
     pub(super) fn roots(&self) -> Vec<u64> {
         (0..self.n_hosts).collect()
     }
@@ -90,12 +90,12 @@ impl Site {
         mix(page + 1_000) % 3
     }
 
-    /// Never there: it is given up after so many attempts.
+    /// Returns true if a page never answers: it is given up after its attempts.
     pub(super) fn is_broken(&self, page: u64) -> bool {
         page >= self.n_hosts && mix(page + 7 * self.life).is_multiple_of(19)
     }
 
-    /// All that is reached from the roots where these are given up.
+    /// Returns all pages that are reached from the roots if these dead pages are given up.
     pub(super) fn closure(&self, dead: &BTreeSet<u64>) -> BTreeSet<u64> {
         let mut reached = BTreeSet::new();
         let mut open = self.roots();
@@ -118,7 +118,7 @@ fn mix(n: u64) -> u64 {
     (n ^ (n >> 29)) >> 8
 }
 
-/// Host, life and page of a URL.
+/// Parses host, life and page of a URL.
 pub(super) fn parse(url: &Url) -> Option<(String, u64, u64)> {
     let host = url.host_str()?;
     let life = host.split('.').nth(1)?.strip_prefix('l')?;
@@ -129,18 +129,18 @@ pub(super) fn parse(url: &Url) -> Option<(String, u64, u64)> {
     ))
 }
 
-/// The fetcher of one process.
+/// Fetcher of one process.
 pub(super) struct Web {
     pub(super) sky: Arc<Sky>,
     pub(super) gate: Gate,
     pub(super) clock: Arc<dyn Clock>,
-    /// Whose it is.
+    /// Label of the process.
     pub(super) label: String,
-    /// Until when it is known what comes before the pages of a host.
+    /// Time until which the answers that precede a host's pages are known.
     prepared: Mutex<BTreeMap<String, Duration>>,
 }
 
-/// For so long it is known what comes before the pages of a host.
+/// Time for which the answers that precede a host's pages are known.
 const PREPARED_FOR: Duration = Duration::from_secs(20);
 
 impl Web {
@@ -158,7 +158,8 @@ impl Web {
         self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks a host for something when it has its turn: what it says of itself counts for all its pages.
+    /// Asks a host for something when the host has its turn; what the host says of itself counts for all its
+    /// pages.
     async fn ask<T>(
         &self,
         request: &FetchRequest,
@@ -311,7 +312,7 @@ impl Fetch for Web {
     }
 }
 
-/// A request that is under way. Its end counts however it ends.
+/// A request that is under way. Its end is recorded however it ends.
 struct Asked<'a> {
     web: &'a Web,
     host: String,

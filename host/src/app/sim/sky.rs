@@ -1,4 +1,4 @@
-//! What is above all nodes: the seed's dice, what is cut off or late at this moment, and the journal.
+//! State above all nodes: the seed's dice, what is cut off or late at this moment, and the journal.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -16,12 +16,12 @@ use super::fault::Fault;
 use super::{Checker, Report};
 use crate::frontier::twin::{Event, Lost, Weather};
 
-/// How a node is cut off from the store.
+/// Kind of cut between a node and the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cut {
-    /// Nothing gets there.
+    /// Requests of the node do not reach the store.
     Requests,
-    /// What it asks for is done, and it hears nothing of it.
+    /// The store carries out the node's requests, and the answers do not reach the node.
     Answers,
 }
 
@@ -29,9 +29,9 @@ pub(super) struct Sky {
     began: Instant,
     dice: Mutex<StdRng>,
     is_stormy: AtomicBool,
-    /// Nodes, by their labels; the empty one is the store itself.
+    /// Cuts of nodes, by their labels; the empty label is the store itself.
     cuts: Mutex<BTreeMap<String, Cut>>,
-    /// Nodes whose watches say nothing.
+    /// Nodes whose watches are silent.
     silent: Mutex<BTreeSet<String>>,
     changed: watch::Sender<()>,
     journal: Mutex<Vec<String>>,
@@ -58,7 +58,7 @@ impl Sky {
         }
     }
 
-    /// Virtual time since the beginning.
+    /// Returns the virtual time since the beginning.
     pub(super) fn now(&self) -> Duration {
         self.began.elapsed()
     }
@@ -76,12 +76,13 @@ impl Sky {
         self.is_stormy.load(Ordering::Relaxed)
     }
 
-    /// True so many times of a hundred.
+    /// Returns true with a probability of `percent` in 100.
     pub(super) fn chance(&self, percent: u32) -> bool {
         self.below(100) < percent
     }
 
-    /// As [`Sky::chance`] in a storm, and never in calm weather.
+    /// Returns true in a storm with a probability of `percent` in 100, and never in calm weather; takes note
+    /// of the fault.
     pub(super) fn fault(&self, what: Fault, percent: u32) -> bool {
         let occurs = self.is_stormy() && self.chance(percent);
         if occurs {
@@ -103,7 +104,7 @@ impl Sky {
         Duration::from_millis(u64::from(from + self.below(to - from)))
     }
 
-    /// How long something small is under way.
+    /// Returns the time that a message is under way.
     pub(super) fn way(&self) -> Duration {
         match self.fault(Fault::Delay, 4) {
             true => self.millis(200, 4_000),
@@ -131,7 +132,7 @@ impl Sky {
         self.changed.send_replace(());
     }
 
-    /// How the store and this node are cut off from each other at this moment.
+    /// Returns the cut between the store and this node at this moment.
     pub(super) fn cut_of(&self, node: &str) -> Option<Cut> {
         let cuts = self.cuts.lock().unwrap();
         cuts.get("").or_else(|| cuts.get(node)).copied()
@@ -141,7 +142,7 @@ impl Sky {
         self.cut_of(node).is_some() || self.silent.lock().unwrap().contains(node)
     }
 
-    /// Tells when somebody is cut off, or no more.
+    /// Returns a receiver that changes when a node is cut off, or is no longer.
     pub(super) fn changed(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
@@ -156,7 +157,7 @@ impl Sky {
         self.journal.lock().unwrap().push(line);
     }
 
-    /// The first one counts.
+    /// Records a violation; only the first one counts.
     pub(super) fn violation(&self, what: impl Display) {
         self.note(format_args!("VIOLATION {what}"));
         let mut violation = self.violation.lock().unwrap();
@@ -184,7 +185,7 @@ impl Sky {
     }
 }
 
-/// Between workers and the object store.
+/// Weather between workers and the object store.
 impl Weather for Sky {
     fn delay(&self) -> Duration {
         self.way()

@@ -1,4 +1,4 @@
-//! What befalls the nodes for a while.
+//! The storm: faults of the nodes for a while.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use super::fault::Fault;
 use super::node::{Node, Part};
 use super::sky::Cut;
 
-/// Longer than two leases.
+/// Longest time in milliseconds that a process stands still: longer than two leases.
 const LONGEST_STOP: u32 = 25_000;
 
 impl Cluster {
-    /// One that leads or would lead, or any.
+    /// Chooses a machine: sometimes the one whose master leads or contends, otherwise any.
     fn victim(&self) -> usize {
         let machines = self.machines.lock().unwrap();
         let sky = &self.world.sky;
@@ -140,10 +140,10 @@ impl Cluster {
     }
 }
 
-/// Faults for a while, some of them at the same time.
+/// Lets faults happen for a while, some of them at the same time.
 pub(super) async fn rage(cluster: &Arc<Cluster>) {
     let sky = &cluster.world.sky;
-    // Most histories begin with a cluster that is there.
+    // Most histories begin with a cluster that is complete.
     if sky.chance(80) {
         tokio::time::sleep(Duration::from_secs(3)).await;
     }

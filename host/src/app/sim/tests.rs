@@ -1,4 +1,4 @@
-//! Many seeds, each a history of its own.
+//! Runs of many seeds, each a history of its own.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -10,20 +10,20 @@ use super::check::{Happening, Tally};
 use super::fault::Fault;
 use super::{Report, run};
 
-/// Seeds of a usual run.
+/// Number of seeds of a usual run.
 const USUAL: u64 = 50;
-/// Each has shown a fault once.
+/// Seeds that have each shown a fault once.
 const TELLING: [u64; 4] = [169, 508, 1_643, 4_650];
-/// Events before a violation that are shown.
+/// Number of events before a violation that are shown.
 const SHOWN: usize = 300;
 
-/// As a person who looks for the fault wants it.
+/// Formats a violation for the person who looks for the fault.
 fn show(seed: u64, report: &Report) -> Option<String> {
     let Report {
         journal, violation, ..
     } = report;
     let violation = violation.as_ref()?;
-    // What workers tell of their numbers says nothing.
+    // Statistics that workers report are left out.
     let told = journal.iter().filter(|line| !line.contains("/status/"));
     let told: Vec<&str> = told.map(String::as_str).collect();
     let last = told.len().saturating_sub(SHOWN);
@@ -33,7 +33,7 @@ fn show(seed: u64, report: &Report) -> Option<String> {
     ))
 }
 
-/// Runs these seeds, as many at a time as there are processors; the first violation ends it.
+/// Runs these seeds, as many at a time as there are processors; the first violation ends the run.
 fn run_all(seeds: impl IntoIterator<Item = u64>) -> (Tally, BTreeSet<Fault>) {
     let seeds: Vec<u64> = seeds.into_iter().collect();
     let next = AtomicUsize::new(0);
@@ -66,7 +66,7 @@ fn run_all(seeds: impl IntoIterator<Item = u64>) -> (Tally, BTreeSet<Fault>) {
     came.into_inner().unwrap()
 }
 
-/// So many more seeds after those that were tried before; the file tells which these are.
+/// Tries `n` more seeds after those that were tried before; the file holds the next seed.
 fn go_on(n: u64, file: &Path, try_seeds: impl Fn(Range<u64>)) {
     let first = match std::fs::read_to_string(file) {
         Ok(text) => match text.trim().parse() {
@@ -86,7 +86,7 @@ fn go_on(n: u64, file: &Path, try_seeds: impl Fn(Range<u64>)) {
     }
 }
 
-/// What the environment asks for.
+/// Returns a variable of the environment.
 #[expect(
     clippy::disallowed_methods,
     reason = "a test takes its orders from the environment"
@@ -122,7 +122,7 @@ fn seeds_go_on_where_an_earlier_run_of_them_has_stopped() {
         (tried.into_inner().unwrap(), is_kept)
     };
     assert_eq!(tried(120), ((51..171).collect(), true));
-    // What was interrupted, and what was violated, is tried again.
+    // Seeds that were interrupted or violated are tried again.
     assert_eq!(tried(150), ((171..271).collect(), false));
     assert_eq!(tried(20), ((271..291).collect(), true));
     assert_eq!(tried(10), (vec![], false));

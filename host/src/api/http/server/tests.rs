@@ -1,4 +1,4 @@
-//! Clients that send too much, too slowly, or are too many.
+//! Tests of clients that send too much, send too slowly, or are too many.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::api::problem::Problem;
 use crate::api::requests::{RequestSettings, Requests};
 
 const PATIENCE: Duration = Duration::from_secs(20);
-/// A stall that is waited for.
+/// Stall that a test waits for.
 const SHORT: Duration = Duration::from_millis(200);
 
 struct Server {
     address: SocketAddr,
     /// Lets one request to `/hold` be answered.
     release: Arc<Notify>,
-    /// Told when a request to `/hold` has its body.
+    /// Notified when a request to `/hold` has its body.
     held: Arc<Notify>,
     _scope: TaskScope,
 }
@@ -74,7 +74,7 @@ impl Server {
         let mut stream = self.connect().await;
         let head = head(path, n_bytes);
         stream.write_all(head.as_bytes()).await.unwrap();
-        // One that is refused may not read all of it.
+        // A server that refuses the request may not read all of it.
         drop(stream.write_all(&vec![b' '; n_bytes]).await);
         rest(stream).await
     }
@@ -87,11 +87,11 @@ fn head(path: &str, n_bytes: usize) -> String {
     )
 }
 
-/// All that is still to come until the other side closes.
+/// Returns everything that comes until the other side closes.
 async fn rest(mut stream: TcpStream) -> String {
     let mut answer = Vec::new();
     let read = stream.read_to_end(&mut answer);
-    // What came before a reset counts.
+    // Bytes that came before a reset count.
     drop(tokio::time::timeout(PATIENCE, read).await.expect("it ends"));
     String::from_utf8(answer).unwrap()
 }
@@ -131,13 +131,13 @@ async fn r03_bodies_beyond_the_budget_are_refused_until_it_is_free() {
     let meanwhile = async {
         server.held.notified().await;
         check_come_again(&server.post("/length", 100 << 10).await, "--request-memory");
-        // Small ones go on.
+        // Small requests still pass.
         check_ok(&server.post("/length", 40 << 10).await, "40960");
         server.release.notify_one();
     };
     tokio::join!(held, meanwhile);
     check_ok(&server.post("/length", 100 << 10).await, "102400");
-    // One that is alone and too large is told the same.
+    // A request that is too large by itself gets the same answer.
     check_come_again(
         &server.post("/length", largest + 1).await,
         "--request-memory",

@@ -1,4 +1,4 @@
-//! What is written to the store: by whom it may be, and what is known from it.
+//! Checks of writes to the store: who may write each record, and what is known from it.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::store::keys::Keys;
 use crate::store::twin::{Carried, Stored};
 use crate::store::{Guard, Revision, WatchEvent};
 
-/// Writes what was carried out into the journal.
+/// Writes changes that were carried out into the journal.
 pub(in crate::app::sim) fn note(sky: &Sky, revision: Revision, carried: &Carried<'_>) {
     let changes = carried.events.iter().map(|event| match event {
         WatchEvent::Put(entry) => format!("+{}", entry.key),
@@ -40,15 +40,15 @@ pub(in crate::app::sim) fn note(sky: &Sky, revision: Revision, carried: &Carried
     ));
 }
 
-/// A record that was written, or has gone.
+/// A record that was written or deleted.
 struct Written<'a> {
     key: &'a str,
     value: Option<&'a [u8]>,
 }
 
 impl Checker {
-    /// Of masters only the one that leads changes anything that others rely on; of workers only the
-    /// one that has a shard.
+    /// Checks that among masters only the leader changes anything that others rely on, and among workers only
+    /// the owner of a shard.
     pub(in crate::app::sim) fn on_store(&mut self, carried: &Carried<'_>) -> Found {
         let keys = Keys::default();
         let written = carried.events.iter().filter_map(|event| match event {
@@ -152,7 +152,7 @@ impl Checker {
         }
     }
 
-    /// Epochs never fall, each has one owner, and what was deleted stays away.
+    /// Checks that epochs never fall, that each has one owner, and that a deleted record stays away.
     fn on_shard(&mut self, id: ShardId, before: Option<&Stored>, value: Option<&[u8]>) -> Found {
         let Some(record) = value.and_then(shard_record) else {
             self.gone.insert(id);
@@ -212,7 +212,7 @@ fn shard_record(value: &[u8]) -> Option<ShardRecord> {
     serde_json::from_slice(value).ok()
 }
 
-/// The process that has a shard.
+/// Returns the label of the process that owns a shard.
 fn label_of(record: &ShardRecord) -> Option<String> {
     let owner = record.owner.as_ref()?;
     Some(format!("{}#{}", owner.node, owner.incarnation.0))

@@ -1,4 +1,4 @@
-//! Histories that break each invariant, and that the checker says so.
+//! Tests that the checker finds the violation in histories that break each invariant.
 
 use super::*;
 use crate::frontier::twin::Event;
@@ -14,7 +14,7 @@ use crate::store::{Entry, LeaseId, Revision, WatchEvent};
 
 const LIFE: u64 = 3;
 
-/// What was written so far, by whom, and what was found.
+/// A history of writes with the checker that judges them.
 #[derive(Default)]
 struct History {
     checker: Checker,
@@ -23,7 +23,7 @@ struct History {
 }
 
 impl History {
-    /// Two masters of which the first leads, two workers, and one resource with one shard.
+    /// Begins with two masters of which the first leads, two workers, and one resource with one shard.
     fn begin() -> Self {
         let mut history = Self::default();
         let keys = Keys::default();
@@ -99,7 +99,7 @@ impl History {
         found
     }
 
-    /// The shard has this owner, under this epoch.
+    /// Writes that the shard has this owner, under this epoch.
     fn own(&mut self, author: &str, worker: &str, epoch: u64) -> Found {
         let record = record(Some(worker), epoch);
         self.put(author, &Keys::default().shard(shard()), encode(&record))
@@ -245,7 +245,7 @@ fn a_host_is_asked_at_its_distance_by_one_owner_and_by_the_next() {
         "too soon after worker-1#1",
     );
     history.ask("worker-2", 2_000 + delay).unwrap();
-    // Whoever had it before stops within a lease time.
+    // An earlier owner stops within a lease time.
     let over = 2_001 + u64::try_from(LEASE_TTL.as_millis()).unwrap();
     history
         .checker
