@@ -1,5 +1,5 @@
-//! What helps those who write rules: calls that are saved with what came of them, and made again in the
-//! sandbox that a crawl uses.
+//! Tools for authors of rules: calls that are saved with their outcomes, and made again in the sandbox that a
+//! crawl uses.
 //!
 //! ```text
 //! template  the files of a new plugin

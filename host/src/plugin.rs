@@ -8,8 +8,8 @@
 //! host_calls  what a rule may call: page, output, log, config, and WASI that answers nothing
 //! ```
 //!
-//! A call never sees another call's memory, never outlives its budget, and never reaches what it
-//! was not granted. What it did is told by a [`CallReport`], whether it succeeded or was killed.
+//! A call never sees another call's memory, never outlives its budget, and never reaches anything that it was
+//! not granted. A [`CallReport`] tells its result and its cost, whether it succeeded or was killed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,30 +31,31 @@ pub mod engine;
 mod host_calls;
 mod instance;
 
-/// The versions of `crawler:rules` that this host runs, first and last.
+/// Versions of `crawler:rules` that this host runs, first and last.
 pub const INTERFACE_VERSIONS: (&str, &str) = ("0.1.0", "0.1.1");
 
-/// One call's surroundings.
+/// Surroundings of one call.
 #[derive(Debug, Clone)]
 pub struct CallConfig {
-    /// The resource's params.
+    /// Params of the resource.
     pub params: Arc<BTreeMap<String, String>>,
-    /// What the call may use.
+    /// Limits of the call.
     pub limits: Limits,
-    /// Where the memory that it uses is counted.
+    /// Account in which the memory of the call is counted.
     pub account: Account,
 }
 
-/// The rules of one loaded plugin. Calls may run at the same time; none sees another.
+/// Rules of one loaded plugin. Calls may run at the same time; none sees another.
 #[async_trait]
 pub trait Rules: Send + Sync + 'static {
-    /// What the plugin says of itself.
+    /// Returns the plugin's description of itself.
     fn description(&self) -> &Description;
 
-    /// The first requests. `now` is the clock that the guest sees, in milliseconds since 1970.
+    /// Calls `root` for the first requests. `now` is the clock that the guest sees, in milliseconds since
+    /// 1970.
     async fn root(&self, config: CallConfig, now: u64) -> CallReport;
 
-    /// One page through one rule. A rule that the plugin does not have is [`RuleError::Fatal`].
+    /// Calls one rule with one page. A rule that the plugin does not have is [`RuleError::Fatal`].
     async fn parse(
         &self,
         config: CallConfig,
@@ -64,97 +65,97 @@ pub trait Rules: Send + Sync + 'static {
     ) -> CallReport;
 }
 
-/// Looks at bytes that somebody wants to push.
+/// Admits bytes that somebody wants to push.
 #[async_trait]
 pub trait Admit: Send + Sync + 'static {
-    /// Whether they are a plugin, and what it says of itself. Nothing is kept.
+    /// Checks if the bytes are a plugin, and returns its description. Nothing is kept.
     async fn admit(&self, bytes: Bytes) -> Result<Admitted, PluginError>;
 }
 
-/// Finds plugins by what their bytes hash to.
+/// Finds plugins by the digest of their bytes.
 #[async_trait]
 pub trait LoadRules: Send + Sync + 'static {
-    /// The rules, ready to be called.
+    /// Returns the rules, ready to be called.
     async fn load(&self, digest: Digest) -> Result<Arc<dyn Rules>, PluginError>;
 }
 
 /// Gets the bytes of plugins from those who distribute them.
 #[async_trait]
 pub trait FetchBytes: Send + Sync + 'static {
-    /// The bytes that have this digest, all of them. [`PluginError::Host`] where nobody gives them
-    /// now, which may be otherwise later.
+    /// Returns all the bytes that have this digest. It is [`PluginError::Host`] if nobody gives them now;
+    /// that may be otherwise later.
     async fn fetch(&self, digest: Digest) -> Result<Bytes, PluginError>;
 }
 
-/// What admission has found out about bytes.
+/// Result of an admission.
 #[derive(Debug, Clone)]
 pub struct Admitted {
-    /// Of the bytes.
+    /// Digest of the bytes.
     pub digest: Digest,
-    /// Of the bytes.
+    /// Size of the bytes.
     pub size: u64,
-    /// The version of `crawler:rules` they were built for.
+    /// Version of `crawler:rules` that the plugin was built for.
     pub interface: String,
-    /// What the plugin says of itself.
+    /// Description that the plugin gives of itself.
     pub description: Description,
 }
 
-/// What a call did and used.
+/// Result and cost of a call.
 #[derive(Debug)]
 pub struct CallReport {
-    /// What it handed over, or why there is nothing.
+    /// Output of the call, or the reason why there is none.
     pub result: Result<CallOutput, CallFailure>,
-    /// In order; kept even when the call failed.
+    /// Log lines, in order; kept even when the call failed.
     pub logs: Vec<RuleLog>,
-    /// Lines beyond limit `log-lines`.
+    /// Number of lines beyond limit `log-lines`.
     pub n_logs_dropped: u64,
-    /// What it cost.
+    /// Cost of the call.
     pub usage: Usage,
 }
 
-/// What a successful call handed over.
+/// Output of a successful call.
 #[derive(Debug, Default)]
 pub struct CallOutput {
-    /// In the order emitted.
+    /// Items, in the order emitted.
     pub items: Vec<Item>,
-    /// In the order followed.
+    /// Requests, in the order followed.
     pub requests: Vec<Request>,
-    /// Followed URLs that do not parse.
+    /// Number of followed URLs that do not parse.
     pub n_bad_urls: u64,
 }
 
-/// Why a call has no result.
+/// Reason why a call has no result.
 #[derive(Debug)]
 pub enum CallFailure {
     /// The rule gave up.
     Rule(RuleError),
-    /// The host ended it.
+    /// The host ended the call.
     Killed(Box<KillReport>),
 }
 
-/// All there is to know about a call that was ended.
+/// Everything that is known about a call that the host ended.
 #[derive(Debug, Clone)]
 pub struct KillReport {
-    /// Which limit or fault.
+    /// Limit or fault that ended the call.
     pub kill: Kill,
-    /// In a sentence, with the setting that could be changed.
+    /// Explanation in a sentence, with the setting that could be changed.
     pub message: GuestText,
-    /// The guest's panic: message and place.
+    /// Message and place of the guest's panic.
     pub panic: Option<(GuestText, GuestText)>,
-    /// Names of functions, innermost first, demangled where they are Rust's.
+    /// Names of functions, innermost first, demangled if they are Rust's.
     pub backtrace: Vec<GuestText>,
 }
 
 /// One line that a rule logged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleLog {
-    /// `debug`, `info`, `warn`, `error`.
+    /// Level of the line.
     pub level: LogLevel,
-    /// What it says.
+    /// Text of the line.
     pub message: GuestText,
 }
 
-/// How much a line matters.
+/// Level of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "the usual words")]
 pub enum LogLevel {
@@ -165,7 +166,7 @@ pub enum LogLevel {
 }
 
 impl LogLevel {
-    /// In lower case.
+    /// Returns the name in lower case.
     pub fn as_str(self) -> &'static str {
         match self {
             LogLevel::Debug => "debug",
@@ -176,36 +177,36 @@ impl LogLevel {
     }
 }
 
-/// What a call cost.
+/// Cost of a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Of limit `fuel`.
+    /// Fuel that was used, of limit `fuel`.
     pub fuel: u64,
-    /// Bytes at the highest, of limit `memory`.
+    /// Peak memory in bytes, of limit `memory`.
     pub peak_memory: u64,
-    /// From start to end.
+    /// Time from start to end.
     pub elapsed: Duration,
 }
 
-/// Why bytes are not accepted as a plugin, or an accepted plugin cannot be loaded.
+/// Reason why bytes are not accepted as a plugin, or why an accepted plugin cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
-    /// The bytes are at fault. What was found, what is allowed, what to do.
+    /// The bytes are at fault.
     #[error("{found}; {allowed}; {remedy}")]
     Refused {
-        /// What the bytes are or have.
+        /// Description of the bytes.
         found: GuestText,
-        /// What would be accepted.
+        /// Description of the bytes that would be accepted.
         allowed: GuestText,
-        /// What to do.
+        /// Way out.
         remedy: String,
     },
     /// This machine is at fault.
     #[error("cannot {doing}: {why}")]
     Host {
-        /// A verb and its object: "start the compiling process".
+        /// Operation as a verb and its object, such as "start the compiling process".
         doing: &'static str,
-        /// What was seen.
+        /// Error that the operation failed with.
         why: String,
     },
 }

@@ -1,4 +1,5 @@
-//! How one outcome differs from another: items and requests that are gone, changed or new, and which fields.
+//! Differences between two outcomes: items and requests that are gone, changed or new, and the fields that
+//! changed.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -9,32 +10,32 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use super::outcome::{KeptItem, KeptRequest, Outcome};
 
-/// Characters of a value that are shown.
+/// Number of characters of a value that are shown.
 const SHOWN: usize = 160;
-/// Items or requests in a row that are held against each other one by one, squared.
+/// Largest product of two numbers of items or requests in a row that are compared pair by pair.
 const MAX_PAIRS: usize = 40_000;
 
-/// How an outcome differs from another one.
+/// Differences of one outcome from another.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Of items.
+    /// Counts of items.
     pub items: Tally,
-    /// Of requests.
+    /// Counts of requests.
     pub requests: Tally,
-    /// How often each field of an item changed: `book.price`.
+    /// Number of changes of each field of an item, such as `book.price`.
     pub fields: BTreeMap<String, usize>,
-    /// The first difference, in words. None: there is none.
+    /// First difference, in words. If `None`, there is none.
     pub first: Option<String>,
 }
 
-/// How many differ, and how.
+/// Number of items or requests that differ, by kind of difference.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
-    /// Not there any more.
+    /// Number of those that are not there any more.
     pub gone: usize,
-    /// There, with another content.
+    /// Number of those that are there with another content.
     pub changed: usize,
-    /// Not there before.
+    /// Number of those that were not there before.
     pub new: usize,
 }
 
@@ -47,7 +48,7 @@ impl AddAssign for Tally {
 }
 
 impl Changes {
-    /// From one outcome to another.
+    /// Compares one outcome with another.
     pub fn between(before: &Outcome, after: &Outcome) -> Self {
         let mut changes = Self::default();
         match (&before.error, &after.error) {
@@ -68,12 +69,12 @@ impl Changes {
         changes
     }
 
-    /// Whether there is no difference.
+    /// Returns true if there is no difference.
     pub fn is_none(&self) -> bool {
         self.first.is_none()
     }
 
-    /// Counts the differences of another outcome too; the first one stays.
+    /// Adds the differences of another pair of outcomes; the first difference stays.
     pub fn add(&mut self, other: Self) {
         self.items += other.items;
         self.requests += other.requests;
@@ -165,14 +166,15 @@ impl Changes {
     }
 }
 
-/// Two of which one may be missing, and which are not the same.
+/// A pair that differs; one of its two may be missing.
 enum Pair {
     Both(usize, usize),
     Gone(usize),
     New(usize),
 }
 
-/// What differs, in order. Those stand in one pair that are most alike; 0 is not alike at all.
+/// Returns the pairs that differ, in order. Items or requests that are most alike form a pair; a likeness of
+/// 0 means that two are not alike at all.
 fn pairs<T: Serialize>(before: &[T], after: &[T], likeness: impl Fn(&T, &T) -> u32) -> Vec<Pair> {
     let texts = |all: &[T]| all.iter().map(text).collect::<Vec<_>>();
     let mut pairs = Vec::new();
@@ -195,10 +197,10 @@ fn pairs<T: Serialize>(before: &[T], after: &[T], likeness: impl Fn(&T, &T) -> u
     pairs
 }
 
-/// The pairs, in order, that are most alike in sum.
+/// Returns the pairs, in order, whose likenesses have the largest sum.
 fn best(n_old: usize, n_new: usize, alike: impl Fn(usize, usize) -> u32) -> Vec<Pair> {
     let width = n_new + 1;
-    // Of all behind this place.
+    // Each sum is that of the best pairs from its place to the end.
     let mut sums = vec![0; (n_old + 1) * width];
     for n in (0..n_old).rev() {
         for m in (0..n_new).rev() {
@@ -231,7 +233,7 @@ fn best(n_old: usize, n_new: usize, alike: impl Fn(usize, usize) -> u32) -> Vec<
     pairs
 }
 
-/// Each with the one at its place: where there are too many to look for more.
+/// Pairs each with the one at its place; used if there are too many to look for better pairs.
 fn in_order(n_old: usize, n_new: usize, alike: impl Fn(usize, usize) -> u32) -> Vec<Pair> {
     let pair = |n: usize| match n {
         n if n >= n_old => vec![Pair::New(n)],
@@ -242,7 +244,7 @@ fn in_order(n_old: usize, n_new: usize, alike: impl Fn(usize, usize) -> u32) -> 
     (0..n_old.max(n_new)).flat_map(pair).collect()
 }
 
-/// Items of one kind are alike, the more so the more fields they share.
+/// Returns the likeness of two items: items of one kind are alike, the more so the more fields they share.
 fn likeness(one: &KeptItem, other: &KeptItem) -> u32 {
     if one.kind != other.kind {
         return 0;
@@ -250,7 +252,7 @@ fn likeness(one: &KeptItem, other: &KeptItem) -> u32 {
     match (&one.item, &other.item) {
         (Value::Object(one), Value::Object(other)) => {
             let same = one.iter().filter(|(name, value)| {
-                // What is missing everywhere makes nobody alike.
+                // A value that is missing in both makes no two items alike.
                 !value.is_null() && other.get(*name) == Some(*value)
             });
             1 + 2 * u32::try_from(same.count()).unwrap_or(u32::MAX / 4)
@@ -316,7 +318,7 @@ mod tests {
         let is_gone = "item 2 (book) is gone: {\"price\":2,\"title\":\"b\"}";
         check(&all, &gone, [1, 0, 0], is_gone);
         check(&gone, &all, [0, 0, 1], &is_gone.replace("gone", "new"));
-        // The first is gone, and those behind it have changed: none is taken for another.
+        // The first item is gone, and those behind it have changed: none is taken for another.
         let changed = items(&[book("b", 20), book("c", 30)]);
         let first = "item 1 (book) is gone: {\"price\":1,\"title\":\"a\"}";
         check(&all, &changed, [1, 2, 0], first);

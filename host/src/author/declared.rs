@@ -1,4 +1,4 @@
-//! What two plugins declare: rules, params, items, what they read of pages, limits and hosts, held against each other.
+//! Compares the declarations of two plugins: rules, params, items, plans for reading pages, limits and hosts.
 
 use std::collections::BTreeMap;
 
@@ -8,27 +8,28 @@ use serde_json::Value;
 
 use crate::model::plugin::{Description, Schema};
 
-/// What is declared without saying more.
+/// Value of a declaration that has no details.
 const DECLARED: &str = "declared";
-/// The plan behind `page.links()`, which every plugin has by its SDK, and nobody declares.
+/// Name of the plan behind `page.links()`, which every plugin has from its SDK and no author declares.
 const LINKS_PLAN: &str = "page.links";
-/// What an item may be whose schema says nothing, or cannot be read.
+/// Form of an item whose schema allows anything or cannot be read.
 const ANYTHING: &str = "any object";
-/// What is said of a schema that differs in nothing that is listed.
+/// Value of a schema whose difference is in nothing that is listed.
 const OTHERWISE: &str = "another schema";
 
 /// A declaration that differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// What is declared: `rule list`, `item book.price`, `reads List.next`.
+    /// Name of the declaration: `rule list`, `item book.price`, `reads List.next`.
     pub name: String,
-    /// What the first plugin says. None: nothing.
+    /// Declaration of the first plugin. If `None`, it has none.
     pub before: Option<String>,
-    /// What the second plugin says.
+    /// Declaration of the second plugin. If `None`, it has none.
     pub after: Option<String>,
 }
 
-/// What differs, by name. Names and versions of the plugins, and numbers of rules, do not count.
+/// Returns the declarations that differ, by name. Names and versions of the plugins, and numbers of rules, do
+/// not count.
 pub fn differences(before: &Description, after: &Description) -> Vec<Difference> {
     let (one, mut other) = (declared(before), declared(after));
     let mut differences = Vec::new();
@@ -52,7 +53,8 @@ pub fn differences(before: &Description, after: &Description) -> Vec<Difference>
     differences
 }
 
-/// Items whose schemas differ where no field does: in a pattern, a bound, a field within a field.
+/// Returns the items whose schemas differ though no field does: in a pattern, a bound, a field within a
+/// field.
 fn unlisted(before: &Description, after: &Description, listed: &[Difference]) -> Vec<Difference> {
     let mut unlisted = Vec::new();
     for one in &before.schemas {
@@ -73,7 +75,7 @@ fn unlisted(before: &Description, after: &Description, listed: &[Difference]) ->
     unlisted
 }
 
-/// As a value, so that white space counts for nothing.
+/// Returns a schema as a JSON value, so that white space makes no difference.
 fn value(schema: &Schema) -> Result<Value, &str> {
     serde_json::from_str(&schema.json_schema).map_err(|_| schema.json_schema.as_str())
 }

@@ -1,4 +1,4 @@
-//! One page for a rule, fetched as a crawl would fetch it: by the same fetcher, with the same manners.
+//! Fetches one page for a rule as a crawl would: with the same fetcher and the same restraint.
 
 use url::Url;
 
@@ -9,30 +9,30 @@ use crate::memory::Account;
 use crate::model::crawl::{Page, Request};
 use crate::model::settings::CrawlSettings;
 
-/// Redirects from host to host that are followed; those within a host are the fetcher's.
+/// Redirects from host to host that are followed; the fetcher follows those within a host.
 const MAX_HOSTS: usize = 10;
 
-/// Why there is no page.
+/// Reason why there is no page.
 #[derive(Debug, thiserror::Error)]
 pub enum NoPage {
-    /// A request brought no answer.
+    /// A request failed without an answer.
     #[error("cannot fetch {url}")]
     Failed {
-        /// What was asked for.
+        /// URL of the request.
         url: Url,
-        /// What went wrong.
+        /// Error of the fetcher.
         source: FetchError,
     },
-    /// One host leads to the next, without an end.
+    /// Hosts redirect to one another more often than is followed.
     #[error("{url}: more than {MAX_HOSTS} redirects from host to host")]
     Redirects {
-        /// Where they began.
+        /// URL that the redirects began with.
         url: Url,
     },
 }
 
-/// Fetches it as a crawl with these settings would, cut after so many bytes. Redirects to other hosts are
-/// followed, as a crawl does with requests of their own.
+/// Fetches the page as a crawl with these settings would, and cuts its body after `max_body` bytes. Redirects
+/// to other hosts are followed here; a crawl does so with requests of their own.
 pub async fn page(
     fetch: &dyn Fetch,
     wanted: &Request,
@@ -43,7 +43,7 @@ pub async fn page(
     for n_before in 0..=MAX_HOSTS {
         let fetch_request = FetchRequest {
             url: request.url.clone(),
-            // Whoever types an address names its port; a site that leads elsewhere does not.
+            // A user who types an address may name its port; a redirect may not.
             names_port: n_before == 0,
             method: request.method.clone(),
             headers: request.headers.clone(),

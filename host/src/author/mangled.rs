@@ -1,4 +1,4 @@
-//! A saved call, made on copies of its page that have mistakes: what becomes of its items.
+//! Makes a saved call on copies of its page that have mistakes, and compares the items.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,38 +15,39 @@ use crate::fetch::charset::BINARY;
 use crate::model::page::Page;
 use crate::plugin::KillReport;
 
-/// Which copies of a page are made.
+/// Choice of the copies of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Copies {
-    /// Of each way to mangle it that is by chance.
+    /// Number of copies for each way to mangle that is random.
     pub n_each: u32,
-    /// The same seed makes the same copies, whichever other calls there are.
+    /// Seed of the copies: the same seed makes the same copies, whichever other calls there are.
     pub seed: u32,
 }
 
-/// What became of a call on the copies that were mangled in one way.
+/// Outcomes of a call on the copies that were mangled in one way.
 #[derive(Debug)]
 pub struct Withstood {
-    /// The way.
+    /// Way to mangle.
     pub mangling: Mangling,
-    /// Copies that are not as the page. Others are not tried.
+    /// Number of copies that differ from the page. Copies that do not differ are not tried.
     pub n_copies: u32,
-    /// Of these, those with the same outcome.
+    /// Number of these copies with the same outcome as the page.
     pub n_same: u32,
-    /// Those on which the rule gave up, as it did not before.
+    /// Number of copies on which the rule gave up though it did not on the page.
     pub n_gave_up: u32,
-    /// Those on which the host ended the call.
+    /// Number of copies on which the host ended the call.
     pub n_ended: u32,
-    /// Of all copies on which it did not give up. `first` is that of the first copy that differs in any way.
+    /// Changes on all copies on which the rule did not give up. `first` is the difference of the first copy
+    /// that differs in any way.
     pub changes: Changes,
-    /// The copy of the first difference, from 1.
+    /// Number of the copy with the first difference, from 1.
     pub first_copy: u32,
-    /// How the host ended the first call that it did, and on which copy.
+    /// First call that the host ended: the number of its copy and the report.
     pub ended: Option<(u32, Box<KillReport>)>,
 }
 
 impl Withstood {
-    /// The host ended a call, or the items changed though the page lost nothing.
+    /// Returns true if the host ended a call, or if the items changed though the page lost nothing.
     pub fn is_fault(&self) -> bool {
         self.n_ended > 0 || (self.mangling.is_harmless() && self.n_same < self.n_copies)
     }
@@ -71,7 +72,7 @@ impl Withstood {
         let mut changes = Changes::between(expected, &found);
         if found.error.is_some() && expected.error.is_none() {
             self.n_gave_up += 1;
-            // That nothing came of it says no more.
+            // The missing items follow from the error and are not counted.
             changes = Changes {
                 first: changes.first,
                 ..Changes::default()
@@ -81,8 +82,8 @@ impl Withstood {
     }
 }
 
-/// Makes a call on mangled copies of its page, by each way to mangle one. Nothing where it has no page, or one
-/// that is not HTML. `expected` is what comes of it on the page as it is.
+/// Makes a call on mangled copies of its page, by each way to mangle one. Returns nothing if the call has no
+/// page, or one that is not HTML. `expected` is the outcome on the page itself.
 pub async fn withstood(
     trial: &Trial,
     (folder, name): (&Path, &CallName),
@@ -128,7 +129,7 @@ pub async fn withstood(
     Ok(all)
 }
 
-/// Of one copy, whichever others there are.
+/// Derives the seed of one copy; it does not depend on the other copies.
 fn seed(seed: u32, name: &CallName, mangling: Mangling, n: u32) -> u64 {
     let text = format!("{seed} {name} {} {n}", mangling.as_str());
     let digest: [u8; 32] = Sha256::digest(text).into();
@@ -136,7 +137,7 @@ fn seed(seed: u32, name: &CallName, mangling: Mangling, n: u32) -> u64 {
     u64::from_le_bytes(*first)
 }
 
-/// What says nothing of itself is taken for HTML, as rules do.
+/// Returns true if the page is HTML. A page without a content type is taken for HTML, as rules do.
 fn is_html(page: &Page) -> bool {
     let kind = page.header("content-type").unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
@@ -144,15 +145,15 @@ fn is_html(page: &Page) -> bool {
     page.text.charset != BINARY && is_html.iter().any(|html| kind.eq_ignore_ascii_case(html))
 }
 
-/// The page with another text, in its own encoding.
+/// Returns the page with another text, in its own encoding.
 fn with_text(page: &Arc<Page>, text: String, is_cut: bool) -> Page {
     let mut page = Page::clone(page);
-    // As a page that is longer than the limit: nothing else hands a part of one to a rule.
+    // A part of a page is handed to a rule only if the page is longer than the limit.
     page.truncated |= is_cut;
     match page.text.decoded {
         None => page.body = text.into(),
         Some(_) => {
-            // No page is written in UTF-16 by this; only rules that decode the body themselves would see it.
+            // The body is not written in UTF-16; only rules that decode the body themselves would see that.
             let encoding = Encoding::for_label(page.text.charset.as_bytes());
             let bytes = encoding.map(|encoding| encoding.encode(&text).0.into_owned());
             page.body = bytes.unwrap_or_default().into();
@@ -175,7 +176,7 @@ mod tests {
 
     type Answer = Result<CallOutput, CallFailure>;
 
-    /// Answers as its function does for the text of a page.
+    /// Rules that answer a call with the result of a function of the page's text.
     struct Twin {
         description: Description,
         answer: fn(&str) -> Answer,
@@ -227,7 +228,7 @@ mod tests {
 
     const PAGE: &[u8] = b"<ul><li>caf\xe9</li>\n<li>b</li></ul><p>c</p>\n";
 
-    /// What becomes of a rule on mangled copies of a page.
+    /// Tries a rule on mangled copies of a page.
     async fn tried(kind: &str, answer: fn(&str) -> Answer) -> Vec<Withstood> {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a.html"), PAGE).unwrap();

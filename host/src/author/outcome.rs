@@ -1,4 +1,4 @@
-//! What came of a call, in the form that is kept beside its page: JSON that a person can read and edit.
+//! The outcome of a call in the form that is kept beside its page: JSON that a person can read and edit.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,38 +7,38 @@ use similar::TextDiff;
 use crate::model::crawl::{Item, Request};
 use crate::plugin::CallOutput;
 
-/// Lines around a difference that are shown.
+/// Number of lines around a difference that are shown.
 const CONTEXT: usize = 3;
 
-/// What came of a call that was not ended by the host.
+/// Outcome of a call that was not ended by the host.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Outcome {
-    /// The rule gave up, and nothing of what it had handed over counts: `skip: sold out`.
+    /// Error with which the rule gave up, such as `skip: sold out`; its items and requests do not count then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// In the order emitted.
+    /// Items, in the order emitted.
     #[serde(default)]
     pub items: Vec<KeptItem>,
-    /// In the order followed.
+    /// Requests, in the order followed.
     #[serde(default)]
     pub requests: Vec<KeptRequest>,
-    /// Followed addresses that do not parse.
+    /// Number of followed addresses that do not parse.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub bad_urls: u64,
 }
 
-/// An item, by the name of its kind.
+/// An item with the name of its kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeptItem {
-    /// The name of its kind.
+    /// Name of the item's kind.
     pub kind: String,
-    /// Its fields.
+    /// Fields of the item.
     pub item: Value,
 }
 
-/// A request; what is as usual is left out.
+/// A request; fields with usual values are left out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeptRequest {
@@ -58,7 +58,7 @@ pub struct KeptRequest {
     reload: bool,
 }
 
-/// Bytes: text where they are UTF-8.
+/// Bytes, kept as text if they are UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Octets {
@@ -88,7 +88,7 @@ impl Octets {
 }
 
 impl Outcome {
-    /// Of a call that succeeded.
+    /// Returns the outcome of a call that succeeded.
     pub fn of(output: &CallOutput) -> Self {
         Self {
             error: None,
@@ -98,8 +98,8 @@ impl Outcome {
         }
     }
 
-    /// The lines in which another outcome differs from this one, with those around them: `-` is this
-    /// one's, `+` the other's. Empty where they are the same.
+    /// Returns the lines in which another outcome differs from this one, with the lines around them: `-`
+    /// marks lines of this outcome, `+` those of the other. Empty if they are the same.
     pub fn difference(&self, other: &Self) -> String {
         if self == other {
             return String::new();
@@ -125,7 +125,7 @@ impl KeptItem {
 }
 
 impl KeptRequest {
-    /// Its rule and its URL.
+    /// Returns the request's rule and its URL.
     pub fn address(&self) -> (&str, &str) {
         (&self.rule, &self.url)
     }

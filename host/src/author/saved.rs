@@ -1,4 +1,4 @@
-//! A call of a rule that is kept in a folder: `NAME.call.json`, and the body of its page beside it.
+//! A call of a rule that is kept in a folder: `NAME.call.json`, and the body of its page in a file beside it.
 //!
 //! ```text
 //! pages/
@@ -30,42 +30,43 @@ pub(crate) mod files;
 mod name;
 mod page;
 
-/// How the names of files end that keep a call.
+/// Ending of the names of files that keep a call.
 const ENDING: &str = ".call.json";
-/// Bytes of a file that keeps a call: what came of it is limited by `item-bytes`, its page lies beside it.
+/// Largest size in bytes of a file that keeps a call: its outcome is limited by `item-bytes`, and its page is
+/// in another file.
 const MAX_CALL: u64 = 256 << 20;
 
-/// A call, with what it gets from the user.
+/// A saved call with the params that the user sets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "File", into = "File")]
 pub struct SavedCall {
-    /// What is called.
+    /// Rule or root that is called.
     pub called: Called,
-    /// As by `--param`.
+    /// Params of the call, as `--param` gives them.
     pub params: BTreeMap<String, String>,
-    /// What came of it. None: nobody has said so yet.
+    /// Outcome that was kept. If `None`, nothing was kept yet.
     pub outcome: Option<Outcome>,
 }
 
-/// What is called, and with what.
+/// Target of a call, with its input.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Called {
-    /// `root`.
+    /// Call of `root`.
     Root {
-        /// The clock that it sees. A rule sees the moment of its page.
+        /// Clock that root sees. A rule sees the time of its page.
         now: UnixMillis,
     },
-    /// A rule.
+    /// Call of a rule.
     Rule {
-        /// Its name.
+        /// Name of the rule.
         rule: String,
-        /// What it is called for.
+        /// Page that the rule is called for.
         page: Box<SavedPage>,
     },
 }
 
 impl Called {
-    /// The name of the rule.
+    /// Returns the name of the rule, or `root`.
     pub fn name(&self) -> &str {
         match self {
             Called::Root { .. } => "root",
@@ -74,7 +75,7 @@ impl Called {
     }
 }
 
-/// A call, as its file has it.
+/// A call in the form of its file.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -127,36 +128,36 @@ impl From<SavedCall> for File {
     }
 }
 
-/// Why a saved call cannot be read or kept.
+/// Reason why a saved call cannot be read or kept.
 #[derive(Debug, thiserror::Error)]
 pub enum SavedError {
-    /// A folder or a file of it.
+    /// A folder or a file cannot be read or written.
     #[error("cannot {doing} {path}")]
     Io {
-        /// `read`, `write`.
+        /// Operation: `read` or `write`.
         doing: &'static str,
-        /// Which one.
+        /// Path of the folder or file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
-    /// It is no saved call.
+    /// The file is not a saved call.
     #[error("{path}: {why}")]
     Form {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What it should be.
+        /// Description of the fault.
         why: String,
     },
-    /// One is there that is not to be replaced.
+    /// A file exists that is not to be replaced.
     #[error("{path} is there already: give another name with --as, or --replace it")]
     Present {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
 }
 
-/// The names of all calls of a folder, in their order.
+/// Returns the names of all calls of a folder, sorted.
 pub fn names(folder: &Path) -> Result<Vec<CallName>, SavedError> {
     let failed = |source| SavedError::Io {
         doing: "read",
@@ -179,19 +180,19 @@ pub fn names(folder: &Path) -> Result<Vec<CallName>, SavedError> {
     Ok(names)
 }
 
-/// The call that a file is, by its name.
+/// Returns the folder and the name of the call that a file keeps, by the file's name.
 pub fn call_of(path: &Path) -> Option<(PathBuf, CallName)> {
     let name = path.file_name()?.to_str()?.strip_suffix(ENDING)?;
     Some((path.parent()?.to_owned(), name.parse().ok()?))
 }
 
-/// The file of a call.
+/// Returns the path of a call's file.
 pub fn path_of(folder: &Path, name: &CallName) -> PathBuf {
     folder.join(format!("{name}{ENDING}"))
 }
 
 impl SavedCall {
-    /// The call of this name.
+    /// Reads the call of this name.
     pub fn read(folder: &Path, name: &CallName) -> Result<Self, SavedError> {
         let path = path_of(folder, name);
         let (bytes, is_cut) = read(&path, MAX_CALL)?;
@@ -203,7 +204,8 @@ impl SavedCall {
         call.map_err(|error| failed(format!("it is no saved call: {error}")))
     }
 
-    /// Keeps what came of it, unless the file is another one meanwhile. Whether that is something new.
+    /// Keeps the outcome of the call, unless the file has changed meanwhile. Returns true if the outcome is
+    /// new.
     pub fn update(
         &mut self,
         folder: &Path,
@@ -218,7 +220,7 @@ impl SavedCall {
         let before = self.clone();
         self.outcome = Some(outcome);
         if let Called::Rule { page, .. } = &mut self.called {
-            // As by a fetch, for a call that was written by hand.
+            // A fetch notes the charset; a call that was written by hand gets it here.
             let (read, _) = page.page(folder, u64::MAX)?;
             page.charset = charset_of(&read);
         }
@@ -234,9 +236,9 @@ impl SavedCall {
         write(&path_of(folder, name), format!("{text}\n").as_bytes(), true)
     }
 
-    /// A fetched page for a rule, kept with its body under this name. Where files are there already, they are
-    /// replaced, or else it is an error. A call that is replaced leaves what a fetch cannot tell: what came of it,
-    /// and how its rule was called.
+    /// Keeps a fetched page for a rule, with its body, under this name. If files are there already, they are
+    /// replaced if allowed; otherwise it is an error. A call that is replaced leaves what a fetch cannot
+    /// tell: its outcome, and how its rule was called.
     pub fn keep(
         folder: &Path,
         name: &CallName,
@@ -261,7 +263,7 @@ impl SavedCall {
         }
         let mut saved = SavedPage::of(page, BodyFile(body.clone()));
         let (mut params, mut outcome) = (params, None);
-        // One that cannot be read leaves nothing.
+        // An earlier call that cannot be read leaves nothing.
         if let Ok(earlier) = Self::read(folder, name)
             && let Called::Rule {
                 rule: same,
@@ -292,16 +294,16 @@ impl SavedCall {
     }
 }
 
-/// A page that is to be kept.
+/// A fetched page that is to be kept.
 #[derive(Debug)]
 pub struct Fetched<'a> {
-    /// The rule that it is for.
+    /// Rule that the page is for.
     pub rule: &'a str,
-    /// With which params the rule is called.
+    /// Params with which the rule is called.
     pub params: BTreeMap<String, String>,
-    /// What its request carries.
+    /// State that the page's request carries.
     pub state: Option<&'a str>,
-    /// As it came.
+    /// Page as it was fetched.
     pub page: &'a Page,
 }
 

@@ -1,4 +1,4 @@
-//! Trying on a page what a plan could read of it.
+//! Queries that are tried on a page, as a plan would read it.
 //!
 //! ```text
 //! line     what was typed: a command, or what to read
@@ -22,7 +22,8 @@ pub use line::{COMMANDS, Command, Line, Query, TAKES, is_open};
 pub use links::{Links, links};
 pub use names::Names;
 
-/// Fields of the whole page, by name, selector and what is read; not from outside.
+/// Compiles a plan for the whole page from fields of this program: name, selector, and the part of the
+/// element that is read.
 fn plan_of(fields: &[(&str, &str, Take)]) -> CompiledPlan {
     let fields = fields.iter().map(|(name, selector, take)| Field {
         name: (*name).to_owned(),

@@ -1,4 +1,4 @@
-//! A saved call, made by two plugins: what comes of it, and what it costs either.
+//! A saved call made by two plugins: their outcomes and their costs.
 
 use std::path::Path;
 
@@ -9,16 +9,16 @@ use super::trial::{Trial, TrialError, Tried, Verdict};
 /// A call that two plugins made.
 #[derive(Debug)]
 pub struct SideBySide {
-    /// By the first one.
+    /// Result of the first plugin.
     pub before: Result<Tried, TrialError>,
-    /// By the second one.
+    /// Result of the second plugin.
     pub after: Result<Tried, TrialError>,
-    /// How the second outcome differs. None: one of them has none.
+    /// Changes of the second outcome from the first. If `None`, one of the two is missing.
     pub changes: Option<Changes>,
 }
 
 impl SideBySide {
-    /// Both made it, and the same came of it each time.
+    /// Returns true if both plugins made the call and had the same outcome each time.
     pub fn is_same(&self) -> bool {
         let is_steady = |tried: &Result<Tried, TrialError>| {
             matches!(
@@ -34,7 +34,7 @@ impl SideBySide {
     }
 }
 
-/// Has two plugins make a call. What was kept of it does not count.
+/// Has two plugins make a call. The outcome that was kept does not count.
 pub async fn side_by_side(
     before: &Trial,
     after: &Trial,

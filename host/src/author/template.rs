@@ -7,14 +7,14 @@ use std::str::FromStr;
 
 use crate::model::id::PluginName;
 
-/// What rules are written in.
+/// Language of a plugin's rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {
-    /// Compiled.
+    /// Rust, compiled.
     Rust,
-    /// With the interpreter QuickJS in the component.
+    /// JavaScript, with the interpreter QuickJS in the component.
     JavaScript,
-    /// With the interpreter CPython in the component.
+    /// Python, with the interpreter CPython in the component.
     Python,
 }
 
@@ -31,11 +31,11 @@ impl FromStr for Language {
     }
 }
 
-/// What makes components of scripts, in the versions that the SDKs are tested with.
+/// Packages that make components of scripts, in the versions that the SDKs are tested with.
 pub const COMPONENTIZE_PY: &str = "componentize-py==0.25.1";
 const COMPONENTIZE_QJS: &str = "0.4.5";
 
-/// Where what, of a new plugin.
+/// Paths and contents of the files of a new plugin.
 type Files = &'static [(&'static str, &'static str)];
 
 /// Saved calls, the same in each language.
@@ -96,41 +96,41 @@ const WIT: (&str, &str) = (
     include_str!("../../../plugin-sdk/wit/rules.wit"),
 );
 
-/// What no crate can be called, or not beside those that it needs.
+/// Names that no crate can have, or that would clash with its dependencies.
 const TAKEN: &str = "abstract alloc as async await become box break const continue core crate crawler_plugin_sdk \
     do dyn else enum extern false final fn for gen if impl in let loop macro match mod move mut override \
     priv proc_macro pub ref return self serde static std struct super test trait true try type typeof unsafe \
     unsized use virtual where while yield";
 
-/// Why there is no new plugin.
+/// Reason why there is no new plugin.
 #[derive(Debug, thiserror::Error)]
 pub enum TemplateError {
-    /// No crate can have it.
+    /// No crate can have the name.
     #[error("no crate can be called {name}: {why}")]
     Name {
-        /// As it was to be.
+        /// Name that was asked for.
         name: PluginName,
-        /// What speaks against it.
+        /// Reason against the name.
         why: &'static str,
     },
-    /// There is something already.
+    /// The folder exists and is not empty.
     #[error("{folder} is there, and not an empty folder")]
     Present {
-        /// Where the plugin was to lie.
+        /// Folder that was asked for.
         folder: PathBuf,
     },
     /// A file cannot be written.
     #[error("cannot write {path}")]
     Io {
-        /// Which one.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
 }
 
-/// Writes a plugin in Rust into a folder that is not there yet, or is empty. `sdk`: the folder of the plugin
-/// SDK.
+/// Writes a plugin in Rust into a folder that does not exist yet, or is empty. `sdk` is the folder of the
+/// plugin SDK.
 pub fn write_rust(name: &PluginName, folder: &Path, sdk: &Path) -> Result<(), TemplateError> {
     let crate_name = crate_name(name)?;
     ensure_empty(folder)?;
@@ -139,11 +139,11 @@ pub fn write_rust(name: &PluginName, folder: &Path, sdk: &Path) -> Result<(), Te
         ("{{name}}", name.to_string()),
         ("{{crate}}", crate_name.clone()),
         ("{{type}}", type_name(&crate_name)),
-        // Strings of TOML are escaped as those of JSON.
+        // Strings of TOML are escaped like those of JSON.
         ("\"{{sdk}}\"", serde_json::Value::from(sdk_path).to_string()),
     ];
     write_files(folder, RUST, &parts)?;
-    // With the versions that the SDK is known to work with, a build asks nobody which there are.
+    // With the lock file that the SDK is tested with, a build looks up no versions.
     let lock = sdk.parent().map(|tree| tree.join("plugins/Cargo.lock"));
     match lock.map(fs::read) {
         Some(Ok(lock)) => write_file(&folder.join("Cargo.lock"), &lock),
@@ -151,7 +151,7 @@ pub fn write_rust(name: &PluginName, folder: &Path, sdk: &Path) -> Result<(), Te
     }
 }
 
-/// Writes a plugin in JavaScript, with its SDK, into a folder that is not there yet, or is empty.
+/// Writes a plugin in JavaScript, with its SDK, into a folder that does not exist yet, or is empty.
 pub fn write_javascript(name: &PluginName, folder: &Path) -> Result<(), TemplateError> {
     ensure_empty(folder)?;
     let version = COMPONENTIZE_QJS.to_owned();
@@ -162,7 +162,7 @@ pub fn write_javascript(name: &PluginName, folder: &Path) -> Result<(), Template
     write_files(folder, JAVASCRIPT, &parts)
 }
 
-/// Writes a plugin in Python, with its SDK, into a folder that is not there yet, or is empty.
+/// Writes a plugin in Python, with its SDK, into a folder that does not exist yet, or is empty.
 pub fn write_python(name: &PluginName, folder: &Path) -> Result<(), TemplateError> {
     ensure_empty(folder)?;
     let package = COMPONENTIZE_PY.to_owned();
@@ -195,8 +195,8 @@ fn write_files(folder: &Path, files: Files, parts: &[(&str, String)]) -> Result<
     Ok(())
 }
 
-/// The folder of the SDK: in the tree that a folder lies in, or else in the one that this program was built
-/// from.
+/// Returns the folder of the SDK: in the tree that a folder lies in, or else in the one that this program was
+/// built from.
 pub fn find_sdk(folder: &Path) -> Option<PathBuf> {
     let built_from = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
     let mut trees = folder.ancestors().chain(built_from);
@@ -206,7 +206,7 @@ pub fn find_sdk(folder: &Path) -> Option<PathBuf> {
     })
 }
 
-/// Whether the SDK lies in this folder.
+/// Returns true if the SDK is in this folder.
 pub fn is_sdk(folder: &Path) -> bool {
     let manifest = fs::read_to_string(folder.join("Cargo.toml"));
     manifest.is_ok_and(|manifest| {
@@ -233,7 +233,7 @@ fn crate_name(name: &PluginName) -> Result<String, TemplateError> {
     Err(TemplateError::Name { name, why })
 }
 
-/// `book_shop` as `BookShopRules`, which nothing else in the file is called.
+/// Returns `book_shop` as `BookShopRules`; nothing else in the file has that name.
 fn type_name(crate_name: &str) -> String {
     let words = crate_name.split('_').map(|word| {
         let (first, rest) = word.split_at(word.len().min(1));
@@ -242,8 +242,8 @@ fn type_name(crate_name: &str) -> String {
     words.collect::<String>() + "Rules"
 }
 
-/// The way from one folder to another: relative within the tree that the SDK lies in, so that the tree can
-/// be moved.
+/// Returns the path from one folder to another: relative within the tree that the SDK lies in, so that the
+/// tree can be moved.
 fn way_to(folder: &Path, sdk: &Path) -> PathBuf {
     let within = sdk.parent().and_then(|tree| folder.strip_prefix(tree).ok());
     match within {
@@ -299,7 +299,7 @@ mod tests {
     fn a_new_plugin_of_a_script_has_its_sdk_with_it() {
         let tree = tempfile::tempdir().unwrap();
         let (js, py) = (tree.path().join("js"), tree.path().join("py"));
-        // No crate could be called so.
+        // No crate could have this name.
         let name = "7days".parse().unwrap();
         write_javascript(&name, &js).unwrap();
         write_python(&name, &py).unwrap();

@@ -1,5 +1,4 @@
-//! A saved call, made again in the sandbox: what came of it, what it used, and whether that is what was
-//! kept.
+//! Makes a saved call again in the sandbox, and compares its outcome with the one that was kept.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,58 +14,58 @@ use crate::plugin::{
     CallConfig, CallFailure, CallOutput, CallReport, KillReport, RuleLog, Rules, Usage,
 };
 
-/// How saved calls are made again.
+/// Settings with which saved calls are made again.
 pub struct Trial {
-    /// Of the plugin that is tried.
+    /// Rules of the plugin that is tried.
     pub rules: Arc<dyn Rules>,
-    /// What each call may use.
+    /// Limits of each call.
     pub limits: Limits,
-    /// In the place of those that a call was saved with.
+    /// Params that replace those that a call was saved with.
     pub params: BTreeMap<String, String>,
-    /// How often each call is made; at least once.
+    /// Number of times that each call is made, at least once.
     pub n_times: u32,
 }
 
-/// A call that was made again.
+/// Result of a call that was made again.
 #[derive(Debug)]
 pub struct Tried {
-    /// What came of it, beside what was kept.
+    /// Comparison of the outcome with the one that was kept.
     pub verdict: Verdict,
-    /// What came of it. None where the host ended it.
+    /// Outcome of the call. If `None`, the host ended it.
     pub outcome: Option<Outcome>,
-    /// Of the first time; the time is the median of all.
+    /// Usage of the first time; the time is the median of all.
     pub usage: Usage,
-    /// Of the first time.
+    /// Log lines of the first time.
     pub logs: Vec<RuleLog>,
 }
 
-/// What came of a call, beside what was kept.
+/// Comparison of an outcome with the one that was kept.
 #[derive(Debug)]
 pub enum Verdict {
-    /// The same.
+    /// The outcome is the same.
     Same,
-    /// Nothing was kept yet.
+    /// No outcome was kept yet.
     New,
-    /// Something else: the lines that differ.
+    /// The outcome differs: the lines that do.
     Differs(String),
-    /// Not the same each time: how, in a sentence or in the lines that differ.
+    /// The outcome is not the same each time: the difference, in a sentence or in lines.
     Unsteady(String),
-    /// The host ended it.
+    /// The host ended the call.
     Killed(Box<KillReport>),
 }
 
-/// Why a call cannot be made.
+/// Reason why a call cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
-    /// It, or its page, cannot be read.
+    /// The call or its page cannot be read.
     #[error(transparent)]
     Saved(#[from] SavedError),
-    /// It is one of a rule that the plugin does not have.
+    /// The call names a rule that the plugin does not have.
     #[error("the plugin has no rule {rule}; it has {rules}")]
     NoRule {
-        /// As the call names it.
+        /// Name of the rule in the call.
         rule: String,
-        /// Those that there are.
+        /// Names of the plugin's rules.
         rules: String,
     },
 }
@@ -116,7 +115,8 @@ impl Trial {
         })
     }
 
-    /// All that a call needs, read once: a page that is edited meanwhile is none that wavers.
+    /// Reads everything that a call needs once, so that a page that is edited meanwhile does not look like an
+    /// unsteady rule.
     pub(super) fn ready(&self, folder: &Path, call: &SavedCall) -> Result<Ready, TrialError> {
         let mut params = call.params.clone();
         params.extend(self.params.clone());
@@ -130,7 +130,7 @@ impl Trial {
             Called::Rule { rule, page } => {
                 let rules = &self.rules.description().rules;
                 if !rules.iter().any(|known| **known == **rule) {
-                    // What a crawl would make of it is nothing to be kept.
+                    // A crawl would take this for a fault of the rule, which is no outcome to keep.
                     return Err(TrialError::NoRule {
                         rule: rule.clone(),
                         rules: rules.join(", "),
@@ -155,14 +155,14 @@ impl Trial {
     }
 }
 
-/// A call with all that it needs.
+/// A call with everything that it needs.
 pub(super) struct Ready {
     config: CallConfig,
     pub(super) called: ReadyCall,
 }
 
 impl Ready {
-    /// The same call, on another page.
+    /// Returns the same call on another page.
     pub(super) fn on(&self, page: Page) -> Self {
         let called = match &self.called {
             ReadyCall::Root(now) => ReadyCall::Root(*now),
@@ -191,8 +191,8 @@ pub(super) fn outcome(result: Result<CallOutput, CallFailure>) -> Result<Outcome
     }
 }
 
-/// How the `n`-th time differs from the first, if it does. An error where the clock ended it: that says
-/// nothing about the rule.
+/// Returns how the `n`-th outcome differs from the first, if it does. It is an error if the clock ended the
+/// call: that says nothing about the rule.
 fn other(
     n: u32,
     (first, first_fuel): (&Outcome, u64),
@@ -232,7 +232,7 @@ mod tests {
     use crate::model::crawl::{Item, RuleError};
     use crate::model::plugin::Description;
 
-    /// Answers with what it was given, call by call.
+    /// Rules that give prepared answers, call by call.
     struct Twin {
         description: Description,
         answers: Mutex<VecDeque<(Result<CallOutput, CallFailure>, u64)>>,
@@ -303,7 +303,7 @@ mod tests {
     const CALL: &str = r#"{"rule": "word", "params": {"lang": "en"},
         "page": {"url": "http://a.test/", "body": "hi.html"}}"#;
 
-    /// What comes of calls that are answered so, beside what is kept of the first answer.
+    /// Tries a call with these answers, when the outcome of the first answer was kept.
     async fn tried(
         kept: Option<Result<CallOutput, CallFailure>>,
         answers: Vec<(Result<CallOutput, CallFailure>, u64)>,
@@ -388,7 +388,7 @@ mod tests {
         let killed = tried(Some(items(&["a"])), vec![(ended(Kill::OutOfFuel), 9)]).await;
         assert!(matches!(killed.verdict, Verdict::Killed(_)), "{killed:?}");
         assert_eq!((killed.outcome, killed.usage.fuel), (None, 9));
-        // By the clock of a busy machine: that is nothing that wavers.
+        // The clock of a busy machine ended the call: that does not make the rule unsteady.
         let late = vec![(items(&["a"]), 5), (ended(Kill::OutOfCpu), 5)];
         let late = tried(Some(items(&["a"])), late).await;
         assert!(matches!(late.verdict, Verdict::Killed(_)), "{late:?}");

@@ -1,4 +1,4 @@
-//! Tells when a plugin's source or its saved calls change, so that they are tried again on save.
+//! Tells when a plugin's source or its saved calls change, so that the calls are tried again on save.
 
 use std::ffi::OsStr;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -9,30 +9,30 @@ use std::time::Duration;
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::sync::Notify;
 
-/// Nothing changes for so long once a save is over: an editor writes more than one file.
+/// Time without a change after which a save is over: an editor writes more than one file.
 const QUIET: Duration = Duration::from_millis(150);
-/// What a plugin is built from, beside `src`.
+/// Files beside `src` that a plugin is built from.
 const MANIFESTS: [&str; 4] = ["Cargo.toml", "build.rs", "package.json", "pyproject.toml"];
 
-/// The changes of one plugin, for as long as this is kept.
+/// Changes of one plugin, for as long as this value lives.
 pub struct Changes {
     seen: Arc<Notify>,
     watcher: RecommendedWatcher,
     watched: Arc<Watched>,
-    /// A change was heard of, and not told yet.
+    /// True if a change was seen and not told yet.
     is_pending: bool,
-    /// Of all that is watched, as it was told last.
+    /// Hash of everything that is watched, when it was last told.
     content: u64,
 }
 
-/// What is watched.
+/// Files and folders that are watched.
 struct Watched {
-    /// Folders with all that is below.
+    /// Folders that are watched with everything below them.
     trees: Vec<PathBuf>,
     files: Vec<PathBuf>,
 }
 
-/// A folder cannot be watched.
+/// Error of a folder that cannot be watched.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot watch {path} for changes")]
 pub struct WatchError {
@@ -41,7 +41,7 @@ pub struct WatchError {
 }
 
 impl Changes {
-    /// Of a folder of source, or of a .wasm file; and of a folder of saved calls.
+    /// Watches a folder of source or a .wasm file, and a folder of saved calls.
     pub fn of(plugin: &Path, pages: Option<&Path>) -> Result<Self, WatchError> {
         let absolute = |path: &Path| {
             path.canonicalize().map_err(|error| WatchError {
@@ -76,7 +76,7 @@ impl Changes {
                     EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_)
                 );
                 let is_ours = is_change && event.paths.iter().any(|path| ours.has(path));
-                // Where something was missed, a look more does no harm.
+                // An event may have been missed; one look more does no harm.
                 if is_ours || event.need_rescan() {
                     tell.notify_one();
                 }
@@ -106,7 +106,7 @@ impl Changes {
         })
     }
 
-    /// Waits until something is otherwise than when this was last told, and the save is over. Dropping the
+    /// Waits until the content differs from the one that was last told, and the save is over. Dropping the
     /// future loses nothing.
     pub async fn next(&mut self) {
         loop {
@@ -119,11 +119,12 @@ impl Changes {
                 .is_ok()
             {}
             for tree in &self.watched.trees {
-                // One that was removed and made again is watched no more. It may be gone for a moment.
+                // A folder that was removed and made again is not watched any more. It may be gone for a
+                // moment.
                 let _gone = self.watcher.watch(tree, RecursiveMode::Recursive);
             }
             self.is_pending = false;
-            // A build may write what it is built from: the same again is no change.
+            // A build may write the files that it is built from: the same content again is no change.
             let content = self.watched.content();
             if std::mem::replace(&mut self.content, content) != content {
                 return;
@@ -138,7 +139,7 @@ impl Watched {
         is_in_tree && !is_of_a_tool(path) || self.files.iter().any(|file| file == path)
     }
 
-    /// A hash of all that is watched. What cannot be read counts as not there.
+    /// Returns a hash of everything that is watched. A file that cannot be read counts as absent.
     fn content(&self) -> u64 {
         let mut files = self.files.clone();
         for tree in &self.trees {
@@ -167,8 +168,8 @@ fn files_below(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// Files that editors write beside those that they save, those that are not yet what they become, and what
-/// Python keeps of a build.
+/// Returns true for files that editors write beside those that they save, for temporary files, and for files
+/// that Python keeps of a build.
 fn is_of_a_tool(path: &Path) -> bool {
     let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
     let is_of_an_editor = name.starts_with('.') || name.ends_with('~') || name == "4913";
@@ -184,13 +185,13 @@ mod tests {
 
     use super::*;
 
-    /// Whether a change is told within a time.
+    /// Returns true if a change is told within a time.
     async fn is_told(changes: &mut Changes, within: Duration) -> bool {
         tokio::time::timeout(within, changes.next()).await.is_ok()
     }
 
     const SOON: Duration = Duration::from_secs(60);
-    /// Long enough for a wrong word to come.
+    /// Time in which a wrong report would come.
     const WHILE: Duration = Duration::from_millis(300);
 
     #[tokio::test]
@@ -233,7 +234,7 @@ mod tests {
         fs::create_dir(folder.path().join("src")).unwrap();
         let mut changes = Changes::of(folder.path(), None).unwrap();
         fs::write(folder.path().join("src/lib.rs"), "1").unwrap();
-        // Heard of, and dropped before the save is over.
+        // The change is seen, and the future is dropped before the save is over.
         let heard = async {
             while !changes.is_pending {
                 let _cut = tokio::time::timeout(QUIET / 5, changes.next()).await;

@@ -1,4 +1,4 @@
-//! Which bytes are a plugin: asked when they are pushed, and again when they are loaded.
+//! Decides if bytes are a plugin: when they are pushed, and again when they are loaded.
 //!
 //! ```text
 //! checks    what can be seen without running or compiling anything
@@ -6,7 +6,7 @@
 //! describe  what a plugin may say of itself
 //! ```
 //!
-//! Every refusal says what was found, what is allowed and what to do.
+//! Every refusal tells what was found, what is allowed and what to do.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -22,14 +22,14 @@ mod describe;
 pub use child::{child_main, own_program};
 pub(crate) use describe::compiled_plans;
 
-/// What the compiling process found.
+/// Result of the compiling process.
 pub(crate) struct Compiled {
     pub(crate) description: Description,
     /// Machine code, in wasmtime's format.
     pub(crate) image: Bytes,
 }
 
-/// The head of a frame; the image follows it.
+/// Head of a frame; the image follows it.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Outcome {
@@ -37,7 +37,7 @@ enum Outcome {
     Refused(Refusal),
 }
 
-/// [`PluginError::Refused`], on its way between processes.
+/// Form of [`PluginError::Refused`] on its way between processes.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Refusal {
     pub(crate) found: GuestText,
@@ -55,7 +55,7 @@ impl From<Refusal> for PluginError {
     }
 }
 
-/// A frame: eight bytes that say how long the head is, the head as JSON, the image.
+/// Encodes a frame: eight bytes that hold the length of the head, the head as JSON, the image.
 fn frame(outcome: &Outcome, image: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
     let head = serde_json::to_vec(outcome)?;
     let mut frame = Vec::with_capacity(8 + head.len() + image.len());

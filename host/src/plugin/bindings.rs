@@ -1,13 +1,13 @@
 //! The Rust side of `plugin-sdk/wit/rules.wit`, generated.
 //!
-//! Nothing outside `plugin` sees these types: [`super::host_calls`] and [`super::instance`] turn
-//! them into those of `model`.
+//! These types are used only within `plugin`: [`super::host_calls`] and [`super::instance`] convert them to
+//! those of `model`.
 
 wasmtime::component::bindgen!({
     path: "../plugin-sdk/wit",
     world: "plugin",
     imports: {
-        // These may read a long page, which is not done on a thread of the executor.
+        // These calls may read a long page, which is not done on a thread of the executor.
         "crawler:rules/page.extract": async | trappable,
         "crawler:rules/output.follow-field": async | trappable,
         "crawler:rules/output.follow-captures": async | trappable,

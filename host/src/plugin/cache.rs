@@ -1,9 +1,9 @@
 //! Compiled plugins on this machine, so that a restart compiles nothing.
 //!
-//! Machine code that is loaded runs with all rights of this process. So what is loaded must be what
-//! was stored: the folder is ours alone, every file carries a MAC over its name and content under
-//! a key that never leaves the folder, and bytes are checked and loaded from memory, not from a
-//! file that could change in between. A file that fails any check is deleted and made again.
+//! Loaded machine code runs with all rights of this process. It must therefore be the code that was stored:
+//! only this user can write to the folder, every file carries a MAC over its name and content under a key
+//! that never leaves the folder, and bytes are checked and loaded from memory, not from a file that could
+//! change in between. A file that fails any check is deleted and made again.
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -27,19 +27,19 @@ const MAC_BYTES: usize = 32;
 /// Bits of a mode that let others write.
 const OTHERS_WRITE: u32 = 0o022;
 
-/// The folder of compiled plugins.
+/// Folder of compiled plugins.
 pub(crate) struct Cache {
     folder: PathBuf,
     key: [u8; 32],
-    /// Ends the name of every file that this engine can load.
+    /// Suffix of the name of every file that this engine can load.
     suffix: String,
-    /// Of all files: setting `--compiled-size`.
+    /// Largest size of all files together: setting `--compiled-size`.
     max_bytes: u64,
 }
 
 impl Cache {
-    /// Makes the folder unless it is there; refuses one that others could write to.
-    /// Keeps at most `max_bytes`, those that were used last.
+    /// Opens the folder, and makes it if it does not exist; refuses one that others could write to. Keeps at
+    /// most `max_bytes`, those that were used last.
     pub(crate) fn open(
         folder: &Path,
         engine: &wasmtime::Engine,
@@ -67,7 +67,7 @@ impl Cache {
         let key = key(folder).map_err(io)?;
         let mut hasher = DefaultHasher::new();
         engine.precompile_compatibility_hash().hash(&mut hasher);
-        // The hash covers wasmtime's exact version; what wasmtime checks itself is the major one.
+        // The hash covers wasmtime's exact version; wasmtime itself checks only the major one.
         let suffix = format!("-{}-{:016x}", env!("CARGO_PKG_VERSION"), hasher.finish());
         let cache = Self {
             folder: folder.to_owned(),
@@ -81,7 +81,7 @@ impl Cache {
         Ok(cache)
     }
 
-    /// What was stored for this plugin, if it is there and whole.
+    /// Returns the frame that was stored for this plugin, if it is there and intact.
     pub(crate) fn get(&self, digest: Digest) -> Option<Bytes> {
         let name = self.name(digest);
         let path = self.folder.join(&name);
@@ -102,12 +102,12 @@ impl Cache {
         }
     }
 
-    /// Forgets what was stored for this plugin.
+    /// Removes the frame that was stored for this plugin.
     pub(crate) fn forget(&self, digest: Digest) {
         self.remove(&self.folder.join(self.name(digest)));
     }
 
-    /// Keeps a frame. What cannot be kept is compiled again next time.
+    /// Stores a frame. A plugin whose frame cannot be stored is compiled again next time.
     pub(crate) fn put(&self, digest: Digest, frame: &[u8]) {
         let name = self.name(digest);
         let stored = self
@@ -155,7 +155,7 @@ impl Cache {
         }
     }
 
-    /// Code of other versions is never loaded again, except after a return to them.
+    /// Removes code of other versions, which is never loaded again except after a return to them.
     fn drop_other_engines(&self) -> io::Result<()> {
         for entry in fs::read_dir(&self.folder)? {
             let entry = entry?;
@@ -168,7 +168,7 @@ impl Cache {
         Ok(())
     }
 
-    /// HMAC-SHA256 over name and content.
+    /// Returns HMAC-SHA256 over name and content.
     fn mac(&self, name: &str, content: &[u8]) -> [u8; MAC_BYTES] {
         let pad = |byte: u8| {
             let mut block = [byte; 64];
@@ -186,7 +186,7 @@ impl Cache {
     }
 }
 
-/// The folder's key; made at first use.
+/// Returns the folder's key, which is made at first use.
 fn key(folder: &Path) -> io::Result<[u8; 32]> {
     let path = folder.join(KEY_FILE);
     match read_ours(&path) {
@@ -207,7 +207,7 @@ fn key(folder: &Path) -> io::Result<[u8; 32]> {
         .map_err(|_| io::Error::other("the file \"key\" does not hold a key; delete it"))
 }
 
-/// The content of a file that is ours, is no link, and that nobody else could have written.
+/// Reads a file that belongs to this user, is no link, and that nobody else could have written.
 fn read_ours(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = OpenOptions::new()
         .read(true)

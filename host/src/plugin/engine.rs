@@ -1,7 +1,7 @@
 //! One wasmtime engine per process: its pool, its epoch ticker, and the plugins it has loaded.
 //!
-//! The engine only runs code. It compiles none itself: that is done by a child process with limits
-//! of its own ([`super::admission`]) or was done before (`cache`).
+//! The engine only runs code. It compiles none itself: a child process with limits of its own does that
+//! ([`super::admission`]), or the code comes from `cache`.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -36,34 +36,34 @@ pub(crate) use setup::{
     CORE_INSTANCES_PER_COMPONENT, MEMORIES_PER_COMPONENT, Memories, TABLES_PER_COMPONENT,
 };
 
-/// How this machine loads and runs plugins.
+/// Settings of this machine for loading and running plugins.
 #[derive(Debug, Clone)]
 pub struct EngineSettings {
-    /// Calls that run at once, further ones wait: setting `pool-instances`.
+    /// Number of calls that run at once; further calls wait: setting `pool-instances`.
     pub pool_instances: u32,
-    /// Bytes of memory that all calls at once may use together, further ones wait: half of setting `memory`.
+    /// Bytes of memory that all running calls may use together; further calls wait: half of setting `memory`.
     pub call_memory: u64,
-    /// The largest plugin, in bytes: setting `plugin-size`.
+    /// Size of the largest plugin, in bytes: setting `plugin-size`.
     pub plugin_size: u64,
-    /// Where compiled code is kept from one start to the next. None: it is not kept.
+    /// Folder that keeps compiled code from one start to the next. If `None`, it is not kept.
     pub cache_folder: Option<PathBuf>,
     /// Bytes of compiled code that are kept, those that were used last: setting `compiled-size`.
     pub compiled_size: u64,
-    /// The program that compiles, called as `PROGRAM __compile`. None: this one, if it is
-    /// `crawler`, or the `crawler` beside it.
+    /// Program that compiles, called as `PROGRAM __compile`. If `None`, it is this program if it is
+    /// `crawler`, or else the `crawler` beside it.
     pub child_program: Option<PathBuf>,
-    /// Plugins that are compiled at once.
+    /// Number of plugins that are compiled at once.
     pub n_compiling: usize,
     /// Bytes of memory that compiling one plugin may take: setting `compile-memory`.
     pub compile_memory: u64,
     /// Time that compiling one plugin may take, on the clock and, for each processor, at work: setting
     /// `compile-time`.
     pub compile_time: Duration,
-    /// Whether compiling processes give up what they do not need: setting `confinement`.
+    /// Confinement of compiling processes, which give up what they do not need: setting `confinement`.
     pub confinement: Confinement,
 }
 
-/// Calls that run at once unless told otherwise.
+/// Number of calls that run at once, unless it is set.
 pub const POOL_INSTANCES: u32 = 64;
 
 impl Default for EngineSettings {
@@ -83,7 +83,7 @@ impl Default for EngineSettings {
     }
 }
 
-/// Loads plugins and runs their rules. Clones are the same engine.
+/// Loads plugins and runs their rules. Clones share one engine.
 #[derive(Clone)]
 pub struct Engine {
     shared: Arc<Shared>,
@@ -110,7 +110,7 @@ impl std::fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// Sets the pool up. Without address space for it, calls take their memory one by one.
+    /// Sets the pool up. If address space for it is short, calls take their memory one by one.
     pub fn new(settings: EngineSettings) -> Result<Self, PluginError> {
         let pooled = {
             let mut config = setup::config(Memories::Reserved);
@@ -152,7 +152,7 @@ impl Engine {
         })
     }
 
-    /// Makes a plugin ready to run. Loading it again gives the same one, while anybody holds it.
+    /// Makes a plugin ready to run. Loading it again returns the same one, while anybody holds it.
     pub async fn load(&self, digest: Digest, bytes: Bytes) -> Result<Arc<Plugin>, PluginError> {
         let slot = self.slot(digest);
         let mut slot = slot.lock().await;
@@ -164,8 +164,9 @@ impl Engine {
         Ok(plugin)
     }
 
-    /// The same where the bytes are not at hand: what was compiled before is run as it is, and they
-    /// are asked for only where there is nothing. Whoever asks meanwhile waits for the same answer.
+    /// Makes a plugin ready to run whose bytes are not at hand: compiled code that was kept is run as it is,
+    /// and the bytes are asked for only if there is none. Callers that ask meanwhile wait for the same
+    /// result.
     pub async fn load_with(
         &self,
         digest: Digest,
@@ -188,7 +189,7 @@ impl Engine {
     fn slot(&self, digest: Digest) -> Arc<tokio::sync::Mutex<Weak<Plugin>>> {
         let loaded = self.shared.loaded.lock();
         let mut loaded = loaded.unwrap_or_else(PoisonError::into_inner);
-        // A slot that somebody waits for has more than one owner.
+        // A slot that a caller waits for has more than one owner.
         loaded.retain(|_, slot| {
             Arc::strong_count(slot) > 1
                 || slot
@@ -198,7 +199,7 @@ impl Engine {
         Arc::clone(loaded.entry(digest).or_default())
     }
 
-    /// From compiled code alone: its bytes were checked by this version before it was kept.
+    /// Loads a plugin from kept code alone: this version checked its bytes before the code was kept.
     async fn load_kept(&self, digest: Digest) -> Result<Option<Plugin>, PluginError> {
         let engine = self.clone();
         blocking("load the compiled plugin", move || {
@@ -247,7 +248,7 @@ impl Engine {
         }
     }
 
-    /// Checks bytes, and has them compiled unless that was done before.
+    /// Checks bytes, and has them compiled unless compiled code was kept.
     async fn compiled(
         &self,
         digest: Digest,
@@ -309,7 +310,7 @@ impl Admit for Engine {
     }
 }
 
-/// Work that holds a thread for long, away from the executor.
+/// Runs work that holds a thread for long away from the executor.
 async fn blocking<T: Send + 'static>(
     doing: &'static str,
     work: impl FnOnce() -> Result<T, PluginError> + Send + 'static,
@@ -332,7 +333,7 @@ pub(super) fn host_error<E: std::fmt::Display>(
     }
 }
 
-/// Moves the epoch on, on a thread that ends when this is dropped.
+/// Advances the epoch, on a thread that ends when this is dropped.
 pub(super) struct Ticker {
     stop: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,

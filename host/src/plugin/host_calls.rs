@@ -1,9 +1,9 @@
-//! What a rule may call while it runs: `page`, `output`, `log`, `config`, and a WASI that answers
-//! nothing.
+//! The functions that a rule may call while it runs: `page`, `output`, `log`, `config`, and a WASI that
+//! answers nothing.
 //!
-//! All state of a call lies in one [`CallState`] that dies with it. Every call is charged to the
-//! rule's fuel by formula ([`fuel`]). Few wait: the null WASI, when a guest sleeps, and what reads a long
-//! page; limit `timeout` ends the call all the same.
+//! The state of a call is in one [`CallState`] that is dropped with the call. Every host call is charged to
+//! the rule's fuel by formula ([`fuel`]). Few host calls wait: the null WASI, when a guest sleeps, and those
+//! that read a long page. Limit `timeout` ends the call all the same.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -33,17 +33,17 @@ use extract::{Plans, Reads};
 use fuel::Meter;
 use logs::Logs;
 
-/// Handles that a guest may hold or lend at once.
+/// Number of handles that a guest may hold or lend at once.
 pub(crate) const HANDLES_MAX: usize = 4_096;
 
-/// What is being called.
+/// Function that is called, with its input.
 #[derive(Debug, Clone)]
 pub(crate) enum Scene {
-    /// `describe`: neither page nor output nor params.
+    /// `describe`, which has neither page nor output nor params.
     Describe,
-    /// `root`: no page.
+    /// `root`, which has no page.
     Root,
-    /// `parse`.
+    /// `parse`, with its page.
     Parse(Arc<Page>, PageContext),
 }
 
@@ -57,7 +57,7 @@ impl Scene {
     }
 }
 
-/// Ends a call from within a host function.
+/// Error that ends a call from within a host function.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct Ended {
@@ -74,13 +74,13 @@ impl Ended {
     }
 }
 
-/// What items are checked by, by number; none where any object will do.
+/// Schemas that items are checked by, by number; `None` if any object will do.
 pub(crate) type Schemas = Arc<[Option<JsonSchema>]>;
 
-/// Everything that belongs to one call.
+/// State of one call.
 pub(crate) struct CallState {
     pub(crate) scene: Scene,
-    /// The names behind the numbers of rules and schemas. None while describing.
+    /// Description with the names behind the numbers of rules and schemas. `None` while describing.
     description: Option<Arc<Description>>,
     plans: Plans,
     schemas: Schemas,
@@ -93,14 +93,14 @@ pub(crate) struct CallState {
     pub(crate) meter: Meter,
     pub(crate) panic: Option<(GuestText, GuestText)>,
     pub(crate) memory: MemoryLimiter,
-    /// Of limit `cpu`, without the reading of pages, which has the same for itself.
+    /// Processor time, of limit `cpu`, without the reading of pages, which has the same limit for itself.
     pub(crate) time: OnProcessor,
     wasi: WasiCtx,
     table: ResourceTable,
 }
 
 impl CallState {
-    /// Within the limits of `config`, and what of memory the plugin asks for beyond them.
+    /// Creates a state within the limits of `config`, raised by the memory that the plugin asks for.
     pub(crate) fn new(
         scene: Scene,
         description: Option<Arc<Description>>,
@@ -139,7 +139,7 @@ impl CallState {
         }
     }
 
-    /// Charges a host call that moves this many bytes, and ends the rule if that was too much.
+    /// Charges a host call that moves this many bytes, and ends the rule if it used too much.
     fn charge(&self, n_bytes: usize) -> Result<(), Ended> {
         self.meter.charge_call(n_bytes);
         self.check_fuel()
@@ -155,7 +155,7 @@ impl CallState {
         ))
     }
 
-    /// The page of this call, charged as a call that moves `n_bytes` of it.
+    /// Returns the page of this call, charged as a host call that moves `n_bytes` of it.
     fn page(
         &self,
         n_bytes: impl FnOnce(&Page, &PageContext) -> usize,
@@ -320,7 +320,7 @@ fn named_bytes(all: &[(String, String)]) -> usize {
         .sum()
 }
 
-/// The start of a text, of at most `max` bytes.
+/// Returns the start of a text, of at most `max` bytes.
 pub(crate) fn up_to(text: &str, max: usize) -> &str {
     &text[..text.floor_char_boundary(max)]
 }

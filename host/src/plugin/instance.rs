@@ -1,9 +1,9 @@
 //! One call: a fresh store and a fresh instance, ended by the first limit that it meets.
 //!
-//! Fuel ends what computes too much; at each tick of the epoch, time on the processor ends what holds
-//! it too long; the outer timeout ends what waits, the limiter what grows. Between two ticks a call yields, so that one rule
-//! never keeps a thread of the executor. Whatever happens, the store is dropped with the call: its
-//! memory, its handles and its output, unless the call succeeded.
+//! Fuel ends a call that computes too much. At each tick of the epoch, processor time ends a call that has
+//! held the processor too long. The outer timeout ends a call that waits, and the limiter one that grows.
+//! Between two ticks a call yields, so that one rule never keeps a thread of the executor. The store is
+//! always dropped with the call: its memory, its handles and, unless the call succeeded, its output.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,21 +27,21 @@ pub(crate) mod limiter;
 pub(crate) mod on_processor;
 mod verdict;
 
-/// How often the epoch moves on.
+/// Interval at which the epoch advances.
 pub(super) const TICK: Duration = Duration::from_millis(10);
-/// Bytes that one host call may carry, beyond what limit `item-bytes` allows.
+/// Bytes that one host call may carry, beyond those that limit `item-bytes` allows.
 const TRANSFER_MIN: u64 = 5 << 20;
 
-/// What is called, and with what.
+/// Function that is called, with its input.
 pub(super) struct Call {
     pub(super) scene: Scene,
     pub(super) description: Option<Arc<Description>>,
     pub(super) plans: Plans,
     pub(super) schemas: Schemas,
     pub(super) config: CallConfig,
-    /// The clock that the guest sees.
+    /// Clock that the guest sees.
     pub(super) now: UnixMillis,
-    /// Of the guest's random numbers.
+    /// Seed of the guest's random numbers.
     pub(super) seed: [u8; 32],
 }
 
@@ -129,7 +129,7 @@ fn report(
     }
 }
 
-/// A store that enforces the limits of a call.
+/// Creates a store that enforces the limits of a call.
 fn store(plugin: &PluginPre<CallState>, call: Call) -> Store<CallState> {
     let limits = call.config.limits;
     let state = CallState::new(
@@ -175,7 +175,7 @@ async fn within<T>(
 
 fn rule_error(error: types::RuleError) -> RuleError {
     match error {
-        // No key of its hints is known.
+        // This host knows no key of the hints.
         types::RuleError::Retry(types::Retry {
             after_ms,
             why,

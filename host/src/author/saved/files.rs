@@ -7,8 +7,8 @@ use std::path::Path;
 
 use super::SavedError;
 
-/// At most so many bytes of a file, and whether there are more. Only of a plain file: what else there is may
-/// never end, or lead elsewhere.
+/// Reads at most `max` bytes of a file, and tells if there are more. Only plain files are read: a file of
+/// another kind may never end, or lead elsewhere.
 pub(crate) fn read(path: &Path, max: u64) -> Result<(Vec<u8>, bool), SavedError> {
     let read = || {
         if !std::fs::symlink_metadata(path)?.is_file() {
@@ -29,11 +29,11 @@ pub(crate) fn read(path: &Path, max: u64) -> Result<(Vec<u8>, bool), SavedError>
     })
 }
 
-/// Whole, or not at all.
+/// Writes a file whole, or not at all.
 pub(crate) fn write(path: &Path, bytes: &[u8], is_replacing: bool) -> Result<(), SavedError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut named = tempfile::Builder::new();
-    // As of any other file; a temporary one is its owner's only.
+    // The file gets the usual mode; a temporary file would be for its owner only.
     named.permissions(Permissions::from_mode(0o666));
     let written = named.tempfile_in(folder).and_then(|mut file| {
         file.write_all(bytes)?;

@@ -7,15 +7,15 @@ use std::str::FromStr;
 
 use url::Url;
 
-/// Bytes of a name.
+/// Largest length of a name in bytes.
 const NAME_MAX: usize = 100;
 
-/// The name of a call: that of its file, without the ending.
+/// Name of a call: the name of its file, without the ending.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CallName(String);
 
 impl CallName {
-    /// For a page that nobody has named: its rule, and the last part of its path.
+    /// Makes a name for a page that the user did not name: its rule, and the last part of its path.
     pub fn of(rule: &str, url: &Url) -> Self {
         let mut segments = url.path_segments().into_iter().flatten();
         let last = segments.rfind(|segment| !segment.is_empty());

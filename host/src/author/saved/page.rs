@@ -1,4 +1,4 @@
-//! A saved page, without its body: that is a file beside it.
+//! A saved page without its body, which is a file beside it.
 
 use std::ffi::OsStr;
 use std::path::{Component, Path};
@@ -14,13 +14,13 @@ use crate::fetch::charset;
 use crate::model::crawl::{FetchRecord, Page, PageContext, UnixMillis};
 use crate::model::headers::Headers;
 
-/// A page, without its body.
+/// A page without its body.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SavedPage {
     url: Url,
     body: BodyFile,
-    /// None: the same as `url`.
+    /// URL that was requested. If `None`, it is the same as `url`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     requested_url: Option<Url>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -39,13 +39,13 @@ pub struct SavedPage {
     attempt: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     state: Option<Octets>,
-    /// What the text was decoded from, where it is not the body as it stands. Only a note, for native tests,
-    /// which do not decode.
+    /// Charset that the text was decoded from, if the text is not the body as it is. It is only a note for
+    /// native tests, which do not decode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) charset: Option<String>,
 }
 
-/// The name of a file beside the call's, and never of one elsewhere: calls are shared.
+/// Name of a file beside the call's own. A path elsewhere is refused, because calls are shared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub(super) struct BodyFile(pub(super) String);
@@ -71,7 +71,7 @@ impl From<BodyFile> for String {
 impl SavedPage {
     pub(super) fn of(page: &Page, body: BodyFile) -> Self {
         let headers = page.headers.iter();
-        // What a session is known by is nothing to be kept, and often to be shared, with a rule.
+        // A session's cookies must not be kept with a rule, because saved calls are often shared.
         let headers = headers.filter(|(name, _)| *name != "set-cookie");
         Self {
             url: page.url.clone(),
@@ -91,7 +91,7 @@ impl SavedPage {
         }
     }
 
-    /// What a rule is told beside the page is as it was with an earlier one.
+    /// Takes the input that a rule gets beside the page from an earlier call.
     pub(super) fn called_as(&mut self, earlier: &Self) {
         (self.depth, self.attempt) = (earlier.depth, earlier.attempt);
         self.state.clone_from(&earlier.state);
@@ -102,7 +102,8 @@ impl SavedPage {
         self.state = (!is_empty).then(|| Octets::of(state.as_bytes()));
     }
 
-    /// The page as a rule sees it, its body cut where one that is fetched would be.
+    /// Returns the page as a rule sees it; its body is cut at the length at which that of a fetched page is
+    /// cut.
     pub fn page(&self, folder: &Path, max_body: u64) -> Result<(Page, PageContext), SavedError> {
         let (body, is_cut) = read(&folder.join(&self.body.0), max_body)?;
         let body = Bytes::from(body);
@@ -134,7 +135,7 @@ impl SavedPage {
     }
 }
 
-/// How the file of a body ends, so that what opens it knows what it is.
+/// Returns the ending of a body's file, by which programs recognise its type.
 pub(super) fn ending(content_type: Option<&str>) -> &'static str {
     let essence = content_type.unwrap_or_default().split(';').next();
     match essence
@@ -151,7 +152,7 @@ pub(super) fn ending(content_type: Option<&str>) -> &'static str {
     }
 }
 
-/// What the text was decoded from, where it is not the body as it stands.
+/// Returns the charset that the text was decoded from, if the text is not the body as it is.
 pub(super) fn charset_of(page: &Page) -> Option<String> {
     let is_decoded = page.text.decoded.is_some() || str::from_utf8(&page.body).is_err();
     is_decoded.then(|| page.text.charset.to_owned())

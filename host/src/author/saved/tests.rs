@@ -1,4 +1,4 @@
-//! Calls that are kept and read again, and what is none.
+//! Tests of calls that are kept and read again, and of files that are not calls.
 
 use bytes::Bytes;
 
@@ -110,7 +110,7 @@ fn nothing_is_replaced_that_was_not_to_be() {
         keep(folder.path(), false),
         Err(SavedError::Present { .. })
     ));
-    // The body may be that of another call as well.
+    // The body may belong to another call as well.
     std::fs::remove_file(path_of(folder.path(), &name("menu"))).unwrap();
     assert!(matches!(
         keep(folder.path(), false),
@@ -222,7 +222,7 @@ fn what_is_no_saved_call_is_told_with_its_file() {
     };
     let error = read("gone.html");
     assert!(error.contains("gone.html: No such file"), "{error}");
-    // What may never end, or lead elsewhere, is not opened.
+    // A file that may never end, or leads elsewhere, is not opened.
     std::os::unix::fs::symlink("/dev/zero", folder.path().join("zero.html")).unwrap();
     std::fs::create_dir(folder.path().join("folder.html")).unwrap();
     for odd_file in ["zero.html", "folder.html"] {

@@ -1,4 +1,4 @@
-//! What was found, as code for the SDK.
+//! Prints a query as code for the SDK.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use crawler_extract::Take;
 
 use super::found::Found;
 
-/// A struct that reads the same. Whether a field may be missing, or is there several times, is as on this page.
+/// Returns a struct that reads the same as the query. A field is optional or a list if it is so on this page.
 pub fn rust(found: &Found) -> String {
     let query = found.query();
     let mut code = String::new();
@@ -54,7 +54,7 @@ fn css(selector: &str, take: &Take) -> String {
     format!("    #[css({selector:?}{key})]\n")
 }
 
-/// The field of the struct: words of the language become raw.
+/// Returns the name of the struct's field; keywords become raw identifiers.
 fn ident(name: &str) -> String {
     const WORDS: &[&str] = &[
         "as", "async", "await", "break", "const", "continue", "dyn", "else", "enum", "extern",
@@ -90,7 +90,7 @@ mod tests {
     fn rows_are_a_struct_in_a_struct() {
         check(
             r#"li[id="1"], li { type: -> @id; link: a -> @href; has: a -> present; bold: b }"#,
-            // The SDK's tests compile it.
+            // A test of the SDK compiles this file.
             include_str!("../../../../plugin-sdk/tests/shell/rows.txt"),
         );
     }

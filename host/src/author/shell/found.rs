@@ -1,4 +1,4 @@
-//! What a page gives for a query.
+//! The result of a query on a page.
 
 use std::time::{Duration, Instant};
 
@@ -10,45 +10,45 @@ use super::line::Query;
 
 /// Rows that are shown at once.
 const ROWS_SHOWN: usize = 20;
-/// Characters of a value that are shown.
+/// Number of characters of a value that are shown.
 const SHOWN_MAX: usize = 100;
-/// The same where there are several columns.
+/// Number of characters of a value that are shown if there are several columns.
 const CELL_SHOWN_MAX: usize = 40;
-/// Between the values of a field that is there several times in one row.
+/// Separator of the values of a field that has several in one row.
 const BETWEEN: &str = " | ";
 
-/// What a page gave for a query.
+/// Result of a query on a page.
 #[derive(Debug)]
 pub struct Found {
     query: Query,
     captures: Captures,
-    /// For each row, for each field, its values.
+    /// Values of each field in each row.
     rows: Vec<Vec<Vec<String>>>,
-    /// What reading took.
+    /// Time that reading took.
     pub took: Duration,
-    /// What a call is charged for it.
+    /// Fuel that a call is charged for it.
     pub fuel: u64,
 }
 
 /// A table, to be printed.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// Of the columns.
+    /// Names of the columns.
     pub head: Vec<String>,
-    /// As long as the head.
+    /// Rows, each as long as the head.
     pub rows: Vec<Vec<String>>,
-    /// Rows that are left out.
+    /// Number of rows that are left out.
     pub n_more: usize,
-    /// A value is cut.
+    /// True if a value is cut.
     pub is_cut: bool,
 }
 
 impl Found {
-    /// Reads a page. The error tells selector or budget, and the way out.
+    /// Reads a page. The error names the selector or the budget, and the way out.
     pub fn read(query: &Query, page: &str, budget: &Budget) -> Result<Self, String> {
         let plan = CompiledPlan::new(&query.plan(), &PlanLimits::default());
         let plan = plan.map_err(|error| match query.rows {
-            // Its name was given by nobody.
+            // The user gave no name to the group.
             None => error
                 .to_string()
                 .replace("plan \"shell\", field \"value\", ", ""),
@@ -70,28 +70,28 @@ impl Found {
         })
     }
 
-    /// What was asked for.
+    /// Returns the query.
     pub fn query(&self) -> &Query {
         &self.query
     }
 
-    /// How many rows there are; without rows, how many values.
+    /// Returns the number of rows or, in a query without rows, of values.
     pub fn n_rows(&self) -> usize {
         self.rows.len()
     }
 
-    /// There is more on the page than may be read at once.
+    /// Returns true if the page has more than may be read at once.
     pub fn is_truncated(&self) -> bool {
         self.captures.truncated
     }
 
-    /// The fewest and the most values that a field has in a row.
+    /// Returns the smallest and the largest number of values that a field has in a row.
     pub fn counts(&self, field: usize) -> (usize, usize) {
         let counts = || self.rows.iter().map(|row| row[field].len());
         (counts().min().unwrap_or(0), counts().max().unwrap_or(0))
     }
 
-    /// As a table: the first rows and the beginnings of long values, or everything.
+    /// Returns a table: the first rows and the beginnings of long values, or everything.
     pub fn shown(&self, is_whole: bool) -> Shown {
         let mut is_cut = false;
         let max = match self.query.fields.len() {
@@ -137,7 +137,8 @@ impl Found {
     }
 }
 
-/// Without rows each value is one; whether there is an element is one answer.
+/// Returns the values of each field in each row. Without rows, each value is a row of its own; a query for
+/// presence is one row.
 fn rows(query: &Query, captures: &Captures) -> Vec<Vec<Vec<String>>> {
     let is_present = query.fields[0].take == Take::Present;
     if query.rows.is_none() && is_present {

@@ -1,4 +1,4 @@
-//! What a line says.
+//! Parser of the lines that a user types.
 //!
 //! ```text
 //! h3 > a -> @href                                   one field: SELECTOR, or SELECTOR -> TAKE
@@ -8,7 +8,7 @@
 
 use crawler_extract::{Field, Group, Plan, Take};
 
-/// The commands, what comes behind each, and what it does.
+/// Commands: name, argument, and effect.
 pub const COMMANDS: &[(&str, &str, &str)] = &[
     ("/fetch", "URL", "fetch another page; relative to this one"),
     ("/page", "", "where it came from, and how"),
@@ -26,7 +26,7 @@ pub const COMMANDS: &[(&str, &str, &str)] = &[
     ("/quit", "", "as Ctrl-D"),
 ];
 
-/// What of an element is read, and what that is.
+/// Parts of an element that can be read, each with its explanation.
 pub const TAKES: &[(&str, &str)] = &[
     ("text", "its text, white space folded; if nothing is said"),
     ("raw", "its text as written"),
@@ -36,64 +36,64 @@ pub const TAKES: &[(&str, &str)] = &[
     ("tag", "its name"),
 ];
 
-/// What was typed.
+/// A line that was typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
-    /// Nothing.
+    /// Empty line.
     Empty,
-    /// Something to do.
+    /// Command.
     Command(Command),
-    /// Something to read.
+    /// Query.
     Query(Query),
 }
 
-/// What to do.
+/// Command of the shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// Fetch this address, relative to that of the page.
+    /// Fetches this address, relative to that of the page.
     Fetch(String),
-    /// Say where the page came from.
+    /// Prints where the page came from.
     Page,
-    /// Show the headers of the answer.
+    /// Prints the headers of the answer.
     Headers,
-    /// Show the HTML.
+    /// Prints the HTML.
     Source,
-    /// Show the links whose addresses this regular expression is found in.
+    /// Prints the links whose addresses match this regular expression.
     Links(Option<String>),
-    /// Show the last table whole.
+    /// Prints the last table whole.
     All,
-    /// Show the last query as code.
+    /// Prints the last query as code.
     Rust,
-    /// Keep the body in this file.
+    /// Saves the body in this file.
     Save(String),
-    /// Say what can be typed.
+    /// Prints the lines that can be typed.
     Help,
-    /// End.
+    /// Ends the shell.
     Quit,
 }
 
-/// What to read of a page: one field of it, or rows with fields in each.
+/// Query for a page: one field of it, or rows with fields in each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
-    /// The selector of the rows. None: the whole page is one.
+    /// Selector of the rows. If `None`, the whole page is one row.
     pub rows: Option<String>,
-    /// At least one.
+    /// Fields, at least one.
     pub fields: Vec<QueryField>,
 }
 
-/// What to read of a row.
+/// Field of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueryField {
-    /// Its column.
+    /// Name of the field's column.
     pub name: String,
-    /// Empty: the row itself.
+    /// Selector within the row; empty for the row itself.
     pub selector: String,
-    /// What of the element.
+    /// Part of the element that is read.
     pub take: Take,
 }
 
 impl Line {
-    /// What a text means, or why it means nothing.
+    /// Parses a line, or explains why it means nothing.
     pub fn read(text: &str) -> Result<Self, String> {
         let text = text.trim();
         if text.is_empty() {
@@ -202,7 +202,7 @@ fn query(text: &str) -> Result<Query, String> {
     Ok(Query { rows, fields })
 }
 
-/// `link: h3 a -> @href`
+/// Parses a named field, such as `link: h3 a -> @href`.
 fn named(part: &str) -> Result<QueryField, String> {
     let is_name = |name: &str| {
         let mut chars = name.chars();
@@ -212,7 +212,7 @@ fn named(part: &str) -> Result<QueryField, String> {
         let goes_on = chars.all(|c| c.is_ascii_alphanumeric() || c == '_');
         begins && goes_on && !matches!(name, "self" | "super" | "crate" | "_")
     };
-    // A pseudo-class stands right behind its colon: `a:first-child` is a selector.
+    // A pseudo-class follows its colon directly: `a:first-child` is a selector.
     let parts = part.split_once(':');
     let parts =
         parts.filter(|(_, rest)| rest.starts_with(char::is_whitespace) || rest.starts_with("->"));
@@ -258,12 +258,12 @@ fn selector_and_take(text: &str) -> Result<(String, Take), String> {
     Ok((selector, take))
 }
 
-/// No selector has a scheme.
+/// Returns true if the text is an address; no selector has a scheme.
 fn is_address(text: &str) -> bool {
     text.starts_with("http://") || text.starts_with("https://")
 }
 
-/// Whether a line goes on, because braces are open.
+/// Returns true if a line goes on because braces are open.
 pub fn is_open(text: &str) -> bool {
     let text = text.trim_start();
     !(text.starts_with('/') || is_address(text))
@@ -271,7 +271,7 @@ pub fn is_open(text: &str) -> bool {
         && outside(text, '}').next().is_none()
 }
 
-/// Where a character of ASCII stands outside of quotation marks and brackets.
+/// Returns the places of an ASCII character outside of quotation marks and brackets.
 fn outside(text: &str, wanted: char) -> impl Iterator<Item = usize> {
     let (mut quote, mut is_escaped, mut n_open) = (None, false, 0_u32);
     text.char_indices().filter_map(move |(at, c)| {
@@ -297,7 +297,7 @@ fn outside(text: &str, wanted: char) -> impl Iterator<Item = usize> {
 }
 
 impl Query {
-    /// As the crawler reads it.
+    /// Returns the query as a plan.
     pub fn plan(&self) -> Plan {
         let group = |selector: &String| Group {
             name: "rows".to_owned(),
@@ -357,7 +357,7 @@ mod tests {
         ] {
             reads(&format!("p -> {word}"), None, &[field("value", "p", take)]);
         }
-        // What looks like more, in a selector.
+        // A selector may contain characters of the syntax in quotation marks and brackets.
         let selector = r#"a[title="{->}"], a[href='x;}']:not(.b-c)"#;
         reads(selector, None, &[field("value", selector, Take::Text)]);
     }

@@ -9,16 +9,16 @@ use url::Url;
 use super::plan_of;
 use crate::model::page::{base_of, leads_on};
 
-/// What a page links to.
+/// Links of a page.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Links {
-    /// Addresses of http and https, and others like that of the page; each once, in its order.
+    /// Addresses of http and https, and others like that of the page; each once, in the page's order.
     pub urls: Vec<Url>,
-    /// The page has more than may be read at once.
+    /// True if the page has more than may be read at once.
     pub is_truncated: bool,
 }
 
-/// The links of a page; with a pattern those that it is found in.
+/// Returns the links of a page; with a pattern, only those that match it.
 pub fn links(page: &str, url: &Url, pattern: Option<&str>) -> Result<Links, String> {
     let pattern = pattern.map(Regex::new).transpose();
     let pattern = pattern.map_err(|why| format!("it is no regular expression: {why}"))?;

@@ -1,4 +1,4 @@
-//! What a page has that a line may name: to be completed while one types.
+//! Names of a page that a line may use, for completion.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use super::plan_of;
 /// Names that are offered at once.
 const OFFERED_MAX: usize = 100;
 
-/// Characters of a name that is offered.
+/// Longest name that is offered, in characters.
 const LONGEST: usize = 100;
 
-/// Names of elements, classes and ids. Those that a selector or a terminal would take for something else are
+/// Names of elements, classes and ids. Names that a selector or a terminal would take for something else are
 /// left out.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Names {
@@ -23,7 +23,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// Those of a page. Of one that cannot be read there are none.
+    /// Returns the names of a page; a page that cannot be read has none.
     pub fn of(page: &str) -> Self {
         let plan = plan_of(&[
             ("tags", "*", Take::Tag),
@@ -45,7 +45,7 @@ impl Names {
         }
     }
 
-    /// Where the word that ends here begins, and what it may become.
+    /// Returns the start of the word that ends the line, and its completions.
     pub fn completed(&self, line: &str) -> (usize, Vec<String>) {
         let typed = line.trim_start();
         if typed.starts_with('/') {
@@ -74,7 +74,7 @@ impl Names {
     }
 }
 
-/// Of a name that needs no escapes.
+/// Returns true if the character may stand in a name that needs no escapes.
 fn is_part(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '-' | '_')
 }

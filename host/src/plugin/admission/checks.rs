@@ -1,4 +1,4 @@
-//! What can be seen of a plugin without compiling or running it, cheapest first.
+//! Checks of a plugin that need neither compiling nor running it, cheapest first.
 
 use std::fmt;
 
@@ -12,10 +12,11 @@ use crate::plugin::host_calls::wasi;
 use crate::plugin::{INTERFACE_VERSIONS, PluginError};
 
 const PACKAGE: &str = "crawler:rules/";
-/// The interfaces of our package that a plugin may import.
+/// Interfaces of the package `crawler:rules` that a plugin may import.
 const OWN_IMPORTS: [&str; 5] = ["config", "log", "output", "page", "types"];
 const EXPORT: &str = "rules";
-/// Components and modules inside each other. Validating takes the square of the depth; toolchains nest three deep.
+/// Largest depth of components and modules inside each other. Validating takes the square of the depth;
+/// toolchains nest three deep.
 const DEPTH_MAX: usize = 64;
 
 /// Checks these bytes, and returns the version of `crawler:rules` that they were built for.
@@ -62,7 +63,7 @@ fn check_size(bytes: &[u8], plugin_size: u64) -> Result<(), PluginError> {
     ))
 }
 
-/// A component in binary form, and nothing that only looks like one.
+/// Checks that the bytes are a component in binary form.
 fn check_form(bytes: &[u8]) -> Result<(), PluginError> {
     const ALLOWED: &str = "a WebAssembly component is needed";
     const PUSH_BUILT: &str =
@@ -99,10 +100,10 @@ fn check_form(bytes: &[u8]) -> Result<(), PluginError> {
     Err(refused(found, ALLOWED, PUSH_BUILT))
 }
 
-/// No component is so deep inside of others that validating it would take long.
+/// Checks that no component is so deep inside others that validating it would take long.
 fn check_depth(bytes: &[u8]) -> Result<(), PluginError> {
     let mut depth = 0_usize;
-    // What cannot be read is told by the validator.
+    // The validator reports bytes that cannot be parsed.
     for payload in Parser::new(0).parse_all(bytes).map_while(Result::ok) {
         match payload {
             Payload::Version { .. } => depth += 1,
@@ -123,11 +124,11 @@ fn check_depth(bytes: &[u8]) -> Result<(), PluginError> {
 #[derive(Default)]
 struct OuterNames {
     imports: Vec<String>,
-    /// With whether each is an interface.
+    /// Names of the exports, each with true if it is an interface.
     exports: Vec<(String, bool)>,
 }
 
-/// What the outermost component imports and exports; those inside it are its own affair.
+/// Returns the imports and exports of the outermost component; those of components inside it do not matter.
 fn outer_names(bytes: &[u8]) -> wasmparser::Result<OuterNames> {
     let mut names = OuterNames::default();
     let mut depth = 0_usize;
@@ -214,7 +215,7 @@ fn exported_version(exports: &[(String, bool)]) -> Result<Version, PluginError> 
     ))
 }
 
-/// One of the versions of `crawler:rules` that this host runs.
+/// Checks that the version of `crawler:rules` is one that this host runs.
 fn check_version(version: Option<Version>) -> Result<Version, PluginError> {
     let (first, last) = INTERFACE_VERSIONS;
     let bound = |text: &str| Version::parse(text).expect("INTERFACE_VERSIONS are versions");
@@ -231,7 +232,7 @@ fn check_version(version: Option<Version>) -> Result<Version, PluginError> {
     }
 }
 
-/// `a:b/c@1.2.3` into its parts.
+/// Splits `a:b/c@1.2.3` into its parts.
 fn split_version(name: &str) -> (&str, Option<Version>) {
     match name.split_once('@') {
         Some((interface, version)) => (interface, Version::parse(version).ok()),

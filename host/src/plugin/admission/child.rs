@@ -1,10 +1,10 @@
-//! Compiling in a process of its own, so that a plugin which is made to exhaust the compiler
-//! exhausts that process and nothing else.
+//! Compiles in a process of its own, so that a plugin that is made to exhaust the compiler exhausts only that
+//! process.
 //!
-//! The parent writes the component to the child's standard input and reads one frame from its
-//! standard output. The child limits itself before it reads: memory and processor time are ended
-//! by the kernel, time on the clock by the parent, which always reaps it. It gives up files, sockets
-//! and other processes as well ([`confine::compiler`]).
+//! The parent writes the component to the child's standard input and reads one frame from its standard
+//! output. The child limits itself before it reads: the kernel ends a child that takes too much memory or
+//! processor time, and the parent ends one that takes too long on the clock. The parent always reaps the
+//! child. The child gives up files, sockets and other processes as well ([`confine::compiler`]).
 
 use std::ffi::OsString;
 use std::io::{Read as _, Write as _};
@@ -34,20 +34,20 @@ use crate::plugin::{CallConfig, PluginError};
 
 /// The hidden command of the `crawler` program.
 const COMMAND: &str = "__compile";
-/// Bytes of a frame: machine code is two to five times the size of a component.
+/// Largest size of a frame in bytes: machine code is two to five times the size of a component.
 const FRAME_MAX: u64 = 512 << 20;
-/// What a process says that got no more memory, for its heap, a mapping or a thread.
+/// Messages of a process that got no more memory, for its heap, a mapping or a thread.
 const OUT_OF_MEMORY: [&str; 3] = [
     "memory allocation of",
     "Cannot allocate memory",
     "Resource temporarily unavailable",
 ];
-/// What a process says whose confinement denied something.
+/// Messages of a process whose confinement denied something.
 const DENIED: [&str; 2] = ["Operation not permitted", "Permission denied"];
-/// Bytes of the child's complaints that are kept.
+/// Bytes of the child's standard error that are kept.
 const STDERR_MAX: u64 = 8 << 10;
 
-/// Has a component compiled and described; the answer is a frame.
+/// Has a component compiled and described, and returns the frame.
 pub(crate) async fn compile(
     settings: &EngineSettings,
     memories: Memories,
@@ -74,7 +74,8 @@ pub(crate) async fn compile(
     Err(failure(settings, status, &complaints))
 }
 
-/// Logs once which parts of the confinement this system lacks: a child that succeeds complains of nothing else.
+/// Logs once which parts of the confinement this system lacks: a child that succeeds writes about nothing
+/// else.
 fn note_missing(complaints: &str) {
     static NOTED: Once = Once::new();
     if !complaints.is_empty() {
@@ -87,13 +88,13 @@ fn note_missing(complaints: &str) {
     }
 }
 
-/// The program that compiles where no other is named: this one, or the one beside it.
+/// Returns the program that compiles if no other is named: this one, or the one beside it.
 pub fn own_program() -> Result<PathBuf, PluginError> {
     let own = std::env::current_exe().map_err(host("find the program that compiles"))?;
     if own.file_stem().is_some_and(|name| name == "crawler") {
         return Ok(own);
     }
-    // Tests and benches of cargo lie one folder below the programs.
+    // Tests and benches of cargo are one folder below the programs.
     let folders = own.ancestors().skip(1).take(2);
     let name = format!("crawler{}", std::env::consts::EXE_SUFFIX);
     folders
@@ -117,7 +118,7 @@ fn start(
         .arg(settings.compile_time.as_secs().max(1).to_string())
         .arg(settings.confinement.to_string())
         .env_clear()
-        // It cannot look at its cgroup's share of the processors any more.
+        // The child cannot read its cgroup's share of the processors any more.
         .env("RAYON_NUM_THREADS", n_processors().to_string())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -143,7 +144,7 @@ async fn talk(
     let mut stdout = child.stdout.take().ok_or_else(missing)?;
     let mut stderr = child.stderr.take().ok_or_else(missing)?;
     let ask = async move {
-        // A child that died early closes the pipe; its status tells more than the broken pipe.
+        // A child that died early closes the pipe; its exit status tells more than the broken pipe.
         let _broken_pipe = stdin.write_all(component).await;
     };
     let answer = async {
@@ -170,7 +171,7 @@ async fn talk(
     Ok((status, output?, complaints))
 }
 
-/// What helps in most cases.
+/// Way out that helps in most cases.
 const SMALLER: &str = "make it smaller: fewer dependencies, release mode, no embedded data";
 
 fn failure(settings: &EngineSettings, status: ExitStatus, complaints: &str) -> PluginError {
@@ -219,8 +220,8 @@ fn host(doing: &'static str) -> impl FnOnce(std::io::Error) -> PluginError {
     }
 }
 
-/// What `crawler __compile MEMORIES BYTES SECONDS CONFINEMENT` does: reads a component from standard input,
-/// writes a frame to standard output. For the parent only; the form of both may change.
+/// Runs `crawler __compile MEMORIES BYTES SECONDS CONFINEMENT`: reads a component from standard input, and
+/// writes a frame to standard output. It is for the parent only; the form of both may change.
 #[expect(
     clippy::print_stderr,
     reason = "standard error is where the parent reads why the child failed"
@@ -267,7 +268,7 @@ fn serve(args: impl IntoIterator<Item = OsString>) -> wasmtime::Result<()> {
     Ok(())
 }
 
-/// Tells the parent, which has a log.
+/// Writes the missing parts to standard error for the parent, which has a log.
 #[expect(
     clippy::print_stderr,
     reason = "standard error is where the parent reads what the child lacks"
@@ -294,7 +295,7 @@ type Described = Result<(crate::model::plugin::Description, Vec<u8>), Refusal>;
 fn compile_here(memories: Memories, bytes: &[u8]) -> wasmtime::Result<Described> {
     let mut config = setup::config(memories);
     if memories == Memories::Reserved {
-        // What the worker's pool cannot hold is then refused here, with a reason.
+        // A component that the worker's pool cannot hold is then refused here, with a reason.
         config.allocation_strategy(setup::pool(1, describe_limits().memory));
     }
     let engine = wasmtime::Engine::new(&config)?;
@@ -349,7 +350,7 @@ fn compile_here(memories: Memories, bytes: &[u8]) -> wasmtime::Result<Described>
     }
 }
 
-/// Enough for an interpreter to start; nothing of it is a setting.
+/// Returns limits that suffice for an interpreter to start; none of them is a setting.
 fn describe_limits() -> Limits {
     Limits {
         fuel: 100_000_000,

@@ -1,4 +1,4 @@
-//! What a plugin may say of itself.
+//! Checks of the description that a plugin gives of itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -18,7 +18,7 @@ mod plans;
 use plans::checked_plans;
 pub(crate) use plans::compiled_plans;
 
-/// Bytes of all that is said, as JSON: most of what one record of the store may have.
+/// Largest size of a description as JSON, in bytes: most of what one record of the store may have.
 const ALL_MAX: usize = 240 << 10;
 const RULES_MAX: usize = 256;
 const SCHEMAS_MAX: usize = 64;
@@ -189,7 +189,7 @@ fn checked_limits(limits: Vec<(String, u64)>) -> Result<BTreeMap<String, u64>, R
         ));
     }
     for (name, value) in &limits {
-        // Wishes are in base units, so `cpu` is given its unit here.
+        // Limits that a plugin asks for are in base units, so `cpu` is given its unit here.
         let text = match name.as_str() {
             "cpu" | "timeout" => format!("{value}ms"),
             _ => value.to_string(),

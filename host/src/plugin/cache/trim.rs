@@ -1,6 +1,6 @@
-//! Keeping the folder of compiled plugins within its bound.
+//! Keeps the folder of compiled plugins within its bound.
 //!
-//! When a file was used last is its time of modification.
+//! The time of a file's last use is its time of modification.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, utim
 
 use super::KEY_FILE;
 
-/// A file that is still being written is never older.
+/// Age after which a file was cut off: a file that is still being written is never older.
 const CUT_OFF_AGE: Duration = Duration::from_secs(60 * 60);
 
 struct Entry {
@@ -20,7 +20,7 @@ struct Entry {
     n_bytes: u64,
 }
 
-/// Counts as used at this moment.
+/// Records that a file is used at this moment.
 pub(super) fn note_use(path: &Path) -> io::Result<()> {
     let at = |tv_nsec| Timespec { tv_sec: 0, tv_nsec };
     let times = Timestamps {
@@ -30,7 +30,7 @@ pub(super) fn note_use(path: &Path) -> io::Result<()> {
     Ok(utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
-/// Removes files until no more than `max_bytes` are left, first those that were not used for longest.
+/// Removes files until no more than `max_bytes` are left, those first that were not used for longest.
 pub(super) fn remove_least_used(folder: &Path, max_bytes: u64) -> io::Result<()> {
     let mut entries = entries(folder)?;
     entries.sort_by_key(|entry| entry.used_at);
@@ -48,7 +48,7 @@ pub(super) fn remove_least_used(folder: &Path, max_bytes: u64) -> io::Result<()>
 
 /// Removes files whose writers were killed.
 pub(super) fn remove_cut_off(folder: &Path) -> io::Result<()> {
-    // What the file system takes for the present moment.
+    // The file system's own clock gives the present time.
     let now = tempfile::tempfile_in(folder)?.metadata()?.modified()?;
     for entry in entries(folder)? {
         let name = entry.path.file_name().and_then(|name| name.to_str());
@@ -61,7 +61,7 @@ pub(super) fn remove_cut_off(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// All files but the key.
+/// Returns all files except the key.
 fn entries(folder: &Path) -> io::Result<Vec<Entry>> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
     use crate::model::id::Digest;
 
-    /// Room for three frames of 100 bytes with their MACs.
+    /// Number of bytes that has room for three frames of 100 bytes with their MACs.
     const MAX_BYTES: u64 = 400;
 
     fn open(folder: &Path) -> Cache {
@@ -123,7 +123,7 @@ mod tests {
                 500 - 100 * n as u64,
             );
         }
-        // The oldest is used, so the next one is the oldest.
+        // The oldest frame is used here, so the next one is the oldest.
         assert!(cache.get(plugins[0]).is_some());
         cache.put(plugins[3], &[0; 100]);
         let is_kept = plugins.map(|plugin| cache.get(plugin).is_some());

@@ -1,29 +1,28 @@
-//! Room for calls: a slot of the pool for each, and for all of them together a budget of memory.
+//! Room for calls: one slot of the pool for each, and a budget of memory for all of them together.
 //!
-//! A call takes as much of the budget as its limit `memory` lets it use, and waits where less is left.
-//! Calls get in in the order in which they came, so one that needs much is not passed over for ever by
-//! many that need little.
+//! A call takes as much of the budget as its limit `memory` lets it use, and waits if less is left. Calls
+//! enter in the order in which they came, so many calls that need little cannot keep out one that needs much.
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// What the budget is counted in.
+/// Unit of the budget, in bytes.
 const UNIT: u64 = 1 << 20;
 
 /// Room for the calls of one engine.
 pub(super) struct Budget {
     slots: Semaphore,
     memory: Semaphore,
-    /// Units that there are.
+    /// Number of units in all.
     all: u64,
 }
 
-/// The room of one call, until it is dropped.
+/// Room of one call, until it is dropped.
 pub(super) struct Room<'a> {
     _slot: SemaphorePermit<'a>,
     _memory: SemaphorePermit<'a>,
 }
 
-/// A call that would wait for ever.
+/// Error of a call that would wait for ever.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the call may use {wanted} MiB of memory, and all calls of this process together {all} MiB, which is half of --memory; raise --memory, or lower --limit memory of the resource"
@@ -34,9 +33,9 @@ pub(super) struct TooLarge {
 }
 
 impl Budget {
-    /// Room for so many calls at once, which together may use so many bytes.
+    /// Creates room for `n_calls` at once, which together may use this many bytes.
     pub(super) fn new(n_calls: u32, bytes: u64) -> Self {
-        // More than this nobody has, and a semaphore takes no more at once.
+        // Nobody has more than this, and a semaphore takes no more at once.
         let all = (bytes / UNIT).clamp(1, u64::from(u32::MAX));
         Self {
             slots: Semaphore::new(n_calls.max(1) as usize),
@@ -45,7 +44,7 @@ impl Budget {
         }
     }
 
-    /// Waits until a call has room that may use so many bytes.
+    /// Waits until there is room for a call that may use this many bytes.
     pub(super) async fn enter(&self, bytes: u64) -> Result<Room<'_>, TooLarge> {
         let wanted = bytes.div_ceil(UNIT);
         let units = u32::try_from(wanted).ok().filter(|_| wanted <= self.all);

@@ -51,7 +51,7 @@ impl Plugin {
         let linked = engine
             .link(&component)
             .map_err(host_error("link the compiled plugin"))?;
-        // Admission has compiled them once.
+        // They compiled once already, at admission.
         let plans = compiled_plans(&compiled.description.plans);
         let plans = plans.map_err(|why| PluginError::Host {
             doing: "compile the plans of the plugin",
@@ -69,7 +69,7 @@ impl Plugin {
         })
     }
 
-    /// Of its bytes.
+    /// Returns the digest of the plugin's bytes.
     pub fn digest(&self) -> Digest {
         self.digest
     }
@@ -102,8 +102,8 @@ impl Plugin {
     }
 }
 
-/// What items are checked by. Admission refuses what cannot be read now, but a plugin may have been pushed
-/// before it did.
+/// Returns the schema that items are checked by, if it can be read. Admission refuses a schema that cannot be
+/// read, but a plugin may have been pushed before it did.
 fn readable(schema: &Schema) -> Option<JsonSchema> {
     let read = schema.read();
     read.unwrap_or_else(|why| {
@@ -159,7 +159,8 @@ impl Rules for Plugin {
     }
 }
 
-/// Other workers may have more, and this one when it is started anew, so the host is to blame, not the rule.
+/// Reports a call that has no room. Other workers may have more room, and so may this one after a restart
+/// with other settings, so the host is to blame, not the rule.
 fn no_room(refused: &TooLarge) -> CallReport {
     CallReport {
         result: Err(CallFailure::Killed(Box::new(KillReport {
@@ -190,7 +191,7 @@ fn no_such_rule(rule: &str, description: &Description) -> CallReport {
     }
 }
 
-/// What a guest's random numbers follow from: the same call has the same ones, everywhere.
+/// Seed of a guest's random numbers: the same call gets the same ones, everywhere.
 struct Seed(sha2::Sha256);
 
 impl Seed {

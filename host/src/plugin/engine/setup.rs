@@ -1,5 +1,5 @@
-//! How wasmtime is set up: the same in the process that compiles and in the one that runs, because
-//! code compiled under one setup is refused under another.
+//! The setup of wasmtime. It is the same in the process that compiles and in the one that runs, because code
+//! compiled under one setup is refused under another.
 
 use std::num::NonZeroUsize;
 
@@ -7,7 +7,7 @@ use wasmtime::{
     Config, InstanceAllocationStrategy, PoolingAllocationConfig, WasmBacktraceDetails, WasmFeatures,
 };
 
-/// Core instances that one component may have: adapters and shims count, and one of Python has 38.
+/// Core instances that one component may have: adapters and shims count, and a Python component has 38.
 pub(crate) const CORE_INSTANCES_PER_COMPONENT: u32 = 64;
 /// Memories that one component may have: JavaScript toolchains need three.
 pub(crate) const MEMORIES_PER_COMPONENT: u32 = 4;
@@ -15,21 +15,22 @@ pub(crate) const MEMORIES_PER_COMPONENT: u32 = 4;
 pub(crate) const TABLES_PER_COMPONENT: u32 = 8;
 /// Elements of one table: Python needs 6 000.
 const TABLE_ELEMENTS: usize = 20_000;
-/// Address space that is set aside for one memory. What a call may use is bounded by its limiter.
+/// Address space that is set aside for one memory. The limiter of a call bounds what the call may use.
 const MEMORY_MAX: usize = 1 << 30;
-/// Stays mapped between two calls of one slot: costs a little clearing, saves page faults.
+/// Bytes of a memory that stay mapped between two calls of one slot: this costs a little clearing and saves
+/// page faults.
 const KEEP_RESIDENT: usize = 4 << 20;
-/// The same for one table. Giving pages back stops all threads for a moment, for each table.
+/// Bytes of a table that stay mapped. Giving pages back stops all threads for a moment, for each table.
 const KEEP_RESIDENT_TABLE: usize = 64 << 10;
 const WASM_STACK: usize = 512 << 10;
 const ASYNC_STACK: usize = 2 << 20;
-/// Frames of a backtrace.
+/// Number of frames of a backtrace.
 const N_FRAMES: NonZeroUsize = NonZeroUsize::new(20).expect("twenty is not zero");
 
-/// Where the memories of instances lie.
+/// Placement of the memories of instances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Memories {
-    /// Address space for each is set aside, so that compiled code needs no bounds checks.
+    /// Address space is set aside for each memory, so that compiled code needs no bounds checks.
     Reserved,
     /// Address space is short: memories grow by moving, and compiled code checks bounds.
     Moving,
@@ -38,7 +39,7 @@ pub(crate) enum Memories {
 impl Memories {
     pub(crate) const ALL: [Memories; 2] = [Memories::Reserved, Memories::Moving];
 
-    /// As the compiling process is told.
+    /// Returns the name that the compiling process is given.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Memories::Reserved => "reserved",
@@ -47,7 +48,7 @@ impl Memories {
     }
 }
 
-/// Everything that decides what compiled code looks like and what it may do.
+/// Returns the settings that decide what compiled code looks like and what it may do.
 pub(crate) fn config(memories: Memories) -> Config {
     let mut config = Config::new();
     config
@@ -75,15 +76,16 @@ pub(crate) fn config(memories: Memories) -> Config {
     config
 }
 
-/// Of the memory that calls may use, the share that memories of calls that are over may keep.
+/// Divisor of the memory that calls may use: the quotient is the share that memories of finished calls may
+/// keep.
 const WARM_SHARE: u64 = 8;
 
-/// A pool in which `n` components have room at the same time, whatever they are made of, and whose calls may use
-/// so much memory together.
+/// Returns a pool in which `n` components have room at the same time, whatever they are made of, and whose
+/// calls may use `call_memory` bytes together.
 pub(crate) fn pool(n: u32, call_memory: u64) -> InstanceAllocationStrategy {
     let mut pool = PoolingAllocationConfig::new();
-    // Not with `pagemap_scan`: it passes over pages that were swapped out, so that a call could see
-    // what an earlier one wrote there.
+    // `pagemap_scan` is off: it passes over pages that were swapped out, so that a call could see what an
+    // earlier one wrote there.
     pool.total_component_instances(n)
         .total_stacks(n)
         .total_core_instances(n.saturating_mul(CORE_INSTANCES_PER_COMPONENT))
@@ -102,7 +104,7 @@ pub(crate) fn pool(n: u32, call_memory: u64) -> InstanceAllocationStrategy {
     InstanceAllocationStrategy::Pooling(pool)
 }
 
-/// Memories of calls that are over which the pool keeps for the next ones.
+/// Returns the number of memories of finished calls that the pool keeps for the next ones.
 fn n_warm(n: u32, call_memory: u64) -> u32 {
     let n_warm = call_memory / WARM_SHARE / KEEP_RESIDENT as u64;
     u32::try_from(n_warm).unwrap_or(u32::MAX).clamp(1, n.max(1))

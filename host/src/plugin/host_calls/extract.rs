@@ -1,8 +1,8 @@
-//! `page.extract`: what a plan reads of the page of this call. It is read once for each plan, however
-//! often and by whatever call it is asked for.
+//! `page.extract`: reads the page of this call by a plan. The page is read once for each plan, however often
+//! and by whatever host call it is asked for.
 //!
-//! The work is the host's: its fuel is charged by formula, its time is bounded by limit `cpu`, its memory
-//! by a part of limit `memory`. What takes long is read away from the executor.
+//! The work is the host's: its fuel is charged by formula, its time is bounded by limit `cpu`, and its memory
+//! by a part of limit `memory`. Long pages are read away from the executor.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
@@ -22,44 +22,46 @@ use crate::model::plugin::{LimitName, Limits, Plan};
 use crate::plugin::LogLevel;
 use crate::plugin::bindings::crawler::rules::types;
 
-/// Bytes of a page that are read where they are asked for, in a few milliseconds. More is read away from the
-/// executor, whose other tasks would wait.
+/// Size in bytes of a page that is read on the executor's thread, in a few milliseconds. A longer page is
+/// read away from the executor, whose other tasks would wait.
 const MAX_AT_ONCE: usize = 1 << 20;
-/// The same, of the bytes times what the plan does with each: a page is short for a plan that does little.
+/// Largest product of a page's bytes and the plan's work with each that is read on the executor's thread.
 const MAX_WORK_AT_ONCE: usize = 16 << 20;
-/// The part of limit `memory` that reading may take beside the captures. What a plugin asks for is not counted: a
-/// page reads the same in every language.
+/// Divisor of limit `memory` that gives the memory which reading may take beside the captures. Memory that a
+/// plugin asks for is not counted, so a page reads the same in every language.
 const MEMORY_SHARE: u64 = 32;
-/// A body may become longer as text, by no more than this: a byte of no charset becomes U+FFFD, which has three.
+/// Factor by which a body may grow when it becomes text: a byte of no charset becomes U+FFFD, which has
+/// three.
 const GROWTH: u64 = 3;
 
-/// The plans of a plugin, ready to read pages.
+/// Plans of a plugin, ready to read pages.
 pub(crate) type Plans = Arc<[CompiledPlan]>;
 
-/// What takes long is read by no more threads than there are processors: those for work that blocks are the
-/// store's and the sinks' too. Who reads holds on to it, also when its call has ended meanwhile.
+/// Permits for reading long pages: no more threads than there are processors, because the store and the sinks
+/// need threads for blocking work too. A reader holds its permit until it is done, even if its call has ended
+/// meanwhile.
 static LONG: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
     let n = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     Arc::new(Semaphore::new(n))
 });
 
-/// What was read of the page so far. All plans together have the limits of one call.
+/// Readings of the page so far. All plans together have the limits of one call.
 #[derive(Debug, Default)]
 pub(super) struct Reads {
     /// Bytes that one reading may take beside the captures.
     memory: u64,
-    /// By the plans' numbers.
+    /// Results by the plans' numbers.
     done: BTreeMap<u32, Result<Arc<Reading>, types::ExtractError>>,
-    /// Plans of which the rule has been given something, or the log says that they are cut.
+    /// Plans whose captures the rule was given, or whose cut was logged.
     told: BTreeSet<u32>,
     n_captures: u64,
     n_bytes: u64,
-    /// On the processor.
+    /// Processor time that reading took.
     time: Duration,
 }
 
 impl Reads {
-    /// Nothing yet. The limits are those of the resource.
+    /// Creates a state without readings. The limits are those of the resource.
     pub(super) fn within(limits: &Limits) -> Self {
         Self {
             memory: limits.memory / MEMORY_SHARE,
@@ -68,16 +70,16 @@ impl Reads {
     }
 }
 
-/// A page as a plan reads it.
+/// Captures of a page by one plan.
 #[derive(Debug)]
 pub(super) struct Reading {
     pub(super) captures: Captures,
-    /// What relative addresses of the page are relative to.
+    /// Base of the page's relative addresses.
     pub(super) base: Url,
 }
 
 impl Reading {
-    /// As the rule is given it: without what it does not read.
+    /// Returns the captures for the rule, without those of fields that it does not read.
     pub(super) fn shown(&self, plan: &Plan) -> types::Captures {
         let captures = &self.captures;
         let kept = plan.fields.iter().map(|field| field.keep);
@@ -104,7 +106,7 @@ impl Reading {
     }
 }
 
-/// Bytes that cross with captures.
+/// Returns the number of bytes that cross to the guest with captures.
 pub(super) fn n_bytes(captures: &types::Captures) -> usize {
     let columns = captures.columns.iter();
     let n_numbers: usize = captures.groups.iter().map(Vec::len).sum::<usize>()
@@ -114,12 +116,13 @@ pub(super) fn n_bytes(captures: &types::Captures) -> usize {
 }
 
 impl CallState {
-    /// The rule is given what this plan reads, with whether it is cut.
+    /// Takes note that the rule is given the captures of this plan, with the mark if they are cut.
     pub(super) fn is_shown(&mut self, plan: u32) {
         self.reads.told.insert(plan);
     }
 
-    /// A rule that follows what it never looked at cannot know that there is more.
+    /// Logs that captures are cut. A rule that follows a field it never looked at cannot know that there is
+    /// more.
     pub(super) fn warn_if_cut(&mut self, plan: u32, name: &str, captures: &Captures) {
         if captures.truncated && self.reads.told.insert(plan) {
             let line = format!(
@@ -129,7 +132,7 @@ impl CallState {
         }
     }
 
-    /// The page of this call as this plan reads it.
+    /// Reads the page of this call by this plan.
     pub(super) async fn read(
         &mut self,
         plan: u32,
@@ -162,7 +165,7 @@ impl CallState {
         } else {
             let (read, took) = read();
             self.time.set_aside(took);
-            // A call may read by many plans on end.
+            // A call may read by many plans in a row.
             tokio::task::yield_now().await;
             (read, took)
         };
@@ -183,7 +186,7 @@ impl CallState {
     }
 }
 
-/// Whether others would wait for a page of so many bytes, by a plan that does so much with each.
+/// Returns true if reading a page of `n_bytes`, by a plan that does `work` with each, would make others wait.
 fn is_long(n_bytes: usize, work: usize) -> bool {
     n_bytes > MAX_AT_ONCE || n_bytes.saturating_mul(work) > MAX_WORK_AT_ONCE
 }
@@ -199,7 +202,7 @@ fn too_slow() -> Ended {
     )
 }
 
-/// With the time that it took.
+/// Reads a page by a plan, and returns the time that it took.
 fn read(
     plan: &CompiledPlan,
     page: &Page,
@@ -214,7 +217,7 @@ fn read(
     (reading, processor_time().saturating_sub(begun))
 }
 
-/// What is left of the limits for one more plan.
+/// Returns the part of the limits that is left for one more plan.
 fn budget(limits: &Limits, reads: &Reads) -> Budget {
     let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     Budget {
@@ -226,7 +229,7 @@ fn budget(limits: &Limits, reads: &Reads) -> Budget {
     }
 }
 
-/// What stands in the way, with the limit that moves it.
+/// Returns the error for a rule, with the limit to raise.
 fn refused(error: &ExtractError) -> types::ExtractError {
     let raise = |limit: LimitName| format!("raise it with --limit {limit}=VALUE, or skip the page");
     match error {

@@ -12,10 +12,10 @@ use crate::plugin::{LogLevel, RuleLog};
 
 /// Bytes of one line that are gathered; a [`GuestText`] keeps no more of it.
 const LINE_MAX: usize = GuestText::MAX;
-/// What a stream takes at once.
+/// Bytes that a stream takes at once.
 const WRITE_MAX: usize = 64 << 10;
 
-/// The lines of one call. Clones share them.
+/// Lines of one call. Clones share them.
 #[derive(Debug, Clone)]
 pub(crate) struct Logs(Arc<Mutex<Lines>>);
 
@@ -47,7 +47,7 @@ impl Logs {
         });
     }
 
-    /// The lines so far and how many were dropped.
+    /// Returns the lines so far and the number of dropped ones.
     pub(crate) fn take(&self) -> (Vec<RuleLog>, u64) {
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         (std::mem::take(&mut lines.kept), lines.n_dropped)
@@ -81,7 +81,7 @@ impl StdoutStream for LogStream {
     }
 }
 
-/// Collects bytes until a line is complete; what is open when the stream ends becomes a line too.
+/// Collects bytes until a line is complete; an open line becomes a line too when the stream ends.
 struct LineWriter {
     stream: LogStream,
     line: Vec<u8>,

@@ -1,4 +1,4 @@
-//! `output`: items and requests, checked one by one, held back until the call succeeds.
+//! `output`: items and requests, checked one by one, and held back until the call succeeds.
 
 use std::sync::Arc;
 
@@ -14,12 +14,13 @@ use crate::plugin::bindings::crawler::rules::types::{
     ExtractError, FollowOptions, OutputError, Request,
 };
 
-/// Refused calls before the rule is ended: each one is cheap for the guest and not for the host.
+/// Number of refused host calls after which the rule is ended: each one is cheap for the guest and not for
+/// the host.
 const REFUSED_MAX: u32 = 100;
 /// Bytes of all requests of one call: URLs, headers, bodies, states.
 const REQUEST_BYTES_MAX: usize = 16 << 20;
 
-/// How much of the budgets is used.
+/// Amounts of the budgets that are used.
 #[derive(Debug, Default)]
 pub(super) struct Spent {
     item_bytes: u64,
@@ -35,7 +36,7 @@ impl output::Host for CallState {
         self.check_fuel()?;
         let description = self.described("emitted an item")?;
         let checked = self.checked_item(&description, schema, json);
-        // Looking for its shape has its price too.
+        // Checking the shape has its price too.
         self.check_fuel()?;
         match checked {
             Ok(item) => {
@@ -185,7 +186,7 @@ impl CallState {
         })
     }
 
-    /// Whether so many more requests of so many bytes together may be followed.
+    /// Checks that `n` more requests of `n_bytes` together may be followed.
     fn check_room(&self, n: usize, n_bytes: usize) -> Result<(), OutputError> {
         if self.spent.requests + n as u64 > self.limits.requests {
             return Err(over_budget(LimitName::Requests, self.limits.requests));
@@ -199,7 +200,8 @@ impl CallState {
         Ok(())
     }
 
-    /// The names of rules and schemas; while describing there are none, and no output either.
+    /// Returns the description with the names of rules and schemas; while describing there is none, and no
+    /// output either.
     pub(super) fn described(&self, what: &str) -> Result<Arc<Description>, Ended> {
         self.description.clone().ok_or_else(|| {
             Ended::new(
@@ -238,8 +240,8 @@ impl CallState {
                 OutputError::Refused(format!("item {n}, of schema {}: {why}", named.name))
             })?;
         }
-        // In valid JSON a raw line break can only stand between tokens, so an item is always one
-        // line of a line file.
+        // In valid JSON a raw line break can only be between tokens, so without it an item is always one line
+        // of a line file.
         json.retain(|c| !matches!(c, '\n' | '\r'));
         Ok(Item {
             schema: named.name.clone(),
@@ -247,7 +249,7 @@ impl CallState {
         })
     }
 
-    /// Whether an item has the shape that its schema tells. What looking for it takes is charged.
+    /// Checks that an item has the shape of its schema. The fuel of the check is charged.
     fn check_shape(&self, shape: &JsonSchema, json: &str) -> Result<(), Unfit> {
         let left = self.limits.fuel.saturating_sub(self.meter.used());
         let most = left / PER_JSON_BYTE;
@@ -290,7 +292,7 @@ impl CallState {
         Ok((checked, n_bad_urls))
     }
 
-    /// Hands back the reason of a refusal, and ends a rule that does not listen.
+    /// Returns the reason of a refusal to the rule, or ends a rule that was refused too often.
     fn refuse(&mut self, error: OutputError) -> Result<OutputError, Ended> {
         self.spent.n_refused += 1;
         if self.spent.n_refused < REFUSED_MAX {
@@ -306,7 +308,7 @@ impl CallState {
     }
 }
 
-/// Links of one call of `follow-field`, checked.
+/// Checked links of one call of `follow-field`.
 struct Links {
     requests: Vec<crate::model::crawl::Request>,
     n_bad_urls: u64,

@@ -1,4 +1,4 @@
-//! One request that a rule wants followed: what is refused, and why.
+//! Checks of one request that a rule wants to follow.
 
 use bytes::Bytes;
 use url::Url;
@@ -9,9 +9,9 @@ use crate::model::plugin::Description;
 use crate::plugin::bindings::crawler::rules::types;
 use crate::plugin::bindings::crawler::rules::types::OutputError;
 
-/// Bytes of a method.
+/// Largest length of a method, in bytes.
 const METHOD_MAX: usize = 32;
-/// Headers of one request.
+/// Number of headers that one request may have.
 const HEADERS_MAX: usize = 64;
 /// Headers that belong to the connection and not to the request.
 const HOST_HEADERS: [&str; 9] = [
@@ -26,7 +26,7 @@ const HOST_HEADERS: [&str; 9] = [
     "upgrade",
 ];
 
-/// Bytes that came with a request.
+/// Returns the number of bytes of a request.
 pub(super) fn n_bytes(request: &types::Request) -> usize {
     request.url.len()
         + request.method.len()
@@ -36,7 +36,7 @@ pub(super) fn n_bytes(request: &types::Request) -> usize {
         + super::named_bytes(&request.hints)
 }
 
-/// The URL that a text means beside `base`; the error ends a sentence that starts with the URL.
+/// Resolves a URL against `base`; the error ends a sentence that starts with the URL.
 pub(super) fn url(text: &str, base: Option<&Url>) -> Result<Url, String> {
     let url = match base {
         Some(base) => base.join(text),
@@ -57,7 +57,7 @@ pub(super) fn url(text: &str, base: Option<&Url>) -> Result<Url, String> {
     Ok(url)
 }
 
-/// The request as the model has it.
+/// Checks a request, and returns it in the model's form.
 pub(super) fn checked(
     request: types::Request,
     url: Url,
@@ -120,7 +120,7 @@ pub(super) fn checked(
     })
 }
 
-/// A token of HTTP: what methods and header names are made of.
+/// Returns true if the text is an HTTP token, which methods and header names are made of.
 fn is_token(text: &str) -> bool {
     !text.is_empty()
         && text

@@ -1,9 +1,9 @@
-//! WASI that answers nothing: what the standard libraries of guest languages import, and no more.
+//! WASI that answers nothing: the imports of the standard libraries of guest languages, and no more.
 //!
-//! No environment, no arguments, no files, an empty standard input; standard output and error
-//! become log lines; the clocks stand at the moment that the call is about; random numbers follow
-//! from a seed. Interfaces that are not on the list are never linked, so that nothing can reach
-//! sockets or HTTP through WASI.
+//! A guest has no environment, no arguments and no files, and standard input is empty. Standard output and
+//! error become log lines. The clocks stand at the time of the call's page, and random numbers follow from a
+//! seed. Interfaces that are not on the list are never linked, so that nothing can reach sockets or HTTP
+//! through WASI.
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +25,7 @@ use super::logs::{LogStream, Logs};
 use crate::model::crawl::UnixMillis;
 use crate::plugin::LogLevel;
 
-/// The interfaces that a plugin may import from WASI, at any 0.2 version.
+/// Interfaces that a plugin may import from WASI, at any 0.2 version.
 pub(crate) const ALLOWED: [&str; 20] = [
     "wasi:cli/environment",
     "wasi:cli/exit",
@@ -49,9 +49,9 @@ pub(crate) const ALLOWED: [&str; 20] = [
     "wasi:random/random",
 ];
 
-/// Random bytes of one host call.
+/// Random bytes that one host call may ask for.
 const RANDOM_MAX: u64 = 64 << 10;
-/// Between two readings of the monotonic clock.
+/// Step of the monotonic clock between two readings.
 const CLOCK_STEP_NANOS: u64 = 1_000;
 
 /// Links every interface of [`ALLOWED`].
@@ -92,7 +92,7 @@ fn table(state: &mut CallState) -> &mut ResourceTable {
     &mut state.table
 }
 
-/// Waiting is the table's affair; looking at each entry of a list is work, and charged.
+/// The table does the waiting; polling each entry of a list is work, and charged.
 impl bindings::io::poll::Host for CallState {
     async fn poll(&mut self, list: Vec<Resource<DynPollable>>) -> wasmtime::Result<Vec<u32>> {
         self.meter.charge(PER_POLLED * list.len() as u64);
@@ -126,7 +126,7 @@ impl WasiView for CallState {
     }
 }
 
-/// The surroundings of one call.
+/// Returns the WASI context of one call.
 pub(crate) fn context(now: UnixMillis, seed: [u8; 32], logs: &Logs, meter: &Meter) -> WasiCtx {
     let stream = |level| LogStream {
         logs: logs.clone(),
@@ -157,7 +157,7 @@ pub(crate) fn context(now: UnixMillis, seed: [u8; 32], logs: &Logs, meter: &Mete
         .build()
 }
 
-/// The moment that the call is about, however long it takes.
+/// Clock that stands at the time that the call is about, however long the call takes.
 struct StandingClock(Duration);
 
 impl HostWallClock for StandingClock {
@@ -170,7 +170,7 @@ impl HostWallClock for StandingClock {
     }
 }
 
-/// Moves on with each reading, so that loops which wait for it to move do end.
+/// Clock that advances with each reading, so that loops that wait for it to advance end.
 #[derive(Default)]
 struct SteppingClock(AtomicU64);
 

@@ -11,12 +11,12 @@ use wasmtime::{FrameInfo, WasmBacktrace};
 
 use crate::model::guest_text::GuestText;
 
-/// Bytes of one name, as it is shown.
+/// Largest length of one name that is shown, in bytes.
 const NAME_MAX: usize = 512;
-/// Bytes of a symbol that is demangled; a longer one is shown as it is, cut.
+/// Largest length of a symbol that is demangled, in bytes; a longer one is shown as it is, cut.
 const SYMBOL_MAX: usize = 4 << 10;
 
-/// Returns the functions that were open, innermost first; none where the call ended outside of any.
+/// Returns the functions that were open, innermost first; none if the call ended outside of any.
 pub(super) fn of(error: &wasmtime::Error) -> Vec<GuestText> {
     let Some(backtrace) = error.downcast_ref::<WasmBacktrace>() else {
         return Vec::new();
@@ -26,10 +26,10 @@ pub(super) fn of(error: &wasmtime::Error) -> Vec<GuestText> {
     names.collect()
 }
 
-/// A function as people name it: `module!path::function`.
+/// Name of a function for people: `module!path::function`.
 struct Function<'a> {
     module: Option<&'a str>,
-    /// As the component has it.
+    /// Symbol in the component.
     symbol: Option<&'a str>,
     index: u32,
 }
@@ -56,7 +56,7 @@ impl fmt::Display for Function<'_> {
             return f.write_str(symbol);
         }
         match try_demangle(symbol) {
-            // The alternate form leaves the hash out that compilers add.
+            // The alternate form omits the hash that compilers add.
             Ok(name) => write!(f, "{name:#}"),
             Err(_other_language) => f.write_str(symbol),
         }

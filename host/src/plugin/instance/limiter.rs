@@ -1,27 +1,27 @@
-//! Memory of one call: bytes summed over all memories and tables, because growth that is only
-//! bounded for each of them escapes through their number.
+//! Memory of one call: bytes summed over all memories and tables. A bound on each of them could be evaded by
+//! their number.
 
 use wasmtime::ResourceLimiter;
 
 use crate::memory::{Account, Held};
 
-/// What one element of a table costs: a pointer.
+/// Cost of one element of a table: a pointer.
 const TABLE_ELEMENT_BYTES: usize = 8;
 const MAX_CORE_INSTANCES: usize = super::super::engine::CORE_INSTANCES_PER_COMPONENT as usize;
 const MAX_MEMORIES: usize = super::super::engine::MEMORIES_PER_COMPONENT as usize;
 const MAX_TABLES: usize = super::super::engine::TABLES_PER_COMPONENT as usize;
 
-/// Says no to growth beyond limit `memory`, and remembers that it did.
+/// Refuses growth beyond limit `memory`, and remembers that it did.
 #[derive(Debug)]
 pub(crate) struct MemoryLimiter {
     limit: usize,
     used: usize,
     peak: usize,
-    /// Taken back if the growth that was granted last fails for want of room.
+    /// Growth that was granted last, taken back if it fails for want of room.
     last_grant: usize,
-    /// Bytes that the last refused growth would have led to.
+    /// Number of bytes that the last refused growth would have led to.
     refused: Option<usize>,
-    /// What is used, for others to see.
+    /// Memory that is used, readable by others.
     held: Held,
 }
 

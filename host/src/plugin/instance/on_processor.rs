@@ -1,8 +1,8 @@
-//! How long one call has held the processor.
+//! The processor time of one call.
 //!
-//! A call is polled by whichever thread of the executor is free, and gives it back between two
-//! ticks of the epoch. So the time is that of the thread, summed over the polls: a busy machine cuts
-//! nobody short, and a host call counts for all of its time however few ticks the guest sees.
+//! A call is polled by whichever thread of the executor is free, and gives the thread back between two ticks
+//! of the epoch. The time is therefore that of the thread, summed over the polls. A busy machine cuts no call
+//! short, and a host call counts for all of its time however few ticks the guest sees.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,17 +11,17 @@ use std::time::Duration;
 
 use crawler_extract::processor_time;
 
-/// The time of one call. Clones share it.
+/// Processor time of one call. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OnProcessor(Arc<Mutex<Spent>>);
 
 #[derive(Debug, Default)]
 struct Spent {
-    /// In polls that are over.
+    /// Time in polls that are over.
     before: Duration,
-    /// Processor time of the thread when the present poll began; none between two polls.
+    /// Processor time of the thread when the present poll began; `None` between two polls.
     begun: Option<Duration>,
-    /// Time of these that is charged elsewhere.
+    /// Time in these polls that is charged elsewhere.
     aside: Duration,
 }
 
@@ -41,7 +41,7 @@ impl Spent {
 }
 
 impl OnProcessor {
-    /// Counts what polling the future takes.
+    /// Counts the time that polling the future takes.
     pub(super) async fn count<T>(&self, call: impl Future<Output = T>) -> T {
         Counted {
             time: self.clone(),
@@ -50,7 +50,7 @@ impl OnProcessor {
         .await
     }
 
-    /// Returns the time so far; asked from within the call.
+    /// Returns the time so far; called from within the call.
     pub(super) fn spent(&self) -> Duration {
         self.spent_cell(|spent| spent.at(processor_time()))
     }

@@ -1,4 +1,4 @@
-//! From what ended a call to a report that names the limit and where the guest was.
+//! Turns the error that ended a call into a report that names the limit and the place in the guest.
 
 use wasmtime::{PoolConcurrencyLimitError, Trap};
 use wasmtime_wasi::I32Exit;
@@ -10,10 +10,10 @@ use crate::model::plugin::Limits;
 use crate::plugin::KillReport;
 use crate::plugin::host_calls::{CallState, Ended};
 
-/// In wasmtime's words; it has no type for this.
+/// Wasmtime's message for this error, which has no type.
 const TRANSFER_EXHAUSTED: &str = "fuel allocated for hostcalls has been exhausted";
 
-/// All that is known about a call that ended with this error.
+/// Returns everything that is known about a call that ended with this error.
 pub(super) fn kill_report(error: &wasmtime::Error, state: &CallState) -> KillReport {
     let (kill, cause) = classify(error, state);
     let message = match remedy(kill, &state.limits) {
@@ -28,7 +28,7 @@ pub(super) fn kill_report(error: &wasmtime::Error, state: &CallState) -> KillRep
     }
 }
 
-/// Which fault or limit, and a sentence about it.
+/// Returns the fault or limit, and a sentence about it.
 pub(super) fn classify(error: &wasmtime::Error, state: &CallState) -> (Kill, GuestText) {
     if let Some(ended) = error.downcast_ref::<Ended>() {
         return (ended.kill, ended.message.clone());
@@ -53,8 +53,8 @@ pub(super) fn classify(error: &wasmtime::Error, state: &CallState) -> (Kill, Gue
         }
         _ => {}
     }
-    // An allocator that is told no aborts, which looks like any other trap. Without a trap, the
-    // instance needed more to start with.
+    // An allocator whose request is refused aborts, which looks like any other trap. Without a trap, the
+    // instance needed more memory to start with.
     if let Some(wanted) = state.memory.refused()
         && matches!(trap, None | Some(Trap::UnreachableCodeReached))
     {
@@ -83,7 +83,7 @@ pub(super) fn classify(error: &wasmtime::Error, state: &CallState) -> (Kill, Gue
     }
 }
 
-/// What a user could change.
+/// Returns the setting that a user could change.
 fn remedy(kill: Kill, limits: &Limits) -> Option<String> {
     let name = kill.limit()?;
     let value = match kill {

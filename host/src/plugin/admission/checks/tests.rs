@@ -1,4 +1,4 @@
-//! Every kind of bytes that is no plugin, and what is said about it.
+//! Tests of every kind of bytes that are no plugin, and of the messages about them.
 
 use super::*;
 use crate::plugin::engine::{Memories, setup};
@@ -89,7 +89,7 @@ fn f31_a_feature_that_is_switched_off_is_refused() {
     );
 }
 
-/// A component in as many others, one in each; nothing in it is as long as 2^14 bytes.
+/// Returns a component inside `n` others, one in each; nothing in it is as long as 2^14 bytes.
 fn nested(n: usize) -> Vec<u8> {
     const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
     (0..n).fold(EMPTY.to_vec(), |inner, _| {

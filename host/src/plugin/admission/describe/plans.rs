@@ -1,4 +1,4 @@
-//! What a plugin wants to read of pages: plans that compile.
+//! Checks of the plans by which a plugin reads pages: they must compile.
 
 use crawler_extract::{CompiledPlan, Field, Group, PlanError, PlanLimits, Take};
 
@@ -7,10 +7,11 @@ use crate::model::plugin::Plan;
 use crate::plugin::admission::Refusal;
 use crate::plugin::bindings::crawler::rules::types;
 
-/// Plans of a plugin: 64 that its author declares, and one of the SDK for the links of a page.
+/// Largest number of plans of a plugin: 64 that its author declares, and one of the SDK for the links of a
+/// page.
 const PLANS_MAX: usize = 65;
 
-/// The plans as the model has them, each known to compile.
+/// Checks that the plans compile, and returns them in the model's form.
 pub(super) fn checked_plans(plans: Vec<types::Plan>) -> Result<Vec<Plan>, Refusal> {
     check_names(
         "plans",
@@ -28,7 +29,7 @@ pub(super) fn checked_plans(plans: Vec<types::Plan>) -> Result<Vec<Plan>, Refusa
     }
 }
 
-/// Ready to read pages.
+/// Compiles plans, so that they can read pages.
 pub(crate) fn compiled_plans(plans: &[Plan]) -> Result<Vec<CompiledPlan>, PlanError> {
     let limits = PlanLimits::default();
     let compiled = plans.iter().map(|plan| CompiledPlan::new(plan, &limits));
