@@ -1,4 +1,4 @@
-//! The command line: what was typed, parsed into plain options, and the commands that call a master.
+//! The command line: arguments parsed into plain options, and the commands that call a master.
 //!
 //! Commands that start parts of the crawler themselves (`up`, `run`, `worker`, `demo`, `plugin test`) come out of
 //! [`Cli::parse`] as options for `app`; the others run here, through [`run`].
@@ -40,28 +40,28 @@ mod requests;
 mod resource;
 mod table;
 
-/// What was asked for.
+/// Command that the user asked for.
 #[derive(Debug)]
 pub enum Command {
-    /// A master and a worker in this process.
+    /// Starts a master and a worker in this process.
     Up(Box<UpOptions>),
-    /// One crawl in this terminal.
+    /// Runs one crawl in this terminal.
     Run(Box<RunOptions>),
-    /// A master of a cluster.
+    /// Starts a master of a cluster.
     Master(Box<MasterOptions>),
-    /// A worker of a cluster, or alone.
+    /// Starts a worker of a cluster, or one alone.
     Worker(Box<WorkerOptions>),
-    /// The bundled book shop, crawled.
+    /// Crawls the bundled book shop.
     Demo(DemoOptions),
-    /// What those who write rules do.
+    /// Runs a command for authors of rules.
     Author(AuthorOptions),
-    /// A call to a master, or the build of a plugin: [`run`] does it.
+    /// Calls a master, or builds a plugin: [`run`] does it.
     Client(ClientCommand),
 }
 
 impl Command {
-    /// The filter of the log unless `CRAWLER_LOG` gives another: what a server does is told, what a
-    /// command does is seen in its output.
+    /// Returns the filter of the log unless `CRAWLER_LOG` gives another. A server logs what it does; the
+    /// other commands show it in their output.
     pub fn default_log(&self) -> &'static str {
         match self {
             Command::Up(_) | Command::Master(_) | Command::Worker(_) => "info,slatedb=warn",
@@ -70,7 +70,7 @@ impl Command {
     }
 }
 
-/// A command that runs here.
+/// Command that runs in this module.
 #[derive(Debug)]
 pub struct ClientCommand {
     masters: Vec<String>,
@@ -136,16 +136,16 @@ enum Family {
     Version,
 }
 
-/// The program's arguments, parsed.
+/// Parsed arguments of the program.
 #[derive(Debug)]
 pub struct Cli {
-    /// What to do.
+    /// Command to carry out.
     pub command: Command,
 }
 
 impl Cli {
-    /// Parses all arguments, the program's name first. Help and versions are "errors" too:
-    /// [`report`] prints each of them where it belongs.
+    /// Parses all arguments, the program's name first. Help and versions are "errors" too: [`report`] prints
+    /// each of them on the right stream.
     pub fn parse(
         args: impl IntoIterator<Item = OsString>,
         environment: &Environment,
@@ -176,7 +176,7 @@ impl Cli {
     }
 }
 
-/// Carries out a command that needs nothing but a master to call. Dropping it ends it.
+/// Carries out a command that needs nothing but a master to call. Dropping the future ends it.
 pub async fn run(command: ClientCommand) -> anyhow::Result<()> {
     let ClientCommand { masters, family } = command;
     let connect = Client::connect_any(&masters);
@@ -192,30 +192,30 @@ pub async fn run(command: ClientCommand) -> anyhow::Result<()> {
         ))?),
     };
     match result {
-        // Whoever read the output has read enough.
+        // The reader of the output has closed it and wants no more.
         Err(error) if is_closed_pipe(&error) => Ok(()),
         result => result,
     }
 }
 
-/// Whether a command failed because nobody reads its output any more.
+/// Returns true if a command failed because nobody reads its output any more.
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let cause = error.downcast_ref::<io::Error>();
     cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// A command that cannot be carried out, and what would help.
+/// Error of a command that cannot be carried out, with a way out.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}")]
 pub struct Failure {
-    /// What went wrong, on what.
+    /// Description of the fault and of the thing that it concerns.
     pub what: String,
-    /// What to do.
+    /// Way out.
     pub hint: String,
 }
 
 impl Failure {
-    /// What went wrong, and what to do about it.
+    /// Creates a failure from a description and a way out.
     pub fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
             what: what.into(),
@@ -224,12 +224,11 @@ impl Failure {
     }
 }
 
-/// Says why arguments were not accepted, or gives the help that was asked for; the exit code to end
-/// with.
+/// Prints why arguments were not accepted, or the help that was asked for. Returns the exit code.
 pub fn report(error: &anyhow::Error) -> ExitCode {
     match error.downcast_ref::<clap::Error>() {
         Some(usage) => {
-            // Printing fails only where nobody reads.
+            // Printing fails only if nobody reads.
             let _unread = usage.print();
             ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(2))
         }
@@ -240,7 +239,7 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     }
 }
 
-/// Says on stderr why a command failed and what would help.
+/// Prints to stderr why a command failed, and a way out.
 pub fn print_error(error: &anyhow::Error) {
     eprintln!("error: {}", chain(error.as_ref()));
     let hint = hint(error);
@@ -249,7 +248,7 @@ pub fn print_error(error: &anyhow::Error) {
     }
 }
 
-/// Says on stderr that a command goes on when a plugin changes.
+/// Prints to stderr that a command goes on when a plugin changes.
 pub fn print_waiting(plugin: &Path) {
     eprintln!(
         "\nwaiting for a change of {}; Ctrl-C ends it",
@@ -257,7 +256,7 @@ pub fn print_waiting(plugin: &Path) {
     );
 }
 
-/// What would help, as far as one of the causes knows.
+/// Returns the way out, if one of the causes knows it.
 fn hint(error: &anyhow::Error) -> String {
     let hints = error.chain().filter_map(|cause| {
         if let Some(error) = cause.downcast_ref::<Failure>() {

@@ -1,4 +1,4 @@
-//! Time, as a value that is passed in: the only place that asks the machine for it.
+//! Time as a value that is passed in. No other module asks the machine for it.
 //!
 //! Records carry wall-clock time, which may step; deadlines and delays are measured on
 //! [`tokio::time::Instant`], which does not and which tests can pause.
@@ -7,18 +7,18 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::model::crawl::UnixMillis;
 
-/// Wall-clock time.
+/// Source of wall-clock time.
 pub trait Clock: Send + Sync + 'static {
-    /// Nanoseconds since 1970.
+    /// Returns nanoseconds since 1970.
     fn unix_nanos(&self) -> u64;
 
-    /// Milliseconds since 1970.
+    /// Returns milliseconds since 1970.
     fn unix_millis(&self) -> UnixMillis {
         self.unix_nanos() / 1_000_000
     }
 }
 
-/// The machine's clock.
+/// Clock of the machine.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 

@@ -1,4 +1,4 @@
-//! What is set from outside: the environment and the config file. Nothing else reads either.
+//! Settings from outside: the environment and the config file. No other module reads either.
 //!
 //! ```toml
 //! [[plugin]]
@@ -10,7 +10,7 @@
 //! max-pages = 1000
 //! ```
 //!
-//! All keys are shown in `config/example.toml`. Paths are relative to the file.
+//! The file `config/example.toml` shows all keys. Paths are relative to the file.
 
 use std::path::{Path, PathBuf};
 
@@ -30,17 +30,17 @@ pub use file::{ConfigError, FileConfig, PluginSource};
 pub use hosts::FixedHosts;
 pub use secret::SecretRef;
 
-/// The config file that is read without being named, if it is there.
+/// Config file that is read without being named, if it exists.
 pub const DEFAULT_FILE: &str = "crawler.toml";
-/// The master that client commands call unless told otherwise.
+/// Master that client commands call unless the user names another.
 pub const DEFAULT_MASTER: &str = "http://127.0.0.1:9091";
 
-/// The variables that the program knows.
+/// Variables that the program knows.
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
-    /// `CRAWLER_MASTER`: the URL that client commands call, or several, with commas between them.
+    /// `CRAWLER_MASTER`: URL that client commands call, or several, separated by commas.
     pub master: Option<String>,
-    /// `CRAWLER_BIN`: the program to start for compiling plugins, instead of this one.
+    /// `CRAWLER_BIN`: program to start for compiling plugins, instead of this one.
     pub bin: Option<PathBuf>,
     /// `CRAWLER_LOG` and `CRAWLER_LOG_FORMAT`.
     pub log: crate::telemetry::Settings,
@@ -49,7 +49,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// As this process was started. Empty variables count as absent.
+    /// Reads the environment of this process. Empty variables count as absent.
     pub fn read() -> Self {
         Self::from_lookup(variable)
     }
@@ -64,7 +64,7 @@ impl Environment {
                 filter: set("CRAWLER_LOG"),
                 json: set("CRAWLER_LOG_FORMAT").is_some_and(|format| format == "json"),
             },
-            // The specification of XDG folders has relative paths ignored.
+            // The specification of XDG folders says that relative paths are ignored.
             state_home: set("XDG_STATE_HOME")
                 .map(PathBuf::from)
                 .filter(|path| path.is_absolute())
@@ -72,8 +72,8 @@ impl Environment {
         }
     }
 
-    /// Where a process of this role keeps what is local to the machine: compiled code. Without a
-    /// home folder, in the present one.
+    /// Returns the folder in which a process of this role keeps compiled code and other state that is local
+    /// to the machine. Without a home folder, it is in the current folder.
     pub fn state_folder(&self, role: &str, grpc_port: u16) -> PathBuf {
         let home = match &self.state_home {
             Some(home) => home.join("crawler"),
@@ -83,7 +83,7 @@ impl Environment {
     }
 }
 
-/// A variable of the environment; none if it is no text.
+/// Returns a variable of the environment; `None` if it is not valid text.
 fn variable(name: &str) -> Option<String> {
     #[expect(
         clippy::disallowed_methods,
@@ -92,18 +92,19 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// The program to start for compiling plugins, where it is not this one: `CRAWLER_BIN`.
+/// Returns the program to start for compiling plugins, if it is not this one: `CRAWLER_BIN`.
 pub fn program() -> Option<PathBuf> {
     Environment::read().bin
 }
 
-/// Certificates of authorities that the environment names: `SSL_CERT_FILE` and `SSL_CERT_DIR`.
+/// Returns the files and folders of CA certificates that the environment names: `SSL_CERT_FILE` and
+/// `SSL_CERT_DIR`.
 pub fn certificates() -> impl Iterator<Item = PathBuf> {
     let named = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
     named.into_iter().filter_map(variable).map(PathBuf::from)
 }
 
-/// Reads the named config file, or the default one if it is there.
+/// Reads the named config file, or the default one if it exists.
 pub fn load(path: Option<&Path>) -> Result<FileConfig, ConfigError> {
     match path {
         Some(path) => FileConfig::read(path),

@@ -1,7 +1,8 @@
-//! Confinement by the operating system: what a process may still do if a plugin breaks out of WebAssembly.
+//! Confinement by the operating system: it limits what a process can do if a plugin breaks out of
+//! WebAssembly.
 //!
-//! The sandbox of wasmtime is the first wall. This is the second: a process takes rights from itself, for
-//! good, before it has seen a byte of a plugin. The kernel holds it to that, whatever code it runs then.
+//! The sandbox of wasmtime is the first wall. This is the second: a process gives up rights, for good, before
+//! it has read a byte of a plugin. The kernel enforces that, whatever code runs then.
 //!
 //! | process | what it gives up | by |
 //! |---|---|---|
@@ -11,11 +12,12 @@
 //! A call that is denied fails with "Operation not permitted" or "Permission denied"; it does not end the
 //! process. Libraries cope with that, and the message says what was tried.
 //!
-//! The network of a worker is not confined here: to fetch is its work, and the fetcher's guard judges
-//! addresses. Nor is `crawler master`, which runs no plugin: its compiling processes are confined like all.
+//! The network of a worker is not confined here: its work is to fetch, and the fetcher's guard judges
+//! addresses. Neither is `crawler master`, which runs no plugin: its compiling processes are confined like
+//! all.
 //!
-//! `--confinement off` turns all of it off. Where the kernel lacks a part, the others hold, and the caller
-//! gets the [`Missing`] part to log. Other systems than Linux lack all of it.
+//! `--confinement off` turns all of it off. If the kernel lacks a part, the others hold, and the caller gets
+//! the [`Missing`] part to log. Systems other than Linux lack all of it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -30,14 +32,14 @@ mod linux;
 #[cfg(target_os = "linux")]
 mod seccomp;
 
-/// The setting `confinement`.
+/// Value of the setting `confinement`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Confinement {
     /// Processes give up what they do not need.
     #[default]
     On,
-    /// They keep all rights of their user.
+    /// Processes keep all rights of their user.
     Off,
 }
 
@@ -62,26 +64,26 @@ impl FromStr for Confinement {
     }
 }
 
-/// Files and folders that a process reaches, beside those that every program needs: libraries, the
+/// Files and folders that a process reaches, in addition to those that every program needs: libraries, the
 /// resolver's files, certificates, and its own entries in `/proc`.
 ///
-/// A folder stands for everything below it. What is not there is left out.
+/// A folder stands for everything below it. Paths that do not exist are left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reach {
-    /// It reads these.
+    /// Paths that the process reads.
     pub read: Vec<PathBuf>,
-    /// It reads, writes, makes and removes these.
+    /// Paths that the process reads, writes, makes and removes.
     pub write: Vec<PathBuf>,
-    /// It reads these programs, and starts them.
+    /// Programs that the process reads and starts.
     pub execute: Vec<PathBuf>,
 }
 
 /// A part of the confinement that this system does not have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
-    /// Name of the part, like "seccomp".
+    /// Name of the part, such as "seccomp".
     pub part: &'static str,
-    /// Reason, as far as the system told one, and what is not confined for it.
+    /// Reason, as far as the system gave one, and what is not confined because of it.
     pub why: String,
 }
 
@@ -91,8 +93,8 @@ impl fmt::Display for Missing {
     }
 }
 
-/// Confines this process to what it reaches. Landlock holds the calling thread and those that it starts
-/// later, so this comes before the first other thread. Returns the parts that are missing.
+/// Confines this process to `reach`. Landlock binds the calling thread and those that it starts later, so
+/// this is called before any other thread starts. Returns the parts that are missing.
 pub fn process(reach: &Reach) -> Vec<Missing> {
     #[cfg(target_os = "linux")]
     let missing = linux::process(reach);
@@ -104,8 +106,8 @@ pub fn process(reach: &Reach) -> Vec<Missing> {
     missing
 }
 
-/// Confines this process to threads, memory and the files that it has open. It is the last thing that the
-/// compiling process does before it reads a plugin. Returns the parts that are missing.
+/// Confines this process to threads, memory and the files that it has open. The compiling process calls this
+/// last before it reads a plugin. Returns the parts that are missing.
 pub fn compiler() -> Vec<Missing> {
     #[cfg(target_os = "linux")]
     let missing = linux::compiler();

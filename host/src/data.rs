@@ -1,8 +1,8 @@
 //! The data root: the object store that holds everything large: plugin bytes, items, frontiers.
 //!
-//! It is a local folder. What others build on is [`object_store::ObjectStore`]; this module opens
-//! it, names what lies in it, and keeps plugin bytes by their digest. Every write is whole or not
-//! there, and synced before it is answered.
+//! The data root is a local folder. Other modules use it through [`object_store::ObjectStore`]. This module
+//! opens it, names its objects, and keeps plugin bytes by their digest. Every write is whole or absent, and
+//! synced before it is answered.
 //!
 //! ```text
 //! cluster.json                                which cluster the folder belongs to
@@ -28,53 +28,53 @@ mod plugins;
 mod probe;
 mod removal;
 
-/// The folder of plugin bytes.
+/// Folder of plugin bytes.
 const PLUGINS: &str = "plugins";
-/// The folder of items.
+/// Folder of items.
 const ITEMS: &str = "items";
-/// The folder of frontiers.
+/// Folder of frontiers.
 const FRONTIERS: &str = "frontiers";
 
-/// What can go wrong with the data root.
+/// Error of the data root.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
     /// The folder cannot be used at all.
     #[error("cannot keep data in {folder}; name a folder that this user can write to with --data")]
     Folder {
-        /// As given.
+        /// Folder as given.
         folder: String,
-        /// Why.
+        /// Error of the system.
         #[source]
         source: std::io::Error,
     },
-    /// A place of a kind that is not supported.
+    /// The URL has a kind that is not supported.
     #[error(
         "cannot keep data in {url}: only a local folder is supported at present; name one with --data"
     )]
     Scheme {
-        /// As given.
+        /// URL as given.
         url: String,
     },
-    /// The file system does not do what others rely on.
+    /// The file system does not keep the guarantees that a data root needs.
     #[error(
         "the file system of the data root {root} cannot keep data: {why}; name a folder on another one with --data"
     )]
     Unsafe {
-        /// The data root.
+        /// Path of the data root.
         root: String,
-        /// What was seen.
+        /// Behaviour that the probe found.
         why: String,
     },
-    /// Something in the folder cannot be read or written.
+    /// An object in the folder cannot be read or written.
     #[error("cannot {doing} {path} in the data root {root}")]
     Object {
-        /// A verb: "read", "write".
+        /// Operation: "read" or "write".
         doing: &'static str,
-        /// Below the root.
+        /// Path below the root.
         path: String,
-        /// The data root.
+        /// Path of the data root.
         root: String,
-        /// Why.
+        /// Error of the object store.
         #[source]
         source: Box<ObjectError>,
     },
@@ -83,27 +83,27 @@ pub enum DataError {
         "{path} in the data root {root} is damaged: its digest is {found}; push the plugin again"
     )]
     Damaged {
-        /// Below the root.
+        /// Path below the root.
         path: String,
-        /// The data root.
+        /// Path of the data root.
         root: String,
-        /// The digest of what is there.
+        /// Digest of the bytes that are there.
         found: Digest,
     },
-    /// The bytes to be stored do not have the digest they were announced with.
+    /// The bytes to be stored do not have the digest that was announced.
     #[error("the bytes of plugin {announced} have digest {found}; send them again")]
     WrongDigest {
-        /// As announced.
+        /// Digest that was announced.
         announced: Digest,
-        /// Of the bytes.
+        /// Digest of the bytes.
         found: Digest,
     },
-    /// No such plugin.
+    /// The plugin is not in the data root.
     #[error("no plugin {digest} in the data root {root}; push it again")]
     Missing {
-        /// Of its bytes.
+        /// Digest of the plugin's bytes.
         digest: Digest,
-        /// The data root.
+        /// Path of the data root.
         root: String,
     },
     /// The folder belongs to another cluster.
@@ -111,27 +111,27 @@ pub enum DataError {
         "the data root {root} belongs to cluster {found}, and this is cluster {expected}; name another folder with --data"
     )]
     OtherCluster {
-        /// The data root.
+        /// Path of the data root.
         root: String,
-        /// Whose folder it is.
+        /// Cluster that the folder belongs to.
         found: String,
-        /// Who asked.
+        /// Cluster of this process.
         expected: String,
     },
-    /// `cluster.json` does not decode.
+    /// The file `cluster.json` does not decode.
     #[error(
         "cluster.json in the data root {root} does not decode: {why}; restore it, or name another folder with --data"
     )]
     ClusterFile {
-        /// The data root.
+        /// Path of the data root.
         root: String,
-        /// What the decoder said.
+        /// Error of the decoder.
         why: String,
     },
 }
 
 impl DataError {
-    /// Whether the same call may succeed later without anybody's help.
+    /// Returns true if the same call may succeed later without anybody's help.
     pub fn is_transient(&self) -> bool {
         match self {
             DataError::Object { source, .. } => {
@@ -152,7 +152,7 @@ impl DataError {
     }
 }
 
-/// The open data root. Copies share it.
+/// The open data root. Clones share it.
 #[derive(Clone)]
 pub struct DataRoot {
     folder: PathBuf,
@@ -165,7 +165,7 @@ struct ClusterFile {
 }
 
 impl DataRoot {
-    /// Opens a folder, which is created where it is missing. `file:///path` is one too.
+    /// Opens a folder, which is created if it is missing. It may be written as `file:///path`.
     pub fn open(url_or_path: &str) -> Result<Self, DataError> {
         let path = match url_or_path.split_once("://") {
             None => url_or_path,
@@ -188,26 +188,26 @@ impl DataRoot {
         })
     }
 
-    /// The folder itself, for what needs files rather than objects.
+    /// Returns the folder itself, for code that needs files rather than objects.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// What everything large is read and written through. It answers with an error while the folder
-    /// is not the one that was opened.
+    /// Returns the object store through which everything large is read and written. It returns an error while
+    /// the folder is not the one that was opened.
     pub fn object_store(&self) -> Arc<dyn ObjectStore> {
         self.objects.clone()
     }
 
-    /// An error while the folder is not the one that was opened: for those who use files in it, to
-    /// whom what was taken away looks as if it had never been there.
+    /// Returns an error while the folder is not the one that was opened. Code that uses files in it calls
+    /// this, because a folder that was taken away looks as if its files had never existed.
     pub async fn check(&self) -> Result<(), DataError> {
         let check = self.objects.check().await;
         check.map_err(|e| self.failed("reach", &ObjectPath::from("."), e))
     }
 
-    /// What went wrong last in the object store, if nothing of its kind went well since: for whoever
-    /// waits for it and has to say why.
+    /// Returns the last error of the object store, if no operation of its kind succeeded since. It explains
+    /// why a caller waits.
     pub fn last_error(&self) -> Option<String> {
         self.objects.last_error()
     }
@@ -225,8 +225,8 @@ impl DataRoot {
         }
     }
 
-    /// Marks the folder as this cluster's, or refuses one that is another's: two clusters in one
-    /// folder would delete each other's plugins.
+    /// Marks the folder as this cluster's, or refuses one that is another's: two clusters in one folder would
+    /// delete each other's plugins.
     pub async fn bind_cluster(&self, cluster_id: &str) -> Result<(), DataError> {
         let path = ObjectPath::from("cluster.json");
         let file = ClusterFile {
@@ -260,12 +260,12 @@ impl DataRoot {
         }
     }
 
-    /// Where the items of all resources are: a folder for each. It may not be there yet.
+    /// Returns the folder of the items of all resources, with a folder for each. It may not exist yet.
     pub fn items_root(&self) -> PathBuf {
         self.folder.join(ITEMS)
     }
 
-    /// Where line files of a resource's items are. It may not be there yet.
+    /// Returns the folder of the line files of a resource's items. It may not exist yet.
     pub fn items_folder(&self, resource: ResourceId) -> PathBuf {
         self.items_root().join(resource.to_string())
     }
@@ -296,8 +296,8 @@ impl fmt::Debug for DataRoot {
     }
 }
 
-/// Creates the folder and writes into it once, so that a mistake shows at start and not at the
-/// first page. Nobody makes the folder of items later: a root that was taken away does not come back.
+/// Creates the folder and writes into it once, so that a mistake shows at start and not at the first page.
+/// The folder of items is never made again later: a root that was taken away does not come back.
 fn prepare(folder: &Path) -> std::io::Result<PathBuf> {
     std::fs::create_dir_all(folder.join(ITEMS))?;
     tempfile::tempfile_in(folder)?;

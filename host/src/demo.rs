@@ -1,10 +1,10 @@
 //! The bundled book shop: a small web site that is the same on every machine, so that a first crawl
 //! needs no network and its result can be compared with the truth.
 //!
-//! [`Shop::new`] makes up the books from a fixed seed, [`serve`] renders them on request, and
-//! [`Shop::truth`] tells the items that a crawl of the shop must bring. What the pages look like is
-//! a promise to the `books` plugin; `demo/html.rs` keeps it. What the terminal says about a crawl is
-//! built in [`show`]; starting servers and printing is left to `cli`.
+//! [`Shop::new`] makes up the books from a fixed seed, [`serve`] renders them on request, and [`Shop::truth`]
+//! returns the items that a crawl of the shop must bring. The `books` plugin relies on the markup of the
+//! pages; `demo/html.rs` keeps it. The text that the terminal shows about a crawl is built in [`show`];
+//! starting servers and printing is left to `cli`.
 
 use std::io;
 use std::sync::Arc;
@@ -22,13 +22,13 @@ mod books;
 mod html;
 pub mod show;
 
-/// Where a crawl of the shop starts, relative to its address.
+/// Page on which a crawl of the shop starts, relative to the shop's address.
 pub const START: &str = "catalogue/page-1.html";
 
-/// Books on one page of the catalogue.
+/// Number of books on one page of the catalogue.
 const PER_PAGE: usize = 20;
 
-/// The whole stock of the shop.
+/// The shop with its whole stock.
 #[derive(Debug)]
 pub struct Shop {
     books: Vec<books::Book>,
@@ -41,24 +41,24 @@ impl Default for Shop {
 }
 
 impl Shop {
-    /// The shop; every call gives the same.
+    /// Returns the shop; every call returns the same.
     pub fn new() -> Self {
         Self {
             books: books::all(),
         }
     }
 
-    /// How many books it sells.
+    /// Returns the number of books.
     pub fn n_books(&self) -> usize {
         self.books.len()
     }
 
-    /// How many pages a crawl fetches: the catalogue, and one page for each book.
+    /// Returns the number of pages that a crawl fetches: the catalogue, and one page for each book.
     pub fn n_pages(&self) -> usize {
         self.n_catalogue_pages() + self.books.len()
     }
 
-    /// The items that a crawl of the shop at `base` must bring, in the order of their URLs.
+    /// Returns the items that a crawl of the shop at `base` must bring, in the order of their URLs.
     pub fn truth(&self, base: &Url) -> Vec<Value> {
         let mut items: Vec<(String, Value)> = self
             .books
@@ -87,7 +87,7 @@ impl Shop {
         self.books.len().div_ceil(PER_PAGE)
     }
 
-    /// The content type and the text of what lies at a path.
+    /// Returns the content type and the text of the page at a path.
     fn page(&self, path: &str) -> Option<(&'static str, String)> {
         const HTML: &str = "text/html; charset=utf-8";
         if path == "/" {
@@ -105,7 +105,8 @@ impl Shop {
     }
 }
 
-/// The number in `<before>NUMBER.html`, written as the shop writes it: `007` is another path.
+/// Parses the number in `<before>NUMBER.html`. It must be written as the shop writes it: `007` is another
+/// path.
 fn numbered(path: &str, before: &str) -> Option<usize> {
     let digits = path.strip_prefix(before)?.strip_suffix(".html")?;
     digits
@@ -114,7 +115,7 @@ fn numbered(path: &str, before: &str) -> Option<usize> {
         .filter(|n: &usize| n.to_string() == digits)
 }
 
-/// Answers requests for the shop's pages until told to stop.
+/// Answers requests for the shop's pages until `stop` is cancelled.
 pub async fn serve(
     listener: TcpListener,
     shop: Arc<Shop>,

@@ -1,5 +1,5 @@
-//! No more than so many in any time that is so long: each rate keeps the moments of what it counted
-//! last, so that it holds for every stretch of time and not only on the average.
+//! Limits on a number of events in any stretch of time of a given length. Each rate keeps the times of the
+//! last events, so that it holds for every stretch and not only on average.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,13 +16,13 @@ pub struct Limiter {
 struct Window {
     n: usize,
     per: Duration,
-    /// Of the last `n`, as far as they are not older than `per`.
+    /// Times of the last `n` events, as far as they are not older than `per`.
     moments: VecDeque<Instant>,
 }
 
 impl Limiter {
-    /// From now on these rates hold: so many, in so long. One that held before knows what it counted;
-    /// one that is new begins with nothing.
+    /// Replaces the rates: a number of events and a length of time. A rate that held before keeps its events;
+    /// a new one begins with none.
     pub fn set(&mut self, rates: impl Iterator<Item = (u32, Duration)>) {
         let mut before = std::mem::take(&mut self.windows);
         for (n, per) in rates {
@@ -41,20 +41,20 @@ impl Limiter {
         }
     }
 
-    /// Not before this moment is there room for another. None: there is.
+    /// Returns the time before which there is no room for another event; `None` if there is room.
     pub fn ready_at(&self, now: Instant) -> Option<Instant> {
         let ready_at = self.windows.iter().filter_map(Window::ready_at).max()?;
         (ready_at > now).then_some(ready_at)
     }
 
-    /// Takes one back that was counted at this moment, after all.
+    /// Takes back an event that was counted at this time.
     pub fn take_back(&mut self, moment: Instant) {
         for window in &mut self.windows {
             window.take_back(moment);
         }
     }
 
-    /// Counts one.
+    /// Counts an event.
     pub fn count(&mut self, now: Instant) {
         for window in &mut self.windows {
             window.count(now);
@@ -100,7 +100,7 @@ mod tests {
         limiter.set(rates.into_iter());
         let mut counted = Vec::new();
         for n in 0..200_u32 {
-            // Now in a burst, now with pauses.
+            // Events come now in a burst, now with pauses.
             tokio::time::advance(SECOND / 7 * (n % 5)).await;
             while let Some(at) = limiter.ready_at(Instant::now()) {
                 tokio::time::sleep_until(at).await;
@@ -113,7 +113,7 @@ mod tests {
                 assert!(stretch[n as usize] - stretch[0] >= per);
             }
         }
-        // And no less: ten in ten seconds is what it comes to.
+        // The rate is used to the full: ten in ten seconds.
         let took = counted[199] - counted[0];
         assert!(took < 200 * SECOND, "{took:?}");
     }

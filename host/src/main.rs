@@ -1,4 +1,4 @@
-//! The `crawler` program: reads what it was told, and leaves the rest to the library.
+//! The `crawler` program: parses its arguments, and leaves the rest to the library.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use crawler::{app, plugin, telemetry};
 
 fn main() -> ExitCode {
     let mut args = std::env::args_os();
-    // The process that compiles plugins for this one, see `plugin::admission`: it gets no
+    // This is the process that compiles plugins for another `crawler`, see `plugin::admission`. It gets no
     // environment, no runtime and no log.
     if args.nth(1).is_some_and(|command| command == "__compile") {
         return plugin::admission::child_main(args);
@@ -19,26 +19,26 @@ fn main() -> ExitCode {
     }
 }
 
-/// Calls that block, at once.
+/// Number of blocking calls at once.
 const BLOCKING_THREADS: usize = 32;
 
 fn start() -> anyhow::Result<ExitCode> {
     let environment = Environment::read();
     let cli = Cli::parse(std::env::args_os(), &environment)?;
     telemetry::init(&environment.log, cli.command.default_log())?;
-    // Before the first other thread: each thread is confined by the one that starts it.
+    // It runs before any other thread starts: each thread is confined by the one that starts it.
     let command = match app::confined(cli.command) {
         Ok(command) => command,
         Err(error) => return Ok(app::failed(&error)),
     };
     app::open_more_files();
-    // Files and compilers block; beyond this many at once they wait, and cost no stack each.
+    // Files and compilers block; beyond this many at once they wait, and need no stack each.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS)
         .build()?;
     let code = runtime.block_on(app::run(command));
-    // What is left was given its time; waiting for a blocked thread would hold the exit up.
+    // Remaining tasks had their time; waiting for a blocked thread would delay the exit.
     runtime.shutdown_background();
     Ok(code)
 }

@@ -1,5 +1,5 @@
-//! The memory of this process: how much it may use, what each crawl uses of it, and what happens when
-//! it becomes short.
+//! The memory of this process: the amount that it may use, the part of each crawl, and the reaction to a
+//! shortage.
 //!
 //! ```text
 //! limit     the default of `--memory`: a part of the cgroup's limit, or of the machine's memory
@@ -10,11 +10,11 @@
 //! trim      freed memory goes back to the operating system
 //! ```
 //!
-//! [`watch`] takes a sample every 200 ms. From the soft mark (7/8 of `--memory`) on no crawl takes a
-//! page and caches shrink, until less than 3/4 is used. At the hard mark (`--memory` itself) the crawl
-//! that uses most is put back: it ends its pages in flight, which stay due, and goes on once memory is
-//! free, with half as many pages at once. The same happens where memory stays short for ten seconds
-//! though nothing is taken. Crawls look at their [`Seat`]; this module ends none of them itself.
+//! [`watch`] takes a sample every 200 ms. From the soft mark (7/8 of `--memory`) on, no crawl takes a page
+//! and caches shrink, until less than 3/4 is used. At the hard mark (`--memory` itself), the crawl that uses
+//! most is put back: it ends its pages in flight, which stay due, and goes on once memory is free, with half
+//! as many pages at once. The same happens if memory stays short for ten seconds though nothing is taken.
+//! Crawls look at their [`Seat`]; this module ends none of them itself.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -38,13 +38,13 @@ pub use seat::Seat;
 use marks::Watch;
 use seat::Place;
 
-/// How often the memory is looked at.
+/// Interval between two samples of the memory.
 pub const EVERY: Duration = Duration::from_millis(200);
 
-/// Called with true where caches are to shrink, and with false once memory is free again.
+/// Callback of a cache: true asks it to shrink, and false tells that memory is free again.
 type Cache = Box<dyn Fn(bool) + Send + Sync>;
 
-/// The memory that all crawls of a process share. Cheap to clone.
+/// Memory that all crawls of a process share. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Memory {
     shared: Arc<Shared>,
@@ -52,7 +52,7 @@ pub struct Memory {
 
 #[derive(Default)]
 struct Shared {
-    /// No page is taken.
+    /// True while no page is taken.
     is_short: AtomicBool,
     state: Mutex<State>,
     caches: Mutex<Vec<Cache>>,
@@ -60,27 +60,27 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// None: nobody watches.
+    /// Watch of the marks. If `None`, nobody watches.
     watch: Option<Watch>,
-    /// As of the last sample.
+    /// Bytes in use at the last sample.
     resident: u64,
     places: Vec<Weak<Place>>,
 }
 
 impl Memory {
-    /// Memory that never becomes short: nobody watches it.
+    /// Creates memory that never becomes short, because nobody watches it.
     pub fn unwatched() -> Self {
         Self::default()
     }
 
-    /// Memory of which the process may use so many bytes.
+    /// Creates memory of which the process may use `allowed` bytes.
     pub fn of(allowed: u64) -> Self {
         let memory = Self::default();
         memory.state().watch = Some(Watch::new(Marks::of(allowed)));
         memory
     }
 
-    /// A place for a crawl, for as long as the seat or one of its clones is held.
+    /// Returns a place for a crawl, which lasts as long as the seat or one of its clones is held.
     pub fn seat(&self) -> Seat {
         let seat = Seat::in_memory(self.clone());
         let mut state = self.state();
@@ -89,13 +89,13 @@ impl Memory {
         seat
     }
 
-    /// Names a cache that shrinks where memory is short. It is called from a thread that may block.
+    /// Registers a cache that shrinks when memory is short. It is called from a thread that may block.
     pub fn shrinks(&self, cache: impl Fn(bool) + Send + Sync + 'static) {
         self.caches().push(Box::new(cache));
     }
 
-    /// Takes note of the bytes that the process uses now, tells all crawls what that means for them, and
-    /// answers what is left to do: to call [`shrink`](Self::shrink) or [`expand`](Self::expand).
+    /// Takes note of the bytes that the process uses now, and tells all crawls what follows from that.
+    /// Returns the remaining work: to call [`shrink`](Self::shrink) or [`expand`](Self::expand).
     pub fn note(&self, resident: u64) -> Advice {
         let mut state = self.state();
         state.resident = resident;
@@ -133,7 +133,7 @@ impl Memory {
         advice
     }
 
-    /// Makes caches smaller, and gives what is free back to the operating system.
+    /// Makes caches smaller, and returns free memory to the operating system.
     pub fn shrink(&self) {
         self.caches().iter().for_each(|cache| cache(true));
         trim::trim();
@@ -144,7 +144,7 @@ impl Memory {
         self.caches().iter().for_each(|cache| cache(false));
     }
 
-    /// Why no page is taken; none while pages are.
+    /// Returns the reason why no page is taken; `None` while pages are.
     fn short(&self) -> Option<String> {
         if !self.is_short() {
             return None;
@@ -183,7 +183,7 @@ impl std::fmt::Debug for Memory {
     }
 }
 
-/// Tells the crawl that uses most that it is put back. One that uses nothing, or is put back already,
+/// Tells the crawl that uses most that it is put back. A crawl that uses nothing, or is put back already,
 /// would free nothing.
 fn put_back_largest(places: &[Arc<Place>], resident: u64, allowed: u64) {
     let used = places
@@ -206,7 +206,8 @@ fn mib(bytes: u64) -> String {
     format!("{} MiB", bytes.div_ceil(1 << 20))
 }
 
-/// Looks at the memory until `stop`. Ends at once, with a warning, where nobody can tell how much is used.
+/// Takes samples of the memory until `stop`. Ends at once, with a warning, if the system does not tell how
+/// much is used.
 pub async fn watch(
     memory: Memory,
     mut resident: impl FnMut() -> Option<u64> + Send,
@@ -215,7 +216,7 @@ pub async fn watch(
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut was_short = false;
-    // What caches are to do next, and what they are doing.
+    // The first is the next change of the caches, the second the one in progress.
     let (mut wanted, mut changing): (Option<bool>, Option<JoinHandle<()>>) = (None, None);
     loop {
         tokio::select! {
@@ -234,7 +235,7 @@ pub async fn watch(
         if advice.shrinks || is_free_again {
             wanted = Some(advice.shrinks);
         }
-        // Threads for work that blocks may all be in use: samples are taken all the same.
+        // All threads for blocking work may be in use: samples are taken all the same.
         if changing
             .as_ref()
             .is_some_and(|changing| !changing.is_finished())

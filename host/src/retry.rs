@@ -1,5 +1,5 @@
-//! Waiting longer after each failure, with jitter, so that many who failed together do not come
-//! back together ("full jitter": AWS Architecture Blog, "Exponential Backoff And Jitter", 2015).
+//! Back-off: waits longer after each failure, with jitter, so that many callers that failed together do not
+//! come back together ("full jitter": AWS Architecture Blog, "Exponential Backoff And Jitter", 2015).
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Starts at `first`, never waits longer than `ceiling`.
+    /// Creates a back-off that starts at `first` and never waits longer than `ceiling`.
     pub fn new(first: Duration, ceiling: Duration) -> Self {
         Self {
             first,
@@ -23,7 +23,7 @@ impl Backoff {
         }
     }
 
-    /// The next delay: between half of the present step and all of it.
+    /// Returns the next delay: between half of the present step and all of it.
     pub fn next_delay(&mut self) -> Duration {
         let delay = delay_after(self.first, self.ceiling, self.n_failures);
         self.n_failures = self.n_failures.saturating_add(1);
@@ -36,7 +36,7 @@ impl Backoff {
     }
 }
 
-/// The delay after so many failures, between half of its step and all of it.
+/// Returns the delay after `n_failures`, between half of its step and all of it.
 pub fn delay_after(first: Duration, ceiling: Duration, n_failures: u32) -> Duration {
     let step = first
         .saturating_mul(2u32.saturating_pow(n_failures))
@@ -52,7 +52,7 @@ fn jitter() -> f64 {
     rand::rng().random_range(0.5..=1.0)
 }
 
-/// The jitter of a thread as a seed makes it, so that what happens there happens again.
+/// Jitter of a thread that follows from a seed, so that its events can be repeated.
 #[cfg(test)]
 pub(crate) mod seeded {
     use std::cell::RefCell;
@@ -64,7 +64,7 @@ pub(crate) mod seeded {
         static JITTER: RefCell<Option<StdRng>> = const { RefCell::new(None) };
     }
 
-    /// From here on, on this thread.
+    /// Makes the jitter of this thread follow from a seed from now on.
     pub(crate) fn begin(seed: u64) {
         JITTER.set(Some(StdRng::seed_from_u64(seed)));
     }

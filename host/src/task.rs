@@ -1,8 +1,8 @@
-//! Background tasks: every one has a name, belongs to a scope, and ends with it.
+//! Background tasks: each has a name, belongs to a scope, and ends with it.
 //!
-//! A scope is stopped in two steps. [`TaskScope::stop`] tells its tasks to finish what is in hand;
-//! those still there after the grace period are cut off, and their names logged. A task that
-//! panics is logged and reported through [`TaskScope::failed`]; it never disappears silently.
+//! A scope is stopped in two steps. [`TaskScope::stop`] tells its tasks to finish what is in hand; those that
+//! still run after the grace period are cut off, and their names logged. A task that panics is logged and
+//! reported through [`TaskScope::failed`]; it never disappears silently.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::task::{Id, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-/// A group of tasks that end together. Dropping it aborts them.
+/// Group of tasks that end together. Dropping it aborts them.
 #[derive(Debug, Default)]
 pub struct TaskScope {
     inner: Arc<Mutex<Inner>>,
@@ -27,12 +27,12 @@ struct Inner {
 }
 
 impl TaskScope {
-    /// An empty scope.
+    /// Creates an empty scope.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An empty scope that is told to stop when `stop` is.
+    /// Creates an empty scope that is told to stop when `stop` is.
     pub fn under(stop: &CancellationToken) -> Self {
         Self {
             stop: stop.child_token(),
@@ -40,12 +40,13 @@ impl TaskScope {
         }
     }
 
-    /// Cancelled when the tasks of this scope should finish.
+    /// Returns a token that is cancelled when the tasks of this scope should finish.
     pub fn stop_signal(&self) -> CancellationToken {
         self.stop.clone()
     }
 
-    /// Cancelled when a task of this scope has panicked: a bug, so the process should end.
+    /// Returns a token that is cancelled when a task of this scope has panicked: a bug, so the process should
+    /// end.
     pub fn failed(&self) -> CancellationToken {
         self.failed.clone()
     }
@@ -104,7 +105,7 @@ impl TaskScope {
     }
 }
 
-/// Sounds when a task ends by unwinding. One that returns or is aborted drops it in silence.
+/// Reports a task that ends by unwinding. A task that returns or is aborted is not reported.
 struct PanicAlarm {
     name: String,
     failed: CancellationToken,

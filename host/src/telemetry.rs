@@ -1,4 +1,4 @@
-//! Logs: to stderr, for people by default, as JSON lines where `CRAWLER_LOG_FORMAT=json`.
+//! Logs to stderr: for people by default, as JSON lines if `CRAWLER_LOG_FORMAT=json`.
 
 use std::io::IsTerminal as _;
 
@@ -7,37 +7,37 @@ use tracing_subscriber::EnvFilter;
 mod json;
 pub mod profile;
 
-/// How the log of this process looks.
+/// Settings of the log of this process.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// A filter as of tracing-subscriber: `info`, `crawler=debug`.
+    /// Filter in the syntax of tracing-subscriber: `info`, `crawler=debug`.
     pub filter: Option<String>,
-    /// One JSON object a line.
+    /// True for one JSON object a line.
     pub json: bool,
 }
 
-/// The log cannot be started.
+/// Error of a log that cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// The filter is not one.
+    /// The filter does not parse.
     #[error(
         "the log filter {filter:?} does not parse: {why}; write CRAWLER_LOG=info or CRAWLER_LOG=crawler=debug"
     )]
     Filter {
-        /// As given.
+        /// Filter as given.
         filter: String,
-        /// What the parser said.
+        /// Error of the parser.
         why: String,
     },
-    /// It was started before.
+    /// The log was started before.
     #[error("the log was started before: {why}")]
     Started {
-        /// What the library said.
+        /// Error of the library.
         why: String,
     },
 }
 
-/// Starts logging. Called once, by main.
+/// Starts logging. It is called once, by main.
 pub fn init(settings: &Settings, default_filter: &str) -> Result<(), LogError> {
     let filter = settings.filter.as_deref().unwrap_or(default_filter);
     let filter = EnvFilter::try_new(filter).map_err(|e| LogError::Filter {
@@ -58,7 +58,7 @@ pub fn init(settings: &Settings, default_filter: &str) -> Result<(), LogError> {
     done.map_err(|e| LogError::Started { why: e.to_string() })
 }
 
-/// An error with all its causes, in one line.
+/// Returns an error with all its causes, in one line.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

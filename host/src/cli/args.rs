@@ -1,4 +1,4 @@
-//! Arguments that several commands share, and the forms their values take.
+//! Arguments that several commands share, and the parsers of their values.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -225,7 +225,7 @@ impl OutputArgs {
     }
 }
 
-/// Limits that were parsed one by one.
+/// Builds overrides from limits that were parsed one by one.
 pub(super) fn overrides(limits: &[(LimitName, u64)]) -> LimitOverrides {
     let mut overrides = LimitOverrides::default();
     for (name, value) in limits {
@@ -236,7 +236,7 @@ pub(super) fn overrides(limits: &[(LimitName, u64)]) -> LimitOverrides {
     overrides
 }
 
-/// `NAME=VALUE` of a limit, in its base unit.
+/// Parses `NAME=VALUE` of a limit, in its base unit.
 pub(super) fn limit(text: &str) -> Result<(LimitName, u64), String> {
     let (name, value) = key_value(text)?;
     let mut overrides = LimitOverrides::default();
@@ -245,7 +245,7 @@ pub(super) fn limit(text: &str) -> Result<(LimitName, u64), String> {
     set.ok_or_else(|| format!("limit {name} was not set"))
 }
 
-/// `KEY=VALUE`; the value may be empty and may have further equals signs.
+/// Parses `KEY=VALUE`; the value may be empty and may have further equals signs.
 pub(super) fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
@@ -253,7 +253,7 @@ pub(super) fn key_value(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// `KEY=VALUE` of a label; an empty value takes it out of a selector.
+/// Parses `KEY=VALUE` of a label; an empty value removes it from a selector.
 fn selector(text: &str) -> Result<(String, String), String> {
     let (key, value) = key_value(text)?;
     check_label_key(&key).map_err(|e| e.to_string())?;
@@ -263,20 +263,20 @@ fn selector(text: &str) -> Result<(String, String), String> {
     Ok((key, value))
 }
 
-/// `1s`, `250ms`.
+/// Parses a time such as `1s` or `250ms`, in milliseconds.
 pub(super) fn millis(text: &str) -> Result<u64, String> {
     let delay = humantime::parse_duration(text).ok();
     let millis = delay.and_then(|delay| u64::try_from(delay.as_millis()).ok());
     millis.ok_or_else(|| "write a time like 250ms or 1s".to_owned())
 }
 
-/// `64MiB`, `4096`.
+/// Parses a size such as `64MiB` or `4096`, in bytes.
 pub(super) fn size(text: &str) -> Result<u64, String> {
     let size = parse_bytes(text).filter(|size| *size > 0);
     size.ok_or_else(|| "write a size like 64MiB or 4096".to_owned())
 }
 
-/// Bytes that the whole process may use.
+/// Parses the bytes that the whole process may use.
 pub(super) fn memory(text: &str) -> Result<u64, String> {
     const LEAST: u64 = 128 << 20;
     let memory = size(text)?;
@@ -286,7 +286,7 @@ pub(super) fn memory(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A setting that is `on` or `off`.
+/// Parses a setting that is `on` or `off`.
 pub(super) fn on_or_off(text: &str) -> Result<bool, String> {
     match text {
         "on" => Ok(true),
@@ -295,7 +295,7 @@ pub(super) fn on_or_off(text: &str) -> Result<bool, String> {
     }
 }
 
-/// `:PORT` on this machine only, or `ADDRESS:PORT`.
+/// Parses `:PORT` on this machine only, or `ADDRESS:PORT`.
 pub(super) fn listen_address(text: &str) -> Result<SocketAddr, String> {
     let local = text.strip_prefix("localhost").unwrap_or(text);
     if let Some(Ok(port)) = local.strip_prefix(':').map(str::parse) {

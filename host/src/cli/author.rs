@@ -1,5 +1,5 @@
-//! `crawler plugin new|check|test|diff|fetch` and `crawler shell`: for those who write rules. No master is called, but for plugins that
-//! `diff` is to take from one.
+//! The commands for authors of rules: `crawler plugin new|check|test|diff|fetch` and `crawler shell`. They
+//! call no master, except for pushed plugins that `diff` compares.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -34,80 +34,80 @@ pub(super) use shell::ShellArgs;
 pub use shell::{ShellOptions, ShellPage, Talk};
 pub use show::{Told, check_report, fetch_report, new_report, test_report};
 
-/// Where saved calls lie in the folder of a plugin.
+/// Folder of saved calls within the folder of a plugin.
 const PAGES: &str = "pages";
 
-/// What an author asked for.
+/// Command for authors, with its options.
 #[derive(Debug)]
 pub enum AuthorOptions {
-    /// A new plugin.
+    /// Makes a new plugin.
     New(NewOptions),
-    /// What a master says of a plugin.
+    /// Checks a plugin as a master does.
     Check(CheckOptions),
-    /// Saved calls, made again.
+    /// Makes saved calls again.
     Test(TestOptions),
-    /// Two plugins, side by side.
+    /// Compares two plugins.
     Diff(Box<DiffOptions>),
-    /// A page to be saved.
+    /// Saves a page.
     Fetch(Box<FetchOptions>),
-    /// Selectors, tried on a page.
+    /// Tries selectors on a page.
     Shell(Box<ShellOptions>),
 }
 
-/// What `crawler plugin new` was asked for.
+/// Options of `crawler plugin new`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewOptions {
-    /// Of the plugin.
+    /// Name of the plugin.
     pub name: PluginName,
-    /// Where it is to lie.
+    /// Folder of the plugin.
     pub folder: PathBuf,
-    /// What it is written in.
+    /// Language of the rules.
     pub language: Language,
-    /// None: it is looked for.
+    /// Folder of the SDK. If `None`, it is searched for.
     pub sdk: Option<PathBuf>,
 }
 
-/// What `crawler plugin check` was asked for.
+/// Options of `crawler plugin check`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckOptions {
-    /// A folder of source, or a .wasm file.
+    /// Folder of source, or a .wasm file.
     pub plugin: PathBuf,
-    /// Bytes that it may have.
+    /// Largest size of the plugin, in bytes.
     pub plugin_size: u64,
-    /// Time that compiling it may take.
+    /// Time that compiling the plugin may take.
     pub compile_time: Duration,
-    /// Bytes of memory that compiling it may take.
+    /// Bytes of memory that compiling the plugin may take.
     pub compile_memory: u64,
-    /// Confinement of the process that compiles it.
+    /// Confinement of the process that compiles the plugin.
     pub confinement: Confinement,
-    /// JSON, not a table.
+    /// True if the output is JSON, not a table.
     pub is_json: bool,
 }
 
-/// What `crawler plugin test` was asked for.
+/// Options of `crawler plugin test`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestOptions {
-    /// A folder of source, or a .wasm file.
+    /// Folder of source, or a .wasm file.
     pub plugin: PathBuf,
-    /// The folder of the saved calls.
+    /// Folder of the saved calls.
     pub pages: PathBuf,
-    /// None: all of them.
+    /// Names of the calls to make; all if empty.
     pub calls: Vec<CallName>,
-    /// What comes of a call is kept, whatever was.
+    /// True if the outcome of each call is kept, whatever was kept before.
     pub is_update: bool,
-    /// How often each call is made.
+    /// Number of times that each call is made.
     pub n_times: u32,
     /// Copies of each page with mistakes, on which its call is made too.
     pub mangled: Option<Copies>,
-    /// Again after each change.
+    /// True if the calls are made again after each change.
     pub is_watching: bool,
-    /// In the place of those that a call was saved with.
+    /// Params that replace those that a call was saved with.
     pub params: BTreeMap<String, String>,
-    /// Of one call.
+    /// Limits of one call.
     pub limits: LimitOverrides,
-    /// Of the sandbox.
+    /// Options of the sandbox.
     pub engine: EngineOptions,
-    /// JSON, not a table.
+    /// True if the output is JSON, not a table.
     pub is_json: bool,
 }
 
@@ -193,7 +193,7 @@ pub(super) struct TestArgs {
 }
 
 impl AuthorCommand {
-    /// `masters` are those to call for plugins that were pushed.
+    /// Turns the arguments into options. `masters` are called for plugins that were pushed.
     pub(super) fn into_options(
         self,
         environment: &Environment,
@@ -246,7 +246,7 @@ impl NewArgs {
     }
 }
 
-/// Without `..`: a folder that is not there yet has no other way to be told from another.
+/// Removes `..` from a path. A folder that does not exist yet cannot be canonicalised.
 fn folded(path: &Path) -> PathBuf {
     let mut folded = PathBuf::new();
     for part in path.components() {
@@ -260,7 +260,8 @@ fn folded(path: &Path) -> PathBuf {
     folded
 }
 
-/// Where the saved calls of a plugin lie: beside its manifest, or beside where one types, for a file.
+/// Returns the folder of a plugin's saved calls: in the plugin's folder, or in the current folder for a .wasm
+/// file.
 fn pages_of(plugin: &Path) -> PathBuf {
     match plugin.extension() {
         Some(extension) if extension == "wasm" => PathBuf::from(PAGES),

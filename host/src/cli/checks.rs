@@ -1,11 +1,11 @@
-//! What start commands refuse though each of their arguments parses.
+//! Checks of start commands that go beyond each single argument.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::Failure;
 
-/// Listeners that others reach are opened on purpose only: nobody is asked who they are.
+/// Checks that listeners that others reach are opened on purpose: callers are not authenticated.
 pub(super) fn check_open(flag: &str, address: SocketAddr, insecure: bool) -> Result<(), Failure> {
     if insecure || address.ip().is_loopback() {
         return Ok(());
@@ -19,7 +19,8 @@ pub(super) fn check_open(flag: &str, address: SocketAddr, insecure: bool) -> Res
     ))
 }
 
-/// Profiles show the program's insides, and taking one costs time.
+/// Checks that profiles are served on this machine only: they show the program's internals, and taking one
+/// costs time.
 pub(super) fn check_pprof(address: Option<SocketAddr>) -> Result<(), Failure> {
     match address.filter(|address| !address.ip().is_loopback()) {
         None => Ok(()),
@@ -32,7 +33,7 @@ pub(super) fn check_pprof(address: Option<SocketAddr>) -> Result<(), Failure> {
     }
 }
 
-/// A lease has to be renewed several times before it ends.
+/// Checks that a lease is long enough to be renewed several times before it ends.
 pub(super) fn check_lease_ttl(ttl: Duration) -> Result<(), Failure> {
     if ttl >= Duration::from_secs(1) {
         return Ok(());
@@ -43,8 +44,8 @@ pub(super) fn check_lease_ttl(ttl: Duration) -> Result<(), Failure> {
     ))
 }
 
-/// Files that somebody may still need stay: one call of the object store has half a minute, and what a
-/// compaction has replaced is noticed a second later.
+/// Checks that files stay as long as somebody may still need them: one call of the object store may take half
+/// a minute, and a file that a compaction has replaced is noticed a second later.
 pub(super) fn check_frontier_min_age(age: Duration) -> Result<(), Failure> {
     if age >= Duration::from_secs(60) {
         return Ok(());
@@ -57,7 +58,7 @@ pub(super) fn check_frontier_min_age(age: Duration) -> Result<(), Failure> {
     ))
 }
 
-/// Where others reach gRPC, if that is not where it listens.
+/// Returns the address at which others reach gRPC, if it differs from the listener's.
 pub(super) fn advertised(
     advertise: Option<&str>,
     grpc: SocketAddr,
@@ -72,7 +73,7 @@ pub(super) fn advertised(
     }
 }
 
-/// `HOST:PORT`, with the port that gRPC listens on where none was given.
+/// Parses `HOST:PORT`; without a port, the one that gRPC listens on is added.
 fn host_and_port(text: &str, grpc_port: u16) -> Result<String, Failure> {
     let wrong = |hint: &str| Failure::new(format!("--advertise {text} is no address"), hint);
     let expected = "write HOST or HOST:PORT, like 10.0.0.5:9091";
@@ -81,7 +82,7 @@ fn host_and_port(text: &str, grpc_port: u16) -> Result<String, Failure> {
     let bare = url.username().is_empty() && url.path() == "/" && url.query().is_none();
     let host = url.host_str().filter(|_| bare && !text.ends_with('/'));
     let host = host.ok_or_else(|| wrong(expected))?;
-    // A port that is the scheme's own one is not kept by the parser.
+    // The parser drops a port that is the default of the scheme.
     let port = match text.rsplit_once(':') {
         Some((_, port)) => port.parse().unwrap_or(grpc_port),
         None => grpc_port,

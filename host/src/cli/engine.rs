@@ -10,20 +10,20 @@ use crate::config::Environment;
 use crate::confine::Confinement;
 use crate::plugin::engine::POOL_INSTANCES;
 
-/// Bytes that a plugin may have unless told otherwise; `--plugin-size` shows it.
+/// Default size in bytes of the largest plugin; `--plugin-size` shows it.
 const DEFAULT_PLUGIN_SIZE: u64 = 64 << 20;
-/// Time that compiling a plugin may take unless told otherwise; `--compile-time` shows it. One in Python takes
-/// 12 s on two processors that do nothing else.
+/// Default time that compiling a plugin may take; `--compile-time` shows it. A Python plugin takes 12 s on
+/// two processors that do nothing else.
 const DEFAULT_COMPILE_TIME: Duration = Duration::from_secs(120);
-/// Memory that compiling a plugin may take unless told otherwise; `--compile-memory` shows it.
+/// Default memory that compiling a plugin may take; `--compile-memory` shows it.
 const DEFAULT_COMPILE_MEMORY: u64 = 1 << 30;
-/// Bytes of compiled code that are kept unless told otherwise; `--compiled-size` shows it.
+/// Default number of bytes of compiled code that are kept; `--compiled-size` shows it.
 const DEFAULT_COMPILED_SIZE: u64 = 2 << 30;
 
-/// How plugins are loaded.
+/// Options for loading and running plugins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineOptions {
-    /// Bytes that a plugin may have.
+    /// Size of the largest plugin, in bytes.
     pub plugin_size: u64,
     /// Time that compiling a plugin may take.
     pub compile_time: Duration,
@@ -31,18 +31,18 @@ pub struct EngineOptions {
     pub compile_memory: u64,
     /// Bytes of compiled code that are kept.
     pub compiled_size: u64,
-    /// Calls of rules that run at once.
+    /// Number of calls of rules that run at once.
     pub pool_instances: u32,
-    /// Bytes of memory that the process may use. None: a part of what there is.
+    /// Bytes of memory that the process may use. If `None`, it is a part of what the system allows.
     pub memory: Option<u64>,
     /// Confinement of processes that see plugins.
     pub confinement: Confinement,
-    /// Keeps what is local to this machine: compiled code, and the id of a node.
+    /// Folder of state that is local to this machine: compiled code, and the id of a node.
     pub state: PathBuf,
 }
 
 impl EngineOptions {
-    /// As usual, with what is kept in this folder.
+    /// Returns the default options, with state in this folder.
     pub fn in_folder(state: PathBuf) -> Self {
         Self {
             plugin_size: DEFAULT_PLUGIN_SIZE,
@@ -76,7 +76,7 @@ pub(super) struct AdmissionArgs {
 }
 
 impl AdmissionArgs {
-    /// As asked for here, or else in the config file.
+    /// Returns the confinement that the argument asks for, or else the config file.
     pub(super) fn confinement(&self, configured: Option<Confinement>) -> Confinement {
         self.confinement.or(configured).unwrap_or_default()
     }
@@ -102,7 +102,7 @@ pub(super) struct EngineArgs {
 }
 
 impl EngineArgs {
-    /// Bytes of the largest request, and the setting that allows it.
+    /// Returns the bytes of the largest request, and the setting that allows it.
     pub(super) fn largest_upload(&self) -> (u64, &'static str) {
         (self.admission.plugin_size, "a plugin of --plugin-size")
     }

@@ -1,4 +1,4 @@
-//! `crawler frontier …`: the URLs of a crawl, and what became of each.
+//! `crawler frontier …`: the URLs of a crawl, with their states and reasons.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::api::frontier::{FrontierAnswer, UrlAnswer, UrlsAnswer};
 use crate::master::control::frontier::Asked;
 use crate::model::id::ResourceName;
 
-/// URLs asked for at once.
+/// Number of URLs that one call asks for.
 const PAGE: u32 = 1_000;
 
 #[derive(Debug, Subcommand)]
@@ -132,7 +132,7 @@ fn show(stats: &FrontierAnswer) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What there is to tell, name by name.
+/// Returns the totals by name.
 fn rows(stats: &FrontierAnswer) -> Vec<(&'static str, String)> {
     let counts = &stats.counts;
     let run = match stats.seeded {
@@ -171,7 +171,7 @@ fn rows(stats: &FrontierAnswer) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// The most frequent first.
+/// Formats reasons with their counts, the most frequent first.
 fn by_reason(reasons: &BTreeMap<String, u64>) -> String {
     let mut reasons: Vec<_> = reasons.iter().filter(|(_, n)| **n > 0).collect();
     reasons.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
@@ -217,7 +217,7 @@ async fn list(
     Ok(())
 }
 
-/// One URL: its state, what there is to say about it, and what is asked.
+/// Formats one URL: its state, its details, and the request.
 fn line(url: &UrlAnswer) -> String {
     let detail = match (url.state.as_str(), url.reason.as_str()) {
         ("due", "") => "not tried yet".to_owned(),

@@ -1,7 +1,7 @@
-//! `crawler items …`: what a crawl has brought.
+//! `crawler items …`: the items of a crawl.
 //!
-//! Whoever follows is not cut off by a master that restarts: each item comes with its position, and
-//! the call is made again behind the last one.
+//! A reader that follows is not cut off by a master that restarts: each item comes with its position, and the
+//! call is made again from the last one.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::api::client::{Client, ClientError};
 use crate::retry::Backoff;
 use crate::telemetry::chain;
 
-/// The longest pause between two calls; a stream that stays open for longer than it is one again.
+/// Longest pause between two calls. A stream that stays open for longer counts as restored.
 const STEADY: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
@@ -96,13 +96,13 @@ impl Waiting {
         self.since.is_some()
     }
 
-    /// The master is back.
+    /// Takes note that the master is back.
     fn end(&mut self) {
         self.since = None;
         self.backoff.reset();
     }
 
-    /// When to call again; fails once patience has run out.
+    /// Returns the pause before the next call; fails once patience has run out.
     fn next_delay(&mut self, error: &ClientError) -> Result<Duration, Failure> {
         let waited = self.since.get_or_insert_with(Instant::now).elapsed();
         let left = self.patience.saturating_sub(waited);

@@ -1,4 +1,4 @@
-//! `crawler node …`: the masters and workers there are.
+//! `crawler node …`: the masters and workers of a cluster.
 
 use clap::Subcommand;
 use futures::TryStreamExt as _;
@@ -97,7 +97,7 @@ fn row(node: &NodeAnswer) -> [String; 7] {
 
 fn weighed_row(node: &NodeAnswer) -> [String; 8] {
     if !node.reason.is_empty() {
-        // No node, but a record that nobody can read; the last column may be long.
+        // This is no node, but a record that nobody can read; the last column may be long.
         let nothing = String::new;
         let (key, role, reason) = (node.id.clone(), "?".to_owned(), node.reason.clone());
         return [

@@ -25,74 +25,74 @@ use crate::model::id::NodeId;
 use crate::model::node::{Label, Role, labels};
 use crate::model::plugin::{LimitName, LimitOverrides};
 
-/// Shards that a worker takes unless told otherwise; `--capacity` shows it.
+/// Default number of shards that a worker takes; `--capacity` shows it.
 const DEFAULT_CAPACITY: u32 = 10_000;
-/// Revisions that are kept unless told otherwise; `--keep-revisions` shows it.
+/// Default number of revisions that are kept; `--keep-revisions` shows it.
 const DEFAULT_KEEP_REVISIONS: u64 = 100_000;
-/// The largest request of one worker to another.
+/// Bytes of the largest request of one worker to another, with its name.
 const LARGEST_LINKS: (u64, &str) = (LINKS_MAX as u64, "the links of one page");
-/// A reader that comes back after a moment still finds what it missed.
+/// Smallest number of revisions: a reader that comes back after a moment must still find what it missed.
 const MIN_KEEP_REVISIONS: u64 = 1_000;
 
-/// The value of `--id` that asks for an id made of the host's name.
+/// Value of `--id` that asks for an id made of the host's name.
 const HOST_ID: &str = "auto-host";
 
-/// The id that a process is to register under.
+/// Id under which a process is to register.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WantedId {
-    /// This one.
+    /// This id.
     Is(NodeId),
-    /// The one that it had before; at first the next free number of the cluster.
+    /// Id that the process had before; at first the next free number of the cluster.
     Number,
-    /// The one of this form that it had before; at first the host's name with something random.
+    /// Id of this form that the process had before; at first the host's name with a random part.
     Host,
 }
 
-/// What every process of a cluster was asked for.
+/// Options of every process of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeOptions {
-    /// The id to register under.
+    /// Id to register under.
     pub id: WantedId,
-    /// Where HTTP listens.
+    /// Address of the HTTP listener.
     pub http: SocketAddr,
-    /// Where gRPC listens.
+    /// Address of the gRPC listener.
     pub grpc: SocketAddr,
-    /// Where profiles are served.
+    /// Address at which profiles are served.
     pub pprof: Option<SocketAddr>,
-    /// `HOST:PORT` under which others reach gRPC; none: where it listens.
+    /// `HOST:PORT` under which others reach gRPC. If `None`, it is the listener's address.
     pub advertise: Option<String>,
-    /// How the store is reached.
+    /// Settings of the connection to the store.
     pub etcd: EtcdConfig,
-    /// The data root, shared by all.
+    /// Data root, shared by all nodes.
     pub data: String,
-    /// Plugins to push and resources to add.
+    /// Config file: plugins to push and resources to add.
     pub config: FileConfig,
-    /// Of the sandbox; its folder keeps the id too.
+    /// Options of the sandbox; its state folder keeps the id too.
     pub engine: EngineOptions,
-    /// Bounds on what clients send.
+    /// Bounds on the requests of clients.
     pub requests: RequestSettings,
-    /// How long a node that went silent counts as there.
+    /// Time for which a silent node counts as there.
     pub lease_ttl: Duration,
-    /// What a resource may ask for at most.
+    /// Largest limits that a resource may ask for.
     pub limit_ceilings: LimitOverrides,
-    /// How long frontiers of deleted resources stay, and replaced files of the others at the most.
+    /// Time for which frontiers of deleted resources stay, and at most replaced files of other frontiers.
     pub frontier_min_age: Duration,
 }
 
-/// What `crawler master` was asked for.
+/// Options of `crawler master`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MasterOptions {
-    /// What every process of a cluster is.
+    /// Options of every process of a cluster.
     pub node: NodeOptions,
-    /// Bounds on what clients ask for at once.
+    /// Bounds on the calls that clients make at once.
     pub calls: CallOptions,
-    /// Of etcd's history; none: etcd looks after it itself.
+    /// Compaction of etcd's history. If `None`, etcd does it itself.
     pub compaction: Option<Compaction>,
-    /// How shards are placed and moved.
+    /// Settings for placing and moving shards.
     pub placement: PlacementSettings,
 }
 
-/// What `crawler worker` was asked for.
+/// Options of `crawler worker`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkerOptions {
     /// A worker of a cluster.
@@ -101,41 +101,41 @@ pub enum WorkerOptions {
     Alone(Box<AloneOptions>),
 }
 
-/// What a worker of a cluster was asked for.
+/// Options of a worker of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClusterWorkerOptions {
-    /// What every process of a cluster is.
+    /// Options of every process of a cluster.
     pub node: NodeOptions,
-    /// Shards that it takes.
+    /// Number of shards that the worker takes.
     pub capacity: u32,
-    /// For selectors.
+    /// Labels for selectors.
     pub labels: BTreeMap<String, String>,
-    /// Networks that may be fetched from though they are not public.
+    /// Networks that may be fetched from although they are not public.
     pub allow_networks: Vec<IpNet>,
-    /// Ports that may be fetched from beside the usual ones.
+    /// Ports that may be fetched from in addition to the usual ones.
     pub allow_ports: Vec<u16>,
-    /// How long it gives away what it has before it ends.
+    /// Time for which the worker gives its shards away before it ends.
     pub drain_timeout: Duration,
     /// True if the turns of hosts are shared with the other workers.
     pub shared_turns: bool,
 }
 
-/// What `crawler worker --cluster=false` was asked for.
+/// Options of `crawler worker --cluster=false`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AloneOptions {
-    /// Where profiles are served.
+    /// Address at which profiles are served.
     pub pprof: Option<SocketAddr>,
-    /// Plugins to push and resources to add.
+    /// Config file: plugins to push and resources to add.
     pub config: FileConfig,
-    /// The data root: keeps the items.
+    /// Data root, which keeps the items.
     pub data: String,
-    /// Networks that may be fetched from though they are not public.
+    /// Networks that may be fetched from although they are not public.
     pub allow_networks: Vec<IpNet>,
-    /// Ports that may be fetched from beside the usual ones.
+    /// Ports that may be fetched from in addition to the usual ones.
     pub allow_ports: Vec<u16>,
-    /// What a resource may ask for at most.
+    /// Largest limits that a resource may ask for.
     pub limit_ceilings: LimitOverrides,
-    /// Of the sandbox.
+    /// Options of the sandbox.
     pub engine: EngineOptions,
 }
 
@@ -293,7 +293,7 @@ fn wanted_id(role: Role, id: Option<&str>) -> Result<WantedId, Failure> {
     })
 }
 
-/// `2` and `worker-2` are the same worker.
+/// Parses the id of a node: `2` and `worker-2` are the same worker.
 fn node_id(role: Role, id: &str) -> Result<NodeId, Failure> {
     let prefix = format!("{role}-");
     if id.is_empty() || id == prefix {

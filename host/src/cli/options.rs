@@ -1,6 +1,6 @@
-//! The commands that start parts of the crawler: their arguments, and the options these come to.
+//! The commands that start parts of the crawler: their arguments, and the resulting options.
 //!
-//! Options are complete: defaults are filled in, and what contradicts itself was refused.
+//! Options are complete: defaults are filled in, and contradictions are refused.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -20,83 +20,83 @@ use crate::frontier::memory::DEFAULT_MAX_URLS;
 use crate::model::plugin::{LimitName, LimitOverrides};
 use crate::model::resource::CrawlSettings;
 
-/// Where compiled code of processes without a port lies, below the state folder.
+/// Number in the place of a port, in the name of the state folder of a process that has none.
 pub(super) const NO_PORT: u16 = 0;
-/// How long a node that went silent counts as there unless told otherwise; `--lease-ttl` shows it.
+/// Default time for which a silent node counts as there; `--lease-ttl` shows it.
 const DEFAULT_LEASE_TTL: Duration = Duration::from_secs(10);
-/// How long frontiers stay that nobody needs unless told otherwise; `--frontier-min-age` shows it.
+/// Default time for which frontiers stay that nobody needs; `--frontier-min-age` shows it.
 const DEFAULT_FRONTIER_MIN_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What `crawler up` was asked for.
+/// Options of `crawler up`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpOptions {
-    /// The data root: keeps everything.
+    /// Data root, which keeps everything.
     pub data: String,
-    /// Where HTTP listens.
+    /// Address of the HTTP listener.
     pub http: SocketAddr,
-    /// Where gRPC listens.
+    /// Address of the gRPC listener.
     pub grpc: SocketAddr,
-    /// Where profiles are served.
+    /// Address at which profiles are served.
     pub pprof: Option<SocketAddr>,
-    /// Plugins to push and resources to add.
+    /// Config file: plugins to push and resources to add.
     pub config: FileConfig,
-    /// Networks that may be fetched from though they are not public.
+    /// Networks that may be fetched from although they are not public.
     pub allow_networks: Vec<IpNet>,
-    /// Ports that may be fetched from beside the usual ones.
+    /// Ports that may be fetched from in addition to the usual ones.
     pub allow_ports: Vec<u16>,
-    /// `HOST:PORT` under which others reach gRPC; none: where it listens.
+    /// `HOST:PORT` under which others reach gRPC. If `None`, it is the listener's address.
     pub advertise: Option<String>,
-    /// What a resource may ask for at most.
+    /// Largest limits that a resource may ask for.
     pub limit_ceilings: LimitOverrides,
-    /// Of the sandbox.
+    /// Options of the sandbox.
     pub engine: EngineOptions,
-    /// Bounds on what clients send.
+    /// Bounds on the requests of clients.
     pub requests: RequestSettings,
-    /// Bounds on what clients ask for at once.
+    /// Bounds on the calls that clients make at once.
     pub calls: CallOptions,
-    /// How long a node that went silent counts as there.
+    /// Time for which a silent node counts as there.
     pub lease_ttl: Duration,
-    /// How long frontiers of deleted resources stay, and replaced files of the others at the most.
+    /// Time for which frontiers of deleted resources stay, and at most replaced files of other frontiers.
     pub frontier_min_age: Duration,
 }
 
-/// What `crawler run` was asked for.
+/// Options of `crawler run`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunOptions {
-    /// A folder of source, or a .wasm file.
+    /// Folder of source, or a .wasm file.
     pub plugin: PathBuf,
-    /// Handed to the rules as their config.
+    /// Params, which the rules get as their config.
     pub params: BTreeMap<String, String>,
-    /// Of one call of a rule.
+    /// Limits of one call of a rule.
     pub limits: LimitOverrides,
-    /// How far and how fast.
+    /// Settings of the crawl.
     pub crawl: CrawlSettings,
-    /// None: stdout.
+    /// File for the items. If `None`, they go to stdout.
     pub output: Option<PathBuf>,
-    /// From the start again after each change of the plugin.
+    /// True if the crawl starts again after each change of the plugin.
     pub is_watching: bool,
-    /// URLs that are kept, in memory.
+    /// Number of URLs that are kept, in memory.
     pub frontier_urls: u64,
-    /// Networks that may be fetched from though they are not public.
+    /// Networks that may be fetched from although they are not public.
     pub allow_networks: Vec<IpNet>,
-    /// Ports that may be fetched from beside the usual ones.
+    /// Ports that may be fetched from in addition to the usual ones.
     pub allow_ports: Vec<u16>,
-    /// How it fetches, as the config file says.
+    /// Settings of the config file for fetching.
     pub fetch: FetchConfig,
-    /// Where hosts are, as the config file says.
+    /// Fixed addresses of hosts from the config file.
     pub hosts: FixedHosts,
-    /// Of the sandbox.
+    /// Options of the sandbox.
     pub engine: EngineOptions,
 }
 
-/// What `crawler demo` was asked for.
+/// Options of `crawler demo`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DemoOptions {
-    /// The folder stays.
+    /// True if the folder stays.
     pub keep: bool,
-    /// Only the shop is served.
+    /// True if only the shop is served.
     pub site_only: bool,
-    /// Where it listens, on this machine; 0 takes a free port.
+    /// Port of the shop, on this machine; 0 takes a free port.
     pub port: u16,
 }
 
@@ -202,14 +202,14 @@ pub(super) struct NetworkArgs {
 }
 
 impl NetworkArgs {
-    /// Those of the config file too.
+    /// Returns the ports, with those of the config file.
     pub(super) fn ports(&self, config: &FileConfig) -> Vec<u16> {
         [&self.allow_ports[..], &config.allow_ports].concat()
     }
 }
 
 impl UpOptions {
-    /// Everything in one folder and on free ports of this machine.
+    /// Returns options with everything in one folder and on free ports of this machine.
     pub fn in_folder(folder: &Path) -> Self {
         let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         Self {

@@ -1,4 +1,4 @@
-//! `crawler plugin …`: from the source of rules to a plugin that masters know by name.
+//! `crawler plugin …`: builds rules from source, and manages the plugins of a cluster.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -67,7 +67,7 @@ pub(super) enum PluginCommand {
     },
 }
 
-/// Connects only for what needs a master, and only after a build that may fail.
+/// Runs the command. It connects only if it needs a master, and only after a build that may fail.
 pub(super) async fn run(
     command: PluginCommand,
     connect: impl Future<Output = Result<Client, ClientError>>,
@@ -187,11 +187,11 @@ pub(super) fn show_params(schema: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What each kind of item is made of.
+/// Shows the fields of each kind of item.
 pub(super) fn show_items(schemas: &[Schema]) -> anyhow::Result<()> {
     let mut rows = Vec::new();
     for schema in schemas {
-        // One that cannot be read was pushed before items were checked.
+        // A schema that cannot be read was pushed before items were checked.
         let Ok(Some(read)) = schema.read() else {
             continue;
         };
@@ -207,7 +207,7 @@ pub(super) fn show_items(schemas: &[Schema]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The beginning of a digest: enough to tell plugins apart by eye.
+/// Returns the beginning of a digest: enough to tell plugins apart by eye.
 fn short(digest: &str) -> &str {
     digest.get(..12).unwrap_or(digest)
 }

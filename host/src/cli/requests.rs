@@ -1,4 +1,4 @@
-//! Bounds of what clients may ask of a process: their arguments, and the settings these come to.
+//! Bounds on the requests of clients: their arguments, and the resulting settings.
 
 use std::time::Duration;
 
@@ -9,17 +9,17 @@ use super::args::size;
 use crate::api::requests::RequestSettings;
 use crate::frontier::reader::pool::DEFAULT_READERS;
 
-/// Plugins that are pushed at once unless told otherwise; `--uploads` shows it.
+/// Default number of plugins that are pushed at once; `--uploads` shows it.
 const DEFAULT_UPLOADS: u32 = 4;
-/// Frontiers that are read at once unless told otherwise; `--frontier-readers` shows it.
+/// Default number of frontiers that are read at once; `--frontier-readers` shows it.
 const DEFAULT_FRONTIER_READERS: u32 = DEFAULT_READERS as u32;
 
-/// What a master does for clients at once.
+/// Bounds on the work that a master does for clients at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallOptions {
-    /// Plugins that are pushed.
+    /// Number of plugins that are pushed.
     pub uploads: usize,
-    /// Frontiers that are read.
+    /// Number of frontiers that are read.
     pub frontier_readers: usize,
 }
 
@@ -56,7 +56,8 @@ pub(super) struct CallArgs {
 }
 
 impl RequestArgs {
-    /// `largest` is the largest body that has to fit, with the setting that allows it.
+    /// Turns the arguments into settings. `largest` is the largest body that has to fit, with the setting
+    /// that allows it.
     pub(super) fn into_settings(
         self,
         (largest, setting): (u64, &str),

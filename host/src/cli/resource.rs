@@ -16,7 +16,7 @@ use crate::model::status::LogLine;
 mod hosts;
 mod wait;
 
-/// Resources asked for at once when listing.
+/// Number of resources that one call of a listing asks for.
 const PAGE: u32 = 200;
 
 #[derive(Debug, Subcommand)]
@@ -318,7 +318,7 @@ fn some(n: u64) -> String {
     }
 }
 
-/// Who has it, and how far it has come.
+/// Formats the owner and the progress of a shard.
 fn shard_line(shard: &ShardAnswer) -> String {
     let owner = match shard.owner.as_str() {
         "" => "nobody",

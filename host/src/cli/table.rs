@@ -1,15 +1,15 @@
-//! How answers look in a terminal: aligned columns, sizes and times for people, JSON for programs.
+//! Formats of answers in a terminal: aligned columns, sizes and times for people, JSON for programs.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
 
-/// Columns are made no wider than this: what is longer moves the rest of its row.
+/// Largest width of a column: a longer cell moves the rest of its row.
 const WIDEST: usize = 120;
-/// Blanks from one column to the next.
+/// Number of blanks between two columns.
 const BETWEEN: usize = 2;
 
-/// Prints an answer as JSON that a person can read too.
+/// Prints an answer as indented JSON.
 pub(super) fn print_json(answer: &impl Serialize) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(answer)?;
     print_line(&text)?;
@@ -28,7 +28,8 @@ pub(super) fn print<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> io
     print_columns(&head.map(str::to_owned), rows)
 }
 
-/// The same where nobody knows before how many columns there are. Each row has as many cells as the head.
+/// Prints rows under a head if the number of columns is known only at run time. Each row has as many cells as
+/// the head.
 pub(super) fn print_columns(head: &[String], rows: &[impl AsRef<[String]>]) -> io::Result<()> {
     render(head, rows, &mut io::stdout().lock())
 }
@@ -50,7 +51,8 @@ fn render(head: &[String], rows: &[impl AsRef<[String]>], out: &mut impl Write) 
     Ok(())
 }
 
-/// Text from elsewhere, in which nothing moves a cursor, rings a bell or turns text around; lines stay.
+/// Returns text from elsewhere without characters that move a cursor, ring a bell or turn text around; line
+/// breaks stay.
 pub(super) fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {
@@ -64,7 +66,7 @@ pub(super) fn plain(text: &str) -> String {
     plain
 }
 
-/// `754.2 kB`.
+/// Formats a size, such as `754.2 kB`.
 pub(super) fn size(n_bytes: u64) -> String {
     let steps = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")];
     match steps.into_iter().find(|(step, _)| n_bytes >= *step) {
@@ -73,7 +75,7 @@ pub(super) fn size(n_bytes: u64) -> String {
     }
 }
 
-/// `2026-05-04T03:02:01Z`.
+/// Formats a time, such as `2026-05-04T03:02:01Z`.
 pub(super) fn time(unix_millis: u64) -> String {
     let since = std::time::Duration::from_millis(unix_millis);
     let time = std::time::UNIX_EPOCH + since;

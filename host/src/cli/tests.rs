@@ -1,4 +1,4 @@
-//! What is typed and what it comes to; what cannot be meant and what is said about it.
+//! Tests of command lines and their options, and of messages about invalid ones.
 
 use clap::CommandFactory as _;
 

@@ -1,5 +1,4 @@
-//! Through what and as whom this process fetches: the tables `[proxies]` and `[credentials]` of the config
-//! file.
+//! Proxies and credentials of this process: the tables `[proxies]` and `[credentials]` of the config file.
 
 use std::path::{Path, PathBuf};
 
@@ -11,34 +10,35 @@ use crate::model::scope::HostPattern;
 use crate::model::settings::AccessName;
 use crate::model::settings::SettingError;
 
-/// Proxies of one name.
+/// Largest number of proxies under one name.
 const MAX_PROXIES: usize = 100;
 
 /// A proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProxyConfig {
-    /// `http`, `https`, `socks5` (names are looked up here) or `socks5h` (the proxy looks them up).
+    /// URL of the proxy: `http`, `https`, `socks5` (names are looked up here) or `socks5h` (the proxy looks
+    /// them up).
     pub url: Url,
-    /// As whom it is asked.
+    /// User and password for the proxy.
     pub login: Option<(String, SecretRef)>,
 }
 
-/// What some hosts want to see.
+/// Credential that some hosts require.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CredentialConfig {
-    /// As a setting names it.
+    /// Name by which a setting refers to it.
     pub name: AccessName,
-    /// Who is shown it; no ports.
+    /// Hosts that it is sent to; they have no ports.
     pub hosts: Vec<HostPattern>,
-    /// With it basic, without it bearer.
+    /// User of basic authentication. If `None`, it is bearer authentication.
     pub user: Option<String>,
-    /// The password or the token.
+    /// Password or token.
     pub secret: SecretRef,
-    /// It is sent over http, too.
+    /// True if it is sent over http, too.
     pub plain_http: bool,
 }
 
-/// As a person writes it: a URL, or a table.
+/// Proxy in the form of the file: a URL, or a table.
 #[derive(Debug, Deserialize)]
 #[serde(
     untagged,
@@ -58,7 +58,7 @@ pub(super) struct ProxyTable {
     password_env: Option<String>,
 }
 
-/// As a person writes it.
+/// Credential in the form of the file.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct CredentialTable {
@@ -72,7 +72,7 @@ pub(super) struct CredentialTable {
     plain_http: bool,
 }
 
-/// What an entry of `[proxies]` says; an error in a person's words where it says nothing.
+/// Parses an entry of `[proxies]`; an error is a sentence for the user.
 pub(super) fn proxies(
     name: &str,
     entries: Vec<ProxyEntry>,
@@ -98,7 +98,7 @@ fn proxy(entry: ProxyEntry, folder: &Path) -> Result<ProxyConfig, String> {
             password_env: None,
         },
     };
-    // Not what was written: it may have a password.
+    // The URL is not quoted: it may have a password.
     let url = proxy_url(&table.url).ok_or_else(|| {
         "a proxy is http, https, socks5 or socks5h://HOST:PORT and nothing behind it".to_owned()
     })?;
@@ -122,10 +122,10 @@ fn proxy_url(text: &str) -> Option<Url> {
     let mut url: Url = text.parse().ok()?;
     let is_known = matches!(url.scheme(), "http" | "https" | "socks5" | "socks5h");
     let is_bare = matches!(url.path(), "" | "/") && url.query().is_none();
-    // One without is another one for each kind of proxy.
+    // Without a port, each kind of proxy would have another default.
     let has_port = url.port_or_known_default().is_some();
     let host = url::Host::parse(url.host_str()?).ok()?;
-    // Of what is no name the client would make no proxy, and go without one.
+    // The client would ignore a proxy whose host is not a valid name, and connect without one.
     let is_plain = |name: &str| {
         let mut bytes = name.bytes();
         bytes.all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
@@ -138,7 +138,7 @@ fn proxy_url(text: &str) -> Option<Url> {
 }
 
 impl CredentialTable {
-    /// What it says; an error in a person's words where it says nothing.
+    /// Parses the table; an error is a sentence for the user.
     pub(super) fn into_config(self, name: &str, folder: &Path) -> Result<CredentialConfig, String> {
         let hosts = self.hosts.into_iter().map(|host| self::host(name, &host));
         let hosts: Vec<HostPattern> = hosts.collect::<Result<_, _>>()?;
@@ -166,7 +166,7 @@ impl CredentialTable {
     }
 }
 
-/// Some hosts: nobody means to show a secret to all.
+/// Parses a host. It may not mean all hosts: nobody wants to send a secret to all of them.
 fn host(name: &str, text: &str) -> Result<HostPattern, String> {
     let pattern = text.parse::<HostPattern>().ok();
     let pattern = pattern.filter(|pattern| !pattern.is_any_host() && pattern.port().is_none());

@@ -1,69 +1,69 @@
-//! How etcd is reached: the table `[etcd]` of the config file.
+//! Settings of the connection to etcd: the table `[etcd]` of the config file.
 
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-/// The member that is asked unless told otherwise.
+/// Member that is asked unless the user names others.
 const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:2379";
 
-/// Where etcd is, and as whom it is asked. Passwords and keys are in files of their own, so that the
-/// config file can be shown to others.
+/// Addresses of etcd, and the identity of this process there. Passwords and keys are in files of their own,
+/// so that the config file can be shown to others.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct EtcdConfig {
-    /// `http://HOST:PORT` or `https://HOST:PORT` of the members.
+    /// URLs of the members: `http://HOST:PORT` or `https://HOST:PORT`.
     #[serde(default)]
     pub endpoints: Vec<String>,
-    /// The name that etcd knows us by.
+    /// User name of this process in etcd.
     pub user: Option<String>,
-    /// A file with the password of that user.
+    /// File with the password of that user.
     pub password_file: Option<PathBuf>,
-    /// A file with the certificates, in PEM, of those who vouch for the servers.
+    /// File with the CA certificates, in PEM, by which servers are verified.
     pub ca: Option<PathBuf>,
-    /// A file with our certificate, in PEM.
+    /// File with the client certificate of this process, in PEM.
     pub certificate: Option<PathBuf>,
-    /// A file with its key, in PEM.
+    /// File with the key of that certificate, in PEM.
     pub key: Option<PathBuf>,
 }
 
-/// Why such a table cannot be meant.
+/// Reason why such a table is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EtcdConfigError {
-    /// Not a URL of a member.
+    /// The endpoint is not the URL of a member.
     #[error(
         "etcd endpoint {url:?} is no http:// or https:// URL with a host and nothing behind it"
     )]
     Endpoint {
-        /// As given.
+        /// URL as given.
         url: String,
     },
-    /// One key that makes no sense without another.
+    /// A key needs another one that is absent.
     #[error("[etcd] has {present} without {missing}")]
     Half {
-        /// The key that is there.
+        /// Key that is there.
         present: &'static str,
-        /// The one that it needs.
+        /// Key that it needs.
         missing: &'static str,
     },
-    /// Encryption without those who vouch for the servers.
+    /// The connection is encrypted, and no CA certificate verifies the servers.
     #[error("endpoint {url} is https://, and [etcd] names no ca that vouches for it")]
     NobodyVouches {
-        /// The endpoint.
+        /// URL of the endpoint.
         url: String,
     },
-    /// Certificates without encryption.
+    /// The table has certificates, and the connection is not encrypted.
     #[error("[etcd] has {present}, and endpoint {url} is not https://")]
     NotEncrypted {
-        /// The key that is there.
+        /// Key that is there.
         present: &'static str,
-        /// The endpoint.
+        /// URL of the endpoint.
         url: String,
     },
 }
 
 impl EtcdConfig {
-    /// These endpoints instead of the present ones, unless there are none.
+    /// Replaces the endpoints, unless the given list is empty.
     pub fn with_endpoints(mut self, endpoints: Vec<String>) -> Result<Self, EtcdConfigError> {
         if !endpoints.is_empty() {
             self.endpoints = endpoints;
@@ -75,7 +75,7 @@ impl EtcdConfig {
         Ok(self)
     }
 
-    /// The members as `HOST:PORT`.
+    /// Returns the members as `HOST:PORT`.
     pub fn members(&self) -> impl Iterator<Item = String> {
         let urls = self
             .endpoints
@@ -87,13 +87,13 @@ impl EtcdConfig {
         })
     }
 
-    /// Files that it names: certificates and secrets.
+    /// Returns the files that the table names: certificates and secrets.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         let files = [&self.password_file, &self.ca, &self.certificate, &self.key];
         files.into_iter().filter_map(Option::as_deref)
     }
 
-    /// Refuses what contradicts itself.
+    /// Refuses a table that contradicts itself.
     pub(super) fn check(&self) -> Result<(), EtcdConfigError> {
         let pairs = [
             (
@@ -147,7 +147,7 @@ impl EtcdConfig {
         Ok(())
     }
 
-    /// Relative paths start in this folder.
+    /// Resolves relative paths against this folder.
     pub(super) fn below(mut self, folder: &Path) -> Self {
         let paths = [
             &mut self.password_file,

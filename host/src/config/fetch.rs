@@ -1,4 +1,4 @@
-//! How this process fetches, whatever resources ask for: the table `[fetch]` of the config file.
+//! Settings of this process for fetching, whatever resources ask for: the table `[fetch]` of the config file.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,57 +12,58 @@ use crate::fetch::Resolver;
 use crate::model::plugin::parse_bytes;
 use crate::model::settings::{AccessName, Rate, USUAL_AGENT};
 
-/// What differs from the defaults.
+/// Settings that differ from the defaults. If a setting is `None`, its default holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FetchConfig {
-    /// What the client calls itself; a contact, if there is one, is in it.
+    /// User agent of the client, which includes the contact if there is one.
     pub user_agent: Option<String>,
-    /// From a request being sent to the last byte of its answer.
+    /// Time from sending a request to the last byte of its answer.
     pub timeout: Option<Duration>,
-    /// For a connection, within that.
+    /// Time for opening a connection, as a part of that time.
     pub connect_timeout: Option<Duration>,
-    /// From a request being sent to the headers of its answer, within that.
+    /// Time from sending a request to the headers of its answer, as a part of that time.
     pub first_byte_timeout: Option<Duration>,
-    /// Bytes of a body in a second.
+    /// Smallest rate of a body, in bytes per second.
     pub min_rate: Option<u64>,
-    /// Followed within one host.
+    /// Largest number of redirects that are followed within one host.
     pub max_redirects: Option<u32>,
-    /// Of an answer.
+    /// Largest number of headers of an answer.
     pub max_headers: Option<u32>,
-    /// Names and values of those that a page keeps.
+    /// Bytes of the names and values of headers that a page keeps.
     pub max_header_bytes: Option<u64>,
-    /// Requests to one host at once where no delay is asked for.
+    /// Number of requests to one host at once if no delay is asked for.
     pub parallel: Option<u32>,
-    /// Failures on end after which a host is left alone.
+    /// Number of failures in a row after which a host is left alone.
     pub host_failures: Option<u32>,
-    /// The longest that a host in trouble is left alone.
+    /// Longest time that a host in trouble is left alone.
     pub max_host_pause: Option<Duration>,
-    /// How far the delay grows with the time that answers take; none: not at all.
+    /// Largest delay that follows from the time that answers take; with zero, the delay does not grow.
     pub max_adaptive_delay: Option<Duration>,
-    /// Requests to one address, over all hosts there. The inner none: as many as its hosts get.
+    /// Rate of requests to one address, over all hosts there. `Some(None)` means no rate: an address gets as many
+    /// requests as its hosts.
     pub address_rate: Option<Option<Rate>>,
-    /// Hosts that are made ready at once.
+    /// Number of hosts that are prepared at once.
     pub preparing: Option<u32>,
-    /// The resolver that is asked for the addresses of names.
+    /// Resolver that looks names up.
     pub resolver: Option<Resolver>,
-    /// The shortest time for which the addresses of a name count.
+    /// Shortest time for which the addresses of a name are valid.
     pub dns_min_ttl: Option<Duration>,
-    /// The longest such time; none: each connection asks.
+    /// Longest time for which the addresses of a name are valid; with zero, each connection looks them up.
     pub dns_ttl: Option<Duration>,
-    /// A file with certificates, in PEM, of those who vouch for servers beside those of the system.
+    /// File with CA certificates, in PEM, by which servers are verified in addition to those of the system.
     pub ca: Option<PathBuf>,
-    /// Whether anybody has to vouch for servers.
+    /// True if TLS certificates are verified.
     pub check_certificates: Option<bool>,
-    /// Nobody but a proxy looks up the names behind it.
+    /// True if only the proxy looks up the names behind it.
     pub proxy_resolves: Option<bool>,
-    /// Of the table `[proxies]`.
+    /// Proxies of the table `[proxies]`.
     pub proxies: BTreeMap<AccessName, Vec<ProxyConfig>>,
-    /// Of the table `[credentials]`.
+    /// Credentials of the table `[credentials]`.
     pub credentials: Vec<CredentialConfig>,
 }
 
 impl FetchConfig {
-    /// Files that it names: certificates and secrets.
+    /// Returns the files that the config names: certificates and secrets.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         let logins = self.proxies.values().flatten();
         let logins = logins.filter_map(|proxy| Some(&proxy.login.as_ref()?.1));
@@ -74,7 +75,7 @@ impl FetchConfig {
 
 const MOST_HEADERS: u32 = 10_000;
 
-/// The keys of the table.
+/// Keys of the table.
 pub(super) const FETCH: [&str; 21] = [
     "user-agent",
     "contact",
@@ -99,7 +100,7 @@ pub(super) const FETCH: [&str; 21] = [
     "check-certificates",
 ];
 
-/// As a person writes it.
+/// Table in the form of the file.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct FetchTable {
@@ -127,7 +128,7 @@ pub(super) struct FetchTable {
 }
 
 impl FetchTable {
-    /// What it says; an error in a person's words where it says nothing.
+    /// Parses the table; an error is a sentence for the user.
     pub(super) fn into_config(self, folder: &Path) -> Result<FetchConfig, String> {
         for (key, number) in [
             ("parallel", self.parallel),
@@ -138,7 +139,7 @@ impl FetchTable {
                 return Err(format!("{key} is at least 1"));
             }
         }
-        // The client sets room aside for so many with each answer.
+        // The client reserves room for this many with each answer.
         if let Some(n) = self.max_headers
             && !(1..=MOST_HEADERS).contains(&n)
         {
@@ -160,7 +161,7 @@ impl FetchTable {
             }
         }
         if let Some(agent) = &self.user_agent {
-            // Its first word is what a robots.txt knows us by.
+            // Its first word is the name that a robots.txt knows this crawler by.
             let has_name = agent.starts_with(|c: char| c.is_ascii_alphabetic());
             if !has_name || !agent.chars().all(is_visible) {
                 return Err(format!(
@@ -197,7 +198,7 @@ impl FetchTable {
     }
 }
 
-/// None: no rate.
+/// Parses a rate; `None` means that there is none.
 fn address_rate(text: String) -> Result<Option<Rate>, String> {
     match text.as_str() {
         "off" => Ok(None),
@@ -215,7 +216,7 @@ fn resolver(text: &str) -> Result<Resolver, String> {
     }
 }
 
-/// At least one.
+/// Parses a number of bytes that is at least 1.
 fn some_bytes(key: &str, text: Option<String>) -> Result<Option<u64>, String> {
     let Some(text) = text else { return Ok(None) };
     match parse_bytes(&text) {
@@ -226,7 +227,7 @@ fn some_bytes(key: &str, text: Option<String>) -> Result<Option<u64>, String> {
     }
 }
 
-/// One in which something can be done.
+/// Parses a time that is longer than zero.
 fn some_time(key: &str, text: Option<String>) -> Result<Option<Duration>, String> {
     match time(key, text)? {
         Some(Duration::ZERO) => Err(format!("{key} is longer than 0s")),

@@ -1,4 +1,4 @@
-//! The config file: TOML with known keys only; an error names file, line and what was meant.
+//! The config file: TOML with known keys only. An error names the file, the line and a likely key.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -37,60 +37,60 @@ const ETCD: [&str; 6] = [
     "key",
 ];
 const PLUGIN: [&str; 1] = ["path"];
-/// What a config file asks for.
+/// Content of a config file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileConfig {
-    /// To be pushed, in this order.
+    /// Plugins to push, in this order.
     pub plugins: Vec<PluginSource>,
-    /// To be added if they are not there.
+    /// Resources to add if they are not there.
     pub resources: Vec<ResourceSpec>,
-    /// How the store of a cluster is reached.
+    /// Settings of the connection to a cluster's store.
     pub etcd: EtcdConfig,
-    /// How this process fetches, whatever resources ask for.
+    /// Settings of this process for fetching, whatever resources ask for.
     pub fetch: FetchConfig,
-    /// Where hosts are that are fetched from, whatever the system's resolver says.
+    /// Addresses of hosts that replace those of the system's resolver.
     pub hosts: FixedHosts,
-    /// Ports that may be fetched from beside the usual ones.
+    /// Ports that may be fetched from in addition to the usual ones.
     pub allow_ports: Vec<u16>,
-    /// Whether processes that see plugins give up what they do not need; none: as by default.
+    /// Confinement of processes that see plugins. If `None`, the default holds.
     pub confinement: Option<Confinement>,
 }
 
-/// Where a plugin comes from.
+/// Source of a plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PluginSource {
     /// A folder of source, or a .wasm file.
     pub path: PathBuf,
 }
 
-/// Why a config file is not accepted.
+/// Reason why a config file is not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read the config file {path}")]
     Read {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Error of the system.
         #[source]
         source: std::io::Error,
     },
-    /// It does not say what a config file says.
+    /// The content is invalid.
     #[error("{path}:{line}: {why}")]
     Wrong {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// From 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// What is wrong there.
+        /// Description of the fault.
         why: String,
-        /// What was meant; empty where the message says it all.
+        /// Likely intention; empty if the message says it all.
         hint: String,
     },
 }
 
 impl ConfigError {
-    /// What to do; empty where the message says it all.
+    /// Returns the way out; empty if the message says it all.
     pub fn hint(&self) -> &str {
         match self {
             ConfigError::Read { .. } => "name another file with --config",
@@ -108,7 +108,7 @@ impl FileConfig {
         Self::parse(&text, path)
     }
 
-    /// `path` is where the text comes from: relative paths in it start there.
+    /// Parses the text of the file at `path`; relative paths in it start at its folder.
     fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
         let source = Source { text, path };
         let table = DeTable::parse(text).map_err(|e| source.toml_error(&e))?;

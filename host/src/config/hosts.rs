@@ -1,4 +1,4 @@
-//! Names that have other addresses than the system's resolver says.
+//! Fixed addresses of names, which replace those of the system's resolver.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use serde::Deserialize;
 use url::{Host, Url};
 
-/// Names, in the form that URLs have them, and where they are.
+/// Addresses by name; names are in the form that URLs have.
 pub type FixedHosts = BTreeMap<String, Vec<IpAddr>>;
 
 /// One address, or several.
@@ -17,7 +17,7 @@ pub(super) enum Addresses {
     Several(Vec<String>),
 }
 
-/// What the table `[hosts]` says; an error in a person's words where it says nothing.
+/// Parses the table `[hosts]`; an error is a sentence for the user.
 pub(super) fn fixed(table: BTreeMap<String, Addresses>) -> Result<FixedHosts, String> {
     let mut hosts = FixedHosts::new();
     for (name, addresses) in table {

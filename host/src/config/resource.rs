@@ -1,4 +1,4 @@
-//! A resource that a process begins with: a table `[[resource]]` of the config file.
+//! A resource that a process starts with: a table `[[resource]]` of the config file.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use crate::model::placement::DEFAULT_WEIGHT;
 use crate::model::plugin::{LimitOverrides, parse_bytes};
 use crate::model::resource::{CrawlSettings, HostPattern, PlacementSpec, ResourceSpec};
 
-/// The keys of the table.
+/// Keys of the table.
 pub(super) const RESOURCE: [&str; 36] = [
     "name",
     "plugin",
@@ -98,7 +98,7 @@ pub(super) struct ResourceTable {
 }
 
 impl ResourceTable {
-    /// What it says; an error in a person's words where it says nothing.
+    /// Parses the table; an error is a sentence for the user.
     pub(super) fn into_spec(self) -> Result<ResourceSpec, String> {
         let mut limits = LimitOverrides::default();
         for (name, value) in &self.limits {

@@ -1,18 +1,18 @@
-//! Secrets by reference: a config file says where one is, so that it can be shown to others.
+//! References to secrets: a config file names the place of a secret, so that the file can be shown to others.
 
 use std::path::{Path, PathBuf};
 
-/// Where a secret is.
+/// Place of a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SecretRef {
-    /// In a file; white space around it is none of it.
+    /// File that holds the secret; white space around it does not count.
     File(PathBuf),
-    /// In a variable of the environment.
+    /// Variable of the environment that holds the secret.
     Variable(String),
 }
 
 impl SecretRef {
-    /// Of the keys `<what>-file` and `<what>-env`, of which there may be one.
+    /// Parses the keys `<what>-file` and `<what>-env`, of which there may be one.
     pub(super) fn of(
         what: &str,
         file: Option<PathBuf>,
@@ -26,7 +26,7 @@ impl SecretRef {
         }
     }
 
-    /// The file that holds it.
+    /// Returns the file that holds the secret.
     pub(super) fn file(&self) -> Option<&Path> {
         match self {
             SecretRef::File(path) => Some(path),
@@ -34,7 +34,7 @@ impl SecretRef {
         }
     }
 
-    /// The secret, or where it should be and is not.
+    /// Returns the secret; an error names the place where it is missing.
     pub fn read(&self) -> Result<String, String> {
         let secret = match self {
             SecretRef::File(path) => {

@@ -1,6 +1,6 @@
-//! What somebody may have meant by a name that is not there.
+//! Suggestions for a name that does not exist.
 
-/// The nearest of the known names, where one is near enough to be meant.
+/// Returns the nearest of the known names, if one is near enough to be meant.
 pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let distance = |known: &'a str| (strsim::damerau_levenshtein(name, known), known);
     let (n_edits, known) = known.into_iter().map(distance).min()?;
@@ -8,7 +8,7 @@ pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
     near.then_some(known)
 }
 
-/// `did you mean "x"?`, or the list of all where none is near.
+/// Returns `did you mean "x"?`, or the list of all names if none is near.
 pub(crate) fn hint(name: &str, known: &[&str]) -> String {
     match nearest(name, known.iter().copied()) {
         Some(known) => format!("did you mean {known:?}?"),

@@ -1,4 +1,4 @@
-//! Landlock: which files a process reaches. A right that no rule grants is gone for good.
+//! Landlock: limits the files that a process reaches. A right that no rule grants is gone for good.
 
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
@@ -12,11 +12,11 @@ use landlock::{
 
 use super::{Missing, Reach};
 
-/// The version whose rights are given up; later ones are not asked for, so that a new kernel changes
+/// Version whose rights are given up. Rights of later versions are not given up, so that a new kernel changes
 /// nothing. Linux 6.12 has it.
 const VERSION: ABI = ABI::V6;
 
-/// What a process reads of `/proc`: its own entries and the state of the machine.
+/// Entries of `/proc` that a process reads: its own, and the state of the machine.
 const PROC: [&str; 5] = [
     "/proc/cpuinfo",
     "/proc/meminfo",
@@ -25,13 +25,13 @@ const PROC: [&str; 5] = [
     "/proc/sys/vm/overcommit_memory",
 ];
 
-/// Keeps entries of `/proc` open. A rule is about an inode, and `/proc` makes a new one for an entry that
-/// nobody has open.
+/// Open entries of `/proc`. A rule is about an inode, and `/proc` makes a new one for an entry that nobody
+/// has open.
 static HELD: OnceLock<Vec<PathFd>> = OnceLock::new();
 
-/// Leaves this process what it reaches.
+/// Restricts this process to `reach`.
 pub(super) fn process(reach: &Reach) -> Result<(), Missing> {
-    // Under version 1 no file moves from one folder to another, as line files do.
+    // Under version 1 no file can be moved from one folder to another, which line files need.
     let moving = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::Refer);
@@ -72,7 +72,7 @@ pub(super) fn process(reach: &Reach) -> Result<(), Missing> {
     enforced(restrict())
 }
 
-/// Leaves this process no file, no TCP port and nobody to signal.
+/// Takes all files, TCP ports and signals to others from this process.
 pub(super) fn compiler() -> Result<(), Missing> {
     let restrict = || {
         Ruleset::default()
@@ -85,7 +85,7 @@ pub(super) fn compiler() -> Result<(), Missing> {
     enforced(restrict())
 }
 
-/// What is not there cannot be reached, and needs no rule.
+/// Adds a rule for a path. A path that does not exist cannot be reached, and needs no rule.
 fn grant(
     rules: RulesetCreated,
     path: &Path,
@@ -116,7 +116,7 @@ fn enforced(restricted: Result<landlock::RestrictionStatus, RulesetError>) -> Re
     }
 }
 
-/// What the kernel's version does not guard of what is asked for.
+/// Returns what the kernel's version does not guard of what is asked for.
 fn unguarded(status: LandlockStatus) -> Option<String> {
     let version = match status {
         LandlockStatus::NotImplemented => {

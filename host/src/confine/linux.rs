@@ -1,11 +1,11 @@
-//! The parts that Linux has, in the order in which they are applied, and what every program needs.
+//! The parts that Linux has, in the order in which they are applied, and the files that every program needs.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::{Missing, Reach, landlock, seccomp};
 
-/// Libraries, certificates of authorities, and what the resolver and the allocator ask for.
+/// Libraries, CA certificates, and the files that the resolver and the allocator read.
 const READ: [&str; 32] = [
     "/dev/random",
     "/dev/urandom",
@@ -58,7 +58,7 @@ pub(super) fn process(reach: &Reach) -> Vec<Missing> {
 }
 
 pub(super) fn compiler() -> Vec<Missing> {
-    // The filter refuses the system calls of what comes before it.
+    // The filter comes last, because it refuses the system calls of the other parts.
     let missing = [
         no_new_privs().err(),
         landlock::compiler().err(),
@@ -74,9 +74,9 @@ fn no_new_privs() -> Result<(), Missing> {
     })
 }
 
-/// Shared libraries of this process, and their loader, wherever this system keeps them.
+/// Returns the shared libraries of this process, and their loader, wherever this system keeps them.
 fn loaded() -> BTreeSet<PathBuf> {
-    // Without it, the usual folders are left.
+    // If it cannot be read, the usual folders are left.
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     libraries(&maps)
 }

@@ -1,7 +1,7 @@
 //! Seccomp: the system calls of the compiling process. All others fail with "Operation not permitted".
 //!
-//! The list holds what threads, memory and open pipes need, on x86-64 and on 64-bit ARM. A call that is
-//! not on it fails instead of ending the process: libraries try calls that they can do without, and an
+//! The list has the calls that threads, memory and open pipes need, on x86-64 and on 64-bit ARM. A call that
+//! is not on it fails instead of ending the process: libraries try calls that they can do without, and an
 //! error tells the parent more than a signal.
 
 use std::collections::BTreeMap;
@@ -15,9 +15,9 @@ use seccompiler::{
 
 use super::Missing;
 
-/// Calls that are free, whatever their arguments.
+/// Calls that are allowed, whatever their arguments.
 const FREE: [c_long; 41] = [
-    // Pipes that are open.
+    // Open pipes.
     libc::SYS_read,
     libc::SYS_write,
     libc::SYS_readv,
@@ -51,13 +51,13 @@ const FREE: [c_long; 41] = [
     libc::SYS_getpid,
     libc::SYS_exit,
     libc::SYS_exit_group,
-    // Signals of its own.
+    // Signals of the process itself.
     libc::SYS_rt_sigaction,
     libc::SYS_rt_sigprocmask,
     libc::SYS_rt_sigreturn,
     libc::SYS_sigaltstack,
     libc::SYS_restart_syscall,
-    // Time, chance, and the size of the machine.
+    // Time, random numbers, and the size of the machine.
     libc::SYS_clock_gettime,
     libc::SYS_clock_getres,
     libc::SYS_clock_nanosleep,
@@ -65,7 +65,7 @@ const FREE: [c_long; 41] = [
     libc::SYS_sysinfo,
 ];
 
-/// The filter cannot be used.
+/// Error of a filter that cannot be used.
 #[derive(Debug, thiserror::Error)]
 enum FilterError {
     #[error("the filter cannot be built: {0}")]
@@ -74,7 +74,7 @@ enum FilterError {
     Apply(#[from] seccompiler::Error),
 }
 
-/// Leaves all threads of this process the calls of the list.
+/// Restricts all threads of this process to the calls of the list.
 pub(super) fn compiler() -> Result<(), Missing> {
     apply().map_err(|e| Missing {
         part: "seccomp",
@@ -84,8 +84,8 @@ pub(super) fn compiler() -> Result<(), Missing> {
 
 fn apply() -> Result<(), FilterError> {
     let arch = TargetArch::try_from(std::env::consts::ARCH)?;
-    // Its flags lie in memory, where a filter does not see them. Libraries fall back to clone where it is
-    // not implemented, and only there.
+    // The flags of clone3 are in memory, where a filter does not see them. Libraries fall back to clone only
+    // if clone3 is not implemented.
     let not_implemented = filter(
         [(libc::SYS_clone3, Vec::new())].into(),
         SeccompAction::Allow,
@@ -144,7 +144,7 @@ fn rules() -> Result<BTreeMap<c_long, Vec<SeccompRule>>, BackendError> {
     Ok(free.chain(conditional).collect())
 }
 
-/// The upper half of a register tells nothing where the argument is an `int`.
+/// Builds a condition on an argument. The upper half of a register means nothing if the argument is an `int`.
 fn argument(
     n: u8,
     width: SeccompCmpArgLen,

@@ -1,8 +1,8 @@
-//! The folder as an object store that notices when it is taken away.
+//! The folder as an object store that notices when the folder is taken away.
 //!
-//! A write into a folder that was removed would make it anew, half-empty, and a read from one would
-//! say that nothing was ever there. Here both are errors for as long as the folder is not the one
-//! that was opened. The store also keeps what went wrong last, for whoever has to say why it waits.
+//! A write into a folder that was removed would make it anew, half-empty, and a read from one would say that
+//! nothing was ever there. Here both are errors for as long as the folder is not the one that was opened. The
+//! store also keeps its last error, which explains why a caller waits.
 
 use std::fmt;
 use std::fs::File;
@@ -26,17 +26,17 @@ use tokio::time::Instant;
 
 use crate::telemetry;
 
-/// An error that is older explains nothing any more.
+/// Age at which an error explains nothing any more.
 const ERROR_AGE: Duration = Duration::from_secs(5 * 60);
 
-/// The folder was removed, or another was put in its place.
+/// Error of a folder that was removed or replaced.
 #[derive(Debug, thiserror::Error)]
 #[error("the folder {folder} was removed or replaced while it was used; put it back")]
 struct Gone {
     folder: String,
 }
 
-/// The object store of a data root.
+/// Object store of a data root.
 #[derive(Debug)]
 pub(super) struct GuardedFolder {
     inner: LocalFileSystem,
@@ -46,12 +46,13 @@ pub(super) struct GuardedFolder {
 #[derive(Debug)]
 struct Root {
     folder: PathBuf,
-    /// Held open, so that no other folder can be given its number.
+    /// Handle of the folder, held open so that no other folder can be given its inode number.
     handle: File,
     errors: Mutex<LastErrors>,
 }
 
-/// A full disk can still be read from: what was read clears no error of a write.
+/// Last errors of writes and of reads. They are kept apart because a full disk can still be read from: a read
+/// that succeeds clears no error of a write.
 #[derive(Debug, Default)]
 struct LastErrors {
     write: Option<LastError>,
@@ -65,7 +66,7 @@ struct LastError {
 }
 
 impl GuardedFolder {
-    /// Opens a folder that is there.
+    /// Opens a folder that exists.
     pub(super) fn open(folder: &Path) -> std::io::Result<Self> {
         let inner = LocalFileSystem::new_with_prefix(folder).map_err(std::io::Error::other)?;
         Ok(Self {
@@ -78,12 +79,12 @@ impl GuardedFolder {
         })
     }
 
-    /// Whether the folder is the one that was opened.
+    /// Returns an error if the folder is not the one that was opened.
     pub(super) async fn check(&self) -> Result<()> {
         self.root.check().await
     }
 
-    /// What went wrong last, if nothing of its kind went well since.
+    /// Returns the last error, if no operation of its kind succeeded since.
     pub(super) fn last_error(&self) -> Option<String> {
         let errors = self.root.errors();
         let errors = errors.write.iter().chain(&errors.read);
@@ -119,8 +120,8 @@ impl Root {
         Err(failed(gone().into()))
     }
 
-    /// Looks before, so that nothing is made in another folder, and after, so that nothing is called
-    /// written that went with the folder.
+    /// Runs a write between two checks of the folder: before it, so that nothing is made in another folder,
+    /// and after it, so that no write counts that went with the folder.
     async fn write<T>(&self, write: impl Future<Output = Result<T>>) -> Result<T> {
         let result = async {
             self.check().await?;
@@ -137,7 +138,8 @@ impl Root {
         result
     }
 
-    /// What is not found may be in the folder that was taken away.
+    /// Runs a read. An object that is not found may be in the folder that was taken away, so the folder is
+    /// checked then.
     async fn read<T>(&self, read: impl Future<Output = Result<T>>) -> Result<T> {
         let mut result = read.await;
         if matches!(result, Err(Error::NotFound { .. }))
@@ -159,7 +161,7 @@ impl Root {
     }
 }
 
-/// None where the store has done, or told, what was asked for.
+/// Returns the error of a result; `None` if the store did, or answered, what was asked for.
 fn last_error<T>(result: &Result<T>) -> Option<LastError> {
     match result {
         Ok(_)
@@ -269,7 +271,7 @@ impl ObjectStore for GuardedFolder {
     }
 }
 
-/// An object that is written in parts, and is there when all of them are.
+/// Upload of an object in parts, which exists when all of them are there.
 #[derive(Debug)]
 struct GuardedUpload {
     inner: Box<dyn MultipartUpload>,

@@ -12,11 +12,11 @@ use super::{DataError, DataRoot, PLUGINS};
 use crate::model::crawl::UnixMillis;
 use crate::model::id::Digest;
 
-/// Bytes that have no record are kept this long: their push may be under way.
+/// Time for which bytes without a record are kept: their push may be under way.
 const UNRECORDED_AGE: Duration = Duration::from_secs(60 * 60);
 
 impl DataRoot {
-    /// Stores the bytes of a plugin. Doing so again is fine, and repairs bytes that are damaged.
+    /// Stores the bytes of a plugin. Repeating this is harmless, and repairs bytes that are damaged.
     pub async fn put_plugin(&self, digest: Digest, bytes: Bytes) -> Result<(), DataError> {
         let found = Digest::of(&bytes);
         if found != digest {
@@ -25,13 +25,13 @@ impl DataRoot {
                 found,
             });
         }
-        // Even where they are there: from now on they are young, and stay for a while without a record.
+        // Bytes that exist are written again: they become young, and stay for a while without a record.
         let path = plugin_path(digest);
         let put = self.objects.put(&path, bytes.into()).await;
         put.map(drop).map_err(|e| self.failed("write", &path, e))
     }
 
-    /// The bytes of a plugin, verified. None where there is no such plugin.
+    /// Returns the bytes of a plugin, verified; `None` if there is no such plugin.
     pub async fn plugin(&self, digest: Digest) -> Result<Option<Bytes>, DataError> {
         let path = plugin_path(digest);
         let bytes = match self.read(&path).await {
@@ -50,8 +50,8 @@ impl DataRoot {
         Ok(Some(bytes))
     }
 
-    /// At most `max` bytes of a plugin from `offset` on; none at the end. Whoever puts the pieces
-    /// together verifies the whole.
+    /// Returns at most `max` bytes of a plugin from `offset` on; none at the end. The caller that puts the
+    /// pieces together verifies the whole.
     pub async fn plugin_piece(
         &self,
         digest: Digest,
@@ -76,7 +76,7 @@ impl DataRoot {
         })
     }
 
-    /// Deletes the bytes of a plugin; fine where there are none.
+    /// Deletes the bytes of a plugin; succeeds if there are none.
     pub async fn delete_plugin(&self, digest: Digest) -> Result<(), DataError> {
         let path = plugin_path(digest);
         match self.objects.delete(&path).await {
@@ -85,8 +85,9 @@ impl DataRoot {
         }
     }
 
-    /// Deletes the bytes of all plugins but these that were written more than an hour ago; how many
-    /// went. Younger ones may be about to get their record. Stops where `may_go_on` says no.
+    /// Deletes the bytes of all plugins that are not in `kept` and were written more than an hour ago;
+    /// younger ones may be about to get their record. Returns how many it deleted. Stops when `may_go_on`
+    /// returns false.
     pub async fn keep_plugins(
         &self,
         kept: &BTreeSet<Digest>,

@@ -1,4 +1,4 @@
-//! Whether a store keeps two writers apart: frontiers and clusters rely on it.
+//! Tests that a store keeps two writers apart: frontiers and clusters rely on it.
 
 use std::sync::Arc;
 
@@ -7,22 +7,22 @@ use futures::future::join_all;
 use object_store::path::Path as ObjectPath;
 use object_store::{Error as ObjectError, ObjectStore, ObjectStoreExt as _, PutMode};
 
-/// The folder of probes. Each is removed when it is done; a kill may leave one.
+/// Folder of probes. Each is removed when it is done; a kill may leave one.
 pub(super) const PROBES: &str = "probe";
-/// Creates at once.
+/// Number of creates at once.
 const WRITERS: usize = 8;
 
-/// What a probe found.
+/// Result of a probe.
 #[derive(Debug)]
 pub(super) enum Found {
     /// Exactly one writer wins.
     Kept,
-    /// What the store does instead.
+    /// The store does something else, described here.
     Broken(String),
 }
 
-/// Creates one object several times at once. Of the creates exactly one may succeed, the others must
-/// be told that it is there, and what is there must be what the winner wrote.
+/// Creates one object several times at once. Exactly one create may succeed, the others must be told that the
+/// object exists, and its content must be the winner's.
 pub(super) async fn probe(objects: &Arc<dyn ObjectStore>) -> Result<Found, ObjectError> {
     let name = hex::encode(rand::random::<[u8; 8]>());
     let path = ObjectPath::from_iter([PROBES, &name]);

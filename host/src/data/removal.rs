@@ -1,4 +1,4 @@
-//! What is removed from the data root: items, frontiers, and what writes that were cut off have left.
+//! Removal from the data root: items, frontiers, and the remains of writes that were cut off.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -15,11 +15,12 @@ use super::{DataError, DataRoot, FRONTIERS, ITEMS, PLUGINS};
 use crate::model::crawl::UnixMillis;
 use crate::model::id::{ResourceId, Shard};
 
-/// A write that is still going on is never older: what it wrote to would be in its way otherwise.
+/// Age after which a staging file belongs to no write: a write that is still going on is never older, because
+/// the file would be in its way otherwise.
 const STAGING_AGE: Duration = Duration::from_secs(60 * 60);
 
 impl DataRoot {
-    /// Deletes the items of a resource; fine where there are none.
+    /// Deletes the items of a resource; succeeds if there are none.
     pub async fn delete_items(&self, resource: ResourceId) -> Result<(), DataError> {
         let path = ObjectPath::from_iter([ITEMS.to_owned(), resource.to_string()]);
         let folder = self.items_folder(resource);
@@ -31,7 +32,7 @@ impl DataRoot {
         }
     }
 
-    /// The shards of a resource that have a frontier, in order.
+    /// Returns the shards of a resource that have a frontier, in order.
     pub async fn frontier_shards(&self, resource: ResourceId) -> Result<Vec<Shard>, DataError> {
         let path = ObjectPath::from_iter([FRONTIERS.to_owned(), resource.to_string()]);
         let found = self.objects.list_with_delimiter(Some(&path)).await;
@@ -43,8 +44,8 @@ impl DataRoot {
         Ok(shards)
     }
 
-    /// Deletes the frontiers of a resource's shards; fine where there are none. How many objects
-    /// went. Nobody may have one of them open.
+    /// Deletes the frontiers of a resource's shards; succeeds if there are none. Returns how many objects it
+    /// deleted. Nobody may have one of the frontiers open.
     pub async fn delete_frontiers(&self, resource: ResourceId) -> Result<usize, DataError> {
         let path = ObjectPath::from_iter([FRONTIERS.to_owned(), resource.to_string()]);
         let failed = |source| self.failed("delete", &path, source);
@@ -55,7 +56,8 @@ impl DataRoot {
             .inspect_ok(move |at| {
                 assert!(at.prefix_matches(&below), "{at} is not below {below}");
             });
-        // Listed to the end first: a listing that goes on while its objects vanish may fail.
+        // The list is complete before the first deletion: a listing that goes on while its objects vanish may
+        // fail.
         let found: Vec<ObjectPath> = found.try_collect().await.map_err(failed)?;
         let n = found.len();
         let found = futures::stream::iter(found).map(Ok).boxed();
@@ -72,7 +74,7 @@ impl DataRoot {
         Ok(n)
     }
 
-    /// Deletes what writes left that were cut off more than an hour ago; how many files went.
+    /// Deletes files of writes that were cut off more than an hour ago; returns how many.
     pub async fn sweep(&self, now: UnixMillis) -> Result<usize, DataError> {
         let before = UNIX_EPOCH + Duration::from_millis(now).saturating_sub(STAGING_AGE);
         let root = self.folder.clone();
@@ -89,20 +91,19 @@ impl DataRoot {
     }
 }
 
-/// Whether this is the name of a file that is not complete: such a one has `#` and a number behind
-/// the name it is going to have.
+/// Returns true for the name of a file that is not complete: it has `#` and a number behind its final name.
 pub(super) fn is_staging(name: &str) -> bool {
     let number = name.rsplit_once('#').map(|(_, number)| number);
     number.is_some_and(|n| !n.is_empty() && n.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Removes files with such names that were last written to before that moment, at any depth.
+/// Removes files with such names that were last written before that moment, at any depth.
 fn sweep(folder: &Path, is_left: &dyn Fn(&str) -> bool, before: SystemTime) -> io::Result<usize> {
     let mut n = 0;
     for entry in entries(folder)? {
         let metadata = match fs::symlink_metadata(&entry) {
             Ok(metadata) => metadata,
-            // Others remove what they have written meanwhile.
+            // Other processes remove their own files meanwhile.
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             Err(error) => return Err(error),
         };
@@ -119,7 +120,7 @@ fn sweep(folder: &Path, is_left: &dyn Fn(&str) -> bool, before: SystemTime) -> i
     Ok(n)
 }
 
-/// Removes a folder, if nothing but folders and files that were never complete is in it.
+/// Removes a folder, if it has nothing in it but folders and files that were never complete.
 fn remove_empty(folder: &Path) -> io::Result<()> {
     for entry in entries(folder)? {
         let name = entry.file_name().and_then(|name| name.to_str());
@@ -132,7 +133,7 @@ fn remove_empty(folder: &Path) -> io::Result<()> {
     gone_is_fine(fs::remove_dir(folder))
 }
 
-/// What is in a folder; nothing where there is none.
+/// Returns the entries of a folder; none if it does not exist.
 fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
     match fs::read_dir(folder) {
         Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect(),

@@ -1,4 +1,4 @@
-//! What the data root keeps, refuses and removes.
+//! Tests of what the data root keeps, refuses and removes.
 
 use std::collections::BTreeSet;
 
@@ -55,7 +55,7 @@ async fn bytes_of_plugins_that_are_not_kept_go_and_other_files_stay() {
         std::fs::write(file, "").unwrap();
     }
     let kept = [kept_digest].into();
-    // Its push may be under way.
+    // The push of these bytes may be under way.
     let early = now + hour - 60_000;
     assert_eq!(root.keep_plugins(&kept, early, || true).await.unwrap(), 0);
     let n_deleted = root

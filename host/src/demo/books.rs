@@ -1,30 +1,30 @@
 //! The books of the shop, made up from word lists and a fixed seed.
 //!
-//! Titles, tags and descriptions hold `&`, `<`, `'`, `"` and letters beyond ASCII, so that a crawl
-//! which gets them right has parsed, not guessed. Changing a list changes the truth, nothing else.
+//! Titles, tags and descriptions contain `&`, `<`, `'`, `"` and letters beyond ASCII, so that only a crawl
+//! that parses gets them right. Changing a list changes the truth, and nothing else.
 
 use std::collections::HashSet;
 
 const N_BOOKS: usize = 400;
 const SEED: u64 = 0x0b00_c5e1_1e55;
 
-/// One book, as the shop knows it.
+/// A book of the shop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Book {
-    /// From 1, without gaps.
+    /// Number of the book, from 1, without gaps.
     pub(super) id: usize,
     pub(super) title: String,
     pub(super) author: String,
     pub(super) price_pence: u32,
-    /// Copies on the shelf; 0 is sold out.
+    /// Number of copies on the shelf; 0 is sold out.
     pub(super) stock: u32,
-    /// Stars, 1 to 5.
+    /// Number of stars, 1 to 5.
     pub(super) rating: u32,
     pub(super) tags: Vec<&'static str>,
     pub(super) description: String,
 }
 
-/// Every book; every call gives the same.
+/// Returns all books; every call returns the same.
 pub(super) fn all() -> Vec<Book> {
     let mut dice = Dice(SEED);
     let mut titles = HashSet::new();
@@ -115,7 +115,7 @@ fn description(dice: &mut Dice) -> String {
     format!("{opening} {middle} {}", dice.pick(VERDICTS))
 }
 
-/// The splitmix64 generator: written out, so that no dependency's next version changes the shop.
+/// The splitmix64 generator. It is written out here, so that no new version of a dependency changes the shop.
 struct Dice(u64);
 
 impl Dice {

@@ -8,12 +8,12 @@
 
 use super::books::Book;
 
-/// The path of a book's own page.
+/// Returns the path of a book's own page.
 pub(super) fn book_path(book: &Book) -> String {
     format!("/book/{}.html", book.id)
 }
 
-/// The page that greets a visitor.
+/// Renders the start page.
 pub(super) fn start(n_books: usize) -> String {
     page(
         "The Seeded Shelf",
@@ -27,7 +27,7 @@ pub(super) fn start(n_books: usize) -> String {
     )
 }
 
-/// One page of the catalogue, `n` of `n_pages`.
+/// Renders page `n` of `n_pages` of the catalogue.
 pub(super) fn catalogue(n: usize, n_pages: usize, books: &[Book]) -> String {
     let mut body = format!(
         "<p class=\"where\">Catalogue, page {n} of {n_pages}</p>\n<main class=\"shelf\">\n"
@@ -58,7 +58,7 @@ pub(super) fn catalogue(n: usize, n_pages: usize, books: &[Book]) -> String {
     page(&format!("Catalogue, page {n}"), &body)
 }
 
-/// The page of one book.
+/// Renders the page of one book.
 pub(super) fn book(book: &Book) -> String {
     let stock = match book.stock {
         0 => "Out of stock".to_owned(),
@@ -102,7 +102,7 @@ fn page(title: &str, body: &str) -> String {
     )
 }
 
-/// Text, safe in content and in double-quoted attributes.
+/// Escapes text for content and double-quoted attributes.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + 16);
     for c in text.chars() {

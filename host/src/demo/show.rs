@@ -1,5 +1,5 @@
-//! What the terminal tells about a crawl of the shop: how its items differ from the truth, and what
-//! happened. Plain functions from values to text; printing is left to `cli`.
+//! Text about a crawl of the shop for the terminal: the differences of its items from the truth, and its
+//! story. The functions turn values into text; printing is left to `cli`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,34 +10,34 @@ use url::Url;
 
 use crate::model::id::{NodeId, PluginRef, ResourceName};
 
-/// Differences that [`Differences::lines`] spells out.
+/// Number of differences that [`Differences::lines`] spells out.
 const N_SHOWN: usize = 5;
 
-/// How the items of a crawl differ from the truth.
+/// Differences of a crawl's items from the truth.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Differences {
-    /// URLs whose item should be there and is not.
+    /// URLs whose item is missing.
     pub missing: Vec<String>,
     /// URLs of items that should not be there: of no book, or of one already seen.
     pub extra: Vec<String>,
-    /// Items that are there, with other values than they should have.
+    /// Fields with wrong values.
     pub different: Vec<Difference>,
 }
 
 /// One field with a wrong value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// Of the item.
+    /// URL of the item.
     pub url: String,
-    /// Its name.
+    /// Name of the field.
     pub field: String,
-    /// As crawled; none if the item lacks it.
+    /// Value that was crawled. If `None`, the item lacks the field.
     pub found: Option<Value>,
-    /// As it should be; none if the item should lack it.
+    /// Value of the truth. If `None`, the item should lack the field.
     pub expected: Option<Value>,
 }
 
-/// Compares the items of a crawl, in any order, with the truth. Items belong together by `url`.
+/// Compares the items of a crawl, in any order, with the truth. Items are matched by `url`.
 pub fn compare(items: &[Value], truth: &[Value]) -> Differences {
     let mut differences = Differences::default();
     let mut expected: BTreeMap<&str, &Value> =
@@ -54,12 +54,12 @@ pub fn compare(items: &[Value], truth: &[Value]) -> Differences {
 }
 
 impl Differences {
-    /// Whether there are none.
+    /// Returns true if there are no differences.
     pub fn is_empty(&self) -> bool {
         self.missing.is_empty() && self.extra.is_empty() && self.different.is_empty()
     }
 
-    /// A line for each of the first five, and one that counts the rest.
+    /// Returns a line for each of the first five differences, and one that counts the rest.
     pub fn lines(&self) -> Vec<String> {
         let missing = self.missing.iter().map(|url| format!("missing: {url}"));
         let extra = self.extra.iter().map(|url| format!("too many: {url}"));
@@ -110,33 +110,33 @@ fn or_absent(value: &Option<Value>) -> String {
         .map_or_else(|| "absent".to_owned(), Value::to_string)
 }
 
-/// What a crawl of the shop was, to be told in five lines.
+/// Story of a crawl of the shop, told in five lines.
 #[derive(Debug, Clone)]
 pub struct Story {
-    /// Where the shop is.
+    /// Address of the shop.
     pub shop: Url,
-    /// Books that it sells.
+    /// Number of books that the shop sells.
     pub n_books: usize,
-    /// The plugin that was pushed.
+    /// Plugin that was pushed.
     pub plugin: PluginRef,
-    /// Its size.
+    /// Size of the plugin.
     pub plugin_bytes: usize,
-    /// The resource that was added.
+    /// Resource that was added.
     pub resource: ResourceName,
-    /// The worker that took it.
+    /// Worker that took the resource.
     pub worker: NodeId,
-    /// Pages fetched.
+    /// Number of pages fetched.
     pub n_pages: u64,
-    /// From adding the resource to its end.
+    /// Time from adding the resource to its end.
     pub took: Duration,
-    /// Items that were read back.
+    /// Number of items that were read back.
     pub n_items: usize,
-    /// The folder that keeps everything.
+    /// Folder that keeps everything.
     pub data: PathBuf,
 }
 
 impl Story {
-    /// What happened, in five lines.
+    /// Returns the story in five lines.
     pub fn lines(&self, differences: &Differences) -> [String; 5] {
         let seconds = self.took.as_secs_f64();
         let per_second = self.n_pages as f64 / seconds.max(0.001);

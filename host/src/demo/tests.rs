@@ -1,4 +1,4 @@
-//! The shop's pages, read back by another parser than the one rules use, give its truth.
+//! Tests that the shop's pages, read by another parser than that of rules, give its truth.
 
 use std::collections::BTreeSet;
 

@@ -1,17 +1,17 @@
-//! The bytes that one crawl uses, as far as somebody counts them: bodies on their way in and in flight,
-//! and the memories of calls that run. One atomic number, changed where memory is taken and given back.
+//! The bytes that one crawl uses, as far as they are counted: bodies on their way in and in flight, and the
+//! memories of running calls. It is one atomic number, changed when memory is taken and given back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The bytes that one crawl uses. Clones are the same account.
+/// Bytes that one crawl uses. Clones share one account.
 #[derive(Debug, Clone, Default)]
 pub struct Account {
     bytes: Arc<AtomicU64>,
 }
 
 impl Account {
-    /// Counts so many bytes until what this returns is dropped.
+    /// Counts `bytes` until the returned value is dropped.
     pub fn hold(&self, bytes: u64) -> Held {
         let mut held = Held {
             account: self.clone(),
@@ -21,13 +21,13 @@ impl Account {
         held
     }
 
-    /// All that is held.
+    /// Returns the number of bytes that are held.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 }
 
-/// A part of an account, counted until it is dropped.
+/// Part of an account, counted until it is dropped.
 #[derive(Debug)]
 pub struct Held {
     account: Account,
@@ -35,7 +35,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// It is so many bytes now.
+    /// Changes the part to `bytes`.
     pub fn set(&mut self, bytes: u64) {
         let all = &self.account.bytes;
         match bytes.checked_sub(self.bytes) {

@@ -1,33 +1,33 @@
-//! The default of `--memory`: four fifths of what the cgroup of this process allows, or of what the
-//! machine has where no cgroup allows less.
+//! The default of `--memory`: four fifths of the limit of this process's cgroup, or of the machine's memory
+//! if no cgroup allows less.
 //!
-//! A limit of any cgroup above its own binds a process too, so all of them are read: `memory.max` of
-//! version 2, `memory.limit_in_bytes` of version 1. In a container the path of the cgroup may be that of
-//! the host, of which only the end, or nothing, is to be seen; the root that is mounted counts then.
+//! A limit of any cgroup above its own binds a process too, so all of them are read: `memory.max` of version
+//! 2, `memory.limit_in_bytes` of version 1. In a container the path of the cgroup may be that of the host, of
+//! which only the end, or nothing, is visible; the mounted root counts then.
 
 use std::path::{Component, Path, PathBuf};
 
-/// Where cgroups of version 2 are mounted, and those of version 1 one folder below.
+/// Folder at which cgroups of version 2 are mounted, and those of version 1 one folder below.
 const CGROUPS: &str = "/sys/fs/cgroup";
 
-/// Bytes that this process may use unless told otherwise; none where the system does not tell.
+/// Returns the bytes that this process may use by default; `None` if the system does not tell.
 pub fn usual() -> Option<u64> {
     usual_of(|path| std::fs::read_to_string(path).ok())
 }
 
-/// The same, with what `read` finds in files.
+/// Returns the same, from the files that `read` finds.
 fn usual_of(read: impl Fn(&Path) -> Option<String>) -> Option<u64> {
     let machine = read(Path::new("/proc/meminfo")).and_then(|text| of_machine(&text));
     let cgroups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
     let limits = limit_files(&cgroups)
         .into_iter()
         .filter_map(|file| read(&file)?.trim().parse::<u64>().ok());
-    // Where there is no limit, version 2 says "max", and version 1 more than any machine has.
+    // Without a limit, version 2 has "max", and version 1 a number larger than any machine's memory.
     let least = limits.chain(machine).min()?;
     Some(least / 5 * 4)
 }
 
-/// The files with the limits of the cgroups that `/proc/self/cgroup` names, and of all above them.
+/// Returns the files with the limits of the cgroups that `/proc/self/cgroup` names, and of all above them.
 fn limit_files(cgroups: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for line in cgroups.lines() {
@@ -52,7 +52,7 @@ fn limit_files(cgroups: &str) -> Vec<PathBuf> {
     files
 }
 
-/// The memory of the machine, as `/proc/meminfo` tells.
+/// Returns the memory of the machine according to `/proc/meminfo`.
 fn of_machine(meminfo: &str) -> Option<u64> {
     let total = meminfo
         .lines()
@@ -73,7 +73,7 @@ mod tests {
     );
     const GIB: u64 = 1 << 30;
 
-    /// Files by path and text; what the limit is before its fifth is left.
+    /// Checks the limit, before a fifth of it is left free, that follows from these files.
     #[track_caller]
     fn check(files: &[(&str, &str)], expected: Option<u64>) {
         let files: HashMap<&Path, &str> = files

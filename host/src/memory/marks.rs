@@ -1,28 +1,29 @@
-//! From samples of the memory in use to what is to be done. Pure, and counts samples instead of time.
+//! Decides from samples of the memory in use what is to be done. It is pure, and counts samples instead of
+//! time.
 
-/// Samples between two times that caches shrink.
+/// Number of samples between two times that caches shrink.
 const SHRINK_EVERY: u32 = 5;
-/// Samples at the hard mark, one after the other, before a crawl is put back: shrinking caches may be enough.
+/// Number of samples in a row at the hard mark before a crawl is put back: shrinking caches may be enough.
 const N_HARD: u32 = 2;
-/// Samples between two crawls that are put back: what the first one frees must be seen.
+/// Number of samples between two crawls that are put back: the memory that the first one frees must be seen.
 const SETTLE: u32 = 5;
-/// Samples for which memory may stay short, below the hard mark, before a crawl is put back all the same, or, below
-/// the soft mark, pages are taken again.
+/// Number of samples for which memory may stay short. After that a crawl is put back even below the hard
+/// mark, or pages are taken again below the soft mark.
 const STUCK: u32 = 50;
 
-/// Bytes at which something changes.
+/// Marks, in bytes, at which something changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Marks {
-    /// From here on no page is taken, and caches shrink.
+    /// Mark from which on no page is taken, and caches shrink.
     pub soft: u64,
-    /// Below this, pages are taken again.
+    /// Mark below which pages are taken again.
     pub resume: u64,
-    /// From here on crawls are put back, one after the other.
+    /// Mark from which on crawls are put back, one after the other.
     pub hard: u64,
 }
 
 impl Marks {
-    /// Marks of a process that may use so many bytes.
+    /// Returns the marks of a process that may use `allowed` bytes.
     pub fn of(allowed: u64) -> Self {
         Self {
             soft: allowed / 8 * 7,
@@ -32,27 +33,27 @@ impl Marks {
     }
 }
 
-/// What is to be done after a sample.
+/// Actions after a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Advice {
-    /// No page is taken.
+    /// True if no page is taken.
     pub is_short: bool,
-    /// Caches are to be made smaller now.
+    /// True if caches are to be made smaller now.
     pub shrinks: bool,
-    /// The crawl that uses most is to be put back now.
+    /// True if the crawl that uses most is to be put back now.
     pub puts_back: bool,
 }
 
-/// What has been seen so far.
+/// Marks, and counts of the samples so far.
 #[derive(Debug)]
 pub(super) struct Watch {
     marks: Marks,
     is_short: bool,
-    /// Samples since memory became short.
+    /// Number of samples since memory became short.
     n_short: u32,
-    /// Samples at the hard mark, one after the other.
+    /// Number of samples in a row at the hard mark.
     n_hard: u32,
-    /// Samples since a crawl was put back last, or since memory became short.
+    /// Number of samples since a crawl was put back last, or since memory became short.
     n_since: u32,
 }
 
@@ -71,7 +72,7 @@ impl Watch {
         self.marks
     }
 
-    /// The next sample.
+    /// Takes the next sample.
     pub(super) fn step(&mut self, resident: u64) -> Advice {
         if resident < self.marks.resume {
             *self = Self::new(self.marks);
@@ -89,14 +90,14 @@ impl Watch {
             false => 0,
         };
         if self.n_since >= STUCK && resident < self.marks.soft {
-            // What is left is in use by nobody who could give it back: waiting for less would never end.
+            // No crawl can give back the rest: waiting for less would never end.
             *self = Self::new(self.marks);
             return Advice::default();
         }
         let is_settled = self.n_since >= SETTLE || self.n_short == self.n_since;
         let puts_back = self.n_hard >= N_HARD && is_settled || self.n_since >= STUCK;
         if puts_back {
-            // The samples since then are fewer than those since memory became short.
+            // The samples since the last put-back are fewer than those since memory became short.
             self.n_since = 0;
         }
         Advice {
@@ -117,8 +118,8 @@ mod tests {
         hard: 80,
     };
 
-    /// One letter for each sample: `.` pages are taken, `s` none is, `S` and caches shrink, `b` and `B` the
-    /// same and a crawl is put back.
+    /// Returns one letter for each sample: `.` if pages are taken, `s` if none is, `S` if caches shrink too,
+    /// `b` and `B` if a crawl is put back as well.
     fn advice(samples: impl IntoIterator<Item = u64>) -> String {
         let mut watch = Watch::new(MARKS);
         let letter = |advice: Advice| match (advice.is_short, advice.shrinks, advice.puts_back) {
@@ -140,7 +141,7 @@ mod tests {
     #[test]
     fn pages_wait_from_the_soft_mark_until_memory_is_free() {
         check(&[0, 69, 70, 69, 61, 60, 59, 69, 70], "..Ssss..S");
-        // Caches shrink again while it stays short.
+        // Caches shrink again while memory stays short.
         check(&[75; 12], "SssssSssssSs");
     }
 
@@ -149,7 +150,7 @@ mod tests {
         check(&[80, 80], "Sb");
         check(&[75, 75, 80, 80], "Sssb");
         check(&[80, 79, 80, 79, 50], "Ssss.");
-        // The next one only after the first had time to free something.
+        // The next crawl is put back only after the first had time to free something.
         check(&[90; 13], "SbsssSbsssSbs");
     }
 

@@ -1,18 +1,18 @@
-//! What this process uses: `/proc/self/status`, which costs some microseconds.
+//! The memory that this process uses, from `/proc/self/status`, which takes some microseconds to read.
 //!
-//! Counted are anonymous pages, which the kernel cannot take away. Pages of files are left out (the
-//! program itself, files that are mapped), and so is the page cache, which is no part of a process: the
-//! kernel drops both before it ends anybody. Shared memory is left out too: it holds the first pages of
-//! plugins, once for all sandboxes, but the kernel counts them once for each. The processes that compile
-//! plugins have limits of their own, `--compile-memory`.
+//! Anonymous pages are counted, which the kernel cannot take away. Pages of files (the program itself, mapped
+//! files) are left out, and so is the page cache, which belongs to no process: the kernel drops both before
+//! it ends a process. Shared memory is left out too: it holds the first pages of plugins, once for all
+//! sandboxes, but the kernel counts them once for each. The processes that compile plugins have limits of
+//! their own, `--compile-memory`.
 
-/// Bytes that this process uses now; none where the system does not tell.
+/// Returns the bytes that this process uses now; `None` if the system does not tell.
 pub fn now() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     of_status(&status)
 }
 
-/// What `/proc/self/status` tells. Kernels that do not tell pages apart are taken at the whole.
+/// Parses `/proc/self/status`. For kernels that do not tell kinds of pages apart, the whole counts.
 fn of_status(status: &str) -> Option<u64> {
     let field = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name))?;

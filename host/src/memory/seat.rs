@@ -7,37 +7,37 @@ use tokio::sync::Notify;
 
 use super::{Account, Memory};
 
-/// Samples without shortness after which a crawl that was put back may have twice as many pages at once
-/// again: a minute.
+/// Number of samples without shortness, a minute, after which a crawl that was put back may have twice as
+/// many pages at once again.
 const CALM: u32 = 300;
-/// Halvings that are of any use.
+/// Largest number of halvings that has an effect.
 const MAX_HALVINGS: u32 = 16;
 
-/// The place of one crawl. Clones are the same place; one task waits at it.
+/// Place of one crawl. Clones share the place; one task waits at it.
 #[derive(Debug, Clone)]
 pub struct Seat {
     memory: Memory,
     place: Arc<Place>,
 }
 
-/// Counts what a crawl holds beside its account.
+/// Counts the bytes that a crawl holds beside its account.
 type Also = Box<dyn Fn() -> u64 + Send + Sync>;
 
 #[derive(Default)]
 pub(super) struct Place {
     account: Account,
     also: Mutex<Option<Also>>,
-    /// Why it is put back, until it goes on.
+    /// Reason why the crawl is put back, until it goes on.
     put_back: Mutex<Option<String>>,
-    /// How often its pages at once were halved.
+    /// Number of times that its concurrency was halved.
     n_halvings: AtomicU32,
-    /// Samples since memory was short, or since it was halved or doubled last.
+    /// Number of samples since memory was short, or since the concurrency was halved or doubled last.
     n_calm: AtomicU32,
     wake: Notify,
 }
 
 impl Default for Seat {
-    /// A place in memory that nobody watches.
+    /// Returns a place in memory that nobody watches.
     fn default() -> Self {
         Self::in_memory(Memory::unwatched())
     }
@@ -55,18 +55,18 @@ impl Seat {
         Arc::downgrade(&self.place)
     }
 
-    /// Where bodies and calls of the crawl are counted.
+    /// Returns the account of the crawl's bodies and calls.
     pub fn account(&self) -> &Account {
         &self.place.account
     }
 
-    /// Counts this too from now on, in the place of what was given before: what the frontier holds.
+    /// Counts these bytes too from now on, instead of those of an earlier call: the frontier's.
     pub fn also(&self, bytes: impl Fn() -> u64 + Send + Sync + 'static) {
         *self.place.also() = Some(Box::new(bytes));
     }
 
-    /// Pages of the crawl that may be in flight at once where so many are asked for: 0 while memory is short,
-    /// and fewer after the crawl was put back.
+    /// Returns the number of pages of the crawl that may be in flight at once if `concurrency` are asked for:
+    /// 0 while memory is short, and fewer after the crawl was put back.
     pub fn share(&self, concurrency: u32) -> u32 {
         if self.memory.is_short() {
             return 0;
@@ -75,17 +75,17 @@ impl Seat {
         (concurrency >> n_halvings).max(1)
     }
 
-    /// Why the crawl takes no page; none while it may.
+    /// Returns the reason why the crawl takes no page; `None` while it may.
     pub fn short(&self) -> Option<String> {
         self.memory.short()
     }
 
-    /// Why the crawl is put back; none while it may go on.
+    /// Returns the reason why the crawl is put back; `None` while it may go on.
     pub fn put_back(&self) -> Option<String> {
         self.place.reason().clone()
     }
 
-    /// Waits until the crawl is put back, and answers why.
+    /// Waits until the crawl is put back, and returns the reason.
     pub async fn until_put_back(&self) -> String {
         loop {
             if let Some(why) = self.put_back() {
@@ -127,7 +127,7 @@ impl Place {
         self.wake();
     }
 
-    /// A sample was taken.
+    /// Takes note of a sample.
     pub(super) fn pass(&self, is_short: bool) {
         let n_calm = match is_short {
             true => 0,

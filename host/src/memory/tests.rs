@@ -1,4 +1,4 @@
-//! What crawls are told as samples come in.
+//! Tests of what crawls are told as samples come in.
 
 use std::sync::atomic::AtomicUsize;
 
@@ -6,7 +6,7 @@ use super::*;
 
 const MIB: u64 = 1 << 20;
 
-/// At the hard mark, for so many samples.
+/// Takes `n_samples` samples at the hard mark.
 fn at_hard(memory: &Memory, n_samples: u32) {
     for _ in 0..n_samples {
         memory.note(800 * MIB);
@@ -27,7 +27,7 @@ fn the_crawl_that_uses_most_is_put_back_with_the_reason() {
         why.starts_with("put back: this worker uses 800 MiB of the 800 MiB that --memory allows, and this crawl has 304 MiB in use"),
         "{why}"
     );
-    // Where that was not enough, the next one follows.
+    // The first crawl did not free enough, so the next one follows.
     at_hard(&memory, 5);
     assert!(small.put_back().is_some());
 }
@@ -115,7 +115,7 @@ async fn a_watch_takes_samples_until_it_is_told_to_stop() {
     watch(memory.clone(), resident, stop).await;
     assert_eq!(samples.load(Ordering::Relaxed), 3);
     assert_eq!(seat.share(1), 0);
-    // A system that tells nothing ends it, and nothing is short.
+    // A system that tells nothing ends the watch, and nothing is short.
     let memory = Memory::of(800 * MIB);
     watch(memory.clone(), || None, CancellationToken::new()).await;
     assert_eq!(memory.seat().share(1), 1);

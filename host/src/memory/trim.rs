@@ -1,7 +1,7 @@
-//! Freed memory goes back to the operating system. Without this, glibc keeps what large bodies leave in
-//! its heaps, and memory that nobody uses would count as used for as long as the process runs.
+//! Returns freed memory to the operating system. Without this, glibc keeps the memory of large bodies in its
+//! heaps, and memory that nobody uses would count as used for as long as the process runs.
 
-/// Gives back what is free. Takes some milliseconds.
+/// Returns free memory. It takes some milliseconds.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "glibc offers it to C only")]
 pub(super) fn trim() {
@@ -9,6 +9,6 @@ pub(super) fn trim() {
     unsafe { libc::malloc_trim(0) };
 }
 
-/// Other allocators give free memory back by themselves.
+/// Does nothing: other allocators give free memory back by themselves.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub(super) fn trim() {}

@@ -4,15 +4,15 @@
 //! items/<resource id>/<shard>/<storage epoch>-<n>.jsonl    one item record a line
 //! ```
 //!
-//! Each opening of a frontier has a storage epoch of its own, so no two lives ever write to one file.
-//! A batch is appended and synced, with the folder where the file is new; then the answer says how
-//! much of the file counts, and the frontier keeps that in the batch that empties its outbox. What
-//! lies behind that length is nothing: [`LineReader`] stops there, and it is cut off before the next
-//! append. So a batch can be tried again without a torn or doubled line. A file that somebody removes
-//! or cuts short is followed by the next.
+//! Each opening of a frontier has a storage epoch of its own, so no two lives ever write to one file. A batch
+//! is appended and synced, with the folder if the file is new. Then the answer tells how much of the file
+//! counts, and the frontier keeps that in the batch that empties its outbox. Bytes behind that length do not
+//! count: [`LineReader`] stops there, and they are cut off before the next append. So a batch can be tried
+//! again without a torn or doubled line. If somebody removes a file or cuts it short, the next file follows.
 //!
-//! What a deleted resource's frontier holds and no sink has, the leader delivers in the end: into files
-//! of storage epochs that no frontier has, in a folder that readers pass over until all is written.
+//! In the end, the leader delivers the items that a deleted resource's frontier holds and no sink has. It
+//! writes them into files of storage epochs that no frontier has, in a folder that readers skip until
+//! everything is written.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Seek as _, SeekFrom, Write as _};
@@ -40,7 +40,7 @@ pub(crate) mod tests;
 /// Bounds of line files.
 #[derive(Debug, Clone)]
 pub struct LineSettings {
-    /// A file that would grow beyond this is followed by the next. One batch is never split.
+    /// Size in bytes beyond which the next file follows. One batch is never split.
     pub max_file_bytes: u64,
 }
 
@@ -52,7 +52,7 @@ impl Default for LineSettings {
     }
 }
 
-/// The line files of all shards, below one folder.
+/// Line files of all shards, below one folder.
 #[derive(Debug)]
 pub struct LineFolders {
     items: PathBuf,
@@ -60,7 +60,7 @@ pub struct LineFolders {
 }
 
 impl LineFolders {
-    /// Below `items`, one folder for each resource and in it one for each shard.
+    /// Creates sinks below `items`, with one folder for each resource and in it one for each shard.
     pub fn new(items: PathBuf, settings: LineSettings) -> Self {
         Self { items, settings }
     }
@@ -75,35 +75,35 @@ impl OpenSinks for LineFolders {
     }
 }
 
-/// The line files of one shard, written in one life of its frontier.
+/// Line files of one shard, written in one life of its frontier.
 #[derive(Debug)]
 pub struct LineFiles {
     folder: PathBuf,
     storage_epoch: u64,
     settings: LineSettings,
-    /// What the last answer said. A write whose caller went away has answered nothing, so the next
-    /// one takes back what it wrote.
+    /// File and length that the last answer confirmed. If the caller of a write went away, the write
+    /// confirmed nothing, so the next one takes back the bytes that it wrote.
     present: Option<Present>,
-    /// Writes so far.
+    /// Number of writes so far.
     n_writes: u64,
-    /// Locked on the blocking threads only: a write whose caller went away goes on there.
+    /// Writer, locked on the blocking threads only: a write whose caller went away goes on there.
     writer: Arc<Mutex<Writer>>,
 }
 
 #[derive(Debug, Default)]
 struct Writer {
-    /// The latest write that has begun; an earlier one that comes late must not undo it.
+    /// Number of the latest write that has begun; an earlier one that comes late must not undo it.
     latest: u64,
     open: Option<Open>,
 }
 
-/// The file that is written to.
+/// File that is written to.
 #[derive(Debug, Clone)]
 struct Present {
     n: u64,
-    /// Bytes that were answered for.
+    /// Number of bytes that an answer has confirmed.
     length: u64,
-    /// The first and the last run in it.
+    /// First and last run in the file.
     runs: (Run, Run),
 }
 
@@ -112,14 +112,14 @@ struct Present {
 struct Open {
     n: u64,
     file: File,
-    /// Its name is durable in the folder.
+    /// True if its name is durable in the folder.
     is_named: bool,
 }
 
 impl LineFiles {
-    /// The files of a shard's folder in the life of this storage epoch. Nothing is made before the
-    /// first write; that makes the folder and the one above it, but none further up: a data root
-    /// that was taken away must not come back half-empty.
+    /// Opens the files of a shard's folder in the life of this storage epoch. Nothing is made before the
+    /// first write. That makes the folder and the one above it, but none further up: a data root that was
+    /// taken away must not come back half-empty.
     pub fn open(folder: PathBuf, storage_epoch: u64, settings: LineSettings) -> Self {
         Self {
             folder,
@@ -174,7 +174,7 @@ impl Sink for LineFiles {
     }
 }
 
-/// One batch on its way into the files.
+/// A batch on its way into the files.
 struct Append {
     folder: PathBuf,
     storage_epoch: u64,
@@ -197,7 +197,7 @@ impl Append {
         let answered = self.present.as_ref().map(|present| present.n);
         let file = match (continued, open.take()) {
             (Some(present), Some(file)) if file.n == present.n => file,
-            // Made by a write that answered nothing.
+            // The file was made by a write that confirmed nothing.
             (_, Some(file)) if Some(file.n) != answered => file,
             (Some(present), _) => match self.reopen(present)? {
                 Some(file) => file,
@@ -239,8 +239,8 @@ impl Append {
         self.folder.join(names::file(self.storage_epoch, n))
     }
 
-    /// The present file; none where it is gone, or has lost lines that were answered for. What is lost
-    /// with it stays lost; the next items must not wait for it.
+    /// Returns the present file, or `None` if it is gone or has lost confirmed lines. The lost lines stay
+    /// lost; the next items must not wait for them.
     fn reopen(&self, present: &Present) -> Result<Option<Open>, SinkError> {
         let path = self.path_of(present.n);
         let file = match OpenOptions::new().write(true).open(&path) {
@@ -256,7 +256,7 @@ impl Append {
             tracing::error!(path = %path.display(), "a file of items was cut short");
             return Ok(None);
         }
-        // It was answered for once, so its name is durable.
+        // A write to it was confirmed once, so its name is durable.
         Ok(Some(Open {
             n: present.n,
             file,
@@ -264,8 +264,8 @@ impl Append {
         }))
     }
 
-    /// The first file from `n` on that is not there yet. One that nobody was told of does no harm: it
-    /// has no mark.
+    /// Creates the first file from `n` on that does not exist yet. A file that no answer has confirmed does
+    /// no harm: it has no mark.
     fn create(&self, mut n: u64) -> Result<Open, SinkError> {
         create_folder(&self.folder)?;
         loop {
@@ -285,7 +285,7 @@ impl Append {
     }
 }
 
-/// Makes a file end after `length` bytes, and writing go on there.
+/// Cuts a file to `length` bytes, and moves its cursor there.
 fn cut(file: &mut File, length: u64) -> io::Result<()> {
     let present = file.metadata()?.len();
     if present < length {
@@ -300,7 +300,8 @@ fn cut(file: &mut File, length: u64) -> io::Result<()> {
     file.seek(SeekFrom::Start(length)).map(drop)
 }
 
-/// A file can be written to after its name was removed; then nobody would ever read it.
+/// Checks that the path still leads to the open file. A file can be written to after its name was removed,
+/// but nobody would ever read it.
 fn check_name(file: &File, path: &Path) -> io::Result<()> {
     let (ours, named) = (file.metadata()?, std::fs::metadata(path)?);
     if (ours.dev(), ours.ino()) == (named.dev(), named.ino()) {
@@ -317,8 +318,8 @@ fn sync_folder(folder: &Path) -> Result<(), SinkError> {
     sync().map_err(failed("sync", folder))
 }
 
-/// Makes a shard's folder and its resource's, each durable in the one above. One that is there may
-/// have been made a moment before a crash, so it is synced as well.
+/// Makes a shard's folder and its resource's, each durable in the one above. A folder that exists may have
+/// been made a moment before a crash, so it is synced as well.
 fn create_folder(folder: &Path) -> Result<(), SinkError> {
     for folder in folder.parent().into_iter().chain([folder]) {
         match std::fs::create_dir(folder) {
@@ -342,7 +343,7 @@ fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SinkErr
     }
 }
 
-/// Runs file work where it may block.
+/// Runs file work on a thread that may block.
 async fn blocking<T: Send + 'static>(
     path: &Path,
     work: impl FnOnce() -> Result<T, SinkError> + Send + 'static,

@@ -9,14 +9,14 @@ use super::{Sink, SinkError};
 use crate::model::crawl::ItemRecord;
 use crate::model::frontier::SinkMark;
 
-/// Clones write to the same sink.
+/// Sink that can be shared: clones write to the same one.
 #[derive(Clone)]
 pub struct SharedSink {
     sink: Arc<Mutex<Box<dyn Sink>>>,
 }
 
 impl SharedSink {
-    /// Makes one of this sink.
+    /// Wraps a sink so that it can be shared.
     pub fn new(sink: Box<dyn Sink>) -> Self {
         Self {
             sink: Arc::new(Mutex::new(sink)),

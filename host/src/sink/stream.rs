@@ -1,8 +1,8 @@
 //! Items as plain JSON lines into a pipe or file that the user of `crawler run` gave.
 //!
-//! Only the item itself is written, not the record around it, so that the output can be piped into
-//! other tools. A stream cannot take back half a line: after an error other than a closed pipe, the
-//! line that was being written may be torn, and is written again on the next try.
+//! The output has only the item itself, not the record around it, so that it can be piped into other tools. A
+//! stream cannot take back half a line: after an error other than a closed pipe, the line that was being
+//! written may be torn, and is written again on the next try.
 
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -15,7 +15,7 @@ use super::{Sink, SinkError, end_line};
 use crate::model::crawl::ItemRecord;
 use crate::model::frontier::SinkMark;
 
-/// Writes to a stream.
+/// Sink that writes to a stream.
 #[derive(Debug)]
 pub struct StreamSink<W> {
     stream: W,
@@ -23,7 +23,7 @@ pub struct StreamSink<W> {
 }
 
 impl<W: AsyncWrite + Send + Unpin> StreamSink<W> {
-    /// A sink into `stream`; `name` is what errors call it: a path, or "standard output".
+    /// Creates a sink for `stream`. Errors call it by `name`: a path, or "standard output".
     pub fn new(stream: W, name: impl Into<String>) -> Self {
         Self {
             stream,
@@ -62,8 +62,8 @@ impl<W> StreamSink<W> {
     }
 }
 
-/// Writes to a file in place of what it has, which stays until the first item comes: a crawl that cannot begin
-/// costs nothing.
+/// Sink that replaces the content of a file. The old content stays until the first item comes: a crawl that
+/// cannot begin destroys nothing.
 #[derive(Debug)]
 pub struct FileSink {
     stream: StreamSink<File>,
@@ -71,7 +71,7 @@ pub struct FileSink {
 }
 
 impl FileSink {
-    /// A sink into this file, which is made if it is not there.
+    /// Opens this file as a sink, and makes it if it does not exist.
     pub async fn open(path: &Path) -> io::Result<Self> {
         let options = File::options().write(true).create(true).clone();
         Ok(Self {
@@ -93,7 +93,7 @@ impl Sink for FileSink {
     }
 }
 
-/// Pipes and terminals have no length.
+/// Empties a file. Pipes and terminals have no length, and are left alone.
 async fn empty(file: &File) -> io::Result<()> {
     match file.metadata().await?.is_file() {
         true => file.set_len(0).await,

@@ -1,7 +1,7 @@
 //! Processes of a simulation, all on one thread: each can be stopped and continued as a whole.
 //!
-//! A task belongs to the process of whoever starts it. While that is stopped none of its tasks is
-//! polled, and time goes on: as it is for a real process between SIGSTOP and SIGCONT.
+//! A task belongs to the process of the task that starts it. While the process is stopped none of its tasks
+//! is polled, and time goes on, as for a real process between SIGSTOP and SIGCONT.
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
@@ -12,7 +12,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Process>> = const { RefCell::new(None) };
 }
 
-/// The tasks that stop together. Cheap to clone.
+/// Tasks that stop together. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Process {
     stopped: Arc<Mutex<Stopped>>,
@@ -21,7 +21,7 @@ pub(crate) struct Process {
 #[derive(Debug, Default)]
 struct Stopped {
     is_stopped: bool,
-    /// Of tasks that would have been polled, in their order.
+    /// Wakers of the tasks that would have been polled, in their order.
     waiting: Vec<Waker>,
 }
 
@@ -43,7 +43,7 @@ impl Process {
         self.lock().is_stopped
     }
 
-    /// Does something as this process.
+    /// Runs a closure as this process.
     pub(crate) fn enter<T>(&self, work: impl FnOnce() -> T) -> T {
         as_process(Some(self.clone()), work)
     }
@@ -52,7 +52,7 @@ impl Process {
         self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a task may be polled; if not, it is when the process goes on.
+    /// Returns true if a task may be polled; otherwise it is woken when the process goes on.
     fn may_go(&self, waker: &Waker) -> bool {
         let mut stopped = self.lock();
         if stopped.is_stopped && !stopped.waiting.iter().any(|other| other.will_wake(waker)) {
@@ -62,7 +62,7 @@ impl Process {
     }
 }
 
-/// Does something as no process: what is on its way there goes on whatever becomes of its sender.
+/// Runs a closure as no process: a message on its way goes on whatever becomes of its sender.
 pub(crate) fn outside<T>(work: impl FnOnce() -> T) -> T {
     as_process(None, work)
 }
@@ -74,7 +74,7 @@ fn as_process<T>(process: Option<Process>, work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// The task as one of the present process.
+/// Makes the task one of the present process.
 pub(super) fn within<F: Future>(task: F) -> impl Future<Output = F::Output> {
     let process = CURRENT.with_borrow(Clone::clone);
     let mut task = Box::pin(task);

@@ -1,8 +1,8 @@
 //! An order of tasks that follows from a seed.
 //!
-//! What wakes many tasks at once wakes them in an order of its own: `tokio::sync::watch` throws dice
-//! for it. So a task that is woken only says that it is ready; a conductor, which runs once all that
-//! were woken have said so, gives one of them its turn.
+//! An event that wakes many tasks at once wakes them in an order of its own: `tokio::sync::watch` chooses it
+//! at random. A task that is woken therefore only reports that it is ready. A conductor runs once all woken
+//! tasks have reported, and gives one of them its turn.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -19,25 +19,26 @@ thread_local! {
     static PRESENT: RefCell<Option<Schedule>> = const { RefCell::new(None) };
 }
 
-/// The order of the tasks of one thread.
+/// Order of the tasks of one thread.
 #[derive(Clone)]
 pub(crate) struct Schedule(Arc<Mutex<State>>);
 
 struct State {
     dice: StdRng,
     n_tasks: u64,
-    /// Woken, by number.
+    /// Wakers of the tasks that are ready, by number.
     ready: BTreeMap<u64, Waker>,
-    /// Whose turn it is.
+    /// Number of the task that has its turn.
     turn: Option<u64>,
     conductor: Option<Waker>,
 }
 
-/// Ends the order when it is dropped, on the same thread.
+/// Guard that ends the order when it is dropped, on the same thread.
 pub(crate) struct Scheduled(PhantomData<*const ()>);
 
 impl Schedule {
-    /// Orders all tasks that are started on this thread from now on. Within a runtime of one thread.
+    /// Orders all tasks that are started on this thread from now on. It must be called within a runtime of
+    /// one thread.
     #[expect(clippy::disallowed_methods, reason = "it is what tasks are ordered by")]
     pub(crate) fn begin(seed: u64) -> Scheduled {
         let schedule = Self(Arc::new(Mutex::new(State {
@@ -88,7 +89,7 @@ impl Drop for Scheduled {
     }
 }
 
-/// The task under the order of this thread, if there is one.
+/// Puts the task under the order of this thread, if there is one.
 pub(super) fn ordered<F: Future>(task: F) -> impl Future<Output = F::Output> {
     let schedule = PRESENT.with_borrow(Clone::clone);
     let id = schedule.as_ref().map_or(0, |schedule| {

@@ -1,4 +1,4 @@
-//! Lines of the log as JSON: one flat object each, with `ts`, `level`, `target`, `msg` and the fields.
+//! Log lines as JSON: one flat object each, with `ts`, `level`, `target`, `msg` and the fields.
 
 use std::fmt;
 use std::time::{Duration, UNIX_EPOCH};
@@ -15,7 +15,7 @@ use crate::clock::{Clock as _, SystemClock};
 /// Keys that every line has.
 const OWN: [&str; 4] = ["ts", "level", "target", "msg"];
 
-/// Writes each event as a line of JSON.
+/// Formats each event as a line of JSON.
 pub(super) struct JsonLines;
 
 impl<S, N> FormatEvent<S, N> for JsonLines
@@ -53,10 +53,10 @@ impl Line {
     fn put(&mut self, field: &Field, value: impl Into<Value>) {
         let key = match field.name() {
             "message" => "msg".to_owned(),
-            // Records of the crate `log` carry theirs as fields.
+            // Records of the crate `log` carry their target as a field.
             "log.target" => "target".to_owned(),
             name if name.starts_with("log.") => return,
-            // A field of such a name does not hide what every line has.
+            // A field of such a name does not replace a key that every line has.
             name if OWN.contains(&name) => format!("{name}_"),
             name => name.to_owned(),
         };

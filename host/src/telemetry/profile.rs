@@ -1,11 +1,11 @@
-//! Where the processors' time goes: profiles of this process, in the format of pprof.
+//! Profiles of the processor time of this process, in the format of pprof.
 //!
-//! A timer interrupts whichever thread runs, a hundred times for each second of processor time, and its
-//! stack is noted: of our own code, and of the host below a rule; compiled rules themselves have no
-//! names. A thread that waits is not seen. Nothing is done while no profile is taken.
+//! A timer interrupts whichever thread runs, a hundred times for each second of processor time, and its stack
+//! is recorded. It has the functions of this program, and those of the host below a rule; compiled rules have
+//! no names. A thread that waits is not recorded. Without a profile in progress, this costs nothing.
 //!
-//! The interruption may come anywhere, also inside of an allocation, and walking a stack takes locks
-//! of the libraries that allocate and unwind: stacks are not walked from inside of those.
+//! The interruption may come anywhere, also inside of an allocation, and walking a stack takes locks of the
+//! libraries that allocate and unwind. Stacks are therefore not walked from inside of those libraries.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -16,30 +16,30 @@ use prost::Message as _;
 
 mod format;
 
-/// Samples for each second of processor time; no round number, so that it does not run in step with
-/// what happens at round times.
+/// Samples for each second of processor time. It is no round number, so that sampling does not run in step
+/// with events at round times.
 const FREQUENCY: i32 = 99;
-/// Libraries that the interruption is not welcome in.
+/// Libraries inside of which no stack is walked.
 const NOT_INSIDE: [&str; 5] = ["libc", "libgcc", "pthread", "vdso", "ld-linux"];
 
-/// Why there is no profile.
+/// Reason why there is no profile.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
-    /// A process has one timer.
+    /// A profile is in progress: a process has one timer.
     #[error("a profile is being taken already")]
     Busy,
-    /// The system does not let us.
+    /// The system does not allow it.
     #[error("cannot take a profile")]
     Failed(#[source] pprof::Error),
 }
 
-/// A profile that is being taken; dropping it ends that.
+/// A profile in progress; dropping it ends it.
 pub struct Profile {
     running: ProfilerGuard<'static>,
 }
 
 impl Profile {
-    /// Begins to take one.
+    /// Begins a profile.
     pub fn begin() -> Result<Self, ProfileError> {
         Self::begin_at(FREQUENCY)
     }
@@ -56,12 +56,12 @@ impl Profile {
         }
     }
 
-    /// What was seen since then, as `go tool pprof` reads it. Looking up the names takes seconds where
-    /// it is the first time: call it where blocking is welcome.
+    /// Ends the profile, and returns it in the form that `go tool pprof` reads. The first call looks up
+    /// names, which takes seconds: call it on a thread that may block.
     pub fn end(self) -> Result<Vec<u8>, ProfileError> {
         let report = self.running.report().build();
         let report = report.map_err(ProfileError::Failed)?;
-        // The timer ends before the work on what it brought.
+        // The timer ends before its samples are encoded.
         drop(self);
         Ok(encoded(&report))
     }
@@ -73,7 +73,7 @@ impl std::fmt::Debug for Profile {
     }
 }
 
-/// A report as a message of pprof. Of each place there is one function and one location.
+/// Encodes a report as a message of pprof. Each place has one function and one location.
 fn encoded(report: &Report) -> Vec<u8> {
     let mut strings = Strings::default();
     let period = 1_000_000_000 / i64::from(report.timing.frequency);
@@ -146,7 +146,7 @@ fn nanos(time: Duration) -> i64 {
     i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// Texts are written once, and named by their place in the table; the first is the empty one.
+/// Table of texts: each is written once, and named by its index. The first is empty.
 struct Strings {
     table: Vec<String>,
     places: HashMap<String, i64>,
@@ -180,7 +180,7 @@ mod tests {
 
     use super::*;
 
-    /// Its name is looked for in the profile.
+    /// Spins for a time; the test looks for its name in the profile.
     #[inline(never)]
     fn spins_for_a_profile(time: Duration) -> u64 {
         let begun = Instant::now();
@@ -193,7 +193,7 @@ mod tests {
         n
     }
 
-    /// The names of a stack, innermost first.
+    /// Returns the names of a stack, innermost first.
     fn names<'a>(profile: &'a format::Profile, sample: &format::Sample) -> Vec<&'a str> {
         let locations = sample.location_id.iter();
         let names = locations.map(|id| {
@@ -205,7 +205,7 @@ mod tests {
         names.collect()
     }
 
-    // One test: a process has one timer.
+    // It is one test, because a process has one timer.
     #[test]
     fn a_profile_names_what_ran_and_for_how_long_one_at_a_time() {
         let time = Duration::from_millis(500);
@@ -234,12 +234,12 @@ mod tests {
             for sample in spinning {
                 assert_eq!(sample.value[1], sample.value[0] * profile.period);
                 assert_eq!(text(sample.label[0].key), "thread");
-                // The signal handler is no part of what ran.
+                // The signal handler does not count as code that ran.
                 let innermost = names(&profile, sample)[0];
                 assert!(!innermost.contains("perf_signal"), "{innermost}");
                 seen += sample.value[1];
             }
-            // Other tests run beside it.
+            // Other tests run at the same time.
             assert!(seen > nanos(time) / 20, "{seen} ns of {time:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! `crawler plugin diff`: two plugins, side by side.
+//! `crawler plugin diff`: compares two plugins.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,46 +19,46 @@ mod show;
 
 pub use show::{Called, diff_report};
 
-/// What `crawler plugin diff` was asked for.
+/// Options of `crawler plugin diff`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiffOptions {
-    /// The first plugin.
+    /// First plugin.
     pub before: Side,
-    /// The second one.
+    /// Second plugin.
     pub after: Side,
-    /// The folder of the saved calls. None: the first of `likely_pages` that has some.
+    /// Folder of the saved calls. If `None`, it is the first of `likely_pages` that has some.
     pub pages: Option<PathBuf>,
-    /// Where saved calls may lie.
+    /// Folders that may have saved calls.
     pub likely_pages: Vec<PathBuf>,
-    /// None: all of them.
+    /// Names of the calls to make; all if empty.
     pub calls: Vec<CallName>,
-    /// How often each call is made.
+    /// Number of times that each call is made.
     pub n_times: u32,
-    /// In the place of those that a call was saved with.
+    /// Params that replace those that a call was saved with.
     pub params: BTreeMap<String, String>,
-    /// Of one call.
+    /// Limits of one call.
     pub limits: LimitOverrides,
-    /// Of the sandbox.
+    /// Options of the sandbox.
     pub engine: EngineOptions,
-    /// Who is asked for plugins that were pushed.
+    /// URLs of the masters that are asked for plugins that were pushed.
     pub masters: Vec<String>,
-    /// JSON, not a table.
+    /// True if the output is JSON, not a table.
     pub is_json: bool,
 }
 
-/// Where one of the plugins is.
+/// Source of one of the plugins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Side {
-    /// A folder of source, or a .wasm file.
+    /// Folder of source, or a .wasm file.
     Path(PathBuf),
-    /// At a master, by name.
+    /// Plugin that was pushed, by name.
     Pushed(PluginRef),
-    /// At a master, by digest.
+    /// Plugin that was pushed, by digest.
     Digest(Digest),
 }
 
 impl Side {
-    /// What is there as a file or a folder is that; else it is a plugin that was pushed.
+    /// Parses a source. A path of a file or folder is that; anything else is a plugin that was pushed.
     fn of(text: &str) -> anyhow::Result<Self> {
         let path = Path::new(text);
         if path.exists() || text.contains('/') || text.ends_with(".wasm") {

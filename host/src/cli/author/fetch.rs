@@ -1,4 +1,4 @@
-//! `crawler plugin fetch`, and how a page is asked for by hand.
+//! `crawler plugin fetch`, and the arguments of a page that the user asks for.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,39 +17,39 @@ use crate::model::crawl::{Request, STATE_MAX};
 use crate::model::plugin::LimitOverrides;
 use crate::model::resource::{Agent, CrawlSettings, CredentialNames, ProxyChoice, Robots};
 
-/// What `crawler plugin fetch` was asked for.
+/// Options of `crawler plugin fetch`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchOptions {
-    /// The page, and the rule that it is for.
+    /// Request for the page, with the rule that it is for.
     pub request: Request,
-    /// How it is asked for.
+    /// Settings of the fetch.
     pub asking: Asking,
-    /// With which params the rule is called.
+    /// Params with which the rule is called.
     pub params: BTreeMap<String, String>,
-    /// What the request carries for the rule.
+    /// State that the request carries for the rule.
     pub state: Option<String>,
-    /// Of one call; `body` cuts the page.
+    /// Limits of one call; `body` cuts the page.
     pub limits: LimitOverrides,
-    /// The folder of the saved calls.
+    /// Folder of the saved calls.
     pub pages: PathBuf,
-    /// None: made up from rule and address.
+    /// Name of the call. If `None`, it is made of rule and address.
     pub name: Option<CallName>,
-    /// One of the same name is replaced.
+    /// True if a call of the same name is replaced.
     pub is_replacing: bool,
 }
 
-/// How pages are asked for, as a crawl would.
+/// Settings with which pages are fetched as in a crawl.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asking {
-    /// Of a crawl.
+    /// Settings of a crawl.
     pub settings: CrawlSettings,
-    /// Networks that may be fetched from though they are not public.
+    /// Networks that may be fetched from although they are not public.
     pub allow_networks: Vec<IpNet>,
-    /// Ports that may be fetched from beside the usual ones.
+    /// Ports that may be fetched from in addition to the usual ones.
     pub allow_ports: Vec<u16>,
-    /// How it fetches, as the config file says.
+    /// Settings of the config file for fetching.
     pub fetch: FetchConfig,
-    /// Where hosts are, as the config file says.
+    /// Fixed addresses of hosts from the config file.
     pub hosts: FixedHosts,
 }
 
@@ -167,7 +167,7 @@ impl AskingArgs {
     }
 }
 
-/// Whether it is an address to fetch.
+/// Checks that a URL is one that can be fetched.
 pub fn check_scheme(url: &Url) -> Result<(), Failure> {
     match url.scheme() {
         "http" | "https" => Ok(()),
@@ -178,7 +178,7 @@ pub fn check_scheme(url: &Url) -> Result<(), Failure> {
     }
 }
 
-/// The name of a rule, as admission has it.
+/// Parses the name of a rule, with the rules of admission.
 fn rule(text: &str) -> Result<String, String> {
     let is_fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     match !text.is_empty() && text.len() <= 128 && text.chars().all(is_fit) {
@@ -187,7 +187,7 @@ fn rule(text: &str) -> Result<String, String> {
     }
 }
 
-/// A text that a request may carry.
+/// Parses a state that a request may carry.
 fn state(text: &str) -> Result<String, String> {
     match text.len() <= STATE_MAX {
         true => Ok(text.to_owned()),

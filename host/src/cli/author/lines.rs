@@ -1,4 +1,4 @@
-//! Lines that are typed into `crawler shell`, with history and completion; or those of standard input as they come.
+//! Lines that are typed into `crawler shell`, with history and completion, or lines of standard input.
 
 use std::io::{self, BufRead as _, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -15,20 +15,20 @@ use rustyline::{CompletionType, Config, Context, Editor, Helper};
 use crate::author::shell::{Names, is_open};
 
 const PROMPT: &str = "> ";
-/// The terminal marks no longer what is pasted.
+/// Sequence that makes the terminal stop marking pasted text.
 const NO_BRACKETS: &[u8] = b"\x1b[?2004l";
-/// Lines that are kept.
+/// Number of lines that the history keeps.
 const HISTORY_MAX: usize = 1_000;
-/// Bytes of a line that is not typed.
+/// Largest length in bytes of a line that is not typed.
 const LINE_MAX: usize = 64 << 10;
 
-/// Where lines come from. Waiting for one blocks the thread.
+/// Source of lines. Waiting for one blocks the thread.
 pub enum Lines {
-    /// Somebody types.
+    /// A user types.
     Typed {
-        /// Keeps the history.
+        /// Editor of the line; it keeps the history.
         editor: Box<Editor<Words, DefaultHistory>>,
-        /// Where it lies between runs.
+        /// File of the history between runs.
         history: Option<PathBuf>,
     },
     /// Standard input is no terminal.
@@ -36,7 +36,7 @@ pub enum Lines {
 }
 
 impl Lines {
-    /// From a terminal, with what was typed before.
+    /// Reads lines from a terminal, with the history of earlier runs.
     pub fn typed(history: Option<&Path>) -> anyhow::Result<Self> {
         let config = Config::builder()
             .completion_type(CompletionType::List)
@@ -59,14 +59,14 @@ impl Lines {
         })
     }
 
-    /// What the page has may be named in lines from now on.
+    /// Completes the names of a page in lines from now on.
     pub fn complete(&mut self, names: Names) {
         if let Self::Typed { editor, .. } = self {
             editor.set_helper(Some(Words(names)));
         }
     }
 
-    /// The next line. None: there is none.
+    /// Reads the next line; `None` at the end.
     pub fn read(&mut self) -> anyhow::Result<Option<String>> {
         let Self::Typed { editor, history } = self else {
             return given();
@@ -80,7 +80,7 @@ impl Lines {
                 Err(error) => return Err(error.into()),
             }
         };
-        // At once: nobody knows how the shell ends.
+        // The history is written at once, because the shell may end at any time.
         if let Some(path) = history.clone()
             && let Err(error) = append(editor, &path)
         {
@@ -97,7 +97,7 @@ fn append(editor: &mut Editor<Words, DefaultHistory>, path: &Path) -> anyhow::Re
     Ok(editor.append_history(path)?)
 }
 
-/// Without what was typed before the shell is as good.
+/// Goes on without a history after an error: the shell works without one.
 fn forget(history: &mut Option<PathBuf>, error: &anyhow::Error) {
     if let Some(path) = history.take() {
         eprintln!(
@@ -107,15 +107,15 @@ fn forget(history: &mut Option<PathBuf>, error: &anyhow::Error) {
     }
 }
 
-/// Puts the terminal back as it was when dropped: a signal may end the shell while somebody types.
+/// Restores the terminal's state when it is dropped: a signal may end the shell while a user types.
 #[derive(Debug)]
 pub struct Terminal {
-    /// None: it is no terminal.
+    /// State of the terminal at the start. If `None`, there is no terminal.
     before: Option<Termios>,
 }
 
 impl Terminal {
-    /// As it is now.
+    /// Keeps the present state.
     pub fn keep() -> Self {
         Self {
             before: tcgetattr(io::stdin()).ok(),
@@ -126,7 +126,7 @@ impl Terminal {
 impl Drop for Terminal {
     fn drop(&mut self) {
         if let Some(before) = &self.before {
-            // Where that fails there is no terminal any more. Pasted text is not marked again.
+            // If it fails, there is no terminal any more. Pasted text is not marked again.
             let _gone = tcsetattr(io::stdin(), OptionalActions::Now, before);
             let mut stdout = io::stdout();
             let _gone = stdout.write_all(NO_BRACKETS).and_then(|()| stdout.flush());
@@ -141,7 +141,7 @@ fn given() -> anyhow::Result<Option<String>> {
         let room = LINE_MAX.saturating_sub(text.len()) as u64;
         let mut line = Vec::new();
         let n_read = (&mut stdin).take(room).read_until(b'\n', &mut line)?;
-        // What is no text means nothing, and is told with the line.
+        // Bytes that are no text mean nothing; the error shows them with the line.
         text += &String::from_utf8_lossy(&line);
         anyhow::ensure!(
             text.len() < LINE_MAX,
@@ -156,7 +156,7 @@ fn given() -> anyhow::Result<Option<String>> {
     }
 }
 
-/// What a word may become, and whether a line goes on.
+/// Completion of words, and continuation of lines.
 pub struct Words(Names);
 
 impl Completer for Words {

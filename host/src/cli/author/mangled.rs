@@ -1,4 +1,4 @@
-//! What `crawler plugin test --mangle` prints.
+//! Output of `crawler plugin test --mangle`.
 
 use crawler_extract::mangle::Mangling;
 use serde_json::{Value, json};
@@ -8,10 +8,10 @@ use crate::author::changes::Tally;
 use crate::author::mangled::{Copies, Withstood};
 use crate::cli::{Failure, table};
 
-/// Fields that are named in a row of the table.
+/// Number of fields that are named in a row of the table.
 const FIELDS: usize = 4;
 
-/// A table of all calls and ways to mangle a page, and the first difference of each.
+/// Prints a table of all calls and ways to mangle a page, and the first difference of each.
 pub(super) fn print(all: &[Told], copies: Copies) -> anyhow::Result<()> {
     let told = || {
         let each = all.iter();
@@ -71,7 +71,7 @@ fn row(told: &Told, withstood: &Withstood) -> [String; 7] {
     ]
 }
 
-/// In words.
+/// Returns the result in words.
 fn result(withstood: &Withstood) -> String {
     let n_differ = withstood.n_copies - withstood.n_same - withstood.n_gave_up - withstood.n_ended;
     let counts = [
@@ -91,7 +91,7 @@ fn result(withstood: &Withstood) -> String {
     }
 }
 
-/// `2 gone, 1 changed`.
+/// Formats counts such as `2 gone, 1 changed`.
 pub(super) fn tally(tally: Tally) -> String {
     let counts = [
         (tally.gone, "gone"),
@@ -106,7 +106,7 @@ pub(super) fn tally(tally: Tally) -> String {
     }
 }
 
-/// Those that changed most often.
+/// Returns the fields that changed most often.
 fn fields(withstood: &Withstood) -> String {
     let mut fields: Vec<(&String, &usize)> = withstood.changes.fields.iter().collect();
     fields.sort_by_key(|(name, n)| (std::cmp::Reverse(**n), *name));
@@ -169,7 +169,7 @@ pub(super) fn as_json(withstood: &Withstood) -> Value {
     })
 }
 
-/// An error where a rule does not withstand what it should.
+/// Returns an error if a rule does not withstand what it should.
 pub(super) fn check(all: &[Told]) -> anyhow::Result<()> {
     let faults = || {
         let each = all.iter().flat_map(|told| &told.mangled);

@@ -1,4 +1,4 @@
-//! `crawler shell`: what it is asked for, and what it prints.
+//! `crawler shell`: its arguments and its output.
 
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
@@ -13,34 +13,34 @@ use crate::config::Environment;
 use crate::model::crawl::{Page, Request};
 use crate::telemetry::chain;
 
-/// In the folder of what is local to the machine.
+/// File of the history, within the folder of state that is local to the machine.
 const HISTORY: &str = "shell-history";
-/// No rule: the shell has none.
+/// Name in the place of a rule: the shell has none.
 const NO_RULE: &str = "shell";
-/// Where a limit cuts off what is read.
+/// Note that is added where a limit cuts the result off.
 const TOO_MUCH: &str = "; the page has more than a call may read at once";
-/// Characters of a page that are shown.
+/// Number of characters of a page that are shown.
 const SOURCE_SHOWN: usize = 4_000;
-/// Links that are shown.
+/// Number of links that are shown.
 const LINKS_SHOWN: usize = 100;
 
-/// What `crawler shell` was asked for.
+/// Options of `crawler shell`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellOptions {
-    /// What is looked at first.
+    /// First page.
     pub page: ShellPage,
-    /// How pages are asked for.
+    /// Settings with which pages are fetched.
     pub asking: Asking,
-    /// Where lines are kept that were typed. None: nowhere.
+    /// File of the history. If `None`, lines are not kept.
     pub history: Option<PathBuf>,
 }
 
-/// Where a page is.
+/// Source of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ShellPage {
-    /// On the web.
+    /// Page on the web.
     Request(Box<Request>),
-    /// A file of HTML, or a saved call.
+    /// File of HTML, or a saved call.
     File(PathBuf),
 }
 
@@ -68,7 +68,7 @@ impl ShellArgs {
     ) -> anyhow::Result<ShellOptions> {
         let history = environment.state_home.as_ref();
         let history = history.map(|home| home.join("crawler").join(HISTORY));
-        // `C:` aside, what has a scheme is no path.
+        // Except for `C:`, an argument with a scheme is no path.
         let page = match Url::parse(&self.page) {
             Ok(url) if !Path::new(&self.page).exists() => {
                 check_scheme(&url)?;
@@ -90,16 +90,16 @@ impl ShellArgs {
     }
 }
 
-/// Says things to whoever types.
+/// Prints answers to the user.
 #[derive(Debug)]
 pub struct Talk {
-    /// Somebody types; otherwise lines come from a file or a program.
+    /// True if a user types; otherwise lines come from a file or a program.
     is_terminal: bool,
     n_refused: u32,
 }
 
 impl Talk {
-    /// With whoever is at standard input.
+    /// Begins with the user or program at standard input.
     pub fn begin() -> Self {
         Self {
             is_terminal: io::stdin().is_terminal() && io::stdout().is_terminal(),
@@ -107,12 +107,12 @@ impl Talk {
         }
     }
 
-    /// Somebody types.
+    /// Returns true if a user types.
     pub fn is_terminal(&self) -> bool {
         self.is_terminal
     }
 
-    /// A page was opened.
+    /// Prints that a page was opened.
     pub fn opened(&self, page: &Page) -> io::Result<()> {
         if self.is_terminal {
             table::print_line(&about(page))?;
@@ -120,7 +120,7 @@ impl Talk {
         Ok(())
     }
 
-    /// How to go on.
+    /// Prints how to go on.
     pub fn welcome(&self) -> io::Result<()> {
         match self.is_terminal {
             true => table::print_line("a selector shows what it finds; /help tells more"),
@@ -128,7 +128,7 @@ impl Talk {
         }
     }
 
-    /// Where a page came from, and how.
+    /// Prints where a page came from, and how.
     pub fn page(&self, page: &Page) -> io::Result<()> {
         table::print_line(&about(page))?;
         if page.requested_url != page.url {
@@ -141,7 +141,7 @@ impl Talk {
         table::print_line(&table::plain(&known.join(" ")))
     }
 
-    /// The headers of an answer.
+    /// Prints the headers of an answer.
     pub fn headers(&self, page: &Page) -> io::Result<()> {
         for (name, value) in page.headers.iter() {
             table::print_line(&table::plain(&format!("{name}: {value}")))?;
@@ -149,7 +149,7 @@ impl Talk {
         Ok(())
     }
 
-    /// The beginning of a page.
+    /// Prints the beginning of a page.
     pub fn source(&self, page: &Page) -> io::Result<()> {
         let text = page.text();
         let end = text.char_indices().nth(SOURCE_SHOWN).map(|(end, _)| end);
@@ -167,7 +167,7 @@ impl Talk {
         }
     }
 
-    /// The body is in a file now.
+    /// Prints that the body was saved.
     pub fn saved(&self, path: &Path, page: &Page) -> io::Result<()> {
         let cut = if page.truncated {
             ", cut by limit body"
@@ -178,7 +178,7 @@ impl Talk {
         self.say(&line)
     }
 
-    /// Addresses.
+    /// Prints addresses.
     pub fn links(&self, links: &Links) -> io::Result<()> {
         let Links { urls, is_truncated } = links;
         for link in urls.iter().take(LINKS_SHOWN) {
@@ -195,7 +195,7 @@ impl Talk {
         table::print_line(&end)
     }
 
-    /// What was found.
+    /// Prints the result of a query.
     pub fn found(&self, found: &Found, is_whole: bool) -> io::Result<()> {
         let Shown {
             head,
@@ -226,12 +226,12 @@ impl Talk {
         table::print_line(&end)
     }
 
-    /// As it is.
+    /// Prints a text unchanged, except for control characters.
     pub fn say(&self, text: &str) -> io::Result<()> {
         table::print_line(&table::plain(text))
     }
 
-    /// What can be typed.
+    /// Prints the lines that can be typed.
     pub fn help(&self) -> io::Result<()> {
         let mut rows = vec![
             [
@@ -258,7 +258,7 @@ impl Talk {
         table::print_columns(&head, &rows)
     }
 
-    /// A line that cannot be carried out. The next one can.
+    /// Prints why a line cannot be carried out. The next one can.
     pub fn refused(&mut self, line: &str, error: &anyhow::Error) {
         self.n_refused += 1;
         let why = chain(error.as_ref());
@@ -268,7 +268,7 @@ impl Talk {
         }
     }
 
-    /// An error where lines that nobody typed were not carried out.
+    /// Returns an error if lines that nobody typed were not carried out.
     pub fn end(&self) -> anyhow::Result<()> {
         anyhow::ensure!(
             self.is_terminal || self.n_refused == 0,
@@ -283,7 +283,7 @@ fn counted(n: usize, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })
 }
 
-/// In a line.
+/// Describes a page in one line.
 fn about(page: &Page) -> String {
     let kind = page.header("content-type").unwrap_or("no content type");
     let mut about = format!(

@@ -1,4 +1,4 @@
-//! What the commands of authors print.
+//! Output of the commands for authors.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,19 +18,19 @@ use crate::model::plugin::{Limits, Param};
 use crate::plugin::{Admitted, Usage};
 use crate::telemetry::chain;
 
-/// A saved call that was made again, to be shown.
+/// A saved call that was made again, for the output.
 #[derive(Debug)]
 pub struct Told {
-    /// Of the call.
+    /// Name of the call.
     pub name: CallName,
-    /// None: the call cannot be read.
+    /// Rule of the call. If `None`, the call cannot be read.
     pub rule: Option<String>,
-    /// What came of it, or why it cannot be made or kept.
+    /// Result of the call, or the reason why it cannot be made or kept.
     pub tried: Result<Tried, TrialError>,
-    /// What came of it was kept.
+    /// True if the outcome was kept.
     pub is_kept: bool,
-    /// What became of it on mangled copies of its page. Empty where that was not asked for, or it has no page that
-    /// can be mangled.
+    /// Results on mangled copies of the call's page. Empty if they were not asked for, or if there is no page
+    /// that can be mangled.
     pub mangled: Vec<Withstood>,
 }
 
@@ -39,13 +39,13 @@ impl Told {
         self.tried.as_ref().ok().map(|tried| &tried.verdict)
     }
 
-    /// Something came of it: the host did not end it.
+    /// Returns true if the call has an outcome: the host did not end it.
     pub(super) fn has_outcome(&self) -> bool {
         let tried = self.tried.as_ref();
         tried.is_ok_and(|tried| tried.outcome.is_some())
     }
 
-    /// In a word.
+    /// Returns the result in a word.
     fn result(&self) -> &'static str {
         match self.verdict() {
             Some(Verdict::Same) => "same",
@@ -58,12 +58,12 @@ impl Told {
         }
     }
 
-    /// Nothing is left to be done about it.
+    /// Returns true if the user need do nothing about it.
     fn is_well(&self) -> bool {
         matches!(self.result(), "same" | "kept")
     }
 
-    /// What is said of it below the table; nothing where nothing is new.
+    /// Returns the text about the call below the table; `None` if there is nothing new.
     fn details(&self) -> Option<String> {
         let name = &self.name;
         let tried = match &self.tried {
@@ -140,7 +140,7 @@ impl Told {
     }
 }
 
-/// What a call used, and how much that is of its limits.
+/// Returns the usage of a call, with its share of the limits.
 fn used(usage: &Usage, limits: &Limits) -> [String; 3] {
     let share = |used: f64, limit: f64| {
         let percent = 100.0 * used / limit;
@@ -169,7 +169,7 @@ fn used(usage: &Usage, limits: &Limits) -> [String; 3] {
     ]
 }
 
-/// `412.3 k`.
+/// Formats a number, such as `412.3 k`.
 pub(super) fn count(n: u64) -> String {
     let steps = [(1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")];
     match steps.into_iter().find(|(step, _)| n >= *step) {
@@ -178,8 +178,8 @@ pub(super) fn count(n: u64) -> String {
     }
 }
 
-/// Shows what came of saved calls. An error where one of them is not as it was kept, or does not withstand what
-/// it should.
+/// Prints the results of saved calls. It is an error if one of them differs from the one that was kept, or
+/// does not withstand what it should.
 pub fn test_report(
     all: &[Told],
     limits: &Limits,
@@ -229,7 +229,7 @@ pub fn test_report(
     Err(Failure::new(what, hint).into())
 }
 
-/// Shows what a master would say of a plugin, and how long it took to compile.
+/// Prints what a master would say of a plugin, and how long it took to compile.
 pub fn check_report(
     admitted: &Admitted,
     plugin_size: u64,
@@ -288,7 +288,7 @@ pub fn check_report(
     plugin::show_items(&description.schemas)
 }
 
-/// Says where a fetched page lies.
+/// Prints where a fetched page was saved.
 pub fn fetch_report(folder: &Path, name: &CallName, rule: &str, page: &Page) -> anyhow::Result<()> {
     let kind = page.header("content-type").unwrap_or("no content type");
     table::print_line(&table::plain(&format!(
@@ -303,7 +303,7 @@ pub fn fetch_report(folder: &Path, name: &CallName, rule: &str, page: &Page) -> 
             ""
         },
     )))?;
-    // Where the folder is that of a plugin, that is named; the present one goes without.
+    // If the folder is that of a plugin, the hint names it, unless it is the current folder.
     let plugin = folder.parent().filter(|_| folder.ends_with(super::PAGES));
     let place = match plugin {
         Some(plugin) if plugin.as_os_str().is_empty() => String::new(),
@@ -316,7 +316,7 @@ pub fn fetch_report(folder: &Path, name: &CallName, rule: &str, page: &Page) -> 
     Ok(())
 }
 
-/// Says where a new plugin lies, and what comes next.
+/// Prints where a new plugin is, and the next steps.
 pub fn new_report(options: &NewOptions, sdk: Option<&Path>) -> anyhow::Result<()> {
     let folder = &options.folder;
     let shown = std::env::current_dir().ok();

@@ -1,4 +1,4 @@
-//! From a folder of source to a component, by the tools of its language.
+//! Builds a component from a folder of source, with the tools of its language.
 //!
 //! ```text
 //! rust     cargo, for wasm32-wasip2
@@ -18,8 +18,8 @@ use crate::cli::Failure;
 mod rust;
 mod script;
 
-/// The component of a plugin: a `.wasm` file as it is, a folder built first. What the folder has tells the
-/// language: a Cargo.toml, a package.json or a pyproject.toml.
+/// Returns the component of a plugin: a `.wasm` file unchanged, or a folder after its build. The files in the
+/// folder tell the language: a Cargo.toml, a package.json or a pyproject.toml.
 ///
 /// Messages of the build go to stderr. Dropping the future ends the build with all its processes.
 pub async fn build_plugin(path: &Path) -> anyhow::Result<PathBuf> {
@@ -63,11 +63,11 @@ fn is_wasm(path: &Path) -> bool {
         .is_some_and(|extension| extension == "wasm")
 }
 
-/// What to do where a build ends badly.
+/// Ways out of a build that fails.
 struct Hints<'a> {
-    /// Its program cannot be started.
+    /// Way out if its program cannot be started.
     missing: &'a str,
-    /// It fails. None: its messages tell.
+    /// Way out if it fails. If `None`, its own messages suffice.
     failed: Option<&'a str>,
 }
 
@@ -112,12 +112,12 @@ async fn output_of_group(mut command: Command) -> io::Result<Output> {
     let id = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
     let group = id.map(Group);
     let output = child.wait_with_output().await;
-    // Reaped: its id may be another's from here on.
+    // The child is reaped: its id may be another's from here on.
     std::mem::forget(group);
     output
 }
 
-/// A process group, killed on drop.
+/// Process group that is killed on drop.
 struct Group(Pid);
 
 impl Drop for Group {

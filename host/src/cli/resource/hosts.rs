@@ -1,4 +1,4 @@
-//! `crawler resource hosts`: what each host of a crawl waits for.
+//! `crawler resource hosts`: the state of each host of a crawl.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::cli::table;
 use crate::model::frontier::HostEntry;
 use crate::model::id::ResourceName;
 
-/// Hosts asked for at once.
+/// Number of hosts that one call asks for.
 const PAGE: u32 = 1_000;
 
 #[derive(Debug, Args)]
@@ -94,7 +94,7 @@ pub(super) async fn list(client: &Client, args: HostsArgs) -> anyhow::Result<()>
     Ok(())
 }
 
-/// One host: its state, its URLs, its name, and what there is to say about it.
+/// Formats one host: its state, its URLs, its name, and its details.
 fn line(host: &HostAnswer) -> String {
     let due = match host.due {
         HostEntry::MAX_DUE.. => format!("{}+", HostEntry::MAX_DUE),
@@ -120,7 +120,7 @@ fn line(host: &HostAnswer) -> String {
     format!("{state:<11} {due:>5} due  {name}{delay}{until}{failures}")
 }
 
-/// The origin of a delay in words; nothing for the resource's own setting.
+/// Returns the origin of a delay in words; empty for the resource's own setting.
 fn origin(by: &str) -> &'static str {
     match by {
         "robots" => " (crawl-delay of its robots.txt)",

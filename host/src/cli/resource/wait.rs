@@ -10,10 +10,10 @@ use crate::api::client::Client;
 use crate::cli::{Failure, table};
 use crate::model::id::ResourceName;
 
-/// Between two looks at the resource.
+/// Interval between two looks at the resource.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// Returns when the crawl has finished; fails when it failed, or is not over in time.
+/// Waits until the crawl has finished. It is an error if the crawl failed, or is not over in time.
 pub(super) async fn run(
     client: &Client,
     name: &ResourceName,
@@ -53,7 +53,7 @@ pub(super) async fn run(
     }
 }
 
-/// What to say when the crawl is over; nothing while it is not.
+/// Returns the message for a finished crawl; `None` while it is not over.
 fn finished(name: &ResourceName, resource: &ResourceAnswer) -> Result<Option<String>, Failure> {
     match resource.phase.as_str() {
         "Finished" => Ok(Some(format!(
@@ -85,7 +85,7 @@ fn numbers(resource: &ResourceAnswer) -> String {
     }
 }
 
-/// Hides itself where stderr is no terminal.
+/// Creates a spinner, which hides itself if stderr is no terminal.
 fn spinner() -> ProgressBar {
     let style = ProgressStyle::with_template("{spinner} {msg} [{elapsed}]");
     let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());

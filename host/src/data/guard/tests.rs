@@ -1,4 +1,4 @@
-//! What the store answers while its folder is away.
+//! Tests of the store's answers while its folder is away.
 
 use object_store::{ObjectStoreExt as _, PutMode};
 use tempfile::TempDir;
@@ -36,7 +36,7 @@ impl Bench {
         std::fs::rename(self.aside(), self.folder()).unwrap();
     }
 
-    /// Every call says that the folder is gone, and makes none.
+    /// Checks that every call says that the folder is gone, and that none makes it.
     async fn check_gone(&self) {
         let store = &self.store;
         let (there, other) = (path("a/there"), path("a/b/other"));
@@ -134,7 +134,7 @@ async fn what_is_not_there_is_no_error_to_remember() {
 #[tokio::test]
 async fn the_last_error_is_told_until_the_same_goes_well_or_it_is_old() {
     let bench = Bench::new().await;
-    // A file in the way of a folder: one kind of write fails, all else goes well.
+    // A file is in the way of a folder: one kind of write fails, and everything else succeeds.
     let in_the_way = path("a/there/below");
     let fail = || bench.store.put(&in_the_way, "2".into());
     fail().await.unwrap_err();

@@ -1,4 +1,4 @@
-//! Stores that do not keep writers apart are found out.
+//! Tests that the probe finds stores that do not keep writers apart.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,16 +13,16 @@ use object_store::{
 
 use super::*;
 
-/// What a store does with a create of what is there.
+/// Reaction of a store to a create of an object that exists.
 #[derive(Debug, Clone, Copy)]
 enum Fault {
-    /// Refuses it, as it should.
+    /// The store refuses it, as it should.
     None,
-    /// Writes over it.
+    /// The store overwrites the object.
     Overwrites,
-    /// Refuses it, after having written over it.
+    /// The store refuses it after it has overwritten the object.
     OverwritesUnseen,
-    /// Cannot be reached.
+    /// The store cannot be reached.
     Fails,
 }
 

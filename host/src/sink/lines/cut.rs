@@ -1,4 +1,4 @@
-//! Making line files readable without the frontier that knew how much of them counts.
+//! Makes line files readable without the frontier that knew how much of them counts.
 
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -8,8 +8,8 @@ use super::{LineFiles, LineSettings, blocking, failed, names, sync_folder};
 use crate::model::frontier::SinkMark;
 use crate::model::id::Shard;
 
-/// Cuts each file of a shard's folder to its mark, and removes those without one: what is left
-/// counts as a whole. Doing so again is fine. No frontier's owner may write to the folder any more.
+/// Cuts each file of a shard's folder to its mark, and removes those without one: the rest counts as a whole.
+/// Repeating this is harmless. No owner of the frontier may write to the folder any more.
 pub async fn cut_to_marks(folder: PathBuf, marks: Vec<SinkMark>) -> Result<(), SinkError> {
     let path = folder.clone();
     blocking(&path, move || {
@@ -30,15 +30,15 @@ pub async fn cut_to_marks(folder: PathBuf, marks: Vec<SinkMark>) -> Result<(), S
     .await
 }
 
-/// Where a try to deliver the rest of a shard's items writes: beside what readers look at, in a place
-/// of its own, so that nothing of a try that was given up gets among the items.
+/// Opens the files into which one try delivers the rest of a shard's items. They are in a folder of their own
+/// that readers skip, so that nothing of a try that was given up gets among the items.
 pub fn open_rest(folder: &Path, shard: Shard, by: u64) -> LineFiles {
     let (name, storage_epoch) = names::rest(shard, by);
     LineFiles::open(folder.join(name), storage_epoch, LineSettings::default())
 }
 
-/// Lets readers see what this try has written of all shards of a resource, and removes what others
-/// have. Doing so again is fine.
+/// Shows readers the files that this try has written of all shards of a resource, and removes those of other
+/// tries. Repeating this is harmless.
 pub async fn publish_rest(folder: PathBuf, by: u64) -> Result<(), SinkError> {
     let path = folder.clone();
     blocking(&path, move || {
@@ -64,7 +64,7 @@ fn publish(from: &Path, to: &Path) -> Result<(), SinkError> {
     sync_folder(to)
 }
 
-/// A file that has lost bytes is left as it is: readers pass over a torn line.
+/// Cuts a file to a length. A file that has lost bytes is left unchanged: readers skip a torn line.
 fn cut(path: &Path, length: u64) -> Result<(), SinkError> {
     let file = OpenOptions::new()
         .write(true)

@@ -1,4 +1,4 @@
-//! Names of line files and of the folders they are in; the only place that spells them.
+//! Names of line files and of their folders; no other module builds or parses them.
 
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -7,7 +7,7 @@ use super::super::SinkError;
 use super::failed;
 use crate::model::id::Shard;
 
-/// A line file: the storage epoch of the life that wrote it, and its number in that life. Sorts in
+/// Id of a line file: the storage epoch of the life that wrote it, and its number in that life. Ids sort in
 /// the order in which files are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) struct FileId {
@@ -15,23 +15,23 @@ pub(super) struct FileId {
     pub(super) n: u64,
 }
 
-/// Storage epochs from here on are not those of frontiers: what the leader writes has them.
+/// First storage epoch that no frontier has: the leader's files have epochs from here on.
 const FIRST_OF_REST: u64 = 1 << 63;
 
 impl FileId {
-    /// What the leader delivered of a deleted resource: it counts as a whole.
+    /// Returns true for a file that the leader delivered of a deleted resource: it counts as a whole.
     pub(super) fn is_rest(self) -> bool {
         self.storage_epoch >= FIRST_OF_REST
     }
 }
 
-/// The folder in that of a resource where one try to deliver the rest of a shard's items writes, and the
-/// storage epoch of its files. Readers pass over it.
+/// Returns the folder, within that of a resource, for one try to deliver the rest of a shard's items, and the
+/// storage epoch of its files. Readers skip the folder.
 pub(super) fn rest(shard: Shard, by: u64) -> (String, u64) {
     (format!("{shard}.rest-{by:x}"), FIRST_OF_REST | by)
 }
 
-/// The shard and the try of such a folder.
+/// Parses the shard and the try from the name of such a folder.
 pub(super) fn parse_rest(name: &str) -> Option<(Shard, u64)> {
     let (shard, by) = name.split_once(".rest-")?;
     Some((
@@ -40,29 +40,29 @@ pub(super) fn parse_rest(name: &str) -> Option<(Shard, u64)> {
     ))
 }
 
-/// All such folders in that of a resource.
+/// Returns all such folders within that of a resource.
 pub(super) fn rests(folder: &Path) -> Result<Vec<(Shard, u64)>, SinkError> {
     let names = entries(folder)?;
     Ok(names.iter().filter_map(|name| parse_rest(name)).collect())
 }
 
-/// The name of a file.
+/// Returns the name of a file.
 pub(super) fn file(storage_epoch: u64, n: u64) -> String {
     format!("{storage_epoch}-{n}.jsonl")
 }
 
-/// The file that a name means.
+/// Parses the name of a file.
 pub(super) fn parse_file(name: &str) -> Option<FileId> {
     let (storage_epoch, n) = name.strip_suffix(".jsonl")?.split_once('-')?;
     let id = FileId {
         storage_epoch: storage_epoch.parse().ok()?,
         n: n.parse().ok()?,
     };
-    // Numbers can be written in several ways, and a file's name in one.
+    // A number can be written in several ways, but the name of a file in only one.
     (file(id.storage_epoch, id.n) == name).then_some(id)
 }
 
-/// The line files in a shard's folder, in order. None where there is no such folder.
+/// Returns the line files in a shard's folder, in order; none if the folder does not exist.
 pub(super) fn files(folder: &Path) -> Result<Vec<FileId>, SinkError> {
     let mut files: Vec<FileId> = entries(folder)?
         .iter()
@@ -72,7 +72,7 @@ pub(super) fn files(folder: &Path) -> Result<Vec<FileId>, SinkError> {
     Ok(files)
 }
 
-/// The shards with a folder in that of a resource, in order. None where there is no such folder.
+/// Returns the shards with a folder within that of a resource, in order; none if it does not exist.
 pub(super) fn shards(folder: &Path) -> Result<Vec<Shard>, SinkError> {
     let mut shards: Vec<Shard> = entries(folder)?
         .iter()

@@ -1,4 +1,4 @@
-//! Reading committed items while they are written, from any process that sees the folder.
+//! Reads committed items while they are written, from any process that sees the folder.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,32 +15,31 @@ use crate::model::id::{Run, Shard};
 
 /// Bytes of lines after which a read ends, even with fewer items than asked for.
 const MAX_READ_BYTES: u64 = 16 << 20;
-/// Where the search for a file's last line begins: most lines are shorter.
+/// Length in bytes of the part in which the search for a file's last line begins: most lines are shorter.
 const TAIL_BYTES: u64 = 64 << 10;
 
-/// How much of the files of each shard counts.
+/// Extents of all shards.
 pub type Extents = BTreeMap<Shard, Extent>;
 
-/// How much of a shard's files counts.
+/// Part of a shard's files that counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Extent {
-    /// As the frontier says; other files count for nothing.
+    /// Files and lengths that the frontier keeps; other files do not count.
     Marks(Vec<SinkMark>),
-    /// All whole lines: there is no frontier any more, and before it went the files were cut to
-    /// their marks.
+    /// All whole lines. The frontier is gone, and the files were cut to their marks before it went.
     Whole,
 }
 
-/// What one read came to.
+/// Result of one read.
 #[derive(Debug, Default)]
 pub struct Lines {
-    /// In order within a shard. There may be none though there is more to read.
+    /// Items, in order within a shard. There may be none although there is more to read.
     pub items: Vec<ItemRecord>,
-    /// Everything that counts at present has been read.
+    /// True if everything that counts at present has been read.
     pub is_end: bool,
 }
 
-/// Reads the items of one run of a resource, all shards, from the first on.
+/// Reads the items of one run of a resource, in all shards, from the first on.
 #[derive(Debug)]
 pub struct LineReader {
     folder: PathBuf,
@@ -48,7 +47,7 @@ pub struct LineReader {
     places: Places,
 }
 
-/// How far each shard was read, and which one was read last.
+/// Places in each shard up to which it was read, and the shard that was read last.
 #[derive(Debug, Clone, Default)]
 struct Places {
     by_shard: BTreeMap<Shard, Place>,
@@ -61,22 +60,22 @@ struct Place {
     offset: u64,
 }
 
-/// A file and how much of it counts.
+/// A file and the length of it that counts.
 struct Span {
     file: FileId,
     length: u64,
-    /// The first and the last run in it. None: known by reading only.
+    /// First and last run in the file. If `None`, they are known only after reading.
     runs: Option<(Run, Run)>,
 }
 
-/// Ends a read.
+/// Budget that ends a read.
 struct Budget {
     max_items: usize,
     n_bytes: u64,
 }
 
 impl LineReader {
-    /// A reader of `items/<resource id>`, which need not exist yet.
+    /// Creates a reader of `items/<resource id>`, which need not exist yet.
     pub fn new(folder: PathBuf, run: Run) -> Self {
         Self {
             folder,
@@ -85,9 +84,9 @@ impl LineReader {
         }
     }
 
-    /// What counts by now and was not read yet: at most `max` items. Going on where it was, also
-    /// across new files and other owners, as long as each call is given extents that are no older
-    /// than those of the call before. Cancelling it loses nothing.
+    /// Returns at most `max` items that count by now and were not read yet. It resumes where it was, also
+    /// across new files and other owners, as long as each call gets extents that are no older than those of
+    /// the call before. Cancelling it loses nothing.
     pub async fn read(&mut self, extents: &Arc<Extents>, max: usize) -> Result<Lines, SinkError> {
         let (folder, run, mut places) = (self.folder.clone(), self.run, self.places.clone());
         let extents = Arc::clone(extents);
@@ -101,13 +100,13 @@ impl LineReader {
     }
 }
 
-/// The shards that have line files in `items/<resource id>`, which need not exist.
+/// Returns the shards that have line files in `items/<resource id>`, which need not exist.
 pub async fn shards(folder: PathBuf) -> Result<Vec<Shard>, SinkError> {
     let path = folder.clone();
     blocking(&path, move || names::shards(&folder)).await
 }
 
-/// The latest run with an item that counts in `items/<resource id>`.
+/// Returns the latest run with an item that counts in `items/<resource id>`.
 pub async fn newest_run(folder: PathBuf, extents: &Arc<Extents>) -> Result<Option<Run>, SinkError> {
     let (path, extents) = (folder.clone(), Arc::clone(extents));
     blocking(&path, move || {
@@ -184,7 +183,7 @@ impl Budget {
 }
 
 impl Place {
-    /// Reads on in a file; false where the budget ended it.
+    /// Reads on in a file; returns false if the budget ended it.
     fn read(
         &mut self,
         path: &Path,
@@ -205,7 +204,7 @@ impl Place {
             let n_bytes = lines.read_until(b'\n', &mut line)? as u64;
             if line.last() != Some(&b'\n') {
                 return match span.runs {
-                    // Its end was never answered for.
+                    // No answer ever confirmed the end of the file.
                     None => Ok(true),
                     Some(_) => Err(io::Error::new(
                         ErrorKind::UnexpectedEof,
@@ -227,7 +226,7 @@ impl Place {
     }
 }
 
-/// The files of a shard that count, in the order in which they were written, from one on.
+/// Returns the files of a shard that count, in the order in which they were written, from `from` on.
 fn spans(folder: &Path, extent: &Extent, from: FileId) -> Result<Vec<Span>, SinkError> {
     let mut spans = match extent {
         Extent::Marks(marks) => marks
@@ -266,7 +265,7 @@ fn whole(folder: &Path, file: FileId) -> Result<Span, SinkError> {
     })
 }
 
-/// The run of the last whole line of a shard: runs follow each other.
+/// Returns the run of the last whole line of a shard: the numbers of runs only grow.
 fn last_run(folder: &Path) -> Result<Option<Run>, SinkError> {
     for file in names::files(folder)?.into_iter().rev() {
         let path = folder.join(names::file(file.storage_epoch, file.n));

@@ -1,4 +1,4 @@
-//! What a reader sees, whatever happened to the writer.
+//! Tests of what a reader sees, whatever happened to the writer.
 
 use std::ops::Range;
 
@@ -32,7 +32,7 @@ fn keys(range: Range<u32>) -> Vec<String> {
     range.map(|n| format!("key-{n}")).collect()
 }
 
-/// A resource's folder, and what its frontiers would say of it.
+/// A resource's folder, and the extents that its frontiers would give.
 struct Bench {
     folder: tempfile::TempDir,
     extents: Extents,
@@ -69,7 +69,7 @@ impl Bench {
         )
     }
 
-    /// Writes, and keeps the mark as a frontier does.
+    /// Writes items, and keeps the mark as a frontier does.
     async fn write(&mut self, shard: u32, files: &mut LineFiles, items: &[ItemRecord]) -> SinkMark {
         let mark = files.write(items).await.unwrap().unwrap();
         let extent = self.extents.entry(Shard(shard));
@@ -132,7 +132,7 @@ async fn what_no_mark_covers_is_never_read_and_a_later_life_leaves_it_alone() {
     let mut bench = Bench::new();
     let mut first = bench.open(0, 9);
     bench.write(0, &mut first, &records(0..2)).await;
-    // The frontier never heard of these: the process ended in between.
+    // The frontier never heard of these items: the process ended in between.
     first.write(&records(2..4)).await.unwrap();
     bench.append("0/9-0.jsonl", "{\"ke");
     let left = std::fs::read(bench.path("0/9-0.jsonl")).unwrap();
@@ -159,7 +159,7 @@ async fn f33_a_batch_that_failed_half_way_is_written_whole_and_once_on_the_next_
     let mut bench = Bench::new();
     let mut files = bench.open(0, 4);
     bench.write(0, &mut files, &records(0..1)).await;
-    // The lines are appended, and then it turns out that nobody could find them.
+    // The lines are appended, and then the file turns out to have no name any more.
     let (path, aside) = (bench.path("0/4-0.jsonl"), bench.path("aside"));
     std::fs::rename(&path, &aside).unwrap();
     let error = files.write(&records(1..3)).await.unwrap_err().to_string();
@@ -196,7 +196,7 @@ async fn f33_what_follows_a_file_that_was_taken_away_goes_into_the_next_and_is_r
         assert_eq!(mark.file, "4-1.jsonl");
         bench.write(0, &mut files, &records(4..5)).await;
         bench.try_read(9).await.unwrap_err();
-        // Put back, it counts as far as it did.
+        // After it is put back, the file counts as far as it did.
         std::fs::rename(&aside, &path).unwrap();
         assert_eq!(bench.read(9).await, keys(0..5));
         bench.write(0, &mut files, &records(5..6)).await;
@@ -211,7 +211,7 @@ async fn f33_a_folder_that_was_taken_away_is_not_filled_with_files_that_nobody_i
     bench.write(0, &mut files, &records(0..2)).await;
     let (folder, aside) = (bench.folder(), bench.folder.path().join("aside"));
     std::fs::rename(&folder, &aside).unwrap();
-    // Nothing can be made in its place.
+    // No folder can be made in its place.
     std::fs::write(&folder, "in the way").unwrap();
     for _ in 0..3 {
         files.write(&records(2..4)).await.unwrap_err();
@@ -223,15 +223,15 @@ async fn f33_a_folder_that_was_taken_away_is_not_filled_with_files_that_nobody_i
     assert_eq!(std::fs::read_dir(bench.path("0")).unwrap().count(), 1);
 }
 
-// Whether the writes without a caller come before the other one or after it is left to the threads;
-// either way round, they may change nothing.
+// The order of the writes without a caller and the other one depends on the threads; in either order they
+// must change nothing.
 #[tokio::test]
 async fn a_write_whose_caller_went_away_is_taken_back_by_the_next() {
     let mut bench = Bench::new();
     let mut files = bench.open(0, 4);
     let items = records(0..2);
     for _ in 0..2 {
-        // The thread that writes waits until nobody waits for it any more.
+        // The thread that writes starts when its caller has gone away.
         let writer = Arc::clone(&files.writer);
         let held = writer.lock().unwrap();
         let write = files.write(&items);
@@ -242,7 +242,7 @@ async fn a_write_whose_caller_went_away_is_taken_back_by_the_next() {
     while Arc::strong_count(&files.writer) > 1 {
         tokio::task::yield_now().await;
     }
-    // One that comes as late as can be.
+    // This write comes as late as possible.
     let n_writes = std::mem::take(&mut files.n_writes);
     files.write(&items).await.unwrap_err();
     files.n_writes = n_writes;
@@ -318,7 +318,7 @@ async fn runs_are_apart_also_within_a_file_and_the_newest_is_known() {
     let mut files = bench.open(0, 4);
     bench.write(0, &mut files, &records_of(10, 4..5)).await;
     assert_eq!(bench.newest_run().await, Some(Run(10)));
-    // What has no item of the run need not even be there.
+    // A file without an item of the run need not even exist.
     std::fs::remove_file(bench.path("0/4-0.jsonl")).unwrap();
     for (run, expected) in [(1, keys(0..2)), (2, keys(2..4)), (3, keys(0..0))] {
         bench.reader = LineReader::new(bench.folder(), Run(run));
@@ -379,7 +379,7 @@ async fn files_that_were_cut_to_their_marks_are_read_without_them() {
     }
     assert_eq!(bench.newest_run().await, Some(Run(2)));
     assert_eq!(bench.read(9).await, keys(0..3));
-    // A file that lost its end has no more than whole lines.
+    // The reader sees only whole lines of a file that lost its end.
     bench.append("0/11-0.jsonl", "{\"ke");
     assert_eq!(bench.newest_run().await, Some(Run(2)));
     bench.reader = LineReader::new(bench.folder(), Run(2));

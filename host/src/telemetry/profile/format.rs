@@ -1,15 +1,15 @@
-//! The messages of pprof's `profile.proto`, as far as they are written here. All texts are places in
-//! the table of strings.
+//! The messages of pprof's `profile.proto`, as far as they are written here. All texts are indices into the
+//! table of strings.
 
 use prost::Message;
 
-/// All of it.
+/// A whole profile.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Profile {
-    /// What the values of a sample are.
+    /// Types of the values of a sample.
     #[prost(message, repeated, tag = "1")]
     pub(super) sample_type: Vec<ValueType>,
-    /// Stacks that were seen.
+    /// Stacks that were recorded.
     #[prost(message, repeated, tag = "2")]
     pub(super) sample: Vec<Sample>,
     /// Places in code that stacks name.
@@ -18,44 +18,44 @@ pub(super) struct Profile {
     /// Functions that locations name.
     #[prost(message, repeated, tag = "5")]
     pub(super) function: Vec<Function>,
-    /// The first is empty.
+    /// Table of strings; the first is empty.
     #[prost(string, repeated, tag = "6")]
     pub(super) string_table: Vec<String>,
-    /// When it began, in nanoseconds since 1970.
+    /// Time at which the profile began, in nanoseconds since 1970.
     #[prost(int64, tag = "9")]
     pub(super) time_nanos: i64,
-    /// How long it took.
+    /// Length of the profile in nanoseconds.
     #[prost(int64, tag = "10")]
     pub(super) duration_nanos: i64,
-    /// What is between two samples.
+    /// Unit of the distance between two samples.
     #[prost(message, optional, tag = "11")]
     pub(super) period_type: Option<ValueType>,
-    /// How much of it.
+    /// Distance between two samples, in that unit.
     #[prost(int64, tag = "12")]
     pub(super) period: i64,
 }
 
-/// `cpu` in `nanoseconds`.
+/// Type of a value: `cpu` in `nanoseconds`.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct ValueType {
-    /// A text.
+    /// Index of the type's name.
     #[prost(int64, tag = "1")]
     pub(super) kind: i64,
-    /// A text.
+    /// Index of the unit's name.
     #[prost(int64, tag = "2")]
     pub(super) unit: i64,
 }
 
-/// A stack, and how often it was seen.
+/// A stack, and the number of times that it was recorded.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Sample {
-    /// Innermost first.
+    /// Ids of the stack's locations, innermost first.
     #[prost(uint64, repeated, tag = "1")]
     pub(super) location_id: Vec<u64>,
-    /// One for each type.
+    /// Values, one for each type.
     #[prost(int64, repeated, tag = "2")]
     pub(super) value: Vec<i64>,
-    /// Where else it belongs.
+    /// Labels of the sample.
     #[prost(message, repeated, tag = "3")]
     pub(super) label: Vec<Label>,
 }
@@ -63,10 +63,10 @@ pub(super) struct Sample {
 /// A name with a text.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct Label {
-    /// A text.
+    /// Index of the name.
     #[prost(int64, tag = "1")]
     pub(super) key: i64,
-    /// A text.
+    /// Index of the text.
     #[prost(int64, tag = "2")]
     pub(super) text: i64,
 }
@@ -74,10 +74,10 @@ pub(super) struct Label {
 /// A place in code.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Location {
-    /// From 1.
+    /// Id, from 1.
     #[prost(uint64, tag = "1")]
     pub(super) id: u64,
-    /// One: what is inlined has a location of its own.
+    /// Line of the location. There is one: an inlined function has a location of its own.
     #[prost(message, repeated, tag = "4")]
     pub(super) line: Vec<Line>,
 }
@@ -85,10 +85,10 @@ pub(super) struct Location {
 /// A line of a function.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct Line {
-    /// The function.
+    /// Id of the function.
     #[prost(uint64, tag = "1")]
     pub(super) function_id: u64,
-    /// From 1; 0 is unknown.
+    /// Number of the line, from 1; 0 is unknown.
     #[prost(int64, tag = "2")]
     pub(super) line: i64,
 }
@@ -96,16 +96,16 @@ pub(super) struct Line {
 /// A function.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct Function {
-    /// From 1.
+    /// Id, from 1.
     #[prost(uint64, tag = "1")]
     pub(super) id: u64,
-    /// For people.
+    /// Index of the name for people.
     #[prost(int64, tag = "2")]
     pub(super) name: i64,
-    /// For linkers.
+    /// Index of the name for linkers.
     #[prost(int64, tag = "3")]
     pub(super) system_name: i64,
-    /// Where it is written.
+    /// Index of the source file's name.
     #[prost(int64, tag = "4")]
     pub(super) filename: i64,
 }

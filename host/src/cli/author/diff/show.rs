@@ -1,4 +1,4 @@
-//! What `crawler plugin diff` prints.
+//! Output of `crawler plugin diff`.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,22 +16,22 @@ use crate::cli::{Failure, table};
 use crate::model::plugin::Description;
 use crate::telemetry::chain;
 
-/// Characters of a declaration in a table.
+/// Number of characters of a declaration that a table shows.
 const SHOWN: usize = 60;
 
-/// A saved call that both plugins made, to be shown.
+/// A saved call that both plugins made, for the output.
 #[derive(Debug)]
 pub struct Called {
-    /// Of the call.
+    /// Name of the call.
     pub name: CallName,
-    /// Of the call.
+    /// Rule of the call.
     pub rule: String,
-    /// What came of it.
+    /// Results of the two plugins.
     pub made: SideBySide,
 }
 
 impl Called {
-    /// In a word.
+    /// Returns the result in a word.
     fn result(&self) -> String {
         let fault = |side: &str, tried: &Result<Tried, TrialError>| match tried {
             Err(_) => Some(format!("not made by {side}")),
@@ -76,7 +76,7 @@ impl Called {
         ]
     }
 
-    /// What is said of it below the table; nothing where the same came of it.
+    /// Returns the text about the call below the table; `None` if the outcomes are the same.
     fn details(&self) -> Option<String> {
         if self.made.is_same() {
             return None;
@@ -129,7 +129,7 @@ impl Called {
     }
 }
 
-/// `62.0 k -> 31.0 k (0.50x)`.
+/// Formats two numbers and their ratio: `62.0 k -> 31.0 k (0.50x)`.
 fn beside(a: u64, b: u64, shown: impl Fn(u64) -> String) -> String {
     let ratio = match a {
         0 => String::new(),
@@ -145,7 +145,8 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Shows how two plugins differ. An error where they do. `folder` is that of the saved calls, if there is one.
+/// Prints the differences of two plugins; it is an error if there are any. `folder` is that of the saved
+/// calls, if there is one.
 pub fn diff_report(
     options: &DiffOptions,
     [before, after]: [&Description; 2],

@@ -11,7 +11,8 @@ use crate::cli::Failure;
 
 const TARGET: &str = "wasm32-wasip2";
 
-/// The component of a folder with a Cargo.toml. A missing target is installed, where rustup is there to do so.
+/// Builds a folder with a Cargo.toml, and returns the component. A missing target is installed if rustup is
+/// there.
 pub(super) async fn build(folder: &Path) -> anyhow::Result<PathBuf> {
     ensure_target(folder).await?;
     let mut cargo = Command::new("cargo");
@@ -32,7 +33,7 @@ pub(super) async fn build(folder: &Path) -> anyhow::Result<PathBuf> {
     })
 }
 
-/// Installs the target where rustup says that it is missing. Without rustup the build itself tells.
+/// Installs the target if rustup says that it is missing. Without rustup, the build itself reports it.
 async fn ensure_target(folder: &Path) -> anyhow::Result<()> {
     let rustup = |args: &[&str]| {
         let mut command = Command::new("rustup");
@@ -67,7 +68,7 @@ struct Message {
     filenames: Vec<PathBuf>,
 }
 
-/// The last component that cargo says it made: that of the plugin itself, after its dependencies.
+/// Returns the last component that cargo made: that of the plugin itself, after its dependencies.
 fn artifact(messages: &str) -> Option<PathBuf> {
     let messages = messages.lines().filter_map(|line| {
         let message: Message = serde_json::from_str(line).ok()?;

@@ -11,10 +11,12 @@ use super::{Hints, run};
 use crate::author::template::COMPONENTIZE_PY;
 use crate::cli::Failure;
 
-/// Where the build script of a package.json, and we for Python, leave the component.
+/// Name of the component's file, which the build script of a package.json writes, and this program for
+/// Python.
 const COMPONENT: &str = "plugin.wasm";
 
-/// The component of a folder with a package.json: what `npm run build` leaves as plugin.wasm.
+/// Builds a folder with a package.json, and returns the component: `npm run build` must write it as
+/// plugin.wasm.
 pub(super) async fn build_javascript(folder: &Path) -> anyhow::Result<PathBuf> {
     let mut npm = Command::new("npm");
     npm.args(["run", "--silent", "build"]);
@@ -28,15 +30,15 @@ pub(super) async fn build_javascript(folder: &Path) -> anyhow::Result<PathBuf> {
     built(npm, folder, hints, nothing).await
 }
 
-/// `[tool.crawler]` of a pyproject.toml: how componentize-py is called. Paths are beside the file.
+/// Table `[tool.crawler]` of a pyproject.toml: arguments of componentize-py. Paths are relative to the file.
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct PythonBuild {
-    /// The module that has `Rules`.
+    /// Module that has `Rules`.
     module: String,
-    /// The folder of rules.wit.
+    /// Folder of rules.wit.
     wit: String,
-    /// Where modules are looked for.
+    /// Folders in which modules are looked for.
     path: Vec<String>,
 }
 
@@ -62,7 +64,8 @@ struct Tools {
     crawler: PythonBuild,
 }
 
-/// The component of a folder with a pyproject.toml, by the componentize-py of its `.venv` or of PATH.
+/// Builds a folder with a pyproject.toml, by the componentize-py of its `.venv` or of PATH, and returns the
+/// component.
 pub(super) async fn build_python(folder: &Path) -> anyhow::Result<PathBuf> {
     let manifest = folder.join("pyproject.toml");
     let text = tokio::fs::read_to_string(&manifest).await;
@@ -86,7 +89,8 @@ pub(super) async fn build_python(folder: &Path) -> anyhow::Result<PathBuf> {
     built(program, folder, hints, nothing).await
 }
 
-/// Without WASI: rules reach nothing but what the crawler gives them.
+/// Returns the arguments of componentize-py. WASI is stubbed: rules reach nothing but what the crawler gives
+/// them.
 fn arguments(build: &PythonBuild) -> Vec<&str> {
     let mut arguments = vec!["--quiet", "--wit-path", &build.wit, "--world", "plugin"];
     arguments.extend(["componentize", "--stub-wasi"]);
@@ -95,9 +99,9 @@ fn arguments(build: &PythonBuild) -> Vec<&str> {
     arguments
 }
 
-/// Runs a build that leaves plugin.wasm; one of an earlier build is none of this one. `nothing` says what to do
-/// where it leaves none. What it prints is for the user, on stderr like all messages: compilers of TypeScript
-/// have theirs on stdout.
+/// Runs a build that must write plugin.wasm; a file of an earlier build does not count. `nothing` is the way
+/// out if it writes none. The build's output is for the user, on stderr like all messages: compilers of
+/// TypeScript print theirs on stdout.
 async fn built(
     command: Command,
     folder: &Path,
