@@ -1,10 +1,10 @@
-//! A whole crawl of the documentation of Rust from a server on loopback: rules in the sandbox beside
+//! A whole crawl of the documentation of Rust from a server on loopback: rules in the sandbox, compared with
 //! a bare loop of reqwest and scraper, which has no limits, no politeness, no retries and no sandbox.
 //!
-//! The sandboxed crawl keeps its URLs durably, as a worker does, or in memory, as `crawler run` does.
-//! All follow the same links with the same number of pages in flight and write one line for each
-//! page. They take turns, so that a busy machine is as busy for the one as for the other; ratios
-//! are medians over the rounds. Time of the processors is that of this process: the server is another.
+//! The sandboxed crawl keeps its URLs durably, as a worker does, or in memory, as `crawler run` does. All of
+//! them follow the same links with the same number of pages in flight and write one line for each page. They
+//! take turns, so that a busy machine slows all of them equally; ratios are medians over the rounds.
+//! Processor time is that of this process: the server is another.
 
 use std::time::{Duration, Instant};
 
@@ -25,15 +25,15 @@ mod sandboxed;
 #[path = "crawl/site.rs"]
 mod site;
 
-/// Crawls of each kind, after one that warms up.
+/// Number of crawls of each kind, after one that warms up.
 const N_ROUNDS: usize = 9;
-/// No further round is begun.
+/// Time after which no further round begins.
 const ENOUGH: Duration = Duration::from_secs(70);
-/// Where crawls start. All that is followed lies below its folder.
+/// Page on which crawls start. All links that are followed are below its folder.
 const START: &str = "/std/index.html";
 const BELOW: &str = "/std/";
 
-/// What a crawl did, and what it took.
+/// Counts of a crawl, and its cost.
 struct Crawled {
     n_pages: u64,
     n_bytes: u64,
@@ -41,7 +41,7 @@ struct Crawled {
     processors: Duration,
 }
 
-/// What a crawl did.
+/// Counts of a crawl.
 struct Harvest {
     n_pages: u64,
     n_bytes: u64,
@@ -76,7 +76,7 @@ fn main() {
         if began.elapsed() >= ENOUGH {
             break;
         }
-        // Whoever comes first finds the machine as the others left it.
+        // The order rotates: each kind finds the machine as the others left it.
         for n in 0..crawls.len() {
             let n = (n + round) % crawls.len();
             rounds[n].push(crawls[n]());
@@ -116,7 +116,7 @@ fn measured<F: Future<Output = Harvest>>(runtime: &Runtime, crawl: impl Fn() -> 
     }
 }
 
-/// Of all threads of this process.
+/// Returns the processor time of all threads of this process.
 fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::try_from(time).expect("it grows from zero")
@@ -146,7 +146,7 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Whether a link leads to a page of the crawl, as plugin `rustdoc` sees it.
+/// Returns true if a link leads to a page of the crawl, as plugin `rustdoc` decides it.
 fn belongs(link: &Url, start: &Url) -> bool {
     let path = link.path();
     (path.ends_with(".html") || path.ends_with('/'))

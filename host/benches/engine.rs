@@ -1,5 +1,5 @@
-//! What a call costs: an instance alone, a call that does nothing, and a page handed over. What reading
-//! a page costs is in the benchmark `extract`.
+//! The cost of a call: an instance alone, a call that does nothing, and a page handed over. The cost of
+//! reading a page is in the benchmark `extract`.
 
 #[path = "../tests/engine/guests.rs"]
 #[expect(
@@ -20,7 +20,7 @@ use tokio::runtime::Runtime;
 use wasmtime::component::{Component, Linker};
 use wasmtime::{InstanceAllocationStrategy, PoolingAllocationConfig, Store};
 
-/// A listing page of a shop, in size.
+/// Size of a listing page of a shop.
 const PAGE_BYTES: usize = 55_000;
 
 fn instance(criterion: &mut Criterion) {

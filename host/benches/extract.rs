@@ -1,16 +1,16 @@
-//! What reading a page costs in the sandbox, beside the same work done natively and by what people use
-//! elsewhere: 600 pages of the documentation of Rust; of each its headings become an item, as JSON, and
-//! where its links lead is made absolute.
+//! The cost of reading a page in the sandbox, compared with the same work done natively and by popular tools
+//! elsewhere. There are 600 pages of the documentation of Rust. The headings of each become an item, as JSON,
+//! and the addresses of its links are made absolute.
 //!
 //! ```text
 //! cargo bench -p crawler --bench extract
 //! cargo bench -p crawler --bench extract -- "as declared"    # those whose name has this
 //! ```
 //!
-//! In the sandbox that is everything of a call: a fresh instance, the page read as declared, the item and
-//! the links handed over. All take turns, one page after the other, so that a busy machine is as busy for the
-//! one as for the other; ratios are medians over the rounds. The two from Python are processes of their own, as they
-//! are used, and are timed by themselves without their start. They are left out where pip cannot have them.
+//! The cost in the sandbox includes the whole call: a fresh instance, the page read as declared, the item
+//! and the links handed over. All readers take turns, one page after the other, so that a busy machine slows
+//! all of them equally; ratios are medians over the rounds. The two from Python are processes of their own,
+//! as in real use, and time themselves without their start. They are left out if pip cannot install them.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::hint::black_box;
@@ -40,15 +40,15 @@ use guests::{component, config, context, page, plugin_of};
 
 const N_PAGES: usize = 600;
 const N_ROUNDS: usize = 9;
-/// Beside whom all others are held.
+/// Reader that all others are compared with.
 const SANDBOX: &str = "sandbox, as declared";
 
-/// Headings and links of all pages: those who do the same work find the same.
+/// Headings and links of all pages: readers that do the same work find the same.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Found {
     n_headings: usize,
     n_links: usize,
-    /// Of all texts and addresses, page by page.
+    /// Hashes of all texts and addresses, page by page.
     hashes: Vec<u64>,
 }
 
@@ -70,14 +70,14 @@ impl Found {
         self.hashes.push(hasher.finish());
     }
 
-    /// The page that another found something else in.
+    /// Returns the first page in which another reader found something else.
     fn first_difference(&self, other: &Self) -> Option<usize> {
         let mut both = self.hashes.iter().zip(&other.hashes);
         both.position(|(one, other)| one != other)
     }
 }
 
-/// Someone who reads all pages, and how long that took in each round.
+/// A reader of all pages, and its time in each round.
 struct Reader<'a> {
     name: &'static str,
     read: Box<dyn FnMut() -> Found + 'a>,
@@ -87,7 +87,7 @@ struct Reader<'a> {
 
 #[expect(clippy::print_stdout, reason = "a benchmark reports to its terminal")]
 fn main() {
-    // `cargo test --all-targets` comes by as well.
+    // `cargo test --all-targets` runs this program as well.
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
@@ -104,7 +104,7 @@ fn main() {
         .iter()
         .map(|(url, html)| page(url, html.clone()))
         .collect();
-    // Wide enough for the longest of the pages, which has 16 000 links.
+    // The limits are wide enough for the longest of the pages, which has 16 000 links.
     let wide = |limits: &mut Limits| {
         (limits.captures, limits.requests) = (1_000_000, 1_000_000);
         (limits.fuel, limits.memory) = (100_000_000_000, 1 << 30);
@@ -128,7 +128,7 @@ fn main() {
         ),
         reader("sandbox, scraper in it", sandbox("tree")),
     ];
-    // For a profile of one of them.
+    // Running one reader only serves a profile of it.
     let only = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
     if let Some(only) = only {
         readers.retain(|reader| reader.name.contains(&only));
@@ -202,7 +202,7 @@ async fn sandboxed(plugin: &Plugin, settings: &CallConfig, rule: &str, pages: &[
     }
 }
 
-/// What a rule finds; the same page costs the same fuel each time.
+/// Returns what a rule finds, and checks that the same page costs the same fuel each time.
 async fn checked(plugin: &Plugin, settings: &CallConfig, rule: &str, pages: &[Arc<Page>]) -> Found {
     let mut found = Found::default();
     for page in pages {
@@ -226,7 +226,7 @@ fn median(times: &[Duration]) -> Duration {
     times[times.len() / 2]
 }
 
-/// Of the rounds after the first, which warms up.
+/// Returns the median ratio of the rounds after the first, which warms up.
 fn ratio(times: &[Duration], beside: &[Duration]) -> f64 {
     let mut ratios: Vec<f64> = times
         .iter()

@@ -1,12 +1,13 @@
-//! Requests a second of the fetcher beside a bare loop of its HTTP client on the same server, with as
-//! many connections, and what each layer adds: processor time and allocations for a request.
+//! Requests per second of the fetcher, compared with a bare loop of its HTTP client on the same server with
+//! as many connections. It also shows the cost that each layer adds: processor time and allocations for a
+//! request.
 //!
 //! ```text
 //! cargo bench -p crawler --bench fetch
 //! ```
 //!
-//! All take turns in one process, so that a busy machine is as busy for the one as for the other; ratios
-//! are medians over the rounds. The server is a process of its own.
+//! The layers take turns in one process, so that a busy machine slows all of them equally; ratios are medians
+//! over the rounds. The server is a process of its own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,14 +35,14 @@ const N_CONNECTIONS: u64 = 64;
 const N_REQUESTS: u64 = 10_000;
 const N_ROUNDS: usize = 15;
 
-/// Who asks.
+/// Layer that sends the requests.
 #[derive(Clone, Copy)]
 enum Layer {
-    /// The client alone: a request, all of its answer.
+    /// The client alone: it sends a request and reads the whole answer.
     Bare,
-    /// The fetcher: guard, gate, limits, charset.
+    /// The fetcher, with guard, gate, limits and charset.
     Fetcher,
-    /// The same with all that a crawl has by default: robots.txt and cookies.
+    /// The fetcher with everything that a crawl has by default: robots.txt and cookies too.
     Whole,
 }
 
@@ -51,7 +52,7 @@ const LAYERS: [(Layer, &str); 3] = [
     (Layer::Whole, "fetcher, robots.txt and cookies"),
 ];
 
-/// What so many requests took.
+/// Cost of all requests of a round.
 struct Took {
     wall: Duration,
     processors: Duration,
@@ -69,7 +70,7 @@ fn main() {
     let asked = Arc::new(runtime.block_on(Asked::new(&server.base)));
     for round in 0..=N_ROUNDS {
         for n in 0..LAYERS.len() {
-            // Whoever comes first finds the machine as the others left it.
+            // The order rotates: each layer finds the machine as the others left it.
             let n = (n + round) % LAYERS.len();
             let took = measured(&runtime, &asked, LAYERS[n].0);
             // The first round warms up.
@@ -99,7 +100,7 @@ fn main() {
     }
 }
 
-/// All that asks the server.
+/// Clients of the server, for all layers.
 struct Asked {
     url: Url,
     client: reqwest::Client,
@@ -176,7 +177,7 @@ fn measured(runtime: &Runtime, asked: &Arc<Asked>, layer: Layer) -> Took {
     let n_left = Arc::new(AtomicU64::new(N_REQUESTS));
     let one = |_| {
         let (asked, n_left) = (Arc::clone(asked), Arc::clone(&n_left));
-        // As a crawl does: each page is a task.
+        // Each page is a task, as in a crawl.
         runtime.spawn(async move {
             while n_left
                 .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1))
@@ -198,7 +199,7 @@ fn measured(runtime: &Runtime, asked: &Arc<Asked>, layer: Layer) -> Took {
     }
 }
 
-/// Of all threads of this process.
+/// Returns the processor time of all threads of this process.
 fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::try_from(time).expect("it grows from zero")

@@ -1,5 +1,5 @@
-//! The durable frontier: what a commit costs beside the database alone, what a large one costs, and
-//! whether what it leaves on the disk stays flat.
+//! The durable frontier: the cost of a commit compared with the database alone, the cost of a large one, and
+//! whether the files that it leaves on the disk stay flat.
 //!
 //! ```text
 //! cargo bench -p crawler --bench frontier                  all but growth
@@ -7,7 +7,7 @@
 //! cargo bench -p crawler --bench frontier -- commits|sizes|hosts|refill
 //! ```
 //!
-//! Ratios count: both sides of each run in one process or one after the other on the same machine.
+//! The measure is a ratio: both sides of each run in one process or one after the other on the same machine.
 
 #![expect(clippy::print_stdout, reason = "a benchmark reports to its terminal")]
 

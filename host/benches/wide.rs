@@ -1,8 +1,8 @@
-//! Crawls of many hosts, each asked slowly, beside a crawl of one host that is asked at once.
+//! Crawls of many hosts, each asked slowly, compared with a crawl of one host that is asked at once.
 //!
-//! All sites are one server on loopback under many names, which answers after 20 ms; it is a process of its
-//! own. What is measured is the worker's crawl with its fetcher, gate and frontier; the rules are plain
-//! functions, so that a page costs as little as it can.
+//! The sites are one server on loopback under many names, which answers after 20 ms; it is a process of its
+//! own. The worker's crawl is measured with its fetcher, gate and frontier. The rules are plain functions, so
+//! that a page costs as little as possible.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -46,17 +46,17 @@ mod million;
 const LATENCY: Duration = Duration::from_millis(20);
 const DELAY: Duration = Duration::from_secs(1);
 
-/// A crawl of so many hosts with so many pages each.
+/// A crawl of many hosts with the same number of pages each.
 #[derive(Clone, Copy)]
 struct Wide {
     n_hosts: u32,
     n_pages: u32,
-    /// Names beside them that nobody knows.
+    /// Number of further names that have no address.
     n_dead: u32,
     delay: Duration,
     concurrency: u32,
     is_durable: bool,
-    /// The crawl ends with so many.
+    /// Number of pages with which the crawl ends.
     max_pages: Option<u64>,
 }
 
@@ -161,7 +161,7 @@ fn main() {
 }
 
 impl Wide {
-    /// Until its live pages are parsed.
+    /// Returns the time until its live pages are parsed.
     async fn crawl(self, port: u16) -> Duration {
         let folder = tempfile::tempdir().expect("a folder can be made");
         let frontier = self.frontier(folder.path()).await;
@@ -181,7 +181,7 @@ impl Wide {
         took
     }
 
-    /// Until its last page is parsed.
+    /// Returns the time until its last page is parsed.
     async fn crawl_on(self, frontier: &Arc<dyn Frontier>, port: u16) -> Duration {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let rules = Arc::new(Listed::new(self, port));
@@ -248,12 +248,12 @@ impl Wide {
     }
 }
 
-/// Root requests for all pages; a page leads nowhere.
+/// Rules with root requests for all pages; a page leads nowhere.
 struct Listed {
     description: Description,
     wide: Wide,
     port: u16,
-    /// When the last page was parsed.
+    /// Time at which the last page was parsed.
     last: std::sync::Mutex<Option<Instant>>,
 }
 
@@ -322,7 +322,7 @@ impl Rules for Listed {
     }
 }
 
-/// There are no items.
+/// Sink that gets no items.
 struct Nowhere;
 
 #[async_trait]

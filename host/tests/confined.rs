@@ -1,5 +1,5 @@
-//! Confinement by the operating system, seen by a guest that got out: a host function of this test does what
-//! no host function of the crawler does, as if a plugin had found a hole in the sandbox.
+//! Confinement by the operating system, tested with a guest that has escaped: a host function of this test
+//! does what no host function of the crawler does, as if a plugin had found a hole in the sandbox.
 //!
 //! The test binary runs itself as the process that is confined; [`MODE`] tells it how. The hole is linked
 //! here, so that no build of the crawler has it.
@@ -18,18 +18,18 @@ use crawler::confine::{self, Missing, Reach};
 use rustix::process::{Pid, Resource, getrlimit, setrlimit, test_kill_process};
 use wasmtime::{Engine, Linker, Module, Store};
 
-/// `none`, `compiler` or `worker`.
+/// Variable with the mode: `none`, `compiler` or `worker`.
 const MODE: &str = "CRAWLER_TEST_CONFINED";
-/// The folder of the process.
+/// Variable with the folder of the process.
 const FOLDER: &str = "CRAWLER_TEST_FOLDER";
-/// A server that answers.
+/// Variable with the address of a server that answers.
 const SERVER: &str = "CRAWLER_TEST_SERVER";
-/// The process that started it.
+/// Variable with the id of the process that started it.
 const PARENT: &str = "CRAWLER_TEST_PARENT";
 const CRAWLER: &str = env!("CARGO_BIN_EXE_crawler");
-/// For what takes a moment.
+/// Deadline of operations that take a moment.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Calls the hole with each number below `$n`.
+/// Guest that calls the hole with each number below `$n`.
 const GUEST: &str = r#"(module
     (import "hole" "attempt" (func $attempt (param i32)))
     (func (export "run") (param $n i32) (local $i i32)
@@ -144,7 +144,7 @@ fn child_whose_guest_got_out() {
     run.call(&mut store, ATTEMPTS.len() as u32).unwrap();
 }
 
-/// What became of each attempt under this confinement; none where the kernel lacks a part of it.
+/// Returns the result of each attempt under this confinement; `None` if the kernel lacks a part of it.
 #[expect(
     clippy::print_stdout,
     reason = "what was not tested is told in the log of the tests"
@@ -205,7 +205,7 @@ fn a_guest_that_gets_out_of_the_compiler_reaches_nothing() {
     for (name, what) in said {
         match name.as_str() {
             "thread" | "memory" => assert_eq!(what, "done", "{name}"),
-            // Resolvers have words of their own.
+            // Resolvers have error messages of their own.
             "look up a name" => assert_ne!(what, "done"),
             _ => assert!(
                 what.starts_with("Operation not permitted"),
@@ -228,7 +228,7 @@ fn a_guest_that_gets_out_of_a_worker_has_its_folders_only() {
     );
 }
 
-/// A line of `/proc/PID/status`.
+/// Returns a line of `/proc/PID/status`.
 fn status(child: &Child, name: &str) -> String {
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
     let line = status
@@ -237,7 +237,7 @@ fn status(child: &Child, name: &str) -> String {
     line.unwrap_or_default().trim().to_owned()
 }
 
-/// Waits for the child to sleep where `is_there` holds.
+/// Waits until `is_there` holds and the child sleeps.
 fn until(child: &Child, is_there: impl Fn() -> bool) {
     let began = Instant::now();
     while !(is_there() && status(child, "State").starts_with('S')) {
@@ -271,7 +271,7 @@ fn the_compiling_process_is_confined_before_it_reads() {
     }
 }
 
-/// Starts `crawler up`, waits until it listens, and tells its lines of log and its `no_new_privs`.
+/// Starts `crawler up`, waits until it listens, and returns its log lines and its `no_new_privs`.
 fn up(folder: &Path, further: &[&str]) -> (String, String) {
     let mut child = Command::new(CRAWLER)
         .args([

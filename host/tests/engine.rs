@@ -1,5 +1,5 @@
-//! Plugins on the engine: what is admitted, what a call may do, and that a rule which does worse is
-//! ended without a trace, on a pool with one slot.
+//! Plugins on the engine: which are admitted, what a call may do, and that a rule that does more is ended
+//! without a trace. The pool has one slot.
 
 #[path = "engine/bounds.rs"]
 mod bounds;
@@ -31,7 +31,7 @@ async fn parse(rule: &str) -> CallReport {
     parse_with(rule, |_| ()).await
 }
 
-/// A page that is parsed as it should be, whatever came before.
+/// Checks that a page is parsed as it should be, whatever came before.
 async fn assert_a_good_page_is_parsed() {
     let output = parse("ok").await.result.expect("a good page is parsed");
     assert_eq!(output.items.len(), 1);
@@ -53,7 +53,8 @@ fn gave_up(report: CallReport) -> RuleError {
     }
 }
 
-/// The rule is ended for this reason, nothing of it is kept, and the slot is as good as before.
+/// Checks that the rule is ended for this reason, that nothing of it is kept, and that the slot is as good as
+/// before.
 #[track_caller]
 fn check_kill(report: CallReport, kill: Kill, message: &str) -> Box<KillReport> {
     let report = killed(report);
@@ -456,7 +457,7 @@ async fn calls_share_a_budget_of_memory_beside_the_slots_of_the_pool() {
     let engine = engine.expect("the engine starts");
     let loaded = engine.load(Digest::of(&hostile()), hostile()).await;
     let plugin = loaded.expect("the plugin is loaded");
-    // The first is ended after a while, and what has room beside it has long ended by then.
+    // The first call is ended after a while; a call that has room beside it has long ended by then.
     let first_to_end = async |memory: u64| {
         let long = config(
             |limits| {
@@ -475,7 +476,7 @@ async fn calls_share_a_budget_of_memory_beside_the_slots_of_the_pool() {
     };
     assert_eq!(first_to_end(64 << 20).await, "short");
     assert_eq!(first_to_end(65 << 20).await, "long");
-    // More than there is for all calls would wait for ever.
+    // A call that needs more than there is for all calls would wait for ever.
     let large = config(|limits| limits.memory = 640 << 20, &[]);
     let report = plugin.parse(large, "ok", page(URL, ""), context()).await;
     let message = "the call may use 640 MiB of memory, and all calls of this process together 128 MiB, which is half of --memory; raise --memory, or lower --limit memory of the resource";

@@ -1,8 +1,8 @@
-//! The format of frontiers: a database that an earlier build wrote is opened and read by this one.
+//! The format of frontiers: this build opens and reads a database that an earlier build wrote.
 //!
 //! `golden/frontier-1` is such a database, of format 1. This build writes the same content into
-//! `frontier-golden` in the build folder's `tmp`, and reads it back by the same statements; after a
-//! change of the format on purpose, that folder is what to keep as the next golden one, beside the old.
+//! `frontier-golden` in the build folder's `tmp`, and reads it back with the same assertions. After an
+//! intended change of the format, keep that folder as the next golden one, beside the old.
 
 #![expect(clippy::unwrap_used, reason = "all of this is a test")]
 
@@ -142,7 +142,7 @@ async fn take(frontier: &DurableFrontier, now: u64) -> Box<Claim> {
     }
 }
 
-/// Four URLs of one host, each at another point of its life, and one of another that waits.
+/// Writes four URLs of one host, each in another state, and one of another host that waits.
 async fn write(folder: &Path) {
     let frontiers = frontiers(folder);
     let frontier = open(&frontiers).await;

@@ -1,5 +1,5 @@
-//! The 74 ways in which guests and pages are hostile: each is run here, on one pool with one slot, or names
-//! the tests of another part of the system that are about it. `--nocapture` shows how each ended.
+//! The 74 ways in which guests and pages are hostile. Each is run here, on one pool with one slot, or names
+//! the tests of another part of the system that cover it. `--nocapture` shows how each ended.
 //!
 //! ```text
 //! case              what a case is, and what is expected of it
@@ -48,20 +48,21 @@ use crawler::model::crawl::Kill;
 use crawler::plugin::{CallFailure, CallReport};
 use stage::{Stage, millis, resident_kib};
 
-/// Cases of the list.
+/// Number of cases in the list.
 const N_CASES: u8 = 74;
-/// Growth over the repeats of a case that counts as memory returned.
+/// Growth of memory over the repeats of a case that still counts as none.
 const RETURNED_KIB: i64 = 16 << 10;
-/// The same for a push, whose bytes are copied, checked and handed to another process on several threads.
+/// Growth of memory over the repeats of a push that still counts as none. Its bytes are copied, checked and
+/// handed to another process on several threads.
 const RETURNED_PUSH_KIB: i64 = 64 << 10;
-/// Characters of a message that the table shows.
+/// Number of characters of a message that the table shows.
 const SHOWN_MAX: usize = 40;
 
 fn cases() -> impl Iterator<Item = &'static Case> {
     calls::CASES.iter().chain(pages_and_bytes::CASES)
 }
 
-/// How one case went.
+/// Result of one case.
 #[derive(Default)]
 struct Row {
     outcome: String,
@@ -153,7 +154,7 @@ async fn every_hostile_case_ends_as_expected_and_harms_nobody() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// A line of the table.
+/// Formats a line of the table.
 fn line(columns: [&str; 9]) -> String {
     let [n, name, outcome, millis, peak, resident, growth, good, test] = columns;
     format!(
@@ -161,7 +162,7 @@ fn line(columns: [&str; 9]) -> String {
     )
 }
 
-/// Runs a case until it has warmed up, then again with an eye on memory, and a good page after each.
+/// Runs a case until it has warmed up, and then again while memory is measured. A good page follows each run.
 async fn run(stage: &Stage, case: &Case) -> Result<Row, String> {
     let (n_repeats, bound) = match case.how {
         How::Own(_) => (0, i64::MAX),
@@ -187,7 +188,7 @@ async fn run(stage: &Stage, case: &Case) -> Result<Row, String> {
     Ok(row)
 }
 
-/// How it ended, and KiB at the highest.
+/// Runs a case once; returns how it ended, and its peak memory in KiB.
 async fn once(stage: &Stage, how: &How) -> Result<(String, u64), String> {
     match *how {
         How::Rule(guest, rule, change, expected) => {
@@ -252,7 +253,7 @@ fn pushed(refusal: String, expected: &str) -> Result<String, String> {
     }
 }
 
-/// The start of a text.
+/// Returns the start of a text.
 fn shown(text: &str) -> String {
     text.chars().take(SHOWN_MAX).collect()
 }
@@ -289,7 +290,7 @@ fn every_test_that_the_table_names_is_there() {
     );
 }
 
-/// The functions of all Rust files below a folder that follow `#[test]` or the like.
+/// Collects the functions of all Rust files below a folder that follow `#[test]` or the like.
 fn collect_functions(folder: &Path, functions: &mut BTreeSet<String>) {
     for entry in std::fs::read_dir(folder).expect("it is a folder") {
         let path = entry.expect("it can be listed").path();

@@ -1,8 +1,8 @@
-//! The embedded store against real ends of its process: kill -9 at any moment, and a full disk.
+//! The embedded store when its process ends abruptly: kill -9 at any moment, and a full disk.
 //!
-//! The test binary runs itself as the process that is killed; [`FOLDER`] tells it that it is that
-//! process. What it acknowledged on its standard output must be there afterwards, and every other
-//! transaction whole or absent.
+//! The test binary runs itself as the process that is killed; [`FOLDER`] tells it that it is that process.
+//! Every transaction that it acknowledged on its standard output must be there afterwards, and every other
+//! one whole or absent.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ const FOLDER: &str = "CRAWLER_TEST_STORE_FOLDER";
 const N_ROUNDS: usize = 20;
 const N_WRITERS: usize = 4;
 
-/// Small enough that many rounds are killed around a snapshot.
+/// Returns settings whose snapshots are so small that many rounds are killed around one.
 fn settings() -> Settings {
     Settings {
         snapshot_bytes: 8 << 10,
@@ -35,7 +35,8 @@ fn folder_of_child() -> Option<PathBuf> {
     std::env::var_os(FOLDER).map(PathBuf::from)
 }
 
-/// Two keys that are there together or not at all, and one that is written again and again.
+/// Returns a transaction with two keys that exist together or not at all, and one that is written again and
+/// again.
 fn numbered(n: u64) -> Txn {
     let text = n.to_string();
     Txn::new()
@@ -44,7 +45,7 @@ fn numbered(n: u64) -> Txn {
         .put("/last", text)
 }
 
-/// The numbers that are there; panics where one is there in part.
+/// Returns the numbers that are there; panics if one is there in part.
 async fn numbers(store: &EmbeddedStore) -> BTreeSet<u64> {
     let entries = store.list("/n/").await.unwrap().entries;
     assert_eq!(entries.len() % 2, 0);
@@ -129,7 +130,7 @@ async fn what_was_acknowledged_survives_kill_9_at_any_moment() {
             unanswered <= N_WRITERS,
             "round {round}: {unanswered} without an answer"
         );
-        // What was durable before its answer was read counts from here on.
+        // Transactions that were durable before their answer was read count from here on.
         expected = there;
     }
     assert!(expected.len() > N_ROUNDS, "the rounds wrote something");
@@ -172,7 +173,7 @@ async fn child_that_fills_the_disk() {
 #[tokio::test]
 async fn a_full_disk_costs_only_the_transactions_that_do_not_fit() {
     let folder = tempfile::tempdir().unwrap();
-    // The shell sets a limit on the size of files and lets writes beyond it fail, as a full disk.
+    // The shell limits the size of files and lets writes beyond it fail, like a full disk.
     let mut child = Command::new("sh")
         .args(["-c", "trap '' XFSZ; ulimit -f 64; exec \"$@\"", "sh"])
         .arg(std::env::current_exe().unwrap())

@@ -9,17 +9,17 @@ use axum::Router;
 use axum::serve::ListenerExt as _;
 use url::Url;
 
-/// The argument that makes the program the server.
+/// Argument that makes the program the server.
 pub(crate) const SERVE: &str = "__serve";
 
-/// The server; it ends with this.
+/// Server that ends when this is dropped.
 pub(crate) struct Server {
     pub(crate) base: Url,
     process: Child,
 }
 
 impl Server {
-    /// Starts it, to serve this folder if there is one.
+    /// Starts the server; it serves this folder if there is one.
     pub(crate) fn start(folder: Option<&Path>) -> Self {
         let mut process = Command::new(std::env::current_exe().expect("this program is a file"))
             .arg(SERVE)

@@ -1,4 +1,4 @@
-//! The loop that anybody would write: fetch with reqwest, read with scraper, follow what is unseen.
+//! The obvious loop: fetch with reqwest, read with scraper, follow unseen links.
 
 use std::collections::{HashSet, VecDeque};
 use std::io::{BufWriter, Write as _};
@@ -9,7 +9,7 @@ use url::Url;
 
 use super::{Harvest, belongs};
 
-/// What one page holds.
+/// Content of one page.
 struct Page {
     n_bytes: u64,
     links: Vec<Url>,
@@ -62,7 +62,7 @@ pub(crate) async fn crawl(start: &Url, concurrency: u32) -> Harvest {
     harvest
 }
 
-/// None: it is not there.
+/// Fetches a page; `None` if it does not exist.
 async fn page(client: reqwest::Client, url: Url, start: Url) -> Option<Page> {
     thread_local! {
         static SELECTORS: Selectors = Selectors::new();

@@ -1,4 +1,4 @@
-//! The worker's crawl as it is: the engine with plugin `rustdoc`, fetcher, frontier and line files.
+//! The worker's crawl, unchanged: the engine with plugin `rustdoc`, fetcher, frontier and line files.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,10 +28,10 @@ use super::Harvest;
 use super::components::component;
 use super::frontier::durable;
 
-/// Pages in flight, here and in the bare loop.
+/// Number of pages in flight, here and in the bare loop.
 pub(crate) const CONCURRENCY: u32 = DEFAULT_CONCURRENCY;
 
-/// What outlives a crawl.
+/// Parts that several crawls share.
 pub(crate) struct Crawler {
     rules: Arc<Plugin>,
 }
@@ -87,7 +87,7 @@ impl Crawler {
     }
 }
 
-/// How the URLs are kept.
+/// Storage of the URLs.
 #[derive(Clone, Copy)]
 pub(crate) enum Kept {
     InMemory,

@@ -13,7 +13,7 @@ use bytes::Bytes;
 
 use super::{BELOW, START};
 
-/// Where it lies. None where it is not installed.
+/// Returns the folder of the documentation; `None` if it is not installed.
 pub(crate) fn folder() -> Option<PathBuf> {
     let asked = Command::new("rustc")
         .args(["--print", "sysroot"])
@@ -24,7 +24,7 @@ pub(crate) fn folder() -> Option<PathBuf> {
     folder.join(&START[1..]).is_file().then_some(folder)
 }
 
-/// The pages of a folder.
+/// Returns a router for the pages of a folder.
 pub(crate) fn router(folder: &Path) -> Router {
     let mut pages = HashMap::new();
     let below = folder.join(BELOW.trim_matches('/'));

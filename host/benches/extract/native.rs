@@ -12,10 +12,11 @@ use url::Url;
 
 use super::Found;
 
-/// Headings, and where links lead.
+/// Headings of a page, and addresses of its links.
 type Read = (Vec<String>, Vec<Url>);
 
-/// All pages by one of the two below. What is found is looked at once, and not measured.
+/// Returns a reader of all pages with one of the functions below. Its findings are collected once, without
+/// being timed.
 pub(crate) fn reader<'p>(
     pages: &'p [(String, String)],
     read: fn(&str, &str) -> Read,
@@ -52,7 +53,7 @@ fn selector(css: &str) -> Selector {
     Selector::parse(css).expect("a fixed selector parses")
 }
 
-/// By a tree of the page.
+/// Reads a page with a document tree.
 pub(crate) fn scraper(url: &str, html: &str) -> Read {
     let dom = Html::parse_document(html);
     let base = Url::parse(url).expect("it is an address");
@@ -72,8 +73,8 @@ pub(crate) fn scraper(url: &str, html: &str) -> Read {
     (headings, links)
 }
 
-/// By a pass over the page with handlers written for it. Unlike the others it takes the page as it is
-/// written: what omits end tags it reads wrongly.
+/// Reads a page in one pass, with handlers written for it. Unlike the others it takes the page as written,
+/// and misreads pages that omit end tags.
 pub(crate) fn lol_html(url: &str, html: &str) -> Read {
     let base = Url::parse(url).expect("it is an address");
     let headings: RefCell<Vec<String>> = RefCell::default();
@@ -96,7 +97,7 @@ pub(crate) fn lol_html(url: &str, html: &str) -> Read {
     };
     let of_headings = ElementContentHandlers::default().element(begin).text(add);
     let of_links = ElementContentHandlers::default().element(link);
-    // Parsed once, as the others' are.
+    // They are parsed once, like those of the other readers.
     let headings_of_pass = HEADINGS_OF_PASS.with(Clone::clone);
     let links_of_pass = LINKS_OF_PASS.with(Clone::clone);
     let settings = Settings::new()
@@ -106,7 +107,7 @@ pub(crate) fn lol_html(url: &str, html: &str) -> Read {
     let mut rewriter = HtmlRewriter::new(settings, |_: &[u8]| {});
     let written = rewriter.write(html.as_bytes());
     written.and_then(|()| rewriter.end()).expect("it is read");
-    // In a heading all of the text is in one piece, so that no entity is cut.
+    // The text of a heading is joined before it is decoded, so that no entity is cut.
     let text = |text: &String| folded(&htmlize::unescape(text.as_str()));
     let headings = headings.borrow().iter().map(text).collect();
     (headings, links)

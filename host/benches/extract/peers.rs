@@ -1,4 +1,4 @@
-//! What people use in Python for the same work: lexbor by selectolax, and parsel, which is Scrapy's.
+//! Popular tools in Python for the same work: lexbor by selectolax, and parsel, which Scrapy uses.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,17 +8,17 @@ use serde::Deserialize;
 const PACKAGES: [&str; 2] = ["selectolax==1.0.2", "parsel==1.12.1"];
 const SCRIPT: &str = include_str!("peers.py");
 
-/// One of them.
+/// Result of one tool.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Peer {
     pub(crate) name: String,
-    /// For a page, the median of the rounds.
+    /// Median over the rounds of the time for a page, in microseconds.
     pub(crate) micros: f64,
     pub(crate) n_headings: usize,
     pub(crate) n_links: usize,
 }
 
-/// All that can be had here.
+/// Runs all tools that can be installed here.
 #[expect(clippy::print_stdout, reason = "a benchmark says what it leaves out")]
 pub(crate) fn all(files: &[PathBuf], n_rounds: usize) -> Vec<Peer> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python-peers");

@@ -1,12 +1,12 @@
-//! Pages of the documentation of Rust, as installed.
+//! Pages of the installed documentation of Rust.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Pages below this are index pages that lead elsewhere.
+/// Size in bytes below which a page is an index page that leads elsewhere.
 const SMALLEST: u64 = 4 << 10;
 
-/// So many pages, evenly from all of the standard library. None where they are not installed.
+/// Returns `n_pages` files, spread evenly over the standard library; `None` if they are not installed.
 pub(crate) fn files(n_pages: usize) -> Option<Vec<PathBuf>> {
     let asked = Command::new("rustc").args(["--print", "sysroot"]).output();
     let asked = asked.expect("rustc can be started");
@@ -36,7 +36,7 @@ fn below(folder: &Path, all: &mut Vec<PathBuf>) {
     }
 }
 
-/// The address and the text of a page.
+/// Returns the address and the text of a page.
 pub(crate) fn read(file: &Path) -> (String, String) {
     let html = std::fs::read_to_string(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
     let path = file.display().to_string();

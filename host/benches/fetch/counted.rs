@@ -1,4 +1,4 @@
-//! The system's allocator, counting.
+//! The system's allocator, with a count of allocations.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +25,7 @@ unsafe impl GlobalAlloc for Counted {
     }
 }
 
-/// Since the process began.
+/// Returns the number of allocations since the process began.
 pub(crate) fn n_allocations() -> u64 {
     N.load(Ordering::Relaxed)
 }

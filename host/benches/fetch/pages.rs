@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, header};
 use axum::response::IntoResponse as _;
 use axum::routing::get;
 
-/// As long as many pages are.
+/// Size of the page, which is that of many pages.
 pub(crate) const PAGE_BYTES: usize = 16 << 10;
 
 pub(crate) fn router() -> Router {
@@ -14,7 +14,7 @@ pub(crate) fn router() -> Router {
     let page = &page[..PAGE_BYTES];
     let html = (header::CONTENT_TYPE, "text/html; charset=utf-8");
     let answer = move |asked: HeaderMap| async move {
-        // As sites do: who shows the cookie is not given it again.
+        // A client that shows the cookie does not get it again, as on real sites.
         match asked.contains_key(header::COOKIE) {
             true => ([html], page).into_response(),
             false => {

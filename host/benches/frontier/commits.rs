@@ -1,13 +1,13 @@
-//! Commits of pages with 300 links of which one in a hundred is new, as the tasks of a crawl make them,
-//! beside bare loops that write batches of the same keys and sizes into the same database with the same
-//! settings: one that looks links up as well, for somebody has to, and one that only writes. As those
-//! loops, the frontier waits here for nothing to become durable; pages that end at the same time share a
-//! batch with it, as in a crawl.
+//! Commits of pages with 300 links of which one in a hundred is new, made as the tasks of a crawl make them.
+//! They are compared with two bare loops that write batches of the same keys and sizes into the same database
+//! with the same settings. One loop looks links up as well, because somebody has to, and the other only
+//! writes. Like those loops, the frontier does not wait here for anything to become durable; pages that end
+//! at the same time share a batch with it, as in a crawl.
 //!
-//! All three keep both processors of a small machine busy, so what a commit takes of the processors is what
-//! bounds commits a second, and it is judged by that: it varies far less on a machine that others share. The tasks
-//! of all three make the same links, so that the database's own tasks find the processors as busy; what
-//! making and dropping them takes by itself is taken off each.
+//! The three keep both processors of a small machine busy. The processor time of a commit is therefore the
+//! bound on commits per second, and it is the measure here: it varies far less on a shared machine. The tasks
+//! of all three make the same links, so that the database's own tasks find the processors equally busy; the
+//! cost of making and dropping them is subtracted from each.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,13 +22,13 @@ use slatedb::{Db, WriteBatch};
 
 use super::work::{self, N_NEW, Site, Spent};
 
-/// Pages of one measured piece.
+/// Number of pages of one measured piece.
 const PIECE: usize = 100;
 const N_PIECES: usize = 100;
 const N_PAGES: usize = PIECE * N_PIECES;
 const N_KNOWN: usize = 20_000;
 const N_ROUNDS: usize = 15;
-/// Links of a page that a cache has forgotten, so that the database is asked for them.
+/// Number of links of a page that a cache has forgotten, so that the database is asked for them.
 const N_FORGOTTEN: u64 = 2;
 
 pub(crate) async fn run() {
@@ -36,7 +36,7 @@ pub(crate) async fn run() {
     let (mut beside_looking, mut beside_writing) = (Vec::new(), Vec::new());
     for round in 0..N_ROUNDS {
         let mut costs = [Spent::default(); 4];
-        // Whoever comes first finds the machine as the others left it.
+        // The order rotates: each finds the machine as the others left it.
         for n in 0..costs.len() {
             let n = (n + round) % costs.len();
             costs[n] = match n {
@@ -107,7 +107,7 @@ async fn ours() -> Spent {
     spent
 }
 
-/// One batch for each page.
+/// Writes one batch for each page.
 async fn bare(is_looking: bool) -> Spent {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let objects = LocalFileSystem::new_with_prefix(folder.path()).expect("it is there");
@@ -149,7 +149,7 @@ async fn bare(is_looking: bool) -> Spent {
     spent
 }
 
-/// Takes the items of the last piece away, as a sink would.
+/// Removes the items of the last piece, as a sink would.
 async fn clear(db: &Db, last: u64) {
     let mut cleared = WriteBatch::new();
     for n in last - PIECE as u64 + 1..=last {
@@ -158,7 +158,7 @@ async fn clear(db: &Db, last: u64) {
     db.write(cleared).await.expect("it is open");
 }
 
-/// The links of one page: most are known, some of them to the database only, and the rest are new.
+/// Looks up the links of one page: most are known, some of them only to the database, and the rest are new.
 async fn look_up(db: &Db, known: &Mutex<HashSet<u64>>, n: u64) {
     let (n_links, n_new) = (work::N_LINKS as u64, N_NEW as u64);
     let any_known =
@@ -180,7 +180,7 @@ async fn look_up(db: &Db, known: &Mutex<HashSet<u64>>, n: u64) {
     }
 }
 
-/// What is stored of the links that are known before the first page.
+/// Returns the stored links that are known before the first page.
 fn seeds() -> WriteBatch {
     let mut batch = WriteBatch::new();
     for n in 0..N_KNOWN as u64 {
@@ -209,7 +209,7 @@ fn batch(n: u64) -> WriteBatch {
     batch
 }
 
-/// A key of this kind and length; like ours, those of fingerprints come in no order.
+/// Returns a key of this kind and length; keys of fingerprints come in no order, like the real ones.
 fn key(kind: u8, n: u64, length: usize) -> Bytes {
     let mut key = vec![kind];
     if matches!(kind, b'u' | b's') {

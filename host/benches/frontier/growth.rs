@@ -1,6 +1,5 @@
-//! Files and bytes of a data root over a long crawl, with all ages one minute. What a frontier leaves
-//! is flat after that, through openings too; items grow by what is crawled, and both go with their
-//! resource.
+//! Files and bytes of a data root over a long crawl, with all ages one minute. After that the remains of a
+//! frontier are flat, through openings too. Items grow with the crawl, and both go with their resource.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,10 +17,10 @@ use super::work::{self, SHARD, Site};
 
 const AGE: Duration = Duration::from_secs(60);
 const N_LIVES: u32 = 8;
-/// Between two openings, each of which has line files of its own.
+/// Time between two openings, each of which has line files of its own.
 const LIFE: Duration = Duration::from_secs(75);
 const PAGES_PER_SECOND: u64 = 500;
-/// So small that there are several in one life.
+/// Size of a line file, so small that there are several in one life.
 const FILE_BYTES: u64 = 4 << 20;
 
 pub(crate) async fn run() {
@@ -101,7 +100,7 @@ fn show(root: &Path, began: Instant) {
     );
 }
 
-/// Tables that the newest manifest names; all others in the folder wait for their age.
+/// Describes the tables that the newest manifest names; all others in the folder wait for their age.
 async fn named(admin: &Admin) -> String {
     let Ok(Some(manifest)) = admin.read_manifest(None).await else {
         return "no manifest".into();
@@ -124,7 +123,7 @@ async fn named(admin: &Admin) -> String {
     )
 }
 
-/// Files of the frontier's database, by what they are.
+/// Returns the files of the frontier's database, by kind.
 fn by_kind(root: &Path) -> String {
     let folder = root.join(path_of(SHARD).as_ref());
     let kinds = std::fs::read_dir(folder).into_iter().flatten().flatten();

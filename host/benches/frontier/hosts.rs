@@ -1,5 +1,5 @@
-//! A million ready URLs on one host beside a thousand hosts of ten: how long the small ones take, and
-//! how long they take alone.
+//! A million ready URLs on one host, next to a thousand hosts of ten: the time that the small hosts take, and
+//! the time that they take alone.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ const BIG: u32 = 0;
 const N_BIG: u64 = 1_000_000;
 const N_SMALL_HOSTS: u32 = 1_000;
 const N_EACH: u64 = 10;
-/// Pages in flight, each for so long; between two pages of a host.
+/// Number of pages in flight; the time of each and the delay between two pages of a host follow.
 const CONCURRENCY: usize = 64;
 const FETCH: Duration = Duration::from_millis(5);
 const DELAY_MS: u64 = 20;
@@ -48,7 +48,7 @@ async fn small_hosts(n_big: u64) -> Duration {
     for host in 1..=N_SMALL_HOSTS {
         pages.push((0..N_EACH).map(|page| work::request(host, page)).collect());
     }
-    // Whichever URL is next stores them and waits again.
+    // The next URL, whichever it is, stores the links and waits again.
     for links in pages {
         let claim = work::take(&frontier, 1).await;
         let mut commit = work::commit(claim, links);

@@ -1,4 +1,4 @@
-//! How soon the first URL is there after an opening, with 100 000 URLs done before it.
+//! Time from an opening to its first URL, with 100 000 URLs done before it.
 
 use std::time::Instant;
 

@@ -1,6 +1,6 @@
-//! Memory, speed and disk with 10 000, 100 000 and 1 000 000 known URLs on one host, and with
-//! 1 000 000 on 100 000 hosts; each in a process of its own, in turns, so that a machine that is slow
-//! for a while is so for all of them. A page's links are made, committed and dropped.
+//! Memory, speed and disk with 10 000, 100 000 and 1 000 000 known URLs on one host, and with 1 000 000 on
+//! 100 000 hosts. Each runs in a process of its own, in turns, so that a machine that is slow for a while
+//! slows all of them. A page's links are made, committed and dropped.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +13,7 @@ use crawler::frontier::durable::DurableSettings;
 use super::work::{self, Site, Spent};
 
 pub(crate) const ONE: &str = "sizes-of";
-/// URLs, and the hosts that they are on.
+/// Numbers of URLs, and of the hosts that they are on.
 const SIZES: [(usize, u32); 4] = [
     (10_000, 1),
     (100_000, 1),
@@ -36,7 +36,7 @@ pub(crate) fn run() {
     );
 }
 
-/// Pages a second, of a process that says so.
+/// Runs a process, and returns the pages per second that it reports.
 fn rate_of(n_known: usize, n_hosts: u32) -> f64 {
     let program = std::env::current_exe().expect("this program has a path");
     let output = Command::new(program)
@@ -87,7 +87,7 @@ pub(crate) async fn one(n_known: usize, n_hosts: u32) {
     frontier.close().await.expect("it closes");
 }
 
-/// What was loaded at once has to be put in order first; that is no part of a page's cost.
+/// Waits until the data that was loaded at once is sorted; that is no part of a page's cost.
 async fn wait_for_compaction(folder: &Path) {
     let mut before = disk(folder);
     for _ in 0..30 {
@@ -100,7 +100,7 @@ async fn wait_for_compaction(folder: &Path) {
     }
 }
 
-/// Bytes of memory that this process has had at most.
+/// Returns the peak memory of this process, in bytes.
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM:"));
@@ -108,7 +108,7 @@ fn peak_memory() -> u64 {
     kilobytes.unwrap_or_default() << 10
 }
 
-/// Files below a folder, and their bytes.
+/// Returns the number of files below a folder, and their bytes.
 pub(crate) fn disk(folder: &Path) -> (u64, u64) {
     let mut sum = (0, 0);
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {

@@ -21,12 +21,12 @@ use serde_json::value::RawValue;
 use tokio::sync::Mutex;
 
 pub(crate) const SHARD: ShardId = ShardId::only(ResourceId(1));
-/// Links of one page, as on an average page of the documentation of Rust.
+/// Number of links of one page, as on an average page of the documentation of Rust.
 pub(crate) const N_LINKS: usize = 300;
-/// Those of them that are new: one in a hundred.
+/// Number of those links that are new: one in a hundred.
 pub(crate) const N_NEW: usize = 3;
 
-/// Pages in flight at once, as a crawl has by default.
+/// Number of pages in flight at once, which is the default of a crawl.
 const CONCURRENCY: usize = 16;
 
 pub(crate) fn frontiers(folder: &Path, settings: DurableSettings) -> Arc<Frontiers> {
@@ -55,7 +55,7 @@ pub(crate) async fn open(frontiers: &Arc<Frontiers>) -> DurableFrontier {
     frontiers.open(open_as).await.expect("it opens")
 }
 
-/// All requests share the name of their rule, as those of a plugin do.
+/// Returns a request. All requests share the name of their rule, like those of a plugin.
 pub(crate) fn request(host: u32, page: u64) -> NewRequest {
     static RULE: LazyLock<Arc<str>> = LazyLock::new(|| "page".into());
     let url = format!("http://host-{host}.test/std/collections/struct.Page{page}.html");
@@ -113,7 +113,7 @@ pub(crate) async fn take(frontier: &DurableFrontier, now: u64) -> Box<Claim> {
     }
 }
 
-/// Delivers what is in the outbox, as a crawl does.
+/// Delivers the outbox, as a crawl does.
 pub(crate) async fn deliver(frontier: &DurableFrontier, sink: &mut LineFiles) {
     loop {
         let batch = frontier.outbox(2_000).await.expect("it is open");
@@ -126,11 +126,11 @@ pub(crate) async fn deliver(frontier: &DurableFrontier, sink: &mut LineFiles) {
     }
 }
 
-/// What something took.
+/// Cost of an operation.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Spent {
     pub(crate) wall: Duration,
-    /// Of all threads of this process, those of the database among them.
+    /// Processor time of all threads of this process, including those of the database.
     pub(crate) processors: Duration,
 }
 
@@ -157,8 +157,8 @@ fn processor_time() -> Duration {
     Duration::try_from(time).expect("it grows from zero")
 }
 
-/// Crawls these pages, many at a time, and empties the outbox. The links are made by the tasks that commit them, as
-/// in a crawl, so that they are in the processor's caches then.
+/// Crawls these pages, many at a time, and empties the outbox. The links are made by the tasks that commit
+/// them, as in a crawl, so that they are in the processor's caches then.
 pub(crate) async fn crawl(frontier: &Arc<DurableFrontier>, pages: &[PageLinks]) {
     let (frontier_of, waiting) = (frontier.clone(), Arc::new(Mutex::new(())));
     at_once(pages, move |page| {
@@ -167,7 +167,7 @@ pub(crate) async fn crawl(frontier: &Arc<DurableFrontier>, pages: &[PageLinks]) 
             let links = page.links();
             let claim = match frontier.take(1, u32::MAX).expect("it is open") {
                 Take::Ready(claim) => claim,
-                // One is told that there is more.
+                // Only one task is told that there is more.
                 _ => {
                     let _turn = waiting.lock().await;
                     take(&frontier, 1).await
@@ -181,7 +181,7 @@ pub(crate) async fn crawl(frontier: &Arc<DurableFrontier>, pages: &[PageLinks]) 
     drain(frontier).await;
 }
 
-/// Makes the links of these pages and drops them, as [`crawl`] does beside all else.
+/// Makes the links of these pages and drops them, as [`crawl`] does among other work.
 pub(crate) async fn make_links(pages: &[PageLinks]) {
     at_once(pages, |page| async move {
         drop(std::hint::black_box(page.links()));
@@ -208,7 +208,7 @@ pub(crate) async fn at_once<F: Future<Output = ()> + Send + 'static>(
     tasks.stop(Duration::from_secs(600)).await;
 }
 
-/// Takes what is in the outbox away, as a sink would.
+/// Removes the items in the outbox, as a sink would.
 pub(crate) async fn drain(frontier: &DurableFrontier) {
     loop {
         let batch = frontier.outbox(2_000).await.expect("it is open");
@@ -220,7 +220,7 @@ pub(crate) async fn drain(frontier: &DurableFrontier) {
     }
 }
 
-/// The links of pages, one page after the other: most of them known.
+/// Source of the links of pages, one page after the other: most links are known.
 pub(crate) struct Site {
     rng: StdRng,
     n_hosts: u64,
@@ -228,12 +228,12 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// All on one host.
+    /// Creates a site with all pages on one host.
     pub(crate) fn new() -> Self {
         Self::over(1)
     }
 
-    /// One page after the other on another host.
+    /// Creates a site whose successive pages are on different hosts.
     pub(crate) fn over(n_hosts: u32) -> Self {
         Self {
             rng: StdRng::seed_from_u64(7),
@@ -242,7 +242,7 @@ impl Site {
         }
     }
 
-    /// Links that nobody has seen.
+    /// Returns links that nobody has seen.
     pub(crate) fn fresh(&mut self, n: usize) -> Vec<NewRequest> {
         let first = self.n_known;
         self.n_known += n as u64;
@@ -250,7 +250,7 @@ impl Site {
         pages.map(|page| on_its_host(page, self.n_hosts)).collect()
     }
 
-    /// What average pages link to.
+    /// Returns average pages.
     pub(crate) fn pages(&mut self, n: usize) -> Vec<PageLinks> {
         let pages = (0..n).map(|_| {
             let page = PageLinks {
@@ -270,17 +270,17 @@ fn on_its_host(page: u64, n_hosts: u64) -> NewRequest {
     request(host, page)
 }
 
-/// What a page links to.
+/// Links of a page, in a short form.
 #[derive(Clone, Copy)]
 pub(crate) struct PageLinks {
     seed: u64,
     n_hosts: u64,
-    /// Pages that others have linked to before.
+    /// Number of pages that others have linked to before.
     n_known: u64,
 }
 
 impl PageLinks {
-    /// Most of them are to any page that is known, the rest to new ones.
+    /// Returns the links. Most of them lead to any known page, the rest to new ones.
     pub(crate) fn links(self) -> Vec<NewRequest> {
         let mut seed = self.seed;
         let known = (N_NEW..N_LINKS).map(|_| {

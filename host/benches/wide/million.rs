@@ -15,12 +15,12 @@ use tokio::runtime::Runtime;
 use super::{Wide, frontier};
 
 const N_HOSTS: u32 = 1_000_000;
-/// Hosts that one page links to.
+/// Number of hosts that one page links to.
 const N_LINKS: u32 = 1_000;
-/// Pages that are crawled. Hosts are asked in the order in which they were found.
+/// Number of pages that are crawled. Hosts are asked in the order in which they were found.
 const N_PAGES: u32 = 50_000;
 
-/// The work of one process, named by its first argument.
+/// Work of one process, named by its first argument.
 #[derive(Clone, Copy)]
 pub(crate) enum Step {
     Fill,
@@ -54,7 +54,7 @@ impl Step {
     }
 }
 
-/// `many` is the rate of the crawl of fewer hosts.
+/// Runs all steps. `many` is the rate of the crawl of fewer hosts.
 #[expect(clippy::print_stdout, reason = "a benchmark reports to its terminal")]
 pub(crate) fn run(port: u16, many: f64) {
     println!("{N_HOSTS} hosts of one URL, delay 1 s, concurrency 512, durable");
@@ -97,7 +97,7 @@ async fn fill(folder: &Path, port: u16) {
         let links = n * N_LINKS..(n + 1) * N_LINKS;
         let links = links.map(request).collect();
         let claim = take(&frontier).await;
-        // Whichever URL is next stores them and waits again.
+        // The next URL, whichever it is, stores the links and waits again.
         let reason = "again".to_owned();
         let commit = Commit {
             claim,
@@ -149,7 +149,7 @@ async fn crawl(folder: &Path, port: u16) {
         memory("VmRSS:") - before
     );
     let wide = Wide {
-        // The names that are crawled, and what is made ready ahead of them.
+        // These are the names that are crawled, and those that are prepared ahead of them.
         n_hosts: 2 * N_PAGES,
         n_pages: 1,
         n_dead: 0,

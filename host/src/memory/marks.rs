@@ -97,7 +97,7 @@ impl Watch {
         let is_settled = self.n_since >= SETTLE || self.n_short == self.n_since;
         let puts_back = self.n_hard >= N_HARD && is_settled || self.n_since >= STUCK;
         if puts_back {
-            // The samples since the last put-back are fewer than those since memory became short.
+            // The samples since then are fewer than those since memory became short.
             self.n_since = 0;
         }
         Advice {

@@ -1,8 +1,8 @@
-//! What the host makes of a guest: bounded, however the guest is made.
+//! Tests that the host's work for a guest is bounded, however the guest is made.
 
 use super::*;
 
-/// Bytes that the process has held at the most so far.
+/// Returns the peak of the process's memory so far, in bytes.
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -11,13 +11,13 @@ fn peak_memory() -> u64 {
     kib.expect("it is told in kB") << 10
 }
 
-/// Demangled, the symbol of the function that traps has gigabytes.
+/// The symbol of the function that traps would have gigabytes if it were demangled.
 #[tokio::test]
 async fn r01_a_trap_in_a_function_with_a_hostile_name_is_cheap() {
     assert_a_good_page_is_parsed().await;
     let before = peak_memory();
     let report = killed(parse("trap-in-long-name").await);
-    // Others run beside it: what it takes without the bound is a hundred times more.
+    // Other tests run at the same time; without the bound, the memory would be a hundred times more.
     let more = peak_memory() - before;
     assert!(more < 100 << 20, "{more} bytes");
     assert_eq!(report.kill, Kill::Trapped);
@@ -64,7 +64,7 @@ async fn r06_a_long_host_call_counts_for_all_its_time() {
     })
     .await;
     let n_emitted = report.logs.len();
-    // Counted as a tick of 10 ms each, there would be about twenty.
+    // If each were counted as a tick of 10 ms, there would be about twenty.
     assert!(n_emitted <= 10, "{n_emitted}");
     let report = killed(report);
     assert_eq!(report.kill, Kill::OutOfCpu, "{report:?}");

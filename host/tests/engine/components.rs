@@ -1,11 +1,12 @@
-//! Guests as components: from the folder in CRAWLER_GUESTS, or built here.
+//! Guests as components: from the folder in `CRAWLER_GUESTS`, or built here.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use bytes::Bytes;
 
-/// The component of a guest: its crate's name, and its crate's folder in the repository.
+/// Returns the component of a guest: `name` is its crate's name, `folder` its crate's folder in the
+/// repository.
 pub(crate) fn component(name: &str, folder: &str) -> Bytes {
     let file = Path::new(name).with_extension("wasm");
     let given = guests().map(|guests| guests.join(&file));
@@ -24,7 +25,7 @@ fn guests() -> Option<PathBuf> {
     std::env::var_os("CRAWLER_GUESTS").map(PathBuf::from)
 }
 
-/// Builds where cargo keeps what tests make; its own lock keeps two builds apart.
+/// Builds where cargo keeps the files of tests; its own lock keeps two builds apart.
 fn build(folder: &str) -> PathBuf {
     let target = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("guests");
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"))

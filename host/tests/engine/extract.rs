@@ -1,4 +1,4 @@
-//! What a rule reads of a page by a plan, and follows of it.
+//! Tests of pages that a rule reads by a plan, and of links that it follows from there.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::guests::{config, context, describing, page, plugin, plugin_of};
 use crate::{URL, check_kill, gave_up};
 
-/// The end tags are left out, as HTML lets authors do.
+/// Page whose end tags are left out, as HTML allows.
 const LIST: &str = "<base href=/shop/><ul><li>1 <a href=a>Salt &amp; pepper</a><li><a href='http://['>Odd</a>\
     <li><a href=//b.test/c>Größe</a> 3</ul>";
 
@@ -113,11 +113,11 @@ async fn a_page_that_is_longer_than_a_mebibyte_is_read_too() {
     let page = format!("{}<li><a>last</a>", "<p>some words</p>".repeat(100_000));
     assert!(page.len() > 1 << 20);
     let found = read(&page, |_| ()).await;
-    // Of the row, and of its link.
+    // The text is that of the row, and that of its link.
     assert_eq!(found["text"], "lastlast");
 }
 
-/// There is one thread. What was read on it would let nobody else go on.
+/// The runtime has one thread: a page that is read on it would keep others from going on.
 #[tokio::test]
 async fn others_go_on_while_a_page_that_is_longer_than_a_mebibyte_is_read() {
     let n_turns = async |n_paragraphs: usize| {
@@ -177,11 +177,11 @@ async fn all_plans_of_a_call_share_its_limits() {
         (&whole[1]["text"], &whole[1]["truncated"]),
         (&json!("onetwo"), &json!(false))
     );
-    // Three rows, each with its three values.
+    // Three rows have three values each.
     let cut = both(&|limits| limits.captures = 12 + 1).await;
     assert_eq!((&cut[0], &cut[1]["text"]), (&whole[0], &json!("one")));
     assert_eq!(cut[1]["truncated"], true);
-    // What stays with the host counts as well.
+    // Text that stays with the host counts as well.
     let of_links = "a".len() + "http://[".len() + "//b.test/c".len();
     let of_first = whole[0]["text"].as_str().unwrap().len() + of_links;
     let cut = both(&|limits| limits.capture_bytes = of_first as u64 + 3).await;
@@ -210,7 +210,7 @@ async fn a_page_that_cannot_be_read_within_its_limits_is_refused_with_the_way_ou
     );
 }
 
-/// As plugins in languages that are interpreted do.
+/// Plugins in interpreted languages ask for more memory.
 #[tokio::test]
 async fn a_plugin_that_asks_for_more_memory_reads_pages_no_deeper() {
     let asking = plugin_of(describing("memory")).await;
@@ -245,7 +245,7 @@ async fn a_base_that_leads_nowhere_is_left_out() {
     for base in ["javascript:void(0)", "data:,x", "http://["] {
         let page = format!("<base href='{base}'><li><a href=b>B</a>");
         let output = parse_with("follow-field", &page, |_| ()).await.result;
-        // The rule asks for a third link next, which is not there.
+        // The rule then asks for a third link, which is not there.
         assert!(output.is_err(), "{base}");
         let found = read(&page, |_| ()).await;
         assert_eq!(found["base"], URL, "{base}");

@@ -18,7 +18,7 @@ mod components;
 
 pub(crate) use components::component;
 
-/// The component `hostile.wasm`.
+/// Returns the component `hostile.wasm`.
 pub(crate) fn hostile() -> Bytes {
     static BYTES: OnceLock<Bytes> = OnceLock::new();
     BYTES
@@ -26,7 +26,7 @@ pub(crate) fn hostile() -> Bytes {
         .clone()
 }
 
-/// The hostile plugin with another `describe`.
+/// Returns the hostile plugin with another `describe`.
 pub(crate) fn describing(behaviour: &str) -> Bytes {
     const HONEST: &[u8; 24] = b"describe=honest.........";
     let mut bytes = hostile().to_vec();
@@ -39,7 +39,7 @@ pub(crate) fn describing(behaviour: &str) -> Bytes {
     bytes.into()
 }
 
-/// Settings for an engine with room for `n` calls, compiling with the program under test.
+/// Returns settings for an engine with room for `n` calls, compiling with the program under test.
 pub(crate) fn settings(n: u32) -> EngineSettings {
     EngineSettings {
         pool_instances: n,
@@ -48,21 +48,21 @@ pub(crate) fn settings(n: u32) -> EngineSettings {
     }
 }
 
-/// A plugin on an engine with room for one call: every call follows another in its slot.
+/// Loads a plugin on an engine with room for one call: every call follows another in its slot.
 pub(crate) async fn plugin_of(component: Bytes) -> Arc<Plugin> {
     let engine = Engine::new(settings(1)).expect("the engine starts");
     let loaded = engine.load(Digest::of(&component), component).await;
     loaded.expect("the plugin is loaded")
 }
 
-/// The hostile plugin.
+/// Returns the hostile plugin.
 pub(crate) async fn plugin() -> Arc<Plugin> {
     static PLUGIN: OnceCell<Arc<Plugin>> = OnceCell::const_new();
     Arc::clone(PLUGIN.get_or_init(|| plugin_of(hostile())).await)
 }
 
-/// Limits as they are by default, but for what a test changes, and params.
-/// The default limits but those of time, which would end calls on a busy machine.
+/// Returns the default limits, with the changes of a test, and params. The limits of time are raised, because
+/// they would end calls on a busy machine.
 pub(crate) fn config(change: impl FnOnce(&mut Limits), params: &[(&str, &str)]) -> CallConfig {
     let mut limits = Limits {
         cpu: Duration::from_secs(60),

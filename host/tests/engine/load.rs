@@ -1,4 +1,4 @@
-//! From bytes to a loaded plugin: the compiling process, the cache, and what is refused there.
+//! Tests of loading a plugin from bytes: the compiling process, the cache, and what is refused there.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Bytes that somebody might push: no plugins, plugins that are cut, and components that have inside
-//! what exhausts whoever reads or compiles them.
+//! Bytes that somebody might push: bytes that are no plugin, plugins that are cut, and components with parts
+//! that exhaust a program that reads or compiles them.
 
 use bytes::Bytes;
 
@@ -7,17 +7,17 @@ use crate::guests::hostile;
 use crate::rules::PLAIN;
 use crate::wat::{leb, section, with_inner};
 
-/// What all modules and components begin with.
+/// Headers of all modules and components.
 const MODULE: &[u8] = b"\0asm\x01\0\0\0";
 const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 
-/// The honest plugin with this component inside.
+/// Returns the honest plugin with this component inside.
 fn with(inner: &str) -> Bytes {
     let inner = wat::parse_str(inner).expect("the text is WebAssembly");
     with_inner(&PLAIN.component(), &inner)
 }
 
-/// The honest plugin with this module inside.
+/// Returns the honest plugin with this module inside.
 fn with_module(module: &[u8]) -> Bytes {
     let mut inner = COMPONENT.to_vec();
     inner.extend(section(1, module));
@@ -30,7 +30,7 @@ fn component(text: &str) -> Bytes {
         .into()
 }
 
-/// Modules that a component has, each made once.
+/// Returns the honest plugin with a component that instantiates a module `n` times.
 fn with_instance(module: &str, n: usize) -> Bytes {
     let instances = "(core instance (instantiate $m))".repeat(n);
     with(&format!(
@@ -51,7 +51,7 @@ pub(crate) fn start_that_hoards() -> Bytes {
     with_instance(hoard, 1)
 }
 
-/// A module of functions that all have no parameters and this code.
+/// Returns a module of functions that all have no parameters and these bodies.
 fn functions(bodies: &[Vec<u8>]) -> Bytes {
     let mut declared = leb(bodies.len());
     declared.resize(declared.len() + bodies.len(), 0);
@@ -67,7 +67,7 @@ fn functions(bodies: &[Vec<u8>]) -> Bytes {
     with_module(&module)
 }
 
-/// `br_table` with so many targets, which are all the same.
+/// Returns the body of a function with a `br_table` of `n` targets, which are all the same.
 fn wide_switch(n: usize) -> Vec<u8> {
     let mut body = vec![0, 0x02, 0x40, 0x41, 0, 0x0e];
     body.extend(leb(n));
@@ -76,7 +76,7 @@ fn wide_switch(n: usize) -> Vec<u8> {
     body
 }
 
-/// A function of so many bytes: `i32.const 0` and `drop`, again and again.
+/// Returns a function of `n_bytes`: `i32.const 0` and `drop`, again and again.
 fn long_function(n_bytes: usize) -> Vec<u8> {
     let mut body = vec![0];
     body.extend([0x41, 0, 0x1a].repeat(n_bytes / 3));
@@ -123,9 +123,9 @@ pub(crate) fn core_instances_100() -> Bytes {
     with_instance("", 100)
 }
 
-/// Components inside each other, this many.
+/// Returns `n` components inside each other.
 fn nested(n: usize) -> Bytes {
-    // From the inside: what comes before each, and how long all of it is.
+    // It is built from the inside: the bytes before each component, and the length of all of it.
     let mut before = Vec::with_capacity(n);
     let mut n_bytes = COMPONENT.len();
     for _ in 0..n {
@@ -140,7 +140,7 @@ fn nested(n: usize) -> Bytes {
     with_inner(&PLAIN.component(), &inner)
 }
 
-/// Without a look at the depth, validating it takes minutes.
+/// Returns components 100 000 deep. Without a check of the depth, validating them takes minutes.
 pub(crate) fn components_100_000_deep() -> Bytes {
     nested(100_000)
 }
@@ -157,7 +157,7 @@ pub(crate) fn tables_100() -> Bytes {
     with_instance(&"(table 1 funcref)".repeat(100), 1)
 }
 
-/// A function of one parameter, of the last of these types.
+/// Returns a component with a function of one parameter, of the last of these types.
 fn lifted(types: &str, last: &str) -> Bytes {
     with(&format!(
         r#"(component {types}
@@ -221,7 +221,7 @@ pub(crate) fn importing_the_unknown() -> Bytes {
     importing("evil:corp/backdoor")
 }
 
-/// Right by all names, and `describe` takes a number.
+/// Returns a component with all the right names, but its `describe` takes a number.
 pub(crate) fn of_another_type() -> Bytes {
     component(
         r#"(component
@@ -233,7 +233,7 @@ pub(crate) fn of_another_type() -> Bytes {
     )
 }
 
-/// Right by all names, and `parse` takes a number of 64 bits.
+/// Returns a component with all the right names, but its `parse` takes a number of 64 bits.
 pub(crate) fn parse_of_another_type() -> Bytes {
     PLAIN.component_with(
         |interface| interface.replace("parse: func(rule: u32)", "parse: func(rule: u64)"),
@@ -267,7 +267,7 @@ pub(crate) fn without_rules() -> Bytes {
     component("(component)")
 }
 
-/// Bytes without any pattern.
+/// Returns bytes without any pattern.
 pub(crate) fn noise() -> Bytes {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = || {
@@ -279,12 +279,12 @@ pub(crate) fn noise() -> Bytes {
     (0..100_000).map(|_| next()).collect()
 }
 
-/// Noise that begins like a component.
+/// Returns noise that begins like a component.
 pub(crate) fn noise_in_a_component() -> Bytes {
     [COMPONENT, &noise()].concat().into()
 }
 
-/// A plugin of usual size, cut after every KiB.
+/// Returns a plugin of usual size, cut after every KiB.
 pub(crate) fn cut_everywhere() -> Vec<Bytes> {
     let whole = hostile();
     (0..whole.len())
@@ -293,7 +293,7 @@ pub(crate) fn cut_everywhere() -> Vec<Bytes> {
         .collect()
 }
 
-/// The honest plugin, and again with a section that nobody reads.
+/// Returns the honest plugin, and again with a section that nobody reads.
 pub(crate) fn same_but_for_a_note() -> (Bytes, Bytes) {
     let plain = PLAIN.component();
     let mut noted = plain.to_vec();

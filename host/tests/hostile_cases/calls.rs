@@ -15,7 +15,7 @@ use crate::limits::{
 };
 use crate::{bytes, pages};
 
-// One case a line, however long: it is read as a table.
+// Each case has one line, however long: the list is read as a table.
 #[rustfmt::skip]
 pub(crate) const CASES: &[Case] = &[
     case(1, "empty loop, by fuel", rule(Hostile, "loop", little_fuel, killed(OutOfFuel, "limit fuel is 10000000")), "f31_a_loop_ends_when_its_fuel_is_used_up"),

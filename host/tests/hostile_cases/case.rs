@@ -1,4 +1,4 @@
-//! What a case is, and what is expected of it.
+//! The form of a case, and its expected end.
 
 use bytes::Bytes;
 use crawler::model::crawl::Kill;
@@ -8,34 +8,34 @@ use crawler::model::plugin::Limits;
 pub(crate) struct Case {
     /// Number of the case in the list that these tests follow.
     pub(crate) n: u8,
-    /// What is tried.
+    /// Name of the case.
     pub(crate) name: &'static str,
-    /// How.
+    /// Way in which it is run.
     pub(crate) how: How,
-    /// A test that checked it before this list did. Empty: there was none.
+    /// Test that checked it before this list did; empty if there was none.
     pub(crate) had: &'static str,
 }
 
-/// How a case is run.
+/// Way in which a case is run.
 #[derive(Clone, Copy)]
 pub(crate) enum How {
-    /// A rule is called, within the default limits but for what this changes.
+    /// A rule is called with the default limits and this change of them.
     Rule(Guest, &'static str, fn(&mut Limits), Expected),
     /// A rule is called with this page.
     Page(Guest, &'static str, fn() -> String, Expected),
-    /// Bytes are pushed. The text is part of the refusal; empty, and they are admitted.
+    /// Bytes are pushed. The text is part of the refusal; if it is empty, the bytes are admitted.
     Push(fn() -> Bytes, &'static str),
-    /// The same, where compiling may take 64 MiB of memory.
+    /// Bytes are pushed to an engine where compiling may take 64 MiB of memory.
     PushFenced(fn() -> Bytes, &'static str),
-    /// Something of its own.
+    /// The case has a function of its own.
     Own(Own),
-    /// It is about another part of the system; these tests are about it.
+    /// The case concerns another part of the system; these tests cover it.
     Elsewhere(&'static [&'static str]),
-    /// It cannot happen here, for this reason.
+    /// The case cannot happen here, for this reason.
     NotHere(&'static str),
 }
 
-/// The plugins whose rules are called.
+/// Plugin whose rules are called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Guest {
     /// `tests/guests/hostile`.
@@ -48,16 +48,16 @@ pub(crate) enum Guest {
     Wide,
 }
 
-/// How a call ends.
+/// Expected end of a call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Expected {
-    /// The host ends it, and says this.
+    /// The host ends the call with this message.
     Killed(Kill, &'static str),
-    /// The host ends it for one of these reasons, whichever limit is met first.
+    /// The host ends the call for one of these reasons, whichever limit is met first.
     KilledByEither(Kill, Kill),
-    /// The rule gives up, and passes on what the host told it.
+    /// The rule gives up, and passes on the host's message.
     GaveUp(&'static str),
-    /// It succeeds with so many items.
+    /// The call succeeds with this number of items.
     Items(usize),
 }
 
@@ -82,7 +82,7 @@ pub(crate) enum Own {
     Root,
 }
 
-/// A case, in the order of a table's columns.
+/// Creates a case, in the order of a table's columns.
 pub(crate) const fn case(n: u8, name: &'static str, how: How, had: &'static str) -> Case {
     Case { n, name, how, had }
 }

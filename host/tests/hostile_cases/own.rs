@@ -1,4 +1,4 @@
-//! Cases that are more than one call or one push. Each tells how it ended.
+//! Cases that are more than one call or one push. Each returns how it ended.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::case::{Guest, Own};
 use crate::guests::{config, context, page};
 use crate::stage::{Stage, URL, resident_kib};
 
-/// Growth over 10 000 pages that would be a leak: less than a KiB for each.
+/// Growth of memory over 10 000 pages that would be a leak: less than a KiB for each.
 const LEAK_KIB: i64 = 8 << 10;
 
 pub(crate) async fn run(stage: &Stage, case: Own) -> Result<String, String> {
@@ -125,7 +125,7 @@ async fn replay(stage: &Stage) -> Result<String, String> {
 
 async fn root(stage: &Stage) -> Result<String, String> {
     let plugin = stage.plugin(Guest::Hostile).await;
-    // The last asks for a rule that is not there, and panics.
+    // The last one asks for a rule that is not there, and panics.
     for (root, rules) in [
         ("loop", ""),
         ("page", ""),

@@ -1,4 +1,4 @@
-//! Pages that are made to cost whoever reads them.
+//! Pages that are made to be expensive to read.
 
 fn nested(tag: &str, n_bytes: usize) -> String {
     tag.repeat(n_bytes / tag.len())
@@ -47,7 +47,7 @@ pub(crate) fn templates() -> String {
     nested("<template>", NESTED_BYTES)
 }
 
-/// A billion laughs.
+/// Returns a page with a billion laughs.
 pub(crate) fn entities() -> String {
     let entities: String = (1..10)
         .map(|n| {

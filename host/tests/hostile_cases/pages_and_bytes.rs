@@ -6,7 +6,7 @@ use crate::case::{Case, case, elsewhere, gave_up, items, not_here, own, page, pu
 use crate::guests::describing;
 use crate::{bytes, pages};
 
-// One case a line, however long: it is read as a table.
+// Each case has one line, however long: the list is read as a table.
 #[rustfmt::skip]
 pub(crate) const CASES: &[Case] = &[
     case(40, "schemes but http and https", elsewhere(&["only_http_without_credentials_is_fetched", "a_redirect_to_another_scheme_or_with_a_password_is_refused_with_its_reason"]), ""),

@@ -1,8 +1,8 @@
-//! The rules of the plugins in the text format. Each is named for what it does.
+//! The rules of the plugins in the text format. Each is named for its behaviour.
 
 use crate::wat::Guest;
 
-/// The plugin without any malice, in which other components are put.
+/// Plugin without any malice, in which other components are put.
 pub(crate) const PLAIN: Guest = Guest {
     name: "plain",
     rules: &[("ok", "(call $good)")],
@@ -11,7 +11,7 @@ pub(crate) const PLAIN: Guest = Guest {
     is_wide: false,
 };
 
-/// The same, with memory that has little in it, far apart.
+/// Plugin without malice whose data lies far apart in a large memory.
 pub(crate) const SPARSE: Guest = Guest {
     name: "sparse",
     rules: &[("ok", "(call $good)")],
@@ -20,7 +20,7 @@ pub(crate) const SPARSE: Guest = Guest {
     is_wide: false,
 };
 
-/// The same, with strings of UTF-16.
+/// Plugin without malice with strings of UTF-16.
 pub(crate) const WIDE: Guest = Guest {
     name: "wide",
     rules: &[
@@ -43,7 +43,7 @@ pub(crate) const WIDE: Guest = Guest {
     is_wide: true,
 };
 
-/// Most of what can only be done by hand.
+/// Plugin with most of the behaviour that only hand-written code can have.
 pub(crate) const SHARP: Guest = Guest {
     name: "sharp",
     n_pages: 2,

@@ -15,14 +15,14 @@ use crate::guests::{config, context, hostile, page, settings};
 use crate::rules::{SHARP, SPARSE, WIDE};
 
 pub(crate) const URL: &str = "http://a.test/dir/page";
-/// Ends what hangs; nothing is measured by it.
+/// Deadline that ends a case that hangs; nothing is measured by it.
 const DEADLINE: Duration = Duration::from_secs(60);
-/// A line of a log, at the most.
+/// Largest length of a log line, in bytes.
 const LINE_MAX: usize = 4 << 10;
 
 pub(crate) struct Stage {
     pub(crate) engine: Engine,
-    /// The same, where compiling may take little.
+    /// Engine where compiling may take little memory.
     fenced: Engine,
     loaded: Mutex<HashMap<Guest, Arc<Plugin>>>,
 }
@@ -59,7 +59,7 @@ impl Stage {
         loaded.expect("the plugin is loaded")
     }
 
-    /// Calls a rule, and checks what holds for every call.
+    /// Calls a rule, and checks the bounds that hold for every call.
     pub(crate) async fn call(
         &self,
         guest: Guest,
@@ -76,7 +76,7 @@ impl Stage {
         Ok(report)
     }
 
-    /// The refusal, or nothing.
+    /// Pushes bytes; returns the refusal, or an empty text.
     pub(crate) async fn push(&self, bytes: Bytes, is_fenced: bool) -> Result<String, String> {
         let engine = if is_fenced {
             &self.fenced
@@ -87,7 +87,7 @@ impl Stage {
         Ok(admitted.map_or_else(|error| error.to_string(), |_| String::new()))
     }
 
-    /// A page that is parsed as it should be, whatever came before.
+    /// Checks that a page is parsed as it should be, whatever came before.
     pub(crate) async fn good_page(&self) -> Result<(), String> {
         let report = self
             .call(Guest::Hostile, "ok", "<p>größe</p>", |_| ())
@@ -122,7 +122,7 @@ async fn in_time<T>(work: impl Future<Output = T>) -> Result<T, String> {
     ended.map_err(|_| format!("it did not end within {} s", DEADLINE.as_secs()))
 }
 
-/// What no call exceeds, however it ends.
+/// Checks the bounds that no call exceeds, however it ends.
 pub(crate) fn check_bounds(report: &CallReport, limits: &Limits) -> Result<(), String> {
     let usage = &report.usage;
     if usage.fuel > limits.fuel || usage.peak_memory > limits.memory {
@@ -141,13 +141,13 @@ pub(crate) fn check_bounds(report: &CallReport, limits: &Limits) -> Result<(), S
     }
 }
 
-/// Nothing in a line moves a cursor or turns text around, and it is short.
+/// Returns true if a line is short, and nothing in it moves a cursor or turns text around.
 fn is_harmless(line: &str) -> bool {
     let turns = |c| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     line.len() <= LINE_MAX && !line.chars().any(|c| c.is_control() || turns(c))
 }
 
-/// Resident memory of this process, in KiB.
+/// Returns the resident memory of this process, in KiB.
 pub(crate) fn resident_kib() -> i64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux tells it");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -155,7 +155,7 @@ pub(crate) fn resident_kib() -> i64 {
     n.and_then(|n| n.parse().ok()).expect("it is a number")
 }
 
-/// Milliseconds since a moment, to a tenth.
+/// Returns the time since a moment, in milliseconds.
 pub(crate) fn millis(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1_000.0
 }

@@ -1,12 +1,12 @@
-//! Components made of text, for what no compiler of a language would write: the honest parts of a
-//! plugin, and in its rules whatever a test puts there.
+//! Components made of text, for code that no compiler of a language would write: the honest parts of a
+//! plugin, and rules with the instructions of a test.
 
 use bytes::Bytes;
 use wasmparser::{Parser, Payload};
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::{Resolve, WorldId};
 
-/// The world of plugins, and of WASI a resource to be careless with.
+/// World of plugins, with a resource of WASI that a rule can misuse.
 const WORLD: &str = "
 package crawler:cases;
 
@@ -31,7 +31,8 @@ world cases {
 }
 ";
 
-/// Where the description of the plugin lies, and the answer of a call: ok, as memory is zero.
+/// Addresses of the plugin's description. The answer of a call is there too: it is ok, because memory is
+/// zero.
 const DESCRIPTION: u32 = 1024;
 const SCHEMA: u32 = 1100;
 const RULE_NAMES: u32 = 4096;
@@ -39,25 +40,25 @@ const RULES: u32 = 12_288;
 
 /// A plugin in the text format.
 pub(crate) struct Guest {
-    /// The name that it gives itself.
+    /// Name that the plugin gives itself.
     pub(crate) name: &'static str,
-    /// Its rules by name, each with the instructions of its function.
+    /// Rules by name, each with the instructions of its function.
     pub(crate) rules: &'static [(&'static str, &'static str)],
-    /// Pages of memory at the start.
+    /// Number of memory pages at the start.
     pub(crate) n_pages: u32,
-    /// Fields of the module beside the usual ones.
+    /// Fields of the module in addition to the usual ones.
     pub(crate) more: &'static str,
-    /// Strings are UTF-16.
+    /// True if strings are UTF-16.
     pub(crate) is_wide: bool,
 }
 
 impl Guest {
-    /// The component.
+    /// Returns the component.
     pub(crate) fn component(&self) -> Bytes {
         self.component_with(str::to_owned, str::to_owned)
     }
 
-    /// The component of an interface and a module that were changed.
+    /// Returns the component of an interface and a module that were changed.
     pub(crate) fn component_with(
         &self,
         interface: fn(&str) -> String,
@@ -106,7 +107,7 @@ impl Guest {
         )
     }
 
-    /// What `describe` returns, as it lies in memory.
+    /// Returns the data that `describe` returns, as it lies in memory.
     fn data(&self) -> String {
         let mut data = String::new();
         let mut rules = Vec::new();
@@ -159,7 +160,7 @@ fn world(change: fn(&str) -> String) -> (Resolve, WorldId) {
     (texts, world.expect("the world is there"))
 }
 
-/// What is imported, as core functions.
+/// Imports, as core functions.
 const IMPORTS: &str = r#"
     (import "crawler:rules/output@0.1.1" "emit" (func $emit (param i32 i32 i32 i32)))
     (import "crawler:rules/output@0.1.1" "follow" (func $follow (param i32 i32 i32)))
@@ -171,8 +172,8 @@ const IMPORTS: &str = r#"
     (import "wasi:io/streams@0.2.0" "[resource-drop]output-stream" (func $drop-stream (param i32)))
 "#;
 
-/// An allocator that never gives back, and what it does instead in each mode that a rule may set; the
-/// same for what is called after an answer was read.
+/// Helper functions: an allocator that never frees, and its other behaviour in each mode that a rule may set.
+/// The function that is called after an answer was read has such modes too.
 const HELPERS: &str = r#"
     (func $good (call $emit (i32.const 0) (i32.const 64) (i32.const 2) (i32.const 2200)))
     (func $spin (loop $l (br $l)))
@@ -198,7 +199,7 @@ const HELPERS: &str = r#"
         (if (i32.eq (global.get $mode) (i32.const 13)) (then unreachable)))
 "#;
 
-/// A component with another inside that is made when it is.
+/// Returns a component with another inside, which is instantiated with it.
 pub(crate) fn with_inner(outer: &[u8], inner: &[u8]) -> Bytes {
     let mut bytes = outer.to_vec();
     let mut instance = vec![1, 0];
@@ -209,7 +210,7 @@ pub(crate) fn with_inner(outer: &[u8], inner: &[u8]) -> Bytes {
     bytes.into()
 }
 
-/// How many components a component has directly inside.
+/// Returns the number of components that a component has directly inside.
 fn n_components(component: &[u8]) -> usize {
     let mut depth = 0;
     let mut n = 0;
@@ -224,7 +225,7 @@ fn n_components(component: &[u8]) -> usize {
     n
 }
 
-/// A section of a module or component.
+/// Encodes a section of a module or component.
 pub(crate) fn section(id: u8, content: &[u8]) -> Vec<u8> {
     let mut bytes = vec![id];
     bytes.extend(leb(content.len()));
@@ -232,7 +233,7 @@ pub(crate) fn section(id: u8, content: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A number as WebAssembly writes it.
+/// Encodes a number in LEB128.
 pub(crate) fn leb(mut n: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     while n >= 0x80 {
