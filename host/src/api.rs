@@ -82,8 +82,8 @@ pub struct Api {
 type Stream<T> = BoxStream<'static, Result<T, Problem>>;
 
 impl Api {
-    /// The calls of this master, with so many plugins pushed at once; streams end when `stop` is
-    /// cancelled.
+    /// Creates the calls of this master, with at most `uploads` plugins pushed at once. Streams end when
+    /// `stop` is cancelled.
     pub fn new(id: NodeId, control: Arc<Control>, uploads: usize, stop: CancellationToken) -> Self {
         Self {
             forward: Arc::new(Forward::new(id, control.standing().clone())),

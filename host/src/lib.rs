@@ -1,8 +1,8 @@
 //! A crawler whose crawl rules are WebAssembly components.
 //!
-//! Masters hand named *resources* (crawls) to workers and distribute their rules by name; workers
-//! load a rule into a sandbox when a resource is assigned to them, and crawl. This text is the
-//! architecture: what is written here holds, and what does not hold is not written here.
+//! Masters hand named *resources* (crawls) to workers and distribute their rules by name. Workers load a rule
+//! into a sandbox when a resource is assigned to them, and crawl. This text is the architecture: it says only
+//! what holds.
 //!
 //! # Words
 //!
@@ -24,7 +24,7 @@
 //!
 //! # Layers
 //!
-//! Arrows point down only; a test keeps it so.
+//! Arrows point down only; a test checks that.
 //!
 //! ```text
 //! L5  main, app                   composition root: the only place that names backends together
@@ -35,9 +35,9 @@
 //! L0  model                       nouns; no IO
 //! ```
 //!
-//! What a layer needs from above it is a trait of its own that is implemented there:
-//! [`master::WorkerCalls`] and [`plugin::FetchBytes`] over gRPC in `api`, [`plugin::LoadRules`] over
-//! masters, data root and engine in `app`.
+//! If a layer needs something from above it, it declares a trait that is implemented there:
+//! [`master::WorkerCalls`] and [`plugin::FetchBytes`] over gRPC in `api`, [`plugin::LoadRules`] over masters,
+//! data root and engine in `app`.
 //!
 //! # The way of one crawl
 //!
@@ -59,28 +59,28 @@
 //! master ───────▶ an idle shard is finished, its assignment removed
 //! ```
 //!
-//! Desired state is written first and placed later. The write is the message; a watch only wakes a
-//! loop that looks at the whole state again.
+//! Desired state is written first and placed later. The write is the message; a watch only wakes a loop that
+//! looks at the whole state again.
 //!
 //! # Placement
 //!
-//! A shard goes to the worker that is least loaded among those that may have it ([`master::placement`]):
-//! that have room and the labels of its selector, run an interface as new as its plugin, and have no
-//! resource that it is kept apart from. `near` another is a wish, not a condition: where that one is
-//! not placed, or its worker is full, the shard goes anywhere. Loads are summed up from the
-//! assignments each time. A resource that nobody may have is Pending, with a count of each reason.
+//! A shard goes to the least loaded worker among those that may have it ([`master::placement`]): workers that
+//! have room and the labels of its selector, run an interface as new as its plugin, and have no resource that
+//! it is kept apart from. `near` another resource is a wish, not a condition: if that resource is not placed,
+//! or its worker is full, the shard goes anywhere. Loads are summed up from the assignments each time. A
+//! resource that no worker may have is Pending, with a count of each reason.
 //!
-//! What a missing worker had is placed anew at once, unless all workers, or at least three and more than
-//! a third, vanished within one lease time, or the leader is in its first lease time: then it waits for
-//! one lease time more. A worker that starts anew gets back what it had.
+//! The shards of a missing worker are placed anew at once, unless all workers, or at least three and more
+//! than a third, vanished within one lease time, or the leader is in its first lease time. Then they wait for
+//! one lease time more. A worker that starts anew gets its shards back.
 //!
-//! What runs stays where it is, with these exceptions: its worker drains, does not fit it any more, or
-//! has more than its share for a while ([`master::balance`]); its resource is paused, or another part of
-//! it has failed. Then it is handed over. The leader writes that the shard is to be given back, and to
-//! whom it goes; the owner ends the crawl, delivers what is in the outbox, closes the frontier, and writes
-//! that nobody has it, all under its epoch; only then somebody else gets it, under the next. An owner
-//! that does not get that far within `--handover-timeout` loses the shard all the same: the next one
-//! fences it by opening. A new leader goes on from the record.
+//! A running shard stays where it is, with these exceptions: its worker drains, does not fit it any more, or
+//! has more than its share for a while ([`master::balance`]); its resource is paused, or another part of it
+//! has failed. Then it is handed over. The leader writes that the shard is to be given back, and to whom it
+//! goes. The owner ends the crawl, delivers the outbox, closes the frontier, and writes that nobody has the
+//! shard, all under its epoch. Only then another worker gets it, under the next epoch. An owner that does not
+//! get that far within `--handover-timeout` loses the shard all the same: the next one fences it by opening.
+//! A new leader continues from the record.
 //!
 //! A worker that is told to end registers as draining first, and ends when nothing is assigned to it
 //! any more, or `--drain-timeout` has passed.
@@ -95,46 +95,47 @@
 //!
 //! # Shards
 //!
-//! A resource may be split by host into up to 32 shards, which are placed and crawled each by itself:
-//! every URL of a host is in one of them ([`model::links`]), so spacing per host within a resource is nobody else's
-//! matter. `root` runs in each, as of the moment that the run began, and each keeps the root requests of
-//! its hosts; `max-pages`, `max-bytes`, `max-disk` and `max-undelivered` are shared out evenly, concurrency is that of each. A run
-//! with another number of shards uses nothing that earlier ones knew of URLs: a host may be in another
-//! shard then.
+//! A resource may be split by host into up to 32 shards, each of which is placed and crawled by itself. Every
+//! URL of a host is in one of them ([`model::links`]), so spacing per host within a resource concerns no
+//! other shard. `root` runs in each, with the time at which the run began, and each keeps the root requests
+//! of its hosts. `max-pages`, `max-bytes`, `max-disk` and `max-undelivered` are shared out evenly;
+//! concurrency is that of each shard. A run with another number of shards uses nothing that earlier ones knew
+//! of URLs, because a host may then be in another shard.
 //!
 //! A link to another shard's host is judged where it is found (scope, depth), and then belongs to the
-//! frontier there until that shard has it: the owner of the one gives it to the owner of the other
-//! ([`worker::links`], `worker::others`), which answers once it is durable. Numbers tell what comes a
-//! second time, so it is stored once, whoever is killed on the way. Links to a shard that nobody has
-//! wait, and above 100 000 of them no page is taken.
-//! A worker takes links from those who show the token of its registration, which only the store tells,
-//! and judges them again by its own root hosts, depth and shard.
+//! frontier there until the other shard has it: the owner of the one gives it to the owner of the other
+//! ([`worker::links`], `worker::others`), which answers once it is durable. Numbers identify links that come
+//! a second time, so each is stored once, whichever process is killed on the way. Links to a shard without an
+//! owner wait, and above 100 000 of them no page is taken.
+//! A worker takes links from callers that show the token of its registration, which only the store tells, and
+//! judges them again by its own root hosts, depth and shard.
 //!
-//! A shard with nothing left says that it is idle, with how many links it has sent to each other one
-//! and stored from it; before it stores another link it says that it is not ([`worker::receive`]). So
-//! where all are idle and the numbers agree, nothing is on its way, and the master finishes all at once.
+//! A shard with nothing left says that it is idle, and how many links it has sent to each other shard and
+//! stored from it; before it stores another link it says that it is not idle ([`worker::receive`]). If all
+//! shards are idle and the numbers agree, nothing is on its way, and the master finishes all at once.
 //!
 //! # Hosts
 //!
 //! A page holds a place among the `--concurrency` pages in flight only while it is fetched, parsed and
-//! committed. What comes before the first page of a host has places of its own: its name is looked up and
-//! its robots.txt read ([`fetch::Fetch::prepare`]), for four hosts at once for each page that may be in
-//! flight, 64 at least. While 4 096 hosts are ready and wait for their turn, an eighth of these places is
-//! left to others: what was found out would be forgotten before it is used.
+//! committed. The work before the first page of a host has places of its own: the host's name is looked up
+//! and its robots.txt read ([`fetch::Fetch::prepare`]), for four hosts at once for each page that may be in
+//! flight, 64 at least. While 4 096 hosts are ready and wait for their turn, only an eighth of these places
+//! is used, because the results would be forgotten before they are used.
 //!
-//! Whose turn it is the frontier knows by its clocks, and the gate by those of all crawls of the process.
-//! A page that comes early is put back with the moment to come again, and holds nothing; where several crawls
-//! want one host, the gate keeps a turn for each that it has sent away ([`fetch::gate`]). Redirects within a host,
+//! The frontier knows a host's turn by its clocks, and the gate by those of all crawls of the process. A page
+//! that comes early is put back with the time to come again, and holds nothing. If several crawls want one
+//! host, the gate keeps a turn for each that it has sent away ([`fetch::gate`]). Redirects within a host,
 //! which cannot be put back, give up their place while they wait.
 //!
-//! Workers of a cluster share the turns of hosts with a delay ([`fetch::turns`]). One of those that are registered
-//! owns each host, and lends it to one worker at a time ([`worker::peers`] tells who is there); without its answer a worker
-//! goes alone, at twice the delay. A page whose turn is another worker's is put back like one that comes early.
+//! Workers of a cluster share the turns of hosts with a delay ([`fetch::turns`]). One of the registered
+//! workers owns each host, and lends it to one worker at a time ([`worker::peers`] tells which workers there
+//! are). Without the owner's answer, a worker fetches alone, at twice the delay. A page whose turn is another
+//! worker's is put back like one that comes early.
 //!
 //! A host that cannot be reached (no address, no connection, no robots.txt) is put off with all its URLs, and
-//! that is counted once and written at once. After as many failures on end as a page has attempts, or twice
-//! as many if the host has answered in this run, it is given up: its URLs come one by one and are given up for
-//! the host's reason, until a longer time is over; then one of them tries again. An answer ends all that.
+//! that is counted once and written at once. After as many failures in a row as a page has attempts, or twice
+//! as many if the host has answered in this run, it is given up: its URLs come one by one and are given up
+//! for the host's reason, until a longer time is over; then one of them tries again. An answer ends all that.
 //!
 //! # A cluster
 //!
@@ -143,27 +144,27 @@
 //! root that all of them see; any number of each.
 //!
 //! - One master leads ([`store::election`]): the one whose key in the store is oldest. Only it writes, and
-//!   each of its writes is guarded by that key, so that what a deposed one still sends is refused. It
-//!   stops at two thirds of its lease without an answer, and gives the lead away when it ends.
-//! - Every master takes every call. One that changes something goes to the leader in one hop
-//!   ([`api::forward`](api)), and again to the next where the lead changes hands: its request id stands in the
-//!   record that it makes, so that it is carried out once. Reads are answered by whoever is asked, from
-//!   the newest state. A pushed plugin is admitted and stored by the master that got it; the leader
-//!   looks at the stored bytes itself and records them.
+//!   each of its writes is guarded by that key, so that late writes of a deposed leader are refused. It stops
+//!   at two thirds of its lease without an answer, and gives the lead away when it ends.
+//! - Every master takes every call. A call that changes something goes to the leader in one hop
+//!   ([`api::forward`](api)), and again to the next leader if the lead changes hands: its request id is in
+//!   the record that it makes, so that it is carried out once. Reads are answered by the master that is
+//!   asked, from the newest state. A pushed plugin is admitted and stored by the master that got it; the
+//!   leader checks the stored bytes itself and records them.
 //! - A process belongs to the cluster once the store is connected, the data root was found to be this
-//!   cluster's, and its id is registered under a lease ([`app`]). It answers calls before that, with what it
+//!   cluster's, and its id is registered under a lease ([`app`]). Before that, it answers calls with what it
 //!   waits for. An id belongs to one process at a time.
-//! - A worker fetches for as long as its lease can be counted on. Where the store is away for longer, it
-//!   keeps its frontiers open, and goes on without opening them anew once it is registered again and a
-//!   fresh look has shown that the shards are still its own. A new leader gives missing workers a
-//!   lease time. So nothing moves because the store was away.
-//! - Plugins come from any master by digest, and from the data root where none answers.
-//! - Loops look at the whole again after each change, and now and then without one
-//!   ([`store::changes`]): a watch only wakes them. What a leader decides by is a replica that a watch
-//!   keeps up to date ([`master::replica`]): it may be a moment behind, and the guards of each write say
-//!   whether it mattered.
+//! - A worker fetches for as long as its lease is certain. If the store is away for longer, it keeps its
+//!   frontiers open. Once it is registered again and a fresh look has shown that the shards are still its
+//!   own, it continues without opening them anew. A new leader gives missing workers a lease time. So nothing
+//!   moves because the store was away.
+//! - Plugins come from any master by digest, and from the data root if none answers.
+//! - Loops look at the whole again after each change, and now and then without one ([`store::changes`]): a
+//!   watch only wakes them. A leader decides by a replica that a watch keeps up to date
+//!   ([`master::replica`]): it may be a moment behind, and the guards of each write tell whether that
+//!   mattered.
 //!
-//! The log of every master tells who joined, left or changed, and so does `crawler node watch`
+//! The log of every master tells which nodes joined, left or changed, and so does `crawler node watch`
 //! ([`master::roster`]).
 //!
 //! # The store
@@ -193,39 +194,38 @@
 //!
 //! # What survives what
 //!
-//! The store and the data root survive a kill at any instruction, and so does a crawl: its frontier is
-//! a database in the data root ([`frontier::durable`]), and whoever takes the shard next goes on in the
-//! same run. What a crash costs is fetching again the pages that were in flight, from being taken until
-//! their batch was durable: 512 at most.
+//! The store and the data root survive a kill at any instruction, and so does a crawl: its frontier is a
+//! database in the data root ([`frontier::durable`]), and the next owner of the shard continues the same run.
+//! A crash costs fetching again the pages that were in flight, from being taken until their batch was
+//! durable: 512 at most.
 //!
 //! - A page is taken in memory only; its ready record goes with the batch that ends it.
-//! - One batch for a page, whole: its end, the new URLs, the items, the host's clock, the totals; pages
-//!   that end at the same time share one. Batches are numbered, and an opening looks for gaps among the
-//!   last 16 384.
-//! - Items are delivered only once they are durable. A line file is synced first; the batch that
-//!   empties the outbox then records how much of the file counts, and readers stop there. So no item
-//!   is missing and none is there twice.
+//! - A page has one batch, which is written whole: its end, the new URLs, the items, the host's clock, the
+//!   totals. Pages that end at the same time share a batch. Batches are numbered, and an opening looks for
+//!   gaps among the last 16 384.
+//! - Items are delivered only once they are durable. A line file is synced first; the batch that empties the
+//!   outbox then records how much of the file counts, and readers stop there. So no item is missing and none
+//!   is there twice.
 //! - Opening fences: [`worker`] reads the database's writer epoch, writes it into the shard's record
 //!   under guard, and opens the database expecting it. Files of items are named by that epoch, so no
 //!   two lives write to one file.
-//! - A frontier that was created and is gone, is damaged, of another format or of another cluster is
-//!   never begun anew: the crawl waits, with that as its named reason, and tries again.
-//! - A worker whose lease cannot be counted on sends no request from the deadline on, whatever the store
-//!   answers ([`worker::leave`]). Its frontiers stay open, and what is answered already is committed.
-//!   When it is registered again it looks at its assignments first: what is still its own goes on as it
-//!   was, what is not ends without a word.
+//! - A frontier that was created and is gone, is damaged, of another format or of another cluster is never
+//!   begun anew: the crawl waits, with that as its named reason, and tries again.
+//! - A worker whose lease is uncertain sends no request from the deadline on, whatever the store answers
+//!   ([`worker::leave`]). Its frontiers stay open, and pages that are answered already are committed. When it
+//!   is registered again, it looks at its assignments first: shards that are still its own continue
+//!   unchanged, and the others end silently.
 //! - An id belongs to one process: a second one waits two lease times and refuses, and one that finds
 //!   another in its place ends.
-//! - A clock that is set back holds up nothing: a frontier, and its database, have a time that only
-//!   goes on.
-//! - A page that ends the process is found by trying those in flight one at a time, and given up after
+//! - A clock that is set back holds up nothing: a frontier and its database have a time that only advances.
+//! - A page that ends the process is found by trying those in flight one at a time, and is given up after
 //!   three such ends ([`frontier::durable`], suspects).
 //!
-//! `crawler run` keeps its URLs in memory ([`frontier::memory`]): it ends with its terminal.
+//! `crawler run` keeps its URLs in memory ([`frontier::memory`]), because it ends with its terminal.
 //!
 //! # What grows
 //!
-//! Each row has a bound, somebody who removes what is beyond it, and a test of that name.
+//! Each row has a bound, a part that removes what is beyond it, and a test of that name.
 //!
 //! | what | bound | removed by | setting | test |
 //! |---|---|---|---|---|
@@ -267,26 +267,26 @@
 //!
 //! `plugin-sdk/wit/rules.wit` is the contract, and frozen: a component that was built for
 //! `crawler:rules@0.1.0` runs on every later crawler. It grows by functions and interfaces that plugins may
-//! import, and by keys of hints, each of which raises the version to 0.1.1 and so on; nothing that is there changes
-//! (`tests/golden`). A component that was built for a version that a crawler does not have is refused at
-//! push, with both versions ([`plugin::INTERFACE_VERSIONS`]); in a cluster of several versions a plugin goes to
-//! workers that are new enough.
+//! import, and by keys of hints, each of which raises the version to 0.1.1 and so on; nothing that is there
+//! changes (`tests/golden`). A component that was built for a version that a crawler does not have is refused
+//! at push, with both versions ([`plugin::INTERFACE_VERSIONS`]). In a cluster of several versions, a plugin
+//! goes to workers that are new enough.
 //!
-//! Every call gets a fresh instance in a fresh store:
-//! fuel, processor time, wall time and memory are limited; what a call hands over is kept only if the
-//! call succeeds; nothing of WASI answers with anything but constants. A killed call costs one page.
+//! Every call gets a fresh instance in a fresh store. Fuel, processor time, wall time and memory are limited;
+//! the output of a call is kept only if the call succeeds; WASI answers with nothing but constants. A killed
+//! call costs one page.
 //!
-//! Behind the sandbox stands the operating system, on Linux ([`confine`]): the process that compiles a plugin
-//! and calls its `describe` has no files, no sockets and no other processes, and `worker`, `up` and `run` reach
-//! their own files only. A process gives these rights up before it has seen a byte of a plugin, and while it
-//! has one thread: plugins that are folders are built before that, in `app`. `--confinement off` leaves all as it
-//! is; where the kernel lacks a part, the log tells which.
+//! Behind the sandbox is the operating system, on Linux ([`confine`]): the process that compiles a plugin and
+//! calls its `describe` has no files, no sockets and no other processes, and `worker`, `up` and `run` reach
+//! only their own files. A process gives these rights up before it has read a byte of a plugin, and while it
+//! has one thread: plugins that are folders are built before that, in `app`. `--confinement off` turns this
+//! off; if the kernel lacks a part, the log tells which.
 //!
-//! A rule reads HTML by plans ([`crawler_extract`]): its `describe` says which elements are rows and which
-//! values are read from them, admission compiles that, and `page.extract` reads the page in one pass of
-//! the host, without a document tree. What crosses is one text and numbers that point into it; links that
-//! are only followed stay with the host. The host's work is bounded by the limits of the call, and its
-//! fuel is charged by formula, so that a page costs the same everywhere.
+//! A rule reads HTML by plans ([`crawler_extract`]). Its `describe` says which elements are rows and which
+//! values are read from them, admission compiles that, and `page.extract` reads the page in one pass of the
+//! host, without a document tree. One text and numbers that point into it cross to the guest; links that are
+//! only followed stay with the host. The host's work is bounded by the limits of the call, and its fuel is
+//! charged by formula, so that a page costs the same everywhere.
 
 pub mod api;
 pub mod app;

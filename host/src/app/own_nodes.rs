@@ -148,7 +148,7 @@ mod tests {
         assert!(!is_refused("http://127.0.0.1:7004/"));
     }
 
-    /// Checks the known addresses after so many minutes, when these nodes are registered.
+    /// Checks which addresses are known after `minutes`, when the nodes of `there` are registered.
     #[track_caller]
     fn check(known: &mut Known, start: Instant, minutes: u64, there: &[&str], expected: &[&str]) {
         let registered = there.iter().map(|&node| node.to_owned()).collect();

@@ -65,8 +65,8 @@ impl Seat {
         *self.place.also() = Some(Box::new(bytes));
     }
 
-    /// Returns the number of pages of the crawl that may be in flight at once if `concurrency` are asked for:
-    /// 0 while memory is short, and fewer after the crawl was put back.
+    /// Pages of the crawl that may be in flight at once where so many are asked for: 0 while memory is short,
+    /// and fewer after the crawl was put back.
     pub fn share(&self, concurrency: u32) -> u32 {
         if self.memory.is_short() {
             return 0;
