@@ -94,7 +94,7 @@ impl Api {
         }
     }
 
-    /// The largest plugin that is taken, in bytes.
+    /// Returns the size of the largest plugin that is accepted, in bytes.
     pub(crate) fn max_plugin_size(&self) -> u64 {
         self.control.max_plugin_size()
     }

@@ -35,7 +35,7 @@
 //! L0  model                       nouns; no IO
 //! ```
 //!
-//! If a layer needs something from above it, it declares a trait that is implemented there:
+//! A layer that needs something from above it declares a trait that is implemented there:
 //! [`master::WorkerCalls`] and [`plugin::FetchBytes`] over gRPC in `api`, [`plugin::LoadRules`] over masters,
 //! data root and engine in `app`.
 //!

@@ -1,5 +1,5 @@
-//! The commands for authors of rules, made of the parts of a crawl: `crawler plugin
-//! new|check|test|diff|fetch` and `crawler shell`.
+//! `crawler plugin new|check|test|diff|fetch` and `crawler shell`: the commands for authors of rules, made of
+//! the parts of a crawl.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

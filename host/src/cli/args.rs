@@ -16,7 +16,7 @@ use crate::model::resource::{
 /// How far and how fast a crawl goes.
 #[derive(Debug, Args)]
 pub(super) struct CrawlArgs {
-    /// Between two requests to one host, like 250ms [default: 1s, and 0 in allowed networks]
+    /// Time between two requests to one host, like 250ms [default: 1s, and 0 in allowed networks]
     #[arg(long, value_name = "TIME", value_parser = millis)]
     delay: Option<u64>,
     /// Pages in flight at once [default: 16]
@@ -68,7 +68,7 @@ pub(super) struct CrawlArgs {
     /// The longest crawl-delay of a robots.txt that is kept; a longer one is cut to it [default: 5m]
     #[arg(long, value_name = "TIME", value_parser = millis)]
     max_crawl_delay: Option<u64>,
-    /// Beyond --delay, up to so much more by chance [default: 0s]
+    /// Longest random time that is added to --delay [default: 0s]
     #[arg(long, value_name = "TIME", value_parser = millis)]
     random_delay: Option<u64>,
     /// Requests to one host in any such time, like 10/s or, several at once, 10/s,300/m [default: none]
@@ -80,8 +80,8 @@ pub(super) struct CrawlArgs {
     /// When pages are begun, in UTC, like 22:00-06:00 [default: all]
     #[arg(long, value_name = "HOURS,…")]
     hours: Option<Hours>,
-    /// What the crawl calls itself: honest (as its worker does), browser, or other words; given several
-    /// times, each host sees another [default: honest]
+    /// User agent of the crawl: honest (as its worker), browser, or other words; given several times, each
+    /// host sees another [default: honest]
     #[arg(long, value_name = "NAME")]
     user_agent: Vec<Agent>,
     /// Whether cookies that sites set are sent back [default: keep]
@@ -94,11 +94,11 @@ pub(super) struct CrawlArgs {
     /// [default: all]
     #[arg(long, value_name = "TYPE,…")]
     content_types: Option<ContentTypes>,
-    /// Through what pages are asked for: direct, or a name from [proxies] of the workers' config file
-    /// [default: default, where there is one]
+    /// Proxy for requests: direct, or a name from [proxies] of the workers' config file [default: default,
+    /// where there is one]
     #[arg(long, value_name = "NAME")]
     proxy: Option<ProxyChoice>,
-    /// What hosts want to see: names from [credentials] of the workers' config file [default: none]
+    /// Credentials that hosts require: names from [credentials] of the workers' config file [default: none]
     #[arg(long, value_name = "NAME,…")]
     credentials: Option<CredentialNames>,
     /// Hosts beyond those of the root requests: example.org, *.example.org,
@@ -148,18 +148,18 @@ pub(super) struct PlacementArgs {
     /// Parts, by host, that workers crawl side by side, 1 to 32 [default: 1]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     shards: Option<u32>,
-    /// What it adds to the load of its worker, 1 to 1000 [default: 1]
+    /// Load that it adds to its worker, 1 to 1000 [default: 1]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     weight: Option<u32>,
     /// A label that its worker must have; may be given several times. Every worker has id and host.
     /// In an update, KEY= takes one out
     #[arg(long, value_name = "KEY=VALUE", value_parser = selector)]
     selector: Vec<(String, String)>,
-    /// On the worker of this resource, where it is placed and there is room. In an update, '' takes
-    /// it back
+    /// Place it on the worker of this resource, if that is placed and has room. In an update, '' takes it
+    /// back
     #[arg(long, value_name = "RESOURCE")]
     near: Option<Neighbour>,
-    /// Never on a worker with this resource. In an update, '' takes it back
+    /// Never place it on a worker with this resource. In an update, '' takes it back
     #[arg(long, value_name = "RESOURCE")]
     apart: Option<Neighbour>,
 }

@@ -178,7 +178,7 @@ pub(super) struct TestArgs {
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "10",
         conflicts_with = "update", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     mangle: Option<u32>,
-    /// The chance of --mangle: the same number makes the same mistakes [default: another one each time]
+    /// Seed of --mangle: the same number makes the same mistakes [default: another one each time]
     #[arg(long, value_name = "N", requires = "mangle")]
     seed: Option<u32>,
     /// Build and test again on each save, until Ctrl-C

@@ -62,12 +62,12 @@ pub(super) enum FrontierCommand {
 pub(super) struct WhyArgs {
     /// The resource
     name: ResourceName,
-    /// The whole of it, as a link has it
+    /// The whole URL, as a link has it
     url: String,
-    /// Of the request
+    /// Method of the request
     #[arg(long, value_name = "METHOD", default_value = "GET")]
     method: String,
-    /// What the request sends
+    /// Body of the request
     #[arg(long, value_name = "TEXT", default_value = "")]
     body: String,
     #[command(flatten)]

@@ -32,7 +32,7 @@ pub(super) struct ItemsArgs {
     /// How long a master that went away is waited for
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration, requires = "follow")]
     patience: Duration,
-    /// With key, page, rule, schema, run and time around each item
+    /// Print key, page, rule, schema, run and time with each item
     #[arg(long)]
     envelope: bool,
 }

@@ -157,7 +157,7 @@ struct NodeArgs {
     /// Where others reach gRPC; needed when it listens on 0.0.0.0 or [::]
     #[arg(long, value_name = "HOST[:PORT]")]
     advertise: Option<String>,
-    /// Listen on addresses that other machines reach, though nobody is asked who they are
+    /// Listen on addresses that other machines reach, although callers are not authenticated
     #[arg(long)]
     insecure: bool,
     /// Serve CPU profiles at /debug/pprof/profile, on this machine only
@@ -233,7 +233,7 @@ pub(super) struct WorkerArgs {
     /// Shards that it takes at once
     #[arg(long, value_name = "N", default_value_t = DEFAULT_CAPACITY)]
     capacity: u32,
-    /// For selectors of resources, like gpu=true; may be given several times
+    /// Label for selectors of resources, like gpu=true; may be given several times
     #[arg(long = "label", value_name = "KEY=VALUE")]
     labels: Vec<Label>,
     /// How long a worker that is stopped may take to give its shards to others; 0s ends it at once

@@ -122,7 +122,7 @@ pub(super) struct UpArgs {
     /// Where others reach gRPC; needed when it listens on 0.0.0.0 or [::]
     #[arg(long, value_name = "HOST[:PORT]")]
     advertise: Option<String>,
-    /// Listen on addresses that other machines reach, though nobody is asked who they are
+    /// Listen on addresses that other machines reach, although callers are not authenticated
     #[arg(long)]
     insecure: bool,
     /// Serve CPU profiles at /debug/pprof/profile, on this machine only

@@ -52,7 +52,7 @@ pub(super) enum PluginCommand {
     /// Show one plugin: its rules and the shapes of its items
     #[command(after_help = "Example:\n  crawler plugin get books@1.2.0")]
     Get {
-        /// Without a version, the highest there is
+        /// The plugin; without a version, its highest one
         #[arg(value_name = "NAME[@VERSION]")]
         plugin: PluginRef,
         #[command(flatten)]
@@ -61,7 +61,7 @@ pub(super) enum PluginCommand {
     /// Delete one version of a plugin that no resource runs
     #[command(after_help = "Example:\n  crawler plugin delete books@1.2.0")]
     Delete {
-        /// With its version
+        /// The plugin, with its version
         #[arg(value_name = "NAME@VERSION", value_parser = exact)]
         plugin: PluginRef,
     },

@@ -19,7 +19,7 @@ use crate::telemetry::chain;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A worker that crawls nothing.
+/// Starts a worker that crawls nothing.
 async fn worker(settings: RequestSettings) -> (SocketAddr, TaskScope) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

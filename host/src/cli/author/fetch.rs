@@ -73,7 +73,7 @@ pub(in crate::cli) struct FetchArgs {
     /// Replace the page of a call of the same name; what came of it, its state and its params stay
     #[arg(long)]
     replace: bool,
-    /// What the page before has the request carry
+    /// State that the rule of the page before gave to the request
     #[arg(long, value_name = "TEXT", value_parser = state)]
     state: Option<String>,
     #[command(flatten)]
@@ -101,16 +101,16 @@ pub(super) struct RequestArgs {
 /// How pages are asked for.
 #[derive(Debug, Args)]
 pub(super) struct AskingArgs {
-    /// What the request calls itself: honest, browser, or other words [default: honest]
+    /// User agent of the request: honest, browser, or other words [default: honest]
     #[arg(long, value_name = "NAME")]
     user_agent: Vec<Agent>,
     /// Whether the robots.txt of the site counts; ignore only what is yours [default: obey]
     #[arg(long, value_name = "obey|ignore")]
     robots: Option<Robots>,
-    /// Through what the page is asked for: direct, or a name from [proxies] of the config file
+    /// Proxy for the request: direct, or a name from [proxies] of the config file
     #[arg(long, value_name = "NAME")]
     proxy: Option<ProxyChoice>,
-    /// What the host wants to see: names from [credentials] of the config file
+    /// Credentials that the host requires: names from [credentials] of the config file
     #[arg(long, value_name = "NAME,…")]
     credentials: Option<CredentialNames>,
     /// How to fetch: [fetch], [hosts], [proxies], [credentials] and allow-ports of it [default:

@@ -26,7 +26,7 @@ pub type Extents = BTreeMap<Shard, Extent>;
 pub enum Extent {
     /// Files and lengths that the frontier keeps; other files do not count.
     Marks(Vec<SinkMark>),
-    /// All whole lines. The frontier is gone, and the files were cut to their marks before it went.
+    /// Every whole line. The frontier is gone, and the files were cut to their marks before it went.
     Whole,
 }
 
