@@ -125,8 +125,8 @@ impl Connections {
         tracing::debug!(max = self.max, "refused a connection");
         let refusal = self.refusal.clone();
         let Ok(permit) = Arc::clone(&self.refusing).try_acquire_owned() else {
-            // A new connection takes so little at once; if not, it is closed all the same. Nobody has waited
-            // for the runtime to find that it can be written to, so it is asked itself.
+            // A new connection accepts this many bytes at once; if not, it is closed all the same. The
+            // runtime has not found out yet that it can be written to, so the socket is written to directly.
             drop(
                 stream
                     .into_std()
@@ -143,7 +143,7 @@ impl Connections {
                 while stream.read(&mut rest).await? > 0 {}
                 io::Result::Ok(())
             });
-            // Whether they have read it is theirs.
+            // It does not matter if the client has read it.
             drop(told.await);
             drop(permit);
         });

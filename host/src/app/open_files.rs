@@ -5,9 +5,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Number of files that this process asks for: more than all listeners can use.
 const WANTED: u64 = 1 << 16;
 
-/// Raises the number of open files as far as the process may. Returns how many connections a listener may
-/// have: the wanted number, but at most a quarter of the files, so that frontiers, fetches and the store find
-/// some whatever clients do.
+/// Raises the number of open files as far as that needs no privileges. Returns how many connections a
+/// listener may have: the wanted number, but at most a quarter of the files, so that frontiers, fetches and
+/// the store find some whatever clients do.
 pub(super) fn connections(wanted: usize) -> usize {
     let mut limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {

@@ -159,8 +159,8 @@ impl Rules for Plugin {
     }
 }
 
-/// Reports a call that has no room. Other workers may have more room, and so may this one after a restart
-/// with other settings, so the host is to blame, not the rule.
+/// Reports a call that has no room. Other workers may have more room, and so may this one after a restart, so
+/// the host is to blame, not the rule.
 fn no_room(refused: &TooLarge) -> CallReport {
     CallReport {
         result: Err(CallFailure::Killed(Box::new(KillReport {
