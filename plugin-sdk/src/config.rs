@@ -36,12 +36,12 @@ impl Config<'_> {
         self.outlet.param(name)
     }
 
-    /// All params, by name.
+    /// Returns all params as pairs of name and value.
     pub fn all(&self) -> Vec<(String, String)> {
         self.outlet.params()
     }
 
-    /// The param of this name; without it the crawl fails.
+    /// Returns the param of this name. A missing param is a fatal error, which ends the crawl.
     pub fn require(&self, name: &str) -> Result<String> {
         self.get(name).ok_or_else(|| {
             RuleError::fatal(format!(
@@ -50,7 +50,8 @@ impl Config<'_> {
         })
     }
 
-    /// The param of this name as a number or the like; if it is none, the crawl fails.
+    /// Returns the param of this name as a number or another type, or `None` if there is no such param. A value
+    /// that does not parse is a fatal error, which ends the crawl.
     pub fn parse<T>(&self, name: &str) -> Result<Option<T>>
     where
         T: FromStr<Err: Display>,

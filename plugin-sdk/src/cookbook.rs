@@ -1,6 +1,6 @@
-//! Recipes: what crawls of all kinds need again and again, each compiled and tested; `// …` stands for what is a
-//! site's own. What tries a rule, from `use crawler_plugin_sdk::testing::Trial` and a page on, belongs into a test of
-//! the plugin.
+//! Recipes for tasks that most crawls share, each compiled and tested. `// …` stands for code that is specific to
+//! a site. The lines that try a rule, from `use crawler_plugin_sdk::testing::Trial` and a page on, belong in a
+//! test of the plugin.
 //!
 //! - [Pagination](#pagination)
 //! - [Lists that lead to details](#lists-that-lead-to-details)
@@ -18,7 +18,7 @@
 //!
 //! # Pagination
 //!
-//! Where the page has a link to the next one, it is followed without being read:
+//! A link to the next page is followed without being read by the rule:
 //!
 //! ```
 //! use crawler_plugin_sdk::prelude::*;
@@ -62,8 +62,8 @@
 //! # Ok::<(), RuleError>(())
 //! ```
 //!
-//! Where it only tells how many there are, all are asked for by the first: they are fetched side by side, as
-//! far as the delay of the host lets them.
+//! A page may tell only the number of pages. Then the rule of the first page requests all others: they are fetched
+//! side by side, as far as the delay of the host allows.
 //!
 //! ```
 //! # use crawler_plugin_sdk::prelude::*;
@@ -94,7 +94,7 @@
 //!
 //! # Lists that lead to details
 //!
-//! What only the list knows travels with the request, and is a field of the detail:
+//! Data that only the list has travels with the request, and becomes a field of the detail:
 //!
 //! ```
 //! use crawler_plugin_sdk::prelude::*;
@@ -149,7 +149,8 @@
 //!
 //! # All links of a site
 //!
-//! [`Page::links`](crate::Page::links) needs no selector. What is told apart by its address goes to a rule of its own:
+//! [`Page::links`](crate::Page::links) needs no selector. Links that are told apart by their addresses go to
+//! different rules:
 //!
 //! ```
 //! # use crawler_plugin_sdk::prelude::*;
@@ -228,7 +229,8 @@
 //! # Ok::<(), RuleError>(())
 //! ```
 //!
-//! The body is a part of what makes a request known, so that each of them is fetched, and none twice.
+//! The body is part of the identity of a request: requests with different bodies are all fetched, and none is
+//! fetched twice.
 //!
 //! # Searches and forms
 //!
@@ -241,7 +243,7 @@
 //! }
 //! ```
 //!
-//! One with hidden fields is read from its page, with feature `dom`, see [`Form`](crate::Form):
+//! A form with hidden fields is read from its page, with feature `dom`, see [`Form`](crate::Form):
 //!
 //! ```
 //! # use crawler_plugin_sdk::{Rule, prelude::*};
@@ -254,9 +256,9 @@
 //!
 //! # A login
 //!
-//! The cookies of a crawl are kept with it, also over restarts, so that one page logs in and leads to the rest.
-//! A resource that lacks a declared param without a default is refused when it is added. Whoever may read the resource
-//! can read its params: a site that takes basic or bearer authorization gets it from setting `credentials`, which
+//! A crawl keeps its cookies, also over restarts, so that one page can log in and lead to the rest. A resource
+//! that lacks a declared param without a default is refused when it is added. Everyone who may read the resource
+//! can read its params. A site that takes basic or bearer authorization gets it from setting `credentials`, which
 //! names a secret of the workers.
 //!
 //! ```
@@ -297,8 +299,8 @@
 //!
 //! # Files
 //!
-//! A page need not be text: [`Page::body`](crate::Page::body) has its bytes, up to limit `body`. An item is JSON, so
-//! that what is large is better told of than held:
+//! A page need not be text: [`Page::body`](crate::Page::body) has its bytes, up to limit `body`. An item is JSON,
+//! so it should describe a large file rather than contain it:
 //!
 //! ```
 //! # use crawler_plugin_sdk::prelude::*;
@@ -334,9 +336,9 @@
 //!
 //! # Several hosts
 //!
-//! A crawl keeps to the hosts of its root requests. Setting `scope` of a resource widens it: `crawler resource add …
-//! --scope img.shop.test,api.shop.test`. A plugin that needs more says so, which `crawler plugin check` shows; it grants
-//! nothing:
+//! A crawl keeps to the hosts of its root requests. Setting `scope` of a resource adds hosts: `crawler resource
+//! add … --scope img.shop.test,api.shop.test`. A plugin that needs more hosts declares them, and `crawler plugin
+//! check` shows them; the declaration grants nothing:
 //!
 //! ```
 //! # use crawler_plugin_sdk::{Plugin, prelude::*};
@@ -353,7 +355,8 @@
 //!
 //! # A site that refuses with status 200
 //!
-//! The crawler knows 429 and 503 by itself. What only the text of a page tells, its rule tells:
+//! The crawler recognizes status 429 and 503 itself. A refusal that only the text of a page shows has to be
+//! reported by the rule:
 //!
 //! ```
 //! # use crawler_plugin_sdk::prelude::*;

@@ -7,9 +7,9 @@ pub(crate) use crate::guest::Outlet;
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use crate::testing::Outlet;
 
-/// The crawl that a call belongs to: takes its items and requests.
+/// The crawl that a call belongs to; it takes the call's items and requests.
 ///
-/// All of it is kept if the call returns `Ok`, and nothing of it otherwise.
+/// If the call returns `Ok`, all of them are kept; otherwise none is.
 ///
 /// ```
 /// use crawler_plugin_sdk::prelude::*;
@@ -44,12 +44,12 @@ pub struct Crawl {
 }
 
 impl Crawl {
-    /// One item, of a type that the plugin names in `#[plugin(items(…))]`.
+    /// Emits one item of a type that the plugin names in `#[plugin(items(…))]`.
     pub fn emit<T: PluginItem>(&mut self, item: &T) -> Result {
         self.outlet.emit::<T>(serde_json::to_string(item)?)
     }
 
-    /// Items of one type, in order, up to the first that is not taken.
+    /// Emits items of one type, in order, up to the first that is not taken.
     pub fn emit_all<'i, T: PluginItem + 'i>(
         &mut self,
         items: impl IntoIterator<Item = &'i T>,
@@ -57,12 +57,12 @@ impl Crawl {
         items.into_iter().try_for_each(|item| self.emit(item))
     }
 
-    /// One page to fetch next, absolute or relative to the page of this call.
+    /// Adds one page to fetch; its URL is absolute or relative to the page of this call.
     pub fn follow(&mut self, url: impl Into<String>, rule: Rule) -> Result {
         self.request(Request::get(url, rule))
     }
 
-    /// Pages to fetch next: all of them are taken, or none.
+    /// Adds pages to fetch: either all of them are taken, or none.
     pub fn follow_all<U>(&mut self, urls: impl IntoIterator<Item = U>, rule: Rule) -> Result
     where
         U: Into<String>,
@@ -71,9 +71,9 @@ impl Crawl {
         self.outlet.follow(requests.collect())
     }
 
-    /// Links of the page that stay with the crawler, see [`Links`](crate::Links), or all of them, see
-    /// [`PageLinks`](crate::PageLinks). With a [`Rule`], or with a [`Follow`] for
-    /// more than that.
+    /// Follows the links of a field, which stay with the crawler, see [`Links`](crate::Links), or all links of a
+    /// page, see [`PageLinks`](crate::PageLinks). They are followed by a [`Rule`], or by a [`Follow`], which can
+    /// say more.
     ///
     /// ```
     /// use crawler_plugin_sdk::{Rule, prelude::*};
@@ -96,7 +96,7 @@ impl Crawl {
         links.follow_by(self, follow.into())
     }
 
-    /// One link of the page, see [`Link`]. The crawler makes it absolute: that costs less than
+    /// Follows one link of the page, see [`Link`]. The crawler makes it absolute, which costs less than
     /// [`Link::absolute`].
     ///
     /// ```
@@ -117,12 +117,12 @@ impl Crawl {
         )
     }
 
-    /// One request with more to it than address and rule.
+    /// Adds one request that has more than an address and a rule.
     pub fn request(&mut self, request: Request) -> Result {
         self.outlet.follow(vec![request])
     }
 
-    /// What the user set for this crawl.
+    /// Returns the params of this crawl.
     pub fn config(&self) -> Config<'_> {
         Config {
             outlet: &self.outlet,

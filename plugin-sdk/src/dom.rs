@@ -13,9 +13,9 @@ impl Page {
     }
 }
 
-/// CSS selectors on a document or an element, in few words.
+/// Short methods for CSS selectors on a document or an element.
 ///
-/// A selector that does not parse is a mistake in the rule: it panics, with the place.
+/// A selector that does not parse is a mistake in the rule: the method panics and names the place in the source.
 ///
 /// ```
 /// use crawler_plugin_sdk::prelude::*;
@@ -116,15 +116,14 @@ fn selector(css: &str) -> Selector {
 
 /// The namespace of HTML's own elements.
 const HTML: &str = "http://www.w3.org/1999/xhtml";
-/// What shows nothing of what it holds.
+/// Elements whose content is not shown.
 const HIDDEN: [&str; 8] = [
     "script", "style", "noscript", "iframe", "xmp", "noembed", "noframes", "template",
 ];
 
-/// The same text as the crawler reads as a plan says: `br` counts as white space, a non-breaking space
-/// stays.
+/// Returns the same text as a plan reads: `br` counts as white space, a non-breaking space stays.
 fn folded_text(element: ElementRef<'_>) -> String {
-    // Folded only when joined: an element inside a word is no space.
+    // White space is folded only after joining, because the border of an element inside a word is no space.
     let mut text = String::new();
     let mut nodes = element.descendants();
     while let Some(node) = nodes.next() {

@@ -1,12 +1,12 @@
-//! Why a rule gives up, and the ways to say so in few words.
+//! Reasons for which a rule gives up, and short ways to state them.
 
 use std::fmt;
 use std::time::Duration;
 
-/// What a rule returns: nothing, or why it gave up.
+/// Result of a rule: nothing, or the reason why it gave up.
 pub type Result<T = (), E = RuleError> = std::result::Result<T, E>;
 
-/// Why a rule gave up on its page. Nothing of the call is kept.
+/// Reason why a rule gave up on its page. Nothing of the call is kept.
 ///
 /// `?` turns every error into [`Other`](RuleError::Other), with its causes.
 ///
@@ -21,15 +21,15 @@ pub type Result<T = (), E = RuleError> = std::result::Result<T, E>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RuleError {
-    /// Try this page again later.
+    /// The page is tried again later.
     Retry {
-        /// At least this long from now, but no longer than the crawl's setting `max-retry-wait`; none
-        /// leaves it to the crawler's back-off.
+        /// Shortest time from now to the next attempt; the crawl's setting `max-retry-wait` caps it. If `None`,
+        /// the crawler's back-off decides.
         after: Option<Duration>,
-        /// Shown to whoever runs the crawl.
+        /// Reason, shown to whoever runs the crawl.
         why: String,
     },
-    /// Nothing to take from this page; it counts as done.
+    /// The page has nothing to take; it counts as done.
     Skip(String),
     /// The site refuses us: the page is tried again, and the host is slowed down.
     Blocked(String),
@@ -37,15 +37,15 @@ pub enum RuleError {
     Fatal(String),
     /// The page is not as the rule expects.
     Other {
-        /// 0 unless a later version says otherwise.
+        /// Code of the error: 0 unless a later version says otherwise.
         code: u32,
-        /// Shown to whoever runs the crawl.
+        /// Reason, shown to whoever runs the crawl.
         why: String,
     },
 }
 
 impl RuleError {
-    /// Try this page again, when the crawler's back-off says so.
+    /// Reports that the page should be tried again; the crawler's back-off decides when.
     pub fn retry(why: impl Into<String>) -> Self {
         RuleError::Retry {
             after: None,
@@ -53,8 +53,8 @@ impl RuleError {
         }
     }
 
-    /// Try this page again, at least this long from now. The crawl's setting `max-retry-wait` cuts
-    /// what is longer, and `max-attempts` ends it.
+    /// Reports that the page should be tried again, at least this long from now. The crawl's setting
+    /// `max-retry-wait` caps the wait, and `max-attempts` the number of attempts.
     pub fn retry_after(after: Duration, why: impl Into<String>) -> Self {
         RuleError::Retry {
             after: Some(after),
@@ -62,22 +62,22 @@ impl RuleError {
         }
     }
 
-    /// Nothing to take from this page; it counts as done.
+    /// Reports that the page has nothing to take; it counts as done.
     pub fn skip(why: impl Into<String>) -> Self {
         RuleError::Skip(why.into())
     }
 
-    /// The site refuses us: a login form, a captcha, "too many requests" with status 200.
+    /// Reports that the site refuses us: a login form, a captcha, "too many requests" with status 200.
     pub fn blocked(why: impl Into<String>) -> Self {
         RuleError::Blocked(why.into())
     }
 
-    /// The crawl makes no sense any more.
+    /// Reports that the crawl makes no sense any more; it fails with this reason.
     pub fn fatal(why: impl Into<String>) -> Self {
         RuleError::Fatal(why.into())
     }
 
-    /// The page is not as the rule expects: what `?` makes of other errors.
+    /// Reports that the page is not as the rule expects. `?` turns other errors into this one.
     pub fn unexpected(why: impl Into<String>) -> Self {
         RuleError::Other {
             code: 0,
@@ -86,7 +86,7 @@ impl RuleError {
     }
 }
 
-/// Kind and reason; in the alternate form, `{:#}`, the reason alone.
+/// Writes kind and reason; the alternate form, `{:#}`, has the reason alone.
 impl fmt::Display for RuleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -122,9 +122,9 @@ impl<E: std::error::Error> From<E> for RuleError {
     }
 }
 
-/// `require`: from something that may be missing to an error that names it.
+/// Method `require`, which turns a missing value into an error that names it.
 pub trait Require<T> {
-    /// The value, or an error that says what is missing.
+    /// Returns the value, or an error that says what is missing.
     ///
     /// ```
     /// use crawler_plugin_sdk::Require as _;

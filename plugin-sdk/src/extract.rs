@@ -40,7 +40,7 @@ pub use money::{Amount, Currency, Money};
 pub use page_links::{PageLink, PageLinks};
 pub use value::{Capture, Value};
 
-/// What the derive writes names of.
+/// Items that the code of the derive refers to.
 #[doc(hidden)]
 pub mod derived {
     pub use super::date::date;
@@ -120,8 +120,8 @@ pub mod derived {
 /// # Ok::<(), RuleError>(())
 /// ```
 ///
-/// What is not in the page but of it is read with `#[page(url)]`, its address as a `String` or `Url`, and
-/// `#[page(state)]`, what its request carried, as anything that is parsed from text:
+/// `#[page(url)]` reads the address of the page into a `String` or `Url`. `#[page(state)]` reads the state of its
+/// request into any type that is parsed from text:
 ///
 /// ```
 /// # use crawler_plugin_sdk::testing::Trial;
@@ -170,7 +170,7 @@ pub mod derived {
 /// | `Vec<T>` | all, in the order of the page |
 /// | [`Links`] | all, but they stay with the crawler |
 ///
-/// `T` is any [`Value`], or with `#[rows("…")]` any struct that derives `Extract`. What is there but does
+/// `T` is any [`Value`], or with `#[rows("…")]` any struct that derives `Extract`. A value that is there but does
 /// not parse is an error in each of them.
 ///
 /// # What is read
@@ -192,9 +192,9 @@ pub mod derived {
 ///
 /// # Borrowed text
 ///
-/// A struct with a lifetime borrows from the page: what the crawler read of it is one text, and `&'p str` is a part
-/// of that, so that no field costs an allocation. `Cow<'p, str>` does as well, and so do own functions,
-/// `fn(&'p str) -> Result<T, _>`. Nested structs carry the lifetime on.
+/// A struct with a lifetime borrows from the page. All that the crawler read of the page is one text, and `&'p
+/// str` is a part of it, so that no field costs an allocation. `Cow<'p, str>` does as well, and so do own
+/// functions, `fn(&'p str) -> Result<T, _>`. Nested structs carry the lifetime on.
 ///
 /// ```
 /// # use crawler_plugin_sdk::testing::Trial;
@@ -239,22 +239,22 @@ pub mod derived {
 ///
 /// # Selectors
 ///
-/// A value belongs to the innermost row around it. The selector itself is matched against the whole page: in
-/// rows of `article`, `main h3` finds the row's headings if the article stands in a `main`. A selector that begins
-/// with `>` means children of the row, and an empty one the row's own element; these two make no sense for a whole
-/// page, and do not compile there; behind a comma, `>` is refused when the plugin is pushed, and by native tests.
+/// A value belongs to the innermost row around it. The selector itself is matched against the whole page: in rows
+/// of `article`, `main h3` finds the row's headings if the article stands in a `main`. A selector that begins with
+/// `>` means children of the row, and an empty one the row's own element. Neither makes sense for a whole page, so
+/// neither compiles there. A `>` behind a comma is refused when the plugin is pushed, and by native tests.
 ///
-/// The page is read in one pass, so that a selector cannot look ahead: tags, classes, ids, attributes, `>`, `+`,
-/// `~`, `:not()`, `:is()`, `:where()`, `:first-child`, `:nth-child()`, `:first-of-type` and `:nth-of-type()` are
-/// known, the lists in parentheses without combinators. For more (`:has()`, `:last-child`, `:empty`) there is
-/// [`Page::dom`](crate::Page#method.dom) with feature `dom`. A selector that is not known is refused when the
-/// plugin is pushed, and by native tests.
+/// The page is read in one pass, so a selector cannot look ahead. It may use tags, classes, ids, attributes, `>`,
+/// `+`, `~`, `:not()`, `:is()`, `:where()`, `:first-child`, `:nth-child()`, `:first-of-type` and `:nth-of-type()`;
+/// lists in parentheses have no combinators. For more (`:has()`, `:last-child`, `:empty`) there is
+/// [`Page::dom`](crate::Page#method.dom) with feature `dom`. An unknown selector is refused when the plugin is
+/// pushed, and by native tests.
 ///
 /// # What differs from a browser
 ///
-/// Most of what an author leaves out or has too much is read as in a browser: elements end where their end tags may
-/// be left out, `tbody`, `tr` and `colgroup` are made up, end tags that close nothing do not count, and what is in
-/// `template` and `noscript` is not there. The rest is read as it is written.
+/// Most tags that an author leaves out or writes too often are read as in a browser: elements end where their end
+/// tags may be left out, missing `tbody`, `tr` and `colgroup` are added, end tags that close nothing do not count,
+/// and the content of `template` and `noscript` is left out. The rest is read as it is written.
 /// [`Page::dom`](crate::Page#method.dom) has what a browser has:
 ///
 /// | in the page | a plan reads | a browser has |
@@ -276,8 +276,8 @@ pub mod derived {
 /// | names in `svg` and `math`, asked for as `foreignobject` or `[viewbox]` | them in any case | only those that are spelled like it |
 /// | `math` right in `svg` or the reverse, or CDATA in their HTML | elements and texts in them that may be others | those of the standard |
 ///
-/// Values by `inner` are slices of the page, so that entities, quotes and tags are as written, also where an end tag
-/// is left out or too many. A browser would write all of them anew.
+/// Values of `inner` are slices of the page: entities, quotes and tags are as written, also where an end tag is
+/// left out or too many. A browser would write all of them anew.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not made to be read from pages",
     label = "does not derive `Extract`",
@@ -288,7 +288,7 @@ pub trait Extract<'p>: derived::Shaped + Sized {
     fn read(row: &mut derived::Row<'p>) -> Result<Self>;
 }
 
-/// A struct that a plugin reads whole pages by. Implemented by naming the type in
+/// A struct by which a plugin reads whole pages. It is implemented by naming the type in
 /// `#[plugin(reads(Listing))]`; nested structs need not be named.
 ///
 /// ```
@@ -324,7 +324,7 @@ pub trait Extract<'p>: derived::Shaped + Sized {
     note = "declare it where the rules are: `#[plugin(reads({Self}))]`"
 )]
 pub trait Declared: derived::Shaped {
-    /// `book_page` for a type `BookPage`.
+    /// Name of the type in snake case: `book_page` for a type `BookPage`.
     const NAME: &'static str;
 
     #[doc(hidden)]

@@ -1,9 +1,9 @@
-//! How links of a page are followed.
+//! Options for the links of a page that are followed.
 
 use crate::extract::page_links::HREF;
 use crate::{Crawl, Links, PageLinks, Result, Rule};
 
-/// What goes along with links that are followed. A [`Rule`] alone is one.
+/// Rule and options of links that are followed. A [`Rule`] alone converts into it.
 ///
 /// ```
 /// use crawler_plugin_sdk::{Rule, prelude::*};
@@ -15,20 +15,20 @@ use crate::{Crawl, Links, PageLinks, Result, Rule};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Follow {
-    /// The rule that parses the answers.
+    /// Rule that parses the answers.
     pub rule: Rule,
-    /// Higher comes first among the ready pages of one host; 0 unless said otherwise.
+    /// Priority among the ready pages of one host: higher comes first; 0 unless said otherwise.
     pub priority: i32,
-    /// Handed back with each page, see [`Page::state`](crate::Page::state).
+    /// State handed back with each page, see [`Page::state`](crate::Page::state).
     pub state: Vec<u8>,
-    /// Fetch even what this run has already seen.
+    /// True if pages are fetched even if this run has already seen them.
     pub reload: bool,
-    /// For abilities of later crawlers; keys that one does not know are ignored.
+    /// Hints for abilities of later crawlers; keys that a crawler does not know are ignored.
     pub hints: Vec<(String, String)>,
 }
 
 impl Follow {
-    /// For this rule, and nothing else.
+    /// Follows links by this rule, without other options.
     pub fn by(rule: Rule) -> Self {
         Self {
             rule,
@@ -39,7 +39,7 @@ impl Follow {
         }
     }
 
-    /// Takes them before those of a lower priority on the same host.
+    /// Takes the pages before those of a lower priority on the same host.
     #[must_use]
     pub fn priority(mut self, priority: i32) -> Self {
         self.priority = priority;
@@ -53,7 +53,7 @@ impl Follow {
         self
     }
 
-    /// Fetches them even if this run has already seen them.
+    /// Fetches the pages even if this run has already seen them.
     #[must_use]
     pub fn reload(mut self) -> Self {
         self.reload = true;
@@ -74,7 +74,7 @@ impl From<Rule> for Follow {
     }
 }
 
-/// What [`Crawl::follow_links`](crate::Crawl::follow_links) follows: the [`Links`] of a field, and the
+/// Links that [`Crawl::follow_links`](crate::Crawl::follow_links) follows: the [`Links`] of a field, and the
 /// [`PageLinks`] of a page.
 ///
 /// ```

@@ -1,10 +1,10 @@
-//! Forms of a page, filled in and sent as a browser would.
+//! Forms of a page, filled in and sent as a browser would send them.
 
 use scraper::{ElementRef, Selector};
 
 use crate::{Request, Rule};
 
-/// A form with what its page puts into it: hidden fields, preset values, checked boxes.
+/// A form with the fields that its page fills in: hidden fields, preset values, checked boxes.
 ///
 /// ```
 /// use crawler_plugin_sdk::{Rule, prelude::*};
@@ -16,9 +16,10 @@ use crate::{Request, Rule};
 /// }
 /// ```
 ///
-/// Fields are those that HTML counts in when no button is pressed: with a name, not disabled; boxes and
-/// radio buttons that are checked; options that are selected, or the first one that can be where one has
-/// to be. No files. They are sent as `application/x-www-form-urlencoded`, whatever the form asks for.
+/// The fields are those that HTML submits when no button is pressed: fields with a name that are not disabled;
+/// boxes and radio buttons that are checked; options that are selected, or the first possible one where one is
+/// required. Files are left out. Fields are sent as `application/x-www-form-urlencoded`, whatever the form asks
+/// for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Form {
     action: String,
@@ -27,7 +28,7 @@ pub struct Form {
 }
 
 impl Form {
-    /// Of an element `<form>`.
+    /// Reads an element `<form>`.
     pub fn of(form: ElementRef<'_>) -> Self {
         let controls = known("input[name], select[name], textarea[name]");
         let controls = form.select(&controls).filter(|control| {
@@ -51,14 +52,14 @@ impl Form {
         }
     }
 
-    /// What a field has now, the first of its name.
+    /// Value of the first field of this name, as it is now.
     pub fn get(&self, name: &str) -> Option<&str> {
         let mut fields = self.fields.iter();
         let found = fields.find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Fills in a field, in place of all that it had.
+    /// Fills in a field, in place of all values that it had.
     #[must_use]
     pub fn set(self, name: &str, value: impl Into<String>) -> Self {
         let place = self.fields.iter().position(|(known, _)| known == name);
@@ -68,14 +69,14 @@ impl Form {
         form
     }
 
-    /// Leaves a field out.
+    /// Leaves out a field.
     #[must_use]
     pub fn without(mut self, name: &str) -> Self {
         self.fields.retain(|(known, _)| known != name);
         self
     }
 
-    /// Sends it; the answer is for this rule.
+    /// Returns the request that sends the form; this rule gets the answer.
     pub fn request(self, rule: Rule) -> Request {
         let fields = self.fields.into_iter();
         let fields = fields.map(|(name, value)| (sent_lines(&name), sent_lines(&value)));
@@ -89,7 +90,7 @@ impl Form {
     }
 }
 
-/// Ends of lines as HTML has them sent.
+/// Converts ends of lines to those that HTML sends.
 fn sent_lines(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     text.replace('\n', "\r\n")
@@ -99,7 +100,7 @@ fn values(control: ElementRef<'_>) -> Vec<String> {
     let value = |element: ElementRef<'_>| element.attr("value").map(str::to_owned);
     match control.value().name() {
         "textarea" => {
-            // The parser leaves out an empty first line, as HTML says.
+            // The parser leaves out an empty first line, as HTML requires.
             vec![control.text().collect()]
         }
         "select" => {

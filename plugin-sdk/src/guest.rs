@@ -1,7 +1,7 @@
-//! The sandbox's side of the boundary: everything that touches generated bindings.
+//! Boundary of the sandbox, seen from inside: everything that touches generated bindings.
 //!
-//! The rest of the SDK knows [`Answer`], [`Outlet`] and [`log`]; `testing` has the same three for
-//! native tests. Generated types stay in here, so that another generator is no change for authors.
+//! The rest of the SDK knows [`Answer`], [`Outlet`] and [`log`]; `testing` has the same three for native tests.
+//! Generated types stay in here, so that another generator changes nothing for authors.
 
 use std::marker::PhantomData;
 use std::sync::Once;
@@ -123,7 +123,7 @@ fn plan(plan: &Plan) -> types::Plan {
     }
 }
 
-/// A panic becomes a trap without a text; the host gets message and place before.
+/// Sends message and place of a panic to the host, because a panic becomes a trap without a text.
 fn send_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -227,7 +227,7 @@ impl Answer {
     }
 }
 
-/// Hands over to the host, which buffers until the call succeeds.
+/// Results of a call, handed to the host, which buffers them until the call succeeds.
 #[derive(Debug)]
 pub(crate) struct Outlet;
 
@@ -241,7 +241,7 @@ impl Outlet {
         output::follow(&requests).map_err(refusal)
     }
 
-    /// The page itself stays with the host.
+    /// Follows all links of the page, which itself stays with the host.
     pub(crate) fn follow_page_links(&mut self, links: &PageLinks<'_>, follow: Follow) -> Result {
         self.follow_field(links.number(), page_links::HREF, None, follow)
     }
@@ -287,7 +287,7 @@ impl Outlet {
     }
 }
 
-/// The host's text names the limit or the fault; it has to reach the report as it is.
+/// Keeps the host's text, which names the limit or the fault, so that it reaches the report as it is.
 fn refusal(error: types::OutputError) -> RuleError {
     match error {
         types::OutputError::OverBudget(why) | types::OutputError::Refused(why) => {
@@ -297,7 +297,7 @@ fn refusal(error: types::OutputError) -> RuleError {
     }
 }
 
-/// The host's text names the limit.
+/// Keeps the host's text, which names the limit.
 fn unread(error: types::ExtractError) -> RuleError {
     match error {
         types::ExtractError::TooDeep(why)

@@ -1,16 +1,16 @@
-//! What a plugin makes of pages.
+//! Items, the results that a plugin makes of pages.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, ReplaceUnevaluatedProperties};
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
-/// What can be emitted: a struct that is written as one JSON object, and that tells its shape.
+/// A struct that can be emitted: it is written as one JSON object, and it tells its shape.
 ///
-/// Derived, beside [`Serialize`]. The shape is a JSON Schema, made of the types of the fields and of what
-/// the attributes of serde say of them. It is shown where the plugin is pushed; the crawler takes no item
-/// of another shape, and no version of the plugin that changes the shape so that readers of its items
-/// could stumble, unless it is told that this is meant.
+/// It is derived, beside [`Serialize`]. The shape is a JSON Schema, made of the types of the fields and of the
+/// attributes of serde. It is shown when the plugin is pushed. The crawler refuses items of another shape. It also
+/// refuses a version of the plugin that changes the shape in a way that readers of its items could stumble over,
+/// unless it is told that this is meant.
 ///
 /// ```
 /// use crawler_plugin_sdk::prelude::*;
@@ -37,25 +37,25 @@ use serde::Serialize;
 /// assert_eq!(schema["properties"]["stars"]["maximum"], 5);
 /// ```
 ///
-/// Types of fields are those that serde and [schemars](https://docs.rs/schemars) know; structs and enums of
-/// your own derive `Item` too. `#[schemars(…)]` says what types do not: ranges, lengths, patterns. Where
-/// `#[serde(serialize_with)]` writes something else, `#[schemars(with = "String")]` tells what. Telling the
-/// shape makes the component about 150 kB larger.
+/// Fields may have the types that serde and [schemars](https://docs.rs/schemars) know; structs and enums of your
+/// own derive `Item` too. `#[schemars(…)]` adds what types do not say: ranges, lengths, patterns. Where
+/// `#[serde(serialize_with)]` writes another type, `#[schemars(with = "String")]` names it. The schema makes the
+/// component about 150 kB larger.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not tell its shape",
     label = "not an item",
     note = "derive it: `#[derive(Serialize, Item)]`"
 )]
 pub trait Item: Serialize {
-    /// The JSON Schema of what it is written as.
+    /// Returns the JSON Schema of the written form.
     fn schema() -> String;
 }
 
-/// The schema of what a type is written as.
+/// Returns the JSON Schema of the written form of a type.
 pub fn schema_of<T: JsonSchema>() -> String {
     let settings = SchemaSettings::draft2020_12()
         .for_serialize()
-        // The crawler knows neither keyword, and loses little.
+        // The crawler knows neither keyword, and little is lost without them.
         .with_transform(ReplaceUnevaluatedProperties::default())
         .with_transform(RecursiveTransform(|schema: &mut Schema| {
             schema.remove("not");
@@ -64,7 +64,7 @@ pub fn schema_of<T: JsonSchema>() -> String {
     schema.as_value().to_string()
 }
 
-/// For what the derive makes.
+/// Items that the code of the derive refers to.
 #[doc(hidden)]
 pub mod derived {
     pub use schemars::{JsonSchema, Schema, SchemaGenerator};

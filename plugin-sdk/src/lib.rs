@@ -1,4 +1,4 @@
-//! Write crawl rules that run as sandboxed WebAssembly components.
+//! SDK for crawl rules that run as sandboxed WebAssembly components.
 //!
 //! A plugin is one `impl` block: `root` gives the first requests, and every `#[rule]` turns one
 //! page into items and further requests. The crawler fetches, schedules, retries and stores;
@@ -68,8 +68,8 @@
 //! }
 //! ```
 //!
-//! - Each `#[rule] fn detail` brings a constant [`Self::DETAIL`](Rule): what a request names as
-//!   its parser. A misspelt rule does not compile.
+//! - Each `#[rule] fn detail` adds a constant [`Self::DETAIL`](Rule), by which a request names its rule. A
+//!   misspelt rule does not compile.
 //! - Name and version are those of the cargo package unless the attribute says otherwise.
 //! - The params that users give are declared, see [`Param`]: the crawler refuses a resource that lacks `start`, or
 //!   that has a misspelt param. A plugin that declares none takes any.
@@ -219,7 +219,7 @@ pub use scraper;
 pub use serde_json;
 pub use url::Url;
 
-/// What nearly every plugin uses.
+/// Names that nearly every plugin uses.
 pub mod prelude {
     #[cfg(feature = "dom")]
     pub use crate::Select;

@@ -1,6 +1,6 @@
-//! Lines for whoever runs the crawl; kept even when the call fails.
+//! Log lines for whoever runs the crawl; they are kept even if the call fails.
 
-/// How much a line matters.
+/// Importance of a line.
 ///
 /// ```
 /// use crawler_plugin_sdk::testing::Trial;
@@ -39,7 +39,7 @@ macro_rules! debug {
     ($($message:tt)+) => { $crate::__log($crate::Level::Debug, ::std::format!($($message)+)) };
 }
 
-/// Logs what an operator may like to know, formatted as by [`format!`].
+/// Logs something that an operator may like to know, formatted as by [`format!`].
 ///
 /// ```
 /// crawler_plugin_sdk::info!("the catalogue has {} pages", 40);
@@ -49,7 +49,7 @@ macro_rules! info {
     ($($message:tt)+) => { $crate::__log($crate::Level::Info, ::std::format!($($message)+)) };
 }
 
-/// Logs what is odd but harmless, formatted as by [`format!`].
+/// Logs something odd but harmless, formatted as by [`format!`].
 ///
 /// ```
 /// crawler_plugin_sdk::warn!("no price for {:?}", "The Waves");
@@ -59,7 +59,7 @@ macro_rules! warn {
     ($($message:tt)+) => { $crate::__log($crate::Level::Warn, ::std::format!($($message)+)) };
 }
 
-/// Logs what somebody has to look at, formatted as by [`format!`].
+/// Logs something that somebody has to look at, formatted as by [`format!`].
 ///
 /// ```
 /// crawler_plugin_sdk::error!("the site has a layout unknown to this rule");

@@ -15,8 +15,8 @@ pub(crate) use crate::testing::Answer;
 
 /// The answer to one request.
 ///
-/// Parts cross into the sandbox when first asked for: a rule that reads only headers never pays
-/// for the body.
+/// Its parts cross into the sandbox when they are first asked for: a rule that reads only headers never pays for
+/// the body.
 ///
 /// ```
 /// use crawler_plugin_sdk::Page;
@@ -64,28 +64,28 @@ impl Page {
         }
     }
 
-    /// Where the answer came from, after redirects.
+    /// Address that the answer came from, after redirects.
     pub fn url(&self) -> &str {
         self.url.get_or_init(|| self.answer.url())
     }
 
-    /// What was asked for.
+    /// Address that was asked for.
     pub fn requested_url(&self) -> &str {
         self.requested_url
             .get_or_init(|| self.answer.requested_url())
     }
 
-    /// Of the answer: 200.
+    /// Status of the answer, for example 200.
     pub fn status(&self) -> u16 {
         self.answer.status()
     }
 
-    /// All headers in the order received; names in lower case.
+    /// Headers in the order received; names are in lower case.
     pub fn headers(&self) -> &[(String, String)] {
         self.headers.get_or_init(|| self.answer.headers())
     }
 
-    /// The first header of this name, in any case.
+    /// Value of the first header of this name, in any case.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.headers().iter();
         headers
@@ -98,19 +98,19 @@ impl Page {
         self.redirects.get_or_init(|| self.answer.redirects())
     }
 
-    /// When the answer came, in milliseconds since 1970.
+    /// Time when the answer came, in milliseconds since 1970.
     pub fn fetched_at(&self) -> u64 {
         self.answer.fetched_at()
     }
 
-    /// The encoding that [`text`](Page::text) was decoded from, by its WHATWG name.
+    /// Encoding that [`text`](Page::text) was decoded from, by its WHATWG name.
     pub fn charset(&self) -> &str {
         self.charset.get_or_init(|| self.answer.charset())
     }
 
-    /// How the page was got, as far as it is known: what told its charset (`charset-source`), who answered
-    /// (`address`, `http-version`, `proxy`), how many milliseconds which part took (`wait-ms`,
-    /// `lookup-ms`, `connect-ms`, `first-byte-ms`, `body-ms`) and how many bytes came (`body-bytes`).
+    /// Value of an entry about the fetch, as far as it is known: the source of the charset (`charset-source`), the
+    /// server (`address`, `http-version`, `proxy`), the milliseconds that each part took (`wait-ms`, `lookup-ms`,
+    /// `connect-ms`, `first-byte-ms`, `body-ms`) and the number of bytes received (`body-bytes`).
     ///
     /// ```
     /// use crawler_plugin_sdk::Page;
@@ -125,37 +125,37 @@ impl Page {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The body was longer than limit `body`, and is cut.
+    /// True if the body was longer than limit `body`, and is cut.
     pub fn truncated(&self) -> bool {
         self.answer.truncated()
     }
 
-    /// Links between the root requests (0) and this page.
+    /// Number of links between the root requests (0) and this page.
     pub fn depth(&self) -> u32 {
         self.answer.depth()
     }
 
-    /// What the request carried, see [`Request::state`](crate::Request::state).
+    /// State that the request carried, see [`Request::state`](crate::Request::state).
     pub fn state(&self) -> &[u8] {
         self.state.get_or_init(|| self.answer.state())
     }
 
-    /// 1 for the first attempt at this page.
+    /// Number of this attempt at the page, from 1.
     pub fn attempt(&self) -> u32 {
         self.answer.attempt()
     }
 
-    /// The body decoded to Unicode.
+    /// Body, decoded to Unicode.
     pub fn text(&self) -> &str {
         self.text.get_or_init(|| self.answer.text())
     }
 
-    /// The body as received, content-encoding removed.
+    /// Body as received, without its content-encoding.
     pub fn body(&self) -> &[u8] {
         self.body.get_or_init(|| self.answer.body())
     }
 
-    /// The body read as JSON. What is read may borrow from the page.
+    /// Reads the body as JSON. The value may borrow from the page.
     ///
     /// ```
     /// use crawler_plugin_sdk::Page;
@@ -174,10 +174,10 @@ impl Page {
         }
     }
 
-    /// A link of this page as an absolute address, resolved against the URL of the page. A `<base href>`
-    /// is heeded by [`Links`](crate::Links) and [`links`](Self::links) alone.
+    /// Resolves a link of this page against the URL of the page. Only [`Links`](crate::Links) and
+    /// [`links`](Self::links) take account of a `<base href>`.
     ///
-    /// Not needed to follow a link: [`Crawl::follow`](crate::Crawl::follow) takes it as it stands.
+    /// It is not needed to follow a link: [`Crawl::follow`](crate::Crawl::follow) takes the link as it is written.
     pub fn join(&self, href: &str) -> Result<Url> {
         let base = match self.parsed_url.get() {
             Some(base) => base,

@@ -4,8 +4,8 @@ use serde::{Serialize, Serializer};
 
 /// A param of the resources of a plugin, declared in `#[plugin(params(…))]`.
 ///
-/// The crawler refuses a resource that lacks a param which has to be there, or that has one which is not declared.
-/// Where a param with a default is not given, rules see the default.
+/// The crawler refuses a resource that lacks a required param, or that has one which is not declared. If a param
+/// with a default is not given, rules see the default.
 ///
 /// ```
 /// use crawler_plugin_sdk::testing::Trial;
@@ -39,13 +39,13 @@ use serde::{Serialize, Serializer};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Param {
-    /// Unique within the plugin; the name that `--param NAME=VALUE` takes.
+    /// Name, unique within the plugin, as `--param NAME=VALUE` takes it.
     pub name: &'static str,
     /// One sentence that tells users what the param is for.
     pub about: &'static str,
-    /// Value that rules see where the resource has none.
+    /// Value that rules see if the resource has none.
     pub default: Option<&'static str>,
-    /// True if the param has no default and may be missing all the same.
+    /// True if the param has no default and may still be missing.
     pub is_optional: bool,
 }
 
@@ -70,7 +70,7 @@ impl Param {
     }
 }
 
-/// The JSON Schema of the params of a resource: one object, whose properties are all strings.
+/// Returns the JSON Schema of the params of a resource: one object, whose properties are all strings.
 pub(crate) fn schema_of(params: &[Param]) -> String {
     let schema = Schema {
         kind: "object",

@@ -1,12 +1,12 @@
-//! What a plugin is to the crawler: a description and numbered rules. `#[plugin]` writes it.
+//! A plugin as the crawler sees it: a description and numbered rules. `#[plugin]` writes it.
 
 use crate::extract::derived::Shape;
 use crate::param::{self, Param};
 use crate::{Crawl, Declared, Item, Page, Result};
 
-/// A plugin. Implemented by [`#[plugin]`](crate::plugin), never by hand.
+/// A plugin. It is implemented by [`#[plugin]`](crate::plugin), never by hand.
 pub trait Plugin {
-    /// What it says of itself.
+    /// Description of the plugin, as the crawler reads it.
     const DESCRIPTION: Description;
 
     /// Calls `root`.
@@ -16,7 +16,7 @@ pub trait Plugin {
     fn call_rule(number: u32, page: &Page, crawl: &mut Crawl) -> Result;
 }
 
-/// What a plugin says of itself.
+/// Description that a plugin gives of itself.
 ///
 /// ```
 /// use crawler_plugin_sdk::{Plugin, prelude::*};
@@ -41,21 +41,21 @@ pub trait Plugin {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Description {
-    /// The name it is pushed as.
+    /// Name under which the plugin is pushed.
     pub name: &'static str,
-    /// As of Semantic Versioning. A name and version never change their bytes.
+    /// Version, by Semantic Versioning. The component of a name and version never changes.
     pub version: &'static str,
-    /// The names of its rules, in the order of their numbers.
+    /// Names of the rules, in the order of their numbers.
     pub rules: &'static [&'static str],
-    /// Its kinds of items, in the order of their numbers.
+    /// Kinds of items, in the order of their numbers.
     pub items: &'static [ItemKind],
-    /// What it reads of pages, in the order of their numbers.
+    /// Plans by which pages are read, in the order of their numbers.
     pub plans: &'static [Plan],
-    /// Hosts wanted beyond those of the root requests. A wish, not a grant.
+    /// Hosts wanted beyond those of the root requests. This is a wish, not a grant.
     pub hosts: &'static [&'static str],
-    /// Limits wanted, in base units: instructions, milliseconds, bytes, pieces. A wish.
+    /// Limits wanted, in base units: instructions, milliseconds, bytes, pieces. This is a wish.
     pub limits: &'static [(&'static str, u64)],
-    /// Params of its resources, in the order declared. If `None`, resources take any params.
+    /// Params of the plugin's resources, in the order declared. If `None`, resources take any params.
     pub params: Option<&'static [Param]>,
 }
 
@@ -91,7 +91,8 @@ impl Description {
         }
     }
 
-    /// The JSON Schema that the crawler holds the params of resources to; `None` if the plugin declares none.
+    /// Returns the JSON Schema that the crawler checks the params of resources against; `None` if the plugin
+    /// declares none.
     ///
     /// ```
     /// use crawler_plugin_sdk::{Plugin, prelude::*};
@@ -118,7 +119,7 @@ impl Description {
     }
 }
 
-/// What a struct reads of pages, named in `#[plugin(reads(…))]`.
+/// Plan by which pages are read into a struct, named in `#[plugin(reads(…))]`.
 ///
 /// ```
 /// use crawler_plugin_sdk::{Plugin, prelude::*};
@@ -149,7 +150,7 @@ impl Description {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Plan {
-    /// Unique within the plugin.
+    /// Name, unique within the plugin.
     pub name: &'static str,
     pub(crate) shape: &'static Shape,
 }
@@ -164,7 +165,7 @@ impl Plan {
     }
 }
 
-/// A rule of this plugin, as requests name it.
+/// A rule of this plugin, named by requests.
 ///
 /// [`#[plugin]`](crate::plugin) gives each `#[rule] fn detail` a constant `Self::DETAIL`.
 ///
@@ -190,7 +191,7 @@ impl Plan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rule {
     name: &'static str,
-    /// Only the boundary speaks in numbers.
+    /// Number of the rule, used only at the boundary of the sandbox.
     pub(crate) number: u32,
 }
 
@@ -200,7 +201,7 @@ impl Rule {
         Self { name, number }
     }
 
-    /// The name that frontier, logs and reports show.
+    /// Name that frontier, logs and reports show.
     pub fn name(self) -> &'static str {
         self.name
     }
@@ -237,7 +238,7 @@ impl Rule {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct ItemKind {
-    /// Unique within the plugin.
+    /// Name, unique within the plugin.
     pub name: &'static str,
     schema: fn() -> String,
 }
@@ -251,20 +252,20 @@ impl ItemKind {
         }
     }
 
-    /// The JSON Schema that the crawler holds its items to.
+    /// Returns the JSON Schema that the crawler checks the items against.
     pub fn schema(&self) -> String {
         (self.schema)()
     }
 }
 
-/// An item of this plugin. Implemented by naming the type in `#[plugin(items(Book))]`.
+/// An item of this plugin. It is implemented by naming the type in `#[plugin(items(Book))]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an item of this plugin",
     label = "not declared as an item",
     note = "declare it where the rules are: `#[plugin(items({Self}))]`"
 )]
 pub trait PluginItem: Item {
-    /// `book` for a type `Book`.
+    /// Name of the type in snake case: `book` for a type `Book`.
     const NAME: &'static str;
 
     #[doc(hidden)]

@@ -1,9 +1,9 @@
-//! Pages to be fetched next.
+//! Requests for pages to be fetched next.
 
 use crate::Rule;
 
-/// A page to be fetched and handed to a rule, for what [`Crawl::follow`](crate::Crawl::follow)
-/// does not say.
+/// A request for a page that is handed to a rule, with more options than [`Crawl::follow`](crate::Crawl::follow)
+/// has.
 ///
 /// ```
 /// use crawler_plugin_sdk::{Rule, prelude::*};
@@ -19,23 +19,23 @@ use crate::Rule;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Request {
-    /// Absolute, or relative to the page of this call.
+    /// Address: absolute, or relative to the page of this call.
     pub url: String,
-    /// In capitals: `GET`.
+    /// Method in capitals: `GET`.
     pub method: String,
-    /// Beyond those that every request carries.
+    /// Headers beyond those that every request carries.
     pub headers: Vec<(String, String)>,
-    /// Sent as it is.
+    /// Body, sent as it is.
     pub body: Option<Vec<u8>>,
-    /// The rule that parses the answer.
+    /// Rule that parses the answer.
     pub rule: Rule,
-    /// Higher comes first among the ready pages of one host; 0 unless said otherwise.
+    /// Priority among the ready pages of one host: higher comes first; 0 unless said otherwise.
     pub priority: i32,
-    /// Handed back with the page, see [`Page::state`](crate::Page::state).
+    /// State handed back with the page, see [`Page::state`](crate::Page::state).
     pub state: Vec<u8>,
-    /// Fetch even if this run has already seen it.
+    /// True if the page is fetched even if this run has already seen it.
     pub reload: bool,
-    /// For abilities of later crawlers; keys that one does not know are ignored.
+    /// Hints for abilities of later crawlers; keys that a crawler does not know are ignored.
     pub hints: Vec<(String, String)>,
 }
 
@@ -60,12 +60,12 @@ impl Request {
         Self::new("GET", url, rule)
     }
 
-    /// A `POST`. The body is part of what makes a request known: another body, another page.
+    /// A `POST`. The body is part of the identity of a request: another body is another page.
     pub fn post(url: impl Into<String>, body: impl Into<Vec<u8>>, rule: Rule) -> Self {
         Self::new("POST", url, rule).body(body)
     }
 
-    /// A `POST` of a form: its fields in this order, as browsers encode them.
+    /// A `POST` of a form, with its fields in this order, encoded as browsers do.
     ///
     /// ```
     /// use crawler_plugin_sdk::{Rule, prelude::*};
@@ -75,7 +75,7 @@ impl Request {
     /// }
     /// ```
     ///
-    /// A form that a page has, hidden fields and all, is [`Form`](crate::Form).
+    /// A form that is in a page, with hidden fields, is sent by [`Form`](crate::Form).
     pub fn form<N: AsRef<str>, V: AsRef<str>>(
         url: impl Into<String>,
         fields: impl IntoIterator<Item = (N, V)>,
@@ -87,9 +87,9 @@ impl Request {
             .header("content-type", "application/x-www-form-urlencoded")
     }
 
-    /// Adds a header. Where the site redirects to another host, scheme or port, only headers that every
-    /// site may see go along: `accept`, `accept-*`, `cache-control`, `dnt`, `pragma`,
-    /// `upgrade-insecure-requests` and `user-agent`.
+    /// Adds a header. If the site redirects to another host, scheme or port, only headers that every site may see
+    /// are sent there: `accept`, `accept-*`, `cache-control`, `dnt`, `pragma`, `upgrade-insecure-requests` and
+    /// `user-agent`.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), value.into()));
@@ -103,7 +103,7 @@ impl Request {
         self
     }
 
-    /// Takes it before those of a lower priority on the same host.
+    /// Takes the page before those of a lower priority on the same host.
     #[must_use]
     pub fn priority(mut self, priority: i32) -> Self {
         self.priority = priority;
@@ -117,8 +117,8 @@ impl Request {
         self
     }
 
-    /// Fetches it even if this run has already seen it. What a run has seen it knows by method, body
-    /// and canonical URL: without fragment, without an empty query, percent-encoding in one spelling.
+    /// Fetches the page even if this run has already seen it. A run recognizes a page by method, body and
+    /// canonical URL: without fragment, without an empty query, percent-encoding in one spelling.
     #[must_use]
     pub fn reload(mut self) -> Self {
         self.reload = true;

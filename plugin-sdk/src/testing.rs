@@ -1,4 +1,4 @@
-//! Run rules natively on saved pages: `cargo test` needs neither sandbox nor network.
+//! Native tests of rules on saved pages: `cargo test` needs neither sandbox nor network.
 //!
 //! ```
 //! use crawler_plugin_sdk::prelude::*;
@@ -30,9 +30,10 @@
 //! assert_eq!(outcome.items[0].value["title"], "First!");
 //! ```
 //!
-//! Of what the crawler refuses these fail here too: an item that is no object or has another shape than its type tells,
-//! an address in `root` that does not parse. The sandbox alone (`crawler plugin test`) sees other faults of requests,
-//! such as a header that a rule may not send, and counts fuel, memory, time and how much one call hands over.
+//! Some results that the crawler refuses fail here too: an item that is no object or has another shape than its
+//! type tells, and an address in `root` that does not parse. Only the sandbox (`crawler plugin test`) sees other
+//! faults of requests, such as a header that a rule may not send, and counts fuel, memory, time and the amount
+//! that one call hands over.
 //!
 //! # Saved calls
 //!
@@ -56,9 +57,10 @@
 //!
 //! `params` are those that are given; the defaults that the plugin declares are added, as the crawler does.
 //!
-//! Of a page only `url` and `body` are needed, a file beside this one; it may also have `requested-url`, `redirects`, `status`
-//! (200), `fetched-at` in milliseconds since 1970, `attempt` (1) and `truncated`. Without `rule` and `page` it is a call of
-//! `root`, which may have `now`. What came of a call is kept by `crawler plugin test --update`, or else compared.
+//! A page needs only `url` and `body`, which is a file beside this one. It may also have `requested-url`,
+//! `redirects`, `status` (200), `fetched-at` in milliseconds since 1970, `attempt` (1) and `truncated`. Without
+//! `rule` and `page` it is a call of `root`, which may have `now`. `crawler plugin test --update` stores the
+//! outcome of a call; without the option, the outcome is compared with the stored one.
 
 mod extract;
 mod outlet;
@@ -76,23 +78,23 @@ use url::Url;
 pub(crate) use self::outlet::Outlet;
 use crate::{Crawl, Level, Page, Plugin, Request, Result};
 
-/// Calls of rules, with the params they see.
+/// Calls of rules, with the params that they see.
 #[derive(Debug, Clone, Default)]
 pub struct Trial {
     params: BTreeMap<String, String>,
 }
 
-/// What a successful call handed over.
+/// Results of a successful call.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Outcome {
-    /// In the order emitted.
+    /// Items, in the order emitted.
     pub items: Vec<Emitted>,
-    /// In the order followed, with absolute addresses.
+    /// Requests, in the order followed, with absolute addresses.
     pub requests: Vec<Request>,
-    /// Followed addresses that do not parse; the crawler counts and drops such.
+    /// Followed addresses that do not parse; the crawler counts and drops them.
     pub bad_urls: Vec<String>,
-    /// In the order logged.
+    /// Log lines, in the order logged.
     pub logs: Vec<(Level, String)>,
 }
 
@@ -100,19 +102,19 @@ pub struct Outcome {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Emitted {
-    /// The name of its kind.
+    /// Name of its kind.
     pub item: &'static str,
-    /// As the crawler stores it.
+    /// Value, as the crawler stores it.
     pub value: Value,
 }
 
 impl Trial {
-    /// Without params.
+    /// Makes calls without params.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With the defaults that a plugin declares for its params, as the crawler gives them to rules.
+    /// Makes calls with the defaults that a plugin declares for its params, as the crawler gives them to rules.
     ///
     /// ```
     /// use crawler_plugin_sdk::prelude::*;
@@ -144,14 +146,14 @@ impl Trial {
         defaults.fold(Self::new(), |trial, (name, value)| trial.param(name, value))
     }
 
-    /// With a param, as by `--param NAME=VALUE`.
+    /// Adds a param, as `--param NAME=VALUE` does.
     #[must_use]
     pub fn param(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.params.insert(name.into(), value.into());
         self
     }
 
-    /// Calls a `root`.
+    /// Calls `root`.
     pub fn root(&self, root: fn(&mut Crawl) -> Result) -> Result<Outcome> {
         self.call(None, root)
     }
@@ -174,7 +176,7 @@ impl Trial {
 }
 
 impl Outcome {
-    /// The addresses of all requests.
+    /// Returns the addresses of all requests.
     pub fn urls(&self) -> Vec<&str> {
         self.requests
             .iter()
@@ -183,13 +185,13 @@ impl Outcome {
     }
 }
 
-/// Saved pages: only outside the sandbox.
+/// Saved pages exist only outside the sandbox.
 impl Page {
-    /// A page as if it had just been fetched, with status 200 and UTF-8.
+    /// Makes a page as if it had just been fetched, with status 200 and UTF-8.
     ///
     /// # Panics
     ///
-    /// If the address is not absolute.
+    /// Panics if the address is not absolute.
     #[track_caller]
     pub fn from_html(url: &str, html: impl Into<Vec<u8>>) -> Page {
         assert!(
@@ -213,14 +215,14 @@ impl Page {
         })
     }
 
-    /// With this status.
+    /// Sets the status.
     #[must_use]
     pub fn with_status(mut self, status: u16) -> Page {
         self.answer.status = status;
         Page::new(self.answer)
     }
 
-    /// With one more header.
+    /// Adds a header.
     #[must_use]
     pub fn with_header(mut self, name: &str, value: impl Into<String>) -> Page {
         self.answer
@@ -229,7 +231,7 @@ impl Page {
         Page::new(self.answer)
     }
 
-    /// With this entry of its metadata.
+    /// Adds an entry to the metadata.
     #[must_use]
     pub fn with_metadata(mut self, name: &str, value: impl Into<String>) -> Page {
         let entry = (name.to_owned(), value.into());
@@ -237,28 +239,28 @@ impl Page {
         Page::new(self.answer)
     }
 
-    /// With this state, as of [`Request::state`].
+    /// Sets the state, see [`Request::state`].
     #[must_use]
     pub fn with_state(mut self, state: impl Into<Vec<u8>>) -> Page {
         self.answer.state = state.into();
         Page::new(self.answer)
     }
 
-    /// As if limit `captures` were this, to see what a rule does about a page that is cut.
+    /// Sets limit `captures`, to see what a rule does with a page that is cut.
     #[must_use]
     pub fn with_captures_limit(mut self, n: usize) -> Page {
         self.answer.captures_limit = Some(n);
         Page::new(self.answer)
     }
 
-    /// This many links away from the root requests.
+    /// Sets the number of links between the root requests and this page.
     #[must_use]
     pub fn with_depth(mut self, depth: u32) -> Page {
         self.answer.depth = depth;
         Page::new(self.answer)
     }
 
-    /// At this attempt.
+    /// Sets the number of the attempt.
     #[must_use]
     pub fn with_attempt(mut self, attempt: u32) -> Page {
         self.answer.attempt = attempt;
@@ -266,7 +268,7 @@ impl Page {
     }
 }
 
-/// A saved page. The same functions as the sandbox's, so that [`Page`] is the same code in both.
+/// A saved page. It has the same functions as that of the sandbox, so that [`Page`] is the same code in both.
 #[derive(Debug)]
 pub(crate) struct Answer {
     url: String,
@@ -343,7 +345,7 @@ impl Answer {
 }
 
 thread_local! {
-    /// The lines of the call that runs on this thread.
+    /// Log lines of the call that runs on this thread.
     static LOGS: RefCell<Vec<(Level, String)>> = const { RefCell::new(Vec::new()) };
 }
 

@@ -2,7 +2,8 @@
 //!
 //! # Data in scripts
 //!
-//! What a page has for machines is often better than what it shows: `inner` takes JSON-LD as it is written.
+//! Data that a page has for machines is often better than the text it shows: `inner` takes JSON-LD as it is
+//! written.
 //!
 //! ```
 //! # use crawler_plugin_sdk::prelude::*;
@@ -37,9 +38,9 @@
 //!
 //! # Dates and prices
 //!
-//! [`Date`](crate::Date), [`DateTime`](crate::DateTime) and [`Money`](crate::Money) are read from what people read,
-//! and written for machines: as ISO 8601, and as an exact amount and the code of its currency. What could mean two
-//! things is an error, and a key of the field says which.
+//! [`Date`](crate::Date), [`DateTime`](crate::DateTime) and [`Money`](crate::Money) are read from text for people
+//! and written for machines: as ISO 8601, and as an exact amount and the code of its currency. A text that could
+//! mean two things is an error, and a key of the field says which is meant.
 //!
 //! ```
 //! # use crawler_plugin_sdk::prelude::*;
@@ -70,8 +71,8 @@
 //!
 //! # Items checked and enriched
 //!
-//! Between reading and [`emit`](crate::Crawl::emit) stand functions of your own: an error makes the page one that is
-//! not as expected, `None` drops the item and nothing else.
+//! Functions of your own stand between reading and [`emit`](crate::Crawl::emit). An error reports that the page is
+//! not as expected; `None` drops the item and nothing else.
 //!
 //! ```
 //! # use crawler_plugin_sdk::prelude::*;

@@ -46,11 +46,12 @@
 //! # Ok::<(), RuleError>(())
 //! ```
 //!
-//! A sitemap may have 50 000 addresses in 50 MB. A call hands over 2 000 unless told otherwise, and one that has more to
-//! hand over fails, with nothing of it followed: `crawler resource add … --limit requests=20000`, and `--limit body=50MiB`
-//! where the body is longer than 8 MiB. Above ten times the default whoever runs the crawler has to allow it: `crawler up
-//! --limit-ceiling requests=50000`. A sitemap that is a gzip file itself (`sitemap.xml.gz`) comes as it is; a crate like
-//! `flate2` unpacks it in the rule.
+//! A sitemap may have 50 000 addresses in 50 MB. By default a call may hand over 2 000 requests. A call that hands
+//! over more fails, and none of its requests is followed: raise the limit with `crawler resource add … --limit
+//! requests=20000`, and with `--limit body=50MiB` if the body is longer than 8 MiB. A limit above ten times the
+//! default has to be allowed by whoever runs the crawler: `crawler up --limit-ceiling requests=50000`. A sitemap
+//! that is a gzip file itself (`sitemap.xml.gz`) arrives as it is; a crate like `flate2` unpacks it in the rule.
 //!
-//! Atom is read the same way (`entry link`, attribute `href`). Markup is read as HTML, in which `link` has no content: of RSS
-//! take `item > guid`, or a parser of XML such as the crate `quick-xml`, with [`Page::text`](crate::Page::text).
+//! Atom is read the same way (`entry link`, attribute `href`). Markup is read as HTML, in which `link` has no
+//! content. For RSS use `item > guid`, or a parser of XML such as the crate `quick-xml` on
+//! [`Page::text`](crate::Page::text).

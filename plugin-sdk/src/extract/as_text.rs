@@ -1,6 +1,6 @@
 //! Values that are texts in JSON: written as they are displayed, read as they are parsed.
 
-/// Makes a type that displays and parses such a value, with the schema that its texts have.
+/// Implements JSON for a type by its `Display` and `FromStr`, with the schema that its texts have.
 macro_rules! as_text {
     ($value:ident, $schema:tt) => {
         impl serde::Serialize for $value {

@@ -11,8 +11,9 @@ use crate::{Result, RuleError};
 
 /// A day, without a time.
 ///
-/// As the page writes it: by key `format`, in the letters of [`strftime`]. Without it the text is one of ISO 8601,
-/// as in `<time datetime>`: `2026-07-01`, or the same with a time behind it, of which the day is taken as it stands.
+/// Key `format` says how the page writes it, in the letters of [`strftime`]. Without the key the text is one of
+/// ISO 8601, as in `<time datetime>`: `2026-07-01`, or the same with a time behind it, of which the day is taken
+/// as it stands.
 ///
 /// ```
 /// use crawler_plugin_sdk::testing::Trial;
@@ -51,19 +52,19 @@ use crate::{Result, RuleError};
 /// # Ok::<(), RuleError>(())
 /// ```
 ///
-/// Of the letters these are the most used: `%d` day, `%m` month, `%B` or `%b` its name in English, whole or short,
-/// `%Y` year, `%y` its last two digits (70 to 99 are of 1900), `%A` or `%a` the day of the week, which has to be
-/// right. Leading zeros may be missing. White space in a format is any white space, or none; around the text
-/// none is looked at. Other texts have to be there as they are. A format that can give no day does not compile. A
-/// year that `%Y` reads has four digits. Names in other languages, and words like "yesterday", are for a function of your
-/// own, by key `with`.
+/// The letters used most are `%d` day, `%m` month, `%B` or `%b` its name in English, whole or short, `%Y` year,
+/// `%y` its last two digits (70 to 99 are of 1900), `%A` or `%a` the day of the week, which has to be right.
+/// Leading zeros may be missing. White space in a format stands for any white space, or none; white space around
+/// the text is ignored. Other texts have to be there as they are. A format that can give no day does not compile.
+/// A year that `%Y` reads has four digits. Names in other languages, and words like "yesterday", need a function
+/// of your own, by key `with`.
 ///
 /// [`strftime`]: https://docs.rs/chrono/latest/chrono/format/strftime/index.html#specifiers
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Date(NaiveDate);
 
 impl Date {
-    /// The day that a text means by this format.
+    /// Reads a day from a text in this format.
     ///
     /// ```
     /// use crawler_plugin_sdk::{Date, Result};
@@ -79,7 +80,7 @@ impl Date {
         read(text, format).map_err(RuleError::unexpected)
     }
 
-    /// As of the Gregorian calendar.
+    /// Year in the Gregorian calendar.
     ///
     /// ```
     /// let date: crawler_plugin_sdk::Date = "2026-07-01".parse()?;
@@ -90,12 +91,12 @@ impl Date {
         self.0.year()
     }
 
-    /// From 1.
+    /// Month, from 1.
     pub fn month(self) -> u32 {
         self.0.month()
     }
 
-    /// Of the month, from 1.
+    /// Day of the month, from 1.
     pub fn day(self) -> u32 {
         self.0.day()
     }
@@ -108,7 +109,7 @@ impl Date {
     }
 }
 
-/// What reads a day by the format that a field names.
+/// Returns a function that reads a day by the format of a field.
 pub fn date<'r>(format: &str) -> impl Fn(&Capture<'r>) -> Result<Date, String> {
     move |capture| read(capture.text(), format)
 }
@@ -120,7 +121,7 @@ fn read(text: &str, format: &str) -> Result<Date, String> {
     Date::checked(date)
 }
 
-/// `%Y` reads `26` as the year 26.
+/// Refuses years of fewer than four digits, because `%Y` reads `26` as the year 26.
 pub(super) fn check_year(date: NaiveDate) -> Result<(), String> {
     match date.year() {
         year @ ..1000 => Err(format!(
@@ -152,7 +153,7 @@ fn iso(text: &str) -> Result<Date, String> {
     }
 }
 
-/// As of ISO 8601: `2026-07-01`.
+/// Reads a day of ISO 8601: `2026-07-01`.
 impl FromStr for Date {
     type Err = RuleError;
 
@@ -161,14 +162,14 @@ impl FromStr for Date {
     }
 }
 
-/// As of ISO 8601: `2026-07-01`.
+/// Writes the day as in ISO 8601: `2026-07-01`.
 impl fmt::Display for Date {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0, f)
     }
 }
 
-/// For calculations.
+/// Converts to the type of chrono, for calculations.
 impl From<Date> for NaiveDate {
     fn from(date: Date) -> Self {
         date.0

@@ -9,17 +9,18 @@ use super::date::{Date, check_year};
 use super::{Capture, Value};
 use crate::{Result, RuleError};
 
-/// Both are tried, with an offset and without one.
+/// Formats that are tried, each with an offset and without one.
 const ISO: [&str; 2] = ["%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M"];
-/// Bytes of a day in these.
+/// Length of the day in these formats, in bytes.
 const DAY_LEN: usize = 10;
 
-/// A day and a time, with how far it is from UTC.
+/// A day and a time with its offset from UTC.
 ///
-/// As the page writes it: by key `format`, see [`Date`]; of times the letters `%H` hour, `%I` the same with `%p`
-/// for AM and PM, `%M` minute, `%S` second, `%z` offset, and `%#z` for one that may be `Z`, are the most used. Without it the text is one of RFC
-/// 3339, as in `<time datetime>`: `2026-07-01T12:30:00+02:00`; a space may stand for the `T`, seconds may be
-/// missing, and `Z` is UTC. Where the page tells no offset, key `offset` does, so that no time is ambiguous:
+/// Key `format` says how the page writes it, see [`Date`]. The letters used most for times are `%H` hour, `%I` the
+/// same with `%p` for AM and PM, `%M` minute, `%S` second, `%z` offset, and `%#z` for an offset that may be `Z`.
+/// Without the key the text is one of RFC 3339, as in `<time datetime>`: `2026-07-01T12:30:00+02:00`; a space may
+/// stand for the `T`, seconds may be missing, and `Z` is UTC. If the page tells no offset, key `offset` does, so
+/// that no time is ambiguous:
 ///
 /// ```
 /// use crawler_plugin_sdk::testing::Trial;
@@ -58,12 +59,12 @@ const DAY_LEN: usize = 10;
 /// # Ok::<(), RuleError>(())
 /// ```
 ///
-/// Two are equal if they are the same moment, whatever their offsets.
+/// Two values are equal if they are the same moment, whatever their offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DateTime(chrono::DateTime<FixedOffset>);
 
 impl DateTime {
-    /// The moment that a text means by this format, which reads an offset.
+    /// Reads a moment from a text in this format, which has to read an offset.
     ///
     /// ```
     /// use crawler_plugin_sdk::DateTime;
@@ -76,7 +77,7 @@ impl DateTime {
         read(text, format, None).map_err(RuleError::unexpected)
     }
 
-    /// The day as it is called there.
+    /// Day of the moment in its own offset.
     ///
     /// ```
     /// let moment: crawler_plugin_sdk::DateTime = "2026-07-01T23:30:00-05:00".parse()?;
@@ -88,7 +89,7 @@ impl DateTime {
         Date::checked(self.0.date_naive()).expect("the year was checked when this was made")
     }
 
-    /// Milliseconds since 1970, as of [`Page::fetched_at`](crate::Page::fetched_at).
+    /// Milliseconds since 1970, as in [`Page::fetched_at`](crate::Page::fetched_at).
     pub fn unix_millis(self) -> i64 {
         self.0.timestamp_millis()
     }
@@ -97,7 +98,8 @@ impl DateTime {
         Date::checked(moment.date_naive()).map(|_| Self(moment))
     }
 
-    /// Seconds to the east of Greenwich, where the text itself does not tell.
+    /// Makes a moment of a local time. `offset` is in seconds to the east of Greenwich; `None` is an error, since
+    /// the text told none either.
     fn local(local: NaiveDateTime, offset: Option<i32>) -> Result<Self, String> {
         let Some(offset) = offset else {
             return Err("it tells no offset from UTC; say which: offset = \"+00:00\"".into());
@@ -108,7 +110,7 @@ impl DateTime {
     }
 }
 
-/// What reads a moment by the format and the offset that a field names.
+/// Returns a function that reads a moment by the format and the offset of a field.
 pub fn date_time<'r>(
     format: Option<&str>,
     offset: Option<i32>,
@@ -155,7 +157,7 @@ fn iso(text: &str, offset: Option<i32>) -> Result<DateTime, String> {
     }
 }
 
-/// What a text as of RFC 3339 says: day and time as they are called there, and the whole if it tells the offset.
+/// Reads a text of RFC 3339: its local day and time, and the whole moment if the text tells the offset.
 pub(super) fn moment(text: &str) -> Option<(NaiveDateTime, Option<chrono::DateTime<FixedOffset>>)> {
     let (day, time) = text.split_at_checked(DAY_LEN)?;
     let time = time.strip_prefix(['T', 't', ' '])?;
@@ -175,7 +177,7 @@ pub(super) fn moment(text: &str) -> Option<(NaiveDateTime, Option<chrono::DateTi
     })
 }
 
-/// As of RFC 3339: `2026-07-01T12:30:00+02:00`.
+/// Reads a moment of RFC 3339: `2026-07-01T12:30:00+02:00`.
 impl FromStr for DateTime {
     type Err = RuleError;
 
@@ -185,15 +187,15 @@ impl FromStr for DateTime {
     }
 }
 
-/// As of RFC 3339: `2026-07-01T12:30:00+02:00`.
+/// Writes the moment as in RFC 3339: `2026-07-01T12:30:00+02:00`.
 impl fmt::Display for DateTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Its display has a space for the `T`.
+        // The `Display` of chrono writes a space for the `T`.
         fmt::Debug::fmt(&self.0, f)
     }
 }
 
-/// For calculations.
+/// Converts to the type of chrono, for calculations.
 impl From<DateTime> for chrono::DateTime<FixedOffset> {
     fn from(moment: DateTime) -> Self {
         moment.0

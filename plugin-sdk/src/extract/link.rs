@@ -10,8 +10,8 @@ use crate::{Result, RuleError};
 
 /// An address of the page that the rule sees.
 ///
-/// To be followed by [`Crawl::follow_link`](crate::Crawl::follow_link). As a field of an item use
-/// [`Url`], which is absolute.
+/// It is followed by [`Crawl::follow_link`](crate::Crawl::follow_link). A field of an item should be a [`Url`],
+/// which is absolute.
 ///
 /// ```
 /// use crawler_plugin_sdk::testing::Trial;
@@ -56,12 +56,12 @@ pub struct Link {
 }
 
 impl Link {
-    /// As it is written in the page.
+    /// Address as it is written in the page.
     pub fn href(&self) -> &str {
         self.reading.text(self.field, self.position)
     }
 
-    /// Made absolute: relative to the page's `<base href>`, or else to its address.
+    /// Returns the absolute address, resolved against the page's `<base href>`, or else against its address.
     pub fn absolute(&self) -> Result<Url> {
         let href = self.href();
         self.reading
@@ -76,11 +76,11 @@ impl fmt::Debug for Link {
     }
 }
 
-/// All addresses that a field matches. They stay with the crawler, and can only be followed: by
+/// Addresses that a field matches. They stay with the crawler, and can only be followed: by
 /// [`Crawl::follow_links`](crate::Crawl::follow_links).
 ///
-/// That costs next to nothing, however many they are. As a field of a nested struct it means those of
-/// that row, and then they do cross into the sandbox.
+/// Following them costs next to nothing, however many there are. In a nested struct, the field has the addresses
+/// of its row, and then they do cross into the sandbox.
 ///
 /// ```
 /// use crawler_plugin_sdk::prelude::*;
@@ -118,7 +118,7 @@ impl fmt::Debug for Link {
 pub struct Links {
     pub(crate) reading: Rc<Reading>,
     pub(crate) field: u32,
-    /// Those of a row. None: all of the field.
+    /// Addresses of one row. If `None`, all addresses of the field.
     pub(crate) chosen: Option<Vec<u32>>,
 }
 

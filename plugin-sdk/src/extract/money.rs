@@ -21,7 +21,7 @@ pub use currency::Currency;
 
 use currency::Marks;
 
-/// An amount of a currency. Nothing of it is ever a float: `0.1` is a tenth.
+/// An amount of a currency. It is never a float: `0.1` is exactly a tenth.
 ///
 /// ```
 /// use crawler_plugin_sdk::testing::Trial;
@@ -59,17 +59,18 @@ use currency::Marks;
 ///
 /// # Which currency
 ///
-/// It stands before the number, behind it, or both: as a code of [ISO 4217][iso], `EUR 5`, or as a sign, `5 €`. The
-/// signs known are those of [`Currency`]. What stands for several currencies (`$`, `¥`, `kr`, `Rs`, `lei`) is
-/// settled by the page (`US$5`, `$5 CAD`), or by key `currency`, which also says what a number alone is in. Without
-/// it both are refused. What the page says itself counts, whatever the key says; a sign that cannot mean the
-/// currency of the key is refused if it leaves open which it means.
+/// The currency stands before the number, behind it, or both: as a code of [ISO 4217][iso], `EUR 5`, or as a sign,
+/// `5 €`. The signs known are those of [`Currency`]. A sign that stands for several currencies (`$`, `¥`, `kr`,
+/// `Rs`, `lei`) is settled by the page (`US$5`, `$5 CAD`), or by key `currency`, which also gives the currency of
+/// a bare number. Without the key both are refused. A currency that the page itself states counts, whatever the
+/// key says. A sign that leaves open which currency it means is refused if it cannot mean that of the key.
 ///
 /// # Which number
 ///
-/// Digits are those of ASCII, with a minus or plus before them or before the sign. White space and apostrophes only
-/// separate thousands, so that `99 149 kr` is one price: where a page writes two next to each other, or the cents in
-/// an element of their own (`12<sup>99</sup>` has the text `1299`), choose by a narrower selector. Of points and commas:
+/// Digits are those of ASCII, with a minus or plus before them or before the sign. White space and apostrophes
+/// only separate thousands, so that `99 149 kr` is one price. If a page writes two numbers next to each other, or
+/// the cents in an element of their own (`12<sup>99</sup>` has the text `1299`), choose a narrower selector.
+/// Points and commas mean:
 ///
 /// | in the text | is |
 /// |---|---|
@@ -80,9 +81,10 @@ use currency::Marks;
 /// | one, three digits behind it, and before it none, more than three, or a zero first: `1234.500`, `0.125` | the decimal separator |
 /// | one, three digits behind it, and before it one to three that do not begin with a zero: `1.234` | 1234 here and 1.234 there: refused, unless key `decimal = ","` or `decimal = "."` says which is the decimal separator |
 ///
-/// Where key `decimal` is given, it holds for all texts, and what does not fit it is refused: `12.50` by a decimal
-/// comma. Thousands are separated by one kind of separator, every three digits, or as in India: `12,34,567`. A dash
-/// may stand for a fraction of nothing: `5,–`. The amount has as many digits behind the point as the page gives it.
+/// Key `decimal` holds for all texts of the field, and a text that does not fit it is refused: `12.50` by a
+/// decimal comma. Thousands are separated by one kind of separator, every three digits, or as in India:
+/// `12,34,567`. A dash may stand for an empty fraction: `5,–`. The amount has as many digits behind the point as
+/// the page gives it.
 ///
 /// Anything else in the text is refused: ranges, `from £5`, two prices. Choose the part that is one by key `regex`.
 ///
@@ -95,7 +97,7 @@ pub struct Money {
 }
 
 impl Money {
-    /// So much of this currency.
+    /// Returns this amount of this currency.
     ///
     /// ```
     /// use crawler_plugin_sdk::{Currency, Money};
@@ -108,7 +110,7 @@ impl Money {
         Self { amount, currency }
     }
 
-    /// How much.
+    /// Amount, without its currency.
     ///
     /// ```
     /// let money: crawler_plugin_sdk::Money = "£51.77".parse()?;
@@ -121,13 +123,13 @@ impl Money {
         self.amount
     }
 
-    /// Of what.
+    /// Currency of the amount.
     pub fn currency(self) -> Currency {
         self.currency
     }
 }
 
-/// What reads money by the keys of a field.
+/// Returns a function that reads money by the keys of a field.
 pub fn money<'r>(
     currency: Option<Currency>,
     decimal: Option<char>,
@@ -141,7 +143,7 @@ impl Value for Money {
     }
 }
 
-/// By the rules above, without keys.
+/// Reads money by the rules of [`Money`], without keys.
 impl FromStr for Money {
     type Err = RuleError;
 
@@ -170,11 +172,12 @@ fn read(text: &str, currency: Option<Currency>, decimal: Option<char>) -> Result
     Ok(Money { amount, currency })
 }
 
-/// Whether it is negative, what else there is, and bytes of the separator where the number begins with one: `$.99`.
+/// Returns three parts: true if the number is negative; the text without its sign; and the length in bytes of a
+/// separator that begins the number, as in `$.99`.
 fn before_number(text: &str) -> Result<(bool, &str, usize), String> {
     let is_sign = |c: char| matches!(c, '-' | '−' | '+');
     let (mut text, mut separator) = (text, 0);
-    // It touches the first digit; behind a letter it is the end of something short, as in `Kr.`.
+    // The separator touches the first digit; behind a letter it is the end of an abbreviation, as in `Kr.`.
     if let Some(rest) = text.strip_suffix(['.', ','])
         && !rest.ends_with(char::is_alphabetic)
     {
@@ -190,7 +193,7 @@ fn before_number(text: &str) -> Result<(bool, &str, usize), String> {
     Ok((matches!(sign, Some('-' | '−')), text, separator))
 }
 
-/// `,–` behind a number says that there is no fraction, and which separator is the decimal one.
+/// Removes `,–` behind a number, which says that there is no fraction and which separator is the decimal one.
 fn without_dash(text: &str) -> (&str, Option<char>) {
     let separator = text.chars().next().filter(|c| matches!(c, '.' | ','));
     let Some(separator) = separator else {

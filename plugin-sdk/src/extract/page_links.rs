@@ -1,4 +1,4 @@
-//! All links of a page, for rules that follow what there is: read by a plan that every plugin has.
+//! Links of a page without a declared struct, read by a plan that every plugin has.
 
 use std::any::TypeId;
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use super::reading::{PAGE, Reading};
 use super::shape::{Part, Shape, Take};
 use crate::{Page, Plan, Result, RuleError};
 
-/// What is read of each.
+/// Fields that are read of each link.
 const LINK: &Shape = &Shape::new(
     "PageLink",
     &[
@@ -38,10 +38,10 @@ const LINKS: u32 = 0;
 pub(crate) const HREF: u32 = 0;
 const TEXT: u32 = 1;
 
-/// The links of a page, or those of them that fit: every `a` and `area` with a `href`.
+/// Links of a page, or those of them that meet the conditions: every `a` and `area` with a `href`.
 ///
-/// Made by [`Page::links`], followed by [`Crawl::follow_links`](crate::Crawl::follow_links), looked at by
-/// [`read`](PageLinks::read). Nothing is declared for it, and nothing is read before that.
+/// They are made by [`Page::links`], followed by [`Crawl::follow_links`](crate::Crawl::follow_links), and looked
+/// at by [`read`](PageLinks::read). They need no declaration, and nothing is read before they are used.
 ///
 /// ```
 /// use crawler_plugin_sdk::prelude::*;
@@ -68,19 +68,20 @@ const TEXT: u32 = 1;
 /// # Ok::<(), RuleError>(())
 /// ```
 ///
-/// Followed as they are, no link enters the sandbox, and the crawler leaves out what it does not fetch. With a
-/// condition their addresses do, once for each page, and what fits is followed by number: only `http` and `https`,
-/// and each address once.
+/// Without a condition, no link enters the sandbox when they are followed, and the crawler leaves out what it does
+/// not fetch. With a condition the addresses do enter it, once for each page, and the links that fit are followed
+/// by number: only `http` and `https`, and each address once.
 ///
-/// Followed as they are, all links of the page count against limit `requests`, also those that are not fetched;
-/// with a condition only those that fit do. Limits `captures` and `capture-bytes` hold for them as for all that is read. What they cut off is left out, and the log
-/// says so.
+/// Without a condition, all links of the page count against limit `requests`, also those that are not fetched;
+/// with a condition only those that fit count. Limits `captures` and `capture-bytes` hold for them as for
+/// everything that is read. Links that these cut off are left out, and the log says so.
 pub struct PageLinks<'p> {
     page: &'p Page,
     conditions: Vec<Condition<'p>>,
-    /// Finds those that fit, once something is asked of them: guests that follow all carry no code for addresses.
+    /// Finds the links that fit, once there is a condition: guests that follow all links carry no code for
+    /// addresses.
     choose: Option<Choose<'p>>,
-    /// A pattern that is none, told when links are asked for.
+    /// Error of a pattern that does not compile; it is returned when links are asked for.
     mistake: Option<RuleError>,
 }
 
@@ -101,16 +102,16 @@ type Choose<'p> = fn(&PageLinks<'p>) -> Result<Vec<u32>>;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PageLink<'p> {
-    /// Absolute, without what is behind a `#`.
+    /// Absolute address, without its fragment.
     pub url: Url,
-    /// What is between its tags: white space folded, ends trimmed.
+    /// Text between the tags of the link: white space folded, ends trimmed.
     pub text: &'p str,
-    /// To be followed by [`Crawl::follow_link`](crate::Crawl::follow_link).
+    /// The link itself, to be followed by [`Crawl::follow_link`](crate::Crawl::follow_link).
     pub link: Link,
 }
 
 impl Page {
-    /// All links of the page, to be followed or looked at, see [`PageLinks`].
+    /// Returns all links of the page, to be followed or looked at, see [`PageLinks`].
     ///
     /// ```
     /// use crawler_plugin_sdk::{Rule, prelude::*};
@@ -130,8 +131,8 @@ impl Page {
 }
 
 impl<'p> PageLinks<'p> {
-    /// Of these the ones to the host that the page came from: same name, any scheme and port. Subdomains are
-    /// other hosts.
+    /// Keeps only links to the host that the page came from: same name, any scheme and port. Subdomains are other
+    /// hosts.
     ///
     /// ```
     /// use crawler_plugin_sdk::Page;
@@ -146,8 +147,8 @@ impl<'p> PageLinks<'p> {
         self.filter(move |link| link.url.host() == page.as_ref().and_then(Url::host))
     }
 
-    /// Of these the ones in whose absolute address this regular expression is found. Asked for several times, all
-    /// have to be found.
+    /// Keeps only links in whose absolute address this regular expression is found. If it is called several times,
+    /// all expressions have to be found.
     ///
     /// ```
     /// use crawler_plugin_sdk::Page;
@@ -162,13 +163,13 @@ impl<'p> PageLinks<'p> {
         self.by_pattern(pattern, true)
     }
 
-    /// Of these the ones in whose absolute address this regular expression is not found.
+    /// Keeps only links in whose absolute address this regular expression is not found.
     #[must_use]
     pub fn not_matching(self, pattern: &str) -> Self {
         self.by_pattern(pattern, false)
     }
 
-    /// Of these the ones that a function says yes to.
+    /// Keeps only links for which a function returns true.
     ///
     /// ```
     /// use crawler_plugin_sdk::Page;
@@ -185,7 +186,7 @@ impl<'p> PageLinks<'p> {
         self
     }
 
-    /// Them all, in the order of the page: those of `http` and `https`, each address once.
+    /// Reads the links, in the order of the page: those of `http` and `https`, each address once.
     ///
     /// ```
     /// use crawler_plugin_sdk::Page;
@@ -204,12 +205,13 @@ impl<'p> PageLinks<'p> {
         let mut seen = BTreeSet::new();
         let links = reading.rows(LINKS, PAGE);
         let links = links.filter_map(|row| link(reading, row));
-        // Of two links to one address each may fit, by its text.
+        // Two links to one address may differ in their texts, so conditions are checked before duplicates are
+        // dropped.
         let links = links.filter(|link| self.fits(link));
         Ok(links.filter(|link| seen.insert(link.url.clone())).collect())
     }
 
-    /// Positions of those to follow. None: nothing is asked of them, and nobody need look at them.
+    /// Positions of the links to follow. `None` if there is no condition, so that nobody need look at them.
     pub(crate) fn chosen(&self) -> Result<Option<Vec<u32>>> {
         self.choose.map(|choose| choose(self)).transpose()
     }
@@ -219,7 +221,7 @@ impl<'p> PageLinks<'p> {
         Ok(links.map(|link| link.link.position).collect())
     }
 
-    /// What was read of the page, all links of it.
+    /// Returns all links of the page, read at the first call.
     pub(crate) fn reading(&self) -> Result<&'p Rc<Reading>> {
         let (page, number) = (self.page, self.number());
         page.readings
@@ -228,7 +230,7 @@ impl<'p> PageLinks<'p> {
             })
     }
 
-    /// Of the plan.
+    /// Number of the plan.
     pub(crate) fn number(&self) -> u32 {
         self.page.answer.links_plan()
     }
@@ -250,7 +252,7 @@ impl<'p> PageLinks<'p> {
     }
 }
 
-/// What a row says, if it is an address to fetch.
+/// Returns the link of a row, if its address can be fetched.
 fn link(reading: &Rc<Reading>, row: u32) -> Option<PageLink<'_>> {
     let position = reading.captures(HREF, row).next()?;
     let text = reading.captures(TEXT, row).next();

@@ -5,25 +5,25 @@ use std::sync::LazyLock;
 
 use regex_lite::Regex;
 
-/// A pattern of the author. What looks for it is a function of its own, so that guests without patterns carry
-/// no engine for them.
+/// A pattern of the author. The search is a function of its own, so that guests without patterns carry no engine
+/// for them.
 #[derive(Debug, Clone, Copy)]
 pub struct Pattern {
-    /// As written.
+    /// Text of the pattern, as written.
     pub text: &'static str,
-    /// Where it is in a text.
+    /// Returns the part of a text that the pattern chooses.
     pub find: fn(&str) -> Option<Range<usize>>,
 }
 
-/// Where it is kept, compiled once in a call.
+/// A compiled pattern, kept for the rest of the call.
 pub type Compiled = LazyLock<Regex>;
 
-/// Compiles what the derive has seen to compile.
+/// Compiles a pattern that the derive has checked.
 pub fn compiled(pattern: &str) -> Regex {
     Regex::new(pattern).expect("the derive has compiled it")
 }
 
-/// The first group of the first match, or all of the match.
+/// Returns the range of the first group of the first match, or of the whole match.
 pub fn find(regex: &Regex, text: &str) -> Option<Range<usize>> {
     let found = regex.captures(text)?;
     let part = found.get(1).or_else(|| found.get(0))?;

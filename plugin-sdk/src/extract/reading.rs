@@ -1,25 +1,25 @@
-//! What was read of a page by a plan, looked up by rows. Numbers of rows and captures end here.
+//! Captures of a page by a plan, looked up by rows. Numbers of rows and captures are resolved here.
 
 use std::cell::OnceCell;
 
 use url::{ParseError, Url};
 
-/// Stands where a row would: the whole page.
+/// Number that stands for the whole page where a row is expected.
 pub(crate) const PAGE: u32 = u32::MAX;
 
-/// As the host hands it over.
+/// Captures as the host hands them over.
 #[derive(Debug, Default)]
 pub(crate) struct Captures {
     pub(crate) text: String,
-    /// For each group, for each of its rows, the row around it.
+    /// The row around each row of each group.
     pub(crate) groups: Vec<Vec<u32>>,
-    /// For each field, for each capture, its row; and its start and end in the text.
+    /// The row of each capture of each field, and its start and end in the text.
     pub(crate) columns: Vec<(Vec<u32>, Vec<u32>)>,
     pub(crate) base: Option<String>,
     pub(crate) truncated: bool,
 }
 
-/// What was read of a page by the plan of this number.
+/// Captures of a page by the plan of this number.
 #[derive(Debug)]
 pub(crate) struct Reading {
     pub(crate) plan: u32,
@@ -32,7 +32,7 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// `url` is that of the page.
+    /// Makes a reading. `url` is that of the page.
     pub(crate) fn new(plan: u32, captures: Captures, url: &str) -> Self {
         let columns = captures.columns.into_iter();
         Self {
@@ -48,27 +48,27 @@ impl Reading {
         }
     }
 
-    /// The rows of a group that lie in this row.
+    /// Returns the rows of a group that lie in this row.
     pub(crate) fn rows(&self, group: u32, row: u32) -> impl Iterator<Item = u32> + '_ {
         let group = self.groups.get(group as usize);
         group.into_iter().flat_map(move |group| group.of(row))
     }
 
-    /// The captures of a field that lie in this row, by their positions.
+    /// Returns the captures of a field that lie in this row, by their positions.
     pub(crate) fn captures(&self, field: u32, row: u32) -> impl Iterator<Item = u32> + '_ {
         let column = self.columns.get(field as usize);
         column.into_iter().flat_map(move |(rows, _)| rows.of(row))
     }
 
-    /// How many captures a field has, whatever rows they lie in.
+    /// Number of captures of a field, whatever rows they lie in.
     #[cfg(not(target_family = "wasm"))]
     pub(crate) fn n_captures(&self, field: u32) -> u32 {
         let column = self.columns.get(field as usize);
-        // Positions are numbers of 32 bits.
+        // Positions are 32-bit numbers.
         column.map_or(0, |(rows, _)| rows.rows.len() as u32)
     }
 
-    /// One capture.
+    /// Text of one capture.
     pub(crate) fn text(&self, field: u32, position: u32) -> &str {
         let column = self.columns.get(field as usize);
         let (spans, _) = column.map_or(&[][..], |(_, spans)| spans).as_chunks::<2>();
@@ -77,7 +77,7 @@ impl Reading {
         text.unwrap_or_default()
     }
 
-    /// An address of the page, made absolute.
+    /// Resolves an address of the page against its base.
     pub(crate) fn join(&self, href: &str) -> Result<Url, ParseError> {
         let base = match self.parsed_base.get() {
             Some(base) => base,
@@ -93,10 +93,9 @@ impl Reading {
 /// Positions, looked up by the row that each lies in.
 #[derive(Debug)]
 struct ByRow {
-    /// In rising order.
+    /// Rows, in rising order.
     rows: Vec<u32>,
-    /// The position of each. Empty where rows came in rising order, as they do unless rows of one group lie
-    /// in each other.
+    /// Position of each row. Empty if rows came in rising order, as they do unless rows of one group are nested.
     order: Vec<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! All that was read of one page. What is here stays as long as the page does, so that structs may borrow from it.
+//! Readings of one page. They stay as long as the page does, so that structs may borrow from them.
 
 use std::any::TypeId;
 use std::cell::OnceCell;
@@ -7,7 +7,7 @@ use std::rc::Rc;
 use super::reading::Reading;
 use crate::Result;
 
-/// By what they were read for: a list that only grows, and that has a handful at most.
+/// Readings by the types they were made for: a list that only grows, and has a handful of entries at most.
 #[derive(Debug, Default)]
 pub(crate) struct Readings {
     first: OnceCell<Box<Entry>>,
@@ -21,7 +21,7 @@ struct Entry {
 }
 
 impl Readings {
-    /// What was read for this; it is read now unless it was before.
+    /// Returns the reading for this type, and makes it at the first call.
     pub(super) fn get_or_read(
         &self,
         id: TypeId,

@@ -1,4 +1,4 @@
-//! Reads one struct: its parts in their order, each from the captures of its row, with errors that say where.
+//! Reading of one struct: its parts in order, each from the captures of its row, with errors that say where.
 
 use std::fmt::Display;
 use std::rc::Rc;
@@ -10,27 +10,27 @@ use super::shape::{Kind, Part, Shape, Take};
 use super::{Capture, Extract, Links};
 use crate::{Page, Result, RuleError};
 
-/// Bytes of a text that a message quotes.
+/// Length of the part of a text that a message quotes, in bytes.
 const SHOWN: usize = 80;
 
-/// A row of a page, or the page itself, that a struct is read from. Each call reads the next part of the shape.
+/// A row of a page, or the page itself, from which a struct is read. Each call reads the next part of the shape.
 #[derive(Debug)]
 pub struct Row<'r> {
     page: &'r Page,
     reading: &'r Rc<Reading>,
     shape: &'static Shape,
     row: u32,
-    /// The selector of these rows.
+    /// Selector of these rows.
     selector: Option<&'static str>,
-    /// The next part, and the numbers of the next field and of the next group.
+    /// Number of the next part; then those of the next field and of the next group.
     part: usize,
     field: u32,
     group: u32,
-    /// Of the next part.
+    /// Pattern that the next part has to match.
     pattern: Option<Pattern>,
 }
 
-/// A part and what its number is.
+/// A part with the number of its field.
 struct Place {
     part: &'static Part,
     take: Take,
@@ -53,28 +53,28 @@ impl<'r> Row<'r> {
         }
     }
 
-    /// Of the next part only what this pattern chooses is read.
+    /// Reads of the next part only what this pattern chooses.
     pub fn matching(&mut self, pattern: Pattern) -> &mut Self {
         self.pattern = Some(pattern);
         self
     }
 
-    /// The address of the page.
+    /// Reads the address of the page.
     pub fn page_url<T: FromStr<Err: Display>>(&self, name: &str) -> Result<T> {
         self.of_page(name, "url", self.page.url())
     }
 
-    /// The same, borrowed.
+    /// Returns the address of the page, borrowed.
     pub fn page_url_text(&self) -> &'r str {
         self.page.url()
     }
 
-    /// What the request of the page carried, borrowed.
+    /// Returns the state of the page's request, borrowed.
     pub fn page_state_text(&self) -> Result<&'r str> {
         Ok(std::str::from_utf8(self.page.state())?)
     }
 
-    /// What the request of the page carried.
+    /// Reads the state of the page's request.
     pub fn page_state<T: FromStr<Err: Display>>(&self, name: &str) -> Result<T> {
         self.of_page(name, "state", self.page_state_text()?)
     }
@@ -88,7 +88,7 @@ impl<'r> Row<'r> {
         })
     }
 
-    /// A value that has to be there.
+    /// Reads a value that has to be there.
     pub fn one<T>(&mut self, read: impl Fn(&Capture<'r>) -> Result<T, String>) -> Result<T> {
         let place = self.next_field();
         match self.found(&place).next() {
@@ -97,7 +97,7 @@ impl<'r> Row<'r> {
         }
     }
 
-    /// A value that may be missing.
+    /// Reads a value that may be missing.
     pub fn maybe<T>(
         &mut self,
         read: impl Fn(&Capture<'r>) -> Result<T, String>,
@@ -109,7 +109,7 @@ impl<'r> Row<'r> {
             .transpose()
     }
 
-    /// All values.
+    /// Reads all values.
     pub fn all<T>(&mut self, read: impl Fn(&Capture<'r>) -> Result<T, String>) -> Result<Vec<T>> {
         let place = self.next_field();
         let all = self.found(&place);
@@ -117,7 +117,7 @@ impl<'r> Row<'r> {
             .collect()
     }
 
-    /// Whether there is one.
+    /// Returns true if there is at least one capture.
     pub fn present(&mut self) -> bool {
         let place = self.next_field();
         self.reading
@@ -126,7 +126,7 @@ impl<'r> Row<'r> {
             .is_some()
     }
 
-    /// Addresses to follow.
+    /// Returns addresses to follow.
     pub fn links(&mut self) -> Links {
         let field = self.next_field().field;
         let is_page = self.row == PAGE;
@@ -138,21 +138,21 @@ impl<'r> Row<'r> {
         }
     }
 
-    /// All rows.
+    /// Reads all rows.
     pub fn rows<T: Extract<'r>>(&mut self) -> Result<Vec<T>> {
         let (group, inner) = self.next_rows();
         let rows = self.reading.rows(group, self.row);
         rows.map(|row| T::read(&mut inner.at(row))).collect()
     }
 
-    /// The first row, if there is one.
+    /// Reads the first row, if there is one.
     pub fn maybe_row<T: Extract<'r>>(&mut self) -> Result<Option<T>> {
         let (group, inner) = self.next_rows();
         let first = self.reading.rows(group, self.row).next();
         first.map(|row| T::read(&mut inner.at(row))).transpose()
     }
 
-    /// The first row, which has to be there.
+    /// Reads the first row, which has to be there.
     pub fn one_row<T: Extract<'r>>(&mut self) -> Result<T> {
         let part = &self.shape.parts[self.part];
         match self.maybe_row()? {
@@ -181,7 +181,7 @@ impl<'r> Row<'r> {
         }
     }
 
-    /// What there is of a field, in the order of the page.
+    /// Returns the captures of a field, in the order of the page.
     fn found(&self, place: &Place) -> impl Iterator<Item = Capture<'r>> + use<'r> {
         let (reading, field, pattern) = (self.reading, place.field, place.pattern);
         let all = reading.captures(field, self.row);
@@ -199,7 +199,7 @@ impl<'r> Row<'r> {
         })
     }
 
-    /// The number of the group, and any of its rows.
+    /// Returns the number of the next group, and a template for its rows.
     fn next_rows(&mut self) -> (u32, Row<'r>) {
         let part = &self.shape.parts[self.part];
         let Kind::Rows(shape) = part.kind else {
@@ -238,7 +238,7 @@ impl<'r> Row<'r> {
         })
     }
 
-    /// `row 3 of `article` lacks an element `h3` for `Card.title``
+    /// Returns an error such as "row 3 of `article` lacks an element `h3` for `Card.title`".
     fn missing(&self, part: &Part, what: &str) -> RuleError {
         let place = match self.selector {
             Some(selector) => format!("row {} of `{selector}`", u64::from(self.row) + 1),
@@ -256,12 +256,12 @@ impl<'r> Row<'r> {
     }
 }
 
-/// Reads a text as it stands in what was read of the page.
+/// Reads a text that is borrowed from the captures of the page.
 pub fn borrowed<'r, T: From<&'r str>>(capture: &Capture<'r>) -> Result<T, String> {
     Ok(capture.text().into())
 }
 
-/// Reads a text by a function of the author, which may borrow of it.
+/// Reads a text by a function of the author, which may borrow from it.
 pub fn by<'r, T, E: Display, F: Fn(&'r str) -> Result<T, E>>(
     read: F,
 ) -> impl Fn(&Capture<'r>) -> Result<T, String> {
@@ -269,7 +269,7 @@ pub fn by<'r, T, E: Display, F: Fn(&'r str) -> Result<T, E>>(
     move |capture| read(capture.text()).map_err(|why| format!("{why:#}"))
 }
 
-/// As messages name it.
+/// Describes the place of a part for messages.
 fn what(place: &Place) -> String {
     let selector = place.part.selector;
     let mut what = match place.take {
@@ -290,7 +290,7 @@ fn element(part: &Part) -> String {
     }
 }
 
-/// So much of a text that a message stays readable.
+/// Quotes a text, cut so that a message stays readable.
 fn shown(text: &str) -> String {
     match text.len() {
         0..=SHOWN => format!("{text:?}"),

@@ -1,45 +1,45 @@
-//! What a struct declares of a page, as the derive writes it: constants, nested as the structs are. A plan is
-//! the same without nesting, and the order of its groups and fields is that of a walk through the shape.
+//! Declaration of a struct for reading pages, as the derive writes it: constants, nested as the structs are. A
+//! plan is the same without nesting; its groups and fields have the order of a walk through the shape.
 
-/// A struct that has a shape. Its derive is that of [`Extract`](super::Extract).
+/// A struct that has a shape. [`Extract`](super::Extract) derives it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not made to be read from pages",
     label = "does not derive `Extract`",
     note = "write `#[derive(Extract)]` before the struct; single values are read with `#[css(…)]`"
 )]
 pub trait Shaped {
-    /// What it reads.
+    /// Shape of the struct.
     const SHAPE: &'static Shape;
 
-    /// The type itself where it borrows nothing: what tells it from others.
+    /// The type itself without its lifetime, which tells it from other types.
     type Own: 'static;
 }
 
-/// What a struct reads of a page or of a row.
+/// Fields that a struct reads of a page or of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// The name of the type, for messages.
+    /// Name of the type, for messages.
     pub(crate) name: &'static str,
-    /// In the order of its fields.
+    /// Parts in the order of the fields.
     pub(crate) parts: &'static [Part],
-    /// Why it can only be read of rows, if so.
+    /// Reason why the struct can only be read of rows. If `None`, it can also be read of pages.
     needs_row: Option<&'static str>,
-    /// Groups of a plan: those of nested structs are counted in.
+    /// Number of groups of a plan, including those of nested structs.
     pub(crate) n_groups: u32,
-    /// Fields of a plan: those of nested structs are counted in.
+    /// Number of fields of a plan, including those of nested structs.
     pub(crate) n_fields: u32,
 }
 
-/// What one field of a struct is read from.
+/// Source of one field of a struct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// The field's name.
+    /// Name of the field.
     pub(crate) name: &'static str,
     pub(crate) selector: &'static str,
     pub(crate) kind: Kind,
 }
 
-/// What kind of field it is.
+/// Kind of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Texts, or the first of them.
@@ -50,25 +50,25 @@ pub(crate) enum Kind {
     Rows(&'static Shape),
 }
 
-/// What of an element is read.
+/// Part of an element that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Take {
-    /// Its text, white space folded.
+    /// Text of the element, white space folded.
     Text,
-    /// Its text as written.
+    /// Text of the element, as written.
     Raw,
-    /// What stands between its tags.
+    /// Markup between the tags of the element.
     Inner,
-    /// The value of this attribute.
+    /// Value of this attribute.
     Attr(&'static str),
-    /// That it is there.
+    /// Presence of the element.
     Present,
-    /// Its name.
+    /// Name of the element.
     Tag,
 }
 
 impl Part {
-    /// A field that holds values.
+    /// Declares a field that holds values.
     pub const fn value(
         name: &'static str,
         selector: &'static str,
@@ -83,7 +83,7 @@ impl Part {
         }
     }
 
-    /// A field that holds links.
+    /// Declares a field that holds links.
     pub const fn links(name: &'static str, selector: &'static str, take: Take) -> Self {
         let kind = Kind::Links { take };
         Self {
@@ -93,7 +93,7 @@ impl Part {
         }
     }
 
-    /// A field that holds nested structs.
+    /// Declares a field that holds nested structs.
     pub const fn rows(name: &'static str, selector: &'static str, shape: &'static Shape) -> Self {
         let kind = Kind::Rows(shape);
         Self {
@@ -105,7 +105,7 @@ impl Part {
 }
 
 impl Shape {
-    /// `needs_row` says which part makes no sense for a whole page.
+    /// Declares a shape. `needs_row` names the part that makes no sense for a whole page.
     pub const fn new(
         name: &'static str,
         parts: &'static [Part],
@@ -131,7 +131,7 @@ impl Shape {
         }
     }
 
-    /// Ends the compilation if this can only be read of rows.
+    /// Stops the compilation if this shape can only be read of rows.
     #[track_caller]
     pub const fn check_for_pages(&self) {
         if let Some(why) = self.needs_row {
@@ -139,7 +139,7 @@ impl Shape {
         }
     }
 
-    /// Groups and fields without nesting, names prefixed by those of the rows around them.
+    /// Returns groups and fields without nesting; names are prefixed by those of the rows around them.
     pub(crate) fn flat(&self) -> Flat {
         let mut flat = Flat::default();
         flat.add(self, None, "");
@@ -147,7 +147,7 @@ impl Shape {
     }
 }
 
-/// A shape without nesting: what the boundary calls a plan.
+/// A shape without nesting, which the boundary calls a plan.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Flat {
     pub(crate) groups: Vec<FlatGroup>,
@@ -180,11 +180,12 @@ impl Flat {
             let selector = part.selector.to_owned();
             let (take, first, keep) = match part.kind {
                 Kind::Value { take, first } => (take, first, true),
-                // Which links lie in which row only crosses with their texts.
+                // Links of a row cross into the sandbox with their texts, since only that tells which row they lie
+                // in.
                 Kind::Links { take } => (take, false, group.is_some()),
                 Kind::Rows(shape) => {
                     let prefix = format!("{name}.");
-                    // A shape counts its groups in 32 bits.
+                    // The groups of a shape are counted in 32 bits.
                     let number = self.groups.len() as u32;
                     self.groups.push(FlatGroup {
                         name,

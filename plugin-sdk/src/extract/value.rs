@@ -1,4 +1,4 @@
-//! From one text of a page to one typed value.
+//! Conversion of one text of a page into one typed value.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -9,20 +9,20 @@ use super::Link;
 use super::reading::Reading;
 use crate::Result;
 
-/// What was read at one place of a page.
+/// One captured text of a page, for example of an attribute.
 ///
-/// A type of your own that [`Value`] is implemented for is made from it.
+/// It is the input of a [`Value`] of your own.
 #[derive(Debug)]
 pub struct Capture<'c> {
     pub(super) reading: &'c Rc<Reading>,
     pub(super) field: u32,
     pub(super) position: u32,
-    /// The part of it that a pattern chose.
+    /// Part of the text that a pattern chose.
     pub(super) part: Option<Range<usize>>,
 }
 
 impl<'c> Capture<'c> {
-    /// As the field asks for it: text, attribute, inner HTML.
+    /// Captured text, as the field asks for it: text, attribute, inner HTML.
     ///
     /// ```
     /// use crawler_plugin_sdk::Capture;
@@ -39,7 +39,7 @@ impl<'c> Capture<'c> {
         }
     }
 
-    /// The text as an address, made absolute as the page says.
+    /// Returns the text as an absolute address, resolved as the page says.
     ///
     /// ```
     /// use crawler_plugin_sdk::Capture;
@@ -57,10 +57,10 @@ impl<'c> Capture<'c> {
 }
 
 /// A type that one text of a page can be read as: texts, numbers, `bool` (`true` and `false`), `char`,
-/// [`Date`](crate::Date), [`DateTime`](crate::DateTime), [`Money`](crate::Money), [`Link`] and [`Url`], which is made
-/// absolute. White space around numbers is not looked at. Texts may be borrowed, see [`Extract`](crate::Extract).
+/// [`Date`](crate::Date), [`DateTime`](crate::DateTime), [`Money`](crate::Money), [`Link`] and [`Url`], which is
+/// made absolute. White space around numbers is ignored. Texts may be borrowed, see [`Extract`](crate::Extract).
 ///
-/// For a type of your own implement it, or name a function with `#[css(…, with = path)]`.
+/// A type of your own implements it, or is made by a function named in `#[css(…, with = path)]`.
 ///
 /// ```
 /// use crawler_plugin_sdk::testing::Trial;
@@ -109,7 +109,8 @@ impl<'c> Capture<'c> {
     note = "a struct of several values is read with `#[rows(…)]`"
 )]
 pub trait Value: Sized {
-    /// The value, or why the text is none. The message around it quotes the text and names its place.
+    /// Reads the value, or returns why the text is none. The message around it quotes the text and names its
+    /// place.
     fn read(capture: &Capture<'_>) -> Result<Self, String>;
 }
 

@@ -1,4 +1,4 @@
-//! The page as a struct.
+//! Reading of whole pages into structs.
 
 use std::any::TypeId;
 use std::rc::Rc;
@@ -9,11 +9,11 @@ use super::{Declared, Extract};
 use crate::{Page, Plan, Result};
 
 impl Page {
-    /// The page as a struct that the plugin names in `#[plugin(reads(…))]`.
+    /// Reads the page into a struct that the plugin names in `#[plugin(reads(…))]`.
     ///
-    /// The crawler reads the page once for each struct, however often it is asked for. What limit `captures` or
-    /// `capture-bytes` cuts off is missing in the struct; a warning in the log says so, and
-    /// [`truncated_by`](Page::truncated_by) tells.
+    /// The crawler reads the page once for each struct, however often it is asked for. Values that limit
+    /// `captures` or `capture-bytes` cuts off are missing in the struct; a warning in the log says so, and
+    /// [`truncated_by`](Page::truncated_by) returns true.
     ///
     /// ```
     /// use crawler_plugin_sdk::testing::Trial;
@@ -51,7 +51,7 @@ impl Page {
         T::read(&mut derived::Row::page(self, reading, T::SHAPE))
     }
 
-    /// Whether limit `captures` or `capture-bytes` cut off a part of what this struct reads.
+    /// Returns true if limit `captures` or `capture-bytes` cut off a part of what this struct reads.
     ///
     /// ```
     /// use crawler_plugin_sdk::testing::Trial;
@@ -91,13 +91,13 @@ impl Page {
     }
 
     fn reading<T: Declared>(&self) -> Result<&Rc<Reading>> {
-        // Numbers differ from plugin to plugin, and native tests may hand one page to several.
+        // The number of a plan differs from plugin to plugin, and native tests may hand one page to several.
         let id = TypeId::of::<T::Own>();
         self.readings
             .get_or_read(id, || self.read_by(T::NUMBER, &Plan::of::<T>()))
     }
 
-    /// What the crawler reads by this plan.
+    /// Returns the captures of this plan.
     pub(super) fn read_by(&self, number: u32, plan: &Plan) -> Result<Reading> {
         let captures = self.answer.extract(number, plan)?;
         if captures.truncated {

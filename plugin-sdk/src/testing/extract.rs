@@ -1,4 +1,4 @@
-//! Reading by plans, natively: by the same code that the crawler runs, with its limits as they are unless set.
+//! Native reading by plans: the same code that the crawler runs, with its default limits unless they are set.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use crate::extract::page_links::HREF;
 use crate::extract::reading::{Captures, Reading};
 use crate::{Follow, PageLinks, Plan, Request, Result, RuleError};
 
-/// Long enough for code that is not optimised, on a machine that is busy.
+/// Deadline that is long enough for unoptimized code on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 impl Answer {
-    /// Only the sandbox speaks in numbers.
+    /// Returns a number that nothing uses: only the sandbox looks up plans by number.
     pub(crate) fn links_plan(&self) -> u32 {
         u32::MAX
     }
 
     pub(crate) fn extract(&self, _number: u32, plan: &Plan) -> Result<Captures> {
-        // Such a plugin could not be pushed.
+        // A plugin with such a plan could not be pushed.
         let plan = CompiledPlan::new(&engine_plan(plan), &PlanLimits::default())
             .map_err(|why| RuleError::fatal(why.to_string()))?;
         let mut budget = Budget {

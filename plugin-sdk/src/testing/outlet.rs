@@ -1,5 +1,5 @@
-//! Where the results of a native call go. The same functions as the sandbox's, so that [`Crawl`](crate::Crawl) is
-//! the same code in both.
+//! Results of a native call. The functions are those of the sandbox, so that [`Crawl`](crate::Crawl) is the same
+//! code in both.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::shapes::Shapes;
 use super::{Emitted, Outcome};
 use crate::{PluginItem, Request, Result, RuleError};
 
-/// Keeps what a call hands over; refuses what the crawler would refuse.
+/// Results of a call; those that the crawler would refuse are refused.
 #[derive(Debug)]
 pub(crate) struct Outlet {
     params: BTreeMap<String, String>,
@@ -51,7 +51,7 @@ impl Outlet {
             let url = Url::options().base_url(self.base.as_ref());
             let url = url.parse(&request.url);
             if let (Err(why), None) = (&url, &self.base) {
-                // A page may hold any nonsense; the author of root wrote its addresses by hand.
+                // A page may hold any nonsense, but the author of `root` wrote its addresses by hand.
                 let why = match why {
                     ParseError::RelativeUrlWithoutBase => {
                         "is relative, and in root there is no page to resolve it against".to_owned()

@@ -1,4 +1,4 @@
-//! Calls that are saved in a folder, made again natively.
+//! Saved calls of a folder, made again natively.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,11 +12,11 @@ use url::Url;
 use super::{Answer, Outcome, Trial};
 use crate::{Page, Plugin, Request, Result, RuleError};
 
-/// How the names of files end that keep a call.
+/// End of the names of files that hold a call.
 const ENDING: &str = ".call.json";
-/// Differences of one call that are shown.
+/// Largest number of differences that are shown for one call.
 const MAX_SHOWN: usize = 10;
-/// Bytes of a reason that the crawler keeps.
+/// Length of a reason that the crawler keeps, in bytes.
 const REASON_MAX: usize = 4 << 10;
 
 /// A call, as `crawler plugin fetch` saves it.
@@ -28,7 +28,7 @@ struct SavedCall {
     params: BTreeMap<String, String>,
     page: Option<SavedPage>,
     outcome: Option<KeptOutcome>,
-    /// Of `root`, in the sandbox.
+    /// Time that a call of `root` sees in the sandbox.
     #[serde(default, rename = "now")]
     _now: u64,
 }
@@ -52,11 +52,11 @@ struct SavedPage {
     depth: u32,
     attempt: Option<u32>,
     state: Option<Octets>,
-    /// The crawler decodes the text.
+    /// Charset that the crawler decodes the text from.
     charset: Option<String>,
 }
 
-/// What came of a call, as `crawler plugin test --update` keeps it.
+/// Outcome of a call, as `crawler plugin test --update` keeps it.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct KeptOutcome {
@@ -83,7 +83,7 @@ struct KeptRequest {
     reload: bool,
 }
 
-/// Bytes: text where they are UTF-8.
+/// Bytes: text if they are UTF-8.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Octets {
@@ -117,10 +117,10 @@ impl From<Digits> for String {
     }
 }
 
-/// Makes every call again that is saved in a folder, and compares what comes of it with what was kept.
+/// Makes every saved call of a folder again, and compares its outcome with the one that was kept.
 ///
-/// `crawler plugin fetch URL --rule RULE` saves a page, `crawler plugin test` makes the calls in the sandbox,
-/// and with `--update` keeps what comes of them. This is the same natively, in `cargo test`:
+/// `crawler plugin fetch URL --rule RULE` saves a page, `crawler plugin test` makes the calls in the sandbox, and
+/// with `--update` keeps their outcomes. This function does the same natively, in `cargo test`:
 ///
 /// ```no_run
 /// # use crawler_plugin_sdk::prelude::*;
@@ -136,14 +136,15 @@ impl From<Digits> for String {
 /// check_saved::<Shop>("pages");
 /// ```
 ///
-/// It is the same but for this: a page that the crawler has to decode (it is not UTF-8, or says that it is not, or
-/// begins with a byte order mark) is tried in the sandbox only, and named on stderr, which `cargo test -- --nocapture`
-/// shows; `root` sees the clock of this machine; [`Page::metadata`] is empty; limits do not count, and what the
-/// crawler refuses of requests beyond their addresses (too long, a header that a rule may not send) is not refused here.
+/// It differs in these points. A page that the crawler has to decode (it is not UTF-8, or says that it is not, or
+/// begins with a byte order mark) is tried in the sandbox only, and named on stderr, which `cargo test --
+/// --nocapture` shows. `root` sees the clock of this machine. [`Page::metadata`] is empty. Limits do not count,
+/// and requests that the crawler refuses for other reasons than their addresses (too long, a header that a rule
+/// may not send) are not refused here.
 ///
 /// # Panics
 ///
-/// If something else comes of a call than was kept, if nothing was kept, or if no call could be tried.
+/// Panics if the outcome of a call differs from the kept one, if none was kept, or if no call could be tried.
 pub fn check_saved<P: Plugin>(folder: impl AsRef<Path>) {
     let folder = folder.as_ref();
     let entries = fs::read_dir(folder);
@@ -176,7 +177,7 @@ pub fn check_saved<P: Plugin>(folder: impl AsRef<Path>) {
     );
 }
 
-/// What became of a call that did not fail.
+/// Result of a call that did not fail.
 enum Checked {
     Same,
     LeftOut,
@@ -232,7 +233,7 @@ fn check<P: Plugin>(path: &Path) -> Result<Checked, String> {
     }
 }
 
-/// A call that panics is a difference like others, so that the rest are tried too.
+/// Turns a panic into a difference like others, so that the remaining calls are tried too.
 fn caught(call: impl FnOnce() -> Result<Outcome>) -> Result<Result<Outcome>, String> {
     let called = catch_unwind(AssertUnwindSafe(call));
     called.map_err(|panic| {
@@ -242,7 +243,7 @@ fn caught(call: impl FnOnce() -> Result<Outcome>) -> Result<Result<Outcome>, Str
     })
 }
 
-/// Where two values differ: a pointer into them, and both.
+/// Adds the differences between two values: a pointer into them, and both values.
 fn compare(at: &str, kept: &Value, found: &Value, differences: &mut Vec<String>) {
     let mut within = |name: &dyn std::fmt::Display, kept: Option<&Value>, found: Option<&Value>| {
         let at = format!("{at}/{name}");
@@ -356,8 +357,8 @@ impl Octets {
     }
 }
 
-/// An error as the crawler shows it: what moves a cursor or turns text around is written out, and a reason has
-/// 4 KiB at the most.
+/// Writes an error as the crawler shows it: characters that move a cursor or reverse text are escaped, and a
+/// reason is cut at 4 KiB.
 fn shown(error: &RuleError) -> String {
     let text = error.to_string();
     // The reason follows the kind, which is short and plain.

@@ -1,4 +1,4 @@
-//! The shapes of items, as the crawler checks them.
+//! Shapes of items, checked as the crawler checks them.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,13 @@ use crawler_schema::JsonSchema;
 
 use crate::PluginItem;
 
-/// Those of the kinds that one call has emitted, by their names; none where any object will do.
+/// Shapes of the kinds that one call has emitted, by their names. If `None`, any object is accepted.
 #[derive(Debug, Default)]
 pub(super) struct Shapes(BTreeMap<&'static str, Option<JsonSchema>>);
 
 impl Shapes {
-    /// Whether an item has the shape that its type tells; else where it differs, as the crawler says it.
+    /// Checks that an item has the shape that its type tells; the error says where it differs, in the crawler's
+    /// words.
     pub(super) fn check<T: PluginItem>(&mut self, json: &str) -> Result<(), String> {
         if !self.0.contains_key(T::NAME) {
             self.0.insert(T::NAME, read(&T::schema())?);
@@ -19,7 +20,7 @@ impl Shapes {
         let Some(Some(shape)) = self.0.get(T::NAME) else {
             return Ok(());
         };
-        // Here nothing counts what is looked at; in the sandbox fuel does.
+        // Native tests have no budget for the check; in the sandbox the fuel limits it.
         let mut budget = u64::MAX;
         let checked = shape.check(json, &mut budget);
         checked.map_err(|unfit| unfit.to_string())

@@ -6,7 +6,8 @@ use std::str::FromStr;
 
 use crate::{Result, RuleError};
 
-/// So that every amount, and every amount times what another has more of digits, can be calculated with.
+/// Largest number of digits: every amount fits into an `i64`, and two amounts that are scaled to the same digits
+/// behind the point fit into an `i128`.
 const DIGITS_MAX: usize = 18;
 
 /// A decimal number of up to 18 digits, exact. It is written with the digits that the page gave it: `12.50`.
@@ -22,15 +23,15 @@ const DIGITS_MAX: usize = 18;
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Amount {
-    /// With all digits before and behind the point.
+    /// Digits before and behind the point.
     digits: i64,
-    /// How many of them are behind it.
+    /// Number of digits behind the point.
     places: u8,
 }
 
 impl Amount {
-    /// How many of its parts it is, where `places` digits behind the point make one: 2 for pence and cents. `None`
-    /// where it is finer, or too large.
+    /// Returns the amount in minor units, where `places` digits behind the point make one unit: 2 for pence and
+    /// cents. `None` if the amount is finer, or too large.
     ///
     /// ```
     /// use crawler_plugin_sdk::Amount;
@@ -58,8 +59,8 @@ impl Amount {
         }
     }
 
-    /// The number that a text of digits and separators means. `decimal` is the decimal separator where it is known;
-    /// `dash` where it stands behind the text, with a dash for the fraction.
+    /// Reads the number that a text of digits and separators means. `decimal` is the decimal separator, if it is
+    /// known. `dash` is the separator behind the text, if a dash for the fraction follows it.
     pub(super) fn read(
         text: &str,
         decimal: Option<char>,
@@ -106,7 +107,7 @@ impl Amount {
         Ok(Self { digits, places })
     }
 
-    /// Both with the same digits behind the point.
+    /// Returns the digits of both amounts, scaled to the same number of digits behind the point.
     fn aligned(self, other: Self) -> (i128, i128) {
         let places = self.places.max(other.places);
         let scaled = |amount: Self| {
@@ -116,7 +117,7 @@ impl Amount {
     }
 }
 
-/// Digits, and what stands between them: `.`, `,`, `'`, or a space for all white space.
+/// Splits a text into digits and the separators between them: `.`, `,`, `'`, or a space for all white space.
 fn split(text: &str) -> Result<(Vec<&str>, Vec<char>), String> {
     let mut separators = Vec::new();
     let mut parts = Vec::new();
@@ -137,7 +138,7 @@ fn split(text: &str) -> Result<(Vec<&str>, Vec<char>), String> {
     Ok((parts, separators))
 }
 
-/// Whether the last separator is the decimal one; an error where nobody can know.
+/// Returns true if the last separator is the decimal one, and an error if the text leaves that open.
 fn has_fraction(text: &str, parts: &[&str], separators: &[char]) -> Result<bool, String> {
     let Some((&last, earlier)) = separators.split_last() else {
         return Ok(false);
@@ -159,7 +160,7 @@ fn has_fraction(text: &str, parts: &[&str], separators: &[char]) -> Result<bool,
     }
 }
 
-/// Whether separators stand every three digits, or as in India every two before the last three.
+/// Returns true if separators stand every three digits, or as in India every two before the last three.
 fn are_groups(parts: &[&str]) -> bool {
     let [first, middle @ .., last] = parts else {
         // Nothing before the point, or digits without separators.
@@ -197,7 +198,7 @@ impl Ord for Amount {
     }
 }
 
-/// With a point, and no other separator: `1234.50`.
+/// Writes the number with a point and no other separator: `1234.50`.
 impl fmt::Display for Amount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let places = usize::from(self.places);
@@ -212,7 +213,7 @@ impl fmt::Display for Amount {
     }
 }
 
-/// As it is written: `-1234.50`.
+/// Reads a number as `Display` writes it: `-1234.50`.
 impl FromStr for Amount {
     type Err = RuleError;
 

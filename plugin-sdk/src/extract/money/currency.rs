@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::{Result, RuleError};
 
-/// Those of ISO 4217 that prices are in: no metals and codes for tests, and of funds only the unidad de fomento, CLF.
+/// Codes of ISO 4217 in which prices are stated: no metals, no codes for tests, and of funds only CLF.
 const CODES: &str = "\
     AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF CHF \
     CLF CLP CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL \
@@ -14,9 +14,10 @@ const CODES: &str = "\
     RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH \
     UGX USD UYU UZS VED VES VND VUV WST XAF XCD XCG XOF XPF YER ZAR ZMW ZWG";
 
-/// A sign, and the codes that it may stand for. `!` behind them: the first, unless something else says which.
+/// Signs, each with the codes that it may stand for. A `!` behind the codes means: the first one, unless something
+/// else says which.
 ///
-/// Longer ones come before those that they begin with.
+/// Longer signs come before those that they begin with.
 pub(super) const SIGNS: &[(&str, &str)] = &[
     ("US$", "USD"),
     ("US $", "USD"),
@@ -82,19 +83,19 @@ pub(super) const SIGNS: &[(&str, &str)] = &[
 /// # Ok::<(), crawler_plugin_sdk::RuleError>(())
 /// ```
 ///
-/// Signs that are known where [`Money`](crate::Money) is read: `€`, `£` (of the United Kingdom, unless key
+/// The signs known where [`Money`](crate::Money) is read are `€`, `£` (of the United Kingdom, unless key
 /// `currency` names another pound), `US$`, `CA$`, `AU$`, `A$`, `NZ$`, `HK$`, `NT$`, `MX$`, `S$`, `R$`, `円`, `元`,
-/// `₹`, `₽`, `₺`, `₴`, `₪`, `₫`, `₱`, `฿`, `₸`, `₦`, `₡`, `₾`, `₼`, `֏`, `zł`, `Kč`, `Ft`, `лв.`, `Fr.`; and, of several
-/// currencies, `$`, `C$`, `¥`, `￥`, `₩`, `kr`, `kr.`, `Kr`, `Kr.`, `Rs`, `Rs.`, `₨`, `lei`, `руб.`.
+/// `₹`, `₽`, `₺`, `₴`, `₪`, `₫`, `₱`, `฿`, `₸`, `₦`, `₡`, `₾`, `₼`, `֏`, `zł`, `Kč`, `Ft`, `лв.`, `Fr.`; and signs
+/// of several currencies: `$`, `C$`, `¥`, `￥`, `₩`, `kr`, `kr.`, `Kr`, `Kr.`, `Rs`, `Rs.`, `₨`, `lei`, `руб.`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Currency([u8; 3]);
 
 impl Currency {
-    /// Of this code.
+    /// Returns the currency of this code.
     ///
     /// # Panics
     ///
-    /// If it is none; in constants that is an error of the compiler.
+    /// Panics if there is no such code; in a constant that is a compile error.
     #[track_caller]
     pub const fn of(code: &str) -> Self {
         match Self::find(code) {
@@ -103,7 +104,7 @@ impl Currency {
         }
     }
 
-    /// Its code: `EUR`.
+    /// Code of the currency: `EUR`.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).expect("codes are letters of ASCII")
     }
@@ -124,7 +125,7 @@ impl Currency {
     }
 }
 
-/// What a text says of its currency.
+/// Codes and signs of currencies in one text.
 #[derive(Debug, Default)]
 pub(super) struct Marks<'t> {
     found: Vec<Mark<'t>>,
@@ -134,14 +135,14 @@ pub(super) struct Marks<'t> {
 #[derive(Debug, Clone, Copy)]
 struct Mark<'t> {
     text: &'t str,
-    /// All that it may stand for.
+    /// Codes that it may stand for, separated by spaces.
     codes: &'t str,
-    /// The first of them is taken if nothing else says.
+    /// True if the first of the codes is taken when nothing else says which.
     has_usual: bool,
 }
 
 impl<'t> Marks<'t> {
-    /// Codes and signs, and nothing else.
+    /// Reads a text that consists of codes and signs, and of nothing else.
     pub(super) fn read(&mut self, text: &'t str) -> Result<(), String> {
         let mut text = text.trim();
         while !text.is_empty() {
@@ -156,7 +157,7 @@ impl<'t> Marks<'t> {
         Ok(())
     }
 
-    /// The one that all of them may stand for; `wanted` where they leave it open.
+    /// Returns the one currency that all marks may stand for; `wanted` decides where they leave it open.
     pub(super) fn currency(self, wanted: Option<Currency>) -> Result<Currency, String> {
         let Some(first) = self.found.first() else {
             return wanted
@@ -179,7 +180,7 @@ impl<'t> Marks<'t> {
 }
 
 impl<'t> Mark<'t> {
-    /// The one that a text begins with, and what comes behind it.
+    /// Returns the mark that a text begins with, and the rest of the text.
     fn at_start(text: &'t str) -> Option<(Self, &'t str)> {
         let of_code = || {
             let (code, rest) = text.split_at_checked(3)?;
@@ -192,7 +193,7 @@ impl<'t> Mark<'t> {
             Some((sign, *codes, rest))
         };
         let (text, codes, rest) = of_code().or_else(of_sign)?;
-        // `krona` and `EURO` are words, not marks; `€EUR` is two of them.
+        // `krona` and `EURO` are words, not marks; `€EUR` is two marks.
         let is_letter = |c: Option<char>| c.is_some_and(char::is_alphabetic);
         if is_letter(text.chars().last()) && is_letter(rest.chars().next()) {
             return None;
@@ -215,7 +216,7 @@ impl<'t> Mark<'t> {
     }
 }
 
-/// Its code: `EUR`.
+/// Writes the code: `EUR`.
 impl fmt::Display for Currency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
@@ -228,7 +229,7 @@ impl fmt::Debug for Currency {
     }
 }
 
-/// By its code: `EUR`.
+/// Reads a code: `EUR`.
 impl FromStr for Currency {
     type Err = RuleError;
 

@@ -1,4 +1,4 @@
-//! What is money, what is none, and why.
+//! Texts that are money, texts that are none, and the reasons.
 
 use super::*;
 
@@ -47,7 +47,7 @@ fn the_key_says_what_the_page_leaves_open() {
         check_keys(text, Some("NOK"), None, "NOK 500");
     }
     check_keys("£5", Some("EGP"), None, "EGP 5");
-    // What the page says itself counts.
+    // A currency that the page itself states counts.
     check_keys("£5", Some("EUR"), None, "GBP 5");
     check_keys("€5", Some("USD"), None, "EUR 5");
     check_keys("5 GBP", Some("USD"), None, "GBP 5");
@@ -85,7 +85,7 @@ fn a_currency_that_nobody_can_know_is_refused() {
     check("€ . 50", &no_currency("."));
 }
 
-/// Of a number in euro.
+/// Checks the amount that a text means, read in euros.
 #[track_caller]
 fn amount(text: &str, decimal: Option<char>, expected: &str) {
     let money = read(text, Some(Currency::of("EUR")), decimal);
