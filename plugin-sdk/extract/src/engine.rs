@@ -1,7 +1,7 @@
-//! Reads one page by one plan: one walk over the page that fills the captures.
+//! Reading of one page by one plan: one walk over the page fills the captures.
 //!
-//! The page is not trusted. Time and memory grow with its length and with the plan, never with a product of
-//! both that the page could choose, and what still is too much ends at a budget.
+//! The page is not trusted. Time and memory grow with its length and with the plan, never with a product of both
+//! that the page could choose. Work that is still too much ends at a budget.
 
 mod clock;
 mod matching;
@@ -21,28 +21,29 @@ use matching::Matcher;
 use meter::Meter;
 use read::Reading;
 
-/// Bytes for each open element: what the walk and the reading keep of it. Matching has its own.
+/// Bytes that the walk and the reading keep for each open element. Matching adds its own.
 const ELEMENT: usize = 112;
-/// Every budget of memory is at least this.
+/// Smallest budget of memory, in bytes.
 const LEAST_MEMORY: usize = 1 << 10;
 
-/// What reading one page may use up.
+/// Limits of the work on one page.
 ///
-/// Captures and captured bytes are cut: what was captured before stays, and the captures are marked as
-/// truncated. Size, memory and time are errors.
+/// Beyond the limit of captures or of captured bytes, the rest is cut: earlier captures stay and are marked as
+/// truncated. Beyond the limit of size, memory or time, reading fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Budget {
-    /// Bytes of the page. Below 4 GiB, whatever is set.
+    /// Bytes of the page. The limit is always below 4 GiB.
     pub page_bytes: usize,
-    /// Rows of all groups and captures of all fields together.
+    /// Number of rows of all groups and captures of all fields together.
     pub n_captures: usize,
-    /// Bytes of text, decoded. Captures that nest in each other share them.
+    /// Bytes of decoded text. Nested captures share them.
     pub captured_bytes: usize,
-    /// Bytes for what is open: for each open element 112, and 16 more for each 64 steps of the plan, 32 where it has
-    /// `+` or `~`; and 64 for each name whose elements `:nth-of-type()` counts. At least 1 KiB. No more than 32 768 elements are open in each other, whatever is set.
+    /// Bytes for the elements that are open: 112 for each, and 16 more for each 64 steps of the plan, 32 if the
+    /// plan has `+` or `~`; and 64 for each name whose elements `:nth-of-type()` counts. The limit is at least 1
+    /// KiB. Never are more than 32 768 elements open in each other.
     pub memory: usize,
-    /// Time on the processor for the whole page. Looked at every 4 KiB of it, and every 64 KiB of text that is
-    /// gone through for a plan.
+    /// Processor time for the whole page. It is checked every 4 KiB of the page, and every 64 KiB of text that is
+    /// searched for a plan.
     pub deadline: Duration,
 }
 
@@ -66,7 +67,7 @@ pub enum ExtractError {
         "reading the page takes more than {memory} bytes, at {of_each} for each element that is open in another: raise the memory of the budget, up to 4 MiB, or skip the page"
     )]
     TooDeep {
-        /// The budget.
+        /// Limit of the budget, in bytes.
         memory: usize,
         /// Bytes for each open element, by this plan.
         of_each: usize,
@@ -76,9 +77,9 @@ pub enum ExtractError {
         "the page has {n_bytes} bytes, and {limit} is the limit; raise the page bytes of the budget, or fetch less of the page"
     )]
     TooLarge {
-        /// Bytes it has.
+        /// Bytes of the page.
         n_bytes: usize,
-        /// The budget.
+        /// Limit of the budget, in bytes.
         limit: usize,
     },
     /// Time is used up.
@@ -86,12 +87,12 @@ pub enum ExtractError {
         "reading the page takes longer than {deadline:?}; use fewer selectors and begin them with a tag name, raise the deadline of the budget, or skip the page"
     )]
     TooSlow {
-        /// The budget.
+        /// Limit of the budget.
         deadline: Duration,
     },
 }
 
-/// Reads a page, whatever it is, by a plan.
+/// Reads any page by a plan.
 ///
 /// ```
 /// use crawler_extract::{Budget, CompiledPlan, Field, Plan, PlanLimits, Take, extract};
@@ -148,7 +149,7 @@ pub fn extract(plan: &CompiledPlan, page: &str, budget: &Budget) -> Result<Captu
     Ok(reader.reading.finish(plan, page))
 }
 
-/// What the walk tells, matched with the plan.
+/// Visitor of the walk, which matches elements with the plan.
 struct Reader<'a> {
     plan: &'a CompiledPlan,
     matcher: Matcher<'a>,
@@ -156,15 +157,15 @@ struct Reader<'a> {
     meter: Meter,
     memory: usize,
     is_too_deep: bool,
-    /// How many elements began so far.
+    /// Number of elements that began so far.
     n_started: usize,
-    /// What began with elements that are open, and has to be told when they end.
+    /// Rows and captures that began with open elements, and have to be told when these end.
     begun: Vec<Begun>,
-    /// For each open element how many of these there were before it, and which it is.
+    /// Length of `begun` before each open element, and the number of the element.
     open: Vec<(usize, usize)>,
 }
 
-/// What ends with an element.
+/// Part of the reading that ends with an element.
 #[derive(Clone, Copy)]
 enum Begun {
     Row(usize),
@@ -190,8 +191,8 @@ impl<'a> Visitor<'a> for Reader<'a> {
             self.selected(element);
         }
         if element.has_content() {
-            // After all others: a template is there, and only what is inside of it is not. One inside of an image is
-            // an element as any other.
+            // The template comes after all others: it is in the page itself, and only its content is not. A
+            // template inside of an image is an element like any other.
             if element.hash() == TEMPLATE && element.is_html() {
                 self.reading.enter_template();
                 self.begun.push(Begun::Template);
@@ -239,7 +240,7 @@ impl<'a> Reader<'a> {
         ELEMENT + self.matcher.n_bytes_of_each()
     }
 
-    /// Rows begin before what lies in them.
+    /// Begins rows before the captures that lie in them.
     fn selected(&mut self, element: &Start<'a>) {
         let plan = self.plan;
         for (group, row) in plan.rows().iter().enumerate() {
@@ -255,7 +256,7 @@ impl<'a> Reader<'a> {
                 continue;
             }
             let (matcher, meter) = (&mut self.matcher, &mut self.meter);
-            // Whoever takes a value goes through it.
+            // Reading a value costs its length for each field that takes it.
             let value = |attribute| {
                 let value = matcher.value(element, attribute, meter)?;
                 meter.add(value.len());

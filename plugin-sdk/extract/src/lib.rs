@@ -1,14 +1,14 @@
 //! Captures that a plan declares, read from HTML in one pass, without a document tree.
 //!
 //! A [`Plan`] says which elements are rows and which values are read from them. [`CompiledPlan::new`] checks it
-//! once; [`extract`] reads a page by it and gives [`Captures`]: one text, and numbers that point into it. Under it,
-//! [`mod@walk`] tells the elements of a page as a browser would have them.
+//! once. [`extract`] reads a page by it and returns [`Captures`]: one text, and numbers that point into it. Below
+//! it, [`mod@walk`] tells the elements of a page as a browser would have them.
 //!
-//! Nothing here does IO or panics, whatever the page is. Plans and pages are both untrusted: text of selectors
-//! is bounded before it is parsed, and each page has a [`Budget`].
+//! This crate does no IO and never panics, whatever the page is. Plans and pages are both untrusted: text of
+//! selectors is bounded before it is parsed, and each page has a [`Budget`].
 //!
-//! What differs from a browser is a table in the guide of `Extract`, in the SDK. Selectors that
-//! look ahead in the page are refused.
+//! Differences from a browser are listed in a table in the guide of `Extract`, in the SDK. Selectors that look
+//! ahead in the page are refused.
 
 mod captures;
 mod engine;

@@ -1,8 +1,7 @@
-//! Pages with mistakes, made of good ones: tags that are missing or too many, and pages that break off.
+//! Pages with mistakes, made from good ones: tags that are missing or superfluous, and pages that break off.
 //!
-//! Tests make them of real pages to see that the engine reads what a browser would, and `crawler plugin test
-//! --mangle` to see what becomes of a rule. The same seed makes the same page. Nothing here panics, whatever the
-//! page is.
+//! Tests mangle real pages to see that the engine reads them as a browser would. `crawler plugin test --mangle`
+//! does so to show how a rule copes. The same seed makes the same page. Nothing here panics, whatever the page is.
 
 mod optional;
 mod random;
@@ -16,19 +15,19 @@ use tags::name;
 /// One way to mangle a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mangling {
-    /// The end tags that HTML lets an author leave out are left out: to a browser the page stays as it is, but
-    /// for white space that moves into the element before it.
+    /// End tags that HTML lets an author leave out are left out: to a browser the page stays the same, except for
+    /// white space that moves into the element before it.
     OptionalEndTags,
-    /// 2 % of the end tags are gone, and at least one.
+    /// 2 % of the end tags are left out, and at least one.
     DroppedEndTags,
-    /// An end tag too many behind each 200th tag, and at least one.
+    /// A superfluous end tag follows each 200th tag, and at least one.
     StrayEndTags,
     /// The page breaks off.
     CutOff,
 }
 
 impl Mangling {
-    /// All there are.
+    /// Every mangling.
     pub const ALL: [Self; 4] = [
         Self::OptionalEndTags,
         Self::DroppedEndTags,
@@ -36,7 +35,7 @@ impl Mangling {
         Self::CutOff,
     ];
 
-    /// In a word, as reports have it.
+    /// Name of the mangling, as reports show it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::OptionalEndTags => "optional-end-tags",
@@ -46,17 +45,17 @@ impl Mangling {
         }
     }
 
-    /// Whether another seed makes another page. Otherwise there is only one.
+    /// Returns true if another seed makes another page. Otherwise there is only one mangled page.
     pub fn is_by_chance(self) -> bool {
         self != Self::OptionalEndTags
     }
 
-    /// Whether a browser makes the same of it, so that a rule should too.
+    /// Returns true if a browser reads the mangled page like the original, so that a rule should too.
     pub fn is_harmless(self) -> bool {
         self == Self::OptionalEndTags
     }
 
-    /// The page, mangled in this way. It is as it was where there is nothing to mangle.
+    /// Returns the page, mangled in this way. If there is nothing to mangle, the page stays as it was.
     ///
     /// ```
     /// use crawler_extract::mangle::Mangling;
@@ -76,7 +75,7 @@ impl Mangling {
     }
 }
 
-/// The page without each 50th end tag of those that are `wanted`, by chance, and at least without one.
+/// Returns the page without each 50th of the `wanted` end tags, by chance, and at least without one.
 pub fn without_end_tags(page: &str, random: &mut Random, wanted: impl Fn(&str) -> bool) -> String {
     let mut tags = tags::all(page);
     tags.retain(|tag| tags::is_end(&page[tag.clone()]) && wanted(name(&page[tag.clone()])));
@@ -91,15 +90,15 @@ pub fn without_end_tags(page: &str, random: &mut Random, wanted: impl Fn(&str) -
     mangled + &page[kept..]
 }
 
-/// Names of end tags that a page need not have.
+/// Names of end tags that are inserted even if a page does not have them.
 const NAMES: [&str; 32] = [
     "a", "b", "body", "br", "button", "caption", "code", "dd", "details", "div", "em", "form",
     "h2", "head", "html", "li", "ol", "option", "p", "pre", "section", "select", "span", "strong",
     "summary", "svg", "table", "tbody", "td", "title", "tr", "ul",
 ];
 
-/// The page with an end tag behind each 200th tag, by chance, and at least with one: one that the page has, or
-/// any other. As it is where it has no end tag that is `wanted`.
+/// Returns the page with an end tag behind each 200th tag, by chance, and at least with one: either one that the
+/// page has, or any other. If the page has no end tag that is `wanted`, it stays as it was.
 pub fn with_stray_end_tags(
     page: &str,
     random: &mut Random,
@@ -125,7 +124,7 @@ pub fn with_stray_end_tags(
     mangled + &page[kept..]
 }
 
-/// The page without all tags that are `unwanted`.
+/// Returns the page without all tags that are `unwanted`.
 pub fn without_tags(page: &str, unwanted: impl Fn(&str) -> bool) -> String {
     let mut mangled = String::new();
     let mut kept = 0;
@@ -138,13 +137,13 @@ pub fn without_tags(page: &str, unwanted: impl Fn(&str) -> bool) -> String {
     mangled + &page[kept..]
 }
 
-/// The page up to a place of chance.
+/// Returns the page up to a random place.
 pub fn cut_off(page: &str, random: &mut Random) -> String {
     let end = random.below(page.len().max(1));
     page[..page.floor_char_boundary(end)].to_owned()
 }
 
-/// Of so many, each with a chance of one in `one_in`, and at least one if there is any.
+/// Chooses from `n_all` numbers, each with a chance of one in `one_in`, and at least one if there are any.
 fn chosen(n_all: usize, one_in: usize, random: &mut Random) -> Vec<usize> {
     let mut chosen: Vec<usize> = (0..n_all).filter(|_| random.below(one_in) == 0).collect();
     if chosen.is_empty() && n_all > 0 {

@@ -1,4 +1,4 @@
-//! Plans: what a rule wants to read from pages, declared before there is a page.
+//! Plans: declarations of the data that a rule reads from pages, made before there is a page.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,12 +9,12 @@ pub use compile::CompiledPlan;
 pub(crate) use compile::Watch;
 pub use error::{Mistake, PlanError};
 
-/// What is to be read from a page, as it was declared.
+/// Declaration of the data to read from a page.
 ///
 /// Groups give rows, fields give values, and each value says which row it lies in.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// For messages.
+    /// Name of the plan, for messages.
     pub name: String,
     /// Kinds of rows.
     pub groups: Vec<Group>,
@@ -22,64 +22,64 @@ pub struct Plan {
     pub fields: Vec<Field>,
 }
 
-/// A kind of rows: each element that the selector matches is one.
+/// A kind of rows: each element that the selector matches is a row.
 ///
-/// A group with a parent has rows only inside of that group's rows. Rows of one group may lie in each other;
-/// what is inside belongs to the innermost.
+/// A group with a parent has rows only inside of that group's rows. Rows of one group may be nested; elements
+/// inside belong to the innermost row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {
-    /// Differs from the names of the plan's other groups.
+    /// Name, different from those of the plan's other groups.
     pub name: String,
     /// Index of a group that comes earlier in the plan.
     pub parent: Option<u32>,
-    /// CSS, matched against the whole page. Where it begins with `>`, it is meant as a child of the
-    /// parent's row; so does each part of a comma list for itself. Of several steps, as in `> a b`, the first may
-    /// also be the child of an element that the parent's selector matches without being a row, because it lies in
-    /// no row of the group around.
+    /// CSS selector, matched against the whole page. If it begins with `>`, it means a child of the parent's row;
+    /// each part of a comma list is read so for itself. In several steps, as in `> a b`, the first may also be the
+    /// child of an element that the parent's selector matches without being a row, because it lies in no row of
+    /// the group around.
     pub selector: String,
 }
 
 /// A kind of values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Field {
-    /// Differs from the names of the plan's other fields.
+    /// Name, different from those of the plan's other fields.
     pub name: String,
-    /// Index of the group in whose rows it is looked for. None: in the whole page.
+    /// Index of the group in whose rows the field is looked for. If `None`, in the whole page.
     pub group: Option<u32>,
-    /// As that of a group. Empty: the element of the row itself.
+    /// CSS selector, as of a group. If it is empty, it means the element of the row itself.
     pub selector: String,
-    /// What of the element is read.
+    /// Part of the element that is read.
     pub take: Take,
-    /// Only the first capture in each row, or in the page if there is no group.
+    /// True if only the first capture is taken in each row, or in the page if there is no group.
     pub first: bool,
-    /// False: a guest does not need it, because it is only followed. See [`crate::Captures::n_kept`].
+    /// False if guests do not need the field, because it is only followed. See [`crate::Captures::n_kept`].
     pub keep: bool,
 }
 
-/// What of an element is read.
+/// Part of an element that is read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Take {
-    /// Its text and that of all it contains. Runs of white space count as one space, ends are trimmed, `<br>`
-    /// counts as white space, and a non-breaking space does not. Other tags separate nothing, as in a
-    /// document tree. Without scripts, style sheets and what only shows without scripting.
+    /// Text of the element and of all it contains. Runs of white space count as one space, ends are trimmed,
+    /// `<br>` counts as white space, and a non-breaking space does not. Other tags separate nothing, as in a
+    /// document tree. Scripts, style sheets and content that only shows without scripting are left out.
     Text,
-    /// The same with all white space as it was written; `<br>` adds nothing.
+    /// The same text with all white space as it was written; `<br>` adds nothing.
     TextRaw,
-    /// The page between the start tag and the end tag, as it was written, entities included. The text of a
-    /// script, as JSON-LD, is read so.
+    /// The page between the start tag and the end tag, as it was written, entities included. The text of a script,
+    /// such as JSON-LD, is read so.
     Inner,
-    /// The value of this attribute, decoded. An element that does not have it is not captured.
+    /// Value of this attribute, decoded. An element that does not have it is not captured.
     Attr(String),
-    /// That it is there: an empty capture.
+    /// Presence of the element: an empty capture.
     Present,
-    /// Its name, in lower case also where the standard has capitals, as in `foreignObject`.
+    /// Name of the element, in lower case even if the standard has capitals, as in `foreignObject`.
     Tag,
 }
 
-/// How large a plan may be. All of it is checked before anything parses a selector.
+/// Limits of the size of a plan. All of them are checked before any selector is parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanLimits {
-    /// Different selectors, each part of a comma list counted, after those that begin with `>` were
+    /// Number of different selectors. Each part of a comma list counts, after those that begin with `>` were
     /// multiplied out. Each costs time on every page. At most 200, whatever is set.
     pub n_selectors: usize,
     /// Steps of all these together: `a b > c` has three. At most 512, whatever is set.
@@ -89,11 +89,11 @@ pub struct PlanLimits {
     pub n_conditions: usize,
     /// Bytes of one selector as declared. At most 2 048, whatever is set.
     pub selector_bytes: usize,
-    /// How deep parentheses may nest in a selector. At most 32, whatever is set.
+    /// Depth to which parentheses may nest in a selector. At most 32, whatever is set.
     pub nesting: usize,
-    /// Groups of a plan.
+    /// Number of groups of a plan.
     pub n_groups: usize,
-    /// Fields of a plan.
+    /// Number of fields of a plan.
     pub n_fields: usize,
     /// Bytes of a name, and of an attribute's name.
     pub name_bytes: usize,
@@ -118,7 +118,7 @@ impl Default for PlanLimits {
 }
 
 impl PlanLimits {
-    /// With the bounds that no setting lifts. Reading and asking what is in parentheses recurses.
+    /// Applies the bounds that no setting lifts. Reading and checking the content of parentheses recurses.
     fn bounded(&self) -> Self {
         Self {
             n_selectors: self.n_selectors.min(200),

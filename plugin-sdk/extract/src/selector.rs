@@ -1,8 +1,8 @@
-//! Selectors as authors write them: read, bounded, composed with those of their rows, and made into what a page is
-//! matched with.
+//! Selectors as authors write them: they are read, bounded, composed with those of their rows, and made into a
+//! program that matches pages.
 //!
-//! One pass over a page knows what came before an element and nothing of what follows. All that asks for the latter
-//! is refused here, with a message that says so and the way out.
+//! One pass over a page knows the elements before an element and none of those that follow. Every condition on the
+//! latter is refused here, with a message that says so and the way out.
 
 mod fault;
 mod program;
@@ -15,16 +15,16 @@ pub(crate) use read::read;
 /// One part of a comma list.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Alternative {
-    /// Whether it began with `>`: its first step is a child of the row.
+    /// True if it began with `>`: its first step is a child of the row.
     pub(crate) is_child: bool,
-    /// The last is what is selected. Never empty.
+    /// Steps; the last is the selected element. Never empty.
     pub(crate) steps: Vec<Step>,
 }
 
-/// A compound selector, and how its element stands to that of the step before.
+/// A compound selector, and the relation of its element to that of the step before.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Step {
-    /// Says nothing in the first step.
+    /// Combinator; it has no meaning in the first step.
     pub(crate) combinator: Combinator,
     pub(crate) compound: Compound,
 }
@@ -41,39 +41,39 @@ pub(crate) enum Combinator {
     Later,
 }
 
-/// What one element is asked for.
+/// Conditions on one element.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Compound {
-    /// In lower case. None: any.
+    /// Name in lower case. If `None`, any name matches.
     pub(crate) name: Option<String>,
     pub(crate) conditions: Vec<Condition>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Condition {
-    /// Classes and ids are attributes, too.
+    /// A condition on an attribute. Classes and ids are attributes, too.
     Attribute {
-        /// In lower case.
+        /// Name in lower case.
         name: String,
         value: ValueTest,
     },
-    /// Its place among its siblings, counted from 1, is `step` times some number, and `offset`.
+    /// A condition on the place among siblings, counted from 1: `step` times some number, plus `offset`.
     Place {
         step: i32,
         offset: i32,
-        /// Among those of its name only.
+        /// True if only siblings of the same name are counted.
         of_type: bool,
     },
-    /// None of these.
+    /// A list of selectors of which none may match.
     Not(Vec<Compound>),
-    /// One of these.
+    /// A list of selectors of which one has to match.
     Is(Vec<Compound>),
 }
 
-/// What the value of an attribute is asked for.
+/// Condition on the value of an attribute.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum ValueTest {
-    /// Only that it is there.
+    /// The attribute is there, with any value.
     Any,
     Is(ValueMatch, String, Case),
 }
@@ -98,12 +98,12 @@ pub(crate) enum ValueMatch {
 pub(crate) enum Case {
     Exact,
     Ignored,
-    /// Ignored in HTML, exact in svg and math.
+    /// Case is ignored in HTML, and exact in svg and math.
     IgnoredInHtml,
 }
 
 impl Alternative {
-    /// What an element may be asked.
+    /// Number of conditions that an element may be checked against.
     pub(crate) fn n_conditions(&self) -> usize {
         self.steps.iter().map(|s| s.compound.n_conditions()).sum()
     }
@@ -120,8 +120,8 @@ impl Compound {
     }
 }
 
-/// Puts the selector of the row before each alternative that began with `>`, every one with every one, since
-/// `ul, ol` with `> li` means `ul > li, ol > li`. None if there would be more than `most`.
+/// Puts the selector of the row before each alternative that began with `>`. Every pair is made, since `ul, ol`
+/// with `> li` means `ul > li, ol > li`. Returns `None` if there would be more than `most`.
 pub(crate) fn compose(
     row: &[Alternative],
     own: &[Alternative],

@@ -8,8 +8,8 @@ thread_local! {
     static STEPS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// One step is one byte read or copied, or one of what is open, declared or captured looked at. Does nothing outside
-/// tests.
+/// Adds steps. A step is one byte read or copied, or one open, declared or captured thing looked at. Outside of
+/// tests it does nothing.
 #[inline(always)]
 pub(crate) fn add(n: usize) {
     #[cfg(test)]
@@ -18,7 +18,7 @@ pub(crate) fn add(n: usize) {
     let _ = n;
 }
 
-/// The steps of this thread since the last call.
+/// Returns the steps of this thread since the last call.
 #[cfg(test)]
 pub(crate) fn take() -> usize {
     STEPS.take()

@@ -1,24 +1,24 @@
-//! Goes over a page once and tells its elements and its text as a browser would have them, without a document
+//! Walk over a page: one pass tells its elements and its text as a browser would have them, without a document
 //! tree.
 //!
-//! The tags are read by the rules of the standard's tokenizer, and a stack of what is open by those of its tree
-//! builder says what each of them opens and closes:
+//! The tags are read by the rules of the standard's tokenizer. A stack of open elements, by those of its tree
+//! builder, says what each tag opens and closes:
 //!
-//! - Elements end where they end by themselves (`li`, `p`, `td`, `option`, `head`, …), where one around them does,
-//!   and at the end of the page. `tbody`, `tr` and `colgroup` begin where the standard makes them up.
+//! - Elements end where they end by themselves (`li`, `p`, `td`, `option`, `head`, …), where one around them ends,
+//!   and at the end of the page. `tbody`, `tr` and `colgroup` begin where the standard implies them.
 //! - End tags that close nothing are passed over. One that crosses a block, as in `<b><p></b></p>`, counts at the
-//!   first place where it can. Those of `body` and `html` count at the end of what follows them.
+//!   first place where it can. Those of `body` and `html` count at the end of the content that follows them.
 //! - A `select` in a `select` only ends the one around it, a `form` right in a table is empty, `image` and `frame`
-//!   hold nothing, and what closes itself in svg and math holds nothing either.
+//!   hold nothing, and a self-closing element in svg and math holds nothing either.
 //!
-//! Not done: formatting elements are not opened again, nothing is moved out of a table, `html`, `head` and
-//! `body` are not made up, nor `p` and `br` for an end tag alone. Start tags that a browser ignores (`td`
-//! outside a table, `form` in `form`) begin an element, and the rules do not see it.
+//! Some rules are left out. Formatting elements are not opened again, nothing is moved out of a table, and `html`,
+//! `head` and `body` are not implied, nor are `p` and `br` for an end tag alone. Start tags that a browser ignores
+//! (`td` outside a table, `form` in `form`) begin an element, and the rules do not see it.
 //!
-//! Not as in a browser: `math` right in `svg` and the reverse; HTML elements named `title` and `desc` in a
-//! `foreignObject`; CDATA in a `foreignObject`; `script` and `style` in a template that begins with `col`.
+//! Some cases differ from a browser: `math` right in `svg` and the reverse; HTML elements named `title` and `desc`
+//! in a `foreignObject`; CDATA in a `foreignObject`; `script` and `style` in a template that begins with `col`.
 //!
-//! The work is linear in the page. It ends where more than [`MOST_OPEN`] elements are open.
+//! The work is linear in the page. The walk ends if more than [`MOST_OPEN`] elements are open.
 
 mod ends;
 mod foreign;
@@ -41,39 +41,39 @@ use stack::{Mode, Open, Space, Stack, State};
 pub use start::Start;
 use tokens::{Markup, Tag, Tail};
 
-/// Is told what is in a page, in the order of the page.
+/// Receiver of the elements and the text of a page, in the order of the page.
 pub trait Visitor<'p> {
-    /// An element begins.
+    /// Begins an element.
     fn start(&mut self, element: &Start<'p>);
 
-    /// The innermost open element ends. What it holds ends before the byte `at` of the page. Not called for
-    /// elements that have no content.
+    /// Ends the innermost open element. Its content ends before the byte `at` of the page. Not called for elements
+    /// that have no content.
     fn end(&mut self, at: usize);
 
-    /// Text of the innermost open element, without what follows it.
+    /// Receives text of the innermost open element, up to the next tag.
     fn text(&mut self, text: &'p str, kind: TextKind);
 
-    /// The page is read up to the byte `at`; called often. A break ends the walk where it is, and no end of what
-    /// is open is told.
+    /// Called often: the page is read up to the byte `at`. A break ends the walk there, without calls of `end` for
+    /// open elements.
     fn reached(&mut self, at: usize) -> ControlFlow<()>;
 }
 
-/// What a text is.
+/// Kind of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextKind {
-    /// As written, with entities.
+    /// Text as written, with entities.
     Encoded,
-    /// As it is: a CDATA section, or what follows `plaintext`.
+    /// Literal text: a CDATA section, or the text that follows `plaintext`.
     Literal,
-    /// No text of the page: of a script, of a style sheet, or what shows only where scripts do not run.
+    /// Text that is not shown: of a script, of a style sheet, or shown only where scripts do not run.
     Raw,
 }
 
-/// More than [`MOST_OPEN`] elements are open in each other.
+/// Error of a page in which more than [`MOST_OPEN`] elements are open in each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooManyOpen;
 
-/// Tells a visitor what is in a page.
+/// Tells a visitor the elements and the text of a page.
 pub fn walk<'p>(page: &'p str, visitor: &mut impl Visitor<'p>) -> Result<(), TooManyOpen> {
     let mut pass = Pass {
         page,
@@ -100,21 +100,21 @@ pub fn walk<'p>(page: &'p str, visitor: &mut impl Visitor<'p>) -> Result<(), Too
 struct Pass<'p, 'v, V> {
     page: &'p str,
     visitor: &'v mut V,
-    /// Up to where the page is read.
+    /// Position up to which the page is read.
     at: usize,
     open: Stack,
-    /// Whether a table may stand in a `p`. None until the first start tag, text or document type.
+    /// True if a table may stand in a `p`. `None` until the first start tag, text or document type.
     quirks: Option<bool>,
-    /// The page's own of these was seen.
+    /// True if the page's own element of this name was seen.
     html_seen: bool,
     head_seen: bool,
     body_seen: bool,
     after_body: Option<AfterBody>,
-    /// There was no room for one more open element.
+    /// True if there was no room for one more open element.
     is_over: bool,
 }
 
-/// Where the end tags of `body` and `html` stand, while nothing but white space and comments has followed.
+/// Positions of the end tags of `body` and `html`, while nothing but white space and comments has followed.
 /// Anything else still belongs to the body.
 #[derive(Debug, Default)]
 struct AfterBody {
@@ -180,7 +180,7 @@ impl<'p, V: Visitor<'p>> Pass<'p, '_, V> {
         self.visitor.reached(self.at)
     }
 
-    /// Text between tags. Only in a few places white space and other text differ.
+    /// Tells the text between tags. White space and other text differ only in a few places.
     #[inline]
     fn text(&mut self, from: usize, to: usize, kind: TextKind) {
         let differs = self.quirks.is_none()
@@ -194,7 +194,8 @@ impl<'p, V: Visitor<'p>> Pass<'p, '_, V> {
         self.tell(rest, to, kind);
     }
 
-    /// Ends what white space may stand in and other text may not. Where the text begins that is left to tell.
+    /// Ends elements in which white space is allowed and other text is not. Returns the start of the text that is
+    /// left.
     fn text_that_matters(&mut self, from: usize, to: usize, kind: TextKind) -> usize {
         let text = &self.page.as_bytes()[from..to];
         let Some(first) = text.iter().position(|&byte| !tokens::is_space(byte)) else {
@@ -217,7 +218,7 @@ impl<'p, V: Visitor<'p>> Pass<'p, '_, V> {
         }
     }
 
-    /// Opens what a start tag of HTML names.
+    /// Opens the element that a start tag of HTML names.
     fn push(&mut self, tag: &Tag, element: &'static Element) {
         self.push_as(tag, element, Space::Html, State::Open);
     }
@@ -240,20 +241,20 @@ impl<'p, V: Visitor<'p>> Pass<'p, '_, V> {
         self.begin(tag, space, true);
     }
 
-    /// Tells of an element that begins.
+    /// Tells the visitor that an element begins.
     fn begin(&mut self, tag: &Tag, space: Space, has_content: bool) {
         let start = Start::new(self.page, tag, space == Space::Html, has_content);
         self.visitor.start(&start);
     }
 
-    /// Closes the element at `place` and all in it: they hold nothing from `at` on.
+    /// Closes the element at `place` and all elements in it: their content ends at `at`.
     fn close(&mut self, place: usize, at: usize) {
         self.close_above(place, at);
         self.close_top(at);
         self.close_ended(at);
     }
 
-    /// Closes all that is in the element at `place`.
+    /// Closes all elements inside the element at `place`.
     fn close_above(&mut self, place: usize, at: usize) {
         while self.open.len() > place + 1 {
             self.close_top(at);
@@ -267,7 +268,7 @@ impl<'p, V: Visitor<'p>> Pass<'p, '_, V> {
         self.close_ended(tag.end);
     }
 
-    /// Elements whose end tags came too early end now, unless something is still open in them.
+    /// Closes elements whose end tags came too early, unless something is still open in them.
     fn close_ended(&mut self, at: usize) {
         while self.open.top().state == State::Ended {
             self.close_top(at);
@@ -281,7 +282,7 @@ impl<'p, V: Visitor<'p>> Pass<'p, '_, V> {
         }
     }
 
-    /// Closes at the end of the page what is still open.
+    /// Closes the elements that are still open at the end of the page.
     fn finish(mut self) {
         if let Some(after) = self.after_body.take() {
             for (kind, at) in [(Kind::Body, after.body), (Kind::Html, after.html)] {

@@ -1,4 +1,4 @@
-//! How long reading takes: time on the processor, so that a busy machine cuts nobody short.
+//! Clock of the deadline: time on the processor, so that a busy machine fails no page.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::ExtractError;
 
-/// Time that this thread has had on the processor.
+/// Returns the time that this thread has had on the processor.
 pub fn processor_time() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     Duration::try_from(now).unwrap_or_default()

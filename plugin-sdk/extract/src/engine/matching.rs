@@ -1,8 +1,8 @@
-//! Which selectors of a plan an element matches, as the page is gone over.
+//! Matching of elements with the selectors of a plan, during the walk over a page.
 //!
-//! For every open element it is kept which states of the program it matches, and which the elements around it do.
-//! What its children ask is answered by that: nothing is walked through, so that the work for one element depends
-//! on the plan alone.
+//! Each open element keeps the states of the program that it matches, and those that the elements around it match.
+//! These answer the questions about its children. No elements are walked through, so the work for one element
+//! depends on the plan alone.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,60 +12,60 @@ use crate::selector::{Before, Case, Combinator, Program, Question, Test, ValueMa
 use crate::steps;
 use crate::walk::Start;
 
-/// The state of matching, inside of the innermost open element.
+/// State of matching inside of the innermost open element.
 pub(super) struct Matcher<'a> {
     program: &'a Program,
-    /// How many words of 64 bits hold one for each state.
+    /// Number of 64-bit words that hold one bit for each state.
     n_words: usize,
-    /// For each open element, and first for the page, the words of each of `Row`.
+    /// Words of each [`Row`] for each open element; the first entry is for the page.
     bits: Vec<u64>,
     open: Vec<Children>,
     types: Types,
-    /// Of the element that begins.
+    /// States that the beginning element matches.
     matched: Vec<u64>,
     selected: Vec<u64>,
     is_selected: bool,
     values: Values<'a>,
 }
 
-/// What is kept of the children that an open element has had.
+/// Counts of the children that an open element has had.
 #[derive(Debug, Default)]
 struct Children {
     n: u32,
-    /// How many names were counted when it began.
+    /// Number of names that were counted when the element began.
     n_types: usize,
 }
 
 /// Sets of states that are kept for an open element, one behind the other.
 #[derive(Clone, Copy)]
 enum Row {
-    /// Matched by itself.
+    /// States that the element itself matches.
     Own,
-    /// Matched by it, or by an element around it.
+    /// States that the element, or an element around it, matches.
     Around,
-    /// Matched by the last of its children so far.
+    /// States that the last of its children so far matches.
     Last,
-    /// Matched by any of its children so far.
+    /// States that any of its children so far matches.
     Any,
 }
 
-/// The values of those attributes of an element that the program asks for. They are looked for when the first is
+/// Values of those attributes of an element that the program asks for. They are looked up when the first one is
 /// asked for.
 struct Values<'p> {
     found: Vec<Option<&'p str>>,
     is_read: bool,
 }
 
-/// How many children of each name the open elements have had.
+/// Numbers of children of each name that the open elements have had.
 #[derive(Debug, Default)]
 struct Types {
-    /// By the place of their parent among the open elements, and the hash of their name.
+    /// Counts, by the place of the parent among the open elements and the hash of the name.
     counts: HashMap<(usize, u64), u32>,
-    /// What was counted, in order, so that it can be forgotten.
+    /// Keys of the counts in the order of counting, so that they can be removed.
     counted: Vec<(usize, u64)>,
 }
 
-/// What an element is asked for.
+/// Element that conditions are checked against.
 struct Asked<'e, 'p> {
     element: &'e Start<'p>,
     place: u32,
@@ -93,7 +93,7 @@ impl<'a> Matcher<'a> {
         matcher
     }
 
-    /// How many elements are open.
+    /// Number of open elements.
     pub(super) fn n_open(&self) -> usize {
         self.open.len() - 1
     }
@@ -108,8 +108,8 @@ impl<'a> Matcher<'a> {
         self.types.counted.len() * 64
     }
 
-    /// An element begins. What it matches can be asked until the next one does, and whether it matches anything is
-    /// returned.
+    /// Begins an element. Its matches can be asked for until the next element begins. Returns true if it matches
+    /// anything.
     pub(super) fn begin(&mut self, element: &Start<'a>, meter: &mut Meter) -> bool {
         let depth = self.open.len() - 1;
         self.open[depth].n += 1;
@@ -150,12 +150,12 @@ impl<'a> Matcher<'a> {
         self.is_selected
     }
 
-    /// Whether the element that begins matches a selector.
+    /// Returns true if the beginning element matches a selector.
     pub(super) fn is_selected(&self, selector: usize) -> bool {
         self.selected[selector / 64] >> (selector % 64) & 1 == 1
     }
 
-    /// The value of an attribute of the element that begins, as written.
+    /// Returns the value of an attribute of the beginning element, as written.
     pub(super) fn value(
         &mut self,
         element: &Start<'a>,
@@ -165,7 +165,7 @@ impl<'a> Matcher<'a> {
         self.values.get(self.program, element, attribute, meter)
     }
 
-    /// The element that began is open.
+    /// Opens the element that began.
     pub(super) fn enter(&mut self) {
         let n_words = self.n_words;
         let n_rows = self.n_rows();
@@ -188,7 +188,7 @@ impl<'a> Matcher<'a> {
         });
     }
 
-    /// The innermost open element ends.
+    /// Ends the innermost open element.
     pub(super) fn leave(&mut self) {
         if let Some(ended) = self.open.pop() {
             self.types.forget(ended.n_types);
@@ -201,13 +201,13 @@ impl<'a> Matcher<'a> {
         if self.program.asks_siblings() { 4 } else { 2 }
     }
 
-    /// Of the innermost open element.
+    /// Returns a word of the innermost open element.
     fn word(&mut self, row: Row, word: usize) -> &mut u64 {
         let at = self.bits.len() - (self.n_rows() - row as usize) * self.n_words + word;
         &mut self.bits[at]
     }
 
-    /// Whether what comes before the element that begins allows it.
+    /// Returns true if the elements before the beginning element allow the state.
     fn follows(&self, before: Before) -> bool {
         let Some((combinator, state)) = before else {
             return true;
@@ -223,7 +223,7 @@ impl<'a> Matcher<'a> {
     }
 
     fn passes(&mut self, asked: &Asked<'_, 'a>, test: &Test, meter: &mut Meter) -> bool {
-        // Nobody will hear of what it is.
+        // The result is not used any more.
         if meter.is_over() {
             return false;
         }
@@ -240,7 +240,7 @@ impl<'a> Matcher<'a> {
 
     fn answers(&mut self, asked: &Asked<'_, 'a>, question: &Question, meter: &mut Meter) -> bool {
         steps::add(1);
-        // Each may go through a value of any length.
+        // Each question may read a value of any length.
         if meter.is_over() {
             return false;
         }
@@ -298,7 +298,7 @@ impl<'p> Values<'p> {
 }
 
 impl Types {
-    /// Counts a child, and tells how many of its name there are now.
+    /// Counts a child, and returns the number of children of its name so far.
     fn count(&mut self, parent: usize, hash: u64) -> u32 {
         let count = self.counts.entry((parent, hash)).or_insert(0);
         if *count == 0 {
@@ -315,7 +315,7 @@ impl Types {
     }
 }
 
-/// Whether a place is `step` times a number that is not negative, and `offset`.
+/// Returns true if a place is `step` times a non-negative number, plus `offset`.
 fn is_place(place: u32, step: i32, offset: i32) -> bool {
     let over = i64::from(place) - i64::from(offset);
     match i64::from(step) {
@@ -324,7 +324,7 @@ fn is_place(place: u32, step: i32, offset: i32) -> bool {
     }
 }
 
-/// Whether the value of an attribute, as written, is one that is asked for.
+/// Returns true if the value of an attribute, as written, passes the test.
 fn is_value(written: &str, test: &ValueTest, is_html: bool, meter: &mut Meter) -> bool {
     let ValueTest::Is(how, wanted, case) = test else {
         return true;
@@ -343,7 +343,7 @@ fn is_value(written: &str, test: &ValueTest, is_html: bool, meter: &mut Meter) -
     }
 }
 
-/// Nearly all are in lower case as they stand.
+/// Returns the text in lower case. Nearly all texts are in lower case already.
 fn lower(text: &str) -> Cow<'_, str> {
     if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
         text.to_ascii_lowercase().into()
@@ -355,7 +355,7 @@ fn lower(text: &str) -> Cow<'_, str> {
 fn matches(how: ValueMatch, value: &str, wanted: &str) -> bool {
     match how {
         ValueMatch::Equal => value == wanted,
-        // No word is empty or has a space in it.
+        // A wanted word is never empty and contains no space.
         ValueMatch::Word => value.split_ascii_whitespace().any(|word| word == wanted),
         ValueMatch::Language => value
             .strip_prefix(wanted)

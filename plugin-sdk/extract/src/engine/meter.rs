@@ -1,4 +1,5 @@
-//! When to look at the clock: after so much work, since a look costs as much as reading a small tag.
+//! Meter that decides when to look at the clock: after a fixed amount of work, since a look costs as much as a
+//! small tag.
 
 use std::time::Duration;
 
@@ -6,16 +7,16 @@ use super::ExtractError;
 use super::clock::Clock;
 use crate::steps;
 
-/// Steps between two looks. One is a byte gone through, or a name compared.
+/// Steps between two looks. A step is one byte read, or one name compared.
 const UNCLOCKED: usize = 64 << 10;
 /// Bytes of the page between two looks.
 const PIECE: usize = 4 << 10;
 
-/// Counts work, and notes when time is used up.
+/// Counts work, and remembers when time is used up.
 pub(super) struct Meter {
     clock: Clock,
     n_steps: usize,
-    /// Where in the page the clock is looked at next.
+    /// Position in the page at which the clock is looked at next.
     next: usize,
     too_slow: Option<ExtractError>,
 }
@@ -39,7 +40,7 @@ impl Meter {
         }
     }
 
-    /// The page is read up to here.
+    /// Records that the page is read up to here.
     pub(super) fn reach(&mut self, at: usize) {
         if at >= self.next {
             self.next = at + PIECE;
@@ -53,7 +54,7 @@ impl Meter {
         }
     }
 
-    /// Whether time is used up. It stays so.
+    /// Returns true if time is used up. It stays so.
     pub(super) fn is_over(&self) -> bool {
         self.too_slow.is_some()
     }

@@ -1,4 +1,4 @@
-//! What was read of a page so far.
+//! State of reading one page: rows, captures and text so far.
 
 mod finish;
 
@@ -14,10 +14,10 @@ use crate::plan::{CompiledPlan, Take, Watch};
 use crate::steps;
 use crate::walk::Start;
 
-/// Bytes of a `<base href>`: what addresses are allowed elsewhere.
+/// Largest length of a `<base href>`, in bytes; addresses are bounded by the same length elsewhere.
 const MAX_BASE: usize = 8 << 10;
 
-/// Everything that a page changes.
+/// State that a page changes.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     rows: Vec<Rows>,
@@ -28,32 +28,32 @@ pub(super) struct Reading {
     n_templates: usize,
     n_captures_left: usize,
     n_bytes_left: usize,
-    /// Open captures that take text.
+    /// Number of open captures that take text.
     n_taking: usize,
-    /// A budget is used up. Nothing begins any more, or it would be taken for a part of the wrong row; what
-    /// is open goes on.
+    /// True if a budget is used up. Nothing new begins then, since it could be taken for a part of the wrong row;
+    /// open captures go on.
     is_truncated: bool,
 }
 
-/// The captures of a field.
+/// Captures of a field.
 #[derive(Debug, Default)]
 struct Values {
     rows: Vec<u32>,
-    /// In the segment, of inner HTML in the page.
+    /// Ranges in the segment; for inner HTML, ranges in the page.
     ranges: Vec<Range<usize>>,
     seen: Seen,
 }
 
-/// What is open of a watch.
+/// Open captures of a watch.
 #[derive(Debug, Default)]
 struct Watched {
-    /// The innermost last.
+    /// Open captures; the innermost is last.
     open: Vec<Open>,
     folded: Flow,
     raw: Flow,
 }
 
-/// Where text goes, if any of the open captures takes it.
+/// Segment that text goes to, if any open capture takes it.
 #[derive(Debug, Default)]
 struct Flow {
     segment: Option<usize>,
@@ -62,7 +62,7 @@ struct Flow {
 
 #[derive(Debug)]
 struct Open {
-    /// Of the elements of the page, which one.
+    /// Number of the element in the page.
     element: usize,
     field: usize,
     capture: usize,
@@ -93,7 +93,7 @@ impl Reading {
                 .collect(),
             watches: plan.watches().iter().map(watched).collect(),
             segments: plan.is_kept().iter().map(|_| Segment::default()).collect(),
-            // Both are counted in 32 bits where they cross.
+            // Both are counted in 32 bits at the boundary.
             n_captures_left: budget.n_captures.min(NONE as usize),
             n_bytes_left: budget.captured_bytes.min(u32::MAX as usize),
             ..Self::default()
@@ -108,17 +108,17 @@ impl Reading {
         self.n_templates = self.n_templates.saturating_sub(1);
     }
 
-    /// Counts as nothing else does: whoever reads one link needs it too.
+    /// Keeps the base of the page. It counts towards no budget, since even a rule that reads one link needs it.
     pub(super) fn base(&mut self, written: &str) {
         if self.base.is_none() && self.n_templates == 0 {
-            // One that no address can have is as good as none.
+            // A base that is too long for any address counts as none.
             let href = Some(written).filter(|href| href.len() <= MAX_BASE);
             let href = href.unwrap_or_default();
             self.base = Some(htmlize::unescape_attribute(href).into_owned());
         }
     }
 
-    /// Whether somebody has to say when the row ends.
+    /// Begins a row. Returns true if its end has to be reported.
     pub(super) fn begin_row(
         &mut self,
         plan: &CompiledPlan,
@@ -145,7 +145,7 @@ impl Reading {
         self.rows[group].end(number);
     }
 
-    /// Whether somebody has to say where the element ends.
+    /// Begins captures. Returns true if the end of the element has to be reported.
     pub(super) fn begin_captures<'p>(
         &mut self,
         plan: &CompiledPlan,
@@ -185,7 +185,7 @@ impl Reading {
         is_open
     }
 
-    /// Whether the capture is open.
+    /// Begins a capture. Returns true if it stays open.
     fn capture(
         &mut self,
         plan: &CompiledPlan,
@@ -228,7 +228,7 @@ impl Reading {
         true
     }
 
-    /// Half of a value would be another value: one that does not fit is left out.
+    /// Adds a value. One that does not fit is left out, because half of it would be another value.
     fn whole(&mut self, plan: &CompiledPlan, field: usize, row: u32, value: &str) {
         let Some(segment) = plan.segment(field).filter(|_| !self.is_truncated) else {
             return;
@@ -310,7 +310,7 @@ impl Reading {
         self.n_templates == 0 && !self.is_truncated
     }
 
-    /// The row that an element lies in. None if it should lie in one and does not.
+    /// Returns the row that an element lies in; `None` if it should lie in one and does not.
     fn around(&mut self, group: Option<usize>, element: usize) -> Option<u32> {
         match group {
             None => Some(NONE),
@@ -318,7 +318,7 @@ impl Reading {
         }
     }
 
-    /// Whether there is room for one more.
+    /// Counts a capture. Returns true if there is room for it.
     fn count_capture(&mut self) -> bool {
         let is_room = self.n_captures_left > 0;
         self.n_captures_left -= usize::from(is_room);
@@ -348,7 +348,7 @@ impl Flow {
 }
 
 impl Values {
-    /// The index of the new capture.
+    /// Adds a capture and returns its index.
     fn push(&mut self, row: u32, range: Range<usize>) -> usize {
         self.seen.insert(row);
         self.rows.push(row);

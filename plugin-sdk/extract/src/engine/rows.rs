@@ -1,28 +1,28 @@
-//! The rows of one group: all so far, and those that are open.
+//! Rows of one group: all so far, and those that are open.
 
 use crate::captures::NONE;
 use crate::steps;
 
 #[derive(Debug, Default)]
 pub(super) struct Rows {
-    /// For each row that of the parent group.
+    /// Row of the parent group, for each row.
     pub(super) parents: Vec<u32>,
-    /// The innermost last.
+    /// Open rows; the innermost is last.
     open: Vec<Open>,
 }
 
 #[derive(Debug)]
 struct Open {
     row: u32,
-    /// Of the elements of the page, which one.
+    /// Number of the element in the page.
     element: usize,
-    /// Nobody will say when it ends, because nothing can lie in it or nothing asks. It is over as soon as
-    /// another element begins.
+    /// True if the end of the row is not reported, because nothing can lie in it or nothing asks for it. The row
+    /// is over as soon as another element begins.
     is_closed: bool,
 }
 
 impl Rows {
-    /// A row that begins with this element.
+    /// Begins a row with this element.
     pub(super) fn begin(&mut self, parent: u32, element: usize, is_closed: bool) {
         self.drop_closed(element);
         let row = u32::try_from(self.parents.len()).unwrap_or(NONE);
@@ -34,7 +34,7 @@ impl Rows {
         });
     }
 
-    /// Elements end in the opposite order of their beginnings.
+    /// Ends the row of this element. Elements end in the opposite order of their beginnings.
     pub(super) fn end(&mut self, element: usize) {
         self.drop_closed(element);
         if self.open.last().is_some_and(|open| open.element == element) {
@@ -42,7 +42,7 @@ impl Rows {
         }
     }
 
-    /// The row that this element is.
+    /// Returns the row that begins with this element.
     pub(super) fn of(&self, element: usize) -> Option<u32> {
         self.open
             .last()
@@ -50,7 +50,7 @@ impl Rows {
             .map(|open| open.row)
     }
 
-    /// The innermost row that this element lies in; it never lies in itself.
+    /// Returns the innermost row that this element lies in; an element never lies in its own row.
     pub(super) fn around(&mut self, element: usize) -> Option<u32> {
         self.drop_closed(element);
         self.open
@@ -73,7 +73,7 @@ impl Rows {
     }
 }
 
-/// For each row, and for what is outside of rows, whether something was there.
+/// Record of rows, and of the outside of rows, in which something was captured.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     rows: Vec<u64>,

@@ -1,4 +1,4 @@
-//! What reading a page by a plan gives, as pages and captures written short.
+//! Captures of pages by plans, both written in a short form.
 
 mod budgets;
 mod work;
@@ -10,7 +10,7 @@ use crate::written;
 fn read_with(budget: &Budget, plan: &str, page: &str) -> String {
     let declared = written::plan(plan);
     let compiled = CompiledPlan::new(&declared, &PlanLimits::default()).unwrap();
-    // What is read has nothing to do with how fast the machine is.
+    // The captures do not depend on the speed of the machine.
     let budget = &Budget {
         deadline: Duration::from_secs(600),
         ..budget.clone()
@@ -20,7 +20,7 @@ fn read_with(budget: &Budget, plan: &str, page: &str) -> String {
     written::shown(&declared, &captures)
 }
 
-/// Lines are compared without their indentation.
+/// Checks captures line by line, without indentation.
 #[track_caller]
 fn check_with(budget: &Budget, plan: &str, page: &str, expected: &str) {
     let lines = |text: &str| {
@@ -81,7 +81,7 @@ fn rows_lie_in_rows_of_their_parent_or_are_none() {
 
 #[test]
 fn an_element_never_lies_in_itself() {
-    // Rows of two groups at one element: the inner group needs another around it.
+    // Two groups have rows at one element: the inner group needs another element around its own.
     check(
         "a < div\na/b < div",
         "<div><div><div></div></div></div>",
@@ -107,7 +107,7 @@ fn an_empty_selector_is_the_row_itself() {
          p: 0 \"\", 1 \"\"
          f: 0 \"/x\"",
     );
-    // No row, no value: the selector of a group counts only inside of its parent.
+    // Without a row there is no value: the selector of a group counts only inside of its parent.
     check(
         "p < p\np/r < a\nr.t =",
         "<a>no</a><p><a>yes</a></p>",
@@ -124,7 +124,7 @@ fn a_selector_with_a_leading_child_sign_is_about_the_row() {
          item: 0 1
          link: 0 \"1\", 0 \"3\", 1 \"4\"",
     );
-    // A part of a list that does not begin so is about the whole page.
+    // A part of a list that does not begin with `>` refers to the whole page.
     check(
         "r < div\nr.x = > a, i -> @id",
         "<div><a id=1></a><b><a id=2></a><i id=3></i></b></div><i id=4></i>",
@@ -168,7 +168,7 @@ fn text_is_folded() {
     check_text("<x>&#32;a&#9;&#32;b&nbsp;</x>", "a b\u{a0}");
     check_text("<x></x>", "");
     check_text("<x> \n </x>", "");
-    // What nests shares its text, and has its own ends.
+    // Nested captures share their text, and have their own ends.
     check(
         ".x = x\n.y = y",
         "<x>  a <x> b <y> c </y> </x><x> d </x> </x>",
@@ -202,7 +202,7 @@ fn entities_of_text_are_decoded_in_each_text_node() {
         "<x>&lt;a&gt; &amp;amp; &eacute; &notit; &copy &#128; &#x41;</x>",
         "<a> &amp; é ¬it; © € A",
     );
-    // Never across elements.
+    // Entities never span elements.
     check_text("<x>&am<b>p;</b></x>", "&amp;");
     check_text("<x>&am<!-- -->p;</x>", "&amp;");
     check_text("<x>&am</x>", "&am");
@@ -320,7 +320,7 @@ fn what_is_inside_of_a_template_is_not_there() {
          i: - \"<template>i</template>\"",
     );
     check(".x = x", "<template><x>no</x>", "x:");
-    // In an image it is an element without a meaning.
+    // In an image, `template` is an element without a meaning.
     check(
         ".x = a -> @id",
         "<svg><template><a id=1></a></template></svg>",
@@ -369,13 +369,13 @@ fn void_elements_are_rows_without_inside() {
          n:
          x: - \"\", - \"\", - \"\"",
     );
-    // In an image `/>` ends an element, in a page it does not.
+    // In an image `/>` ends an element; in a page it does not.
     check(
         "r < x\nr.y = y -> @id",
         "<svg><x/><y id=1></y></svg><x/><y id=2></y>",
         "r: - -\ny: 1 \"2\"",
     );
-    // A void row inside of one that is not: what follows lies in the outer.
+    // A void row lies inside of one that is not void: what follows lies in the outer row.
     check(
         "r < div, img\nr.b = b",
         "<div><img><b>1</b><img></div><b>no</b>",
@@ -406,7 +406,7 @@ fn an_end_tag_ends_all_that_is_open_inside() {
         "<div><x>1<x>2</div><div>3<x>4</x>5</div>",
         "r: - -\nx: 0 \"12\", 0 \"2\", 1 \"4\"\ni: 0 \"1<x>2\", 0 \"2\", 1 \"4\"",
     );
-    // Inner first, so that rows end as they began.
+    // The inner element ends first, so that rows end in the opposite order of their beginnings.
     check(
         "a < x\na/b < y\nb.c = z -> @id",
         "<x><y><x><y></x><z id=1></z></y></x><z id=2>",
@@ -466,7 +466,7 @@ fn text_of_kept_fields_comes_first() {
     let page = "<a href=/long></a><b>x  y</b>";
     let captures = extract(&compiled, page, &Budget::default()).unwrap();
     written::assert_sound(&declared, &captures);
-    // What is not kept alone still shares the bytes of what is.
+    // Captures that are not kept still share the bytes of kept ones.
     assert_eq!(&captures.text[..captures.n_kept as usize], "x y");
     assert_eq!(captures.text, "x y/longx  y");
     assert_eq!(
@@ -477,7 +477,7 @@ fn text_of_kept_fields_comes_first() {
 
 #[test]
 fn a_page_of_one_piece_is_read_as_one_of_many() {
-    // Longer than a piece, with tags and entities across the borders.
+    // The page is longer than a piece, with tags and entities across the borders.
     let page: String = (0..3_000)
         .map(|i| format!("<li id=i{i}>&eacute; {i} <b>x&amp;y</b></li>"))
         .collect();

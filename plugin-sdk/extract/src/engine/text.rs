@@ -1,18 +1,18 @@
-//! Text of a page: folded, appended once.
+//! Text of a page: white space folded, each part appended once.
 
 use std::ops::Range;
 
 use crate::steps;
 
-/// Where values of one kind go. Captures are ranges in it.
+/// Text that values of one kind go to. Captures are ranges in it.
 #[derive(Debug, Default)]
 pub(super) struct Segment {
     pub(super) text: String,
 }
 
 impl Segment {
-    /// Appends as much of the text as there are bytes left, and takes them off. Whether it was all; if not,
-    /// none are left, so that nothing is appended after a gap.
+    /// Appends as much of the text as there are bytes left, and subtracts them. Returns true if all of it fitted;
+    /// if not, no bytes are left, so that nothing is appended after a gap.
     pub(super) fn push(&mut self, text: &str, n_left: &mut usize) -> bool {
         let end = text.floor_char_boundary(*n_left);
         steps::add(end);
@@ -22,14 +22,14 @@ impl Segment {
         is_all
     }
 
-    /// The same with each run of white space as one space, also where the run began in an earlier text.
+    /// Appends the text with each run of white space as one space, even if the run began in an earlier text.
     pub(super) fn push_folded(&mut self, text: &str, n_left: &mut usize) -> bool {
         let mut rest = text;
         while !rest.is_empty() {
             let words = rest.trim_ascii_start();
             let is_after_space = words.len() < rest.len();
             if is_after_space && !self.text.is_empty() && !self.text.ends_with(' ') {
-                // A space that does not fit is missing only if a word follows, which does not fit then.
+                // A space that does not fit is missing only if a word follows, which does not fit either.
                 self.push(" ", n_left);
             }
             let end = words.find(|c: char| c.is_ascii_whitespace());
@@ -42,7 +42,7 @@ impl Segment {
         true
     }
 
-    /// The range without the spaces at its ends.
+    /// Returns the range without the spaces at its ends.
     pub(super) fn trimmed(&self, range: Range<usize>) -> Range<usize> {
         let text = &self.text[range.clone()];
         let start = range.start + (text.len() - text.trim_start_matches(' ').len());

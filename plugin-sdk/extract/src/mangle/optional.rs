@@ -1,17 +1,16 @@
-//! The end tags that HTML lets an author leave out, where it does.
+//! End tags that HTML lets an author leave out, with the places where it does.
 
 use super::tags;
 
-/// An end tag, and the tags right behind it before which it may be left out. White space between them counts
-/// for nothing.
+/// An end tag, and the tags right behind it before which it may be left out. White space between them is ignored.
 struct Optional {
     name: &'static str,
     before_starts: &'static [&'static str],
     before_ends: &'static [&'static str],
 }
 
-/// Less than the standard allows: where the page is in quirks mode, or around content that it forbids, a browser
-/// would make something else of the rest.
+/// End tags that may be left out: fewer than the standard allows. In quirks mode, or around content that the
+/// standard forbids, a browser would read the rest differently.
 const OPTIONAL: [Optional; 11] = [
     Optional {
         name: "li",
@@ -118,8 +117,8 @@ const OPTIONAL: [Optional; 11] = [
     },
 ];
 
-/// The page without the end tags that may be left out where they stand. A browser sees the same elements and
-/// texts in it, but for white space behind such a tag, which moves into the element.
+/// Returns the page without the end tags that may be left out at their places. A browser sees the same elements
+/// and texts in it, except for white space behind such a tag, which moves into the element.
 pub fn without_optional_end_tags(page: &str) -> String {
     let tags = tags::real(page);
     let mut mangled = String::new();

@@ -1,13 +1,13 @@
-//! Where the tags of a page stand.
+//! Positions of the tags of a page.
 
 use std::ops::Range;
 
 use memchr::memchr_iter;
 
-/// Those that a browser takes for such.
+/// Tags that a browser takes for tags.
 pub(super) use crate::walk::tokens::tags as real;
 
-/// All that looks like a tag, in a script, a comment or another tag too.
+/// Returns everything that looks like a tag, even in a script, a comment or another tag.
 pub(super) fn all(page: &str) -> Vec<Range<usize>> {
     let mut tags = Vec::new();
     let mut end = 0;
@@ -25,7 +25,7 @@ pub(super) fn all(page: &str) -> Vec<Range<usize>> {
     tags
 }
 
-/// The name of a tag, as it is written.
+/// Returns the name of a tag, as it is written.
 pub(super) fn name(tag: &str) -> &str {
     let inside = tag.strip_prefix('<').unwrap_or(tag);
     let inside = inside.strip_prefix('/').unwrap_or(inside);

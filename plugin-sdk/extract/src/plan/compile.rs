@@ -1,4 +1,4 @@
-//! Plans as the engine uses them: checked, selectors parsed, equal ones shared.
+//! Plans as the engine uses them: checked, with parsed selectors, equal ones shared.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -6,7 +6,7 @@ use super::error::clipped;
 use super::{Field, Mistake, Plan, PlanError, PlanLimits, Take};
 use crate::selector::{self, Alternative, Program, SelectorFault};
 
-/// A plan that is ready to read pages: many of them, by many threads at once.
+/// A plan that is ready to read many pages, by many threads at once.
 #[derive(Debug, Clone)]
 pub struct CompiledPlan {
     plan: Plan,
@@ -15,39 +15,39 @@ pub struct CompiledPlan {
     rows: Vec<RowWatch>,
     watches: Vec<Watch>,
     is_kept: Vec<bool>,
-    /// For each field the segment that its values go to. Presence has no values.
+    /// Segment that the values of each field go to. Presence has no values.
     segments: Vec<Option<usize>>,
-    /// For each field the index of the attribute that it takes.
+    /// Index of the attribute that each field takes.
     attributes: Vec<Option<usize>>,
 }
 
-/// What begins the rows of a group.
+/// Selector that begins the rows of a group.
 #[derive(Debug, Clone)]
 pub(crate) struct RowWatch {
     /// Index of the selector.
     pub(crate) selector: usize,
-    /// Whether anything asks which row it lies in; if not, nobody has to know where rows end.
+    /// True if anything asks which row it lies in; otherwise the ends of rows do not matter.
     pub(crate) is_asked_for: bool,
 }
 
-/// One selector in one group, and the fields that read what it matches.
+/// One selector in one group, and the fields that read the elements it matches.
 #[derive(Debug, Clone)]
 pub(crate) struct Watch {
     /// Index of the selector.
     pub(crate) selector: usize,
     pub(crate) group: Option<usize>,
-    /// Whether it is about the element of the row itself, not about elements inside of rows.
+    /// True if it is about the element of the row itself, not about elements inside of rows.
     pub(crate) is_row: bool,
-    /// Indices, in order.
+    /// Indices of the fields, in order.
     pub(crate) fields: Vec<usize>,
-    /// Where folded text goes, if a field takes it.
+    /// Segment that folded text goes to, if a field takes it.
     pub(crate) folded: Option<usize>,
-    /// Where text as written goes, if a field takes it.
+    /// Segment that text as written goes to, if a field takes it.
     pub(crate) raw: Option<usize>,
 }
 
 impl CompiledPlan {
-    /// Checks and compiles a plan. Nothing of it is trusted: all is bounded before it is parsed.
+    /// Checks and compiles a plan. The plan is not trusted: all of it is bounded before it is parsed.
     pub fn new(plan: &Plan, limits: &PlanLimits) -> Result<Self, PlanError> {
         let mut compiler = Compiler {
             plan,
@@ -73,22 +73,22 @@ impl CompiledPlan {
         Ok(compiler.compiled)
     }
 
-    /// As it was declared.
+    /// Plan as it was declared.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// What elements are matched with.
+    /// Program that matches elements.
     pub(crate) fn program(&self) -> &Program {
         &self.program
     }
 
-    /// What one byte of a page may cost at the most, in conditions that are asked and values that take it.
+    /// Largest cost of one byte of a page: conditions that are checked, and values that take it.
     pub fn work(&self) -> usize {
         1 + self.n_conditions + self.watches.len()
     }
 
-    /// One for each group.
+    /// Watch of the rows of each group.
     pub(crate) fn rows(&self) -> &[RowWatch] {
         &self.rows
     }
@@ -97,7 +97,7 @@ impl CompiledPlan {
         &self.watches
     }
 
-    /// For each segment whether a kept field reads from it.
+    /// True for each segment that a kept field reads from.
     pub(crate) fn is_kept(&self) -> &[bool] {
         &self.is_kept
     }
@@ -106,7 +106,7 @@ impl CompiledPlan {
         self.segments.get(field).copied().flatten()
     }
 
-    /// Which of the program's attributes a field takes.
+    /// Index of the program's attribute that a field takes.
     pub(crate) fn attribute(&self, field: usize) -> Option<usize> {
         self.attributes.get(field).copied().flatten()
     }
@@ -184,7 +184,7 @@ impl Compiler<'_> {
         Err(mistake(at, fault))
     }
 
-    /// The composed selector of each group.
+    /// Returns the composed selector of each group.
     fn groups(&mut self) -> Result<Vec<Vec<Alternative>>, PlanError> {
         let mut lists: Vec<Vec<Alternative>> = Vec::new();
         for (i, group) in self.plan.groups.iter().enumerate() {
@@ -276,7 +276,7 @@ impl Compiler<'_> {
         Ok(self.compiled.program.attribute(name))
     }
 
-    /// Reads, composes and counts a selector. Its alternatives and its index.
+    /// Reads, composes and counts a selector. Returns its alternatives and its index.
     fn selector(
         &mut self,
         at: &str,
@@ -347,7 +347,7 @@ impl Compiler<'_> {
         self.at(Some(("field", i, &self.plan.fields[i].name)))
     }
 
-    /// Where, for messages. What has no name is numbered.
+    /// Describes a place for messages. Parts without a name are numbered.
     fn at(&self, part: Option<(&str, usize, &str)>) -> String {
         let plan = format!("plan {:?}", clipped(&self.plan.name));
         match part {
@@ -359,7 +359,7 @@ impl Compiler<'_> {
 }
 
 impl CompiledPlan {
-    /// The segment for the values of a field. Text of one watch is the same for all its fields.
+    /// Returns the segment for the values of a field. Text of one watch is the same for all its fields.
     fn place(&mut self, watch: usize, field: &Field) -> Option<usize> {
         let is_kept = &mut self.is_kept;
         let mut fresh = || {

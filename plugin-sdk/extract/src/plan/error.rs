@@ -1,4 +1,4 @@
-//! Why a plan is refused: where, what, and the way out.
+//! Errors of plans: the place, the reason, and the way out.
 
 use crate::selector::SelectorFault;
 
@@ -8,31 +8,31 @@ pub enum PlanError {
     /// A selector that is wrong, or that one pass over the page cannot match.
     #[error("{at}, selector {selector:?}: {fault}")]
     Selector {
-        /// As `plan "news", field "title"`.
+        /// Place in the plan, such as `plan "news", field "title"`.
         at: String,
-        /// As declared, cut if it is very long.
+        /// Selector as declared, cut if it is very long.
         selector: String,
-        /// What is refused and the way out.
+        /// Reason for the refusal, and the way out.
         fault: SelectorFault,
     },
     /// Parts that do not fit together.
     #[error("{at}: {mistake}")]
     Mistake {
-        /// As `plan "news", field "title"`.
+        /// Place in the plan, such as `plan "news", field "title"`.
         at: String,
-        /// What it is.
+        /// Kind of mistake.
         mistake: Mistake,
     },
     /// A plan that is too large.
     #[error("{at}: {n} {what}, and {limit} is the limit; read less, or make two plans of it")]
     TooLarge {
-        /// As `plan "news", field "title"`, or the plan alone.
+        /// Place in the plan, such as `plan "news", field "title"`, or the plan alone.
         at: String,
-        /// What was counted.
+        /// Kind of things that were counted.
         what: &'static str,
-        /// How many there are, or more.
+        /// Number found; there may be more.
         n: usize,
-        /// How many there may be.
+        /// Largest number allowed.
         limit: usize,
     },
 }
@@ -46,18 +46,18 @@ pub enum Mistake {
     /// A name that is too long.
     #[error("its name has {n} bytes, and {limit} is the limit; shorten it")]
     LongName {
-        /// Bytes it has.
+        /// Bytes of the name.
         n: usize,
-        /// Bytes it may have.
+        /// Largest number of bytes allowed.
         limit: usize,
     },
     /// A name that would garble messages.
     #[error("its name has a control character; use letters, digits, - and _")]
     ControlInName,
-    /// Two of one kind and name.
+    /// Two groups or two fields with one name.
     #[error("another {kind} before it has this name; rename one of them")]
     NameTwice {
-        /// `group` or `field`.
+        /// Kind of the part: `group` or `field`.
         kind: &'static str,
     },
     /// An index beyond the groups.
@@ -65,18 +65,18 @@ pub enum Mistake {
         "it names group {group}, but the plan has {n_groups}, counted from 0; correct the index"
     )]
     NoSuchGroup {
-        /// The index.
+        /// Index that was declared.
         group: u32,
-        /// How many there are.
+        /// Number of groups of the plan.
         n_groups: usize,
     },
     /// A parent that is not earlier.
     #[error("its parent is group {parent}, which does not come before it; put parents first")]
     LaterParent {
-        /// The index.
+        /// Index of the parent.
         parent: u32,
     },
-    /// A field that says nothing about where to look.
+    /// A field that has neither a selector nor a group.
     #[error("it has neither a selector nor a group whose row it could read; give it one of them")]
     NothingToRead,
     /// An attribute name that HTML cannot write.
@@ -84,12 +84,12 @@ pub enum Mistake {
         "no attribute can be called {name:?}; write its name alone, without spaces, /, > and ="
     )]
     AttributeName {
-        /// As declared, cut if it is very long.
+        /// Name as declared, cut if it is very long.
         name: String,
     },
 }
 
-/// So much of a text that a message stays readable.
+/// Cuts a text so that a message stays readable.
 pub(super) fn clipped(text: &str) -> String {
     const MOST: usize = 120;
     if text.len() <= MOST {

@@ -1,31 +1,31 @@
-//! Why a selector is refused, and the way out.
+//! Faults of selectors, with the way out.
 
-/// What is wrong with a selector, or what one pass over the page cannot match, and the way out.
+/// A fault of a selector, or a part that one pass over the page cannot match, with the way out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SelectorFault {
-    /// Longer than the limit.
+    /// The selector is longer than the limit.
     #[error(
         "it has {n} bytes, and {limit} is the limit; begin it nearer to the element, with a class or an id"
     )]
     TooLong {
-        /// Bytes it has.
+        /// Bytes of the selector.
         n: usize,
-        /// Bytes it may have.
+        /// Largest number of bytes allowed.
         limit: usize,
     },
-    /// Parentheses in parentheses.
+    /// Parentheses nest too deep.
     #[error("parentheses nest deeper than {limit}; write less of them into each other")]
     TooDeep {
-        /// How deep they may be.
+        /// Largest depth allowed.
         limit: usize,
     },
-    /// Nothing at all, or nothing between commas.
+    /// The selector is empty, or a part between commas is.
     #[error("there is nothing, or nothing beside a comma; write a selector there")]
     Empty,
     /// `a >`, `a > > b`.
     #[error("there is nothing after a `{0}`; write what follows it, or leave it out")]
     Dangling(&'static str),
-    /// Begins with `>`, and there is no row.
+    /// The selector begins with `>`, and there is no row.
     #[error(
         "it begins with `>`, and there is no row whose child it could be; write the parent before it"
     )]
@@ -72,9 +72,9 @@ pub enum SelectorFault {
         "{character:?} at byte {at} is not expected there; leave it out, or write it with a \\ before it"
     )]
     Unexpected {
-        /// The character.
+        /// Character that was found.
         character: char,
-        /// Where it is.
+        /// Byte position of the character.
         at: usize,
     },
     /// Any other mistake.

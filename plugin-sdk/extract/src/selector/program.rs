@@ -1,33 +1,34 @@
-//! Selectors of one plan as one list of states: the beginnings of all of them, each once.
+//! Selectors of one plan as one list of states: each beginning of a selector is one state, and equal ones are
+//! shared.
 //!
-//! A state is matched by an element if its last step is and the state before is matched by the element that the
-//! combinator names. So whoever keeps what each open element matches asks an element for each step once at the
-//! most, whatever is around it.
+//! An element matches a state if it matches the last step, and the element that the combinator names matches the
+//! state before. The matcher keeps the states of each open element. So an element is checked against each step at
+//! most once, whatever is around it.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::{Alternative, Combinator, Compound, Condition, ValueTest};
 use crate::walk::names;
 
-/// What elements are matched with.
+/// Program that matches elements.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Program {
     states: Vec<State>,
     n_selectors: usize,
-    /// States that ask for a name, by its hash.
+    /// States that require a name, by its hash.
     named: BTreeMap<u64, Vec<usize>>,
-    /// All others.
+    /// States that require no name.
     unnamed: Vec<usize>,
-    /// Bits of the hashes that are named: most elements are known to be none of them by this alone.
+    /// Bits of the hashes that are required: for most elements they alone show that no state requires their name.
     names: u64,
-    /// Names that are asked for, each once.
+    /// Names of attributes that are required, each once.
     attributes: Vec<String>,
     asks_siblings: bool,
     asks_types: bool,
     known: HashMap<(Before, Compound), usize>,
 }
 
-/// What a state follows on. None: nothing, so that any element may begin it.
+/// State that has to be matched before, with its combinator. If `None`, any element may begin the selector.
 pub(crate) type Before = Option<(Combinator, usize)>;
 
 /// The beginning of a selector, or all of it.
@@ -35,22 +36,22 @@ pub(crate) type Before = Option<(Combinator, usize)>;
 pub(crate) struct State {
     pub(crate) before: Before,
     pub(crate) test: Test,
-    /// Selectors that this is all of.
+    /// Selectors that end with this state.
     pub(crate) selects: Vec<usize>,
 }
 
 /// A compound selector.
 #[derive(Debug, Clone)]
 pub(crate) struct Test {
-    /// With its hash.
+    /// Name with its hash.
     pub(crate) name: Option<(u64, String)>,
     pub(crate) questions: Vec<Question>,
 }
 
-/// What an element is asked, beside its name.
+/// Condition on an element, beside its name.
 #[derive(Debug, Clone)]
 pub(crate) enum Question {
-    /// `index` is that of the name in the program's attributes.
+    /// Condition on an attribute; `index` is that of its name in the program's attributes.
     Attribute {
         index: usize,
         value: ValueTest,
@@ -65,7 +66,7 @@ pub(crate) enum Question {
 }
 
 impl Program {
-    /// The index of a selector that is matched where one of these is.
+    /// Adds a selector that is matched if one of these alternatives is. Returns its index.
     pub(crate) fn add(&mut self, alternatives: &[Alternative]) -> usize {
         let selector = self.n_selectors;
         self.n_selectors += 1;
@@ -145,7 +146,7 @@ impl Program {
         }
     }
 
-    /// The index of an attribute that is asked for, whatever the case of its name.
+    /// Returns the index of an attribute, whatever the case of its name.
     pub(crate) fn attribute(&mut self, name: &str) -> usize {
         let name = name.to_ascii_lowercase();
         let found = self.attributes.iter().position(|known| *known == name);
@@ -167,7 +168,8 @@ impl Program {
         &self.attributes
     }
 
-    /// The states that an element of this name may match: those that name it, and those that name nothing.
+    /// Returns the states that an element of this name may match: those that require the name, and those without a
+    /// name.
     pub(crate) fn states_of(&self, hash: u64) -> [&[usize]; 2] {
         let named = if self.names & name_bit(hash) != 0 {
             self.named.get(&hash).map_or(&[][..], Vec::as_slice)
@@ -177,18 +179,18 @@ impl Program {
         [named, &self.unnamed]
     }
 
-    /// Whether a state asks what an element follows on.
+    /// Returns true if a state depends on the siblings before an element.
     pub(crate) fn asks_siblings(&self) -> bool {
         self.asks_siblings
     }
 
-    /// Whether a state asks for the place among siblings of one name.
+    /// Returns true if a state depends on the place among siblings of one name.
     pub(crate) fn asks_types(&self) -> bool {
         self.asks_types
     }
 }
 
-/// One of 64 bits that stands for the hash of a name.
+/// Returns one of 64 bits, which stands for the hash of a name.
 fn name_bit(hash: u64) -> u64 {
     1 << (hash >> 58)
 }

@@ -1,4 +1,4 @@
-//! Reads the text of a selector once, from left to right, as CSS means it.
+//! Reader of selectors, as CSS defines them, in one pass from left to right.
 
 mod any_case;
 mod formula;
@@ -9,7 +9,8 @@ use super::{ValueMatch, ValueTest};
 use any_case::ANY_CASE;
 use text::is_space;
 
-/// The alternatives of a selector. At most `most_bytes` of text are looked at, and `nesting` bounds the recursion.
+/// Reads the alternatives of a selector. At most `most_bytes` of text are read, and `nesting` bounds the
+/// recursion.
 pub(crate) fn read(
     text: &str,
     most_bytes: usize,
@@ -43,13 +44,13 @@ pub(crate) fn read(
 
 struct Reader<'a> {
     text: &'a str,
-    /// Always between two characters.
+    /// Position in the text, always between two characters.
     at: usize,
     nesting: usize,
 }
 
 impl Reader<'_> {
-    /// Compound selectors and combinators up to a comma or the end.
+    /// Reads compound selectors and combinators up to a comma or the end.
     fn steps(&mut self) -> Result<Vec<Step>, SelectorFault> {
         let mut steps = Vec::new();
         let mut combinator = Combinator::Descendant;
@@ -84,7 +85,7 @@ impl Reader<'_> {
         }
     }
 
-    /// One compound selector, if one begins here. `depth` is the number of parentheses around it.
+    /// Reads one compound selector, if one begins here. `depth` is the number of parentheses around it.
     fn compound(&mut self, depth: usize) -> Result<Option<Compound>, SelectorFault> {
         let mut compound = Compound::default();
         let start = self.at;
@@ -114,7 +115,7 @@ impl Reader<'_> {
         Ok((self.at > start).then_some(compound))
     }
 
-    /// The name behind a `.` or a `#`.
+    /// Reads the name behind a `.` or a `#`.
     fn sign_name(&mut self, missing: &'static str) -> Result<String, SelectorFault> {
         match self.peek() {
             Some(b'0'..=b'9') => Err(SelectorFault::Digit),
@@ -124,7 +125,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `:name` or `:name(…)`.
+    /// Reads `:name` or `:name(…)`.
     fn pseudo(&mut self, depth: usize) -> Result<Condition, SelectorFault> {
         let start = self.at;
         self.at += 1;
@@ -158,7 +159,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What is between the parentheses of `:not()` and `:is()`: compound selectors.
+    /// Reads the parentheses of `:not()` and `:is()`: compound selectors.
     fn list(&mut self, depth: usize) -> Result<Vec<Compound>, SelectorFault> {
         if depth > self.nesting {
             return Err(SelectorFault::TooDeep {
@@ -192,7 +193,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What is between the parentheses of `:nth-child()`: `2n+1`, `odd`.
+    /// Reads the parentheses of `:nth-child()`: `2n+1`, `odd`.
     fn place(&mut self, name: &str) -> Result<Condition, SelectorFault> {
         self.at += 1;
         let start = self.at;
@@ -221,7 +222,7 @@ impl Reader<'_> {
         })
     }
 
-    /// `[name='value']`.
+    /// Reads `[name='value']`.
     fn attribute(&mut self) -> Result<Condition, SelectorFault> {
         self.at += 1;
         self.skip_space();

@@ -1,4 +1,4 @@
-//! How selectors are read, refused and composed.
+//! Selectors as they are read, refused and composed.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn read_of(text: &str) -> Result<Vec<Alternative>, SelectorFault> {
     read(text, 512, 8)
 }
 
-/// The message of what refuses the selector.
+/// Returns the message that refuses the selector.
 fn refused(text: &str) -> String {
     match read_of(text) {
         Ok(_) => panic!("{text:?} is accepted"),
@@ -191,7 +191,7 @@ fn text_is_bounded_before_it_is_parsed() {
     let nested = |n: usize| format!("{}a{}", ":not(".repeat(n), ")".repeat(n));
     read_of(&nested(8)).unwrap();
     check_refused(&nested(9), "deeper than 8");
-    // What would overflow the stack.
+    // This selector would overflow the stack.
     let deep = nested(100_000);
     assert_eq!(
         read(&deep, usize::MAX, 8),
@@ -204,7 +204,7 @@ fn text_is_bounded_before_it_is_parsed() {
     );
 }
 
-/// As it is kept, written short.
+/// Writes an alternative in a short form.
 fn shown(alternative: &Alternative) -> String {
     let steps = alternative.steps.iter().enumerate().map(|(n, step)| {
         let sign = match step.combinator {

@@ -1,4 +1,4 @@
-//! What an end tag closes. One that closes nothing is left out.
+//! Effects of end tags. An end tag that closes nothing is left out.
 
 use super::names::{self, BARRIER, Kind, LIST, SPECIAL};
 use super::stack::{self, Mode, Open};
@@ -37,15 +37,15 @@ impl<'p, V: Visitor<'p>> Pass<'p, '_, V> {
         }
     }
 
-    /// Whether an end tag closes the innermost element, as nearly all do on a good page. It does so for an
-    /// element that a browser ignores too, which thus ends as it is written.
+    /// Returns true if an end tag closes the innermost element, as nearly all do on a good page. This includes an
+    /// element that a browser ignores, which thus ends where its end tag stands.
     fn closes_top(&self, tag: &Tag) -> bool {
         let top = self.open.top();
         let is_root = top.counts() && matches!(top.kind(), Kind::Html | Kind::Body);
         top.hash == tag.hash && !is_root && self.open.len() > 1 && self.after_body.is_none()
     }
 
-    /// The end tags of `html` and `body` wait for what follows.
+    /// Keeps the end tags of `html` and `body` until it is known what follows them.
     fn end_root(&mut self, tag: &Tag, kind: Kind) {
         let tag = Some(tag.start);
         self.after_body = Some(match kind {
@@ -60,7 +60,7 @@ impl<'p, V: Visitor<'p>> Pass<'p, '_, V> {
         });
     }
 
-    /// `head` and `colgroup` end before an end tag of something else.
+    /// Ends `head` or `colgroup` before an end tag of something else.
     fn leave_what_ends_by_itself(&mut self, tag: &Tag, kind: Kind) {
         let ends = match self.open.current().kind() {
             Kind::Head => matches!(kind, Kind::Html | Kind::Body) || tag.hash == BR,
@@ -72,14 +72,15 @@ impl<'p, V: Visitor<'p>> Pass<'p, '_, V> {
         }
     }
 
-    /// The place of what an end tag closes, by the rules of HTML. None: it closes nothing now.
+    /// Returns the place of the element that an end tag closes, by the rules of HTML. `None` if it closes nothing
+    /// now.
     fn place_in_html(&mut self, tag: &Tag, kind: Kind) -> Option<usize> {
         let named = |open: &Open| open.hash == tag.hash && !open.is_foreign();
         let of_kind = |open: &Open| open.kind() == kind;
         let bars = |open: &Open| open.element.has(BARRIER);
         match kind {
             Kind::Template => self.nearest_around(kind, stack::TEMPLATE),
-            // A template that holds nothing yet, and `head`, know no other end tags.
+            // A template that holds nothing yet, and `head`, take no other end tags.
             _ if self.open.mode() == Mode::Template => None,
             Kind::Head => (self.open.current().kind() == kind).then(|| self.open.current_at()),
             _ if self.open.mode() == Mode::Head => None,
@@ -128,9 +129,9 @@ impl<'p, V: Visitor<'p>> Pass<'p, '_, V> {
         }
     }
 
-    /// Ends a formatting element in which the blocks from `outer` to `inner` are open. They stay open, and it is
-    /// closed with the outer one. A browser takes the blocks out of it instead, and out of the elements without
-    /// rules around them, which therefore end as well.
+    /// Ends a formatting element in which the blocks from `outer` to `inner` are open. They stay open, and the
+    /// formatting element is closed with the outer one. A browser moves the blocks out of it instead, and out of
+    /// the elements without rules around them, which therefore end as well.
     fn cross_blocks(&mut self, place: usize, outer: usize, inner: usize, tag: &Tag) {
         if let Some(plain) = self.open.first_inside(inner, |open| !open.is_formatting()) {
             self.close(plain, tag.start);
@@ -138,7 +139,7 @@ impl<'p, V: Visitor<'p>> Pass<'p, '_, V> {
         self.open.end_crossing(place, outer, inner);
     }
 
-    /// The place of what an end tag inside svg or math closes there.
+    /// Returns the place of the element that an end tag inside svg or math closes there.
     fn place_in_foreign(&mut self, tag: &Tag, kind: Kind) -> Option<usize> {
         if !self.open.current().is_foreign() {
             return None;

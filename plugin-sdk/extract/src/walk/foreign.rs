@@ -1,6 +1,6 @@
-//! Svg and math: what stays in them, what ends them, and where HTML begins inside them.
+//! Svg and math: elements that stay in them, that end them, and places where HTML begins inside them.
 //!
-//! `math` right inside `svg` begins math, and the reverse, which the standard has not.
+//! `math` right inside `svg` begins math, and the reverse; the standard does not have this.
 
 use super::names::{self, ANNOTATION, BREAKOUT, Element, FONT, GLYPH, Kind, MATH_TEXT, SVG_HTML};
 use super::stack::{Open, Space, State};
@@ -8,7 +8,7 @@ use super::tokens::{self, Tag};
 use super::{Pass, Visitor};
 
 impl<'p, V: Visitor<'p>> Pass<'p, '_, V> {
-    /// Whether a start tag inside svg or math is dealt with. If not, the rules of HTML hold for it.
+    /// Handles a start tag inside svg or math. Returns false if the rules of HTML hold for it.
     pub(super) fn start_foreign(&mut self, tag: &Tag, element: &'static Element) -> bool {
         let current = *self.open.current();
         if self.starts_html(&current, element) {
@@ -52,7 +52,7 @@ impl<'p, V: Visitor<'p>> Pass<'p, '_, V> {
         }
     }
 
-    /// Whether HTML is expected in an element of svg or math.
+    /// Returns true if HTML is expected in an element of svg or math.
     fn starts_html(&self, current: &Open, element: &Element) -> bool {
         match current.space {
             _ if current.is_integration() => current.space == Space::Svg || !element.has(GLYPH),

@@ -1,11 +1,11 @@
-//! The elements that have rules of their own, as one table, and the way from a name to its line.
+//! Table of the elements that have rules of their own, and the lookup of a name in it.
 //!
-//! The rules follow the tree builder of the HTML standard. A name that is not here is `Kind::Plain`
-//! without traits, as `span` is.
+//! The rules follow the tree builder of the HTML standard. A name that is not here is `Kind::Plain` without
+//! traits, like `span`.
 
 use Kind::*;
 
-/// What an element does where it starts and where it ends. The rules are in `starts`, `ends`, `tables`.
+/// Rules of an element for its start and its end. They are written in `starts`, `ends`, `tables`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Starts anywhere. Its end tag closes it through anything that is not special.
@@ -45,17 +45,17 @@ pub(super) enum Kind {
     Template,
     Svg,
     Math,
-    /// Never open.
+    /// An element that is never open.
     Void,
     Input,
     /// `hr`.
     Rule,
-    /// Never open: `image`, which a browser takes for `img`, and `frame`.
+    /// An element that is never open: `image`, which a browser takes for `img`, and `frame`.
     Empty,
-    /// Text up to its own end tag, with entities or without.
+    /// An element with text up to its own end tag, with entities or without.
     Raw,
     Script,
-    /// Text up to the end of the page.
+    /// An element with text up to the end of the page.
     Plaintext,
 }
 
@@ -75,9 +75,9 @@ pub(super) const BREAKOUT: u16 = 1 << 5;
 pub(super) const IN_HEAD: u16 = 1 << 6;
 /// Bars `</li>`.
 pub(super) const LIST: u16 = 1 << 7;
-/// In svg, its content is HTML.
+/// Content of the element is HTML if it stands in svg.
 pub(super) const SVG_HTML: u16 = 1 << 8;
-/// In math, its content is HTML.
+/// Content of the element is HTML if it stands in math.
 pub(super) const MATH_TEXT: u16 = 1 << 9;
 /// `annotation-xml`, whose content is HTML when an attribute says so.
 pub(super) const ANNOTATION: u16 = 1 << 10;
@@ -93,7 +93,7 @@ pub(super) const ENCODED: u16 = 1 << 14;
 /// A line of the table.
 #[derive(Debug)]
 pub(super) struct Element {
-    /// In lower case. Empty where the name has to be read from the page.
+    /// Name in lower case. Empty if the name has to be read from the page.
     pub(super) name: &'static str,
     pub(super) kind: Kind,
     pub(super) traits: u16,
@@ -250,7 +250,7 @@ static TABLE: [Element; 122] = [
 
 const N_SLOTS: usize = 512;
 
-/// For each slot the number of a line plus one. Lines that want the same slot stand in the slots after it.
+/// Number of a line plus one, for each slot. Lines that want the same slot stand in the slots after it.
 static SLOTS: [u8; N_SLOTS] = slots();
 
 const fn slots() -> [u8; N_SLOTS] {
@@ -271,7 +271,7 @@ const fn slot(hash: u64) -> usize {
     (hash >> 55) as usize
 }
 
-/// The start of a hash that `hash_byte` is folded over, once for each byte of a name.
+/// Start value of a hash; `hash_byte` is applied once for each byte of a name.
 pub(super) const HASH_START: u64 = 0xcbf2_9ce4_8422_2325;
 
 #[inline]
@@ -279,8 +279,8 @@ pub(super) const fn hash_byte(hash: u64, byte: u8) -> u64 {
     (hash ^ byte.to_ascii_lowercase() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// The hash of a name in any case. Open elements are told apart by it: names that share it count as one name,
-/// which only a page made for it can bring about, to its own harm.
+/// Returns the hash of a name in any case. Open elements are told apart by it: names that share it count as one
+/// name, which only a page made for it can bring about, to its own harm.
 pub(crate) const fn hash(name: &[u8]) -> u64 {
     let mut hash = HASH_START;
     let mut at = 0;
@@ -291,7 +291,7 @@ pub(crate) const fn hash(name: &[u8]) -> u64 {
     hash
 }
 
-/// The line of a name, whatever its case.
+/// Returns the line of a name, whatever its case.
 #[inline]
 pub(super) fn find(name: &[u8], hash: u64) -> &'static Element {
     let mut slot = slot(hash);
@@ -305,7 +305,7 @@ pub(super) fn find(name: &[u8], hash: u64) -> &'static Element {
     &UNKNOWN
 }
 
-/// The line of a name that the pass itself writes.
+/// Returns the line of a name that the pass itself writes.
 pub(super) fn known(name: &'static str) -> &'static Element {
     find(name.as_bytes(), hash(name.as_bytes()))
 }

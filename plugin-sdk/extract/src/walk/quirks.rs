@@ -1,8 +1,8 @@
-//! Whether a document type asks for quirks mode, in which a table may stand in a `p`.
+//! Document types that ask for quirks mode, in which a table may stand in a `p`.
 
 use super::tokens::is_space;
 
-/// Public identifiers that ask for it by how they begin.
+/// Beginnings of public identifiers that ask for quirks mode.
 const PREFIXES: [&str; 54] = [
     "-//advasoft ltd//dtd html 3.0 aswedit + extensions//",
     "-//as//dtd html 3.0 aswedit + extensions//",
@@ -60,14 +60,14 @@ const PREFIXES: [&str; 54] = [
     "-//webtechs//dtd mozilla html//",
 ];
 
-/// Public identifiers that ask for it as they are.
+/// Public identifiers that ask for quirks mode.
 const WHOLE: [&str; 3] = [
     "-//w3o//dtd w3 html strict 3.0//en//",
     "-/w3c/dtd html 4.0 transitional/en",
     "html",
 ];
 
-/// Public identifiers that ask for it where no system identifier follows.
+/// Public identifiers that ask for quirks mode if no system identifier follows.
 const ALONE: [&str; 2] = [
     "-//w3c//dtd html 4.01 frameset//",
     "-//w3c//dtd html 4.01 transitional//",
@@ -75,7 +75,7 @@ const ALONE: [&str; 2] = [
 
 const SYSTEM: &str = "http://www.ibm.com/data/dtd/v11/ibmxhtml1-transitional.dtd";
 
-/// Whether this document type, from its `<` to its `>`, asks for quirks mode.
+/// Returns true if this document type, from its `<` to its `>`, asks for quirks mode.
 pub(super) fn asks_for(doctype: &str) -> bool {
     match identifiers(&doctype.to_ascii_lowercase()) {
         None => true,
@@ -91,8 +91,8 @@ pub(super) fn asks_for(doctype: &str) -> bool {
 
 type Identifiers<'d> = (Option<&'d str>, Option<&'d str>);
 
-/// The public and the system identifier of a document type in lower case. None: it is malformed, or not that
-/// of HTML, which both ask for quirks mode.
+/// Returns the public and the system identifier of a document type in lower case. `None` if it is malformed, or
+/// not that of HTML; both ask for quirks mode.
 fn identifiers(doctype: &str) -> Option<Identifiers<'_>> {
     let rest = doctype.strip_prefix("<!doctype")?.strip_suffix('>')?;
     let rest = trim(rest);
@@ -117,7 +117,7 @@ fn identifiers(doctype: &str) -> Option<Identifiers<'_>> {
     Some((Some(public), Some(system)))
 }
 
-/// What stands in quotes, and what follows.
+/// Returns the text in quotes, and the text that follows.
 fn quoted(text: &str) -> Option<(&str, &str)> {
     let text = trim(text);
     let quote = text
@@ -178,7 +178,7 @@ mod tests {
     }
 
     fn check(doctype: &str) {
-        // Only in quirks mode may a table stand in a `p`.
+        // A table may stand in a `p` only in quirks mode.
         let page = Html::parse_document(&format!("{doctype}<p><table>"));
         let selector = scraper::Selector::parse("p > table").unwrap();
         let expected = page.select(&selector).next().is_some();

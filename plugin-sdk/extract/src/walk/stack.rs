@@ -1,23 +1,24 @@
-//! The elements that are open, and what can be asked about them without walking through them.
+//! Stack of the open elements, with answers about them that need no walk through them.
 //!
-//! Every open element knows which of the things that matter are open around it (`around`) and which table
-//! part it stands in (`owner`), so most questions are answered by the innermost one. Only end tags look up
-//! the stack, and never further than `LOOK_UP`.
+//! Every open element knows which of the kinds that matter are open around it (`around`) and which table part it
+//! stands in (`owner`), so most questions are answered by the innermost one. Only end tags look up the stack, and
+//! never further than `LOOK_UP`.
 
 use super::names::{self, Element, Kind, SPECIAL};
 use crate::steps;
 
-/// How far an end tag looks for its start tag. Real pages came out the same with 64 and with 256.
+/// Number of elements in which an end tag looks for its start tag. Real pages came out the same with 64 and with
+/// 256.
 pub(super) const LOOK_UP: usize = 64;
 
-/// How many elements may be open in each other: 1 MB of memory.
+/// Number of elements that may be open in each other: 1 MB of memory.
 pub const MOST_OPEN: usize = 32_768;
 
-/// `p`, up to a button or what bars the default scope.
+/// `p`, up to a button or an element that bars the default scope.
 pub(super) const P: u16 = 1;
-/// `li`, up to what is special.
+/// `li`, up to a special element.
 pub(super) const LI: u16 = 1 << 1;
-/// `dd` or `dt`, likewise.
+/// `dd` or `dt`, up to a special element.
 pub(super) const DD: u16 = 1 << 2;
 /// `button`, in the default scope, as the next three.
 pub(super) const BUTTON: u16 = 1 << 3;
@@ -33,10 +34,10 @@ pub(super) const TEMPLATE: u16 = 1 << 9;
 /// The page's body, written or not, in the default scope.
 pub(super) const BODY: u16 = 1 << 10;
 
-/// The insertion mode of the standard: which rules hold for what comes next.
+/// Insertion mode of the standard: the rules for the next tag or text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// In the body, and before it.
+    /// Rules of the body, also before the body.
     Body,
     Head,
     Table,
@@ -45,7 +46,7 @@ pub(super) enum Mode {
     Rows,
     Row,
     Cell,
-    /// In a template, before the first tag that tells what it holds.
+    /// Rules of a template, before the first tag that tells what it holds.
     Template,
 }
 
@@ -57,7 +58,7 @@ pub(super) enum Space {
     Math,
 }
 
-/// What a browser makes of an element that the page wrote and did not end.
+/// State that a browser gives to an element that the page wrote and did not end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Open,
@@ -72,11 +73,11 @@ pub(super) enum State {
 pub(super) struct Open {
     pub(super) element: &'static Element,
     pub(super) hash: u64,
-    /// The place in the stack of the nearest element that decides `mode`, perhaps its own.
+    /// Place in the stack of the nearest element that decides `mode`, perhaps this one.
     pub(super) owner: u32,
-    /// The place of the nearest element that counts, perhaps its own: the "current node" of the standard.
+    /// Place of the nearest element that counts, perhaps this one: the "current node" of the standard.
     pub(super) current: u32,
-    /// What is open from here up, itself too.
+    /// Kinds that are open from here up, including this element.
     pub(super) around: u16,
     pub(super) mode: Mode,
     pub(super) space: Space,
@@ -88,7 +89,7 @@ impl Open {
         self.element.kind
     }
 
-    /// It is seen by the rules.
+    /// Returns true if the rules see the element.
     pub(super) fn counts(&self) -> bool {
         self.state == State::Open
     }
@@ -101,14 +102,14 @@ impl Open {
         matches!(self.kind(), Kind::Formatting | Kind::Anchor | Kind::Nobr)
     }
 
-    /// HTML inside svg or math begins here.
+    /// Returns true if HTML inside svg or math begins here.
     pub(super) fn is_integration(&self) -> bool {
         std::ptr::eq(self.element, &names::INTEGRATION)
     }
 }
 
 pub(super) struct Stack {
-    /// The first stands for the page and is never closed.
+    /// Open elements. The first stands for the page and is never closed.
     open: Vec<Open>,
 }
 
@@ -128,7 +129,7 @@ impl Stack {
         Self { open }
     }
 
-    /// How many elements are open, the page counted in.
+    /// Number of open elements, including the page.
     pub(super) fn len(&self) -> usize {
         self.open.len()
     }
@@ -145,7 +146,7 @@ impl Stack {
         self.top().mode
     }
 
-    /// Whether any of these is open from the innermost element up.
+    /// Returns true if any of these is open from the innermost element up.
     pub(super) fn around(&self, what: u16) -> bool {
         self.top().around & what != 0
     }
@@ -162,7 +163,7 @@ impl Stack {
         self.get(self.current_at())
     }
 
-    /// The nearest element that is `wanted`, unless one that `bars` is nearer or it is too far away.
+    /// Returns the nearest element that is `wanted`, unless one that `bars` is nearer or it is too far away.
     pub(super) fn find(
         &self,
         wanted: impl Fn(&Open) -> bool,
@@ -185,7 +186,7 @@ impl Stack {
         None
     }
 
-    /// The nearest formatting element of a kind, even one that has ended but is still written.
+    /// Returns the nearest formatting element of a kind, even one that has ended but is still written.
     pub(super) fn nearest_written(&self, kind: Kind) -> Option<usize> {
         let furthest = self.open.len().saturating_sub(LOOK_UP).max(1);
         steps::add(self.open.len() - furthest);
@@ -195,8 +196,8 @@ impl Stack {
         })
     }
 
-    /// The nearest element of a kind, however far away. Asked only when `around` says that there is one, and
-    /// what is found is closed: each element is walked over once.
+    /// Returns the nearest element of a kind, however far away. It is called only if `around` says that there is
+    /// one, and the element found is closed: each element is walked over once.
     pub(super) fn nearest(&self, kind: Kind) -> Option<usize> {
         let found = self
             .open
@@ -206,7 +207,7 @@ impl Stack {
         Some(found)
     }
 
-    /// The table part of this name around the innermost element, within its table.
+    /// Returns the table part of this name around the innermost element, within its table.
     pub(super) fn table_part(&self, hash: u64) -> Option<usize> {
         let mut at = self.owner();
         loop {
@@ -224,7 +225,7 @@ impl Stack {
         }
     }
 
-    /// The outermost element that is `wanted`, of those that are open inside the one at `outside`.
+    /// Returns the outermost element that is `wanted`, of those that are open inside the one at `outside`.
     pub(super) fn first_inside(
         &self,
         outside: usize,
@@ -237,7 +238,7 @@ impl Stack {
         Some(outside + 1 + found)
     }
 
-    /// The outermost and the innermost of the special elements open inside the one at `outside`.
+    /// Returns the outermost and the innermost of the special elements open inside the one at `outside`.
     pub(super) fn blocks_inside(&self, outside: usize) -> Option<(usize, usize)> {
         let special = |open: &Open| open.element.has(SPECIAL);
         let outer = self.first_inside(outside, special)?;
@@ -249,7 +250,7 @@ impl Stack {
         Some((outer, inner.map_or(outer, |n| outer + 1 + n)))
     }
 
-    /// Adds an element. What is around it and its mode follow from its parent and its kind.
+    /// Adds an element. Its `around` and its mode follow from its parent and its kind.
     pub(super) fn push(&mut self, mut open: Open) {
         let parent = self.top();
         open.around = parent.around;
@@ -276,13 +277,13 @@ impl Stack {
         self.open.pop()
     }
 
-    /// Takes the element at `at` out of sight without closing it.
+    /// Hides the element at `at` from the rules without closing it.
     pub(super) fn end(&mut self, at: usize) {
         self.end_where(at, |place, _| place == at);
     }
 
-    /// The same, also for what ends with a formatting element that crosses the blocks from `outer` to `inner`:
-    /// the elements without rules between them, and formatting elements around them.
+    /// Hides the element at `at`, and those that end with a formatting element that crosses the blocks from
+    /// `outer` to `inner`: the elements without rules between them, and formatting elements around them.
     pub(super) fn end_crossing(&mut self, at: usize, outer: usize, inner: usize) {
         self.end_where(at, |place, open| {
             let crossed = place < outer || place < inner && !open.is_formatting();
@@ -322,7 +323,7 @@ impl Stack {
         }
     }
 
-    /// The place of the page's own `html` or `body`.
+    /// Returns the place of the page's own `html` or `body`.
     pub(super) fn root(&self, kind: Kind) -> Option<usize> {
         let few = self.open.len().min(3);
         self.open[..few]
@@ -331,7 +332,7 @@ impl Stack {
     }
 }
 
-/// What is open inside an element.
+/// Returns the kinds that are open inside an element.
 fn around_inside(outside: u16, element: &Element) -> u16 {
     let mut hidden = 0;
     if element.has(names::BARRIER) {
@@ -351,7 +352,7 @@ fn around_inside(outside: u16, element: &Element) -> u16 {
     outside & !hidden | own(element)
 }
 
-/// What an element itself adds to what is open.
+/// Returns the kinds that an element itself adds to those that are open.
 fn own(element: &Element) -> u16 {
     match element.kind {
         Kind::Paragraph => P,
@@ -369,7 +370,7 @@ fn own(element: &Element) -> u16 {
     }
 }
 
-/// The mode inside an element that decides it.
+/// Returns the mode inside an element that decides it.
 fn mode_inside(kind: Kind) -> Option<Mode> {
     Some(match kind {
         Kind::Html | Kind::Body => Mode::Body,

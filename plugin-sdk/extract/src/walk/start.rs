@@ -1,4 +1,4 @@
-//! The beginning of an element, as a visitor is told of it.
+//! The beginning of an element, as a visitor receives it.
 
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ impl<'p> Start<'p> {
         }
     }
 
-    /// Its name, as written.
+    /// Name of the element, as written.
     pub fn name(&self) -> &'p str {
         match self.tag.made_up {
             Some(name) => name,
@@ -31,27 +31,28 @@ impl<'p> Start<'p> {
         }
     }
 
-    /// The hash of its name in lower case, by `names::hash`.
+    /// Hash of the name in lower case, by `names::hash`.
     pub(crate) fn hash(&self) -> u64 {
         self.tag.hash
     }
 
-    /// Whether it is no part of svg or math.
+    /// Returns true if the element is no part of svg or math.
     pub fn is_html(&self) -> bool {
         self.is_html
     }
 
-    /// Whether something may be in it. If not, its end is not told.
+    /// Returns true if the element may have content. If not, its end is not told.
     pub fn has_content(&self) -> bool {
         self.has_content
     }
 
-    /// Where in the page its start tag stands: in no bytes where the page leaves it out.
+    /// Range of the start tag in the page; it is empty if the page leaves the tag out.
     pub fn span(&self) -> Range<usize> {
         self.tag.start..self.tag.end
     }
 
-    /// Names and values as written, in any case, with entities. Of those that share a name the first counts.
+    /// Returns names and values as written, in any case, with entities. Of attributes that share a name, the first
+    /// counts.
     pub fn attributes(&self) -> impl Iterator<Item = (&'p str, &'p str)> + use<'p> {
         tokens::attributes(self.page, &self.tag)
     }

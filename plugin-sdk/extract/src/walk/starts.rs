@@ -1,4 +1,4 @@
-//! What a start tag closes and opens, outside of svg, math and the structure of tables.
+//! Effects of start tags outside of svg, math and the structure of tables.
 
 use super::names::{self, BARRIER, Element, IMPLIED, Kind};
 use super::stack::{self, Space, State};
@@ -93,7 +93,7 @@ impl<'p, V: Visitor<'p>> Pass<'p, '_, V> {
         }
     }
 
-    /// The page's own `html`, `head` and `body` count; further ones are ignored by a browser.
+    /// Opens the page's own `html`, `head` and `body`; a browser ignores further ones.
     fn start_root(&mut self, tag: &Tag, element: &'static Element) {
         let at_root = match self.open.len() {
             1 => true,
@@ -141,7 +141,7 @@ impl<'p, V: Visitor<'p>> Pass<'p, '_, V> {
         self.push(tag, element);
     }
 
-    /// Opens an element that holds text and no tags, and goes to its end tag.
+    /// Opens an element that holds text and no tags, and skips to its end tag.
     fn start_text(&mut self, tag: &Tag, element: &'static Element) {
         if element.has(names::CLOSES_P) {
             self.close_p(tag);
@@ -160,7 +160,7 @@ impl<'p, V: Visitor<'p>> Pass<'p, '_, V> {
         self.tell(tag.end, self.at, kind);
     }
 
-    /// A start tag that a browser ignores stays as written, since a page may be a part of a table.
+    /// Opens an element that a browser ignores. It stays as written, since a page may be a part of a table.
     pub(super) fn push_stray(&mut self, tag: &Tag, element: &'static Element) {
         self.push_as(tag, element, Space::Html, State::Stray);
     }
@@ -184,7 +184,7 @@ impl<'p, V: Visitor<'p>> Pass<'p, '_, V> {
         }
     }
 
-    /// Closes what ends by itself, up to an element of the name that `stays`.
+    /// Closes elements that end by themselves, up to an element of the name that `stays`.
     pub(super) fn close_implied(&mut self, stays: &str, at: usize) {
         loop {
             let current = self.open.current();
@@ -195,7 +195,7 @@ impl<'p, V: Visitor<'p>> Pass<'p, '_, V> {
         }
     }
 
-    /// A formatting element that may not contain its own kind ends where the next one starts.
+    /// Ends a formatting element that may not contain its own kind, where the next one starts.
     fn end_formatting(&mut self, kind: Kind, what: u16, tag: &Tag) {
         if !self.open.around(what) {
             return;

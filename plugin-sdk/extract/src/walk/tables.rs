@@ -1,4 +1,4 @@
-//! What a start tag does to the structure of tables, of templates and of `head`: the insertion modes of the
+//! Effects of start tags on the structure of tables, of templates and of `head`: the insertion modes of the
 //! standard other than that of the body.
 
 use super::names::{self, Element, IN_HEAD, Kind};
@@ -7,8 +7,8 @@ use super::tokens::Tag;
 use super::{Pass, Visitor};
 
 impl<'p, V: Visitor<'p>> Pass<'p, '_, V> {
-    /// Whether a start tag is dealt with. If not, the rules of the body hold for it. Every turn either ends
-    /// this or closes, makes up or settles something, after which other rules hold.
+    /// Handles a start tag. Returns false if the rules of the body hold for it. Every turn either ends the
+    /// function or closes, adds or settles something, after which other rules hold.
     pub(super) fn start_in_structure(&mut self, tag: &Tag, element: &'static Element) -> bool {
         use Kind::{Caption, Cell, Column, ColumnGroup, Form, Row, Rows, Table};
         let kind = element.kind;
@@ -46,7 +46,7 @@ impl<'p, V: Visitor<'p>> Pass<'p, '_, V> {
                     if self.open.around(stack::FORM) {
                         return self.start_ignored(tag, element);
                     }
-                    // It is ended at once.
+                    // The element ends at once.
                     self.begin(tag, Space::Html, false);
                     return true;
                 }
@@ -73,7 +73,7 @@ impl<'p, V: Visitor<'p>> Pass<'p, '_, V> {
         true
     }
 
-    /// Opens what the page leaves out.
+    /// Opens an element that the page leaves out.
     fn make_up(&mut self, owner: usize, name: &'static str, tag: &Tag) {
         self.close_above(owner, tag.start);
         let element = names::known(name);
@@ -99,7 +99,7 @@ fn is_part(kind: Kind) -> bool {
     matches!(kind, Caption | ColumnGroup | Column | Rows | Row | Cell)
 }
 
-/// The mode in a template whose first tag is of this kind.
+/// Returns the mode in a template whose first tag is of this kind.
 fn mode_for(kind: Kind) -> Mode {
     match kind {
         Kind::Caption | Kind::ColumnGroup | Kind::Rows => Mode::Table,

@@ -1,10 +1,10 @@
-//! What pages are told as, and how many steps that takes.
+//! Elements and texts that the walk tells of pages, and the number of its steps.
 
 mod work;
 
 use super::*;
 
-/// Writes down what it is told, as HTML with every tag.
+/// Writes what it is told as HTML with every tag.
 struct Writer<'p> {
     page: &'p str,
     out: String,
@@ -48,7 +48,7 @@ fn written(page: &str) -> String {
     writer.out
 }
 
-/// Checks what a page is told as. An empty second half: as it is written.
+/// Checks what the walk tells of a page. If the second half is empty, the page is told as it is written.
 fn check(cases: &[(&str, &str)]) {
     for (page, expected) in cases {
         let expected = if expected.is_empty() { page } else { expected };
@@ -173,7 +173,7 @@ fn an_end_tag_that_crosses_a_block_moves_behind_it() {
             "<a>1<table><tr><td><a>2</table>3",
             "<a>1<table><tbody><tr><td><a>2</a></td></tr></tbody></table>3</a>",
         ),
-        // What has ended is seen by nothing.
+        // No rule sees an element that has ended.
         (
             "<form><b></form><h2><form><h1>a",
             "<form><b><h2><form><h1>a</h1></form></h2></b></form>",

@@ -1,6 +1,6 @@
 //! Reads markup as the standard's tokenizer does: where a tag, a comment or a text that holds no tags begins and ends.
 //!
-//! Nothing here has a state. Who calls says where a `<` stands and what it stands in. Every function reads
+//! Functions here have no state. The caller says where a `<` stands and what it stands in. Every function reads
 //! its bytes once, from left to right.
 
 use std::ops::Range;
@@ -10,31 +10,31 @@ use memchr::{memchr, memchr2, memmem};
 use super::names::{self, Element, Kind};
 use crate::steps;
 
-/// What begins a CDATA section, and what ends it.
+/// Marks at the beginning and the end of a CDATA section.
 pub(super) const CDATA: &str = "<![CDATA[";
 pub(super) const CDATA_END: &str = "]]>";
 
-/// What a `<` begins.
+/// Markup that a `<` begins.
 #[derive(Debug)]
 pub(super) enum Markup {
     Start(Tag),
     End(Tag),
-    /// A document type, up to its end.
+    /// A document type, with its end.
     Doctype(usize),
-    /// A comment, or what counts as one, up to its end.
+    /// A comment, or markup that counts as one, with its end.
     Comment(usize),
-    /// A `<` that is text, up to behind it.
+    /// A `<` that is text, with the position behind it.
     Text(usize),
-    /// A CDATA section, up to its end.
+    /// A CDATA section, with its end.
     Cdata(usize),
-    /// The page ends first.
+    /// Markup that the end of the page cuts off.
     Unfinished(Tail),
 }
 
-/// What a page ends in the middle of.
+/// Unfinished markup at the end of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tail {
-    /// A tag or a comment, of which nothing comes.
+    /// A tag or a comment, which is left out.
     Markup,
     /// `</` and nothing more, which is text.
     Slash,
@@ -45,22 +45,22 @@ pub(super) enum Tail {
 /// A start tag or an end tag.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tag {
-    /// Where its `<` stands.
+    /// Position of its `<`.
     pub(super) start: usize,
     pub(super) name_start: usize,
     pub(super) name_end: usize,
-    /// Behind its `>`.
+    /// Position behind its `>`.
     pub(super) end: usize,
-    /// Of its name in lower case.
+    /// Hash of its name in lower case.
     pub(super) hash: u64,
-    /// It ends with `/>`.
+    /// True if it ends with `/>`.
     pub(super) self_closing: bool,
-    /// Of an element that the page leaves out.
+    /// Name of an element that the page leaves out.
     pub(super) made_up: Option<&'static str>,
 }
 
 impl Tag {
-    /// That of an element which the page leaves out before what stands at `at`.
+    /// Makes the tag of an element that the page leaves out at the position `at`.
     pub(super) fn made_up(at: usize, hash: u64, element: &'static Element) -> Self {
         Self {
             start: at,
@@ -73,13 +73,13 @@ impl Tag {
         }
     }
 
-    /// Its line in the table of elements.
+    /// Line of the name in the table of elements.
     pub(super) fn element(&self, page: &[u8]) -> &'static Element {
         names::find(&page[self.name_start..self.name_end], self.hash)
     }
 }
 
-/// Reads what begins with the `<` at `at`. CDATA sections exist where `cdata` says so.
+/// Reads the markup that begins with the `<` at `at`. CDATA sections exist only if `cdata` is true.
 #[inline]
 pub(super) fn read(page: &[u8], at: usize, cdata: bool) -> Markup {
     match page.get(at + 1) {
@@ -124,7 +124,7 @@ fn declaration(page: &[u8], at: usize, cdata: bool) -> Markup {
     comment_up_to_angle(page, at)
 }
 
-/// A comment whose `<!--` ends at `from`. It ends with `-->` or `--!>`, and `<!-->` and `<!--->` are whole.
+/// Reads a comment whose `<!--` ends at `from`. It ends with `-->` or `--!>`; `<!-->` and `<!--->` are whole.
 fn comment(page: &[u8], from: usize) -> Markup {
     let text = &page[from..];
     let mut at = 0;
@@ -149,7 +149,7 @@ fn comment_up_to_angle(page: &[u8], from: usize) -> Markup {
     }
 }
 
-/// None: the page ends before the tag does.
+/// Reads a tag. `None` if the page ends before the tag does.
 #[inline]
 fn tag(page: &[u8], start: usize, name_start: usize) -> Option<Tag> {
     let mut hash = names::HASH_START;
@@ -192,7 +192,7 @@ enum Step {
     Close { end: usize, self_closing: bool },
 }
 
-/// The name and the value of each attribute of a tag, as written.
+/// Returns the name and the value of each attribute of a tag, as written.
 pub(super) fn attributes<'p>(
     page: &'p str,
     tag: &Tag,
@@ -209,7 +209,7 @@ pub(super) fn attributes<'p>(
     })
 }
 
-/// The next attribute of a tag, or its end. `at` stands before, between or behind attributes.
+/// Reads the next attribute of a tag, or its end. `at` stands before, between or behind attributes.
 #[inline]
 fn attribute(page: &[u8], mut at: usize) -> Option<Step> {
     let mut slash = false;
@@ -250,7 +250,7 @@ fn attribute(page: &[u8], mut at: usize) -> Option<Step> {
             let value_end = at + 1 + memchr(quote, &page[at + 1..])?;
             ((at + 1, value_end), value_end + 1)
         }
-        // The value is missing, the attribute is not.
+        // The value is missing, but the attribute is there.
         b'>' => ((at, at), at),
         _ => {
             let rest = &page[at..];
@@ -267,7 +267,7 @@ fn attribute(page: &[u8], mut at: usize) -> Option<Step> {
     }))
 }
 
-/// The first byte from `at` on that is not white space. None: the page ends first.
+/// Returns the first byte from `at` on that is not white space. `None` if the page ends first.
 #[inline]
 fn spaces(page: &[u8], mut at: usize) -> Option<usize> {
     while is_space(*page.get(at)?) {
@@ -276,12 +276,12 @@ fn spaces(page: &[u8], mut at: usize) -> Option<usize> {
     Some(at)
 }
 
-/// White space of HTML, and of CSS: no vertical tab, and no other space than that of ASCII.
+/// Returns true for white space of HTML and CSS: no vertical tab, and of all spaces only that of ASCII.
 pub(crate) fn is_space(byte: u8) -> bool {
     byte.is_ascii_whitespace()
 }
 
-/// The tags of a page: none in a script, a comment or another tag. Svg and math are read as HTML.
+/// Returns the tags of a page: none in a script, a comment or another tag. Svg and math are read as HTML.
 pub(crate) fn tags(page: &str) -> Vec<Range<usize>> {
     let bytes = page.as_bytes();
     let mut tags = Vec::new();
@@ -307,7 +307,7 @@ pub(crate) fn tags(page: &str) -> Vec<Range<usize>> {
     tags
 }
 
-/// Where the text ends that an element of HTML holds instead of tags. None: it is none of those.
+/// Returns the end of the text that some HTML elements hold instead of tags. `None` for other elements.
 pub(super) fn text_end(page: &[u8], tag: &Tag, element: &Element) -> Option<usize> {
     let end = match element.kind {
         Kind::Raw => raw_end(page, tag.end, element.name.as_bytes()),
@@ -318,7 +318,7 @@ pub(super) fn text_end(page: &[u8], tag: &Tag, element: &Element) -> Option<usiz
     Some(end.unwrap_or(page.len()))
 }
 
-/// Where the end tag of an element stands whose text holds no tags. None: the page ends first.
+/// Returns the position of the end tag of an element whose text holds no tags. `None` if the page ends first.
 fn raw_end(page: &[u8], from: usize, name: &[u8]) -> Option<usize> {
     let mut at = from;
     while let Some(found) = memchr(b'<', &page[at..]) {
@@ -331,7 +331,7 @@ fn raw_end(page: &[u8], from: usize, name: &[u8]) -> Option<usize> {
     None
 }
 
-/// Where the end tag of a script stands. None: the page ends first.
+/// Returns the position of the end tag of a script. `None` if the page ends first.
 fn script_end(page: &[u8], from: usize) -> Option<usize> {
     #[derive(PartialEq, Eq)]
     enum State {
@@ -388,7 +388,7 @@ fn behind_dashes(page: &[u8], at: usize) -> usize {
     at + page[at..].iter().take_while(|&&byte| byte == b'-').count()
 }
 
-/// Whether `rest` is `before` and `name`, in any case, and the name ends there.
+/// Returns true if `rest` is `before` and `name`, in any case, and the name ends there.
 fn names_tag(rest: &[u8], before: &[u8], name: &[u8]) -> bool {
     let Some(rest) = rest.strip_prefix(before) else {
         return false;

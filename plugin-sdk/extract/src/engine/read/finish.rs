@@ -1,4 +1,4 @@
-//! What was read becomes captures: inner HTML is copied, segments become one text.
+//! Conversion of a reading into captures: inner HTML is copied, and segments become one text.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::plan::{CompiledPlan, Take};
 use crate::steps;
 
 impl Reading {
-    /// Puts everything into one text.
+    /// Puts all segments into one text.
     pub(in crate::engine) fn finish(mut self, plan: &CompiledPlan, page: &str) -> Captures {
         for (field, declared) in plan.plan().fields.iter().enumerate() {
             if let (Take::Inner, Some(segment)) = (&declared.take, plan.segment(field)) {
@@ -32,7 +32,8 @@ impl Reading {
         }
     }
 
-    /// All segments in one text, those of kept fields first; where each begins; and how much is kept.
+    /// Joins all segments to one text, those of kept fields first. Returns the text, the offset of each segment,
+    /// and the length of the kept part.
     fn joined(&self, plan: &CompiledPlan) -> (String, Vec<usize>, usize) {
         let mut text = String::with_capacity(self.segments.iter().map(|s| s.text.len()).sum());
         let mut offsets = vec![0; self.segments.len()];
@@ -54,19 +55,19 @@ impl Reading {
 }
 
 impl Values {
-    /// Copies what ranges of the page say, and makes them ranges of the segment. What lies in another is not
-    /// copied again, so that nesting costs nothing. What does not fit is cut, and what follows is left out.
-    /// Whether it was all.
+    /// Copies ranges of the page, and turns them into ranges of the segment. A range inside of another is not
+    /// copied again, so that nesting costs nothing. A range that does not fit is cut, and later ones are left out.
+    /// Returns true if everything was copied.
     fn copy(&mut self, page: &str, segment: &mut Segment, n_left: &mut usize) -> bool {
         let mut is_all = true;
-        // What was copied last: where in the page, and where that begins in the segment.
+        // The range of the page that was copied last, and its start in the segment.
         let mut copied = (0..0, 0);
         let mut kept = Vec::with_capacity(self.ranges.len());
         let mut rows = Vec::with_capacity(self.rows.len());
         let mut n_reached = 0;
         for (range, row) in self.ranges.drain(..).zip(self.rows.drain(..)) {
             steps::add(1);
-            // In the order of start tags, the one around comes first.
+            // Ranges are in the order of start tags, so an outer range comes before the inner ones.
             if range.start >= n_reached || range.end > n_reached {
                 let offset = segment.text.len();
                 is_all &= segment.push(page.get(range.clone()).unwrap_or_default(), n_left);
@@ -98,7 +99,7 @@ impl Values {
     }
 }
 
-/// Nothing counted here reaches 4 GiB: pages, captures and bytes are all bounded below.
+/// Converts a count. None reaches 4 GiB, since pages, captures and bytes are all bounded below that.
 fn to_u32(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! What a budget cuts off, and what it refuses.
+//! Budgets: captures that they cut off, and pages that they refuse.
 
 use super::*;
 
@@ -50,7 +50,7 @@ fn bytes_beyond_the_budget_are_cut_but_never_an_attribute() {
     );
     check_with(&budget(10), plan, page, "x: - \"ab é cd\"\na:\ntruncated");
     check_with(&budget(8), plan, page, "x: - \"ab é cd\"\na:\ntruncated");
-    // Between characters.
+    // The cut is between characters.
     check_with(&budget(4), plan, page, "x: - \"ab\"\na:\ntruncated");
     check_with(&budget(0), plan, page, "x: - \"\"\na:\ntruncated");
     // White space at the end needs no room.
@@ -164,7 +164,7 @@ fn a_long_value_that_many_fields_take_is_given_up_on_the_way() {
     let fields = fields.join("\n");
     let page = format!("<p a='{}'>text</p>", "&amp;".repeat(200_000));
     check_given_up(&fields, &page);
-    // Nor is it read for nothing once there is no room: 127 of the fields take no time.
+    // No value is read in vain once there is no room: 127 of the fields take no time.
     let took = |fields: &str| {
         let plan = CompiledPlan::new(&written::plan(fields), &PlanLimits::default()).unwrap();
         let begun = processor_time();
@@ -210,7 +210,7 @@ fn a_base_that_no_address_can_have_is_as_good_as_none() {
     assert_eq!(base(&"x".repeat(9_000)).as_deref(), Some(""));
 }
 
-/// Reading is given up in less than a quarter of the time that all of it takes: on the way, and not at its end.
+/// Checks that reading is given up in less than a quarter of the full time: on the way, and not at its end.
 #[track_caller]
 fn check_given_up(plan: &str, page: &str) {
     let limits = PlanLimits {
@@ -242,7 +242,7 @@ fn a_page_that_takes_long_is_given_up_on_the_way() {
     check_given_up(&plan, &"<b></b>".repeat(20_000));
 }
 
-/// It is no byte of any value, so no other budget ends it; and it comes in one piece here.
+/// White space is no byte of any value, so no other budget ends it, and here it comes in one piece.
 #[test]
 fn a_long_text_of_nothing_but_space_is_given_up_on_the_way() {
     let fields = (0..30).map(|n| format!("g{n} < body\ng{n}.f{n} = div"));

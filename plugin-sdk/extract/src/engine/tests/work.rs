@@ -1,12 +1,12 @@
-//! How many steps it takes to match and to capture what hostile pages have: never the square of their length.
+//! Steps of matching and capturing on hostile pages: they never grow with the square of the length.
 
 use super::*;
 use crate::steps;
 
-/// The size of the pages that are compared with pages of half the size: as deep as is kept.
+/// Size of the pages that are compared with pages of half the size. They are as deep as the limit allows.
 const MANY: usize = 90_000;
 
-/// They ask in every way, and take in every way.
+/// Plans that use every kind of condition and every kind of value.
 const PLANS: [&str; 7] = [
     ".a = a[href] -> @href\n.h = h1, h2",
     "r < div\nr.t =\nr.i = -> inner\nr.b = b -> raw",
@@ -17,7 +17,7 @@ const PLANS: [&str; 7] = [
     ".a = :not(.x):not([title*=y]) :is(a, b)[id^=x] -> @id",
 ];
 
-/// Reads a page within no budget but those of depth and of the walk, and tells how many steps that took.
+/// Reads a page with no budget but those of depth and of the walk, and returns the number of steps.
 fn work(plan: &str, page: &str) -> usize {
     let plan = CompiledPlan::new(&written::plan(plan), &PlanLimits::default()).unwrap();
     let budget = Budget {
@@ -33,7 +33,7 @@ fn work(plan: &str, page: &str) -> usize {
     steps::take()
 }
 
-/// Checks that a page twice as long is twice the work, by each plan.
+/// Checks that a page twice as long takes twice the work, for each plan.
 fn check_linear(page: impl Fn(usize) -> String) {
     let (half, whole) = (page(MANY / 2), page(MANY));
     for plan in PLANS {

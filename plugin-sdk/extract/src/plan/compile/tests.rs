@@ -1,4 +1,4 @@
-//! What plans are refused for, and what they are bounded by.
+//! Plans that are refused, and the bounds of plans.
 
 use super::*;
 use crate::written::plan;
@@ -11,7 +11,7 @@ fn check_refused(refused: Result<CompiledPlan, PlanError>, message: &str) {
     assert_eq!(refused.map(|_| ()).unwrap_err().to_string(), message);
 }
 
-/// The plan with one thing changed.
+/// Compiles the plan with one thing changed.
 fn changed(text: &str, change: impl FnOnce(&mut Plan)) -> Result<CompiledPlan, PlanError> {
     let mut plan = plan(text);
     change(&mut plan);
@@ -98,7 +98,7 @@ fn names_are_there_short_plain_and_different() {
         changed(text, |p| p.fields[1].name = "c".to_owned()),
         "plan \"test\", field \"c\": another field before it has this name; rename one of them",
     );
-    // A group and a field are told apart by what they are.
+    // A group and a field may have the same name.
     changed(text, |p| p.fields[1].name = "a".to_owned()).unwrap();
 }
 
@@ -153,7 +153,7 @@ fn plans_have_a_size() {
         compiled(&fields(129, &|_| "x".to_owned())),
         "plan \"test\": 129 fields, and 128 is the limit; read less, or make two plans of it",
     );
-    // Equal ones are one.
+    // Equal selectors count once.
     compiled(&fields(64, &|i| format!("x{i}, y"))).unwrap_err();
     compiled(&fields(63, &|i| format!("x{i}, y"))).unwrap();
     compiled(&fields(64, &|i| format!("x{i}"))).unwrap();
@@ -217,7 +217,7 @@ fn no_setting_lifts_what_keeps_the_process_alive() {
     assert!(message.contains("deeper than 32"), "{message}");
     let message = compiled(&format!(".a = {}", ":not(".repeat(100_000)));
     assert!(message.contains("2048 is the limit"), "{message}");
-    // Many steps, each group adding some.
+    // The plan has many steps; each group adds some.
     let mut text = "g0 < a a a a a a a a a a\n".to_owned();
     for i in 1..60 {
         text.push_str(&format!("g{}/g{i} < > a a a a a a a a a a\n", i - 1));

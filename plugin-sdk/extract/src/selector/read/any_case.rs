@@ -1,7 +1,7 @@
-//! Where HTML does not look at the case of a value.
+//! Attributes for which HTML ignores the case of values.
 
-/// Attributes whose values HTML compares in any case where a selector does not say otherwise: the standard's
-/// list, <https://html.spec.whatwg.org/multipage/semantics-other.html#case-sensitivity-of-selectors>.
+/// Attributes whose values HTML compares in any case unless a selector says otherwise: the standard's list,
+/// <https://html.spec.whatwg.org/multipage/semantics-other.html#case-sensitivity-of-selectors>.
 pub(super) const ANY_CASE: [&str; 46] = [
     "accept",
     "accept-charset",

@@ -2,8 +2,7 @@
 
 use super::text::is_space;
 
-/// `an+b`, in lower case, as step and offset. Numbers that no page reaches are
-/// as good as the largest.
+/// Reads `an+b`, in lower case, as step and offset. Numbers that no page reaches become the largest number.
 pub(super) fn read(text: &str) -> Option<(i32, i32)> {
     let text = text.trim_matches(is_space_char);
     match text {
@@ -34,7 +33,7 @@ pub(super) fn read(text: &str) -> Option<(i32, i32)> {
     Some((step, if is_negative { -offset } else { offset }))
 }
 
-/// Digits, with a sign or without.
+/// Reads digits, with or without a sign.
 fn number(text: &str) -> Option<i32> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {

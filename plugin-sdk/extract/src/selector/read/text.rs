@@ -1,4 +1,4 @@
-//! The text of a selector: characters, names, strings and escapes.
+//! Reader of the text of a selector: characters, names, strings and escapes.
 
 use super::Reader;
 use crate::selector::SelectorFault;
@@ -11,7 +11,7 @@ impl Reader<'_> {
             match self.peek() {
                 None => return Err(SelectorFault::Unclosed(char::from(quote))),
                 Some(b'\\') => value.push(self.escape()?),
-                // A line break ends a string in CSS, and all after it would be read differently.
+                // A line break ends a string in CSS, and the rest would be read differently.
                 Some(byte) if is_control(byte) || is_break(byte) => return Err(self.refused()),
                 Some(byte) if byte == quote => {
                     self.at += 1;
@@ -22,7 +22,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Letters, digits, `-`, `_`, escapes.
+    /// Reads letters, digits, `-`, `_` and escapes.
     pub(super) fn name(&mut self) -> Result<String, SelectorFault> {
         let mut name = String::new();
         loop {
@@ -35,7 +35,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A backslash and what it stands before: up to six hexadecimal digits and one white space, or any character.
+    /// Reads an escape: a backslash, then up to six hexadecimal digits and one white space, or any character.
     fn escape(&mut self) -> Result<char, SelectorFault> {
         self.at += 1;
         match self.peek() {
@@ -58,7 +58,7 @@ impl Reader<'_> {
         }
     }
 
-    /// For what is here and has no place here.
+    /// Returns the fault of text that is not allowed at this place.
     pub(super) fn refused(&self) -> SelectorFault {
         match (self.peek(), self.peek_second()) {
             (Some(b'|'), Some(b'|')) => SelectorFault::Combinator("||"),
@@ -101,14 +101,14 @@ impl Reader<'_> {
         is_here
     }
 
-    /// The character that is here, which is read with it.
+    /// Reads the character at this place.
     fn character(&mut self) -> &str {
         let start = self.at;
         self.at = self.text.ceil_char_boundary(self.at + 1);
         &self.text[start..self.at]
     }
 
-    /// Whether there was any.
+    /// Skips white space. Returns true if there was any.
     pub(super) fn skip_space(&mut self) -> bool {
         let start = self.at;
         while self.peek().is_some_and(is_space) {
@@ -118,14 +118,14 @@ impl Reader<'_> {
     }
 }
 
-/// White space as CSS has it, which is that of HTML.
+/// White space of CSS, which is the same as that of HTML.
 pub(super) use crate::walk::tokens::is_space;
 
 fn is_break(byte: u8) -> bool {
     matches!(byte, b'\n' | b'\r' | b'\x0c')
 }
 
-/// What is below the space and no white space. CSS turns some of it into others before it reads.
+/// Returns true for bytes below the space that are no white space. CSS replaces some of them before it reads.
 fn is_control(byte: u8) -> bool {
     byte < b' ' && !is_space(byte)
 }

@@ -1,11 +1,11 @@
-//! How many steps hostile pages take: never the square of their length.
+//! Steps of the walk on hostile pages: they never grow with the square of the length.
 
 use super::*;
 
-/// The size of the pages that are compared with pages of half the size.
+/// Size of the pages that are compared with pages of half the size.
 const MANY: usize = 1 << 19;
 
-/// Is told of everything, and counts it.
+/// Counts everything that it is told.
 #[derive(Default)]
 struct Told(usize);
 
@@ -27,11 +27,11 @@ impl<'p> Visitor<'p> for Told {
     }
 }
 
-/// Goes over a page and tells how many steps that took.
+/// Walks over a page and returns the number of steps.
 fn work(name: &str, page: &str) -> usize {
     steps::take();
     let mut told = Told::default();
-    // What is too deep ends early.
+    // A page that is too deep ends early.
     let _ = walk(page, &mut told);
     let steps = steps::take();
     assert!(
@@ -44,7 +44,7 @@ fn work(name: &str, page: &str) -> usize {
     steps
 }
 
-/// Checks that a page twice as long is twice the work.
+/// Checks that a page twice as long takes twice the work.
 fn check_linear(name: &str, page: impl Fn(usize) -> String) {
     let half = work(name, &page(MANY / 2));
     let whole = work(name, &page(MANY));
@@ -58,7 +58,7 @@ fn repeated(piece: &str) -> impl Fn(usize) -> String {
     move |size| piece.repeat(size / piece.len())
 }
 
-/// Elements that are open, nearly as deep as is kept, and then a piece again and again.
+/// Returns a page of open elements, nearly as deep as the limit allows, followed by a piece again and again.
 fn below(open: &str, piece: &str) -> impl Fn(usize) -> String {
     let open = open.repeat(7_500);
     move |size| format!("{open}{}", piece.repeat(size / piece.len()))
