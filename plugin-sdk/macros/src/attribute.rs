@@ -1,4 +1,4 @@
-//! What stands in `#[plugin(…)]`.
+//! Content of `#[plugin(…)]`.
 
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
@@ -8,7 +8,7 @@ use crate::params::{Param, params};
 
 const KEYS: &str = "the keys are items, reads, params, name, version, hosts and limits";
 
-/// By the names that `--limit` takes.
+/// Limits, by the names that `--limit` takes.
 const LIMITS: [&str; 11] = [
     "fuel",
     "cpu",
@@ -23,12 +23,12 @@ const LIMITS: [&str; 11] = [
     "capture-bytes",
 ];
 
-/// Plans of an author.
+/// Largest number of plans of an author.
 const PLANS_MAX: usize = 64;
-/// The plan that every plugin has besides.
+/// Name of the plan that every plugin has in addition.
 const LINKS_PLAN: &str = "page.links";
 
-/// What the author says of the plugin as a whole.
+/// Content of `#[plugin(…)]`, as the author wrote it.
 #[derive(Default)]
 pub(crate) struct Attribute {
     pub(crate) name: Option<LitStr>,
@@ -81,13 +81,13 @@ impl Parse for Attribute {
     }
 }
 
-/// `= "text"`
+/// Reads `= "text"`.
 pub(crate) fn value(input: ParseStream<'_>) -> Result<LitStr> {
     input.parse::<Token![=]>()?;
     input.parse()
 }
 
-/// `(one, two)`
+/// Reads `(one, two)`.
 pub(crate) fn list<T>(
     input: ParseStream<'_>,
     one: fn(ParseStream<'_>) -> Result<T>,
@@ -122,7 +122,7 @@ fn plans(input: ParseStream<'_>) -> Result<Vec<Named>> {
     Ok(plans)
 }
 
-/// `model::Book` or `Author = "writer"`
+/// Reads `model::Book` or `Author = "writer"`.
 fn named(input: ParseStream<'_>) -> Result<Named> {
     let path: Path = input.parse()?;
     let name = if input.peek(Token![=]) {
@@ -137,7 +137,7 @@ fn named(input: ParseStream<'_>) -> Result<Named> {
     Ok(Named { path, name })
 }
 
-/// `item_bytes = 4_000_000`
+/// Reads `item_bytes = 4_000_000`.
 fn limit(input: ParseStream<'_>) -> Result<(String, LitInt)> {
     let name: Ident = input.parse()?;
     let text = name.to_string().replace('_', "-");
@@ -152,7 +152,7 @@ fn limit(input: ParseStream<'_>) -> Result<(String, LitInt)> {
     Ok((text, input.parse()?))
 }
 
-/// `BookPage` as `book_page`.
+/// Writes `BookPage` as `book_page`.
 fn snake_case(ident: &Ident) -> String {
     let mut name = String::new();
     for (n, c) in ident.to_string().chars().enumerate() {

@@ -1,4 +1,4 @@
-//! The code that makes an `impl` block a plugin.
+//! Code that makes an `impl` block a plugin.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -123,7 +123,7 @@ pub(crate) fn plugin(attribute: &Attribute, rules: &Rules) -> TokenStream {
     }
 }
 
-/// A call whose type errors point at what the author wrote: the argument, or the returned type.
+/// Returns a call whose type errors point at the author's code: the argument, or the returned type.
 fn call(function: &Function, arguments: &[&Ident]) -> TokenStream {
     let ident = &function.ident;
     let arguments = arguments

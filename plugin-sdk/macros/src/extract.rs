@@ -1,4 +1,4 @@
-//! `#[derive(Extract)]`: what a struct reads, checked field by field, so that errors point at the field.
+//! `#[derive(Extract)]`: the fields of a struct, checked one by one, so that errors point at the field.
 
 mod css;
 mod dates;
@@ -15,7 +15,7 @@ use field::Field;
 /// A struct that is read from pages.
 pub(crate) struct Shape {
     ident: Ident,
-    /// That of the page, if it borrows from it.
+    /// Lifetime of the page, if the struct borrows from it.
     lifetime: Option<Lifetime>,
     fields: Vec<Field>,
 }
@@ -66,7 +66,7 @@ impl Shape {
     }
 }
 
-/// The lifetime of the page: the one parameter that there can be.
+/// Returns the lifetime of the page, which is the only parameter allowed.
 fn lifetime(generics: &Generics) -> Result<Option<Lifetime>> {
     let mut lifetime = None;
     for parameter in &generics.params {

@@ -1,7 +1,7 @@
-//! `#[derive(Item)]`: the shape of what a type is written as.
+//! `#[derive(Item)]`: the shape of the written form of a type.
 //!
-//! The schema is made by the derive of schemars, out of a twin of the type that has its fields and the
-//! attributes that tell how they are written. A derive cannot ask for another derive on the type itself.
+//! The derive of schemars makes the schema, from a twin of the type that has its fields and the attributes for its
+//! written form. A derive cannot ask for another derive on the type itself.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -23,7 +23,7 @@ pub(crate) fn expand(mut twin: DeriveInput) -> Result<TokenStream> {
         let message = "an item has one shape, so it takes no types as parameters";
         return Err(Error::new(parameter.ident.span(), message));
     }
-    // The twin has no values, so it has no default one either.
+    // The twin has no values, so it has no default value either.
     let default = has(&twin.attrs, "default").then(|| quote!(, !default));
     strip(&mut twin)?;
     twin.ident = format_ident!("__{item}");
@@ -61,7 +61,7 @@ pub(crate) fn expand(mut twin: DeriveInput) -> Result<TokenStream> {
     })
 }
 
-/// Leaves the attributes that say something of the shape; an error where they leave it open.
+/// Keeps the attributes that describe the shape; it is an error if they leave the shape open.
 fn strip(twin: &mut DeriveInput) -> Result<()> {
     keep(&mut twin.attrs);
     match &mut twin.data {
@@ -86,13 +86,13 @@ fn strip_fields(fields: &mut Fields) -> Result<()> {
     Ok(())
 }
 
-/// Whether attributes of serde or schemars have this key.
+/// Returns true if attributes of serde or schemars have this key.
 fn has(attributes: &[Attribute], key: &str) -> bool {
     let lists = attributes.iter().filter_map(|attribute| {
         let of_shape = ["schemars", "serde"];
         let is_one = of_shape.iter().any(|name| attribute.path().is_ident(name));
         let parse = Punctuated::<Meta, Token![,]>::parse_terminated;
-        // What cannot be read is told by the derives that it is for.
+        // The derives that an attribute is for report it if it cannot be read.
         is_one.then(|| attribute.parse_args_with(parse).ok())?
     });
     lists.flatten().any(|meta| meta.path().is_ident(key))

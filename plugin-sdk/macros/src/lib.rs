@@ -1,4 +1,4 @@
-//! The macros of `crawler-plugin-sdk`; use them through that crate.
+//! Macros of `crawler-plugin-sdk`; use them through that crate.
 //!
 //! ```text
 //! attribute   what stands in #[plugin(…)]
@@ -35,9 +35,9 @@ use rules::Rules;
 /// }
 /// ```
 ///
-/// Every rule brings a constant named like it in capitals, `Self::DETAIL`, for requests. The
-/// functions stay what they are, so that tests can call them. Compiled to WebAssembly, the crate
-/// exports the plugin; there can be one in a crate.
+/// Every rule adds a constant named like it in capitals, `Self::DETAIL`, for requests. The functions stay
+/// unchanged, so that tests can call them. Compiled to WebAssembly, the crate exports the plugin; there can be one
+/// in a crate.
 ///
 /// | key | meaning | without it |
 /// |---|---|---|
@@ -54,8 +54,8 @@ use rules::Rules;
 /// is not declared is refused, so that `params()` takes none. A name that is not a Rust identifier is written as a
 /// string: `"start-url"(about = "…")`.
 ///
-/// `#[rule(name = "detail-page")]` gives a rule a name that differs from the function's; then the
-/// function can be renamed without the loss of pages that wait for it.
+/// `#[rule(name = "detail-page")]` gives a rule a name that differs from the function's. Then the function can be
+/// renamed without losing the pages that wait for it.
 #[proc_macro_attribute]
 pub fn plugin(attribute: TokenStream, block: TokenStream) -> TokenStream {
     let attribute = parse_macro_input!(attribute as Attribute);
@@ -63,7 +63,7 @@ pub fn plugin(attribute: TokenStream, block: TokenStream) -> TokenStream {
     expand::plugin(&attribute, &rules).into()
 }
 
-/// Makes a struct with named fields readable from pages: each field says where it stands.
+/// Makes a struct with named fields readable from pages: each field names its place.
 ///
 /// ```text
 /// #[derive(Extract)]
@@ -75,14 +75,14 @@ pub fn plugin(attribute: TokenStream, block: TokenStream) -> TokenStream {
 /// }
 /// ```
 ///
-/// Types and keys are told at the trait `Extract`.
+/// The trait `Extract` describes types and keys.
 #[proc_macro_derive(Extract, attributes(css, page, rows))]
 pub fn extract(item: TokenStream) -> TokenStream {
     let shape = parse_macro_input!(item as Shape);
     shape.expand().into()
 }
 
-/// Makes a struct an item: its JSON Schema is made of the types of its fields.
+/// Makes a struct an item, with a JSON Schema made of the types of its fields.
 ///
 /// ```text
 /// #[derive(Serialize, Item)]
@@ -92,7 +92,7 @@ pub fn extract(item: TokenStream) -> TokenStream {
 /// }
 /// ```
 ///
-/// What goes into the schema is told at the trait `Item`.
+/// The trait `Item` describes the schema.
 #[proc_macro_derive(Item, attributes(serde, schemars))]
 pub fn item(item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as DeriveInput);

@@ -20,7 +20,7 @@ pub(crate) struct Param {
     is_optional: bool,
 }
 
-/// `(start(about = "…", default = "…"), "start-url"(about = "…", optional))`
+/// Reads `(start(about = "…", default = "…"), "start-url"(about = "…", optional))`.
 pub(crate) fn params(input: ParseStream<'_>) -> Result<Vec<Param>> {
     let mut params: Vec<Param> = Vec::new();
     for (param, at) in list(input, param)? {
@@ -33,7 +33,7 @@ pub(crate) fn params(input: ParseStream<'_>) -> Result<Vec<Param>> {
     Ok(params)
 }
 
-/// One param, and where its name stands.
+/// Reads one param, and the place of its name.
 fn param(input: ParseStream<'_>) -> Result<(Param, Span)> {
     let (name, written, at) = name(input)?;
     let (mut about, mut default, mut is_optional) = (None, None, false);
@@ -84,7 +84,7 @@ fn param(input: ParseStream<'_>) -> Result<(Param, Span)> {
     }
 }
 
-/// The name of a param, as it is written, and where.
+/// Reads the name of a param, in plain form and as it is written, and its place.
 fn name(input: ParseStream<'_>) -> Result<(String, String, Span)> {
     let (name, written, at) = if input.peek(LitStr) {
         let literal: LitStr = input.parse()?;

@@ -1,5 +1,5 @@
-//! What stands in the `impl` block. Types are left to the compiler; shapes are checked here,
-//! because an error about generated code helps nobody.
+//! Content of the `impl` block. Types are left to the compiler; shapes are checked here, because an error about
+//! generated code helps nobody.
 
 use proc_macro2::Span;
 use quote::ToTokens;
@@ -13,7 +13,7 @@ use syn::{
 const ROOT: &str = "fn root(crawl: &mut Crawl) -> Result";
 const RULE: &str = "fn NAME(page: &Page, crawl: &mut Crawl) -> Result";
 
-/// A block that is a plugin, its `#[rule]` marks taken out.
+/// A block that is a plugin, without its `#[rule]` marks.
 pub(crate) struct Rules {
     pub(crate) block: ItemImpl,
     pub(crate) root: Function,
@@ -27,7 +27,7 @@ pub(crate) struct Rule {
     pub(crate) constant: Ident,
 }
 
-/// A function and where its argument types stand, for errors of the compiler.
+/// A function and the places of its argument types, for errors of the compiler.
 pub(crate) struct Function {
     pub(crate) ident: Ident,
     pub(crate) arguments: Vec<Span>,
@@ -111,7 +111,7 @@ impl Rule {
     }
 }
 
-/// Takes `#[rule]` or `#[rule(…)]` out.
+/// Removes `#[rule]` or `#[rule(…)]`.
 fn take_mark(attributes: &mut Vec<Attribute>) -> Option<Attribute> {
     let at = attributes
         .iter()
@@ -119,7 +119,7 @@ fn take_mark(attributes: &mut Vec<Attribute>) -> Option<Attribute> {
     Some(attributes.remove(at))
 }
 
-/// Of `#[rule(name = "…")]`.
+/// Reads the name in `#[rule(name = "…")]`.
 fn rule_name(mark: &Attribute) -> Result<Option<String>> {
     let mut name = None;
     if matches!(mark.meta, syn::Meta::Path(_)) {

@@ -1,13 +1,13 @@
-//! Schemas that are about the same value: how many follow each other, and which kinds they leave open.
+//! Chains of schemas that are about the same value: their length, and the kinds that they leave open.
 
 use super::read::wrong;
 use super::*;
 
-/// How many schemas may follow each other that are about the same value.
+/// Largest number of schemas about the same value that may follow each other.
 const CHAIN_MAX: usize = 16;
 
 impl JsonSchema {
-    /// Finds out which kinds each leaves open. Refuses schemas that come back to themselves without a step
+    /// Finds the kinds that each schema leaves open. Refuses schemas that lead back to themselves without a step
     /// into the value.
     pub(super) fn follow_chains(&mut self, places: &[String]) -> Result<(), SchemaError> {
         let mut lengths = vec![Length::Unknown; self.nodes.len()];
@@ -75,7 +75,7 @@ fn kind_of(value: &Value) -> Kinds {
     }
 }
 
-/// Of the longest chain of schemas that are about the same value.
+/// Length of the longest chain of schemas that are about the same value.
 #[derive(Clone, Copy)]
 enum Length {
     Unknown,

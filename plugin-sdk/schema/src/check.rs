@@ -1,4 +1,4 @@
-//! One item against a schema, as it is written: nothing of it is kept but what is looked at.
+//! Check of one item against a schema, as it is written: only the part that is looked at is kept.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -8,26 +8,26 @@ use super::json::{Text, each_element, each_property, is_same, kind_of, order};
 use super::read::escaped;
 use super::*;
 
-/// Schemas and values in each other, at once: what a call of a rule may take of the stack is bounded.
+/// Largest depth of schemas and values together, which bounds the stack that a call of a rule may take.
 const DEPTH_MAX: usize = 256;
-/// What looking at a value takes beside its bytes.
+/// Cost of looking at a value, in addition to its bytes.
 const PER_VALUE: u64 = 64;
-/// Elements of an array that may not be twice in it.
+/// Largest number of elements of an array that have to be unique.
 const UNIQUE_MAX: usize = 1 << 16;
-/// Bytes of a value that is compared with others, which are parts of a schema.
+/// Largest number of bytes of a value that is compared with others, which are parts of a schema.
 const COMPARED_MAX: usize = 512 << 10;
-/// Characters of a value that an error shows.
+/// Number of characters of a value that an error shows.
 const SHOWN: usize = 60;
 
-/// Why an item is not taken.
+/// Reason why an item is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
-    /// A value is otherwise than the schema says.
+    /// A value differs from the schema.
     #[error("{}{why}", place(at))]
     Fault {
-        /// The names and numbers on the way to the value, the last one first.
+        /// Names and numbers on the way to the value, the last one first.
         at: Vec<String>,
-        /// What is wrong with it.
+        /// Fault of the value.
         why: String,
     },
     /// The budget was used up.
@@ -56,7 +56,7 @@ impl From<serde_json::Error> for Unfit {
 }
 
 impl Unfit {
-    /// The same, seen from what the value is in.
+    /// Returns the fault as seen from the value around this one.
     fn within(mut self, part: &dyn fmt::Display) -> Self {
         if let Unfit::Fault { at, .. } = &mut self {
             at.push(part.to_string());
@@ -66,12 +66,12 @@ impl Unfit {
 }
 
 impl JsonSchema {
-    /// Whether an item fits: JSON that is nested no deeper than serde_json follows. Takes the bytes that
-    /// are looked at from the budget, each as often as it is looked at.
+    /// Checks that an item fits. An item is JSON that is nested no deeper than serde_json follows. The bytes that
+    /// are looked at are taken from the budget, each as often as it is looked at.
     ///
     /// # Errors
     ///
-    /// The first thing that is otherwise than the schema says, or that the budget is used up.
+    /// Returns the first difference from the schema, or that the budget is used up.
     pub fn check(&self, item: &str, budget: &mut u64) -> Result<(), Unfit> {
         let mut checker = Checker {
             schema: self,
@@ -81,7 +81,7 @@ impl JsonSchema {
     }
 }
 
-/// Why none of several schemas fits, as far as they are for values of this kind.
+/// Reasons why none of several schemas fits, as far as they are for values of this kind.
 #[derive(Default)]
 struct Faults {
     n_meant: usize,
@@ -89,7 +89,7 @@ struct Faults {
 }
 
 impl Faults {
-    /// Where the value's kind leaves one choice, what was wrong with that one.
+    /// Returns the fault. If the kind of the value leaves one choice, it is the fault of that one.
     fn of(self, n: usize, raw: &str) -> Unfit {
         match self.first {
             Some(fault) if self.n_meant == 1 => fault,
@@ -126,7 +126,7 @@ impl Checker<'_, '_> {
             return Err(fault(format!("{shown} is not of the kind {}", node.kinds)));
         }
         if let Some(values) = &node.values {
-            // Each may have the beginning of the value.
+            // Each value of the list may begin like this one.
             self.spend(values.n_bytes as u64)?;
             let value = Some(raw).filter(|raw| raw.len() <= COMPARED_MAX);
             let value = value.and_then(|raw| serde_json::from_str::<Value>(raw).ok());
@@ -176,7 +176,7 @@ impl Checker<'_, '_> {
         }
     }
 
-    /// Whether one of several schemas fits.
+    /// Returns true if one of several schemas fits.
     fn fits(
         &mut self,
         id: NodeId,
@@ -335,7 +335,7 @@ fn check_count(bounds: &Bounds<u64>, n: u64, what: &str) -> Result<(), Unfit> {
     }
 }
 
-/// The beginning of a value, as it is written.
+/// Returns the beginning of a value, as it is written.
 pub(super) fn shown(raw: &str) -> Cow<'_, str> {
     match raw.char_indices().nth(SHOWN) {
         Some((end, _)) => Cow::Owned(format!("{}…", &raw[..end])),

@@ -1,8 +1,8 @@
-//! What readers of the items of one schema could stumble over in the items of another.
+//! Differences between two schemas that readers of the items could stumble over.
 //!
-//! Whether all that fits one schema fits another cannot be told of any two. What is not seen to be safe
-//! counts as a difference: whoever changes a schema can say that it is meant. One exception: those of a
-//! `oneOf` are taken to exclude each other, as the variants of an enum do.
+//! Not every two schemas allow an answer whether all that fits one fits the other. A change that is not seen to be
+//! safe counts as a difference: whoever changes a schema can say that it is meant. There is one exception: the
+//! schemas of a `oneOf` are taken to exclude each other, as the variants of an enum do.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -12,20 +12,21 @@ use super::json::{is_same, order};
 use super::read::escaped;
 use super::*;
 
-/// Pairs of schemas that are looked at, and what is as much work.
+/// Largest number of steps: pairs of schemas that are compared, and other work of the same size.
 const STEPS_MAX: usize = 20_000;
-/// How deep in each other.
+/// Largest depth of nested comparisons.
 const DEPTH_MAX: usize = 100;
-/// Names, patterns and parts that are as much work as a pair of schemas.
+/// Number of names, patterns and parts that are as much work as a pair of schemas.
 const PARTS_PER_STEP: usize = 16;
-/// Bytes of values, each compared with one, that are as much work.
+/// Bytes of values, each compared with one, that are as much work as a pair of schemas.
 const BYTES_PER_STEP: usize = 1 << 10;
-/// Differences that are told.
+/// Largest number of differences that are told.
 const TOLD_MAX: usize = 20;
 
 impl JsonSchema {
-    /// What may stand in items of the later schema and may not in those of this one, or is missing from
-    /// them; a line for each. Properties that are new are fine where this schema is open to others.
+    /// Returns a line for each difference: content that may be in items of the later schema and may not be in
+    /// those of this one, or that is missing from them. New properties are no difference if this schema is open to
+    /// others.
     pub fn differences(&self, later: &JsonSchema) -> Vec<String> {
         let mut comparison = Comparison {
             old: self,
@@ -48,19 +49,19 @@ impl JsonSchema {
 struct Comparison<'s> {
     old: &'s JsonSchema,
     new: &'s JsonSchema,
-    /// Pairs that are being looked at, or were found to be safe: a schema may lead back to itself.
+    /// Pairs that are being compared, or were found to be safe: a schema may lead back to itself.
     safe: HashSet<(NodeId, NodeId)>,
-    /// The same, in the order in which they came.
+    /// The same pairs, in the order in which they came.
     order: Vec<(NodeId, NodeId)>,
     n_steps: usize,
     depth: usize,
-    /// The way to the value.
+    /// Path to the value.
     at: Vec<String>,
     told: Vec<String>,
 }
 
 impl<'s> Comparison<'s> {
-    /// Tells what is not safe about values of the new schema in the place of the old one's.
+    /// Tells the differences that are not safe if values of the new schema take the place of the old one's.
     fn pair(&mut self, old: NodeId, new: NodeId) {
         if self.told.len() > TOLD_MAX || !self.safe.insert((old, new)) {
             return;
@@ -95,15 +96,15 @@ impl<'s> Comparison<'s> {
         }
     }
 
-    /// Whether what the new schema allows is each time something that one of these allows.
+    /// Returns true if each value that the new schema allows is allowed by one of these.
     fn is_one_of(&mut self, olds: &[NodeId], new: NodeId) -> bool {
         let is_safe = |this: &mut Self, old| this.trial(|this| this.pair(old, new)).is_ok();
         olds.iter().any(|old| is_safe(self, *old))
             || self.parts_are(new, |this, part| this.is_one_of(olds, part))
     }
 
-    /// Whether each choice of the new schema demands what the old one does, or one of those that hold at
-    /// once.
+    /// Returns true if each choice of the new schema, or one of the schemas that hold at once, demands as much as
+    /// the old one.
     fn parts_demand(&mut self, before: &Node, new: NodeId) -> bool {
         self.parts_are(new, |this, part| {
             let demands = this.trial(|this| this.demands(before, this.new.node(part)));
@@ -125,7 +126,7 @@ impl<'s> Comparison<'s> {
         all_are
     }
 
-    /// Whether there may be so much more work.
+    /// Counts steps. Returns true if there is room for more work.
     fn step(&mut self, n: usize) -> bool {
         self.n_steps = self.n_steps.saturating_add(n);
         if self.depth > DEPTH_MAX {
@@ -134,12 +135,13 @@ impl<'s> Comparison<'s> {
         !self.is_too_much()
     }
 
-    /// Nothing is found out any more, and nothing counts as safe.
+    /// Returns true if the steps are used up. Then nothing counts as safe any more.
     fn is_too_much(&self) -> bool {
         self.n_steps > STEPS_MAX
     }
 
-    /// What this tells; then all that it found on the way is forgotten, because it may hold for nothing.
+    /// Returns the differences that a comparison tells. If there are any, the pairs that it found safe on the way
+    /// are forgotten, because they may hold for nothing.
     fn trial(&mut self, look: impl FnOnce(&mut Self)) -> Result<(), Vec<String>> {
         let (n_told, n_safe) = (self.told.len(), self.order.len());
         look(self);
@@ -292,7 +294,7 @@ impl<'s> Comparison<'s> {
                 self.tell(format!("{:?} may be missing now", shown(name)));
             }
         }
-        // Names that the old schema has no property for are told of by its patterns and its others.
+        // Names without a property in the old schema fall under its patterns and its others.
         let is_open = before.others.is_none() && before.by_pattern.is_empty();
         if is_open {
             return;
@@ -318,7 +320,7 @@ impl<'s> Comparison<'s> {
         self.part("*", before.others, after.others);
     }
 
-    /// A value inside of this one; none: any.
+    /// Compares a value inside of this one. `None` stands for any value.
     fn part(&mut self, name: &str, old: Option<NodeId>, new: Option<NodeId>) {
         self.at.push(shown(&escaped(name)).into_owned());
         match (old, new) {
@@ -348,7 +350,7 @@ impl<'s> Comparison<'s> {
 }
 
 impl JsonSchema {
-    /// Whether nothing is demanded, as far as that is seen at once.
+    /// Returns true if the schema demands nothing, as far as that is seen without following it.
     fn is_any(&self, id: NodeId) -> bool {
         let node = self.node(id);
         let demands_no_number =

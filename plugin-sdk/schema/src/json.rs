@@ -11,7 +11,7 @@ use serde_json::{Number, Value};
 
 use super::Kinds;
 
-/// The kind of a valid JSON text.
+/// Returns the kind of a valid JSON text.
 pub(super) fn kind_of(raw: &str) -> Kinds {
     match raw.as_bytes().first() {
         Some(b'{') => Kinds::OBJECT,
@@ -20,7 +20,7 @@ pub(super) fn kind_of(raw: &str) -> Kinds {
         Some(b't' | b'f') => Kinds::BOOLEAN,
         Some(b'n') => Kinds::NULL,
         _ if !raw.contains(['.', 'e', 'E']) => Kinds::INTEGER,
-        // 2.0 is an integer to JSON Schema.
+        // In JSON Schema, 2.0 is an integer.
         _ => match raw.parse::<f64>() {
             Ok(number) if number.fract() == 0.0 => Kinds::INTEGER,
             _ => Kinds::FRACTION,
@@ -28,7 +28,7 @@ pub(super) fn kind_of(raw: &str) -> Kinds {
     }
 }
 
-/// Whole numbers as they are, all others as floating point numbers.
+/// Compares whole numbers as they are, and all others as floating-point numbers.
 pub(super) fn order(one: &Number, other: &Number) -> Option<Ordering> {
     let whole = |n: &Number| n.as_i64().map(i128::from).or(n.as_u64().map(i128::from));
     match (whole(one), whole(other)) {
@@ -37,7 +37,7 @@ pub(super) fn order(one: &Number, other: &Number) -> Option<Ordering> {
     }
 }
 
-/// Equal to JSON Schema, to which 2.0 is 2.
+/// Returns true if two values are equal in JSON Schema, where 2.0 is 2.
 pub(super) fn is_same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => order(one, other) == Some(Ordering::Equal),
@@ -52,11 +52,11 @@ pub(super) fn is_same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// A text of JSON; borrowed where it is written without escapes.
+/// A text of JSON; it is borrowed if it is written without escapes.
 #[derive(Deserialize)]
 pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
-/// Calls for each element of an array, until that is an error.
+/// Calls `look` for each element of an array, until that is an error.
 pub(super) fn each_element<'a, E: From<serde_json::Error>>(
     raw: &'a str,
     look: impl FnMut(&'a str) -> Result<(), E>,
@@ -87,7 +87,7 @@ pub(super) fn each_element<'a, E: From<serde_json::Error>>(
     outcome.and(read.map_err(E::from))
 }
 
-/// Calls for each property of an object, until that is an error.
+/// Calls `look` for each property of an object, until that is an error.
 pub(super) fn each_property<'a, E: From<serde_json::Error>>(
     raw: &'a str,
     look: impl FnMut(&str, &'a str) -> Result<(), E>,

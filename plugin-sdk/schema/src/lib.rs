@@ -1,17 +1,16 @@
-//! What items look like: JSON Schema, as far as items are checked by it.
+//! Shape of items: JSON Schema, as far as items are checked by it.
 //!
-//! A schema comes from a plugin, so nothing in it is trusted. A keyword that is not checked is refused
-//! instead of passed over; what could be followed without end is refused too; and checking an item keeps
-//! nothing of it but where the elements begin that may not be there twice, and spends from a budget.
+//! A schema comes from a plugin, so nothing in it is trusted. A keyword that is not checked is refused instead of
+//! passed over. A schema that could be followed without end is refused too. Checking an item keeps nothing of it
+//! but the starts of elements that have to be unique, and spends from a budget.
 //!
-//! The keywords are those of [draft 2020-12](https://json-schema.org/draft/2020-12) that types of
-//! programming languages need: `type`, `enum`, `const`, `properties`, `required`,
-//! `additionalProperties`, `patternProperties`, `minProperties`, `maxProperties`, `items`,
-//! `prefixItems`, `minItems`, `maxItems`, `uniqueItems` (as the elements are written), `minimum`,
-//! `maximum`, `exclusiveMinimum`, `exclusiveMaximum`, `minLength`, `maxLength`, `pattern` (in the
-//! dialect of [`regex_lite`]), `allOf`, `anyOf`, `oneOf` and `$ref` into the same schema. What describes
-//! without a demand, such as `title` and `format`, may stand anywhere, and so may keywords that begin
-//! with `x-`.
+//! The keywords are those of [draft 2020-12](https://json-schema.org/draft/2020-12) that types of programming
+//! languages need: `type`, `enum`, `const`, `properties`, `required`, `additionalProperties`, `patternProperties`,
+//! `minProperties`, `maxProperties`, `items`, `prefixItems`, `minItems`, `maxItems`, `uniqueItems` (as the
+//! elements are written), `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`, `minLength`, `maxLength`,
+//! `pattern` (in the dialect of [`regex_lite`]), `allOf`, `anyOf`, `oneOf` and `$ref` into the same schema.
+//! Keywords that describe and demand nothing, such as `title` and `format`, may stand anywhere, and so may
+//! keywords that begin with `x-`.
 //!
 //! ```text
 //! read      the text of a schema into nodes
@@ -40,12 +39,12 @@ pub use check::Unfit;
 pub use object::check_object;
 pub use read::SchemaError;
 
-/// A schema that was read.
+/// A schema that has been read.
 #[derive(Debug, Clone)]
 pub struct JsonSchema {
-    /// Those that it is made of; they name each other by their places.
+    /// Schemas that it is made of; they refer to each other by their places in the list.
     nodes: Vec<Node>,
-    /// The kinds that each leaves open, with all that is about the same value.
+    /// Kinds that each schema leaves open, together with all schemas about the same value.
     kinds: Vec<Kinds>,
     root: NodeId,
 }
@@ -53,40 +52,40 @@ pub struct JsonSchema {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct NodeId(usize);
 
-/// What one value has to be: all of it at once.
+/// Demands on one value, which all have to be met.
 #[derive(Debug, Clone)]
 struct Node {
     kinds: Kinds,
     values: Option<Values>,
     number: Bounds<Number>,
-    /// The value itself is too little, or too much.
+    /// Bounds that the value has to exceed, or stay below.
     exclusive: Bounds<Number>,
-    /// In characters.
+    /// Length in characters.
     length: Bounds<u64>,
     pattern: Option<Pattern>,
-    /// Says more of a text or number than is checked.
+    /// Format of a text or number; it is not checked.
     format: Option<String>,
     prefix: Vec<NodeId>,
-    /// Those behind the prefix.
+    /// Elements behind the prefix.
     elements: Option<NodeId>,
     n_elements: Bounds<u64>,
     unique: bool,
     properties: BTreeMap<String, NodeId>,
-    /// Sorted.
+    /// Required properties, sorted.
     required: Vec<String>,
     by_pattern: Vec<(Pattern, NodeId)>,
-    /// Those that neither name nor pattern tells of.
+    /// Properties that no name or pattern covers.
     others: Option<NodeId>,
     n_properties: Bounds<u64>,
     all_of: Vec<NodeId>,
-    /// At least one of them fits.
+    /// Schemas of which at least one fits.
     any_of: Vec<NodeId>,
-    /// Exactly one of them fits.
+    /// Schemas of which exactly one fits.
     one_of: Vec<NodeId>,
 }
 
 impl Node {
-    /// Fits all values.
+    /// Returns a schema that all values fit.
     fn any() -> Self {
         Self {
             kinds: Kinds::ALL,
@@ -111,32 +110,32 @@ impl Node {
         }
     }
 
-    /// How much there is to look at.
+    /// Number of parts to look at.
     fn n_parts(&self) -> usize {
         self.properties.len() + self.required.len() + self.by_pattern.len() + self.prefix.len()
     }
 
-    /// Those that are about the same value.
+    /// Returns the schemas that are about the same value.
     fn beside(&self) -> impl Iterator<Item = NodeId> + '_ {
         let lists = [&self.all_of, &self.any_of, &self.one_of];
         lists.into_iter().flatten().copied()
     }
 }
 
-/// What a value may be.
+/// Values of an `enum` or `const`.
 #[derive(Debug, Clone)]
 struct Values {
     list: Vec<Value>,
-    /// Of all of it as JSON.
+    /// Bytes of the whole list as JSON.
     n_bytes: usize,
-    /// The list, as far as an error shows it.
+    /// Text of the list, as far as an error shows it.
     text: String,
 }
 
 #[derive(Debug, Clone)]
 struct Pattern {
     regex: Regex,
-    /// How much work each byte of a text may be.
+    /// Largest work for each byte of a text.
     weight: u64,
 }
 
@@ -146,7 +145,7 @@ impl Pattern {
     }
 }
 
-/// The least and the most, where there are such.
+/// Smallest and largest value; each may be missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Bounds<T> {
     least: Option<T>,
@@ -213,7 +212,7 @@ impl BitAnd for Kinds {
     }
 }
 
-/// `string or null`.
+/// Writes the kinds, such as `string or null`.
 impl fmt::Display for Kinds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if *self == Kinds::ALL {
@@ -221,7 +220,7 @@ impl fmt::Display for Kinds {
         }
         let mut rest = *self;
         let mut names = Vec::new();
-        // Numbers stand behind their kinds.
+        // Numbers come after the kinds that are parts of them.
         for (name, kinds) in Kinds::NAMES.iter().rev() {
             if rest.has(*kinds) {
                 names.push(*name);
@@ -236,7 +235,7 @@ impl fmt::Display for Kinds {
 }
 
 impl JsonSchema {
-    /// The properties of an object that fits it: their names and kinds, and whether they are always there.
+    /// Returns the properties of an object that fits: names, kinds, and true if the property is always there.
     pub fn properties(&self) -> impl Iterator<Item = (&str, String, bool)> {
         let root = self.node(self.root);
         root.properties.iter().map(|(name, id)| {
@@ -245,7 +244,7 @@ impl JsonSchema {
         })
     }
 
-    /// Whether an object may fit it.
+    /// Returns true if an object may fit the schema.
     pub fn takes_objects(&self) -> bool {
         self.kinds(self.root).has(Kinds::OBJECT)
     }
@@ -254,7 +253,7 @@ impl JsonSchema {
         &self.nodes[id.0]
     }
 
-    /// All kinds that a value may have.
+    /// Returns the kinds that a value may have.
     fn kinds(&self, id: NodeId) -> Kinds {
         self.kinds[id.0]
     }

@@ -1,16 +1,16 @@
-//! Whether a text is one JSON object, found out without keeping any of it: an item that is parsed
-//! into values takes sixteen times its size, outside of every limit.
+//! Check that a text is one JSON object, without keeping any of it: an item that is parsed into values takes
+//! sixteen times its size, outside of every limit.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// Refuses what is not one object, is nested deeper than serde_json's readers follow, or has
-/// numbers that they cannot hold.
+/// Refuses a text that is not one object, is nested deeper than serde_json's readers follow, or has numbers that
+/// they cannot hold.
 ///
 /// # Errors
 ///
-/// What of it is refused, and where.
+/// Returns the part that is refused, with its place.
 pub fn check_object(text: &str) -> Result<(), serde_json::Error> {
     serde_json::from_str::<Object>(text).map(|Object| ())
 }
@@ -28,7 +28,7 @@ struct Anything;
 
 impl<'de> Deserialize<'de> for Anything {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Not `deserialize_ignored_any`: that one follows any depth.
+        // `deserialize_ignored_any` would follow any depth.
         deserializer.deserialize_any(Reader("a JSON value"))?;
         Ok(Self)
     }

@@ -1,4 +1,4 @@
-//! The text of a schema, read into nodes.
+//! Reader of schemas: from the text to nodes.
 
 use std::collections::HashMap;
 
@@ -8,24 +8,24 @@ use super::check::{listed, shown};
 use super::json::is_same;
 use super::*;
 
-/// How deep schemas may be nested in each other, by writing or by `$ref`.
+/// Largest depth of nested schemas, by writing or by `$ref`.
 const DEPTH_MAX: usize = 64;
-/// Bytes of a compiled `pattern`: a text is tried at all its states at once.
+/// Largest size of a compiled `pattern`, in bytes: a text is tried at all its states at once.
 const PATTERN_BYTES_MAX: usize = 64 << 10;
-/// The same of all patterns of a schema: each of them stays in memory.
+/// Largest size of all compiled patterns of a schema, in bytes: each of them stays in memory.
 const PATTERNS_BYTES_MAX: usize = 256 << 10;
-/// Groups of a pattern, the whole among them: matching takes memory for each at every state.
+/// Largest number of groups of a pattern, including the whole: matching takes memory for each at every state.
 const PATTERN_GROUPS_MAX: usize = 8;
-/// Bytes of all places of schemas, as JSON pointers.
+/// Largest size of all places of schemas, in bytes, as JSON pointers.
 const PLACES_BYTES_MAX: usize = 4 << 20;
 /// Bytes of a compiled pattern that are as much work for a byte of text as reading it.
 const BYTES_PER_STATE: usize = 64;
 
-/// What is wrong with a schema.
+/// Fault of a schema.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{why}", place(at))]
 pub struct SchemaError {
-    /// A JSON pointer; empty for the whole.
+    /// JSON pointer to the place; empty for the whole schema.
     at: String,
     why: String,
 }
@@ -37,7 +37,7 @@ fn place(at: &str) -> String {
     }
 }
 
-/// What says something about values, and demands nothing.
+/// Keywords that describe values and demand nothing.
 const ANNOTATIONS: [&str; 14] = [
     "$schema",
     "$id",
@@ -60,7 +60,8 @@ impl JsonSchema {
     ///
     /// # Errors
     ///
-    /// It is not JSON, has a keyword that items are not checked by, or can be followed without end.
+    /// Refuses a text that is not JSON, has a keyword that items are not checked by, or can be followed without
+    /// end.
     pub fn read(text: &str) -> Result<Self, SchemaError> {
         let document: Value = serde_json::from_str(text).map_err(|e| SchemaError {
             at: String::new(),
@@ -88,9 +89,9 @@ impl JsonSchema {
 struct Reader<'d> {
     document: &'d Value,
     nodes: Vec<Node>,
-    /// Where each was read, as a JSON pointer.
+    /// Place where each schema was read, as a JSON pointer.
     places: Vec<String>,
-    /// The same the other way round, and what a place refers to.
+    /// Schema at each place, and the one that a place refers to.
     by_place: HashMap<String, NodeId>,
     place_bytes: usize,
     pattern_bytes: usize,
@@ -131,7 +132,7 @@ impl<'d> Reader<'d> {
             self.by_place.insert(at.to_owned(), id);
             return Ok(id);
         }
-        // It has its place before what it holds is read: that may refer to it.
+        // The schema gets its place before its content is read, because the content may refer to it.
         let id = self.add(at, Node::any());
         self.nodes[id.0] = self.node(at, map, depth)?;
         Ok(id)
@@ -237,7 +238,7 @@ impl<'d> Reader<'d> {
     fn pattern(&mut self, at: &str, text: &str) -> Result<Pattern, SchemaError> {
         let bad =
             |why: &dyn fmt::Display| wrong(at, format!("{:?} is no pattern: {why}", shown(text)));
-        // How large it is when compiled is found out by limits.
+        // The compiled size is found by trying limits.
         let mut limit = 1 << 10;
         let regex = loop {
             let built = regex_lite::RegexBuilder::new(text)
@@ -260,7 +261,7 @@ impl<'d> Reader<'d> {
         Ok(Pattern { regex, weight })
     }
 
-    /// What a `$ref` leads to.
+    /// Returns the schema that a `$ref` leads to.
     fn target(&mut self, at: &str, target: &str, depth: usize) -> Result<NodeId, SchemaError> {
         let pointer = target
             .strip_prefix('#')
@@ -302,7 +303,7 @@ pub(super) fn wrong(at: &str, why: impl Into<String>) -> SchemaError {
     SchemaError { at, why }
 }
 
-/// A name as a part of a JSON pointer (RFC 6901).
+/// Writes a name as a part of a JSON pointer (RFC 6901).
 pub(super) fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
@@ -340,12 +341,12 @@ fn number(at: &str, value: &Value) -> Result<Number, SchemaError> {
 
 fn count(at: &str, value: &Value) -> Result<u64, SchemaError> {
     let whole = value.as_f64().filter(|n| n.fract() == 0.0 && *n >= 0.0);
-    // 2.0 is as good as 2.
+    // 2.0 is accepted for 2.
     let count = value.as_u64().or_else(|| whole.map(|n| n as u64));
     count.ok_or_else(|| wrong(at, "it is a number from 0 on, without a fraction"))
 }
 
-/// The schemas of an object, with name and place.
+/// Returns the schemas of an object, with name and place.
 fn named<'v>(
     at: &str,
     value: &'v Value,

@@ -1,4 +1,4 @@
-//! Which schemas are read, what fits them, and which of their changes are told.
+//! Schemas that are read, items that fit them, and changes of schemas that are told.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ fn read(schema: &Value) -> JsonSchema {
     JsonSchema::read(&schema.to_string()).unwrap()
 }
 
-/// What is wrong with the item; empty if it fits.
+/// Returns the fault of the item; empty if it fits.
 fn check(schema: &Value, item: &str) -> String {
     let checked = read(schema).check(item, &mut PLENTY.clone());
     checked.err().map_or_else(String::new, |e| e.to_string())
@@ -215,7 +215,7 @@ fn of_several_shapes_the_one_that_is_meant_is_told_of() {
     );
 }
 
-/// What the SDK makes of a struct with a field of itself, an enum with a tag, and a flattened map.
+/// The schemas are those of the SDK for a struct with a field of itself, an enum with a tag, and a flattened map.
 #[test]
 fn schemas_of_rust_types_are_read() {
     let chapter = json!({
@@ -360,7 +360,7 @@ fn what_is_not_checked_or_never_ends_is_refused() {
 
 #[test]
 fn no_schema_takes_more_than_its_budget() {
-    // Each level asks forty times for the next.
+    // Each level refers forty times to the next.
     let mut defs = serde_json::Map::new();
     for n in 0..15 {
         let next = json!({"$ref": format!("#/$defs/{}", n + 1)});
@@ -373,7 +373,7 @@ fn no_schema_takes_more_than_its_budget() {
     let told = schema.differences(&schema);
     assert!(told.is_empty(), "{told:?}");
 
-    // Cycles of two lengths meet in as many pairs as their product.
+    // Cycles of two lengths meet in as many pairs as the product of the lengths.
     let cycle = |n: usize| {
         let link = |inner: Value| json!({"properties": {"x": inner}});
         read(&(0..n).fold(json!({"$ref": "#"}), |inner, _| link(inner)))
@@ -393,7 +393,7 @@ fn no_schema_takes_more_than_its_budget() {
         read(&json!({"pattern": "^(a|aa){50}$"})).check(&long, &mut budget),
         Err(Unfit::OverBudget)
     );
-    // Values in each other are bounded by the JSON that is let in; schemas beside them too.
+    // Nested values are bounded by the JSON that is accepted; with them, nested schemas are bounded too.
     let nested = json!({"$defs": {"a": {"allOf": [{"allOf": [{"items": {"$ref": "#/$defs/a"}}]}]}}, "$ref": "#/$defs/a"});
     let item = format!("{}{}", "[".repeat(120), "]".repeat(120));
     let error = check(&nested, &item);
@@ -508,7 +508,7 @@ fn choices_are_compared_one_by_one() {
         option(json!({"type": "object"})),
         &["it may be something else now than it was one of"],
     );
-    // A kind of an enumeration more; one less.
+    // An enumeration gains a kind, or loses one.
     let kinds = |names: &[&str]| {
         let each = names
             .iter()
@@ -521,10 +521,10 @@ fn choices_are_compared_one_by_one() {
         kinds(&["a", "b"]),
         &["it may be something else now than it was one of"],
     );
-    // What each choice demands is demanded.
+    // The demands of each choice are demanded by the whole.
     let each = json!({"anyOf": [{"required": ["a", "b"]}, {"required": ["a", "c"]}]});
     differ(json!({"required": ["a"]}), each, &[]);
-    // Schemas that lead back to themselves.
+    // These schemas lead back to themselves.
     let tree = |name: Value| json!({"$defs": {"T": {"type": "object", "properties": {"next": {"anyOf": [{"$ref": "#/$defs/T"}, {"type": "null"}]}, "name": name}}}, "$ref": "#/$defs/T"});
     let (text, number) = (json!({"type": "string"}), json!({"type": "integer"}));
     differ(tree(text.clone()), tree(text.clone()), &[]);

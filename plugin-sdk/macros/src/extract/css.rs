@@ -1,4 +1,4 @@
-//! What stands in `#[css(…)]`: the selector, and keys that must fit each other and the type.
+//! Content of `#[css(…)]`: the selector, and keys that must fit each other and the type.
 
 use syn::ext::IdentExt;
 use syn::parse::ParseStream;
@@ -10,10 +10,10 @@ use super::types::is_called;
 
 const KEYS: &str = "the keys are attr, inner, raw, present, tag, regex, with, default, and of types format, offset, currency and decimal";
 
-/// What stands in `#[css(…)]`.
+/// Content of `#[css(…)]`.
 pub(super) struct Css {
     selector: LitStr,
-    /// Which key said what is read.
+    /// Key that says which part of the element is read.
     take: Option<(Ident, Option<Take>)>,
     regex: Option<(Ident, LitStr)>,
     reader: ReaderKeys,
@@ -140,7 +140,7 @@ impl Css {
     }
 }
 
-/// The selector, which comes before all keys.
+/// Reads the selector, which comes before all keys.
 pub(super) fn selector(input: ParseStream<'_>, example: &str) -> Result<LitStr> {
     match input.peek(LitStr) {
         true => input.parse(),

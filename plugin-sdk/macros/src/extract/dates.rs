@@ -1,4 +1,4 @@
-//! Formats of days and moments, tried before there is a page: what a format writes, it has to read.
+//! Formats of days and moments, tried at compile time: a format has to read what it writes.
 
 use std::fmt::Write as _;
 
@@ -6,10 +6,10 @@ use chrono::format::{Fixed, Item, ParseErrorKind, StrftimeItems};
 use chrono::{DateTime, NaiveDate, NaiveDateTime, ParseError};
 use syn::{Error, LitStr, Result};
 
-/// Each of its parts has two digits, and is another number.
+/// Sample moment; each of its parts has two digits, and is another number.
 const SAMPLE: &str = "2026-11-23T14:25:36+02:00";
 
-/// A format that a day can be told by.
+/// Checks that a format determines a day.
 pub(super) fn check_date(format: &LitStr) -> Result<()> {
     let sample = written(format)?;
     let date = NaiveDate::parse_from_str(&sample, &format.value());
@@ -17,7 +17,7 @@ pub(super) fn check_date(format: &LitStr) -> Result<()> {
         .map_err(|why| unread(format, why, "a day needs day, month and year"))
 }
 
-/// A format that a moment can be told by, with an offset that goes for all texts or without one.
+/// Checks that a format determines a moment, with or without an offset that holds for all texts.
 pub(super) fn check_date_time(format: &LitStr, offset: Option<&LitStr>) -> Result<()> {
     let text = format.value();
     if StrftimeItems::new(&text).any(|item| item == Item::Fixed(Fixed::TimezoneName)) {
@@ -44,7 +44,7 @@ pub(super) fn check_date_time(format: &LitStr, offset: Option<&LitStr>) -> Resul
     }
 }
 
-/// An offset from UTC, in seconds.
+/// Reads an offset from UTC, in seconds.
 pub(super) fn offset(text: &LitStr) -> Result<i32> {
     let moment = format!("{}{}", &SAMPLE[..19], text.value());
     match DateTime::parse_from_str(&moment, "%Y-%m-%dT%H:%M:%S%:z") {
@@ -56,10 +56,10 @@ pub(super) fn offset(text: &LitStr) -> Result<i32> {
     }
 }
 
-/// The sample as the format writes it.
+/// Writes the sample in this format.
 fn written(format: &LitStr) -> Result<String> {
     let text = format.value();
-    // This one is only for reading.
+    // This format is only for reading.
     let item = |text: &'static str| StrftimeItems::new(text).next();
     let (only_read, offset) = (item("%#z"), item("%z"));
     let items: Vec<Item<'_>> = StrftimeItems::new(&text)

@@ -1,5 +1,5 @@
-//! The code that reads a struct: its shape as constants, and a call for each field. What the compiler may find
-//! wrong with it, types and functions of the author, carries the author's place.
+//! Code that reads a struct: its shape as constants, and a call for each field. Types and functions of the author,
+//! in which the compiler may find errors, carry the author's place.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -60,7 +60,7 @@ impl Shape {
 }
 
 impl Field {
-    /// What it is in the shape, unless it is not in the page.
+    /// Returns its part of the shape, unless the field is not in the page.
     fn part(&self, sdk: &TokenStream, lifetime: Option<&Lifetime>) -> Option<TokenStream> {
         let Field {
             name, inner, count, ..
@@ -69,7 +69,7 @@ impl Field {
         let part = quote!(#sdk::__extract::Part);
         Some(match &self.kind {
             Kind::Value { take, regex, .. } => {
-                // The first that matches may be any of them.
+                // Any capture may be the first that matches.
                 let first = *count != Count::All && regex.is_none();
                 let take = take.expand(sdk);
                 quote!(#part::value(#name, #selector, #take, #first))
@@ -89,7 +89,7 @@ impl Field {
         })
     }
 
-    /// How it is read from a row.
+    /// Returns the code that reads it from a row.
     fn read(&self) -> TokenStream {
         let (inner, name) = (&self.inner, &self.name);
         let (read, place) = match &self.kind {
@@ -165,13 +165,13 @@ fn sdk(place: Span) -> TokenStream {
     quote_spanned!(place=> ::crawler_plugin_sdk)
 }
 
-/// The row that is read, as it is called in generated code.
+/// Name of the row in generated code.
 fn row(place: Span) -> Ident {
     Ident::new("row", place)
 }
 
 impl Reader {
-    /// The function that reads a capture, and the author's place that it stands for.
+    /// Returns the function that reads a capture, and the author's place that it stands for.
     fn expand(&self, inner: &Type) -> (TokenStream, Span) {
         let place = match self {
             Reader::With(path) => at(path),
@@ -182,7 +182,7 @@ impl Reader {
         let read = match self {
             Reader::Plain if is_borrowed_text(inner) => quote_spanned!(place=> #made::borrowed),
             Reader::Plain => quote_spanned!(place=> <#inner as #sdk::Value>::read),
-            // A closure, because a function may be one of a single lifetime: `serde_json::from_str` is.
+            // A closure is needed, because a function may have a single lifetime, as `serde_json::from_str` does.
             Reader::With(path) => quote_spanned! {place=>
                 #made::by::<#inner, _, _>(|text| #path(text))
             },
@@ -195,7 +195,7 @@ impl Reader {
                 let currency = option(&currency.as_ref().map(|code| {
                     let place = at(code);
                     let sdk = self::sdk(place);
-                    // An item: a block of constants is not looked at by `cargo check`.
+                    // The constant is an item, because `cargo check` does not evaluate a block of constants.
                     quote_spanned!(place=> {
                         const CURRENCY: #sdk::Currency = #sdk::Currency::of(#code);
                         CURRENCY
@@ -216,7 +216,7 @@ fn option(value: &Option<impl ToTokens>) -> TokenStream {
     }
 }
 
-/// Generated code that stands where the author's does, for errors of the compiler.
+/// Returns a span of generated code at the author's place, for errors of the compiler.
 fn at(place: &impl Spanned) -> Span {
     Span::mixed_site().located_at(place.span())
 }

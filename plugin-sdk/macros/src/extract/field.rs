@@ -1,4 +1,4 @@
-//! One field: its type, and what stands in `#[css(…)]`, `#[rows(…)]` or `#[page(…)]`.
+//! A field: its type, and the content of `#[css(…)]`, `#[rows(…)]` or `#[page(…)]`.
 
 use quote::ToTokens;
 use syn::ext::IdentExt;
@@ -10,20 +10,20 @@ use super::css::{Css, selector};
 use super::reader::Reader;
 use super::types::{counted, is_called};
 
-/// A field and what it is read from.
+/// A field and its source.
 pub(super) struct Field {
     pub(super) ident: Ident,
-    /// Without `r#`.
+    /// Name without `r#`.
     pub(super) name: String,
-    /// None: it is not in the page.
+    /// Selector. If `None`, the field is not in the page.
     pub(super) selector: Option<LitStr>,
-    /// Without `Option` and `Vec`.
+    /// Type without `Option` and `Vec`.
     pub(super) inner: Type,
     pub(super) count: Count,
     pub(super) kind: Kind,
 }
 
-/// How many are read.
+/// Number of values that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Count {
     One,
@@ -31,7 +31,7 @@ pub(super) enum Count {
     All,
 }
 
-/// What is read.
+/// Kind of a field.
 pub(super) enum Kind {
     Value {
         take: Take,
@@ -45,14 +45,14 @@ pub(super) enum Kind {
     Page(OfPage),
 }
 
-/// What is not in the page, but of it.
+/// Data about the page that is not in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OfPage {
     Url,
     State,
 }
 
-/// What of an element is read.
+/// Part of an element that is read.
 pub(super) enum Take {
     Text,
     Raw,
@@ -114,7 +114,7 @@ impl Field {
         })
     }
 
-    /// Whether it means something only inside of a row: its own element, or children of it.
+    /// Returns true if the selector has a meaning only inside of a row: its own element, or children of it.
     pub(super) fn needs_row(&self) -> bool {
         self.selector.as_ref().is_some_and(|selector| {
             let selector = selector.value();
@@ -123,7 +123,7 @@ impl Field {
     }
 }
 
-/// What stands in `#[page(…)]`.
+/// Reads the content of `#[page(…)]`.
 fn of_page(input: ParseStream<'_>) -> Result<OfPage> {
     let what: Ident = input.parse()?;
     let of_page = match what.to_string().as_str() {
@@ -140,7 +140,7 @@ fn of_page(input: ParseStream<'_>) -> Result<OfPage> {
     }
 }
 
-/// What stands in `#[rows(…)]`.
+/// Reads the content of `#[rows(…)]`.
 fn rows(input: ParseStream<'_>) -> Result<LitStr> {
     let selector = selector(input, "#[rows(\"ul li\")]")?;
     if selector.value().trim().is_empty() {
@@ -173,13 +173,13 @@ fn check_rows(inner: &Type, of: &Ident) -> Result<()> {
     Ok(())
 }
 
-/// A text that is borrowed lives as long as the page, and no longer.
+/// Checks that a borrowed text lives as long as the page, and no longer.
 fn check_lifetime(inner: &Type, name: &str, of: &Ident, lifetime: Option<&Lifetime>) -> Result<()> {
     let Type::Reference(reference) = inner else {
         return Ok(());
     };
     match &reference.lifetime {
-        // The compiler itself says what is wrong with one that is missing, or was not declared.
+        // The compiler itself reports a lifetime that is missing, or was not declared.
         Some(written) if written.ident == "static" => {
             let page = lifetime.map_or_else(|| "'p".to_owned(), ToString::to_string);
             let message = format!(

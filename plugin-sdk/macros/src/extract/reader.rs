@@ -1,4 +1,4 @@
-//! How a text becomes a value: a function of the author, or keys that belong to one type.
+//! Conversion of a text into a value: a function of the author, or keys that belong to one type.
 
 use syn::parse::ParseStream;
 use syn::{Error, Ident, LitStr, Path, Result, Token, Type};
@@ -6,9 +6,9 @@ use syn::{Error, Ident, LitStr, Path, Result, Token, Type};
 use super::dates;
 use super::types::is_called;
 
-/// How a text becomes a value.
+/// Conversion of a text into a value.
 pub(super) enum Reader {
-    /// As the type says.
+    /// Conversion that the type defines.
     Plain,
     With(Path),
     Date {
@@ -16,7 +16,7 @@ pub(super) enum Reader {
     },
     DateTime {
         format: Option<LitStr>,
-        /// In seconds.
+        /// Offset in seconds.
         offset: Option<i32>,
     },
     Money {
@@ -25,16 +25,16 @@ pub(super) enum Reader {
     },
 }
 
-/// The keys that say so.
+/// Keys that name the conversion.
 #[derive(Default)]
 pub(super) struct ReaderKeys {
     pub(super) with: Option<(Ident, Path)>,
-    /// Those with a text, in their order.
+    /// Keys with a text, in their order.
     texts: Vec<(Ident, LitStr)>,
 }
 
 impl ReaderKeys {
-    /// Whether it was such a key, which is read then.
+    /// Reads a key of a conversion. Returns false if it is none.
     pub(super) fn parse(&mut self, key: &Ident, input: ParseStream<'_>) -> Result<bool> {
         match key.to_string().as_str() {
             "with" => {
@@ -52,13 +52,13 @@ impl ReaderKeys {
         Ok(true)
     }
 
-    /// The first of them.
+    /// Returns the first of the keys.
     pub(super) fn first(&self) -> Option<&Ident> {
         let with = self.with.as_ref().map(|(key, _)| key);
         with.or(self.texts.first().map(|(key, _)| key))
     }
 
-    /// What they say together, of a field that holds values of this type.
+    /// Returns the conversion that the keys name, for a field that holds values of this type.
     pub(super) fn reader(self, inner: &Type) -> Result<Reader> {
         if let (Some((with, _)), Some((key, _))) = (&self.with, self.texts.first()) {
             let message = format!("`{with}` and `{key}` both say how the text is read; give one");
@@ -117,7 +117,7 @@ fn decimal(text: &LitStr) -> Result<char> {
     }
 }
 
-/// Refuses what is given twice.
+/// Refuses a key that is given twice.
 pub(super) fn once(is_again: bool, key: &Ident) -> Result<()> {
     match is_again {
         true => Err(Error::new(key.span(), format!("`{key}` is given twice"))),

@@ -1,4 +1,4 @@
-//! Types as they are written: what a derive can know of them.
+//! Types as they are written, as far as a derive can know them.
 
 use proc_macro2::{Group, TokenStream, TokenTree};
 use quote::ToTokens;
@@ -6,7 +6,7 @@ use syn::{GenericArgument, Lifetime, PathArguments, Type};
 
 use super::field::Count;
 
-/// A text that is borrowed from the page: `&'p str`, or `Cow<'p, str>`.
+/// Returns true for a text that is borrowed from the page: `&'p str`, or `Cow<'p, str>`.
 pub(super) fn is_borrowed_text(ty: &Type) -> bool {
     match ty {
         Type::Reference(reference) => is_called(&reference.elem, "str"),
@@ -19,7 +19,7 @@ pub(super) fn is_borrowed_text(ty: &Type) -> bool {
     }
 }
 
-/// The type where this lifetime is `'static`: constants of an `impl` cannot name its own.
+/// Returns the type with `'static` for this lifetime: constants of an `impl` cannot name its own.
 pub(super) fn without(lifetime: Option<&Lifetime>, ty: &Type) -> TokenStream {
     match lifetime {
         Some(lifetime) => replaced(&lifetime.ident.to_string(), ty.to_token_stream()),
@@ -51,7 +51,7 @@ fn replaced(name: &str, tokens: TokenStream) -> TokenStream {
     tokens.collect()
 }
 
-/// What is in an `Option` or a `Vec`, however its path is written.
+/// Returns the type in an `Option` or a `Vec`, however its path is written.
 pub(super) fn counted(ty: &Type) -> (Type, Count) {
     let Type::Path(path) = ty else {
         return (ty.clone(), Count::One);
@@ -73,7 +73,7 @@ pub(super) fn counted(ty: &Type) -> (Type, Count) {
     argument.unwrap_or_else(|| (ty.clone(), Count::One))
 }
 
-/// Whether its last part is this name; lifetimes aside.
+/// Returns true if the last part of the type is this name; lifetimes are ignored.
 pub(super) fn is_called(ty: &Type, name: &str) -> bool {
     let Type::Path(path) = ty else {
         return false;
