@@ -1,9 +1,9 @@
-//! Builds what a test needs when `tests/run` has not: once a process, in the order asked for.
+//! Builds of programs that a test needs and `tests/run` has not built: once a process, in the order asked for.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What cargo tells tests of themselves, and would take for changed settings of what it builds.
+/// Variables that cargo sets for tests, and would take for changed settings of the programs it builds.
 const OF_THE_TEST: [&str; 8] = [
     "CARGO_MANIFEST_DIR",
     "CARGO_MANIFEST_PATH",

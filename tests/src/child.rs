@@ -1,7 +1,7 @@
 //! A test that runs part of itself in a process of its own, because that process is to be killed.
 //!
-//! The test asks for its [`role`] first. In the process that [`again`] starts, it is what it was
-//! started with; then the test does its part and returns, and tells of it on stderr.
+//! The test asks for its [`role`] first. In the process that [`again`] starts, the role is the one given there;
+//! then the test does its part and returns, and writes about it to stderr.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ use crate::setting;
 
 const ROLE: &str = "CRAWLER_TEST_ROLE";
 
-/// What this process was started for; none in the test itself.
+/// Role that this process was started with. `None` in the test itself.
 pub fn role() -> Option<String> {
     setting(ROLE).and_then(|role| role.into_string().ok())
 }

@@ -1,10 +1,10 @@
-//! A fake web of several hosts whose pages are known before anybody has crawled it: which addresses
-//! there are, what item each gives, and how often each has to be asked for.
+//! A fake web of several hosts whose pages are known before any crawl: the addresses, the item that each page
+//! gives, and the number of requests that each needs.
 //!
-//! It is made of loops, redirects within a host and across hosts, pages that answer 503 or break the
-//! connection first, slow pages, lists whose parts are asked for by POST, pages that are gone, pages
-//! without end, and addresses written in many ways. The guest `puppet` reads it. Every request is
-//! kept, with the life of the crawler it belongs to.
+//! The web has loops, redirects within a host and across hosts, pages that answer 503 or break the connection
+//! first, slow pages, lists whose parts are asked for by POST, pages that are gone, pages without end, and
+//! addresses written in many ways. The guest `puppet` reads it. Every request is kept, with the life of the
+//! crawler it belongs to.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -35,39 +35,39 @@ pub struct Closure {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Visit {
-    /// Where the answer came from.
+    /// Address that the answer came from.
     pub url: String,
-    /// Links between the first page and this one.
+    /// Number of links between the first page and this one.
     pub depth: u32,
-    /// Which page it is.
+    /// Number of the page.
     pub state: String,
 }
 
-/// What a crawl of the whole closure counts.
+/// Totals of a crawl of the whole closure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Totals {
     /// Pages that a rule has read.
     pub parsed: u64,
-    /// Gone, redirected, or a duplicate.
+    /// Pages that are gone, redirected, or duplicates.
     pub other_done: u64,
 }
 
-/// What the log comes to.
+/// Summary of the log.
 #[derive(Debug, Default)]
 pub struct Account {
     /// Method, address and body of all that was asked for.
     pub asked: BTreeSet<String>,
-    /// Requests for pages that had been answered for good, by the life that had the answer and was
+    /// Requests for pages whose final answer had been sent, by the life of the crawler that had the answer and was
     /// killed.
     pub refetches: BTreeMap<u32, u64>,
-    /// Of those, what had been answered in the same life: nothing explains them.
+    /// Repeated requests after a final answer in the same life, which nothing explains.
     pub again_in_one_life: Vec<String>,
-    /// All requests.
+    /// Number of all requests.
     pub n_asks: usize,
 }
 
 impl Visit {
-    /// The items of a crawl, one JSON object a line, in their order.
+    /// Reads the items of a crawl, one JSON object a line, in their order.
     #[track_caller]
     pub fn read(lines: &str) -> Vec<Self> {
         let read = |line: &str| {
@@ -116,12 +116,12 @@ impl Closure {
         }
     }
 
-    /// What its crawl is to be given as `root`.
+    /// Param `root` for a crawl of it.
     pub fn root(&self) -> String {
         json!([{"url": self.known.url(0), "state": "0"}]).to_string()
     }
 
-    /// The arguments of the command line that make a crawl see all of it, and nothing else.
+    /// Arguments of the command line that make a crawl see all of it, and nothing else.
     pub fn arguments(&self) -> Vec<String> {
         let hosts: Vec<String> = (1..N_HOSTS).map(|n| loopback(n).to_string()).collect();
         vec![
@@ -139,11 +139,11 @@ impl Closure {
         pages.map(|page| self.known.address(page)).collect()
     }
 
-    /// The items of a whole crawl.
+    /// Items of a whole crawl.
     pub fn items(&self) -> BTreeSet<Visit> {
         let pages = &self.known.pages;
         let mut states: Vec<usize> = (0..pages.len()).collect();
-        // What a redirect leads to is asked for as the page that redirects.
+        // The target of a redirect is asked for with the state of the page that redirects.
         for (n, page) in pages.iter().enumerate() {
             if let Answer::Redirect(_, to) = page.answer
                 && to > n
@@ -161,7 +161,7 @@ impl Closure {
         read.map(visit).collect()
     }
 
-    /// What a whole crawl counts.
+    /// Totals of a whole crawl.
     pub fn totals(&self) -> Totals {
         let pages = &self.known.pages;
         let n_read = pages
@@ -170,7 +170,7 @@ impl Closure {
         let n_other = pages.iter().filter(|page| match page.answer {
             Answer::Links(_) => false,
             Answer::Gone(_) => true,
-            // The one that leads to a page that only it leads to is counted as that page.
+            // A redirect to a page that only it leads to is counted as that page.
             Answer::Redirect(301, _) => false,
             Answer::Redirect(..) => true,
         });
@@ -180,12 +180,12 @@ impl Closure {
         }
     }
 
-    /// Requests that an undisturbed crawl makes.
+    /// Number of requests that an undisturbed crawl makes.
     pub fn n_needed(&self) -> usize {
         let pages = self.known.pages.iter();
         let needed = |page: &pages::Page| {
             let again = match page.answer {
-                // It is asked for once more when the late page leads to it.
+                // The page is asked for once more when the late page leads to it.
                 Answer::Redirect(308, _) => 1,
                 _ => 0,
             };
@@ -194,12 +194,12 @@ impl Closure {
         pages.map(needed).sum()
     }
 
-    /// Requests so far.
+    /// Number of requests so far.
     pub fn n_asked(&self) -> usize {
         self.known.log().asks.len()
     }
 
-    /// Pages that were asked for often enough to be answered for good.
+    /// Number of pages that were asked for often enough to get their final answer.
     pub fn n_answered(&self) -> usize {
         let mut n_asked: BTreeMap<usize, usize> = BTreeMap::new();
         for ask in &self.known.log().asks {
@@ -214,17 +214,17 @@ impl Closure {
         pages.filter(answered).count()
     }
 
-    /// Waits until so many requests have come; false if the deadline comes first.
+    /// Waits until this number of requests has come; false if the deadline comes first.
     pub fn wait_for(&self, n_asks: usize, deadline: Duration) -> bool {
         self.known.wait_for(n_asks, deadline)
     }
 
-    /// The crawler was killed: requests from now on belong to its next life.
+    /// Begins the next life of a crawler that was killed: later requests belong to it.
     pub fn begin_life(&self) {
         self.known.life.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// What was asked for, and what of it again. Panics where the host that is out of scope was.
+    /// Summarises the requests, and those that came again. Panics if the host that is out of scope was asked.
     #[track_caller]
     pub fn account(&self) -> Account {
         assert!(self.outside.log().is_empty(), "out of scope");
@@ -233,13 +233,13 @@ impl Closure {
             n_asks: log.asks.len(),
             ..Account::default()
         };
-        // By page: requests, and the life of the last.
+        // Number of requests and life of the last one, for each page.
         let mut seen: BTreeMap<usize, (usize, u32)> = BTreeMap::new();
         for ask in &log.asks {
             account.asked.insert(ask.address.clone());
             let Some(n) = ask.page else { continue };
             let page = &self.known.pages[n];
-            // It comes with every request for the pages that redirect to it.
+            // A target is asked for with every request for the pages that redirect to it.
             if page.is_target() {
                 continue;
             }

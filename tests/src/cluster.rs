@@ -10,40 +10,40 @@ use crate::process::{Ended, Home, Process};
 use crate::{PATIENCE, until};
 use reqwest::Method;
 
-/// How long a silent node counts as there, in these tests.
+/// Time for which a silent node counts as there, in these tests.
 pub const LEASE_TTL: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// What the processes of a cluster share.
+/// Store and files that the processes of a cluster share.
 #[derive(Debug)]
 pub struct Cluster {
     /// The store.
     pub etcd: Etcd,
     /// Their working folder: the data root is `data` in it.
     pub home: Home,
-    /// What they log, as JSON; none: as usual.
+    /// Filter of their logs, which are JSON then. If `None`, logs are as usual.
     log: Option<&'static str>,
 }
 
 /// A master or worker.
 #[derive(Debug)]
 pub struct Node {
-    /// `master-2`.
+    /// Id, such as `master-2`.
     pub id: String,
-    /// Where gRPC answers, as `HOST:PORT`.
+    /// Address of gRPC, as `HOST:PORT`.
     pub grpc: String,
-    /// Where HTTP answers, as `HOST:PORT`.
+    /// Address of HTTP, as `HOST:PORT`.
     pub http: String,
     /// The process.
     pub process: Process,
 }
 
 impl Cluster {
-    /// Without nodes; None where etcd is not installed, which is told.
+    /// Makes a cluster without nodes. If etcd is not installed, it says so and returns `None`.
     pub fn new() -> Option<Self> {
         Some(Self::on(Etcd::one()?))
     }
 
-    /// On this etcd.
+    /// Makes a cluster without nodes on this etcd.
     pub fn on(etcd: Etcd) -> Self {
         Self {
             etcd,
@@ -52,7 +52,7 @@ impl Cluster {
         }
     }
 
-    /// With logs in JSON, of what this filter lets through.
+    /// Makes nodes log in JSON, through this filter.
     pub fn telling(self, filter: &'static str) -> Self {
         Self {
             log: Some(filter),
@@ -60,7 +60,7 @@ impl Cluster {
         }
     }
 
-    /// Starts a master that listens, and may not belong to the cluster yet.
+    /// Starts a master and waits until it listens; it may not belong to the cluster yet.
     #[track_caller]
     pub fn master(&self, id: &str, arguments: &[&str]) -> Node {
         self.start("master", id, arguments)
@@ -73,7 +73,7 @@ impl Cluster {
         self.start("worker", id, &[&allow, arguments].concat())
     }
 
-    /// Starts a worker that may crawl loopback and is told no id; what it keeps is in this folder.
+    /// Starts a worker that may crawl loopback and has no id given; its state is in this folder.
     #[track_caller]
     pub fn worker_without_id(&self, state: &str, arguments: &[&str]) -> Node {
         let state = format!("--state={state}");
@@ -87,7 +87,7 @@ impl Cluster {
         )
     }
 
-    /// The arguments of a node on free ports.
+    /// Returns the arguments of a node on free ports.
     pub fn arguments(&self, role: &str, id: &str) -> Vec<String> {
         let ttl = LEASE_TTL.as_secs();
         vec![
@@ -135,7 +135,7 @@ impl Cluster {
         }
     }
 
-    /// A value of the store by its key below `/crawler/`, as etcdctl shows it.
+    /// Returns a value of the store by its key below `/crawler/`, as etcdctl shows it.
     #[track_caller]
     pub fn record(&self, key: &str) -> Option<Value> {
         let value = self
@@ -148,7 +148,7 @@ impl Cluster {
         (!value.is_empty()).then(|| parse(value))
     }
 
-    /// Keys below a prefix below `/crawler/`, without both, as etcdctl shows them.
+    /// Returns keys below a prefix below `/crawler/`, without both, as etcdctl shows them.
     #[track_caller]
     pub fn keys(&self, prefix: &str) -> Vec<String> {
         let prefix = format!("/crawler/{prefix}");
@@ -157,14 +157,14 @@ impl Cluster {
         keys.map(str::to_owned).collect()
     }
 
-    /// Keys and values below a prefix, byte for byte.
+    /// Returns keys and values below a prefix, byte for byte.
     #[track_caller]
     pub fn dump(&self, prefix: &str) -> String {
         self.etcd
             .ctl(&["get", "--prefix", &format!("/crawler/{prefix}")])
     }
 
-    /// Who leads, by the store alone: the first key of the election.
+    /// Id of the leader, by the store alone: the first key of the election.
     pub fn leader(&self) -> Option<String> {
         let first = self.etcd.ctl(&[
             "get",
@@ -179,7 +179,7 @@ impl Cluster {
         Some(text(&first["id"]).to_owned())
     }
 
-    /// Waits until somebody leads who is not among these.
+    /// Waits for a leader that is not among these.
     #[track_caller]
     pub fn leader_beside(&self, others: &[&str]) -> String {
         until("a leader", PATIENCE, || {
@@ -187,7 +187,7 @@ impl Cluster {
         })
     }
 
-    /// Waits until so many nodes of a role are registered.
+    /// Waits until this number of nodes of a role is registered.
     #[track_caller]
     pub fn registered(&self, role: &str, n: usize) {
         let prefix = format!("nodes/{role}/");
@@ -196,7 +196,7 @@ impl Cluster {
         });
     }
 
-    /// The worker that has each resource, by the records of the shards.
+    /// Returns each resource with the worker that has it, by the records of the shards.
     #[track_caller]
     pub fn owners(&self) -> Vec<(String, String)> {
         let mut owners: Vec<(String, String)> = self
@@ -227,7 +227,7 @@ impl Node {
         self.command(cluster, arguments).wait(PATIENCE)
     }
 
-    /// Runs a command that must succeed; what it wrote to stdout.
+    /// Runs a command that must succeed; returns its stdout.
     #[track_caller]
     pub fn ok(&self, cluster: &Cluster, arguments: &[&str]) -> String {
         let ended = self.cli(cluster, arguments);

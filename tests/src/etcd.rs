@@ -1,5 +1,5 @@
-//! Members of etcd as processes of their own, on free ports and in a temporary folder, which are gone
-//! when their handle is: killed, paused and started again as a test wishes.
+//! Members of etcd as processes of their own, on free ports and in a temporary folder. A test can kill, pause and
+//! restart them; they end with their handle.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -15,9 +15,9 @@ pub mod certificates;
 
 use self::certificates::Certificates;
 
-/// Ports are free when they are chosen; another process may be quicker to use them.
+/// Number of attempts to start: a port is free when it is chosen, but another process may use it first.
 const N_STARTS: usize = 5;
-/// After these characters a member says who it is when it calls another.
+/// Characters after which a member writes its id when it calls another.
 const MEMBER_MARK: &str = "X-Server-From: ";
 
 /// A running etcd of one member, or of several.
@@ -25,23 +25,23 @@ const MEMBER_MARK: &str = "X-Server-From: ";
 pub struct Etcd {
     members: Vec<Member>,
     certificates: Option<Certificates>,
-    /// Between members, one before each; none where they call each other directly.
+    /// Proxies between members, one before each. Empty if they call each other directly.
     peers: Vec<Proxy>,
     folder: TempDir,
 }
 
-/// What of a member's network is lost.
+/// Part of a member's network that is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Isolation {
-    /// All calls to and from the other members.
+    /// Every call to and from the other members is lost.
     Whole,
-    /// Calls of the others to it.
+    /// Calls of the others to it are lost.
     Inward,
-    /// Its calls to the others.
+    /// Its calls to the others are lost.
     Outward,
 }
 
-/// What a start is to make.
+/// Properties of the etcd to start.
 struct Wish<'a> {
     n_members: usize,
     certificates: Option<Certificates>,
@@ -57,17 +57,17 @@ struct Member {
 }
 
 impl Etcd {
-    /// One member; None where etcd is not installed, which is told.
+    /// Starts one member. If etcd is not installed, it says so and returns `None`.
     pub fn one() -> Option<Self> {
         Self::start(&Wish::plain(1))
     }
 
-    /// Three members.
+    /// Starts three members.
     pub fn three() -> Option<Self> {
         Self::start(&Wish::plain(3))
     }
 
-    /// Three members, each of which can be cut off from the others.
+    /// Starts three members, each of which can be cut off from the others.
     pub fn three_apart() -> Option<Self> {
         Self::start(&Wish {
             is_apart: true,
@@ -75,7 +75,7 @@ impl Etcd {
         })
     }
 
-    /// One that shows a certificate and asks for one.
+    /// Starts one member that shows a certificate and asks for one.
     pub fn with_certificates(certificates: Certificates) -> Option<Self> {
         Self::start(&Wish {
             certificates: Some(certificates),
@@ -83,7 +83,7 @@ impl Etcd {
         })
     }
 
-    /// One member with further arguments.
+    /// Starts one member with further arguments.
     pub fn with(arguments: &[&str]) -> Option<Self> {
         Self::start(&Wish {
             further: arguments,
@@ -104,7 +104,7 @@ impl Etcd {
         panic!("etcd did not start {N_STARTS} times in a row");
     }
 
-    /// None where a member ended at once.
+    /// Tries to start the members. `None` if one of them ended at once.
     fn try_start(wish: &Wish<'_>) -> Option<Self> {
         let n_members = wish.n_members;
         let folder = tempfile::Builder::new().prefix("crawler-etcd-").tempdir();
@@ -170,8 +170,8 @@ impl Etcd {
         is_up.then_some(etcd)
     }
 
-    /// The numbers by which members say who they are, in the order of [`Etcd::endpoints`]. All of them
-    /// must be there.
+    /// Returns the numbers that members send as their ids, in the order of [`Etcd::endpoints`]. All members must
+    /// be there.
     #[track_caller]
     pub fn marks(&self) -> Vec<String> {
         let list = self.ctl(&["member", "list"]);
@@ -184,7 +184,7 @@ impl Etcd {
         (0..self.members.len()).map(mark).collect()
     }
 
-    /// Cuts a member of [`Etcd::three_apart`] off from the others, as far as told.
+    /// Cuts a member of [`Etcd::three_apart`] off from the others, in the given directions.
     pub fn isolate(&self, n: usize, mark: &str, isolation: Isolation) {
         for (other, peer) in self.peers.iter().enumerate() {
             peer.change(|weather| match (other == n, isolation) {
@@ -197,7 +197,7 @@ impl Etcd {
         }
     }
 
-    /// Lets a member reach the others, and them it.
+    /// Lets a member reach the others, and the others reach it.
     pub fn rejoin(&self, n: usize, mark: &str) {
         for (other, peer) in self.peers.iter().enumerate() {
             peer.change(|weather| match other == n {
@@ -207,7 +207,7 @@ impl Etcd {
         }
     }
 
-    /// What clients are told: one URL a member.
+    /// URLs for clients, one for each member.
     pub fn endpoints(&self) -> Vec<String> {
         self.members
             .iter()
@@ -215,26 +215,26 @@ impl Etcd {
             .collect()
     }
 
-    /// A folder that lives as long as this.
+    /// Folder that lives as long as this value.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Ends a member between two instructions.
+    /// Kills a member, at any point of its work.
     pub fn kill(&mut self, n: usize) {
         if let Some(mut process) = self.members[n].process.take() {
             process.kill();
         }
     }
 
-    /// Starts a member again, at its port and with its data, and does not wait for it.
+    /// Starts a member again, at its port and with its data, without waiting for it.
     pub fn launch(&mut self, n: usize) {
         let member = &mut self.members[n];
         let mut command = Command::new("etcd");
         member.process = Some(Process::start(command.args(&member.arguments)));
     }
 
-    /// Waits until all members that are there answer.
+    /// Waits until all running members answer.
     #[track_caller]
     pub fn wait(&self) {
         until("etcd that answers", PATIENCE, || {
@@ -242,17 +242,17 @@ impl Etcd {
         });
     }
 
-    /// Takes the processor from a member.
+    /// Pauses a member.
     pub fn freeze(&self, n: usize) {
         self.process(n).freeze();
     }
 
-    /// Gives it back.
+    /// Lets a paused member go on.
     pub fn thaw(&self, n: usize) {
         self.process(n).thaw();
     }
 
-    /// The member that leads.
+    /// Returns the member that leads.
     #[track_caller]
     pub fn leader(&self) -> usize {
         until("a member that leads", PATIENCE, || {
@@ -265,7 +265,7 @@ impl Etcd {
         })
     }
 
-    /// What etcdctl prints, which must end well.
+    /// Runs etcdctl, which must succeed, and returns its stdout.
     #[track_caller]
     pub fn ctl(&self, arguments: &[&str]) -> String {
         let ended = self.ctl_at(&self.endpoints(), arguments);
@@ -278,7 +278,7 @@ impl Etcd {
         ended.stdout
     }
 
-    /// What etcdctl says of why it failed, which it must.
+    /// Runs etcdctl, which must fail, and returns its stderr.
     #[track_caller]
     pub fn ctl_fails(&self, arguments: &[&str]) -> String {
         let ended = self.ctl_at(&self.endpoints(), arguments);
@@ -291,13 +291,13 @@ impl Etcd {
         ended.stderr
     }
 
-    /// What etcdctl prints, however it ends.
+    /// Runs etcdctl, and returns how it ended.
     #[track_caller]
     pub fn try_ctl(&self, arguments: &[&str]) -> Ended {
         self.ctl_at(&self.endpoints(), arguments)
     }
 
-    /// The revision of the last write.
+    /// Returns the revision of the last write.
     #[track_caller]
     pub fn revision(&self) -> u64 {
         let status = self.ctl(&["get", "/", "--write-out=fields"]);
@@ -343,7 +343,7 @@ impl Wish<'_> {
     }
 }
 
-/// Ports of this machine that nobody listens on now.
+/// Returns ports of this machine that nobody listens on now.
 fn free_ports(n: usize) -> Vec<u16> {
     let listeners: Vec<TcpListener> = (0..n)
         .map(|_| TcpListener::bind("127.0.0.1:0").unwrap_or_else(|e| panic!("no free port: {e}")))
@@ -366,7 +366,7 @@ pub(crate) fn is_installed(program: &str) -> bool {
         .is_ok_and(|output| output.status.success())
 }
 
-/// A file's bytes.
+/// Returns the bytes of a file.
 pub(crate) fn read(path: PathBuf) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|e| panic!("{} cannot be read: {e}", path.display()))
 }

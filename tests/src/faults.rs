@@ -1,12 +1,11 @@
-//! When which call of a faulty thing meets with which fault: on command, or by chance that can be
-//! had again.
+//! Choice of the faults that the calls of a faulty thing meet with: on command, or by chance that can be repeated.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::random::Random;
 
-/// Decides what calls meet with. Cheap to clone; begins with no fault.
+/// Source of the faults that calls meet with. It is cheap to clone, and begins with no fault.
 #[derive(Debug, Clone)]
 pub struct Faults<F>(Arc<Mutex<Plan<F>>>);
 
@@ -40,38 +39,38 @@ impl<F: Copy + Ord> Faults<F> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All calls are done from now on.
+    /// Lets all calls succeed from now on.
     pub fn none(&self) {
         self.plan().mode = Mode::None;
     }
 
-    /// All calls meet with this from now on.
+    /// Makes all calls meet with this fault from now on.
     pub fn always(&self, fault: F) {
         self.plan().mode = Mode::Always(fault);
     }
 
-    /// The next calls meet with these, one after the other; those after them with none.
+    /// Makes the next calls meet with these faults, one after the other; later calls meet with none.
     pub fn script(&self, faults: impl IntoIterator<Item = Option<F>>) {
         self.plan().mode = Mode::Script(faults.into_iter().collect());
     }
 
-    /// So many calls of a hundred meet with one of these.
+    /// Makes calls meet with one of these faults, with a probability of `percent` in 100.
     pub fn chance(&self, percent: u64, faults: &[F], random: Random) {
         assert!(!faults.is_empty(), "name the faults");
         self.plan().mode = Mode::Chance(random, percent, faults.to_vec());
     }
 
-    /// Calls so far.
+    /// Number of calls so far.
     pub fn n_calls(&self) -> usize {
         self.plan().n_calls
     }
 
-    /// How often each fault was met.
+    /// Number of times that each fault was met.
     pub fn met(&self) -> BTreeMap<F, usize> {
         self.plan().met.clone()
     }
 
-    /// What the next call meets with.
+    /// Returns the fault of the next call.
     pub fn next(&self) -> Option<F> {
         let mut plan = self.plan();
         plan.n_calls += 1;

@@ -1,5 +1,5 @@
-//! An object store that has bad days: it answers 503 or 429, breaks the connection, is slow or full,
-//! or does what it was asked and then loses the answer. Whoever holds the [`Faults`] decides when.
+//! Object store with faults: it answers 503 or 429, breaks the connection, is slow or full, or does its work and
+//! then loses the answer. The holder of the [`Faults`] decides when.
 
 use std::fmt;
 use std::ops::Range;
@@ -16,30 +16,30 @@ use object_store::{
     UploadPart,
 };
 
-/// What a call may meet with.
+/// Faults that a call may meet with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
-    /// 503, nothing done.
+    /// The answer is 503, and nothing is done.
     Unavailable,
-    /// 429, nothing done.
+    /// The answer is 429, and nothing is done.
     TooMany,
-    /// The connection breaks, nothing done.
+    /// The connection breaks, and nothing is done.
     Reset,
-    /// It is done, and then the connection breaks.
+    /// The call is done, and then the connection breaks.
     AnswerLost,
-    /// There is no space: writes fail, all else is done.
+    /// No space is left: writes fail, and other calls are done.
     Full,
-    /// 503 for whoever reads, nothing done; writes are done.
+    /// The answer to reads is 503, and nothing is done; writes are done.
     Unreadable,
-    /// It is done, this much later.
+    /// The call is done, this much later.
     Slow(Duration),
 }
 
-/// Decides what the calls of a [`FaultyStore`] meet with.
+/// Source of the faults that the calls of a [`FaultyStore`] meet with.
 pub type Faults = crate::faults::Faults<Fault>;
 
-/// Meets with what comes next; an error is the answer instead of the call's, before which it is
-/// to be made where the second says so.
+/// Meets with the next fault. An error is the answer in place of the call's. If its second part is true, the call
+/// is to be made first.
 async fn meet(faults: &Faults, writes: bool) -> std::result::Result<(), (Error, bool)> {
     match faults.next() {
         None => Ok(()),
@@ -53,7 +53,7 @@ async fn meet(faults: &Faults, writes: bool) -> std::result::Result<(), (Error, 
     }
 }
 
-/// As clients of object stores see it.
+/// Returns the error of a fault, as clients of object stores see it.
 fn error_of(fault: Fault) -> Error {
     let source: Box<dyn std::error::Error + Send + Sync> = match fault {
         Fault::Unavailable | Fault::Unreadable => {
@@ -80,7 +80,7 @@ pub struct FaultyStore {
 }
 
 impl FaultyStore {
-    /// Around another store.
+    /// Wraps another store.
     pub fn new(inner: Arc<dyn ObjectStore>, faults: Faults) -> Self {
         Self { inner, faults }
     }
@@ -93,7 +93,7 @@ impl FaultyStore {
         }
     }
 
-    /// A stream that may be an error alone.
+    /// Returns a stream that may consist of an error alone.
     fn before<T: Send + 'static>(
         &self,
         stream: BoxStream<'static, Result<T>>,

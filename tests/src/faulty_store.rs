@@ -1,5 +1,5 @@
-//! A store of records that has bad days, as etcd has them: no answer, an answer that is lost after
-//! the work was done, the same request twice, history that is compacted away under a watch.
+//! Store of records with the faults of etcd: no answer, an answer that is lost after the work was done, the same
+//! request twice, history that is compacted away under a watch.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,24 +10,24 @@ use crawler::store::{
     Entry, LeaseId, Listing, Outcome, Revision, Store, StoreError, Txn, Watch, WatchEvent,
 };
 
-/// What a call may meet with.
+/// Faults that a call may meet with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
-    /// Nothing is done, and that is said.
+    /// The call is not done, and the error says so.
     Unavailable,
-    /// Nothing is done; of a transaction it is not known.
+    /// The call is not done; for a transaction, the outcome is unknown.
     RequestLost,
-    /// It is done; of a transaction it is not known.
+    /// The call is done; for a transaction, the outcome is unknown.
     AnswerLost,
-    /// A transaction arrives twice, where the second is refused; the first answer counts.
+    /// A transaction arrives twice, and the second one is refused; the first answer counts.
     Twice,
-    /// A watch loses what it has not told yet; nothing else is affected.
+    /// A watch loses the changes that it has not told yet; nothing else is affected.
     Compacted,
-    /// It is done, this much later.
+    /// The call is done, this much later.
     Slow(Duration),
 }
 
-/// Decides what the calls of a [`FaultyStore`] meet with.
+/// Source of the faults that the calls of a [`FaultyStore`] meet with.
 pub type Faults = crate::faults::Faults<Fault>;
 
 /// A store whose calls, and those of its watches, meet with [`Faults`].
@@ -37,7 +37,7 @@ pub struct FaultyStore<S> {
 }
 
 impl<S: Store> FaultyStore<S> {
-    /// Around another store.
+    /// Wraps another store.
     pub fn new(inner: S, faults: Faults) -> Self {
         let inner = Arc::new(inner);
         Self { inner, faults }
@@ -141,7 +141,7 @@ struct FaultyWatch<S> {
     next: Next,
 }
 
-/// What the next call is for. Kept over a cancelled wait, which is no call of its own.
+/// Purpose of the next call. It is kept over a cancelled wait, which is no call of its own.
 enum Next {
     Undecided,
     Tell,
@@ -169,7 +169,7 @@ impl<S: Store> Watch for FaultyWatch<S> {
                     self.next = Next::Tell;
                 }
                 Next::StartOver => {
-                    // What lies between the last event and this listing is never told.
+                    // Changes between the last event and this listing are never told.
                     let present = self.store.list(&self.prefix).await?.revision;
                     self.inner = self.store.watch(&self.prefix, present).await?;
                     self.next = Next::Undecided;

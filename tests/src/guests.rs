@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 
 use crate::{cargo, repository, setting};
 
-/// The component of a guest by its crate name, as in `books` or `forum_list`: from `CRAWLER_GUESTS`,
-/// or built once.
+/// Returns the component of a guest by its crate name, such as `books` or `forum_list`: from `CRAWLER_GUESTS`, or
+/// built once.
 #[track_caller]
 pub fn guest(name: &str) -> PathBuf {
     if let Some(folder) = setting("CRAWLER_GUESTS") {
@@ -27,7 +27,7 @@ pub fn guest(name: &str) -> PathBuf {
         .clone()
 }
 
-/// A file of `tests/golden/0.1.0`: the boundary as it was frozen, and components that were built for it.
+/// Returns a file of `tests/golden/0.1.0`: the frozen boundary, and components that were built for it.
 pub fn frozen(file: &str) -> PathBuf {
     repository().join("tests/golden/0.1.0").join(file)
 }

@@ -10,7 +10,7 @@ use crate::PATIENCE;
 /// An answer over HTTP.
 #[derive(Debug)]
 pub struct Answer {
-    /// Its status.
+    /// Status code.
     pub status: u16,
     /// Content type.
     pub kind: String,
@@ -19,13 +19,13 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The body, which must be JSON.
+    /// Parses the body, which must be JSON.
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|e| panic!("{self:?} is no JSON: {e}"))
     }
 
-    /// A problem document as `STATUS CODE: DETAIL`, with its hint checked to be there.
+    /// Formats a problem document as `STATUS CODE: DETAIL`, and checks that it has a hint.
     #[track_caller]
     pub fn problem(&self) -> String {
         assert_eq!(self.kind, "application/problem+json", "{self:?}");
@@ -39,7 +39,7 @@ impl Answer {
     }
 }
 
-/// Asks; a body is JSON. An error where no whole answer came.
+/// Makes a request; a body is JSON. It is an error if no whole answer came.
 pub fn try_ask(
     method: Method,
     url: &str,
@@ -67,13 +67,13 @@ pub fn try_ask(
     })
 }
 
-/// Asks where an answer must come.
+/// Makes a request that must be answered.
 #[track_caller]
 pub fn ask(method: Method, url: &str, body: Option<&str>) -> Answer {
     try_ask(method, url, &[], body).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// A value that must be a text.
+/// Returns a value that must be a text.
 #[track_caller]
 pub fn text(value: &Value) -> &str {
     value
@@ -91,15 +91,15 @@ pub fn block_on<T>(work: impl Future<Output = T>) -> T {
         .block_on(work)
 }
 
-/// What clients of this process encrypt with; each needs one, even where nothing is encrypted.
+/// Installs the cryptography for clients of this process; each client needs it, even without encryption.
 pub fn install_crypto() {
     if rustls::crypto::CryptoProvider::get_default().is_none() {
-        // It fails only if another thread was faster, and then there is one.
+        // An error means that another thread was faster, and then there is one.
         let _installed = rustls::crypto::ring::default_provider().install_default();
     }
 }
 
-/// A client that goes straight to where it is told, without certificates.
+/// Returns a client without proxies and certificates.
 pub fn client() -> reqwest::Client {
     install_crypto();
     let client = reqwest::Client::builder().no_proxy().tls_certs_only([]);

@@ -1,8 +1,8 @@
-//! What whole-system tests stand on: a fake web that keeps a log, the documentation of Rust as a
-//! real site with a known truth, processes that are always reaped, and built guests.
+//! Tools of whole-system tests: a fake web that keeps a log, the documentation of Rust as a real site with a known
+//! truth, processes that are always reaped, and built guests.
 //!
-//! Helpers panic with a message that says what was expected: a test has nothing better to do. None
-//! of them needs a runtime, and each may be called from within one.
+//! Helpers panic with a message that says what was expected: a test has nothing better to do. None of them needs a
+//! runtime, and each may be called from within one.
 //!
 //! ```no_run
 //! use crawler_tests::process::Home;
@@ -43,10 +43,10 @@ pub mod twin;
 pub mod up;
 pub mod web;
 
-/// A deadline for what takes a moment: long enough for a busy machine, so that missing it is a fault.
+/// Deadline for short work: long enough for a busy machine, so that missing it is a fault.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The folder of the repository.
+/// Returns the folder of the repository.
 pub fn repository() -> PathBuf {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
     tests
@@ -55,18 +55,18 @@ pub fn repository() -> PathBuf {
         .to_owned()
 }
 
-/// Whether loops run in full, as `tests/run soak NAME` asks, or shortened.
+/// Returns true if loops run in full, as `tests/run soak NAME` asks, and false if they are shortened.
 pub fn soak() -> bool {
     setting("CRAWLER_SOAK").is_some_and(|value| value == "1")
 }
 
-/// How long a loop runs that goes by time, where `tests/run soak NAME TIME` gives it one.
+/// Time that a timed loop runs, if `tests/run soak NAME TIME` gives one.
 pub fn soak_time() -> Option<Duration> {
     let seconds = number("CRAWLER_SOAK_SECONDS", 0);
     (seconds > 0).then(|| Duration::from_secs(seconds))
 }
 
-/// A setting of a benchmark that is a whole number.
+/// Returns a setting of a benchmark that is a whole number.
 pub fn number(name: &str, default: u64) -> u64 {
     setting(name).map_or(default, |value| {
         let parsed = value.to_str().and_then(|text| text.parse().ok());
@@ -74,15 +74,15 @@ pub fn number(name: &str, default: u64) -> u64 {
     })
 }
 
-/// Says that something could not be tested here. `tests/run` counts these lines, and fails where
-/// `TESTS_REQUIRE` has the name.
+/// Prints that something could not be tested here. `tests/run` counts these lines, and fails if `TESTS_REQUIRE`
+/// has the name.
 #[expect(clippy::print_stdout, reason = "the line is read by tests/run")]
 pub fn skipped(name: &str, why: &str) {
     println!("skipped: {name}: {why}");
 }
 
-/// Asks again and again until there is an answer. For states that nothing announces; a log line or
-/// a request to the fake web is better waited for where it is kept.
+/// Asks again and again until there is an answer. It is for states that nothing announces; for a log line or a
+/// request to the fake web, wait at its source.
 #[track_caller]
 pub fn until<T>(what: &str, deadline: Duration, mut ask: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
@@ -95,7 +95,7 @@ pub fn until<T>(what: &str, deadline: Duration, mut ask: impl FnMut() -> Option<
     }
 }
 
-/// Lets time pass; for what must *not* happen meanwhile.
+/// Lets time pass, to check that something does *not* happen meanwhile.
 pub fn pass(time: Duration) {
     let start = Instant::now();
     until("end of the wait", time + PATIENCE, || {
@@ -111,7 +111,7 @@ fn pause() {
     std::thread::sleep(Duration::from_millis(20));
 }
 
-/// A variable of the environment; an empty one counts as not there.
+/// Returns a variable of the environment; an empty one counts as missing.
 #[expect(
     clippy::disallowed_methods,
     reason = "tests/run names what it has built in the environment"

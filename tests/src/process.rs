@@ -1,5 +1,5 @@
-//! The `crawler` program as a user starts it: processes with a folder of their own, whose output is
-//! kept, and which are gone when their handle is.
+//! The `crawler` program as a user starts it: processes with a folder of their own, whose output is kept, and
+//! which end with their handle.
 
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt as _;
@@ -17,18 +17,18 @@ mod stream;
 
 use stream::Stream;
 
-/// Lines of output that a failure shows.
+/// Number of lines of output that a failure shows.
 const N_SHOWN: usize = 40;
 
-/// The program: `CRAWLER_BIN`, or built once.
+/// Path of the program: `CRAWLER_BIN`, or built once.
 pub fn program() -> PathBuf {
     if let Some(path) = setting("CRAWLER_BIN") {
         return path.into();
     }
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let build = || {
-        // As for the tests, so that no library is compiled twice: of the examples there are none, but with
-        // them cargo counts the features that tests ask libraries for.
+        // The selection is that of the tests, so that no library is compiled twice. There are no examples, but
+        // with them cargo counts the features that tests ask libraries for.
         let selection = [
             "--workspace",
             "--all-features",
@@ -47,8 +47,8 @@ pub fn program() -> PathBuf {
     BUILT.get_or_init(build).clone()
 }
 
-/// A temporary folder in which processes run: their data, state and config are there unless they
-/// are told otherwise. Processes that share a store share a home.
+/// A temporary folder in which processes run: their data, state and config are there by default. Processes that
+/// share a store share a home.
 #[derive(Debug)]
 pub struct Home {
     folder: TempDir,
@@ -61,7 +61,7 @@ impl Default for Home {
 }
 
 impl Home {
-    /// An empty one.
+    /// Makes an empty folder.
     pub fn new() -> Self {
         let folder = tempfile::Builder::new().prefix("crawler-test-").tempdir();
         Self {
@@ -69,7 +69,7 @@ impl Home {
         }
     }
 
-    /// The folder.
+    /// Path of the folder.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
@@ -82,7 +82,7 @@ impl Home {
         path
     }
 
-    /// The program with these arguments, not started: for further settings, then [`Process::start`].
+    /// Returns the program with these arguments, not started: for further settings, then [`Process::start`].
     pub fn command<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Command {
         let mut command = Command::new(program());
         command
@@ -122,14 +122,14 @@ impl Home {
     }
 }
 
-/// How a process ended.
+/// End of a process.
 #[derive(Debug, Clone)]
 pub struct Ended {
-    /// None if a signal ended it.
+    /// Exit code. `None` if a signal ended the process.
     pub code: Option<i32>,
-    /// All of it.
+    /// Whole output to stdout.
     pub stdout: String,
-    /// All of it.
+    /// Whole output to stderr.
     pub stderr: String,
 }
 
@@ -151,7 +151,7 @@ impl Process {
         Self::start_with(command, Stdio::null())
     }
 
-    /// The same with this input.
+    /// Starts a command with this input.
     #[track_caller]
     pub fn start_with(command: &mut Command, input: impl Into<Stdio>) -> Self {
         let words = [command.get_program()]
@@ -185,22 +185,22 @@ impl Process {
         }
     }
 
-    /// Its process id.
+    /// Id of the process.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// What it wrote to stdout so far.
+    /// Lines written to stdout so far.
     pub fn stdout(&self) -> Vec<String> {
         self.stdout.lines().lines.clone()
     }
 
-    /// What it wrote to stderr so far.
+    /// Lines written to stderr so far.
     pub fn stderr(&self) -> Vec<String> {
         self.stderr.lines().lines.clone()
     }
 
-    /// What it wrote to stderr after so many lines.
+    /// Lines written to stderr after the first `n_lines`.
     pub fn stderr_from(&self, n_lines: usize) -> Vec<String> {
         let lines = self.stderr.lines();
         lines.lines.iter().skip(n_lines).cloned().collect()
@@ -222,8 +222,8 @@ impl Process {
             .unwrap_or_else(|| self.give_up(what, deadline))
     }
 
-    /// Waits for a line of stderr with these characters and returns the word right after them: of
-    /// `listening grpc=127.0.0.1:4000 http=…` and `grpc=` it is the address.
+    /// Waits for a line of stderr with these characters and returns the word right after them: for `listening
+    /// grpc=127.0.0.1:4000 http=…` and `grpc=` it is the address.
     #[track_caller]
     pub fn word_after(&self, mark: &str, deadline: Duration) -> String {
         let line = self.line(mark, deadline, |line| line.contains(mark));
@@ -240,13 +240,12 @@ impl Process {
         self.signal(Signal::INT);
     }
 
-    /// Asks it to end, as a service manager does.
+    /// Sends SIGTERM, as a service manager does.
     pub fn terminate(&self) {
         self.signal(Signal::TERM);
     }
 
-    /// Takes the processor from it, as a long pause of the machine would; from all of its threads when this
-    /// returns.
+    /// Stops the process, as a long pause of the machine would. All of its threads are stopped when this returns.
     #[track_caller]
     pub fn freeze(&self) {
         self.signal(Signal::STOP);
@@ -254,12 +253,12 @@ impl Process {
         until("process that stands still", PATIENCE, stopped);
     }
 
-    /// Whether none of its threads runs; one that is gone has none.
+    /// Returns true if none of its threads runs, also if the process is gone.
     fn is_stopped(&self) -> bool {
         let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id()));
         threads.into_iter().flatten().flatten().all(|thread| {
             let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
-            // Behind the name, which may have anything in it.
+            // The state comes behind the name, which may contain anything.
             let state = stat
                 .rsplit_once(") ")
                 .and_then(|(_, rest)| rest.chars().next());
@@ -267,18 +266,18 @@ impl Process {
         })
     }
 
-    /// Gives the processor back.
+    /// Lets a stopped process go on.
     pub fn thaw(&self) {
         self.signal(Signal::CONT);
     }
 
-    /// Ends it between two instructions, as a crash does, and waits until it is gone.
+    /// Kills the process at any point of its work, as a crash does, and waits until it is gone.
     pub fn kill(&mut self) {
         self.signal(Signal::KILL);
         self.wait(PATIENCE);
     }
 
-    /// Whether it has not ended.
+    /// Returns true if the process has not ended.
     pub fn is_running(&mut self) -> bool {
         self.look().is_none()
     }
@@ -331,7 +330,7 @@ impl Drop for Process {
     #[expect(clippy::print_stderr, reason = "tells why a test failed")]
     fn drop(&mut self) {
         if self.look().is_none() {
-            // An error means that it ended this very moment; waiting tells.
+            // An error means that it ended at this very moment; the wait finds out.
             let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
             let _ = self.child.wait();
         }

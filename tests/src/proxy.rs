@@ -1,8 +1,8 @@
-//! A stretch of network between two processes, as a port of loopback: what comes in goes on to the
-//! target, unless it is told to cut, to hold back, or to be slow.
+//! Network between two processes, as a port of loopback: bytes go on to the target, unless the proxy is told to
+//! cut, to hold back, or to be slow.
 //!
-//! What is held back is not lost: it goes on when the hold ends, as after a loss on a real network,
-//! where it would be sent again. A cut ends what is open and lets nothing new come up.
+//! Bytes that are held back are not lost: they go on when the hold ends, as after a loss on a real network, where
+//! they would be sent again. A cut ends open connections and lets no new ones through.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -19,25 +19,25 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 const BUFFER: usize = 16 << 10;
-/// So many of the first bytes of a caller are looked through for who it is.
+/// Number of the first bytes of a caller that are searched for its name.
 const HEAD_MAX: usize = 4 << 10;
 
-/// What the stretch does to what passes.
+/// Condition of the network.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Weather {
-    /// Nothing passes, and no connection stays.
+    /// True if nothing passes, and connections are closed.
     pub is_cut: bool,
-    /// What callers send is held back.
+    /// True if bytes of callers are held back.
     pub holds_calls: bool,
-    /// What the target answers is held back.
+    /// True if bytes of the target are held back.
     pub holds_answers: bool,
-    /// Each piece comes so much later, in both directions.
+    /// Delay of each piece, in both directions.
     pub delay: Duration,
-    /// Callers that are cut off, by what they say of themselves.
+    /// Callers that are cut off, by the names that they send.
     pub banned: BTreeSet<String>,
 }
 
-/// An open stretch. Dropping it closes it.
+/// An open proxy. Dropping it closes it.
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
@@ -47,7 +47,7 @@ pub struct Proxy {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What has passed.
+/// Number of bytes that have passed.
 #[derive(Debug, Default)]
 struct Bytes {
     calls: AtomicU64,
@@ -60,24 +60,24 @@ enum Direction {
     Answers,
 }
 
-/// What connections share.
+/// State that connections share.
 #[derive(Clone)]
 struct Shared {
     target: SocketAddr,
     weather: watch::Receiver<Weather>,
     bytes: Arc<Bytes>,
-    /// After these characters callers say who they are.
+    /// Characters after which callers send their names.
     mark: Option<&'static str>,
 }
 
 impl Proxy {
-    /// Opens one to this port of loopback. Nobody needs to listen there yet.
+    /// Opens a proxy to this port of loopback. Nobody needs to listen there yet.
     pub fn to(port: u16) -> Self {
         Self::open(port, None)
     }
 
-    /// One that can tell callers apart by what follows these characters in what they send first, up to
-    /// the end of the line.
+    /// Opens a proxy that can tell callers apart by the text after these characters in the first bytes they send,
+    /// up to the end of the line.
     pub fn with_mark(port: u16, mark: &'static str) -> Self {
         Self::open(port, Some(mark))
     }
@@ -116,7 +116,7 @@ impl Proxy {
         }
     }
 
-    /// Where it listens.
+    /// Port that it listens on.
     pub fn port(&self) -> u16 {
         self.address.port()
     }
@@ -126,12 +126,12 @@ impl Proxy {
         self.weather.send_modify(change);
     }
 
-    /// Everything passes again.
+    /// Lets everything pass again.
     pub fn clear(&self) {
         self.weather.send_replace(Weather::default());
     }
 
-    /// Bytes that callers have sent, and that the target has answered.
+    /// Number of bytes that callers have sent, and that the target has answered.
     pub fn n_bytes(&self) -> (u64, u64) {
         let read = |n: &AtomicU64| n.load(Ordering::Relaxed);
         (read(&self.bytes.calls), read(&self.bytes.answers))
@@ -152,7 +152,7 @@ impl Drop for Proxy {
 async fn serve(listener: std::net::TcpListener, shared: Shared, stop: CancellationToken) {
     let listener = TcpListener::from_std(listener);
     let listener = listener.expect("the socket is non-blocking and inside a runtime");
-    // Dropped at the end, with all connections.
+    // The scope is dropped at the end, with all connections.
     let connections = TaskScope::new();
     loop {
         let accepted = tokio::select! {
@@ -166,13 +166,13 @@ async fn serve(listener: std::net::TcpListener, shared: Shared, stop: Cancellati
     }
 }
 
-/// One connection, until either end closes it or it is cut.
+/// Carries one connection, until either end closes it or it is cut.
 async fn carry(caller: TcpStream, shared: Shared) {
     let Ok(target) = TcpStream::connect(shared.target).await else {
         return;
     };
     for stream in [&caller, &target] {
-        // Without it small calls would wait for each other; one that cannot be told is slow.
+        // Without this, small calls would wait for each other; if it fails, the connection is only slow.
         let _slow = stream.set_nodelay(true);
     }
     let (from_caller, to_caller) = caller.into_split();
@@ -205,7 +205,7 @@ async fn carry(caller: TcpStream, shared: Shared) {
             Some(name),
         );
         let answers = pump(Direction::Answers, from_target, to_caller, &shared, None);
-        // An error on one side ends both; an end is passed on.
+        // An error on one side ends both; an end of one side is passed on.
         let _error = tokio::try_join!(calls, answers);
     };
     tokio::select! {
@@ -238,7 +238,7 @@ async fn pump(
             head.extend_from_slice(&buffer[..n]);
             if let Some(found) = after_mark(&head, mark) {
                 name.send_replace(Some(found));
-                // It may be cut off: that is seen before anything goes on.
+                // The caller may be cut off: that is noticed before anything goes on.
                 tokio::task::yield_now().await;
             }
         }
@@ -262,7 +262,7 @@ async fn pump(
     }
 }
 
-/// The rest of the line after these characters, once all of it is there.
+/// Returns the rest of the line after these characters, once all of it is there.
 fn after_mark(head: &[u8], mark: &str) -> Option<String> {
     let head = String::from_utf8_lossy(head);
     let (_, rest) = head.split_once(mark)?;

@@ -1,12 +1,12 @@
-//! Python with packages of PyPI, in a folder of its own.
+//! Python with packages from PyPI, in a folder of its own.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::skipped;
 
-/// Returns a Python that has these packages, each with its version. None where they cannot be had, which is said
-/// under `name`.
+/// Returns a Python that has these packages, each with its version. If they cannot be installed, it says so under
+/// `name` and returns `None`.
 pub fn python(folder: &Path, name: &str, packages: &[&str]) -> Option<PathBuf> {
     let python = folder.join("venv/bin/python");
     let install = [

@@ -2,12 +2,12 @@
 
 use std::hash::{BuildHasher as _, RandomState};
 
-/// A source of choices. Not for secrets.
+/// A source of choices. It is not meant for secrets.
 #[derive(Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// Seeded by `CRAWLER_TEST_SEED`, or by chance; prints how to have the same choices again.
+    /// Makes a source seeded by `CRAWLER_TEST_SEED`, or by chance; prints how to repeat the choices.
     #[expect(clippy::print_stdout, reason = "whoever sees a failure needs the seed")]
     pub fn new(test: &str) -> Self {
         let given = crate::setting("CRAWLER_TEST_SEED");
@@ -17,26 +17,26 @@ impl Random {
         Self(seed)
     }
 
-    /// The same seed makes the same choices.
+    /// Makes a source from a seed: the same seed makes the same choices.
     pub fn seeded(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// Another source, for what runs beside this one.
+    /// Returns another source, for work beside this one.
     pub fn fork(&mut self) -> Self {
         Self(self.next())
     }
 
-    /// A number below `n`.
+    /// Returns a number below `n`.
     ///
     /// # Panics
     ///
-    /// Where `n` is 0: there is none.
+    /// Panics if `n` is 0.
     pub fn below(&mut self, n: u64) -> u64 {
         self.next() % n
     }
 
-    /// SplitMix64.
+    /// Returns the next number of SplitMix64.
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

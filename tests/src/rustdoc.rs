@@ -1,5 +1,5 @@
-//! The documentation that comes with Rust as a site: thousands of pages that nobody wrote for
-//! crawlers, and what a crawl of them must find, told by a walk that shares no code with the crawler.
+//! The documentation of Rust as a site: thousands of pages that were not written for crawlers. A walk that shares
+//! no code with the crawler says what a crawl of them must find.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -27,16 +27,16 @@ pub const STARTS: [&str; 4] = [
     "/book/index.html",
 ];
 
-/// What a page says of itself.
+/// Content that a page is known to have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Truth {
-    /// The text of the first `title` element, with single spaces.
+    /// Text of the first `title` element, with single spaces.
     pub title: String,
     /// Level and text of every `h1` to `h6`, in the order of the page, with single spaces.
     pub headings: Vec<(u8, String)>,
 }
 
-/// The folder of the documentation; none, and a line that says so, where it is not installed.
+/// Folder of the documentation. If it is not installed, a line says so, and it is `None`.
 pub fn folder() -> Option<PathBuf> {
     let asked = Command::new("rustc").args(["--print", "sysroot"]).output();
     let asked = asked.unwrap_or_else(|e| panic!("rustc does not start: {e}"));
@@ -52,26 +52,26 @@ pub fn folder() -> Option<PathBuf> {
     None
 }
 
-/// The documentation on loopback.
+/// Returns the documentation as a site on loopback.
 pub fn site(folder: &Path) -> Site {
     Site::new().folder(folder)
 }
 
-/// Opens [`site`] where the documentation is installed.
+/// Opens [`site`] if the documentation is installed.
 pub fn open() -> Option<(PathBuf, Web)> {
     let folder = folder()?;
     let web = site(&folder).open();
     Some((folder, web))
 }
 
-/// Reads every page that links lead to from `starts`, straight from the folder: paths that end with
-/// `.html` or a slash and start with one of `below`, on the host of `base`, without fragment and
-/// query. Links to files that are missing are left out. By URL.
+/// Reads every page that links lead to from `starts`, straight from the folder: paths that end with `.html` or a
+/// slash and start with one of `below`, on the host of `base`, without fragment and query. Links to files that are
+/// missing are left out. The pages are returned by URL.
 pub fn walk(folder: &Path, base: &Url, starts: &[&str], below: &[&str]) -> BTreeMap<String, Truth> {
     walk_where(folder, base, starts, below, |_| true)
 }
 
-/// The same, where only those pages are read whose path may be, the starts included.
+/// Reads only those pages whose paths meet the condition `may`, including the starts.
 pub fn walk_where(
     folder: &Path,
     base: &Url,

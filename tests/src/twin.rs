@@ -1,6 +1,6 @@
-//! A crawl without a network and without a sandbox: a site that is a tree of numbered pages, whose
-//! rule does what a test wants on each, and sinks that keep what they get. For tests of what lies
-//! below: the crawl itself is the product's.
+//! A crawl without a network and without a sandbox: a site that is a tree of numbered pages, whose rule does what
+//! a test wants on each, and sinks that keep their items. It is for tests of the layers below: the crawl itself is
+//! the product's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
@@ -32,20 +32,20 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-/// Pages that are below each page.
+/// Number of pages below each page.
 const N_LINKS: u64 = 3;
 
-/// What a rule of a tree was called for.
+/// Purpose of a call of a tree's rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
-    /// `root`.
+    /// The call of `root`.
     Root,
-    /// This page.
+    /// The call for this page.
     Page(u64),
 }
 
-/// Pages 0 to `n_pages`, page 0 first; each gives one item, and leads to those below it, to the one
-/// above it, and to two beside it.
+/// Tree of the pages 0 to `n_pages`, page 0 first. Each page gives one item, and leads to those below it, to the
+/// one above it, and to two beside it.
 #[derive(Clone)]
 pub struct Tree {
     n_pages: u64,
@@ -55,7 +55,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// A tree whose pages take this long to be fetched, and whose rule does this first.
+    /// Makes a tree whose pages take `pace` to be fetched, and whose rule calls `on_call` first.
     pub fn new(
         n_pages: u64,
         pace: Duration,
@@ -89,12 +89,13 @@ impl Tree {
         let config = CrawlConfig {
             limits: Limits::default(),
             settings: CrawlSettings {
-                // Which of several ways to a page is the first, and so its depth, is left to chance.
+                // The depth of a page is left to chance: it depends on which of several ways to the page comes
+                // first.
                 max_depth: Some(u32::MAX),
                 ..CrawlSettings::default()
             },
         };
-        // The sender stays here: nothing changes while it runs.
+        // The sender stays here, because nothing changes while the crawl runs.
         let (_config, receiver) = watch::channel(config);
         let parts = CrawlParts {
             resource: ResourceId(1),
@@ -205,12 +206,12 @@ impl Rules for Tree {
     }
 }
 
-/// Keeps items in memory, where others see them.
+/// Sink that keeps items in memory, where others see them.
 #[derive(Debug, Clone, Default)]
 pub struct Kept(Arc<Mutex<Vec<ItemRecord>>>);
 
 impl Kept {
-    /// The pages of the items, each key counted once.
+    /// Returns the pages of the items, each key counted once.
     pub fn pages(&self) -> Vec<u64> {
         let items = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         pages_of(&items)
@@ -226,7 +227,7 @@ impl Sink for Kept {
     }
 }
 
-/// Keeps items in a file, synced, for later processes to add to.
+/// Sink that keeps items in a file, synced; later processes can add to it.
 #[derive(Debug)]
 pub struct KeptFile {
     path: PathBuf,
@@ -234,14 +235,14 @@ pub struct KeptFile {
 }
 
 impl KeptFile {
-    /// In this file, which need not be there. Each write takes this long.
+    /// Makes a sink for this file, which need not exist. Each write takes `pace`.
     pub fn new(path: impl Into<PathBuf>, pace: Duration) -> Self {
         let path = path.into();
         Self { path, pace }
     }
 
-    /// The pages of the items in a file, each key counted once. A line that a kill has cut short
-    /// counts for nothing.
+    /// Returns the pages of the items in a file, each key counted once. A line that a kill has cut short is
+    /// ignored.
     pub fn pages(path: &Path) -> Vec<u64> {
         let text = std::fs::read_to_string(path).unwrap_or_default();
         let items = text

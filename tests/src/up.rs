@@ -18,14 +18,14 @@ pub struct Up {
 }
 
 impl Up {
-    /// Starts it in a home; what was there is there again.
+    /// Starts it in a home; data of an earlier start is there again.
     #[track_caller]
     pub fn start(home: &Home, arguments: &[&str]) -> Self {
         Self::try_start(home, arguments)
             .unwrap_or_else(|ended| panic!("up ended before it listened:\n{}", ended.stderr))
     }
 
-    /// Starts it; its end, if it ends before it listens.
+    /// Starts it. Returns its end if it ends before it listens.
     #[track_caller]
     pub fn try_start(home: &Home, arguments: &[&str]) -> Result<Self, Ended> {
         let mut process = Process::start(&mut Self::command(home, arguments));
@@ -48,7 +48,7 @@ impl Up {
         })
     }
 
-    /// The command that starts it, for further settings.
+    /// Returns the command that starts it, for further settings.
     pub fn command(home: &Home, arguments: &[&str]) -> Command {
         let usual = [
             "up",
@@ -73,7 +73,7 @@ impl Up {
         Process::start(&mut command).wait(PATIENCE)
     }
 
-    /// Runs a command that must succeed; what it wrote to stdout.
+    /// Runs a command that must succeed; returns its stdout.
     #[track_caller]
     pub fn ok<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> String {
         let ended = self.cli(arguments);
@@ -81,14 +81,14 @@ impl Up {
         ended.stdout
     }
 
-    /// A resource as JSON.
+    /// Returns a resource as JSON.
     #[track_caller]
     pub fn resource(&self, name: &str) -> Value {
         let text = self.ok(["resource", "get", name, "-o", "json"]);
         serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e} in {text:?}"))
     }
 
-    /// Waits until a resource is as wished; panics at once where its run cannot go on.
+    /// Waits until a resource is as wished; panics at once if its run cannot go on.
     #[track_caller]
     pub fn wait_for(
         &self,

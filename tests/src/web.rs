@@ -1,7 +1,7 @@
 //! A fake web on loopback that does what it is told and keeps a log of every request.
 //!
-//! It has a thread and a runtime of its own: a test that blocks does not slow it, and the times in
-//! its log are those of the server alone.
+//! The web has a thread and a runtime of its own: a test that blocks does not slow it, and the times in its log
+//! are those of the server alone.
 
 use std::fs;
 use std::future::Future;
@@ -29,12 +29,12 @@ use log::{Log, Open};
 
 const BODY_MAX: usize = 64 << 20;
 const ROBOTS: &str = "/robots.txt";
-/// Below those that systems give to whoever asks for any.
+/// Ports below those that systems give to processes that ask for any.
 const PORTS_APART: Range<u16> = 10_000..30_000;
 
 type Handler = Arc<dyn Fn(Asked) -> Pin<Box<dyn Future<Output = Response> + Send>> + Send + Sync>;
 
-/// What a site answers, until it is opened.
+/// Answers of a site, until it is opened.
 #[derive(Clone, Default)]
 pub struct Site {
     routes: Vec<(String, Handler)>,
@@ -44,29 +44,29 @@ pub struct Site {
 /// A request, as handlers see it.
 #[derive(Debug, Clone)]
 pub struct Asked {
-    /// In capitals.
+    /// Method in capitals.
     pub method: Method,
-    /// Without the query.
+    /// Path without the query.
     pub path: String,
-    /// After the question mark; empty if there is none.
+    /// Query after the question mark; empty if there is none.
     pub query: String,
-    /// As received.
+    /// Headers as received.
     pub headers: HeaderMap,
-    /// As received.
+    /// Body as received.
     pub body: Bytes,
-    /// 1 for the first request for this path, with any method or query.
+    /// Number of this request among those for its path, with any method or query, from 1.
     pub nth: usize,
 }
 
 impl Site {
-    /// A site where every path is 404.
+    /// Makes a site where every path is 404.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Answers paths that no handler has with the files of a folder; a folder is its `index.html`,
-    /// and its path without the last slash redirects there. Its robots.txt is not among them: what
-    /// the crawler is to obey, a test says.
+    /// Answers paths that no handler has with the files of a folder. A folder is its `index.html`, and its path
+    /// without the last slash redirects there. The folder's robots.txt is left out: the test says what the crawler
+    /// is to obey.
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
         self
@@ -86,8 +86,8 @@ impl Site {
         self.handle(path, |_| async { StatusCode::NOT_FOUND })
     }
 
-    /// Answers a path as the handler says. A path that ends with `*` stands for all that start like
-    /// it, but for the robots.txt; the longest path that fits is asked.
+    /// Answers a path as the handler says. A path that ends with `*` stands for all paths that start like it,
+    /// except for the robots.txt; the longest path that fits is asked.
     pub fn handle<F, A, R>(mut self, path: &str, handler: F) -> Self
     where
         F: Fn(Asked) -> A + Send + Sync + 'static,
@@ -107,10 +107,10 @@ impl Site {
         self.open_at((Ipv4Addr::LOCALHOST, 0).into())
     }
 
-    /// Opens the site at this IP of loopback, on a port that the system gives to nobody by itself. A
-    /// crawler asks no port of loopback that one of its own listeners has, at whichever IP.
+    /// Opens the site at this IP of loopback, on a port that the system does not give out by itself. A crawler
+    /// refuses ports of loopback on which one of its own listeners is, at any IP.
     pub fn open_apart(self, ip: Ipv4Addr) -> Web {
-        // Another process may be at the same; then the next is taken.
+        // Another process may try the same port; then the next is taken.
         static NEXT: OnceLock<AtomicU16> = OnceLock::new();
         let first = || {
             let spread = std::process::id() % u32::from(PORTS_APART.end - PORTS_APART.start);
@@ -185,29 +185,29 @@ pub struct Web {
 }
 
 impl Web {
-    /// Where it listens.
+    /// Address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The URL of a path.
+    /// Returns the URL of a path.
     pub fn url(&self, path: &str) -> Url {
         let text = format!("http://{}{path}", self.address);
         text.parse()
             .unwrap_or_else(|e| panic!("{text} is no URL: {e}"))
     }
 
-    /// Requests for the robots.txt so far; they are in no other log, and counted nowhere else.
+    /// Returns the requests for the robots.txt so far; they are in no other log, and counted nowhere else.
     pub fn robots_log(&self) -> Vec<Hit> {
         self.robots_log.hits().clone()
     }
 
-    /// Every request so far, in the order of their starts.
+    /// Returns every request so far, in the order of their starts.
     pub fn log(&self) -> Vec<Hit> {
         self.log.hits().clone()
     }
 
-    /// How often a path was asked for, with any method or query.
+    /// Number of requests for a path, with any method or query.
     pub fn count(&self, path: &str) -> usize {
         self.log
             .hits()
@@ -336,7 +336,7 @@ fn file(folder: &Path, path: &str) -> Response {
     }
 }
 
-/// The file or folder that a URL path means; none outside of the folder.
+/// Returns the file or folder that a URL path means; `None` outside of the folder.
 pub(crate) fn file_of(folder: &Path, path: &str) -> Option<PathBuf> {
     let mut url: Url = "file:///".parse().ok()?;
     url.set_path(path);

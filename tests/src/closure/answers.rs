@@ -1,4 +1,4 @@
-//! What the hosts of a closure answer, and their log.
+//! Answers of the hosts of a closure, and their log.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -16,15 +16,15 @@ use crate::web::{Asked, IntoResponse as _, Method, Response, StatusCode, header}
 /// A request for a page, as the log of a closure keeps it.
 #[derive(Debug, Clone)]
 pub(super) struct Ask {
-    /// None: there is no such page.
+    /// Number of the page. `None` if there is no such page.
     pub(super) page: Option<usize>,
-    /// As [`Known::address`] writes it.
+    /// Address, as [`Known::address`] writes it.
     pub(super) address: String,
-    /// Which life of the crawler it belongs to.
+    /// Number of the life of the crawler that it belongs to.
     pub(super) life: u32,
 }
 
-/// What the hosts know of each other.
+/// Knowledge that the hosts share.
 pub(super) struct Known {
     pub(super) pages: Vec<Page>,
     hosts: Vec<SocketAddr>,
@@ -73,7 +73,7 @@ impl Known {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until so many requests have come; false if the deadline comes first.
+    /// Waits until this number of requests has come; false if the deadline comes first.
     pub(super) fn wait_for(&self, n_asks: usize, deadline: Duration) -> bool {
         let waited = self
             .changed
@@ -81,7 +81,7 @@ impl Known {
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 
-    /// Where a page is.
+    /// Address of a page.
     pub(super) fn url(&self, page: usize) -> String {
         let page = &self.pages[page];
         format!("http://{}{}", self.hosts[page.host], page.path)
@@ -97,7 +97,7 @@ impl Known {
         address(method, &self.url(page), body)
     }
 
-    /// A request for a page, as the guest `puppet` reads it.
+    /// Returns a request for a page, as the guest `puppet` reads it.
     pub(super) fn wish(&self, from: usize, link: Link) -> Value {
         match link.to {
             To::Page(page) => {
@@ -116,7 +116,7 @@ impl Known {
         }
     }
 
-    /// Notes a request and answers it.
+    /// Records a request and answers it.
     pub(super) async fn answer(&self, host: usize, asked: Asked) -> Response {
         let mut url = format!("http://{}{}", self.hosts[host], asked.path);
         if !asked.query.is_empty() {
@@ -181,7 +181,7 @@ fn status_of(status: u16) -> StatusCode {
     StatusCode::from_u16(status).expect("pages have statuses that there are")
 }
 
-/// An answer that never becomes whole.
+/// Returns an answer that never becomes whole.
 fn broken() -> Response {
     let parts = [
         Ok(Bytes::from_static(b"[{\"url\": ")),
@@ -194,7 +194,7 @@ fn is_trap(path: &str) -> bool {
     path.starts_with("/calendar/") || path == "/search"
 }
 
-/// The address whose last number is one more.
+/// Returns the address whose last number is one more.
 fn following(url: &str) -> String {
     let start = url.trim_end_matches(|c: char| c.is_ascii_digit()).len();
     let (before, number) = url.split_at(start);
@@ -204,14 +204,14 @@ fn following(url: &str) -> String {
     format!("{before}{}", number + 1)
 }
 
-/// An address as pages are known by: without what encodes letters and `~`, or an empty query. Requests
-/// are sent as links were written, so the same page is asked for by several names.
+/// Returns an address in the form that pages are known by: without encoded letters and `~`, or an empty query.
+/// Requests are sent as links were written, so the same page is asked for by several names.
 pub(super) fn plain(url: &str) -> String {
     let url = url.strip_suffix('?').unwrap_or(url);
     url.replace("%7e", "~").replace("%70", "p")
 }
 
-/// Another way to write an address.
+/// Returns another way to write an address.
 fn spelled(url: &str, spelling: Spelling) -> String {
     match spelling {
         Spelling::Plain => url.to_owned(),

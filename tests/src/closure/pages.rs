@@ -1,64 +1,64 @@
-//! The pages of a fake web with a known closure, made from a seed.
+//! Pages of a fake web with a known closure, made from a seed.
 //!
-//! Where a page stands (the links between the first page and it) must not depend on the order in
-//! which a crawler comes by, or the cut of the traps and the depth in the items would not be known.
-//! So links go one level down, to any page there, or to pages that were stored before for certain:
-//! the first page and those it leads to, and, from a page that only its parent leads to, its parent
-//! and the parent's other children. Redirects within a host lead to pages that nothing else leads
-//! to until they have been followed: which of two ways to a page comes first is then known too.
+//! The depth of a page (the links between the first page and it) must not depend on the order in which a crawler
+//! comes by, or the cut of the traps and the depth in the items would not be known. So links go one level down, to
+//! any page there, or to pages that were stored before for certain. These are the first page and those it leads
+//! to; and, from a page that only its parent leads to, its parent and the parent's other children. Redirects
+//! within a host lead to pages that nothing else leads to until they have been followed, so that it is also known
+//! which of two ways to a page comes first.
 
 use std::time::Duration;
 
 use crate::random::Random;
 
-/// What is to be made.
+/// Properties of the pages to make.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Addresses that answer, those that are gone and those that redirect among them.
+    /// Number of addresses that answer, including those that are gone and those that redirect.
     pub n_pages: usize,
-    /// The same seed makes the same pages.
+    /// Seed; the same seed makes the same pages.
     pub seed: u64,
-    /// The depth that crawls of it are to be given: where endless pages are cut off.
+    /// Largest depth that its crawls are given: endless pages are cut off there.
     pub max_depth: u32,
-    /// Before each answer, and twelve times that before the answer of a slow page.
+    /// Delay before each answer; a slow page waits [`SLOW`] times as long.
     pub pace: Duration,
 }
 
-/// Hosts, each at an address of its own.
+/// Number of hosts, each at an address of its own.
 pub(super) const N_HOSTS: usize = 4;
-/// Pages that the first page leads to.
+/// Number of pages that the first page leads to.
 const N_FIRST: usize = 12;
-/// How much longer a slow page takes.
+/// Factor by which a slow page takes longer.
 pub(super) const SLOW: u32 = 12;
 
-/// An address and what is there.
+/// An address and its answer.
 #[derive(Debug)]
 pub(super) struct Page {
-    /// Of the hosts.
+    /// Number of the host.
     pub(super) host: usize,
     pub(super) path: String,
     /// A page that is asked for by POST, with this body.
     pub(super) body: Option<String>,
-    /// Of the request that leads to it, whichever that is.
+    /// Depth of the requests that lead to it.
     pub(super) depth: u32,
     pub(super) answer: Answer,
-    /// What the first requests get instead of the answer.
+    /// Failures that the first requests get instead of the answer.
     pub(super) failures: Vec<Failure>,
     pub(super) is_slow: bool,
-    /// Led to by its parent alone, so that it may lead back.
+    /// True if only its parent leads to it, so that it may lead back.
     is_private: bool,
     parent: usize,
-    /// Of its kind, that only a redirect leads to it.
+    /// True if nothing but a redirect leads to it.
     is_target: bool,
 }
 
 #[derive(Debug)]
 pub(super) enum Answer {
-    /// Leads to these.
+    /// A page with these links.
     Links(Vec<Link>),
     /// 404 or 410.
     Gone(u16),
-    /// Leads to this page.
+    /// A redirect with this status to this page.
     Redirect(u16, usize),
 }
 
@@ -83,7 +83,7 @@ pub(super) enum To {
     Beyond,
     /// A host that is out of scope.
     Outside,
-    /// Not the web.
+    /// An address that is not on the web.
     Mail,
 }
 
@@ -112,7 +112,7 @@ struct Making {
     max_depth: u32,
 }
 
-/// All pages, the first page first.
+/// Makes all pages, the first page first.
 pub(super) fn make(plan: &Plan) -> Vec<Page> {
     let mut making = Making {
         random: Random::seeded(plan.seed),
@@ -130,7 +130,7 @@ pub(super) fn make(plan: &Plan) -> Vec<Page> {
         "a web of {} pages has no room for its traps; make it larger",
         plan.n_pages
     );
-    // Pages are kept in the order of their levels, but for targets, which are deeper by none.
+    // Pages are in the order of their levels, except for targets, which have the level of their redirect.
     let mut parents: std::collections::VecDeque<usize> = [0].into();
     while making.pages.len() < plan.n_pages {
         let parent = parents.pop_front().expect("every page may have children");
@@ -201,7 +201,7 @@ impl Making {
         self.pages.len() - 1
     }
 
-    /// A page that leads to the next like it, without end; those that are within the depth.
+    /// Adds a page that leads to the next like it, without end; only pages within the depth are made.
     fn add_trap(&mut self, path: &str) {
         let mut from = 0;
         for depth in 1..=self.max_depth {
@@ -216,7 +216,7 @@ impl Making {
         self.link(from, To::Beyond);
     }
 
-    /// Two hosts that redirect to each other.
+    /// Adds two hosts that redirect to each other.
     fn add_spin(&mut self) {
         let one = self.add(0, "/spin".to_owned(), None, 1, 0);
         let other = self.add(1, "/spin".to_owned(), None, 1, 0);
@@ -273,8 +273,8 @@ impl Making {
         }
     }
 
-    /// A page redirects within its host. The target leads to another page that redirects to it: that
-    /// one comes too late, always.
+    /// Makes a page redirect within its host. The target leads to another page that redirects to it: that one
+    /// always comes too late.
     fn add_target(&mut self, page: usize) -> Vec<usize> {
         let (host, depth) = (self.pages[page].host, self.pages[page].depth);
         let target = self.add(host, format!("/target/{page}"), None, depth, page);
@@ -287,7 +287,7 @@ impl Making {
         vec![target]
     }
 
-    /// A list whose further parts are asked for by POST at the same address.
+    /// Adds a list whose further parts are asked for by POST at the same address.
     fn add_paging(&mut self, page: usize) -> Vec<usize> {
         let (host, path) = (self.pages[page].host, self.pages[page].path.clone());
         let mut parts = vec![page];
@@ -301,7 +301,7 @@ impl Making {
         parts
     }
 
-    /// Links that lead to nothing new, or to what another page leads to as well.
+    /// Adds links that lead to nothing new, or to pages that other pages lead to as well.
     fn cross(&mut self, n_special: usize) {
         let mut levels: Vec<Vec<usize>> = vec![Vec::new(); self.max_depth as usize + 2];
         let mut children: Vec<Vec<usize>> = vec![Vec::new(); self.pages.len()];

@@ -1,4 +1,4 @@
-//! A walk that shares nothing with the crawler, and only its answers with the closure.
+//! Walk over a closure that shares no code with the crawler, and only the answers with the closure.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -24,7 +24,7 @@ struct Wish {
     depth: u32,
 }
 
-/// What a walk has found; an address counts as found when something leads to it.
+/// Findings of a walk; an address counts as found when something leads to it.
 #[derive(Default)]
 struct Walk {
     waiting: VecDeque<Wish>,
@@ -55,7 +55,7 @@ impl Walk {
     }
 }
 
-/// Follows everything, breadth first or depth first, and returns where each address stands.
+/// Follows everything, breadth first or depth first, and returns the depth of each address.
 async fn walk(closure: &Closure, depth_first: bool) -> BTreeMap<String, u32> {
     if rustls::crypto::CryptoProvider::get_default().is_none() {
         let _installed = rustls::crypto::ring::default_provider().install_default();

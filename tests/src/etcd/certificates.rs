@@ -1,4 +1,4 @@
-//! An authority made for one test, and what it vouches for.
+//! Authority made for one test, and the certificates that it signs.
 
 use std::path::Path;
 use std::process::Command;
@@ -17,7 +17,7 @@ pub struct Certificates {
 }
 
 impl Certificates {
-    /// New ones; None where openssl is not installed, which is told.
+    /// Makes new certificates. If openssl is not installed, it says so and returns `None`.
     pub fn new() -> Option<Self> {
         if !is_installed("openssl") {
             skipped("openssl", "openssl is not installed here");
@@ -52,12 +52,12 @@ impl Certificates {
         Some(Self { folder })
     }
 
-    /// The authority's certificate.
+    /// Certificate of the authority.
     pub fn ca(&self) -> Vec<u8> {
         read(self.folder.path().join("ca.pem"))
     }
 
-    /// A client's certificate and its key.
+    /// Certificate of a client and its key.
     pub fn client(&self) -> (Vec<u8>, Vec<u8>) {
         let file = |name| read(self.folder.path().join(name));
         (file("client.pem"), file("client.key"))

@@ -1,4 +1,4 @@
-//! Whoever settles and lists again stays right, whatever a store meets with.
+//! Clients that settle unknown outcomes and list again stay right, whatever faults a store meets with.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ fn open(faults: &Faults) -> (FaultyStore<EmbeddedStore>, TempDir) {
 mod slow_and_twice {
     use super::*;
 
-    // What neither fails nor forgets must keep the whole contract.
+    // A store whose faults neither fail nor forget must keep the whole contract.
     crawler::store_conformance!(async || {
         let faults = Faults::default();
         faults.chance(30, &[SLOW, Fault::Twice], Random::new("slow_and_twice"));
@@ -43,11 +43,11 @@ mod slow_and_twice {
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Counter {
     total: u64,
-    /// The last number that each writer has added.
+    /// Last number that each writer has added.
     last: BTreeMap<u64, u64>,
 }
 
-/// Adds one, exactly once: an unknown outcome is settled by looking.
+/// Adds a number exactly once: an unknown outcome is settled by looking.
 async fn add(store: &dyn Store, writer: u64, number: u64) {
     loop {
         let Ok(entry) = store.get("/counter").await else {
@@ -108,7 +108,7 @@ async fn f05_a_reader_that_lists_again_ends_with_what_is_there() {
                 4 => Txn::new().delete(key),
                 _ => Txn::new().put(key, n.to_string()),
             };
-            // Whether it was carried out is all the same to the reader.
+            // The reader does not depend on whether it was carried out.
             let _outcome = store.commit(txn).await;
         }
         store.inner().commit(Txn::new().put("/t/end", "")).await

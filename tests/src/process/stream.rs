@@ -1,4 +1,4 @@
-//! What a process writes, kept line by line, so that a test can wait for a line.
+//! Output of a process, kept line by line, so that a test can wait for a line.
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -39,14 +39,14 @@ impl Stream {
         lock(&self.0.0)
     }
 
-    /// The first line that is wanted; none if the deadline or the end of the output comes first.
+    /// Returns the first wanted line; `None` if the deadline or the end of the output comes first.
     pub(super) fn find(&self, deadline: Duration, wanted: impl Fn(&str) -> bool) -> Option<String> {
         let found = |lines: &Lines| lines.lines.iter().find(|line| wanted(line)).cloned();
         let lines = self.wait_while(deadline, |lines| !lines.closed && found(lines).is_none());
         found(&lines)
     }
 
-    /// Everything, once the process has ended. What a grandchild still holds open is not waited for.
+    /// Returns everything, once the process has ended. Output that a grandchild holds open is not waited for.
     pub(super) fn all(&self) -> String {
         let lines = self.wait_while(Duration::from_secs(5), |lines| !lines.closed);
         lines.lines.iter().flat_map(|line| [line, "\n"]).collect()

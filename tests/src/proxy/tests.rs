@@ -1,4 +1,4 @@
-//! A stretch between a test and an echo.
+//! Proxy between a test and an echo server.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::*;
 use crate::PATIENCE;
 
-/// Answers what it is sent.
+/// Starts a server that sends back what it receives.
 fn echo() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

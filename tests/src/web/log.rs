@@ -9,23 +9,23 @@ use axum::http::{HeaderMap, Method, StatusCode};
 /// A request, as the log keeps it.
 #[derive(Debug, Clone)]
 pub struct Hit {
-    /// In capitals.
+    /// Method in capitals.
     pub method: Method,
-    /// Without the query.
+    /// Path without the query.
     pub path: String,
-    /// After the question mark; empty if there is none.
+    /// Query after the question mark; empty if there is none.
     pub query: String,
-    /// As received.
+    /// Headers as received.
     pub headers: HeaderMap,
-    /// When its head was read.
+    /// Time when its head was read.
     pub start: Instant,
-    /// When the answer was ready, or the client went away.
+    /// Time when the answer was ready, or the client went away.
     pub end: Option<Instant>,
-    /// Of the answer; none before, and for ever if the client went away.
+    /// Status of the answer. `None` before the answer, and for ever if the client went away.
     pub status: Option<StatusCode>,
 }
 
-/// The most requests that were under way at once.
+/// Returns the largest number of requests that were under way at once.
 pub fn most_at_once(log: &[Hit]) -> usize {
     let under_way = |at: Instant| {
         log.iter()
@@ -37,8 +37,8 @@ pub fn most_at_once(log: &[Hit]) -> usize {
         .unwrap_or(0)
 }
 
-/// The shortest time between the end of an answer and the start of the next request; none with
-/// fewer than two, zero if one started before another's end.
+/// Returns the shortest time between the end of an answer and the start of the next request. `None` for fewer than
+/// two requests; zero if one started before another's end.
 pub fn shortest_pause(log: &[Hit]) -> Option<Duration> {
     let pause = |pair: &[Hit]| match pair[0].end {
         Some(end) => pair[1].start.saturating_duration_since(end),
@@ -59,7 +59,7 @@ impl Log {
         self.hits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a request; returns its place in the log and how many there were for its path.
+    /// Records a request. Returns its place in the log and the number of requests for its path.
     pub(super) fn note(&self, hit: Hit) -> (usize, usize) {
         let mut hits = self.hits();
         let nth = {
@@ -76,7 +76,7 @@ impl Log {
         (hits.len() - 1, nth)
     }
 
-    /// Waits until the log is as wished; gives it up at the deadline.
+    /// Waits until the log is as wished, or the deadline comes.
     pub(super) fn wait(
         &self,
         deadline: Duration,
@@ -90,7 +90,7 @@ impl Log {
     }
 }
 
-/// Notes the end of a request even if its handler is dropped, as when the client goes away.
+/// Records the end of a request even if its handler is dropped, as when the client goes away.
 pub(super) struct Open {
     pub(super) log: Arc<Log>,
     pub(super) place: usize,
