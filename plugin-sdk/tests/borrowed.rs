@@ -1,4 +1,4 @@
-//! Structs that borrow from the page, and what they borrow.
+//! Structs that borrow from the page, and the values that they borrow.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -119,7 +119,7 @@ fn no_field_is_a_copy() {
     let title = first.title;
     drop(first);
     let tags: Tags<'_> = page.extract().unwrap();
-    // Read once and kept: what is read again is the same text at the same place.
+    // The page is read once and kept: a second reading has the same text at the same place.
     let second: Shelf<'_> = page.extract().unwrap();
     assert!(std::ptr::eq(title, second.title));
     assert!(std::ptr::eq(page.url(), second.url));

@@ -1,4 +1,4 @@
-//! Days and moments of pages: how they are read, refused and written.
+//! Days and moments of pages, as they are read, refused and written.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 

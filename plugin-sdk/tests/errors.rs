@@ -1,4 +1,4 @@
-//! Mistakes in a rule are told at compile time, at the place where they are.
+//! Mistakes in a rule are reported at compile time, at their places.
 //!
 //! `TRYBUILD=overwrite cargo test -p crawler-plugin-sdk --test errors` writes the messages anew.
 

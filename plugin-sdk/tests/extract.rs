@@ -1,4 +1,4 @@
-//! What `#[derive(Extract)]` makes of a page, and what it says when the page is not as declared.
+//! Values that `#[derive(Extract)]` reads of a page, and its errors if the page is not as declared.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -6,7 +6,7 @@ use crawler_plugin_sdk::prelude::*;
 use crawler_plugin_sdk::testing::Trial;
 use crawler_plugin_sdk::{Declared, Follow, Level, Plugin, Url};
 
-/// Every kind of field.
+/// A field of every kind.
 #[derive(Debug, Extract)]
 struct Kinds {
     #[css("h1")]
@@ -52,7 +52,7 @@ fn pence(text: &str) -> Result<u32> {
     Ok(digits.replace('.', "").parse()?)
 }
 
-/// What is chosen by its text, and what is not in the page.
+/// Fields that are chosen by their texts, and fields that are not in the page.
 #[derive(Debug, Extract)]
 struct Chosen {
     #[page(url)]
@@ -91,7 +91,7 @@ fn pence_of(amount: &str) -> Result<u32> {
     Ok(amount.replace('.', "").parse()?)
 }
 
-/// Rows in rows, and all ways to hold them.
+/// Nested rows, and all ways to hold them.
 #[derive(Extract)]
 struct Shop {
     #[css("a.next", attr = "href")]
@@ -136,7 +136,7 @@ struct Footer {
     text: String,
 }
 
-/// One that has to be there.
+/// Rows with a field that has to be there.
 #[derive(Debug, Extract)]
 struct Strict {
     #[rows("article")]
@@ -157,7 +157,7 @@ struct StrictRow {
     _price: Vec<u32>,
 }
 
-/// Selectors that one pass cannot match.
+/// A selector that one pass cannot match.
 #[derive(Debug, Extract)]
 struct Unknown {
     #[css("a:has(b)")]
@@ -231,7 +231,7 @@ fn page(html: &str) -> Page {
     Page::from_html("http://a.test/x/y/page.html", html)
 }
 
-/// The error of a page that lacks something.
+/// Returns the error of a page that lacks something.
 fn strict_error(html: &str) -> String {
     page(html).extract::<Strict>().unwrap_err().to_string()
 }
@@ -267,7 +267,7 @@ fn texts_are_chosen_and_cut_by_patterns_and_the_page_tells_of_itself() {
     );
     assert_eq!((&*chosen.author, chosen.size), ("Woolf", None));
     assert_eq!((chosen.first, chosen.price), (1931, 1234));
-    // The group where it matched, or all of the match.
+    // The value is the group if it matched, or else the whole match.
     assert_eq!(chosen.all, ["a", "c", "c"]);
     assert_eq!(chosen.ids, [7, 8]);
     let authors: Vec<_> = chosen

@@ -1,4 +1,4 @@
-//! Forms: what is sent of them.
+//! Requests that forms send.
 
 #![cfg(feature = "dom")]
 #![allow(clippy::unwrap_used, reason = "a test")]

@@ -1,4 +1,4 @@
-//! What items tell of their shape.
+//! Schemas of items.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! All links of a page: which there are, which fit, and how they are followed.
+//! Links of a page: all of them, those that meet conditions, and the requests that follow them.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 

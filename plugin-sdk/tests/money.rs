@@ -1,4 +1,4 @@
-//! Prices of pages: keys of the field, and how they are written.
+//! Prices of pages: keys of the field, and the written form.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 

@@ -12,7 +12,7 @@ struct Heading {
     depth: u32,
 }
 
-/// Echoes what a page has.
+/// A plugin whose rules repeat the content of a page.
 pub struct Notes;
 
 #[plugin(
@@ -56,7 +56,7 @@ const NOTE: &str = r#"{"rule": "note", "page": {"url": "http://notes.test/1", "b
         "body": {"hex": "ff"}, "state": "\u0000"}],
     "bad-urls": 1}}"#;
 
-/// What is said of a folder with these files; nothing where all is well.
+/// Returns the message about a folder with these files; it is empty if all is well.
 fn said(files: &[(&str, &[u8])]) -> String {
     let folder = tempfile::tempdir().expect("there is a temporary folder");
     for (name, bytes) in files {

@@ -1,5 +1,5 @@
-//! The SDKs for JavaScript and Python by themselves: their own interpreters, and a boundary that is made up. What
-//! components of them do in the sandbox is tested with the program.
+//! The SDKs for JavaScript and Python alone: their own interpreters, and a simulated boundary. Components made
+//! with them are tested in the sandbox with the program.
 
 #![expect(
     clippy::unwrap_used,
@@ -10,7 +10,7 @@
 use std::fs;
 use std::process::Command;
 
-/// Runs a program of this language, or says that there is nothing to run it with.
+/// Runs a program of this language, or says that its interpreter is missing.
 fn check(interpreter: &str, files: &[(&str, &str)]) {
     if Command::new(interpreter).arg("--version").output().is_err() {
         println!("skipped: {interpreter}: there is none to try the SDK with");
@@ -32,7 +32,7 @@ fn check(interpreter: &str, files: &[(&str, &str)]) {
 
 /// Runs a script of this name behind the SDK, in one file with it.
 fn check_javascript(name: &str, script: &str) {
-    // Nothing but the boundary is imported: the script declares it.
+    // Only the boundary is imported, and the script declares it.
     let sdk = include_str!("../js/crawler.js");
     let is_import = |line: &&str| line.starts_with("import ") && line.contains("crawler:rules/");
     let (imports, rest): (Vec<&str>, Vec<&str>) = sdk.lines().partition(is_import);

@@ -1,11 +1,11 @@
-//! What `crawler shell` writes down for `/rust` reads the page as the shell did.
+//! The struct that `crawler shell` prints for `/rust` reads the page as the shell did.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use crawler_plugin_sdk::prelude::*;
 use crawler_plugin_sdk::testing::Trial;
 
-// The tests of the shell hold what it writes beside this.
+// The tests of the shell compare its output with this file.
 include!("shell/rows.txt");
 
 struct Shop;

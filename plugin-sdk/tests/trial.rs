@@ -1,4 +1,4 @@
-//! What native tests see is what the crawler would do.
+//! Native tests see what the crawler would do.
 
 use crawler_plugin_sdk::prelude::*;
 use crawler_plugin_sdk::testing::Trial;
@@ -106,7 +106,7 @@ fn addresses_are_resolved_and_bad_ones_of_pages_are_dropped_without_an_error() {
     let outcome = Trial::new().parse(Lines::count, &page()).unwrap();
     assert_eq!(outcome.urls(), ["http://a.test/b/next.txt"]);
     assert_eq!(outcome.bad_urls, ["http://["]);
-    // The author of root wrote its addresses by hand: there it is an error, as for the crawler.
+    // The author of `root` wrote its addresses by hand, so a bad one is an error, as in the crawler.
     let error = Trial::new().root(Lines::root).unwrap_err();
     let expected =
         r#"url "lines.txt" is relative, and in root there is no page to resolve it against"#;

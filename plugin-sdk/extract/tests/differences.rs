@@ -1,5 +1,5 @@
-//! Each class of difference that the author's guide names: what a plan reads of a small page, and what the tree of
-//! a browser has.
+//! The differences that the author's guide names, each by a small page: the values of a plan, and those of the
+//! tree of a browser.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -22,7 +22,7 @@ use reference::{Read, of_tree};
 
 const GUIDE: &str = include_str!("../../src/extract.rs");
 
-/// The beginnings of the rows of the guide's table.
+/// Returns the beginnings of the rows of the guide's table.
 fn rows_of_guide() -> Vec<&'static str> {
     let (_, table) = GUIDE
         .split_once("/// | in the page | a plan reads | a browser has |\n")
@@ -33,14 +33,14 @@ fn rows_of_guide() -> Vec<&'static str> {
 }
 
 struct Case {
-    /// How a row of the guide's table begins.
+    /// Beginning of a row of the guide's table.
     class: &'static str,
     page: String,
     plan: &'static str,
-    /// The values of each field of the plan.
+    /// Values of each field of the plan.
     ours: &'static [&'static [&'static str]],
     browsers: &'static [&'static [&'static str]],
-    /// What the tests with chance take the page for. They have none of the others in their pages.
+    /// Class that the random tests give the page. The other classes do not occur in their pages.
     marked: Option<Class>,
 }
 

@@ -1,7 +1,7 @@
-//! The documentation of Rust reads as from a document tree: as it is, without the tags that may be left out,
-//! and with mistakes.
+//! The documentation of Rust reads like its document tree: as it is, without the tags that may be left out, and
+//! with mistakes.
 //!
-//! A page with mistakes may read otherwise only if its tree shows one of the differences that the author's guide
+//! A page with mistakes may read differently only if its tree shows one of the differences that the author's guide
 //! names. Each test says how many of a hundred pages show none at least, so that it means something.
 
 #![expect(
@@ -35,7 +35,7 @@ use compared::{omitted, readings};
 use marked::{Class, classes};
 use pages::{DOCUMENTATION, PLANS};
 
-/// Elements that a browser opens again where they were not closed.
+/// Elements that a browser opens again if they were not closed.
 const FORMATTING: [&str; 14] = [
     "a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u",
 ];
@@ -43,11 +43,11 @@ const FORMATTING: [&str; 14] = [
 #[derive(Debug, Default)]
 struct Outcome {
     n_pages: usize,
-    /// Pages of no class, which have to read the same.
+    /// Number of pages of no class, which have to read the same.
     n_comparable: usize,
-    /// Of each class the pages that are of it, and those of them that read otherwise.
+    /// For each class, the number of its pages, and of those that read differently.
     excepted: BTreeMap<Class, (usize, usize)>,
-    /// Pages on which formatting is opened again, and that have to read the same without any formatting.
+    /// Number of pages on which formatting is opened again, and that have to read the same without any formatting.
     n_unformatted: usize,
     faults: Vec<String>,
 }
@@ -81,7 +81,7 @@ impl Outcome {
     }
 }
 
-/// The names of the plans that read otherwise than from the tree.
+/// Returns the names of the plans that read differently from the tree.
 fn different<'a>(plans: &[(&'a str, Plan)], page: &str) -> Vec<&'a str> {
     let tree = Html::parse_document(page);
     let different = plans.iter().filter(|(_, plan)| {
@@ -91,8 +91,8 @@ fn different<'a>(plans: &[(&'a str, Plan)], page: &str) -> Vec<&'a str> {
     different.map(|(name, _)| *name).collect()
 }
 
-/// Reads pages of the documentation with all plans after a change. Pages that the change leaves as they are do
-/// not count. None where the documentation is not installed.
+/// Reads pages of the documentation with all plans after a change. Pages that the change leaves as they are do not
+/// count. Returns `None` if the documentation is not installed.
 fn outcome(change: impl Fn(&mut Random, &str) -> String) -> Option<Outcome> {
     let pages = &*DOCUMENTATION;
     if pages.is_empty() {
@@ -110,13 +110,14 @@ fn outcome(change: impl Fn(&mut Random, &str) -> String) -> Option<Outcome> {
     Some(outcome)
 }
 
-/// Checks that of a hundred pages at least so many are of no class, and that all of these read the same.
+/// Checks that at least `at_least` of a hundred pages are of no class, and that all of these read the same.
 #[track_caller]
 fn check(at_least: usize, change: impl Fn(&mut Random, &str) -> String) {
     check_with_unformatted([at_least, 0], change);
 }
 
-/// And that of a hundred at least so many have formatting that is opened again, and read the same without any.
+/// Checks also that at least `unformatted` of a hundred pages have formatting that is opened again, and read the
+/// same without it.
 #[track_caller]
 fn check_with_unformatted(
     [at_least, unformatted]: [usize; 2],
@@ -148,7 +149,7 @@ fn is_formatting(name: &str) -> bool {
 
 #[test]
 fn documentation_as_it_is_reads_the_same() {
-    // A comment only makes it another page.
+    // The comment only makes it another page.
     check(100, |_, page| format!("{page}<!-- -->"));
 }
 
@@ -177,7 +178,7 @@ fn documentation_that_lacks_any_end_tags_reads_the_same_unless_formatting_is_ope
 
 #[test]
 fn documentation_with_stray_end_tags_of_blocks_reads_the_same() {
-    // To a browser, one of `p` or `br` is an element.
+    // To a browser, an end tag of `p` or `br` alone is an element.
     let blocks = |name: &str| !is_formatting(name) && !matches!(name, "p" | "br");
     check_with_unformatted([80, 2], |random, page| {
         with_stray_end_tags(page, random, blocks)

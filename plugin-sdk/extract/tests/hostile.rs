@@ -1,7 +1,7 @@
 //! Pages and plans made to cost much: each has one outcome, and none takes the process down.
 //!
-//! Times are not asserted. The deadline is far away, so that only budgets of size decide; a state that grows
-//! with the square of the page would show as a test that never ends.
+//! Times are not asserted. The deadline is far away, so that only budgets of size decide. A state that grows with
+//! the square of the page would show as a test that never ends.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,7 +12,7 @@ use crawler_extract::{Budget, CompiledPlan, ExtractError, PlanLimits, extract};
 #[path = "support/written.rs"]
 mod written;
 
-/// The plans that each page is read with.
+/// Plans that each page is read with.
 const PLANS: [&str; 3] = [
     ".a = a[href] -> @href\n.h = h1, h2",
     "r < div\nr.t =\nr.i = -> inner\nr.b = b -> raw",
@@ -40,7 +40,7 @@ fn outcome(plan: &str, page: &str, budget: &Budget) -> String {
     }
 }
 
-/// Nothing but the deadline is as usual.
+/// Returns the usual budget with a deadline that is far away.
 fn far() -> Budget {
     Budget {
         deadline: Duration::from_secs(600),
@@ -48,7 +48,7 @@ fn far() -> Budget {
     }
 }
 
-/// The outcomes of the three plans.
+/// Checks the outcomes of the three plans.
 #[track_caller]
 fn check(page: &str, expected: &str) {
     let outcomes = PLANS.map(|plan| outcome(plan, page, &far()));
@@ -59,7 +59,7 @@ fn check(page: &str, expected: &str) {
 #[test]
 fn elements_nest_as_deep_as_the_memory_allows() {
     check(&"<div>".repeat(16_000), "ok ok deep");
-    // The third counts names, which takes half as much again.
+    // The third plan counts names, which takes half as much memory again.
     check(&"<div>".repeat(10_000), "ok ok ok");
     check(&"<div>".repeat(40_000), "deep deep deep");
     check(
@@ -145,7 +145,7 @@ fn names_of_many_kinds_beside_each_other_are_read() {
 
 #[test]
 fn a_plan_that_asks_for_nothing_is_bounded_too() {
-    // Without any selector, what is open would not be counted.
+    // Without any selector, open elements have to be counted all the same.
     assert_eq!(outcome("", "<p>x", &far()), "ok");
     assert_eq!(outcome("", &"<svg>".repeat(800_000), &far()), "deep");
 }

@@ -1,4 +1,4 @@
-//! What the engine captures is what a document tree has, by the same plan, value for value.
+//! Captures of the engine are those of a document tree by the same plan, value for value.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,7 +15,7 @@ mod written;
 
 use compared::{omitted, read};
 
-/// How many values there were.
+/// Checks that both read the same, and returns the number of values.
 #[track_caller]
 fn check(plan: &Plan, page: &str) -> usize {
     let tree = Html::parse_document(page);
@@ -47,13 +47,13 @@ fn pages_of_chance_without_their_end_tags_read_the_same() {
         let mut random = Random::new(seed);
         let page = omitted(&page(&mut random));
         let mut plan = plan_of_chance(&mut random);
-        // Inner HTML is as it was written, not as it would be written in full.
+        // Inner HTML is as it was written, and a tree would write it in full.
         plan.fields.retain(|f| f.take != Take::Inner);
         check(&plan, &page);
     }
 }
 
-/// A page that says of every element where it ends, and puts none where a browser would move it.
+/// Returns a page that has the end tag of every element, and no element that a browser would move.
 fn page(random: &mut Random) -> String {
     let mut page = "<!DOCTYPE html><html><head><title>a</title></head><body>".to_owned();
     let mut n_left = 5 + random.below(60);
@@ -104,7 +104,7 @@ fn element(random: &mut Random, page: &mut String, tag: &str, depth: usize, n_le
             random.pick(&["a", "b", "a b", "c a"])
         ));
     }
-    // In the order in which scraper writes them again.
+    // Attributes have the order in which scraper writes them again.
     if random.below(6) == 0 {
         page.push_str(random.pick(&[" data-x=\"one two\"", " data-x=\"one-a\""]));
     }

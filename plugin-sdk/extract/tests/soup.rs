@@ -1,4 +1,4 @@
-//! Pages and plans that nobody would write: never a panic, and whatever is captured is sound.
+//! Pages and plans that nobody would write: none causes a panic, and all captures are sound.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -238,7 +238,7 @@ fn group(name: &str, parent: Option<u32>, selector: &str) -> Group {
     }
 }
 
-/// Mostly one that is accepted.
+/// Returns a selector that is mostly accepted.
 fn selector(random: &mut Random) -> String {
     if random.below(20) == 0 {
         return text_of(random, &PIECES_OF_SELECTORS, 6);

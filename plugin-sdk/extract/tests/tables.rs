@@ -1,4 +1,4 @@
-//! Pages full of tables read as from a document tree, whatever tags they leave out.
+//! Pages full of tables read like their document trees, whatever tags they leave out.
 
 #![expect(
     clippy::unwrap_used,
@@ -43,14 +43,14 @@ const PLANS: [&str; 8] = [
 #[derive(Debug, Default)]
 struct Outcome {
     n_pages: usize,
-    /// Of each plan and field in the tree.
+    /// Number of values of each plan and field in the tree.
     n_values: BTreeMap<(usize, String), usize>,
     n_comparable: usize,
-    /// Of each class the pages that are of it, and those of them that read otherwise.
+    /// For each class, the number of its pages, and of those that read differently.
     excepted: BTreeMap<Class, (usize, usize)>,
 }
 
-/// Reads so many pages. Those of no class have to read the same.
+/// Reads `n_pages` pages. Those of no class have to read the same.
 fn outcome(plans: &[Plan], n_pages: u64, page: impl Fn(&mut Random) -> String) -> Outcome {
     let mut outcome = Outcome::default();
     for seed in 0..n_pages {
@@ -93,7 +93,7 @@ fn tables_read_the_same_whatever_tags_they_leave_out() {
 
 #[test]
 fn tables_with_mistakes_read_the_same_unless_a_browser_moves_something() {
-    // Inner HTML is as it is written, and a wrong tag means something else where less is around it.
+    // Inner HTML is as it is written, and a wrong tag means something else with less around it.
     let mut plans = PLANS.map(written::plan);
     for plan in &mut plans {
         plan.fields.retain(|field| field.take != Take::Inner);

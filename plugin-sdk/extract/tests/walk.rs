@@ -1,4 +1,4 @@
-//! The walk against a browser's tree builder: what it tells of a page is what html5ever builds of it.
+//! The walk against a browser's tree builder: the walk of a page tells the tree that html5ever builds of it.
 
 #![expect(
     clippy::unwrap_used,

@@ -54,7 +54,7 @@ pub struct Douban;
     ))
 )]
 impl Douban {
-    /// One request leads to everything else.
+    /// Requests the page of tags, which leads to everything else.
     pub fn root(crawl: &mut Crawl) -> Result {
         let start = crawl.config().require("start")?;
         crawl.follow(start, Self::TAGS)

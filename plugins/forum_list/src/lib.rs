@@ -4,7 +4,7 @@ use crawler_plugin_sdk::prelude::*;
 
 #[derive(Extract)]
 struct List {
-    /// Some forums refuse with a form and status 200.
+    /// True if the forum refuses: some do so with a form and status 200.
     #[css("form#captcha", present)]
     is_refusal: bool,
     #[rows("table.threads tr.thread")]

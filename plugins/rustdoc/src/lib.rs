@@ -1,4 +1,4 @@
-//! The pages of a static documentation site: title, headings, and where the links lead.
+//! Pages of a static documentation site: title, headings, and the targets of the links.
 
 mod link;
 
@@ -9,10 +9,10 @@ use crawler_plugin_sdk::Config;
 use crawler_plugin_sdk::prelude::*;
 use serde::Serialize;
 
-/// What a page of documentation holds.
+/// Content of a page of documentation.
 #[derive(Extract)]
 struct Doc {
-    /// Drawings inside the page have titles of their own.
+    /// Title of the page: the first one, since drawings inside the page have titles of their own.
     #[css("title", with = folded, default)]
     title: String,
     #[rows("h1, h2, h3, h4, h5, h6")]
@@ -29,7 +29,7 @@ struct Heading {
     text: String,
 }
 
-/// Without the spaces that do not break either: they are about lines.
+/// Folds white space, also spaces that do not break.
 fn folded(text: &str) -> Result<String> {
     Ok(text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
@@ -49,7 +49,7 @@ type Distinct<T> = HashSet<T, BuildHasherDefault<DefaultHasher>>;
 /// The plugin.
 pub struct Rustdoc;
 
-// More than the links and headings of any page: none is missing without a word.
+// The limit exceeds the links and headings of any page, so that none is cut off silently.
 #[plugin(
     items(DocPage = "page"),
     reads(Doc),
@@ -63,14 +63,14 @@ pub struct Rustdoc;
     )
 )]
 impl Rustdoc {
-    /// All starting pages in one batch.
+    /// Requests all starting pages in one batch.
     pub fn root(crawl: &mut Crawl) -> Result {
         let start = crawl.config().require("start")?;
         crawl.follow_all(split(&start), Self::PAGE)
     }
 
-    /// Documentation has pages of 8 MB and 26 000 links: every address once, before it is resolved and
-    /// again after.
+    /// Follows every address once, before it is resolved and again after, because documentation has pages of 8 MB
+    /// and 26 000 links.
     #[rule]
     pub fn page(page: &Page, crawl: &mut Crawl) -> Result {
         let doc: Doc = page.extract()?;
@@ -102,7 +102,7 @@ fn split(list: &str) -> impl Iterator<Item = &str> {
         .filter(|part| !part.is_empty())
 }
 
-/// The prefixes of param `below`, or the folders of param `start`.
+/// Returns the prefixes of param `below`, or the folders of param `start`.
 fn below(config: &Config<'_>) -> Result<Vec<String>> {
     if let Some(below) = config.get("below") {
         return Ok(split(&below).map(str::to_owned).collect());

@@ -1,17 +1,17 @@
-//! From links to paths on the same site.
+//! Conversion of links into paths on the same site.
 
 use crawler_plugin_sdk::Url;
 
-/// A link without query and fragment. White space around an address is no part of it.
+/// Returns a link without query and fragment. White space around an address is no part of it.
 pub(crate) fn address(href: &str) -> &str {
     let end = href.bytes().position(|c| matches!(c, b'?' | b'#'));
     href[..end.unwrap_or(href.len())].trim_ascii()
 }
 
-/// The path that a link leads to, if it stays on the site of `base`.
+/// Returns the path that a link leads to, if it stays on the site of `base`.
 ///
-/// Nearly all links of documentation are plain relative paths. Those are resolved by hand, at a
-/// tenth of the price of a URL parser, which has the last word on all others.
+/// Nearly all links of documentation are plain relative paths. They are resolved by hand, at a tenth of the cost
+/// of a URL parser, which handles all others.
 pub(crate) fn path(base: &Url, href: &str) -> Option<String> {
     if is_plain(href) {
         return Some(resolve(base.path(), href));
@@ -21,7 +21,7 @@ pub(crate) fn path(base: &Url, href: &str) -> Option<String> {
     (url.origin() == base.origin()).then(|| url.path().to_owned())
 }
 
-/// Nothing in it has a meaning beyond that of a path.
+/// Returns true if nothing in the link has a meaning beyond that of a path.
 fn is_plain(href: &str) -> bool {
     let is_plain = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'/' | b'.' | b'-' | b'_');
     !href.is_empty() && !href.starts_with("//") && href.bytes().all(is_plain)

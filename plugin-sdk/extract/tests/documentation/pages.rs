@@ -4,12 +4,12 @@ use std::sync::LazyLock;
 
 use super::documentation;
 
-/// 2 000 pages of the documentation that comes with the compiler, with their paths. None where it is not
-/// installed. Redirects say nothing, and pages of megabytes take long.
+/// 2 000 pages of the documentation that comes with the compiler, with their paths. Empty if it is not installed.
+/// Redirects say nothing, and pages of megabytes take long, so both are left out.
 pub(crate) static DOCUMENTATION: LazyLock<Vec<(String, String)>> =
     LazyLock::new(|| documentation::pages(2_000, 4_000..150_000));
 
-/// The plans that were measured before this was built.
+/// Plans that were measured before this was built.
 pub(crate) const PLANS: [(&str, &str); 12] = [
     ("links", ".href = a[href] -> @href"),
     (

@@ -1,4 +1,4 @@
-//! What the engine reads of a page, and how it is compared with what a document tree has.
+//! Comparison of the engine's reading of a page with that of a document tree.
 
 #![allow(dead_code, reason = "each test file takes what it needs of it")]
 
@@ -23,14 +23,14 @@ pub(crate) fn read(plan: &Plan, page: &str) -> Read {
     reference::of_captures(plan, &captures)
 }
 
-/// What the engine and what the tree has of a page. Serialisation differs, and is taken out by parsing what is
-/// inner HTML.
+/// Returns the values of the engine and of the tree. Serialisation differs, so inner HTML is parsed before it is
+/// compared.
 pub(crate) fn readings(plan: &Plan, page: &str, tree: &Html) -> (Read, Read) {
     let (ours, theirs) = (read(plan, page), reference::of_tree(plan, tree));
     if ours == theirs {
         return (ours, theirs);
     }
-    // In the mode of the page, where a table may stand in a `p` or not.
+    // Inner HTML is parsed in the mode of the page, in which a table may stand in a `p` or not.
     let without_doctype = Html::parse_document("");
     let mode = if tree.quirks_mode == without_doctype.quirks_mode {
         ""
@@ -52,7 +52,8 @@ fn normal(plan: &Plan, mut read: Read, mode: &str) -> Read {
     read
 }
 
-/// What has to be open for the parts of a table that the page begins with, which mean nothing elsewhere.
+/// Returns the tags that have to be open for the parts of a table that the text begins with, which mean nothing
+/// elsewhere.
 fn around(inner: &str) -> &'static str {
     let tags = inner.split('<').skip(1).map(|tag| {
         let end = tag.find(|c: char| !c.is_ascii_alphanumeric());
@@ -71,7 +72,7 @@ fn around(inner: &str) -> &'static str {
     ""
 }
 
-/// Without all the tags of these that HTML lets an author leave out, as minifiers write it.
+/// Returns the page without all those of these tags that HTML lets an author leave out, as minifiers write it.
 pub(crate) fn omitted(page: &str) -> String {
     let tags = [
         "</li>",

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::process::Command;
 
-/// So many pages of these sizes, in bytes, evenly from all of it, with their paths. None, and a line that says
-/// so, where it is not installed.
+/// Returns `n_pages` pages of these sizes, in bytes, evenly from all of the documentation, with their paths. If it
+/// is not installed, a line says so, and the list is empty.
 pub(crate) fn pages(n_pages: usize, sizes: Range<u64>) -> Vec<(String, String)> {
     let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output();
     let sysroot = String::from_utf8(sysroot.unwrap().stdout).unwrap();

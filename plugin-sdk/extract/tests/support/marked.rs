@@ -1,6 +1,5 @@
-//! Which of the known differences a page has, as its tree alone tells: every start tag and every text is given
-//! a number, and the tree that html5ever builds of that is looked through for them. What the engine makes of the
-//! page is not asked.
+//! Known differences that a page has, found by its tree alone: every start tag and every text gets a number, and
+//! the tree that html5ever builds is searched for the numbers. The engine's reading of the page plays no part.
 
 #![allow(dead_code, reason = "each test file takes what it needs of it")]
 
@@ -11,7 +10,8 @@ use lol_html::html_content::{ContentType, TextType};
 use lol_html::{RewriteStrSettings, doc_text, element, rewrite_str};
 use scraper::{ElementRef, Html, Node};
 
-/// Why a tree may differ from what is written. Each is a row of the table of differences in the author's guide.
+/// Reason why a tree may differ from the page as written. Each is a row of the table of differences in the
+/// author's guide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Class {
     /// A formatting element was left open, or its end tag crosses a block: a browser opens it again.
@@ -22,7 +22,7 @@ pub(crate) enum Class {
     IgnoredTag,
     /// A browser makes an empty element of a `</p>` or `</br>` that closes nothing.
     MadeOfEndTag,
-    /// A browser makes up an `html`, `head` or `body` that is left out.
+    /// A browser adds an `html`, `head` or `body` that is left out.
     MadeUpRoot,
 }
 
@@ -30,16 +30,16 @@ const NUMBER: &str = "data-number";
 /// A character that no page has, before and after the number of a text.
 pub(crate) const EDGE: char = '\u{e000}';
 
-/// The classes that a page belongs to. A page of none has every element and every text once and in the order in
-/// which they are written, and nothing but what this crate makes up as well.
+/// Returns the classes that a page belongs to. A page of none has every element and every text once and in the
+/// order in which they are written, and adds no elements but those that this crate adds as well.
 #[track_caller]
 pub(crate) fn classes(page: &str) -> BTreeSet<Class> {
     classes_of_any(page).unwrap_or_else(|why| panic!("{why}: {page}"))
 }
 
-/// The same of any page: where the numbers themselves make another tree of it, or get lost in it, says how.
+/// Returns the classes of any page. It is an error if the numbers themselves change its tree, or get lost in it.
 pub(crate) fn classes_of_any(page: &str) -> Result<BTreeSet<Class>, String> {
-    // A number behind the beginning of a tag would make it one.
+    // A number behind the beginning of a tag would make it a tag.
     let page = page.trim_end_matches('/').trim_end_matches('<');
     let (page, n_numbers) = numbered(page)?;
     let mut classes = BTreeSet::new();
@@ -83,7 +83,8 @@ fn parsed(number: &str) -> Result<usize, String> {
     parsed.map_err(|_| format!("{number:?} is not one of the numbers"))
 }
 
-/// None for what this crate makes up too, and for a body in which there is nothing.
+/// Returns the class of an added element. `None` if this crate adds it too, or if it is a body in which there is
+/// nothing.
 fn class_of_made_up(element: ElementRef<'_>) -> Result<Option<Class>, String> {
     let has_content = || {
         element.children().any(|child| match child.value() {
@@ -100,7 +101,8 @@ fn class_of_made_up(element: ElementRef<'_>) -> Result<Option<Class>, String> {
     })
 }
 
-/// The page with a number at every start tag and behind every text that is not white space, and how many.
+/// Returns the page with a number at every start tag and behind every text that is not white space, and the count
+/// of numbers.
 fn numbered(page: &str) -> Result<(String, usize), String> {
     let n_numbers = Cell::new(0);
     let next = || n_numbers.replace(n_numbers.get() + 1).to_string();

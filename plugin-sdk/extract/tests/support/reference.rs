@@ -1,4 +1,4 @@
-//! The same plans read from a document tree, in the simplest way: slow, and right as scraper is right.
+//! Plans read from a document tree, in the simplest way: slow, and as right as scraper is.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,16 +6,16 @@ use crawler_extract::{Captures, NONE, Plan, Take};
 use scraper::node::Element;
 use scraper::{ElementRef, Html, Node, Selector};
 
-/// Rows and values, however they were read.
+/// Rows and values, from either side.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Read {
-    /// Of each group the parent of each row.
+    /// Parent of each row, for each group.
     pub(crate) groups: Vec<Vec<u32>>,
-    /// Of each field the row and the value of each capture.
+    /// Row and value of each capture, for each field.
     pub(crate) fields: Vec<Vec<(u32, String)>>,
 }
 
-/// What the engine captured.
+/// Returns the captures of the engine.
 pub(crate) fn of_captures(plan: &Plan, captures: &Captures) -> Read {
     let values = |field| {
         captures
@@ -29,7 +29,7 @@ pub(crate) fn of_captures(plan: &Plan, captures: &Captures) -> Read {
     }
 }
 
-/// What the document tree has.
+/// Returns the rows and values of the document tree.
 pub(crate) fn of_tree(plan: &Plan, html: &Html) -> Read {
     let is_there = |e: &ElementRef<'_>| !e.ancestors().any(|n| is_named(n.value(), &["template"]));
     let elements: Vec<ElementRef<'_>> = html
@@ -81,7 +81,7 @@ pub(crate) fn of_tree(plan: &Plan, html: &Html) -> Read {
     read
 }
 
-/// Rows by the address of their element.
+/// Rows, by the address of their element.
 type Rows = HashMap<usize, u32>;
 
 fn key(element: &Element) -> usize {
@@ -89,12 +89,12 @@ fn key(element: &Element) -> usize {
 }
 
 struct Tree<'a> {
-    /// In the order of the page.
+    /// Elements in the order of the page.
     elements: Vec<ElementRef<'a>>,
 }
 
 impl<'a> Tree<'a> {
-    /// What a selector matches inside of rows, with the row.
+    /// Returns the elements that a selector matches inside of rows, with the row.
     fn owned(&self, selector: &str, rows: Option<&Rows>) -> Vec<(u32, ElementRef<'a>)> {
         let mut matched = HashSet::new();
         for part in parts(selector) {
@@ -131,7 +131,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// The parts of a comma list.
+/// Returns the parts of a comma list.
 pub(crate) fn parts(selector: &str) -> Vec<&str> {
     let (mut depth, mut start, mut parts) = (0, 0, Vec::new());
     for (i, c) in selector.char_indices() {
@@ -188,7 +188,7 @@ fn text(element: ElementRef<'_>, line_break: &str) -> String {
             _ => {}
         }
     }
-    // The content of a template is not that of an element around it, nor its own.
+    // The content of a template belongs neither to an element around it nor to the template.
     if element.value().name() == "template" {
         String::new()
     } else {

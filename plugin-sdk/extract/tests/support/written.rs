@@ -14,7 +14,7 @@ use std::fmt::Write;
 
 use crawler_extract::{Captures, Field, Group, NONE, Plan, Take};
 
-/// A plan from its lines; blank ones do not count.
+/// Reads a plan from its lines; blank ones do not count.
 pub(crate) fn plan(text: &str) -> Plan {
     let mut plan = Plan {
         name: "test".to_owned(),
@@ -74,8 +74,8 @@ fn index(plan: &Plan, group: &str) -> Option<u32> {
     Some(u32::try_from(found.unwrap_or_else(|| panic!("no group {group}"))).unwrap())
 }
 
-/// Captures as lines: of each group the parents of its rows, of each field the row and the value of each
-/// capture.
+/// Writes captures as lines: the parents of the rows of each group, and row and value of each capture of each
+/// field.
 pub(crate) fn shown(plan: &Plan, captures: &Captures) -> String {
     let mut text = String::new();
     let row = |row: u32| {
@@ -103,7 +103,7 @@ pub(crate) fn shown(plan: &Plan, captures: &Captures) -> String {
     text
 }
 
-/// What holds of captures whatever the page: all that points somewhere points at something.
+/// Checks that captures are sound: every number points at something.
 pub(crate) fn assert_sound(plan: &Plan, captures: &Captures) {
     assert_eq!(captures.groups.len(), plan.groups.len());
     assert_eq!(captures.columns.len(), plan.fields.len());

@@ -1,14 +1,14 @@
-//! Pages of chance that are full of tables.
+//! Random pages that are full of tables.
 
 use crawler_extract::mangle::Random;
 
-/// A page whose tables are right by the rules of HTML: it leaves out only tags that may be left out.
+/// Returns a page whose tables are right by the rules of HTML: it leaves out only tags that may be left out.
 pub(crate) fn right(random: &mut Random) -> String {
     page(random, false)
 }
 
-/// A page of the same kind with mistakes: text and elements where a table may have none, parts of tables without
-/// a table, end tags that close nothing, and formatting elements without an end.
+/// Returns a page of the same kind with mistakes: text and elements in places of a table that allow none, parts of
+/// tables without a table, end tags that close nothing, and formatting elements without an end.
 pub(crate) fn wrong(random: &mut Random) -> String {
     page(random, true)
 }
@@ -32,7 +32,7 @@ fn page(random: &mut Random, has_mistakes: bool) -> String {
 struct Writer<'r> {
     random: &'r mut Random,
     page: String,
-    /// How many tables and lists are still to be written.
+    /// Number of tables and lists that are still to be written.
     n_left: usize,
     n_written: usize,
     has_mistakes: bool,
@@ -47,20 +47,20 @@ impl Writer<'_> {
         self.page.push_str(self.random.pick(texts));
     }
 
-    /// A text that no other place has, so that it is seen where it goes.
+    /// Writes a text that no other place has, so that its place can be seen.
     fn word(&mut self) {
         self.n_written += 1;
         self.page.push_str(&format!("w{}", self.n_written));
     }
 
-    /// A start tag with attributes of chance.
+    /// Writes a start tag with random attributes.
     fn start(&mut self, name: &str, attributes: &[&str]) {
         let attribute = self.random.pick(attributes);
         self.page.push_str(&format!("<{name}{attribute}>"));
         self.put(&["", "", "\n  "]);
     }
 
-    /// An end tag that may be left out.
+    /// Writes an end tag, or leaves it out.
     fn end(&mut self, name: &str) {
         if self.is_one_of(2) {
             self.page.push_str(&format!("</{name}>"));
@@ -68,7 +68,7 @@ impl Writer<'_> {
         self.space();
     }
 
-    /// Between the parts of a table there may be white space, comments, scripts and forms, and on a page with
+    /// Writes something between the parts of a table: white space, comments, scripts and forms, and on a page with
     /// mistakes anything.
     fn space(&mut self) {
         self.put(&["", "", "", " ", "\n", "<!-- -->"]);
@@ -176,14 +176,14 @@ impl Writer<'_> {
             self.flow(depth);
         }
         if self.is_one_of(8) {
-            // It ends with the cell, and is not opened again in the next.
+            // The element ends with the cell, and is not opened again in the next.
             self.page.push_str("<b>");
             self.word();
         }
         self.end(name);
     }
 
-    /// What may stand in a cell.
+    /// Writes content of a cell.
     fn flow(&mut self, depth: usize) {
         if depth < 4 && self.n_left > 0 && self.is_one_of(3) {
             self.content(depth + 1);
@@ -211,7 +211,7 @@ impl Writer<'_> {
         self.page.push_str(after);
     }
 
-    /// A table or a list, perhaps in something else.
+    /// Writes a table or a list, perhaps in another element.
     fn content(&mut self, depth: usize) {
         self.n_left = self.n_left.saturating_sub(1);
         match self.random.below(8) {

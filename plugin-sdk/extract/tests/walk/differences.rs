@@ -1,25 +1,27 @@
-//! The differences between the tree of a browser and that of a walk that are known and stay.
+//! Known differences between the tree of a browser and that of a walk, which stay.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use super::outline::{Node, add, browser, told, unwrap};
 
-/// A difference that is known. Each changes one of the two trees, or both alike, in one way, after which they
-/// have to be the same.
+/// A known difference. Each changes one of the two trees, or both alike, in one way, after which they have to be
+/// the same.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Exception {
-    /// A browser ignores a part of a table that stands outside a table. It stays as written, since a page may
-    /// be a part of a table.
+    /// A browser ignores a part of a table that stands outside a table. The walk keeps it as written, since a page
+    /// may be a part of a table.
     IgnoredTablePart,
-    /// A browser moves what cannot stand in a table to the place before it. It stays where it is written.
+    /// A browser moves content that may not stand in a table to the place before it. The walk keeps it where it is
+    /// written.
     MovedOutOfTable,
-    /// A browser opens a formatting element again in the blocks after the one that closed it. It is open once.
+    /// A browser opens a formatting element again in the blocks after the one that closed it. The walk opens it
+    /// once.
     OpenedAgain,
-    /// A browser moves a block out of the elements without rules that stand between it and a formatting
-    /// element whose end tag crosses it. It stays where it is written.
+    /// A browser moves a block out of the elements without rules that stand between it and a formatting element
+    /// whose end tag crosses it. The walk keeps it where it is written.
     MovedOutOfPlain,
-    /// A browser makes an empty `p` of a `</p>` that closes nothing. It is left out.
+    /// A browser makes an empty `p` of a `</p>` that closes nothing. The walk leaves it out.
     MadeOfEndTag,
 }
 
@@ -33,7 +35,7 @@ const EXCEPTIONS: [Exception; 5] = [
     MadeOfEndTag,
 ];
 
-/// All sets of exceptions, the smallest first.
+/// Sets of exceptions, the smallest first.
 static SETS: LazyLock<Vec<Vec<Exception>>> = LazyLock::new(|| {
     let set = |bits: usize| {
         let chosen = EXCEPTIONS.into_iter().enumerate();
@@ -47,9 +49,8 @@ static SETS: LazyLock<Vec<Vec<Exception>>> = LazyLock::new(|| {
     sets
 });
 
-/// Checks that the pages come out as a browser makes them. `expected`
-/// says how many pages need which exception: it changes with every page that comes to need one, or does not
-/// need it any more.
+/// Checks that the trees of the pages are those of a browser. `expected` says how many pages need which exception:
+/// it changes with every page that comes to need one, or does not need it any more.
 pub(crate) fn check(pages: impl Iterator<Item = String>, expected: &[(Exception, usize)]) {
     let mut found: BTreeMap<Exception, usize> = BTreeMap::new();
     let mut faults = Vec::new();
@@ -74,7 +75,7 @@ pub(crate) fn check(pages: impl Iterator<Item = String>, expected: &[(Exception,
     assert_eq!(found, expected.iter().copied().collect());
 }
 
-/// The fewest exceptions with which the two trees of a page are the same.
+/// Returns the fewest exceptions with which the two trees of a page are the same.
 fn difference(page: &str) -> Result<&'static [Exception], String> {
     let (expected, found) = (browser(page), told(page));
     if expected == found {
@@ -118,7 +119,7 @@ fn change(nodes: &mut Vec<Node>, to: impl Fn(Vec<Node>) -> Vec<Node>) {
     *nodes = to(std::mem::take(nodes));
 }
 
-/// Whether this is a part of a table that does not stand in what it belongs to.
+/// Returns true if this is a part of a table whose parent is not the right one.
 fn is_misplaced(parent: &str, name: &str) -> bool {
     const PARTS: [&str; 9] = [
         "caption", "colgroup", "col", "tbody", "thead", "tfoot", "tr", "td", "th",
@@ -136,7 +137,7 @@ fn is_part_of(parent: &str, name: &str) -> bool {
     }
 }
 
-/// The tree with what cannot stand in a table moved to the place before it.
+/// Returns the tree with content that may not stand in a table moved to the place before it.
 fn moved_out_of_tables(nodes: Vec<Node>) -> Vec<Node> {
     let mut out = Vec::new();
     for node in nodes {
@@ -157,7 +158,7 @@ fn moved_out_of_tables(nodes: Vec<Node>) -> Vec<Node> {
     out
 }
 
-/// The children of a part of a table that may stand there. The others go to `moved`.
+/// Returns the children of a part of a table that may stand there. The others go to `moved`.
 fn without_misplaced(parent: &str, nodes: Vec<Node>, moved: &mut Vec<Node>) -> Vec<Node> {
     let mut out = Vec::new();
     for node in nodes {

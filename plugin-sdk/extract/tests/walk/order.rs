@@ -9,7 +9,7 @@ const ELEMENTS: [&str; 29] = [
     "select", "table", "ruby", "span",
 ];
 
-/// What an order stands in, and what ends that.
+/// Places of an order: the tags before it, and the tag that ends the place.
 const PLACES: [(&str, &str); 7] = [
     ("", "</body>"),
     ("<ul>", "</ul>"),
@@ -20,7 +20,7 @@ const PLACES: [(&str, &str); 7] = [
     ("<ruby>", "</ruby>"),
 ];
 
-/// The pages with these elements in all places, with the end of the place and text behind it, and without.
+/// Returns pages with these elements in all places: with the end of the place and text behind it, and without.
 fn pages(doctype: &'static str, order: String) -> impl Iterator<Item = String> {
     PLACES.into_iter().flat_map(move |(start, end)| {
         let page = format!("{doctype}<html><body>{start}{order}");
@@ -66,7 +66,7 @@ fn orders_of_two_give_the_tree_of_a_browser_in_quirks_mode() {
     check(orders_of_two(""), &exceptions);
 }
 
-// In two halves, so that they run at the same time.
+// The test is in two halves, so that they run at the same time.
 
 #[test]
 fn orders_of_three_give_the_tree_of_a_browser() {
@@ -88,12 +88,12 @@ fn more_orders_of_three_give_the_tree_of_a_browser() {
     check(orders_of_three(&ELEMENTS[15..]), &exceptions);
 }
 
-/// Those whose start tags may be left out too, and some that begin what they stand for.
+/// Elements whose start tags may be left out too, and some that imply these elements.
 const OF_DOCUMENTS: [&str; 10] = [
     "html", "head", "body", "title", "meta", "p", "li", "table", "tr", "div",
 ];
 
-/// What a document may begin with, and what ends that.
+/// Beginnings of a document, each with the tag that ends it.
 const BEGINNINGS: [(&str, &str); 7] = [
     ("", "</html>"),
     ("<html>", "</html>"),

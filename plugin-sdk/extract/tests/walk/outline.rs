@@ -1,5 +1,4 @@
-//! The elements and the text of a page as a tree that can be compared: as html5ever builds it, and as a walk tells
-//! it.
+//! Elements and text of a page as trees that can be compared: that of html5ever, and that of a walk.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -14,7 +13,7 @@ pub(crate) enum Node {
     Element(String, Vec<Node>),
 }
 
-/// `ul(li(a) li(b))`, for messages.
+/// Writes `ul(li(a) li(b))`, for messages.
 impl fmt::Debug for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -27,7 +26,7 @@ impl fmt::Debug for Node {
     }
 }
 
-/// Adds a node, and joins texts that meet.
+/// Adds a node, and joins adjacent texts.
 pub(crate) fn add(nodes: &mut Vec<Node>, node: Node) {
     match (nodes.last_mut(), node) {
         (Some(Node::Text(before)), Node::Text(text)) => before.push_str(&text),
@@ -36,7 +35,7 @@ pub(crate) fn add(nodes: &mut Vec<Node>, node: Node) {
     }
 }
 
-/// The nodes with some elements replaced by what is in them.
+/// Returns the nodes with some elements replaced by their content.
 pub(crate) fn unwrap(nodes: Vec<Node>, gone: &dyn Fn(&str, &str) -> bool) -> Vec<Node> {
     fn into(
         out: &mut Vec<Node>,
@@ -63,8 +62,8 @@ pub(crate) fn unwrap(nodes: Vec<Node>, gone: &dyn Fn(&str, &str) -> bool) -> Vec
     out
 }
 
-/// What is in `html`, `head` and `body`, which the walk does not make up, without what templates hold, of
-/// which nothing is matched.
+/// Returns the content of `html`, `head` and `body`, which the walk does not add. The content of templates is left
+/// out, since nothing of it is matched.
 fn content(nodes: Vec<Node>) -> Vec<Node> {
     let nodes = unwrap(nodes, &|_, name| matches!(name, "html" | "head" | "body"));
     without_templates(nodes)
@@ -79,11 +78,11 @@ fn without_templates(nodes: Vec<Node>) -> Vec<Node> {
     nodes.into_iter().map(inside).collect()
 }
 
-/// The tree of html5ever.
+/// Returns the tree of html5ever.
 pub(crate) fn browser(page: &str) -> Vec<Node> {
     let page = Html::parse_document(page);
     let mut nodes = Vec::new();
-    // Each with its depth and the nodes before it.
+    // Open elements, each with its depth and the nodes before it.
     let mut open: Vec<(usize, String, Vec<Node>)> = Vec::new();
     let close = |nodes: &mut Vec<Node>, (_, name, outside): (usize, String, Vec<Node>)| {
         let children = std::mem::replace(nodes, outside);
@@ -100,7 +99,7 @@ pub(crate) fn browser(page: &str) -> Vec<Node> {
                 let name = element.name().to_ascii_lowercase();
                 open.push((depth, name, std::mem::take(&mut nodes)));
             }
-            // What a template holds is in a fragment, which is left out.
+            // The content of a template is in a fragment, which is left out.
             _ => {}
         }
     }
@@ -110,7 +109,7 @@ pub(crate) fn browser(page: &str) -> Vec<Node> {
     content(nodes)
 }
 
-/// The tree that a walk tells.
+/// Returns the tree that a walk tells.
 pub(crate) fn told(page: &str) -> Vec<Node> {
     let mut builder = Builder::default();
     walk(page, &mut builder).expect("little is open");
@@ -125,7 +124,7 @@ pub(crate) fn told(page: &str) -> Vec<Node> {
 #[derive(Default)]
 struct Builder {
     nodes: Vec<Node>,
-    /// Each with the children of the element around it.
+    /// Open elements, each with the children of the element around it.
     open: Vec<(String, Vec<Node>)>,
 }
 

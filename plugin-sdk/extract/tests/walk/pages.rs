@@ -1,4 +1,4 @@
-//! Whole pages are what a browser makes of them, also without the end tags that may be left out.
+//! Whole pages give the trees of a browser, also without the end tags that may be left out.
 
 use crawler_extract::mangle::without_optional_end_tags;
 
@@ -35,13 +35,13 @@ fn good_pages_are_what_a_browser_makes_of_them() {
     }
 }
 
-/// Tags without which a browser makes something else of these pages: a `p` goes on, and a body of a table
-/// becomes a part of its head.
+/// Tags without which a browser reads these pages differently: a `p` goes on, and a body of a table becomes a part
+/// of its head.
 const CUT: [&str; 2] = ["</p>", "<tbody>"];
 
 const N_PAGES: usize = 200;
 
-/// Most pages are about one small function and hold little. In bytes.
+/// Smallest size of a page, in bytes. Most pages are about one small function and hold little.
 const SMALLEST: u64 = 20_000;
 
 #[test]
@@ -78,8 +78,8 @@ fn real_pages_are_what_a_browser_makes_of_them() {
     );
 }
 
-/// The tree with no white space in its texts: leaving out an end tag moves the white space behind it. Without
-/// scripts, too: some of these write tags, and the tests leave them out there as well.
+/// Returns the tree without white space in its texts, because leaving out an end tag moves the white space behind
+/// it. Scripts are left out too, because some of them write tags.
 fn without_space(nodes: Vec<Node>) -> Vec<Node> {
     let mut out = Vec::new();
     for node in nodes {

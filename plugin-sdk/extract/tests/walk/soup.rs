@@ -1,4 +1,4 @@
-//! Pages put together at random, always the same ones: what no page may break.
+//! Pages put together at random, always the same ones, for properties that no page may break.
 
 use super::differences::Exception::{
     IgnoredTablePart, MadeOfEndTag, MovedOutOfPlain, MovedOutOfTable, OpenedAgain,
@@ -7,7 +7,7 @@ use super::differences::check;
 use super::outline::told;
 use crawler_extract::mangle::Random;
 
-/// What a page of soup is made of. `#` stands for a name.
+/// Pieces of a page of soup. `#` stands for a name.
 const PIECES: [&str; 46] = [
     "<#>",
     "<#>",
@@ -164,7 +164,7 @@ fn what_begins_on_any_page_ends() {
     }
 }
 
-/// Pages of start tags and end tags of these names, and text.
+/// Returns pages of start tags and end tags of these names, and text.
 fn pages_of(names: &'static str, n: u64) -> impl Iterator<Item = String> {
     let names: Vec<&str> = names.split(' ').collect();
     (0..n).map(move |seed| {
