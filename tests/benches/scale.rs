@@ -1,13 +1,13 @@
-//! How a cluster grows: many registered workers and resources on one real etcd, with real masters.
+//! Growth of a cluster: many registered workers and resources on one real etcd, with real masters.
 //!
 //! ```text
 //! tests/run bench scale
 //! CRAWLER_BIN=PROGRAM cargo bench -p crawler-tests --bench scale
 //! ```
 //!
-//! Workers are simulated: each has its registration under a lease that it keeps, watches its own
-//! assignments and no others, and tells its totals; nobody crawls. Resources are written straight to
-//! the store, in the records of the program, before the masters start. Settings, with their defaults:
+//! Workers are simulated: each has its registration under a lease that it keeps, watches its own assignments and
+//! no others, and reports its totals; none crawls. Resources are written straight to the store, in the records of
+//! the program, before the masters start. Settings, with their defaults:
 //!
 //! ```text
 //! CRAWLER_SCALE_WORKERS=1000        registered workers
@@ -18,7 +18,7 @@
 //! CRAWLER_SCALE_LEASE_SECONDS=10    how long a silent node counts as there
 //! ```
 //!
-//! Each figure stands beside its goal. What is compared was measured in one run on one machine.
+//! Each figure stands beside its goal. Figures that are compared were measured in one run on one machine.
 
 #![expect(clippy::print_stdout, reason = "a benchmark reports to its terminal")]
 
@@ -41,7 +41,7 @@ mod table;
 #[path = "scale/workers.rs"]
 mod workers;
 
-/// How large, and for how long.
+/// Size and duration of the benchmark.
 #[derive(Debug, Clone, Copy)]
 struct Size {
     n_workers: u64,
@@ -53,7 +53,7 @@ struct Size {
 }
 
 fn main() {
-    // `cargo test --all-targets` comes by as well.
+    // `cargo test --all-targets` runs this program as well.
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }

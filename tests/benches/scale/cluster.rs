@@ -18,13 +18,13 @@ use crate::workers::{Workers, connect};
 
 pub(crate) struct Cluster {
     pub(crate) size: Size,
-    /// They end before what they stand on.
+    /// Masters; they end before the store and the workers.
     pub(crate) masters: Vec<Node>,
     pub(crate) workers: Workers,
     pub(crate) seeds: Seeds,
     pub(crate) runtime: tokio::runtime::Runtime,
     pub(crate) etcd: Client,
-    /// Its connections are kept, as those to etcd are.
+    /// Client over HTTP. Its connections are kept, as those to etcd are.
     pub(crate) http: reqwest::Client,
     pub(crate) base: Base,
     n_started: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// None where etcd is not installed, which is told.
+    /// Starts everything. If etcd is not installed, it says so and returns `None`.
     pub(crate) fn begin(size: Size) -> Option<Self> {
         let base = Base::on(Etcd::with(&["--quota-backend-bytes=8589934592"])?);
         let endpoint = base.etcd.endpoints().remove(0);
@@ -75,8 +75,8 @@ impl Cluster {
         Some(cluster)
     }
 
-    /// Writes a resource that nobody has, past all masters: whoever leads finds it when it looks at
-    /// everything. Its id.
+    /// Writes a resource without a worker straight to the store: the leader finds it in its next full pass.
+    /// Returns its id.
     pub(crate) fn add_unplaced(&mut self, name: &str) -> u64 {
         self.n_unplaced += 1;
         let id = self.size.n_resources + self.n_unplaced;
@@ -89,9 +89,9 @@ impl Cluster {
         id
     }
 
-    /// Waits until such a resource has a worker.
+    /// Waits until the resource of this id has a worker.
     pub(crate) fn placed(&self, id: u64) {
-        // Without etcdctl, which would take a part of the processors each time.
+        // The record is read without etcdctl, which would take a part of the processors each time.
         let shard = self.seeds.keys.shard(ShardId::only(ResourceId(id)));
         until("a pass of the leader", PATIENCE * 5, || {
             let mut client = self.etcd.clone();
@@ -132,12 +132,12 @@ fn push(base: &Base) -> PluginRecord {
     serde_json::from_value(record.expect("it was listed")).expect("a plugin's record")
 }
 
-/// Waits for a future of the cluster's own runtime.
+/// Waits for a future on the cluster's own runtime.
 pub(crate) fn wait<T>(cluster: &Cluster, work: impl Future<Output = T>) -> T {
     cluster.runtime.block_on(work)
 }
 
-/// Of the whole database, as etcd counts it: bytes on the disk.
+/// Size of the whole database, as etcd counts it: bytes on the disk.
 pub(crate) fn database_bytes(endpoint: &str) -> u64 {
     block_on(async {
         let mut client = connect(endpoint).await;

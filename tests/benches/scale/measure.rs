@@ -1,4 +1,4 @@
-//! What is measured, one thing after the other on one cluster.
+//! Measurements, one after the other on one cluster.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -16,11 +16,11 @@ use crate::{proc, profile};
 const MIB: f64 = 1_048_576.0;
 const N_PASSES: u32 = 5;
 const PROFILE: Duration = Duration::from_secs(20);
-/// The loops look again by themselves after a minute.
+/// Time after which the loops look again by themselves: a minute and a little more.
 const RESYNC: Duration = Duration::from_secs(65);
-/// Between two looks at the size of the database.
+/// Time between two looks at the size of the database.
 const LOOK: Duration = Duration::from_secs(10);
-/// Of a change's value: as long as a resource's record.
+/// Value of a bare put: as long as a resource's record.
 const BARE: [u8; 600] = [b'x'; 600];
 
 pub(crate) fn memory(cluster: &mut Cluster, table: &mut Table, when: &str) {
@@ -39,7 +39,7 @@ pub(crate) fn memory(cluster: &mut Cluster, table: &mut Table, when: &str) {
     );
 }
 
-/// Processor time of the leader for one change that changes no plan, and for idle minutes.
+/// Measures the leader's processor time for one change that changes no plan, and for idle minutes.
 pub(crate) fn passes(cluster: &mut Cluster, table: &mut Table) {
     let pid = cluster.leader().process.id();
     let before = proc::quiet(pid);
@@ -71,12 +71,12 @@ pub(crate) fn passes(cluster: &mut Cluster, table: &mut Table) {
     );
 }
 
-/// A change that changes no plan.
+/// Makes a change that changes no plan.
 fn touch(cluster: &Cluster, n: u32) {
     let record = node(u64::from(n) % cluster.size.n_workers.max(1));
     let key = cluster.seeds.keys.node(record.role, &record.id);
     wait(cluster, async {
-        // Under the lease that it has.
+        // The put keeps the lease of the record.
         let mut client = cluster.etcd.clone();
         let options = etcd_client::PutOptions::new().with_ignore_lease();
         let put = client.put(key, encode(&record), Some(options)).await;
@@ -84,7 +84,7 @@ fn touch(cluster: &Cluster, n: u32) {
     });
 }
 
-/// Shows where the leader's time goes while one pass follows the other.
+/// Shows the shares of the leader's processor time while one pass follows the other.
 pub(crate) fn profile(cluster: &mut Cluster) {
     let cluster = &*cluster;
     let process = &cluster.leader().process;
@@ -106,7 +106,7 @@ pub(crate) fn profile(cluster: &mut Cluster) {
     proc::quiet(pid);
 }
 
-/// Bytes that the watches of all workers together are sent for one change.
+/// Measures the bytes that the watches of all workers together receive for one change.
 pub(crate) fn changes(cluster: &mut Cluster, table: &mut Table) {
     let n_calls = cluster.size.n_calls;
     let (heard, bytes) = (
@@ -138,7 +138,7 @@ pub(crate) fn changes(cluster: &mut Cluster, table: &mut Table) {
     table.tell("a change of a resource, p50 and p99", shown(&mut times));
 }
 
-/// Additions through the leader beside bare puts to etcd, one after the other.
+/// Measures additions through the leader beside bare puts to etcd, one after the other.
 pub(crate) fn additions(cluster: &mut Cluster, table: &mut Table) {
     let n_calls = cluster.size.n_calls;
     let calls = Calls::of(cluster);
@@ -174,7 +174,7 @@ pub(crate) fn additions(cluster: &mut Cluster, table: &mut Table) {
     }
 }
 
-/// From the end of a leader until the next has carried out its first pass.
+/// Measures the time from the end of a leader until the next has carried out its first pass.
 pub(crate) fn take_over(cluster: &mut Cluster, table: &mut Table) {
     if cluster.masters.len() < 2 {
         cluster.start_master();
@@ -186,7 +186,7 @@ pub(crate) fn take_over(cluster: &mut Cluster, table: &mut Table) {
     let mut dead = cluster.masters.remove(place.expect("it is one of them"));
     let begun = Instant::now();
     dead.process.kill();
-    // Nobody leads now: whoever does next finds this in its first pass.
+    // Nobody leads now: the next leader finds this in its first pass.
     let id = cluster.add_unplaced("unplaced");
     let next = cluster.base.leader_beside(&[&leader]);
     let led = begun.elapsed();
@@ -205,7 +205,7 @@ pub(crate) fn take_over(cluster: &mut Cluster, table: &mut Table) {
     cluster.start_master();
 }
 
-/// The size of etcd's database while resources are added, changed and deleted without a pause.
+/// Measures the size of etcd's database while resources are added, changed and deleted without a pause.
 pub(crate) fn churn(cluster: &mut Cluster, table: &mut Table) {
     let endpoint = cluster.base.etcd.endpoints().remove(0);
     let before = database_bytes(&endpoint) as f64 / MIB;
@@ -255,7 +255,7 @@ impl<'a> Calls<'a> {
         Self { cluster, url }
     }
 
-    /// How long one took, if it was done.
+    /// Makes a call. Returns its duration, if it succeeded.
     fn call(&self, method: Method, body: &serde_json::Value) -> Option<Duration> {
         let request = self.cluster.http.request(method, &self.url);
         let request = request.header("content-type", "application/json");
@@ -280,7 +280,7 @@ impl<'a> Calls<'a> {
     }
 }
 
-/// The value that such a part of sorted ones is below.
+/// Returns the value below which this part of the sorted values lies.
 fn at(sorted: &[Duration], part: f64) -> Duration {
     #[expect(
         clippy::cast_possible_truncation,

@@ -1,23 +1,23 @@
-//! What the kernel says of a process.
+//! Figures of the kernel about a process.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
 use crawler_tests::{PATIENCE, pass};
 
-/// Of Linux, whatever the machine: what times in `/proc` are counted in.
+/// Unit of times in `/proc` on Linux, on every machine.
 const TICKS_PER_SECOND: u64 = 100;
-/// A leader renews its lease and answers nobody: it uses less than this of a processor.
+/// Largest use of the processor, in ticks, of a quiet leader, which renews its lease and answers nobody.
 const QUIET_TICKS: u64 = 3;
 const LOOK: Duration = Duration::from_millis(500);
-/// It waits for answers of etcd in between.
+/// Number of quiet looks in a row; the leader waits for answers of etcd in between.
 const N_QUIET: u32 = 4;
 
-/// Time on the processors, in and for the process.
+/// Returns the time on the processors, in the process and in the kernel for it.
 pub(crate) fn cpu(pid: u32) -> Duration {
     let path = format!("/proc/{pid}/stat");
     let stat = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
-    // The name of the program, in parentheses, may have blanks.
+    // The name of the program, in parentheses, may contain spaces.
     let fields = stat.rsplit(')').next().unwrap_or_default();
     let mut fields = fields.split_whitespace().skip(11);
     let mut ticks = || fields.next().and_then(|n| n.parse::<u64>().ok());
@@ -26,7 +26,7 @@ pub(crate) fn cpu(pid: u32) -> Duration {
     Duration::from_millis(ticks * 1_000 / TICKS_PER_SECOND)
 }
 
-/// Bytes of memory: now, and at the most so far.
+/// Returns bytes of memory: now, and at the most so far.
 pub(crate) fn memory(pid: u32) -> (u64, u64) {
     let path = format!("/proc/{pid}/status");
     let status = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
@@ -38,7 +38,7 @@ pub(crate) fn memory(pid: u32) -> (u64, u64) {
     (field("VmRSS:"), field("VmHWM:"))
 }
 
-/// Waits until a process has nothing to do; the processor time it has used by then.
+/// Waits until a process has nothing to do; returns the processor time it has used by then.
 pub(crate) fn quiet(pid: u32) -> Duration {
     let begun = Instant::now();
     let (mut before, mut n_quiet) = (cpu(pid), 0);

@@ -1,4 +1,4 @@
-//! Where the leader's processor time goes, by its own profiles.
+//! Shares of the leader's processor time, by its own profiles.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,10 @@ use crawler_tests::process::Process;
 use crawler_tests::{PATIENCE, http};
 use prost::Message;
 
-/// How many functions are shown.
+/// Number of functions that are shown.
 const N_SHOWN: usize = 40;
 
-/// What is read of pprof's `profile.proto`.
+/// Fields of pprof's `profile.proto` that are read.
 #[derive(Clone, PartialEq, Message)]
 struct Profile {
     #[prost(message, repeated, tag = "2")]
@@ -53,8 +53,8 @@ struct Function {
     name: i64,
 }
 
-/// Takes one of a process that was started with `--pprof=:0`; shares of the functions, the greatest
-/// first, each with what it calls.
+/// Takes a profile of a process that was started with `--pprof=:0`. Returns the shares of the functions, the
+/// greatest first; each includes the functions that it calls.
 pub(crate) fn shares(process: &Process, seconds: u64) -> Vec<(String, f64)> {
     let address = process.word_after("pprof=", PATIENCE);
     let url = format!("http://{address}/debug/pprof/profile?seconds={seconds}");
@@ -84,7 +84,7 @@ pub(crate) fn shares(process: &Process, seconds: u64) -> Vec<(String, f64)> {
         let n = sample.values.first().copied().unwrap_or(1);
         all += n;
         let places = sample.locations.iter().filter_map(|id| locations.get(id));
-        // One that calls itself counts once.
+        // A function that calls itself counts once.
         let names: BTreeSet<&str> = places.flatten().map(|name| name.as_str()).collect();
         for name in names {
             *by_name.entry(name).or_default() += n;
@@ -100,7 +100,7 @@ pub(crate) fn shares(process: &Process, seconds: u64) -> Vec<(String, f64)> {
     shares
 }
 
-/// Not of what calls everything.
+/// Returns false for functions that call everything.
 fn is_telling(name: &str) -> bool {
     const RUNTIME: [&str; 14] = [
         "tokio::",

@@ -1,5 +1,4 @@
-//! Resources as they are in the store of a cluster that has run for a while, written by the program's
-//! own types.
+//! Resources of a cluster that has run for a while, as records in the store, written by the program's own types.
 
 use crawler::model::crawl::Counts;
 use crawler::model::id::{Epoch, Generation, Incarnation, NodeId, ResourceId, ResourceName, Run};
@@ -14,11 +13,11 @@ use crawler::store::keys::Keys;
 use etcd_client::{Client, PutOptions, Txn, TxnOp};
 use futures::StreamExt as _;
 
-/// Three records a resource, and etcd takes 128 changes at once.
+/// Number of resources in a transaction: each has three records, and etcd takes 128 changes at once.
 const RESOURCES_PER_TXN: u64 = 40;
 const TXNS_AT_ONCE: usize = 16;
 
-/// What is written of a resource.
+/// Values that the records of resources share.
 pub(crate) struct Seeds {
     pub(crate) keys: Keys,
     pub(crate) plugin: PluginRecord,
@@ -30,7 +29,7 @@ pub(crate) fn node_id(n: u64) -> NodeId {
     id.parse().expect("a good id")
 }
 
-/// A worker as it registers.
+/// Returns a worker as it registers.
 pub(crate) fn node(n: u64) -> Node {
     Node {
         id: node_id(n),
@@ -50,7 +49,7 @@ pub(crate) fn node(n: u64) -> Node {
 }
 
 impl Seeds {
-    /// Writes so many resources, evenly over the workers.
+    /// Writes `n_resources` resources, evenly over the workers.
     pub(crate) async fn write(&self, client: &Client, n_resources: u64) {
         let starts = (0..n_resources).step_by(usize::try_from(RESOURCES_PER_TXN).expect("a few"));
         let txns = starts.map(|start| {
@@ -66,7 +65,7 @@ impl Seeds {
         while txns.next().await.is_some() {}
     }
 
-    /// A resource without an owner, as an addition leaves it where no worker fits.
+    /// Returns a resource without an owner, as an addition leaves it if no worker fits.
     pub(crate) fn unplaced(&self, name: &str, id: u64) -> Vec<TxnOp> {
         let name: ResourceName = name.parse().expect("a good name");
         let resource = self.record(name.clone(), id, String::new());

@@ -1,4 +1,4 @@
-//! The figures with their goals.
+//! Table of the figures with their goals.
 
 /// Rows, in the order in which they were measured.
 #[derive(Default)]
@@ -12,12 +12,12 @@ struct Row {
 }
 
 impl Table {
-    /// A figure that has no goal.
+    /// Adds a figure that has no goal.
     pub(crate) fn tell(&mut self, what: impl Into<String>, figure: impl Into<String>) {
         self.add(what.into(), figure.into(), String::new(), None);
     }
 
-    /// A figure that is to be below its goal.
+    /// Adds a figure that should be below its goal.
     pub(crate) fn judge(
         &mut self,
         what: impl Into<String>,

@@ -1,4 +1,4 @@
-//! Simulated workers: a lease, a registration, a watch of the own assignments, and totals now and then.
+//! Simulated workers: a lease, a registration, a watch of their own assignments, and totals now and then.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,23 +14,23 @@ use etcd_client::{Client, PutOptions, WatchOptions};
 use crate::Size;
 use crate::seed::{node, node_id};
 
-/// Workers that share a connection for their watches, and one for their leases: sockets cost, streams
-/// are what etcd is to be tried with.
+/// Number of workers that share a connection for their watches, and one for their leases. Sockets are expensive,
+/// and the benchmark is about streams.
 const PER_CONNECTION: u64 = 50;
 const STATUS_EVERY: Duration = Duration::from_secs(30);
 
-/// All of them, in a runtime of their own, until this is dropped.
+/// The workers, in a runtime of their own, until this is dropped.
 pub(crate) struct Workers {
     _tasks: TaskScope,
     _runtime: tokio::runtime::Runtime,
-    /// What the watches go through, and nothing else.
+    /// Proxy that only the watches go through.
     pub(crate) watches: Proxy,
-    /// Changes that they have heard of.
+    /// Number of changes that the workers have received.
     pub(crate) n_heard: Arc<AtomicU64>,
 }
 
 impl Workers {
-    /// Registers all.
+    /// Registers all workers.
     pub(crate) fn begin(endpoint: &str, size: Size) -> Self {
         let port = endpoint
             .rsplit(':')
@@ -96,7 +96,7 @@ impl Worker {
         lease
     }
 
-    /// Renews three times in a lease time, and tells totals.
+    /// Renews the lease three times in its duration, and reports totals.
     async fn keep(self, mut client: Client, lease: i64) {
         let (mut keeper, mut answers) = client
             .lease_keep_alive(lease)
@@ -105,7 +105,7 @@ impl Worker {
         let key = Keys::default().status(&node_id(self.n));
         let mut n_rounds = 0;
         let every = self.lease / 3;
-        // Not all at one moment.
+        // The workers start at different moments.
         tokio::time::sleep(every.mul_f64((self.n % 97) as f64 / 97.0)).await;
         loop {
             keeper.keep_alive().await.expect("the stream is open");

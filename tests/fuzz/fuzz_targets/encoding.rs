@@ -1,4 +1,4 @@
-//! For libFuzzer: bodies with a content-encoding.
+//! Target of libFuzzer: bodies with a content-encoding.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| crawler_fuzz::encoding(data));

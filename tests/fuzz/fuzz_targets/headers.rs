@@ -1,4 +1,4 @@
-//! For libFuzzer: headers of a rule on the wire, and those of an answer.
+//! Target of libFuzzer: headers of a rule on the wire, and those of an answer.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| crawler_fuzz::headers(data));

@@ -6,8 +6,8 @@ use encoding_rs::Encoding;
 
 use super::first_line;
 
-/// A text is no larger than what its bytes can stand for, comes from an encoding that there is, and is
-/// what was encoded.
+/// Checks that a text is no larger than its bytes can stand for, comes from an existing encoding, and is the text
+/// that was encoded.
 pub fn charset(data: &[u8]) {
     let (content_type, body) = first_line(data);
     let content_type = String::from_utf8_lossy(content_type);
@@ -17,7 +17,7 @@ pub fn charset(data: &[u8]) {
     let found = decode(&body, content_type, content_type);
     match (found.charset, &found.decoded) {
         (BINARY, text) => assert_eq!(text.as_deref(), Some("")),
-        // Nothing in any encoding has more than three bytes for one.
+        // No encoding has more than three bytes of text for one byte.
         (charset, Some(text)) => {
             assert_eq!(named(charset), Some(charset));
             assert!(
@@ -71,13 +71,14 @@ fn read_back(text: &str, body: Vec<u8>, content_type: &str, charset: &str) {
     assert_eq!(found, text.as_bytes(), "{charset}");
 }
 
-/// What the content type names as an encoding, if it is one that can be written, and can write this.
+/// Checks the text in the encoding that the content type names, if that can be written and can write this text.
 fn in_the_encoding_that_is_named(text: &str, label: &str) {
     let Some(encoding) = Encoding::for_label(label.trim().as_bytes()) else {
         return;
     };
     let (body, written, is_lossy) = encoding.encode(text);
-    // UTF-16 and the like are written as UTF-8. A text that begins like a mark is read as what that says.
+    // UTF-16 and similar encodings are written as UTF-8. A text that begins like a byte order mark is read by that
+    // mark.
     if is_lossy || written != encoding || Encoding::for_bom(&body).is_some() {
         return;
     }
@@ -85,7 +86,7 @@ fn in_the_encoding_that_is_named(text: &str, label: &str) {
     let found = decode(&Bytes::copy_from_slice(&body), Some(&content_type), None);
     assert_eq!(found.charset, encoding.name());
     let again = found.decoded.as_deref().unwrap_or(text);
-    // Not every code that is written is read as the same character; but it stays what it is then.
+    // Not every written code is read as the same character, but further rounds do not change it.
     let (body_again, _, _) = encoding.encode(again);
     assert_eq!(body_again, body, "{}", encoding.name());
 }

@@ -19,11 +19,11 @@ use url::Url;
 
 use super::{block_on, first_line};
 
-/// The limit where the first line has none.
+/// Limit if the first line has none.
 const LIMIT: u16 = u16::MAX;
 
-/// A body is what was encoded, up to its limit; what was cut on its way is no shorter page, and in
-/// which pieces it comes makes no difference.
+/// Checks that a body is the one that was encoded, up to its limit, that a body that was cut on its way does not
+/// count as a shorter page, and that the pieces in which it arrives make no difference.
 pub fn encoding(data: &[u8]) {
     let (first, body) = first_line(data);
     let n_digits = first.iter().take_while(|b| b.is_ascii_digit()).count();
@@ -39,7 +39,7 @@ pub fn encoding(data: &[u8]) {
     let whole = read(&coding, body, usize::MAX, limit);
     let pieces = read(&coding, body, 3, limit);
     match (&pieces, &whole) {
-        // What is wrong beyond the limit is seen or not: the rest may have come already.
+        // A fault beyond the limit may be seen or not, because the rest may have arrived already.
         (Ok(found), Err(_)) | (Err(_), Ok(found)) if found.truncated => {}
         _ => assert_eq!(pieces, whole, "it hangs on the pieces that it comes in"),
     }
@@ -53,7 +53,7 @@ pub fn encoding(data: &[u8]) {
     }
 }
 
-/// What is left of an answer, or the reason why there is none.
+/// Result of reading an answer.
 #[derive(Debug, PartialEq)]
 struct Found {
     body: Bytes,
@@ -98,13 +98,13 @@ fn received(response: http::Response<reqwest::Body>, limit: usize) -> Result<Fou
     }
 }
 
-/// One that writes what the header names.
+/// Returns an encoder for the coding that the header names.
 fn encoder<'a>(coding: &str, body: &'a [u8]) -> Option<Pin<Box<dyn AsyncRead + 'a>>> {
     Some(match coding {
         "gzip" | "x-gzip" => Box::pin(GzipEncoder::with_quality(body, Fastest)),
         "br" => Box::pin(BrotliEncoder::with_quality(body, Fastest)),
         "zstd" => Box::pin(ZstdEncoder::with_quality(body, Fastest)),
-        // With its header or without: both are in use.
+        // The coding is used with its header and without.
         "deflate" if body.len().is_multiple_of(2) => {
             Box::pin(ZlibEncoder::with_quality(body, Fastest))
         }
@@ -123,13 +123,13 @@ fn round_trip(
     block_on(encoder.read_to_end(&mut encoded)).expect("nothing fails in memory");
     assert_eq!(read(coding, &encoded, 5, limit), Ok(cut(body, limit)));
     for n in [encoded.len() / 2, encoded.len() - 1] {
-        // Nothing is nothing in any coding.
+        // Empty input is an empty body in any coding.
         if let (1.., Ok(found)) = (n, read(coding, &encoded[..n], 5, limit)) {
             assert!(found.truncated, "{n} of {} bytes are a page", encoded.len());
             assert_eq!(found, cut(body, limit));
         }
     }
-    // One after the other are one body (RFC 1952, 2.2; RFC 8878, 3.1).
+    // Several streams one after the other are one body (RFC 1952, 2.2; RFC 8878, 3.1).
     if matches!(coding.as_bytes(), b"gzip" | b"zstd") {
         let twice = [encoded.as_slice(), &encoded].concat();
         let expected = cut(&[body, body].concat(), limit);
@@ -144,7 +144,7 @@ fn cut(body: &[u8], limit: usize) -> Found {
     }
 }
 
-/// A body without a coding, with its length announced, and with one byte more announced than there is.
+/// Checks a body without a coding, with its length announced, and with one byte more announced than there is.
 fn plain(body: &[u8], limit: usize) {
     let announcing = |length: usize| {
         let mut response = http::Response::new(in_pieces(body, 5));

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use crawler_extract::{Budget, CompiledPlan, ExtractError, PlanLimits, Take, extract};
 
-/// The first line has selectors, one after the other behind a `|`: of rows, and of what is read of them and
-/// of the whole page. The page is what follows, whatever it is.
+/// Checks a plan and a page. The first line has selectors, separated by `|`: of rows, and of the values that are
+/// read of them and of the whole page. The page is the rest, whatever it is.
 ///
-/// A plan is refused or can be followed; a page is read or refused, and what is read lies within the text
-/// that comes with it.
+/// A plan is refused or can be followed. A page is read or refused, and all captures lie within the text that
+/// comes with them.
 pub fn extract_page(data: &[u8]) {
     let (line, page) = super::first_line(data);
     let selectors = String::from_utf8_lossy(line);

@@ -30,12 +30,13 @@ const FRAMING: [&str; 13] = [
     "transfer-encoding",
     "upgrade",
 ];
-/// A moment in 2023.
+/// A moment in 2023, in milliseconds.
 const NOW: u64 = 1_700_000_000_000;
 /// The last moment that a date can name, in the year 9999.
 const LAST: Duration = Duration::from_secs(253_402_300_800);
 
-/// A request has the lines of its headers and no other, or is refused; what is kept of an answer is bounded.
+/// Checks that a request has the lines of its headers and no others, or is refused, and that the kept part of an
+/// answer is bounded.
 pub fn headers(data: &[u8]) {
     let mut lines = data.split(|&b| b == b'\n').map(unescaped);
     let method = text(&lines.next().unwrap_or_default());
@@ -85,7 +86,7 @@ fn unescaped(line: &[u8]) -> Vec<u8> {
     octets
 }
 
-/// Sends a request to a server, which tells what it got.
+/// Sends a request to a server, which returns what it received.
 fn sent(method: &str, headers: Vec<(String, String)>) {
     let is_method = is_token(method) && !matches!(method, "CONNECT" | "TRACE");
     let is_sound = is_method && headers.iter().all(is_header);
@@ -112,13 +113,13 @@ fn is_plain(value: &str) -> bool {
     value.bytes().all(is_plain)
 }
 
-/// RFC 9110, 5.6.2.
+/// Returns true for a token by RFC 9110, 5.6.2.
 fn is_token(text: &str) -> bool {
     let is_of_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     !text.is_empty() && text.bytes().all(is_of_token)
 }
 
-/// Reads an answer with these headers, as far as it can have them.
+/// Reads an answer with these headers, as far as an answer can have them.
 fn kept(status: u16, lines: &[Vec<u8>]) {
     let mut response = http::Response::new(reqwest::Body::from(""));
     *response.status_mut() = http::StatusCode::from_u16(status).unwrap_or_default();
@@ -140,7 +141,7 @@ fn kept(status: u16, lines: &[Vec<u8>]) {
     let url: Url = "http://a.test/b/c?d".parse().expect("it is a URL");
     match block_on(fuzz::answer(url, response.into(), &settings, 1 << 10)) {
         Ok(Answer::Page(page)) => {
-            // An octet that is no text is shown as a character of three.
+            // An octet that is no text is shown as a character of three octets.
             let length = |text: &str| {
                 text.chars()
                     .map(|c| if c == '\u{fffd}' { 1 } else { c.len_utf8() })
@@ -166,13 +167,13 @@ fn kept(status: u16, lines: &[Vec<u8>]) {
             );
         }
         Err(FetchError::Headers { .. }) => assert!(is_too_much),
-        // It announces a length that it has not.
+        // The answer announces a length that it does not have.
         Err(FetchError::Connection { .. }) => {}
         Err(error) => panic!("{error}"),
     }
 }
 
-/// What is sent back of cookies can be a header, and is the same after the jar was kept and opened.
+/// Checks that cookies can be sent back in a header, and are the same after the jar was stored and opened.
 fn cookies(lines: &[Vec<u8>]) {
     let url: Url = "http://www.a.test/b/c".parse().expect("it is a URL");
     let set: Vec<String> = lines.iter().map(|line| text(split(line).1)).collect();
@@ -189,13 +190,13 @@ fn cookies(lines: &[Vec<u8>]) {
             again.unwrap_or_default(),
             jar.header(&url).unwrap_or_default(),
         );
-        // Some may have expired between.
+        // Some cookies may have expired in the meantime.
         assert!(each(&again).is_subset(&each(&sent)), "{again} of {sent}");
         assert!(each(&after).is_subset(&each(&again)), "{again} of {after}");
     }
 }
 
-/// In no order: the jar has none.
+/// Returns the cookies without their order, since the jar has none.
 fn each(cookies: &str) -> BTreeSet<&str> {
     cookies
         .split("; ")
@@ -203,7 +204,7 @@ fn each(cookies: &str) -> BTreeSet<&str> {
         .collect()
 }
 
-/// `Retry-After` asks for the time that it names.
+/// Checks that `Retry-After` asks for the time that it names.
 fn wait(value: &str) {
     let asked = retry_after(value, NOW);
     let digits = value.trim();

@@ -1,9 +1,9 @@
-//! What must hold for every input, by fuzz target.
+//! Properties that must hold for every input, by fuzz target.
 //!
-//! Each function takes bytes as libFuzzer makes them up, and panics where something does not hold. The
-//! fuzz targets call them, and so does an ordinary test with each file of `corpus` (`tests/tests/fuzz.rs`,
-//! which includes these files). Inputs begin with a line or a few for what is beside the main text, so
-//! that a person can write them.
+//! Each function takes bytes as libFuzzer makes them, and panics if a property does not hold. The fuzz targets
+//! call them, and so does an ordinary test with each file of `corpus` (`tests/tests/fuzz.rs`, which includes these
+//! files). Inputs begin with one or more lines for the values beside the main text, so that a person can write
+//! them.
 
 use crawler_extract::{Field, Group, Plan, Take};
 
@@ -24,7 +24,7 @@ mod tree;
 mod url;
 mod wire;
 
-/// Waits on this thread, with the timers that bodies are read by.
+/// Waits on this thread, with the timers that reading a body needs.
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     thread_local! {
         static RUNTIME: tokio::runtime::Runtime = tokio::runtime::Builder::new_current_thread()
@@ -35,7 +35,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     RUNTIME.with(|runtime| runtime.block_on(future))
 }
 
-/// The first line, without its end, and what follows it.
+/// Returns the first line, without its end, and the rest.
 fn first_line(data: &[u8]) -> (&[u8], &[u8]) {
     match data.iter().position(|&b| b == b'\n') {
         Some(end) => (&data[..end], &data[end + 1..]),
@@ -43,7 +43,7 @@ fn first_line(data: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Rows by the first selector, and each of the others in every way that values are read.
+/// Returns a plan of rows by the first selector, and of each of the others in every way that values are read.
 fn plan<'s>(mut selectors: impl Iterator<Item = &'s str>, takes: &[Take]) -> Plan {
     let group = Group {
         name: "row".to_owned(),
@@ -70,7 +70,7 @@ fn plan<'s>(mut selectors: impl Iterator<Item = &'s str>, takes: &[Take]) -> Pla
     }
 }
 
-/// Percent-decoding as RFC 3986 has it; a `%` that begins nothing is itself.
+/// Decodes percent-encoding by RFC 3986; a `%` that begins no octet stands for itself.
 fn percent_decoded(text: &[u8]) -> Vec<u8> {
     let digit = |at: usize| char::from(*text.get(at)?).to_digit(16);
     let mut octets = Vec::with_capacity(text.len());

@@ -9,8 +9,8 @@ use super::{first_line, percent_decoded};
 const AGENT: &str = "crawler";
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// A file says the same however its lines end and whatever stands around its rules, and forbids what
-/// its pattern matches.
+/// Checks that a file means the same however its lines end and whatever surrounds its rules, and that it forbids
+/// the paths that its pattern matches.
 pub fn robots(data: &[u8]) {
     let (path, file) = first_line(data);
     let path = String::from_utf8_lossy(path);
@@ -35,7 +35,7 @@ pub fn robots(data: &[u8]) {
         let encoded: String = whole.iter().map(|octet| format!("%{octet:02x}")).collect();
         assert_eq!(self::said(&rules, &encoded), said, "every octet encoded");
     }
-    // A file that is cut at its bound is another one when it is longer.
+    // A longer file is cut at another place, and so may differ.
     if file.len() < MAX_BYTES / 2 {
         for (what, same) in respelled(file) {
             assert_eq!(
@@ -49,7 +49,7 @@ pub fn robots(data: &[u8]) {
     one_rule(first_line(file).0, &path);
 }
 
-/// What counts of a file for one path.
+/// Rules of a file for one path.
 #[derive(Debug, PartialEq)]
 struct Said {
     forbidding: Option<RuleLine>,
@@ -70,7 +70,7 @@ fn can_be_shown(line: &RuleLine, file: &[u8]) {
     assert!(line.text.chars().count() <= 130, "{line}");
 }
 
-/// The same file, written in other ways.
+/// Returns the same file, written in other ways.
 fn respelled(file: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let mut same = vec![
         ("lines that end with LF", with_endings(file, b"\n")),
@@ -103,7 +103,7 @@ fn with_endings(file: &[u8], ending: &[u8]) -> Vec<u8> {
     written
 }
 
-/// A file of one rule forbids what its pattern matches, and nothing else.
+/// Checks that a file of one rule forbids the paths that its pattern matches, and no others.
 fn one_rule(line: &[u8], path: &str) {
     let pattern = line.trim_ascii();
     let is_pattern = matches!(pattern.first(), Some(b'/' | b'*'));
@@ -118,13 +118,13 @@ fn one_rule(line: &[u8], path: &str) {
     assert_eq!(!rules.allows(path), expected, "one rule alone");
 }
 
-/// Whether a pattern matches, told octet by octet: slow, and in another way than the crawler does.
+/// Returns true if a pattern matches, found octet by octet: slow, and in another way than the crawler does.
 fn matches(pattern: &[u8], path: &[u8]) -> bool {
     let (pattern, is_anchored) = match pattern.strip_suffix(b"$") {
         Some(pattern) => (pattern, true),
         None => (pattern, false),
     };
-    // Where in the path the part of the pattern that is read so far may end.
+    // Places in the path at which the part of the pattern read so far may end.
     let mut ends = vec![false; path.len() + 1];
     ends[0] = true;
     for (nth, literal) in pattern.split(|&b| b == b'*').enumerate() {

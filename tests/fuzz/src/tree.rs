@@ -14,10 +14,10 @@ mod reference;
 #[path = "../../../plugin-sdk/extract/tests/support/written.rs"]
 mod written;
 
-/// More tags, and an end tag may be too far from its start tag.
+/// Largest number of tags; with more, an end tag may be too far from its start tag.
 const MOST_TAGS: usize = 60;
-/// What the author's guide names of a page as read otherwise than by a browser, and what its tree does not
-/// tell: elements whose tags are known by their first letters.
+/// Elements that the author's guide names as read differently from a browser, and that the tree does not show.
+/// They are known by the first letters of their tags.
 const OTHERWISE: [&str; 15] = [
     "image",
     "frame",
@@ -36,17 +36,17 @@ const OTHERWISE: [&str; 15] = [
     "head",
 ];
 
-/// The first line has selectors, one after the other behind a `|`: of rows, and of what is read of them and
-/// of the whole page; those that either side does not know count for nothing. The page is what follows, in a
-/// `body`.
+/// Checks that a plan reads a page like its tree. The first line has selectors, separated by `|`: of rows, and of
+/// the values that are read of them and of the whole page. Selectors that either side does not know are left out.
+/// The page is the rest, in a `body`.
 ///
-/// Where the page belongs to no class of difference that the author's guide names, all that is read of it is
-/// what its document tree has.
+/// If the page belongs to no class of difference that the author's guide names, all values that are read of it are
+/// those of its document tree.
 pub fn reads_as_its_tree(data: &[u8]) {
     is_compared(data);
 }
 
-/// The same, and whether anything was compared.
+/// Checks the same, and returns true if anything was compared.
 pub fn is_compared(data: &[u8]) -> bool {
     let (line, content) = super::first_line(data);
     let (Ok(line), Ok(content)) = (str::from_utf8(line), str::from_utf8(content)) else {
@@ -77,18 +77,18 @@ pub fn is_compared(data: &[u8]) -> bool {
     true
 }
 
-/// Whether a selector means something to the crawler and to the tree.
+/// Returns true if both the crawler and the tree know a selector.
 fn both_know(selector: &str) -> bool {
     let plan = super::plan([selector].into_iter(), &[Take::Present]);
-    // One that begins with a combinator is no selector of its own.
+    // A part that begins with a combinator is no selector of its own.
     let is_selector = |part: &&str| Selector::parse(part).is_ok();
     Selector::parse(selector).is_ok()
         && reference::parts(selector).iter().all(is_selector)
         && CompiledPlan::new(&plan, &PlanLimits::default()).is_ok()
 }
 
-/// Whether a page may belong to a class of difference that its tree does not tell, or has what its numbers
-/// would change.
+/// Returns true if a page may belong to a class of difference that its tree does not show, or has text that its
+/// numbers would change.
 fn is_read_otherwise(content: &str) -> bool {
     let mut tags = content.split('<').skip(1);
     let is_otherwise = |tag: &str| {
@@ -97,14 +97,15 @@ fn is_read_otherwise(content: &str) -> bool {
             .iter()
             .any(|otherwise| name.starts_with(otherwise))
     };
-    // A number cannot stand behind what may be the beginning of a tag.
+    // A number cannot stand behind text that may begin a tag.
     content.ends_with(['<', '/'])
         || content.contains(['\r', '\0', marked::EDGE])
         || content.matches('<').count() > MOST_TAGS
         || tags.any(is_otherwise)
 }
 
-/// A formatting element that is left open in another of its name is ended by the second end tag in a browser.
+/// Returns true if a formatting element is left open in another of its name; in a browser, the second end tag ends
+/// it.
 fn has_one_in_another_of_its_name(tree: &Html) -> bool {
     const FORMATTING: [&str; 14] = [
         "a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt",

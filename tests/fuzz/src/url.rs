@@ -13,8 +13,8 @@ use url::{Position, Url};
 
 use super::{first_line, percent_decoded};
 
-/// The canonical form of a URL is one, names the same page of the same host, and a crawl may always go
-/// where its root requests are.
+/// Checks that the canonical form of a URL is canonical and names the same page of the same host, and that a crawl
+/// may always go to the hosts of its root requests.
 pub fn url(data: &[u8]) {
     let (base, rest) = first_line(data);
     let (pattern, rest) = first_line(rest);
@@ -67,7 +67,7 @@ fn one_form(url: &Url) {
     }
 }
 
-/// URLs that differ in their digits alone are counted by the same pattern.
+/// Checks that URLs that differ only in their digits are counted by the same pattern.
 fn one_pattern(url: &Url) {
     let parameters = |query: &str| {
         let with_other_digits = |parameter: &str| match parameter.split_once('=') {
@@ -83,7 +83,7 @@ fn one_pattern(url: &Url) {
     assert_eq!(path_pattern(&other), path_pattern(url), "{url} and {other}");
 }
 
-/// The same text with sevens for digits, but for those of an encoded octet.
+/// Returns the same text with sevens for digits, except for those of an encoded octet.
 fn other_digits(text: &str) -> String {
     let mut n_encoded = 0;
     let other = text.chars().map(|c| {
@@ -123,7 +123,7 @@ fn in_scope(url: &Url, pattern: Option<&HostPattern>) {
     );
     assert!(names_port);
 
-    // A `*` in a host is one of a pattern.
+    // A `*` in a host would be read as a pattern.
     if !host.contains('*') {
         let own: HostPattern = host.parse().expect("the host of a URL is a pattern");
         assert!(own.admits(host, port), "{own}");

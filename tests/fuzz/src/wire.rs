@@ -1,4 +1,4 @@
-//! A fetcher and a server on loopback, which tells each request as it came in.
+//! A fetcher and a server on loopback, which reports each request as it came in.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -17,7 +17,7 @@ use tokio::runtime::{Builder, Runtime};
 
 const USER_AGENT: &str = "fuzz/1";
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
-/// For what takes no time on loopback, on a machine that is busy.
+/// Deadline for calls that take no time on loopback, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 static SHARED: LazyLock<Mutex<Wire>> = LazyLock::new(|| Mutex::new(Wire::new()));
@@ -34,7 +34,7 @@ pub(super) fn send(
     method: &str,
     headers: Vec<(String, String)>,
 ) -> Result<Vec<String>, FetchError> {
-    // A failure in another thread is that one's matter.
+    // A failure in another thread is reported there.
     let wire = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
     let request = FetchRequest {
         url: format!("http://{}/a?b", wire.address)
@@ -75,7 +75,7 @@ pub(super) fn send(
     Ok(in_order(lines(&request)))
 }
 
-/// The lines of a request with these headers and what the client adds.
+/// Returns the lines of a request with these headers and those that the client adds.
 pub(super) fn expected(method: &str, headers: &[(String, String)]) -> Vec<String> {
     let has = |wanted: &str| {
         headers
@@ -101,7 +101,7 @@ pub(super) fn expected(method: &str, headers: &[(String, String)]) -> Vec<String
     in_order(lines)
 }
 
-/// Of the head; the client may say by itself that there is no body.
+/// Returns the lines of the head; the client may add that there is no body.
 fn lines(request: &str) -> Vec<String> {
     let head = request
         .strip_suffix("\r\n\r\n")
@@ -138,7 +138,7 @@ impl Wire {
         };
         let (guard, gate) = (Arc::new(guard), Arc::new(Gate::new(gate)));
         let fetcher = HttpFetcher::new(settings, guard, gate, Arc::new(SystemClock));
-        // One thread beside the one that waits: what an exchange leaves to be done is done at once.
+        // One thread runs beside the one that waits, so that work left by an exchange is done at once.
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -152,7 +152,7 @@ impl Wire {
     }
 }
 
-/// Answers what comes, until the client closes the connection.
+/// Answers requests until the client closes the connection.
 fn serve(mut stream: TcpStream, tell: &SyncSender<String>) {
     let mut request = Vec::new();
     let mut read = [0; 8 << 10];

@@ -33,7 +33,7 @@ wit_bindgen::generate!({
     world: "plugin",
 });
 
-/// What `describe` does. Tests find the text in the component and put another of its length there.
+/// Behaviour of `describe`. Tests find the text in the component and replace it by another of the same length.
 #[unsafe(no_mangle)]
 static DESCRIBE: [u8; 24] = *b"describe=honest.........";
 
@@ -373,7 +373,7 @@ fn follow_all(requests: &[Request]) -> Result<(), RuleError> {
     output::follow(requests).map_err(|e| RuleError::Fatal(text(&e)))
 }
 
-/// Pages `/0-ok`, `/1-loop` and so on below this URL, each for the rule that it is named after.
+/// Returns pages `/0-ok`, `/1-loop` and so on below this URL, each for the rule that it is named after.
 fn one_page_each(url: &str, rules: &str) -> Vec<Request> {
     let pages = rules.split(',').enumerate().map(|(n, wanted)| {
         let rule = RULES.iter().position(|(name, _)| *name == wanted);

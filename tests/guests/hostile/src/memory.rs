@@ -1,4 +1,4 @@
-//! Memory and stack: how deep they go, and what others have left there.
+//! Memory and stack: how deep they go, and data that others have left there.
 
 use std::hint::black_box;
 
@@ -12,8 +12,8 @@ pub(crate) fn recurse(n: u64) -> u64 {
     black_box(recurse(n + 1)) + n
 }
 
-/// How often the secret lies in this instance's whole memory, grown by what a page before may have
-/// had.
+/// Returns the number of times that the secret is in this instance's whole memory, which is grown by as much as an
+/// earlier page may have had.
 pub(crate) fn scan_memory() -> usize {
     core::arch::wasm32::memory_grow::<0>(64);
     let n_bytes = core::arch::wasm32::memory_size::<0>() << 16;

@@ -1,11 +1,11 @@
-//! Rules that read by a plan and follow what they have read, with all that they are told.
+//! Rules that read by a plan, follow what they have read, and emit all that they are told.
 
 use super::crawler::rules::types::{ExtractError, Field, FollowOptions, Group, Plan, Take};
 use super::crawler::rules::{output, page};
 use super::exports::crawler::rules::rules::RuleError;
 use super::{emit, text};
 
-/// The plan of number 0: each row of a list, with its text, that of its link, and where that leads,
+/// Returns the plan of number 0: each row of a list, with its text, that of its link, and the link's address,
 /// which stays with the host.
 pub(crate) fn rows() -> Plan {
     let field = |name: &str, selector: &str, take, keep| Field {
@@ -34,7 +34,7 @@ pub(crate) fn rows() -> Plan {
     }
 }
 
-/// The plan of number 1: the paragraphs of the page.
+/// Returns the plan of number 1: the paragraphs of the page.
 pub(crate) fn words() -> Plan {
     Plan {
         name: "words".into(),
@@ -52,7 +52,7 @@ pub(crate) fn words() -> Plan {
     }
 }
 
-/// The plan of a trick of `describe`, wrong or more than any host takes.
+/// Returns the plan of a trick of `describe`: wrong, or larger than any host takes.
 pub(crate) fn bad(trick: &str) -> Plan {
     match trick {
         "describe=selectors" => of_10_000_selectors(),
@@ -74,7 +74,7 @@ fn of_a_selector(selector: &str) -> Plan {
     plan
 }
 
-/// A list in which rows lie in rows of their own kind.
+/// Returns a plan in which a group is its own parent.
 fn of_rows_in_themselves() -> Plan {
     let mut plan = rows();
     plan.name = "endless".into();
@@ -89,7 +89,7 @@ fn of_two_fields_of_one_name() -> Plan {
     plan
 }
 
-/// As many selectors as nobody writes by hand.
+/// Returns a plan with more selectors than anybody writes by hand.
 fn of_10_000_selectors() -> Plan {
     let fields = (0..10_000).map(|n| Field {
         name: format!("word-{n}"),
@@ -103,21 +103,21 @@ fn of_10_000_selectors() -> Plan {
     }
 }
 
-/// One selector of 1 MiB.
+/// Returns a plan with one selector of 1 MiB.
 fn of_a_mebibyte() -> Plan {
     let mut plan = of_a_selector(&".word".repeat((1 << 20) / 5));
     plan.name = "long".into();
     plan
 }
 
-/// Elements that are none of those that are none of those, and so on. Sixty deep is still short.
+/// Returns a plan with nested `:not()`. A depth of sixty is still short.
 fn of_nested_not(depth: usize) -> Plan {
     let mut plan = of_a_selector(&format!("{}p{}", ":not(".repeat(depth), ")".repeat(depth)));
     plan.name = "deep".into();
     plan
 }
 
-/// Emits what the plan of this number reads, as it is handed over.
+/// Emits the captures of the plan of this number, as they are handed over.
 pub(crate) fn extract(plan: u32) -> Result<(), RuleError> {
     let captures = page::extract(plan).map_err(|e| {
         RuleError::Skip(match e {
@@ -151,7 +151,7 @@ fn options() -> FollowOptions {
     }
 }
 
-/// Follows a field, some captures of it, and what is not there.
+/// Follows a field, some captures of it, and captures that do not exist.
 pub(crate) fn follow() -> Result<(), RuleError> {
     let (url, title) = (2, 1);
     let links =

@@ -8,7 +8,7 @@ use wasip2::io::poll::poll;
 use crate::crawler::rules::log;
 use crate::exports::crawler::rules::rules::RuleError;
 
-/// Asks without end which of so many moments have come; logs a line before each time.
+/// Asks without end which of `n_moments` moments have come; logs a line before each time.
 pub(crate) fn ask(n_moments: usize) -> Result<(), RuleError> {
     let moment = subscribe_duration(0);
     let list = vec![&moment; n_moments];

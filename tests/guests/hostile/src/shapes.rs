@@ -1,9 +1,9 @@
-//! What items have to look like.
+//! Items with schemas that they fit or not.
 
 use crate::crawler::rules::output;
 use crate::exports::crawler::rules::rules::RuleError;
 
-/// The schema of a book. What is slow is asked about four times by each of twelve schemas.
+/// Returns the schema of a book. Property `slow` is checked four times by each of twelve schemas.
 pub fn book() -> String {
     let mut slow = String::new();
     for n in 0..12 {
@@ -29,7 +29,7 @@ pub fn book() -> String {
     )
 }
 
-/// Items of which the first two are books, the second as deep as items are taken.
+/// Emits items of which the first two are books, the second as deep as items may be.
 pub fn bad() -> Result<(), RuleError> {
     let mut said = Vec::new();
     let deep = format!(

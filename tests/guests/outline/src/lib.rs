@@ -1,10 +1,10 @@
-//! The same work twice: what a page is about and where it leads, read by the crawler as declared, and read
-//! from a tree in the sandbox.
+//! The same work twice: the headings and links of a page, read by the crawler as declared, and read from a tree in
+//! the sandbox.
 
 use crawler_plugin_sdk::prelude::*;
 use serde::Serialize;
 
-/// What the crawler reads of a page.
+/// Fields that the crawler reads of a page.
 #[derive(Extract)]
 struct Read {
     #[css("h1, h2, h3, h4, h5, h6")]
@@ -23,7 +23,7 @@ struct Outline {
 /// The plugin.
 pub struct Guest;
 
-// More than the links and headings of any page.
+// The limit exceeds the links and headings of any page.
 #[plugin(
     items(Outline),
     reads(Read),
